@@ -24,16 +24,17 @@ our $VERSION = '0.001';
 # A worker that ends sooner than this many seconds after its fork has died "at start".
 use constant SHORT_LIFE => 1;
 
-# Seconds between forks when workers keep dying at start, at most.
+# The longest pause between forks, in seconds, when workers keep dying at start.
 use constant LONGEST_PAUSE => 5;
 
-# Seconds that workers may go on with their requests when the front is gone and nobody else could end them.
+# How long workers may finish their requests, in seconds, after the front has gone and can no longer
+# end them.
 use constant ORPHAN_LIMIT => 30;
 
-# Seconds between looks at whether the front is still there.
+# Seconds between two checks whether the front is still there.
 use constant TICK => 1;
 
-# The command line of kirin-worker. Returns the exit status.
+# Runs the command line of kirin-worker. Returns the exit status.
 sub main {
     my ($class, @arguments) = @_;
     my %option;
@@ -50,7 +51,8 @@ sub main {
     $option{max_requests} = delete $option{'max-requests'};
     my $parent = $class->new(%option, app_file => $arguments[0], again => $again);
     my $status = $parent->run;
-    # While Perl takes itself apart there is no handler any more: being told once more must not look like a violent end.
+    # While Perl ends its interpreter there are no handlers any more. A second signal must not look
+    # like a violent end.
     POSIX::sigprocmask(POSIX::SIG_BLOCK(), POSIX::SigSet->new(POSIX::SIGTERM(), POSIX::SIGQUIT()));
     return $status;
 }
@@ -82,7 +84,7 @@ sub run {
     }
     else {
         $self->take_channels;
-        # Until the application is loaded, being told to end is all that matters.
+        # Until the application is loaded, only signals to end matter.
         $self->install_signals(qw(TERM QUIT INT PIPE));
         $self->load or return 1 if $self->{preload} ne 'false';
     }
@@ -116,11 +118,11 @@ sub wait_for_front {
     }
 }
 
-# Whether there is an application afterwards.
+# Returns whether the application is loaded.
 sub load {
     my $self = shift;
     my $before = Kirin::Descriptors::opened();
-    # The application has the say until it is loaded.
+    # The application decides about signals until it is loaded.
     Kirin::DeathSignal::set(POSIX::SIGKILL());
     return 0 if $self->front_is_gone;
     my $app = eval { $self->load_file };
@@ -141,7 +143,8 @@ sub load {
     return 1;
 }
 
-# Somebody else has loaded the application, before Kirin was there. It cannot be loaded by each worker any more.
+# Another process has loaded the application before Kirin started. So the workers cannot load it
+# themselves any more.
 sub warn_of_shared_descriptors {
     my $self = shift;
     my $opened = Kirin::Descriptors::opened();
@@ -154,7 +157,7 @@ sub warn_of_shared_descriptors {
     );
 }
 
-# The application, or dies.
+# Returns the application, or dies.
 sub load_file {
     my $self = shift;
     my $app = Plack::Util::load_psgi($self->{app_file});
@@ -170,7 +173,8 @@ sub cannot_load {
     return 0;
 }
 
-# Without preloading the first worker tells whether the application can be loaded; the others follow. Returns whether it can.
+# Without preloading the first worker shows whether the application can be loaded. The others
+# follow. Returns whether it can.
 sub load_in_first_worker {
     my $self = shift;
     $self->{app_builder} = sub { $self->load_file };
@@ -190,14 +194,14 @@ sub load_in_first_worker {
     return $self->cannot_load($text);
 }
 
-# The FastCGI convention: the listening socket comes as STDIN. What the application prints to STDOUT goes to the log,
-# so that it cannot be taken for control lines.
+# As in FastCGI, the listening socket arrives as STDIN. STDOUT of the application goes to the log,
+# so that its output cannot be read as control lines.
 sub take_channels {
     my $self = shift;
     open my $listener, '<&', \*STDIN or die "kirin-worker: STDIN: $!\n";
     -S $listener or die "kirin-worker: STDIN is not a socket; kirin starts this program\n";
     open STDIN, '<', '/dev/null' or die "kirin-worker: /dev/null: $!\n";
-    # Several workers wait for the same connection and only one gets it.
+    # Several workers wait for the same connection, and only one gets it.
     $listener->blocking(0) // die "kirin-worker: listener: $!\n";
     $self->{listener} = $listener;
 
@@ -210,23 +214,23 @@ sub take_channels {
     STDERR->autoflush(1);
 }
 
-# What the application has done to the process while it was loaded, and what would keep the parent from its work.
+# Undoes changes of the process by the application that would prevent the parent's work.
 sub take_process_back {
     my $self = shift;
-    # The workers get these back.
+    # The workers restore these.
     my $ours = $self->signals;
     $self->{app_signals} = {
         map { $_ => $SIG{$_} }
         grep { $SIG{$_} && $SIG{$_} ne $ours->{$_} } qw(CHLD INT TTIN TTOU)
     };
-    # One that is still to come would end this process.
+    # An alarm that is still pending would end this process.
     alarm 0;
     Kirin::Log::occupy_closed_streams();
     $self->install_signals;
     POSIX::sigprocmask(POSIX::SIG_UNBLOCK(), Kirin::Worker::Signals::set_of(keys %$ours));
 }
 
-# Handles these signals, or all.
+# Installs the handlers of these signals, or of all.
 sub install_signals {
     my ($self, @names) = @_;
     my $signals = $self->signals;
@@ -246,20 +250,22 @@ sub signals {
     };
 }
 
-# One line to the front. Line ends inside become \n, so that a message of several lines stays one.
+# Sends one line to the front. Line ends inside become \n, so that a message of several lines stays
+# one line.
 sub report {
     my ($self, $word, @rest) = @_;
     my $line = join ' ', $word, @rest;
     utf8::encode($line) if utf8::is_utf8($line);
     $line =~ s/\\/\\\\/g;
     $line =~ s/\n/\\n/g;
-    # The front may be gone; the next tick finds out.
+    # The front may have gone. The next tick finds out.
     syswrite $self->{control}, "$line\n";
 }
 
 sub front_is_gone { $_[0]{front} != getppid() }
 
-# A front that is killed cannot tidy up. The socket is in a directory of its own, which may be in that of the front.
+# A front that is killed cannot remove its files. The socket is in its own directory, which may be
+# in the directory of the front.
 sub remove_socket {
     my $self = shift;
     my $address = getsockname $self->{listener} or return;
@@ -267,7 +273,7 @@ sub remove_socket {
     unlink $path or return;
     my $directory = File::Basename::dirname($path);
     for (1 .. 2) {
-        # What Plack::Handler::Kirin and the front have put there.
+        # These are the files of Plack::Handler::Kirin and the front.
         unlink map { "$directory/$_" }
             qw(kirin.toml invocation workers store.sock store.snapshot kirin.lock);
         rmdir $directory or return;
@@ -288,7 +294,7 @@ sub pause {
     my $self = shift;
     my $seconds = $self->{fork_after} - Time::HiRes::time();
     $seconds = TICK if $seconds <= 0 || $seconds > TICK;
-    # A signal ends it early. One that comes between these two lines is seen a tick later.
+    # A signal ends the sleep early. A signal between these two lines is seen a tick later.
     return if $self->{child_ended} || defined $self->{stopping};
     select undef, undef, undef, $seconds;
 }
@@ -309,7 +315,7 @@ sub fork_missing {
     }
 }
 
-# Returns its process id.
+# Returns the worker's process id.
 sub fork_worker {
     my ($self, $number) = @_;
     my $pid = fork // return;
@@ -319,14 +325,14 @@ sub fork_worker {
     return $pid;
 }
 
-# One worker more or less. The front waits for the answer before it sends the next such signal.
+# Adds or removes one worker. The front waits for the answer before it sends the next such signal.
 sub resize {
     my ($self, $difference) = @_;
     $self->{workers} += $difference if $self->{workers} + $difference >= 1;
     $self->report(workers => $self->{workers});
 }
 
-# Again each tick, for the reason that wait_for_workers has.
+# This repeats in each tick, for the reason in wait_for_workers.
 sub dismiss_surplus {
     my $self = shift;
     kill TERM => grep { $self->{alive}{$_}{number} > $self->{workers} } keys %{ $self->{alive} };
@@ -340,7 +346,8 @@ sub be_worker {
     $0 = "kirin: $self->{name} worker $number ($self->{file_name})";
     my $app = $self->{app};
     $app = $self->build_app if $self->{app_builder};
-    # Whatever the application has seeded it with while it was loaded: no two workers may draw the same numbers.
+    # The application may have seeded the generator while it was loaded. No two workers may draw the
+    # same numbers.
     srand;
     my $worker = Kirin::Worker->new(
         app          => $app,
@@ -356,15 +363,16 @@ sub be_worker {
     Kirin::Log::line("kirin: worker $$: $@") if !$finished;
     $self->{before_exit}->($app) if $self->{before_exit};
     Kirin::Worker::Hooks::run_before_exit();
-    # The parent sends TERM again and again until we are gone. While Perl takes itself apart, there is no handler any more.
+    # The parent sends TERM repeatedly until this process has ended. While Perl ends its
+    # interpreter, there are no handlers any more.
     POSIX::sigprocmask(POSIX::SIG_BLOCK(), POSIX::SigSet->new(POSIX::SIGTERM(), POSIX::SIGQUIT()));
     exit($finished ? 0 : 1);
 }
 
-# In a worker that loads the application itself.
+# Loads the application in a worker.
 sub build_app {
     my $self = shift;
-    # Until it is loaded nobody waits for this worker.
+    # Until the application is loaded, no request waits for this worker.
     local @SIG{qw(TERM QUIT)} = ('DEFAULT') x 2;
     Kirin::DeathSignal::set(POSIX::SIGKILL());
     my $app = eval { $self->{app_builder}->() };
@@ -394,7 +402,8 @@ sub reap {
         if (Time::HiRes::time() - $worker->{forked} >= SHORT_LIFE) {
             $self->{short_lives} = 0;
         }
-        # Status 0: it left in order, after its number of requests for example, however soon that was.
+        # Status 0: the worker left normally, for example after its number of requests, however soon
+        # that was.
         elsif ($status != 0) {
             $self->{short_lives}++;
             $self->back_off if $self->{short_lives} > $self->{workers};
@@ -402,7 +411,7 @@ sub reap {
     }
 }
 
-# Every worker may die young once without a pause; then pauses double.
+# Every worker may die young once without a pause. Then pauses double.
 sub back_off {
     my $self = shift;
     my $doubled = $self->{short_lives} - $self->{workers};
@@ -413,7 +422,7 @@ sub back_off {
     $self->{fork_after} = Time::HiRes::time() + $pause;
 }
 
-# The front limits how long this takes, as long as there is one.
+# The front limits this time while it exists.
 sub wait_for_workers {
     my $self = shift;
     my $gone;
@@ -424,7 +433,8 @@ sub wait_for_workers {
             $gone //= Time::HiRes::time();
             $self->stop(Time::HiRes::time() - $gone > ORPHAN_LIMIT ? 'KILL' : 'TERM');
         }
-        # Again each tick: a worker may have been between looking at its flag and its next read. QUIT is for us alone.
+        # This repeats in each tick, because a worker may have been between the check of its flag
+        # and its next read. QUIT is only for this process.
         kill $self->{stopping}, keys %{ $self->{alive} } if $self->{stopping} ne 'QUIT';
         select undef, undef, undef, 0.2;
     }
@@ -450,8 +460,10 @@ Kirin::AppParent - loads a PSGI application once and keeps its workers alive
 
 =head1 DESCRIPTION
 
-One such process runs for each generation of an application. It loads the application before it forks, so that the
-workers share its memory, unless the application opens connections meanwhile (L<Kirin::Descriptors>). It replaces workers that end, and tells the front about both, a line each:
+One such process runs for each generation of an application. It loads the application before it
+forks, so that the workers share its memory, unless the application opens connections while it is
+loaded (L<Kirin::Descriptors>). It replaces workers that end. It reports each of these events to the
+front, one line each:
 
     ready
     started PID
@@ -459,11 +471,12 @@ workers share its memory, unless the application opens connections meanwhile (L<
     workers N
     failed MESSAGE
 
-With C<app> the application need not be loaded; C<listener>, which must not block, and C<control> are then what STDIN and
-STDOUT are otherwise.
+With C<app> the application is already loaded. C<listener>, which must not block, and C<control>
+then replace STDIN and STDOUT.
 
-TTIN and TTOU make it keep one worker more or less, which it answers with the new number. It ends when it is told to (TERM:
-after the requests in progress; QUIT: when the workers have left by themselves; INT: at once) and when the front is gone.
+TTIN and TTOU make it keep one more or one less worker, and it answers with the new number. It ends
+on TERM after the requests in progress, on QUIT when the workers have left by themselves, and on INT
+at once. It also ends when the front has gone.
 
 =head1 ARGUMENTS
 
@@ -475,23 +488,24 @@ As the options of L<kirin-worker>, which F<docs/worker-protocol.md> describes.
 
 =item min_requests
 
-With C<max_requests>: each worker draws a number between both, after which it is replaced.
+With C<max_requests>: each worker draws a random number between both, after which it is replaced.
 
 =item spawn_interval
 
-Seconds between two forks, so that workers do not all start at once.
+Seconds between two forks, so that workers do not all start at the same time.
 
 =item app_builder
 
-Called in each worker after its fork; what it returns is the worker's application.
+Code that each worker calls after its fork. It returns the worker's application.
 
 =item on_ready
 
-Called before the first worker is forked, when the front is there and has its addresses.
+Code that is called before the first worker is forked, when the front is there and has its
+addresses.
 
 =item before_exit
 
-Called with the application in each worker that leaves in order.
+Code that is called with the application in each worker that ends normally.
 
 =back
 

@@ -4,11 +4,11 @@ use warnings;
 
 use POSIX ();
 
-# prctl(2), which Perl has no function for; its number by architecture.
+# The number of the system call prctl(2) by architecture. Perl has no function for it.
 my %PRCTL = (x86_64 => 157, aarch64 => 167);
 use constant PR_SET_PDEATHSIG => 1;
 
-# Has the kernel send this process $signal when its parent dies; 0 for none again.
+# Tells the kernel to send this process $signal when its parent dies. 0 removes the signal.
 sub set {
     my $signal = shift;
     my $number = $PRCTL{ (POSIX::uname())[4] } or return;
@@ -21,7 +21,7 @@ __END__
 
 =head1 NAME
 
-Kirin::DeathSignal - a process that does not outlive its parent
+Kirin::DeathSignal - ends a process when its parent dies
 
 =head1 SYNOPSIS
 
@@ -31,7 +31,8 @@ Kirin::DeathSignal - a process that does not outlive its parent
 
 =head1 DESCRIPTION
 
-The app parent looks every second whether the front is still there. While it loads the application it cannot look, and an
-application may take as long as it likes to load. Where the system call is not known, such a parent ends when it has loaded.
+The app parent checks every second whether the front is still there. While it loads the application
+it cannot check, and an application may take any time to load. If the number of the system call is
+unknown, such a parent ends when it has loaded the application.
 
 =cut

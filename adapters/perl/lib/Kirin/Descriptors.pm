@@ -6,10 +6,11 @@ use Fcntl qw(O_ACCMODE O_APPEND O_RDONLY O_RDWR);
 use POSIX ();
 use Socket ();
 
-# What an SQLite database begins with.
+# The start of an SQLite database.
 use constant SQLITE => "SQLite format 3\0";
 
-# The open descriptors of this process: what each leads to, by its number. Nothing where there is no /proc.
+# Returns the open descriptors of this process: the target of each by its number. Returns nothing
+# without /proc.
 sub opened {
     opendir my $directory, '/proc/self/fd' or return {};
     my %opened;
@@ -17,20 +18,20 @@ sub opened {
         my $target = readlink "/proc/self/fd/$number" // next;
         $opened{$number} = $target;
     }
-    # The directory itself.
+    # This is the directory itself.
     delete @opened{ grep { $opened{$_} =~ m{\A/proc/[0-9]+/fd\z} } keys %opened };
     return \%opened;
 }
 
-# The numbers of those that have been opened since $before was.
+# Returns the numbers of the descriptors that were opened after $before was taken.
 sub opened_since {
     my $before = shift;
     my $now = opened();
     return sort { $a <=> $b } grep { ($before->{$_} // '') ne $now->{$_} } keys %$now;
 }
 
-# Those among them that processes cannot use together after a fork: one would read what is meant for another. Returns a line about
-# each.
+# Returns a line about each of those descriptors that processes cannot share after a fork, because
+# one would read data for another.
 sub not_to_be_shared {
     my $before = shift;
     my $now = opened();
@@ -49,7 +50,8 @@ sub kind {
     my $flags = flags($number) // return;
     my $mode = $flags & O_ACCMODE;
     if ($target =~ /\Apipe:/) {
-        # With both ends here it leads nowhere else. What is only written, such as a log, may be written by all.
+        # With both ends here the pipe leads to no other process. A file that is only written, such
+        # as a log, may be shared.
         my $has_other_end =
             grep { $_ != $number && $opened->{$_} eq $target && (flags($_) // 0) & O_ACCMODE }
             keys %$opened;
@@ -62,7 +64,7 @@ sub kind {
     return;
 }
 
-# Of open(2).
+# Returns the flags of open(2).
 sub flags {
     my $number = shift;
     open my $info, '<', "/proc/self/fdinfo/$number" or return;
@@ -80,14 +82,14 @@ sub is_sqlite {
 
 sub socket_kind {
     my $number = shift;
-    # A copy, which may be closed.
+    # This is a copy, which may be closed.
     open my $socket, '+<&', $number or return 'a socket';
     my $own = getsockname $socket;
     my $peer = getpeername $socket;
     my $type = unpack 'i',
         getsockopt($socket, Socket::SOL_SOCKET(), Socket::SO_TYPE()) // return 'a socket';
     my $is_unix = defined $own && Socket::sockaddr_family($own) == Socket::AF_UNIX();
-    # Nobody can answer on it: syslog.
+    # No peer can answer on it: syslog.
     return if $is_unix && $type == Socket::SOCK_DGRAM() && !length Socket::unpack_sockaddr_un($own);
     return 'a connection to ' . address($peer) if $peer;
     my $listens = unpack 'i',
@@ -114,7 +116,7 @@ __END__
 
 =head1 NAME
 
-Kirin::Descriptors - what an application has opened while it was loaded
+Kirin::Descriptors - finds the descriptors that an application has opened while it was loaded
 
 =head1 SYNOPSIS
 
@@ -124,10 +126,13 @@ Kirin::Descriptors - what an application has opened while it was loaded
 
 =head1 DESCRIPTION
 
-Processes that were forked have the same connections. What a database answers to one of them, another one may read. So these must
-not be opened before workers are forked: sockets, but for those of syslog, on which nothing comes back; pipes from other
-processes; files that are open for reading and writing, as databases are; SQLite databases that are only read. Logs, which are open for
-writing, may be shared, as may files that are only read: their positions are common, so that a program which reads
-from one in its requests has to open it there.
+Forked processes have the same connections. One process may read what a database answers to another.
+So an application must not open these before workers are forked: sockets, except those of syslog, on
+which no data arrives; pipes from other processes; files that are open for reading and writing, as
+databases are; SQLite databases that are only read.
+
+Logs, which are open for writing, may be shared. So may files that are only read, but all processes
+have one common position. A program that reads from such a file in its requests has to open it
+there.
 
 =cut

@@ -14,7 +14,7 @@ use Kirin::Invocation;
 use POSIX ();
 use Socket ();
 
-# Paths of unix sockets are this long at most (unix(7)).
+# The longest path of a unix socket (unix(7)).
 use constant SOCKET_PATH_BYTES => 107;
 
 sub new {
@@ -29,7 +29,7 @@ sub new {
     }, $class;
 }
 
-# The program to put in front.
+# Returns the path of the kirin program.
 sub binary {
     my $named = $ENV{KIRIN_BINARY};
     if (defined $named && $named ne '') {
@@ -37,7 +37,8 @@ sub binary {
         die "KIRIN_BINARY is $named, which is not a program\n";
     }
     my $here = Cwd::abs_path(__FILE__);
-    # ROOT/adapters/perl/lib/Kirin/Front.pm in the sources, PREFIX/share/kirin/adapters/perl/... when installed.
+    # ROOT/adapters/perl/lib/Kirin/Front.pm in the sources, PREFIX/share/kirin/adapters/perl/...
+    # when installed.
     my $root = File::Spec->catdir(File::Basename::dirname($here), ('..') x 4);
     my @built = sort { -M $a <=> -M $b }
         grep { is_program($_) } map { "$root/target/$_/kirin" } qw(release debug);
@@ -54,20 +55,21 @@ sub binary {
 
 sub is_program { -f $_[0] && -x _ }
 
-# Becomes kirin. Returns in a child process, which has been the application's parent, when it is time to end.
+# Becomes kirin. Returns in a child process, which was the app parent, when that has to end.
 sub run {
     my ($self, $app) = @_;
     my $seat = delete $ENV{KIRIN_APP_PARENT};
     return $self->sit_down($app, $seat) if defined $seat;
     my $binary = binary();
-    # Before anything forks.
+    # This must happen before any fork.
     my $invocation = Kirin::Invocation->of_this_process;
     my $ready = $self->{daemonize} ? $self->go_into_background : undef;
     $self->append_output_to($self->{error_log}) if defined $self->{error_log};
 
     my $directory = File::Temp::tempdir('kirin-XXXXXXXX', TMPDIR => 1);
     my ($listener, $control_in, $control_out, $pid);
-    # Asked for in the child, it might be that of whoever has inherited the child from a kirin that has ended already.
+    # In the child, getppid could return another process, which has inherited the child from an
+    # ended kirin.
     my $front = $$;
     my $begun = eval {
         $self->write_file("$directory/kirin.toml", $self->configuration("$directory/kirin.toml"));
@@ -83,7 +85,7 @@ sub run {
         return $self->be_app_parent($app, $front, $listener, $control_out, $directory, $ready);
     }
     if ($begun) {
-        # Both sides do it, so that it is done for both from here on.
+        # Both sides do this, so that it is certain from here on.
         POSIX::setpgid($pid, $pid);
         close $control_out;
         $failure = $self->become($binary, $control_in, $directory, $pid);
@@ -95,13 +97,13 @@ sub run {
     die $failure;
 }
 
-# Returns only if it fails: why.
+# Returns only after a failure, with the reason.
 sub become {
     my ($self, $binary, $control, $directory, $pid) = @_;
     open STDIN, '<&', $control or return "STDIN: $!\n";
     local %ENV = %ENV;
     if ($self->{inherited} && (my $failure = $self->{inherited}->hand_on)) { return $failure }
-    # What is ignored stays ignored through exec(2).
+    # An ignored signal stays ignored through exec(2).
     local $SIG{$_} = 'DEFAULT'
         for grep { ($SIG{$_} // '') eq 'IGNORE' } qw(CHLD HUP INT QUIT TERM USR1 USR2);
     $ENV{KIRIN_LOG} //= 'warn';
@@ -112,15 +114,16 @@ sub become {
     return "$binary: $!\n";
 }
 
-# In the child.
+# Runs in the child.
 sub be_app_parent {
     my ($self, $app, $front, $listener, $control, $directory, $ready) = @_;
     POSIX::setpgid(0, 0);
-    # Not in the terminal's foreground any more: reading from it would stop the process.
+    # The process is no longer in the terminal's foreground, so reading from the terminal would stop
+    # it.
     open STDIN, '<', '/dev/null' or die "/dev/null: $!\n";
     $ENV{KIRIN_STORE} //= "unix:$directory/store.sock";
     $self->{inherited}->leave if $self->{inherited};
-    # Lives as long as the process: its end says that the process has ended.
+    # This handle lives as long as the process. Its end tells that the process has ended.
     our $CONTROL = $control;
     my $parent = Kirin::AppParent->new(
         %{ $self->{parent} },
@@ -140,14 +143,15 @@ sub be_app_parent {
     return;
 }
 
-# kirin has started this process for another generation of the application, and says with which part of it.
+# kirin has started this process for another generation of the application. The environment names
+# the part of the configuration.
 sub sit_down {
     my ($self, $app, $seat) = @_;
     my %seat = map { split /=/, $_, 2 } split / /, $seat;
     my ($listener, $control) = map { own_descriptor($seat{$_}) } qw(listener control);
-    # Several workers wait for the same connection and only one gets it.
+    # Several workers wait for the same connection, and only one gets it.
     $listener->blocking(0) // die "KIRIN_APP_PARENT: listener: $!\n";
-    # Lives as long as the process: its end says that the process has ended.
+    # This handle lives as long as the process. Its end tells that the process has ended.
     our $CONTROL = $control;
     Kirin::AppParent->new(
         %{ $self->{parent} },
@@ -161,7 +165,7 @@ sub sit_down {
     return;
 }
 
-# A handle of a descriptor that is not to go through exec(2).
+# Returns a handle of a descriptor that must not pass through exec(2).
 sub own_descriptor {
     my $number = shift // '';
     open my $handle, '+<&=', $number or die "KIRIN_APP_PARENT: descriptor $number: $!\n";
@@ -180,12 +184,13 @@ sub listen_on {
         "$path is longer than the path of a unix socket may be: set TMPDIR to a shorter one\n";
     my $listener = IO::Socket::UNIX->new(Local => $path, Listen => Socket::SOMAXCONN)
         or die "$path: $!\n";
-    # Several workers wait for the same connection and only one gets it.
+    # Several workers wait for the same connection, and only one gets it.
     $listener->blocking(0);
     return $listener;
 }
 
-# The first process waits until the server is ready, and ends. Returns the channel over which to tell it.
+# The first process waits until the server is ready, and ends. Returns the channel that reports
+# this.
 sub go_into_background {
     my $self = shift;
     pipe my $in, my $out or die "pipe: $!\n";
@@ -220,7 +225,7 @@ sub write_file {
     close $file or die "$path: $!\n";
 }
 
-# Kirin's configuration. $load stands for the application, which is not to be loaded.
+# Returns Kirin's configuration. $load stands for the application, which Kirin must not load.
 sub configuration {
     my ($self, $load) = @_;
     my $toml = '';
@@ -255,7 +260,7 @@ sub list {
     '[' . join(', ', map { quoted($_) } @_) . ']';
 }
 
-# A TOML basic string.
+# Returns a TOML basic string.
 sub quoted {
     my $text = shift;
     $text =~ s/([\\"])/\\$1/g;
@@ -277,18 +282,20 @@ Kirin::Front - puts the kirin program in front of an application that is loaded 
 
 =head1 DESCRIPTION
 
-What L<Plack::Handler::Kirin> does, after it has read its options.
+This module does the work of L<Plack::Handler::Kirin> after that has read its options.
 
-This process gets the listening socket of the workers in a private directory, and a pipe. It forks: the child is the
-application's parent (L<Kirin::AppParent>), and the process itself becomes C<kirin serve-loaded> with exec(2), with the
-pipe's other end, the control channel, as its STDIN. So everything is as if Kirin had started the application's parent: it is
-its child, leads a process group, ends when Kirin ends, and is ended by Kirin. Whoever has started this process waits for
-Kirin's end, and its signals reach Kirin.
+This process gets a pipe, and the listening socket of the workers in a private directory. It forks.
+The child is the app parent (L<Kirin::AppParent>). The process itself becomes C<kirin serve-loaded>
+with exec(2), with the other end of the pipe, the control channel, as its STDIN. So everything is as
+if Kirin had started the app parent: the app parent is Kirin's child, leads a process group, ends
+when Kirin ends, and is ended by Kirin. The process that has started this one waits for Kirin's end,
+and its signals reach Kirin.
 
-C<run> returns in the child, when the server stops; it dies if Kirin cannot be started.
+C<run> returns in the child when the server stops. It dies if Kirin cannot be started.
 
-For new code (HUP), F<kirin> runs the command again with which this process was started (L<Kirin::Invocation>). In that
-process C<run> finds C<KIRIN_APP_PARENT>, and becomes the application's parent at once.
+For new code (HUP), F<kirin> runs the command again with which this process was started
+(L<Kirin::Invocation>). In the new process C<run> finds C<KIRIN_APP_PARENT>, and becomes the app
+parent at once.
 
 =head1 FUNCTIONS
 
@@ -296,7 +303,7 @@ process C<run> finds C<KIRIN_APP_PARENT>, and becomes the application's parent a
 
 =item Kirin::Front::binary()
 
-The path of the program; dies with what was searched if there is none.
+Returns the path of the program. Dies with the list of searched places if there is none.
 
 =back
 

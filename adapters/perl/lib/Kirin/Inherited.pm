@@ -7,14 +7,14 @@ use Fcntl ();
 use POSIX ();
 use Socket ();
 
-# Kirin names the sockets in the first; the others are Server::Starter's and systemd's.
+# Kirin names the sockets in the first variable. The others belong to Server::Starter and systemd.
 use constant OWN     => 'KIRIN_LISTENERS';
 use constant STARTER => 'SERVER_STARTER_PORT';
 
-# systemd's descriptors begin here (sd_listen_fds(3)).
+# systemd's descriptors start here (sd_listen_fds(3)).
 use constant FIRST => 3;
 
-# What is meant for the program in front, and not for an application behind it.
+# Variables for the program in front, and not for an application behind it.
 my @VARIABLES =
     (OWN, STARTER, qw(KIRIN_PREDECESSOR LISTEN_FDS LISTEN_PID LISTEN_FDNAMES NOTIFY_SOCKET));
 
@@ -22,7 +22,7 @@ sub variables {
     return { map { $_ => 1 } @VARIABLES };
 }
 
-# The sockets that this process was started with.
+# Returns the sockets that this process was started with.
 sub from_environment {
     my $class = shift;
     for my $variable (OWN, STARTER) {
@@ -41,7 +41,7 @@ sub from_environment {
     );
 }
 
-# Sockets that this process has opened itself.
+# Returns sockets that this process has opened itself.
 sub from_handles {
     my ($class, @handles) = @_;
     return bless { %{ $class->new('listen_sock', @handles) }, named_by_us => 1 }, $class;
@@ -53,7 +53,8 @@ sub new {
     return bless { sockets => \@sockets }, $class;
 }
 
-# Kept, since Perl closes a descriptor together with its last handle, and somebody else may have its number then.
+# The handles are kept. Perl closes a descriptor together with its last handle, and another file may
+# have its number then.
 my %HANDLE;
 
 sub open_number {
@@ -65,7 +66,7 @@ sub open_number {
     return $HANDLE{$number} = $handle;
 }
 
-# As Kirin writes it.
+# Formats an address as Kirin writes it.
 sub address_of {
     my ($origin, $handle) = @_;
     my $listens = eval { getsockopt $handle, Socket::SOL_SOCKET(), Socket::SO_ACCEPTCONN() };
@@ -83,14 +84,15 @@ sub address_of {
     return $family == Socket::AF_INET6() ? "[$host]:$port" : "$host:$port";
 }
 
-# Addresses, each once.
+# Returns the addresses, each once.
 sub addresses {
     my $self = shift;
     my %seen;
     return grep { !$seen{$_}++ } map { $_->{address} } @{ $self->{sockets} };
 }
 
-# Lets them through exec(2). What start_server and systemd have said of them is still true then.
+# Lets the sockets pass through exec(2). The variables of start_server and systemd are still correct
+# then.
 sub hand_on {
     my $self = shift;
     for my $socket (@{ $self->{sockets} }) {
@@ -103,7 +105,7 @@ sub hand_on {
     return;
 }
 
-# Forgets them in a process that is not the one in front.
+# Closes the sockets in a process that is not the one in front.
 sub leave {
     my $self = shift;
     close $_->{handle} for @{ delete $self->{sockets} // [] };
@@ -118,12 +120,13 @@ __END__
 
 =head1 NAME
 
-Kirin::Inherited - listening sockets that a process hands on to the kirin that it becomes
+Kirin::Inherited - listening sockets that a process passes to the kirin that it becomes
 
 =head1 DESCRIPTION
 
-For L<Kirin::Front>. Sockets are those that start_server, systemd or a F<kirin> that upgrades itself has started this process
-with (C<from_environment>), or handles (C<from_handles>, the option C<listen_sock>). C<addresses> tells where they listen,
-C<hand_on> lets them through exec(2), C<leave> closes them and removes the variables that name them.
+This module is for L<Kirin::Front>. The sockets come from start_server, systemd or an upgrading
+F<kirin>, which has started this process (C<from_environment>), or from handles (C<from_handles>,
+the option C<listen_sock>). C<addresses> returns their addresses. C<hand_on> lets them pass through
+exec(2). C<leave> closes them and removes the variables that name them.
 
 =cut

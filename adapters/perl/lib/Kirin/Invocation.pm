@@ -5,16 +5,17 @@ use warnings;
 use Cwd ();
 use Kirin::Inherited;
 
-# Flag of a process that has been forked and has not called exec(2) since (PF_FORKNOEXEC; proc_pid_stat(5), field 9).
+# Flag of a process that has been forked and has not called exec(2) since (PF_FORKNOEXEC;
+# proc_pid_stat(5), field 9).
 use constant FORKED => 0x40;
 
-# As early as can be. The kernel's own copy is gone by now: Plack::Util has assigned to $0 while it loaded the application, and
-# Perl writes that over the arguments and the environment.
+# This runs as early as possible. The kernel's own copy is already gone: Plack::Util has assigned to
+# $0 while it loaded the application, and Perl writes $0 over the arguments and the environment.
 my @COMMAND = (interpreter(), $0, @ARGV);
 my %ENVIRONMENT = %ENV;
 my $DIRECTORY = Cwd::getcwd();
 
-# What is left of perl's own options in variables; -M and -d are in none.
+# These are the perl options that variables show. No variable shows -M and -d.
 sub interpreter {
     my @options = map { "-I$_" } grep { !ref } @INC;
     push @options, '-T' if ${^TAINT} > 0;
@@ -22,15 +23,16 @@ sub interpreter {
     return ($^X, @options);
 }
 
-# How this process was started, or nothing if starting that again would lead to something else:
+# Returns how this process was started. Returns nothing if the same command would start something
+# else:
 #
-# - In a process that was forked, like those of Plack::Loader::Restarter and of tests: another one was started with that
-#   command, and it may do anything before it comes here.
-# - When the program is in no file, or has given itself another name.
+# - The process was forked, as those of Plack::Loader::Restarter and of tests. The command started
+#   another process, which may do anything before it comes here.
+# - The program is in no file, or has given itself another name.
 sub of_this_process {
     my $class = shift;
     open my $file, '<', '/proc/self/stat' or return;
-    # The name in parentheses may hold anything.
+    # The name in parentheses may contain any character.
     my $flags = (split ' ', readline($file) =~ s/\A.*\)//sr)[6];
     return if $flags & FORKED || !-f $0;
     my $not_for_it = Kirin::Inherited::variables();
@@ -40,7 +42,8 @@ sub of_this_process {
         $class;
 }
 
-# For kirin: the directory, the number of words of the command, these, and the environment, each followed by NUL.
+# Formats the values for kirin: the directory, the number of words of the command, these words, and
+# the environment, each followed by NUL.
 sub text {
     my $self = shift;
     my @command = @{ $self->{command} };
@@ -58,11 +61,13 @@ Kirin::Invocation - how a process was started, so that kirin can start it again
 
 =head1 DESCRIPTION
 
-For L<Kirin::Front>, which is asked for new code by HUP after it has become F<kirin>: the command is run again, with
-C<KIRIN_APP_PARENT> set, upon which C<run> becomes the parent of the new workers.
+This module is for L<Kirin::Front>. After that has become F<kirin>, HUP asks it for new code. Kirin
+then runs the command again with C<KIRIN_APP_PARENT> set, and C<run> becomes the parent of the new
+workers.
 
-Command, directory and environment are those at the moment in which this module is loaded. plackup does that after the
-application, so that what the application has done to C<%ENV> is there from the beginning when it is loaded anew; with
-C<plackup -MPlack::Handler::Kirin -s Kirin> it is done before.
+Command, directory and environment are those at the time when this module is loaded. plackup loads
+it after the application. So changes of the application to C<%ENV> are there from the start when it
+is loaded again. With C<plackup -MPlack::Handler::Kirin -s Kirin> the module is loaded before the
+application.
 
 =cut

@@ -14,32 +14,34 @@ use constant { F_SETPIPE_SZ => 1031, PIPE_BYTES => 1024 * 1024 };
 
 my $log;
 
-# Keeps the present STDERR for what Kirin itself has to say. The application may close, reopen or tie its own.
+# Keeps the present STDERR for the messages of Kirin's own modules. The application may close,
+# reopen or tie its STDERR.
 sub keep {
     close $log if $log;
     undef $log;
-    # The descriptor, not the handle, which may be anything by now.
+    # This uses the descriptor, because the handle may be anything by now.
     open my $copy, '>&', 2 or return;
     $log = above_standard($copy);
     return;
 }
 
-# Makes the descriptor of STDERR what it was.
+# Restores the descriptor of STDERR.
 sub give_back { POSIX::dup2(fileno $log, 2) if $log }
 
-# Makes STDERR return at once when it is a pipe that nobody reads, or a terminal that is stopped. The file is opened again:
-# other programs have the same open file, and must not find that it does not block any more. A pipe of another user cannot be
-# opened; it stays as it is.
+# Makes writes to STDERR return at once if it is a pipe that nobody reads, or a stopped terminal.
+# The file is opened again, because other programs share the open file and must not find it
+# non-blocking. A pipe of another user cannot be opened, so it stays unchanged.
 sub never_wait {
     return if !-p STDERR && !POSIX::isatty(2);
     sysopen my $own, '/proc/self/fd/2', O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY or return;
-    # Lines that come faster than they are read have more room before they are lost.
+    # A larger pipe has more room before lines are lost that come faster than they are read.
     fcntl $own, F_SETPIPE_SZ, PIPE_BYTES if -p $own;
     POSIX::dup2(fileno $own, 2);
     return;
 }
 
-# Writes one entry. Never waits for long, never dies, and nobody's signal handler, separator or tied handle takes part in it.
+# Writes one entry. It never waits for long and never dies. It uses no signal handler, separator or
+# tied handle of the application.
 sub line {
     my $text = join '', @_;
     return if !$log;
@@ -51,14 +53,15 @@ sub line {
     while ($at < length $text) {
         my $count = syswrite $log, $text, length($text) - $at, $at;
         next if !defined $count && $! == EINTR;
-        # The disk is full, or nobody reads: there is nowhere to say it.
+        # The disk is full, or nobody reads. There is no other place to report that.
         last if !$count;
         $at += $count;
     }
     return;
 }
 
-# The handle, or a copy of it that is no standard stream: what programs print that the application starts would go there.
+# Returns the handle, or a copy of it that is not a standard stream. The output of programs that the
+# application starts would go to a standard stream.
 sub above_standard {
     my $handle = shift;
     return $handle if fileno $handle >= FIRST_DESCRIPTOR;
@@ -68,8 +71,8 @@ sub above_standard {
     return $copy;
 }
 
-# Gives closed standard descriptors something to lead to. Otherwise the next file or connection would get their numbers, and
-# with them what somebody prints to STDERR.
+# Opens closed standard descriptors. Otherwise the next file or connection would get their numbers,
+# and with them the output to STDERR.
 sub occupy_closed_streams {
     for my $number (0 .. FIRST_DESCRIPTOR - 1) {
         my $copy = POSIX::dup($number);
@@ -77,7 +80,7 @@ sub occupy_closed_streams {
             POSIX::close($copy);
             next;
         }
-        # The lowest number that is free: this one.
+        # The lowest free number is this one.
         my $null = POSIX::open('/dev/null', POSIX::O_RDWR()) // return;
         POSIX::dup2(fileno $log, $number) if $number > 0 && $log;
         POSIX::close($null) if $null != $number;
@@ -91,7 +94,7 @@ __END__
 
 =head1 NAME
 
-Kirin::Log - what Kirin's own modules have to say, whatever the application does to STDERR
+Kirin::Log - the log of Kirin's own modules, whatever the application does to STDERR
 
 =head1 SYNOPSIS
 
@@ -100,7 +103,8 @@ Kirin::Log - what Kirin's own modules have to say, whatever the application does
 
 =head1 DESCRIPTION
 
-C<line> writes to the file that was STDERR when C<keep> was called. A full disk, a closed terminal or a reader that has gone
-costs the line, and nothing else. C<never_wait> does the same for what the application itself prints to STDERR.
+C<line> writes to the file that was STDERR when C<keep> was called. A full disk, a closed terminal
+or a missing reader loses the line, and nothing else happens. C<never_wait> does the same for the
+application's own output to STDERR.
 
 =cut

@@ -6,18 +6,18 @@ use Kirin::RequestBody::Error;
 use Kirin::RequestBody::Form;
 use Kirin::Worker::Parsed;
 
-# Under Kirin the front does what it can.
+# Under Kirin the front does some of this work.
 Kirin::Worker::Parsed::want(qw(query form))
     if \&Kirin::RequestBody::Form::decode == \&Kirin::RequestBody::Form::decode_in_perl;
 
-# What can be limited. Each parser has its defaults.
+# The names of the limits. Each parser has its defaults.
 my %LIMIT = map { $_ => 1 } qw(
     max_body_bytes max_form_bytes max_json_bytes max_parts max_part_head_bytes max_fields_bytes
 );
 
 use constant BUFFER_LENGTH => 256 * 1024;
 
-# A line of a chunked body with a length, or a trailer.
+# The longest line of a chunked body with a length, or with a trailer.
 use constant CHUNK_LINE_BYTES => 4096;
 
 my %BY_MEDIA_TYPE = (
@@ -26,7 +26,7 @@ my %BY_MEDIA_TYPE = (
     'application/json'                  => 'Kirin::RequestBody::JSON',
 );
 
-# Names under which others know our parsers.
+# Other names of the parsers.
 my %OURS = map {
     my $name = $_;
     map { ("$_$name" => { UrlEncoded => 'Form' }->{$name} // $name) } '', 'HTTP::Entity::Parser::'
@@ -52,7 +52,7 @@ sub register {
     return $self;
 }
 
-# Parameters and uploads: references to lists of names and values, names and hashes.
+# Returns parameters and uploads: references to lists of names and values, names and hashes.
 sub parse {
     my ($self, $env) = @_;
     my $length = $env->{CONTENT_LENGTH};
@@ -70,7 +70,7 @@ sub parse {
         if $limit && ($length // 0) > $limit;
 
     my $type = $env->{CONTENT_TYPE} // '';
-    # Most are written as here, and have no parameters.
+    # Most media types are written like this, and have no parameters.
     my ($class, $option) =
         @{ $self->{parser}{$type} // $self->{parser}{ lc $type =~ s/[\s;,].*//sr } // [] };
     my $parser;
@@ -96,7 +96,7 @@ sub parse {
     return $parser ? $parser->finalize : ([], []);
 }
 
-# parse, and the results where Plack::Request has its own.
+# Calls parse, and stores the results where Plack::Request keeps its own.
 sub fill {
     my ($self, $env) = @_;
     my ($params, $uploads) = $self->parse($env);
@@ -115,7 +115,7 @@ sub fill {
     return $env;
 }
 
-# Names and values of the query.
+# Returns names and values of the query.
 sub query {
     my $env = shift;
     my $query = $env->{QUERY_STRING};
@@ -128,7 +128,7 @@ sub load {
     require($class =~ s{::}{/}gr . '.pm') if !$class->can('new');
 }
 
-# A form that the front has parsed, or that can be read at once.
+# Returns a form that the front has parsed, or that can be read at once.
 sub short_form {
     my ($self, $env, $length, $option) = @_;
     return if !$length || $length > $self->{buffer_length} || !$env->{'psgix.input.buffered'};
@@ -137,7 +137,7 @@ sub short_form {
     return $form if $form;
     my $input = $env->{'psgi.input'} or return;
     my ($count, $text);
-    # A plain handle needs no method.
+    # A plain handle needs no method call.
     if (ref $input eq 'GLOB') {
         seek $input, 0, 0;
         $count = read $input, $text, $length;
@@ -151,7 +151,8 @@ sub short_form {
     return $count && $count == $length ? Kirin::RequestBody::Form::decode($text) : undef;
 }
 
-# Gives the body to the parser, and puts a copy of it into the place of an input that can be read once, or is in chunks.
+# Passes the body to the parser. Replaces an input that can be read only once, or is chunked, with a
+# copy.
 sub read_once {
     my ($self, $env, $length, $parser) = @_;
     my $input = $env->{'psgi.input'};
@@ -181,8 +182,8 @@ sub read_exactly {
     }
 }
 
-# The chunked coding (RFC 9112 section 7.1), of servers that leave it to the application. Returns the length of what was in
-# chunks.
+# Decodes the chunked coding (RFC 9112 section 7.1) of servers that leave it to the application.
+# Returns the length of the decoded body.
 sub read_chunks {
     my ($self, $input, $parser, $copy) = @_;
     my ($buffer, $total, $limit) = ('', 0, $self->{limit}{max_body_bytes});
@@ -219,7 +220,7 @@ sub read_chunks {
         }
         Kirin::RequestBody::Error->bad('a chunk is longer than it says') if $line->() ne '';
     }
-    # Trailers.
+    # These lines are trailers.
     for (my $lines = 0; $line->() ne ''; $lines++) {
         Kirin::RequestBody::Error->bad('too many trailers in a chunked body') if $lines > 100;
     }
@@ -251,12 +252,13 @@ Kirin::RequestBody - parameters and uploads of a request, for frameworks
 
 =head1 DESCRIPTION
 
-Parses C<application/x-www-form-urlencoded>, C<multipart/form-data> and C<application/json>. It has the interface of
-L<HTTP::Entity::Parser> and can take its place under any PSGI server; behind Kirin it takes over what the front has parsed. It is
-stricter where a body is not what it says (see L<Kirin::RequestBody::MultiPart>): an ambiguous body is an error, not a guess.
+Parses C<application/x-www-form-urlencoded>, C<multipart/form-data> and C<application/json>. It has
+the interface of L<HTTP::Entity::Parser> and can replace it under any PSGI server. Behind Kirin it
+uses what the front has parsed. It is stricter (see L<Kirin::RequestBody::MultiPart>): an ambiguous
+body is an error, not a guess.
 
-C<psgi.input> is at its beginning afterwards. If it could be read only once, it is replaced by a copy, and C<psgix.input.buffered>
-set. A chunked body is taken out of its chunks.
+Afterwards C<psgi.input> is at its start. If it could be read only once, a copy replaces it, and
+C<psgix.input.buffered> is set. A chunked body is decoded.
 
 =head1 METHODS
 
@@ -264,7 +266,7 @@ set. A chunked body is taken out of its chunks.
 
 =item new(OPTIONS)
 
-A parser for any number of requests. Limits, of which 0 is none:
+Returns a parser for any number of requests. These are the limits. 0 means no limit:
 
     max_body_bytes       0           the whole body; servers have such a limit, too
     max_form_bytes       8388608     a urlencoded form
@@ -273,25 +275,26 @@ A parser for any number of requests. Limits, of which 0 is none:
     max_part_head_bytes  16384       header fields of a part
     max_fields_bytes     8388608     all parts that are not files, which are kept in memory
 
-and C<buffer_length> (262144), the bytes that are read at once.
+C<buffer_length> (262144) is the number of bytes that are read at once.
 
 =item register(MEDIA_TYPE, CLASS, OPTIONS)
 
-From the first call on, only what is registered is parsed. CLASS is C<UrlEncoded>, C<MultiPart> or C<JSON>, with or without
-C<HTTP::Entity::Parser::> in front, or any class that has C<new($env, $options)>, C<add($bytes)> and C<finalize> as those do. OPTIONS are
-passed on to it.
+After the first call, only registered media types are parsed. CLASS is C<UrlEncoded>, C<MultiPart>
+or C<JSON>, with or without C<HTTP::Entity::Parser::> in front. It may also be any class that has
+C<new($env, $options)>, C<add($bytes)> and C<finalize> as those have. OPTIONS are passed on to it.
 
 =item parse(ENV)
 
-Returns two references: to a list of names and values, and to a list of names and uploads. An upload is a hash with C<name>,
-C<filename>, C<headers>, C<size> and C<tempname>, the file, which is removed with ENV. All are bytes. A body of another media type
-gives two empty lists.
+Returns two references: to a list of names and values, and to a list of names and uploads. An upload
+is a hash with C<name>, C<filename>, C<headers>, C<size> and C<tempname>. The latter is the file,
+which is removed with ENV. All values are bytes. A body of another media type gives two empty lists.
 
 Dies with a L<Kirin::RequestBody::Error> if the body is malformed (400) or over a limit (413).
 
 =item fill(ENV)
 
-Parses and sets C<plack.request.body_parameters>, C<plack.request.upload> and, if it is not there, C<plack.request.query_parameters>.
+Parses and sets C<plack.request.body_parameters>, C<plack.request.upload> and, if it is missing,
+C<plack.request.query_parameters>.
 
 =back
 
@@ -301,7 +304,7 @@ Parses and sets C<plack.request.body_parameters>, C<plack.request.upload> and, i
 
 =item Kirin::RequestBody::query(ENV)
 
-A reference to the names and values of the query.
+Returns a reference to the names and values of the query.
 
 =back
 

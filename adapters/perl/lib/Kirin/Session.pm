@@ -6,17 +6,18 @@ use Kirin::Session::Hash;
 use Kirin::Session::Options;
 use Scalar::Util ();
 
-# $place says where sessions are: fetch and generate_id. $cookie is the id that the client has sent, if it may be one.
+# Creates a session. $place has the methods fetch and generate_id of the session store. $cookie is
+# the id from the client, if it is valid.
 sub new {
     my ($class, $place, $cookie) = @_;
     return bless { place => $place, cookie => $cookie, options => {} }, $class;
 }
 
-# The hashes that an application sees.
+# Returns the hashes that an application sees.
 sub hash {
     my $self = shift;
     tie my %hash, 'Kirin::Session::Hash', $self;
-    # Weak, since the hash has the session.
+    # The reference is weak, because the hash refers to the session.
     Scalar::Util::weaken($self->{hash} = \%hash);
     return \%hash;
 }
@@ -27,7 +28,7 @@ sub options_hash {
     return \%options;
 }
 
-# The content, fetched when it is first asked for.
+# Returns the content, which is fetched at its first use.
 sub content {
     my $self = shift;
     $self->load if !$self->{content};
@@ -37,25 +38,26 @@ sub content {
 sub load {
     my $self = shift;
     my $found = defined $self->{cookie} ? $self->{place}->fetch($self, $self->{cookie}) : undef;
-    # A copy: a cache in memory may have given what it keeps.
+    # This is a copy, because a cache in memory may have returned the data that it keeps.
     $self->{content} = { $found ? %$found : () };
     if ($found) {
         $self->{id} = $self->{cookie};
-        # What is inside of a reference can change without this hash noticing; and by this is known which members this request
-        # has changed.
+        # Data behind a reference can change without a call to this hash. The text also shows which
+        # members this request has changed.
         $self->{before} = fingerprints($found);
     }
     elsif ($self->{is_lost}) {
         $self->{id} = $self->{cookie};
     }
     else {
-        # An id that the store does not know is never taken over: whoever has chosen it would know it.
+        # An id that the store does not know is never accepted. Otherwise an attacker could choose
+        # the id of a session.
         $self->{id} = $self->{place}->generate_id if !defined $self->{id};
         $self->{is_new} = 1;
     }
 }
 
-# The id that the session has, or will have when it is stored.
+# Returns the id that the session has, or will have when it is stored.
 sub id {
     my $self = shift;
     $self->load if !$self->{content};
@@ -64,7 +66,7 @@ sub id {
 
 sub change { $_[0]{changed} = 1 }
 
-# An application may put hashes of its own in the place of ours.
+# An application may replace these hashes by its own.
 sub take_replaced {
     my ($self, $hash, $options) = @_;
     if (is_hash($hash) && (!$self->{hash} || $hash != $self->{hash})) {
@@ -79,7 +81,7 @@ sub take_replaced {
 
 sub is_hash { (Scalar::Util::reftype($_[0]) // '') eq 'HASH' }
 
-# Whether anybody has looked at it.
+# Returns whether the session or its id has been looked at.
 sub is_touched { defined $_[0]{content} }
 
 sub is_new { $_[0]{is_new} }
@@ -101,8 +103,8 @@ sub fingerprints {
     return { map { $_ => fingerprint($content->{$_}) } keys %$content };
 }
 
-# Puts what this request has changed into what another one has stored meanwhile, member by member of the top level. Of a member
-# that both have changed, this request's stays.
+# Merges the changes of this request into the content that another request has stored, member by
+# member of the top level. For a member that both have changed, this request's value stays.
 sub merge_into {
     my ($self, $theirs) = @_;
     my ($before, $mine) = @$self{qw(before content)};
@@ -114,13 +116,14 @@ sub merge_into {
         if (exists $now->{$name}) { $merged{$name} = $mine->{$name} }
         else { delete $merged{$name} }
     }
-    # From here on, theirs is what this request has read.
+    # From here on, the other content is the one that this request has read.
     $self->{before} = fingerprints($theirs);
     %$mine = %merged;
     return;
 }
 
-# A text that is the same for the same data. Numbers and strings are not told apart: printing a number makes it both.
+# Returns a text that is the same for the same data. It does not distinguish numbers and strings,
+# because printing a number makes it both.
 sub fingerprint {
     my ($data, $seen) = @_;
     return 'u' if !defined $data;
@@ -155,7 +158,8 @@ Kirin::Session - the session of one request
 
 =head1 DESCRIPTION
 
-Used by L<Plack::Middleware::Session::Kirin>. Nothing is fetched before the application looks at the session or asks for its
-id. A change is noticed at any depth: by the hash itself, and inside of references by comparing with what was fetched.
+L<Plack::Middleware::Session::Kirin> uses this module. It fetches nothing before the application
+looks at the session or asks for its id. It notices changes at any depth. The hash itself reports
+changes of its members. For data behind references, the module compares with the fetched content.
 
 =cut

@@ -9,20 +9,21 @@ use Kirin::Worker;
 
 our $VERSION = $Kirin::Worker::VERSION;
 
-# What memcached clients have in the flags: 1 and 2 are Storable and compression in Cache::Memcached, 4 is UTF-8 in
-# Cache::Memcached::Fast.
+# The meaning of flags in memcached clients: 1 and 2 are Storable and compression in
+# Cache::Memcached, 4 is UTF-8 in Cache::Memcached::Fast.
 use constant FLAG_JSON => 8;
 
-# A time to live above this is a point in time to memcached (doc/protocol.txt).
+# memcached reads a larger time to live as a point in time (doc/protocol.txt).
 use constant RELATIVE_SECONDS => 60 * 60 * 24 * 30;
 
-# Keys asked for with one line; it may have a megabyte.
+# The most keys of one line, which may have a megabyte.
 use constant KEYS_A_LINE => 1000;
 
-# Commands sent before their answers are read; these fit into the buffers of a socket.
+# The most commands that are sent before their answers are read. They fit into the buffers of a
+# socket.
 use constant COMMANDS_AT_ONCE => 100;
 
-# Bytes of a key before it is written in base64, which has KEY_BYTES at most.
+# The longest key before it is written in base64, which has at most KEY_BYTES bytes.
 use constant BASE64_KEY_BYTES => 186;
 
 use constant { KEY_BYTES => 250, TAG_BYTES => 64, TAGS => 16 };
@@ -43,7 +44,7 @@ sub new {
     return $self;
 }
 
-# Why the last call has failed, or undef if it has not.
+# Returns why the last call has failed, or undef if it has not.
 sub error { $_[0]{error} }
 
 sub get {
@@ -59,7 +60,7 @@ sub get {
     );
 }
 
-# The number that cas wants, and the value.
+# Returns the number for cas, and the value.
 sub gets {
     my ($self, $key) = @_;
     return $self->guarded(
@@ -73,7 +74,7 @@ sub gets {
     );
 }
 
-# As set, if nobody has stored anything there since gets gave the number.
+# Works as set, but only if no client has stored the item since gets gave the number.
 sub cas {
     my ($self, $key, $unique, $value, $ttl) = @_;
     return $self->store("cas $unique", $key, $value, $ttl);
@@ -106,10 +107,11 @@ sub delete {
     return $self->simple('DELETED', sub { 'delete ' . $self->name_of($key) });
 }
 
-# The name that caches other than memcached have for it.
+# Other caches than memcached use this name.
 sub remove { my $self = shift; return $self->delete(@_) }
 
-# Of one key; or of everything that is named. All of it is on its way before the first answer is waited for.
+# Purges one key, or everything that is named. Sends all commands before it waits for the first
+# answer.
 sub purge {
     my $self = shift;
     if (@_ == 1) {
@@ -147,8 +149,9 @@ sub purge {
     );
 }
 
-# What the cache of a route keeps for a target, or for all that begin with it (docs/cache.md). One that is too long to be named takes
-# those with it that begin as it does.
+# Returns the tags of the cached responses for a target, or for all targets that start with it
+# (docs/cache.md). A target that is too long for its own tag also includes the targets that start as
+# it does.
 sub cached_name {
     my ($target, $kind) = @_;
     return undef if $target !~ m{\A/};    ## no critic: one value
@@ -219,7 +222,7 @@ sub purge_one {
     return defined $purged ? $purged > 0 : undef;    ## no critic: one value
 }
 
-# Runs what may fail. Nothing that happens to the store is the application's end.
+# Runs code that may fail. No failure of the store ends the application.
 sub guarded {
     my ($self, $code) = @_;
     my $result;
@@ -241,7 +244,8 @@ sub connection {
         Kirin::Store::Connection->new(address => $address, timeout => $self->{timeout});
 }
 
-# A command of one line. True if it is answered as expected, false if the store says that there was nothing to do it to.
+# Sends a command of one line. Returns true for the expected answer, and false if the store says
+# that there was no such item.
 sub simple {
     my ($self, $expected, $command) = @_;
     return $self->guarded(
@@ -261,7 +265,7 @@ sub verdict {
     $self->refused($line);
 }
 
-# After an error line the connection may hold anything: what was refused, for example.
+# After an error line the connection may have other bytes, for example those of the refused command.
 sub refused {
     my ($self, $line) = @_;
     $self->connection->fail_with(
@@ -312,7 +316,7 @@ sub count {
     );
 }
 
-# The values of a retrieval, by their names in the store.
+# Returns the values of a retrieval, by their names in the store.
 sub values_sent {
     my ($self, $unique) = @_;
     my $connection = $self->connection;
@@ -332,7 +336,7 @@ sub name_of {
     my ($self, $key) = @_;
     my $name = $self->{namespace} . ($key // '');
     die "a key has 1 to ${\ KEY_BYTES} bytes\n" if !length $name || length $name > KEY_BYTES;
-    # Neither is anything above ASCII, if it is a character and not a byte of one.
+    # The same holds for characters above ASCII, if they are characters and not bytes.
     die "a key has no spaces and control characters\n" if $name =~ /[\x00-\x20\x7F]/;
     return bytes($name);
 }
@@ -360,7 +364,7 @@ sub expiry {
     my $ttl = shift || 0;
     die "a time to live is a number of seconds: $ttl\n" if $ttl !~ /\A-?[0-9]+(?:\.[0-9]+)?\z/;
     return -1 if $ttl < 0;
-    # Rounded up: half a second is not for ever.
+    # It is rounded up, because 0 would mean that the item does not expire.
     my $seconds = int $ttl + ($ttl > int $ttl);
     return $seconds > RELATIVE_SECONDS ? time + $seconds : $seconds;
 }
@@ -391,15 +395,18 @@ Kirin::Store - pages, fragments and other data in Kirin's store
 
 =head1 DESCRIPTION
 
-A client of Kirin's store in plain Perl, and of any other memcached as long as no tags and prefixes are used. It connects
-when it is first used, after a fork, and after a failure, so that one object can be made before workers are forked.
+This is a client of Kirin's store in plain Perl. It also works with any other memcached if you use
+no tags and prefixes. It connects at its first use, after a fork, and after a failure. So you can
+make one object before workers are forked.
 
-B<No method dies.> What stores and changes returns true when it is done; false, defined, when the store has said that there
-was nothing to do it to (C<add> of what is there, C<delete> of what is not); C<undef> when it has failed, which C<error> then
-explains. A command is never sent twice, so that C<incr> counts once at most.
+B<No method dies.> Methods that store or change return true when it is done. They return false,
+defined, if the store says that it could do nothing (C<add> of an existing item, C<delete> of a
+missing one). They return C<undef> after a failure, which C<error> then explains. A command is never
+sent twice, so C<incr> counts at most once.
 
-Values that are references are stored as JSON and come back as they were. Other values are bytes: what has characters above
-255 must be encoded before. Bytes that another client has stored as Storable or compressed come back as they are stored.
+Values that are references are stored as JSON and come back as they were. Other values are bytes.
+Text with characters above 255 must be encoded before. Bytes that another client has stored as
+Storable or compressed come back unchanged.
 
 =head1 METHODS
 
@@ -407,47 +414,54 @@ Values that are references are stored as JSON and come back as they were. Other 
 
 =item new(address => ADDRESS, timeout => SECONDS, namespace => PREFIX)
 
-C<address>: C<unix:PATH> or C<HOST:PORT>; default: C<KIRIN_STORE> in the environment, looked at when the store is first
-used. C<timeout>: for connecting and for each wait; default: 1. After a failure by time there is no new try for a second.
-C<namespace>: put before every key.
+C<address>: C<unix:PATH> or C<HOST:PORT>. The default is C<KIRIN_STORE> in the environment, which is
+read at the first use. C<timeout>: the time limit for connecting and for each wait. The default is
+1. After a timeout the client does not try again for a second. C<namespace>: a prefix for every key.
 
 =item error
 
-Why the last call has failed; C<undef> if it has not.
+Returns why the last call has failed, or C<undef> if it has not.
 
 =item get(KEY), get_multi(KEY, ...)
 
-The value, or C<undef>; a reference to a hash with those that are there.
+C<get> returns the value, or C<undef>. C<get_multi> returns a reference to a hash with the existing
+values.
 
 =item gets(KEY)
 
-As C<get>, with the number that C<cas> wants: C<[NUMBER, VALUE]>.
+Works as C<get>, and also returns the number for C<cas>: C<[NUMBER, VALUE]>.
 
 =item cas(KEY, NUMBER, VALUE, TTL)
 
-As C<set>, but only if the item is still the one that C<gets> has given. False if it has been stored anew, deleted or evicted.
+Works as C<set>, but only if the item is still the one that C<gets> has returned. Returns false if
+it has been stored again, deleted or evicted.
 
 =item set(KEY, VALUE, TTL, tags => [TAG, ...]), add, replace
 
-TTL in seconds; none or 0 is for ever. A TTL is a duration however long it is. Up to 16 tags of 64 bytes.
+TTL is in seconds. Without it, or with 0, the item does not expire. A TTL is always a duration,
+however long it is. There may be up to 16 tags of 64 bytes.
 
 =item delete(KEY), remove(KEY)
 
-Deletes the item, as C<delete> of any memcached does. What the cache of a route keeps for the path KEY stays.
+Deletes the item, as C<delete> of any memcached does. A cached response of a route for the path KEY
+stays.
 
 =item purge(KEY)
 
-The same as C<< purge(keys => [KEY]) >>, of an item and of what caches keep, and returns whether there was anything. To be
-sure that a page is gone, call this and not C<delete>.
+Is the same as C<< purge(keys => [KEY]) >>: it purges an item and cached responses. Returns whether
+there was any. To be sure that a page is gone, call this and not C<delete>.
 
 =item purge(keys => [KEY, ...], prefixes => [PREFIX, ...], tags => [TAG, ...], soft => 1)
 
-Deletes everything that is named: items by their keys, those whose keys begin with a prefix, those that carry a tag. With C<soft> they stay and are stale,
-so that they are served on while they are made anew (F<docs/purge.md>). Keys and prefixes that begin
-with C</> are also those of what the caches of routes keep (F<docs/cache.md>). A single
-name needs no array. Returns for how many of the names there was something (a prefix always counts), or C<undef>. Call it after
-the change is committed: what reads the old row before that may be stored. An answer that Kirin stores by C<Kirin-Store> and that
-was begun before is not stored after it (F<docs/pages.md>).
+Deletes everything that is named: items by their keys, items whose keys start with a prefix, and
+items with a tag. With C<soft> they stay and are stale, so that Kirin still serves them while it
+renews them (F<docs/purge.md>). Keys and prefixes that start with C</> also purge the cached
+responses of routes (F<docs/cache.md>). A single name needs no array.
+
+Returns for how many of the names there was an item (a prefix always counts), or C<undef>. Call it
+after the change is committed, because a request that reads the old row before may be stored. Kirin
+does not store a C<Kirin-Store> response after the purge that was started before it
+(F<docs/pages.md>).
 
 =item touch(KEY, TTL), incr(KEY, BY), decr(KEY, BY)
 
@@ -455,18 +469,20 @@ C<incr> and C<decr> return the new number. BY is 1 by default. C<decr> stops at 
 
 =item set_page(TARGET, MEDIA-TYPE, BODY, ttl => TTL, tags => [TAG, ...])
 
-A page for the request target, path and query as the client sends them. F<docs/pages.md> in Kirin's sources has the rules,
-and those for includes. C<set_page(TARGET, MEDIA-TYPE, BODY, TTL, tags => ...)> is the same.
+Stores a page for the request target, which is path and query as the client sends them.
+F<docs/pages.md> in Kirin's sources has the rules, also for includes. C<set_page(TARGET, MEDIA-TYPE,
+BODY, TTL, tags => ...)> is the same.
 
 =item set_page(TARGET, PSGI-RESPONSE, ttl => TTL, tags => [TAG, ...]), set_response
 
-The same with status and headers of one's own. The body must be an array. Headers about the connection and the framing are
-left out.
+Does the same with your own status and headers. The body must be an array. Headers about the
+connection and the framing are left out.
 
 =item purge_tag(TAG, stale => 1), purge_prefix(PREFIX, stale => 1)
 
-Deletes all items with a tag, or whose keys begin with a prefix, however many these are; with C<stale> they are marked
-instead (F<docs/memcached.md>). Tags have no namespace. Only Kirin has this; a memcached answers that there is nothing.
+Deletes all items with a tag, or whose keys start with a prefix, however many there are. With
+C<stale> it marks them instead (F<docs/memcached.md>). Tags have no namespace. Only Kirin knows
+these commands. A memcached answers that there is no such item.
 
 =back
 

@@ -21,10 +21,11 @@ our $VERSION = '0.001';
 # The front sends a request head and a body of up to this size with one write.
 use constant READ_BYTES => 64 * 1024;
 
-# A request head is at most this long; the front's own limit is lower.
+# The longest request head. The front's own limit is lower.
 use constant HEAD_BYTES => 256 * 1024;
 
-# Workers that started together do not all leave together: up to this part of max_requests is taken off by lot.
+# Workers that started together must not all leave together. So up to this part of max_requests is
+# subtracted at random.
 use constant JITTER => 0.1;
 
 sub new {
@@ -37,7 +38,7 @@ sub new {
         $self->{requests_left} = $max - int rand(1 + ($spread > 0 ? $spread : 0));
     }
     $self->open_no_input;
-    # What is the same in every request. A list fills a hash faster than another hash does.
+    # These values are the same in every request. A list fills a hash faster than another hash does.
     $self->{always} = [
         'psgi.version'         => [1, 1],
         'psgi.url_scheme'      => 'http',
@@ -50,7 +51,8 @@ sub new {
         'psgix.input.buffered' => Plack::Util::TRUE,
         'psgix.harakiri'       => Plack::Util::TRUE,
         'psgix.cleanup'        => Plack::Util::TRUE,
-        # The front reads a response as fast as the worker writes it, up to a megabyte ahead of the client.
+        # The front reads a response as fast as the worker writes it, up to a megabyte ahead of the
+        # client.
         'psgix.output.buffered' => Plack::Util::TRUE,
         'psgix.logger'          => \&log_message,
         SERVER_SOFTWARE         => 'Kirin',
@@ -58,26 +60,28 @@ sub new {
     return $self;
 }
 
-# Takes a connection and serves it, until told to leave.
+# Accepts connections and serves them, until the worker must leave.
 sub run {
     my $self = shift;
     my $stop = sub { $self->{stopping} = 1 };
-    # The front asks with USR2 where a request hangs that took too long. A worker that has been asked must not go on.
+    # With USR2 the front asks where a request hangs that took too long. The worker must not
+    # continue after that.
     my $tell = sub {
         $self->{stopping} = 1;
         Kirin::Worker::Trace::log_overdue(${ $self->{env} }) if $self->{env} && ${ $self->{env} };
     };
-    # A handler that does nothing, since programs that the application starts would inherit that a signal is ignored.
+    # This handler does nothing. If the signal were ignored, programs that the application starts
+    # would inherit that.
     Kirin::Worker::Signals::install(TERM => $stop, QUIT => $stop, USR2 => $tell, PIPE => sub { });
-    # One that the application has installed while it was loaded is its own affair.
+    # A handler that the application has installed while it was loaded stays.
     local $SIG{__DIE__} = $SIG{__DIE__} || \&Kirin::Worker::Trace::remember;
     while (my $socket = $self->accept) {
         $self->serve($socket) or last;
     }
 }
 
-# The next connection of the front, or nothing when it is time to leave. The pause lets a worker notice that its parent
-# has gone; only when waiting for a connection could it miss that.
+# Returns the next connection of the front, or nothing when it is time to leave. The pause lets a
+# worker notice that its parent has gone. It could miss that only while it waits for a connection.
 sub accept {
     my $self = shift;
     until ($self->{stopping} || getppid() != $self->{parent}) {
@@ -95,8 +99,8 @@ sub accept {
     return;
 }
 
-# Serves the requests of one connection. Returns true when the front has cut it inside a response, which leaves the
-# worker as good as before; false when the worker is to end.
+# Serves the requests of one connection. Returns true if the front has cut it inside a response,
+# after which the worker can still serve. Returns false if the worker must end.
 sub serve {
     my ($self, $socket) = @_;
     my ($app, $always) = @$self{qw(app always)};
@@ -132,10 +136,11 @@ sub serve {
             || return 0
             : defined fileno $self->{no_input} ? $self->{no_input}
             : $self->open_no_input;
-        # What the front has parsed is good as long as this is the input.
+        # The values that the front has parsed are valid as long as this is the input.
         $env{'kirin.form.input'} = $env{'psgi.input'} if exists $env{'kirin.form'};
 
-        # A handle of its own: what the application does to it or leaves in its buffers is not our affair.
+        # The application gets its own handle, so its changes and its buffers do not affect this
+        # one.
         if (   exists $env{HTTP_UPGRADE}
             && !$env{CONTENT_LENGTH}
             && $env{SERVER_PROTOCOL} eq 'HTTP/1.1')
@@ -144,7 +149,7 @@ sub serve {
             $env{'psgix.io'}->autoflush(1);
         }
 
-        # A response that is whole comes back as bytes; any other kind sends itself.
+        # A complete response comes back as bytes. Any other kind sends itself.
         my $leaving = $self->{requests_left} && --$self->{requests_left} < 1;
         my $stream;
         my $output = eval {
@@ -157,7 +162,7 @@ sub serve {
                 ->send($response);
         };
         if (!defined $output) {
-            # A process that the application has forked must not answer in the place of the worker.
+            # A process that the application has forked must not answer in the worker's place.
             exit 1 if $$ != $self->{pid} && Kirin::Worker::Trace::log_failure($env, $@);
             Kirin::Worker::Signals::restore();
             Kirin::Worker::Trace::log_failure($env, $@);
@@ -174,20 +179,20 @@ sub serve {
         if (Kirin::Worker::Cleanup::is_wanted($env)) {
             return $self->hang_up($socket, $env, $leaving)
                 if $stream && !$stream->cleanup_is_announced;
-            # The front counts the time until it hears that this is over, or until the worker leaves.
+            # The front counts the time until this reports the end, or until the worker leaves.
             Kirin::Worker::Cleanup::run($env);
             $leaving ||= $self->{stopping};
             send $socket, "\n", MSG_NOSIGNAL if !$leaving && !$env{'psgix.harakiri.commit'};
         }
         return 0 if $leaving || $env{'psgix.harakiri.commit'};
-        # What the application has put there goes before the next request comes.
+        # Objects of the application in the environment must go before the next request comes.
         undef $env;
     }
     return 0;
 }
 
-# Ends a connection of which the front cannot know that the worker is not idle yet, or that has been cut. Returns whether
-# the worker takes another one.
+# Ends a connection that was cut, or of which the front cannot know that the worker is not idle yet.
+# Returns whether the worker accepts another one.
 sub hang_up {
     my ($self, $socket, $env, $leaving) = @_;
     # The application may have kept its own handle.
@@ -206,7 +211,7 @@ sub log_message {
     Kirin::Log::line("kirin: worker $$: $level: $message");
 }
 
-# A head that did not come with one read. Returns where it begins and ends.
+# Reads the rest of a head that did not come with one read. Returns where it starts and ends.
 sub read_head {
     my ($self, $socket, $buffer) = @_;
     while (1) {
@@ -224,7 +229,8 @@ sub read_head {
     }
 }
 
-# The empty psgi.input that requests without a body share, anew when an application has closed it.
+# Returns the empty psgi.input that requests without a body share. It is made again if an
+# application has closed it.
 sub open_no_input {
     my $self = shift;
     open my $handle, '<', \'' or die "empty handle: $!";
@@ -246,47 +252,52 @@ Kirin::Worker - serves requests that Kirin sends, one at a time
 
 =head1 DESCRIPTION
 
-A worker takes a connection from the front and answers the requests that come over it with a PSGI application. The
-protocol is described in F<docs/worker-protocol.md>. Waiting, parsing of HTTP, slow clients and request bodies that come
-in pieces are the front's business: C<serve> is all there is, and for a response that is an array it makes two system
-calls a request.
+A worker accepts a connection from the front and answers its requests with a PSGI application.
+F<docs/worker-protocol.md> describes the protocol. The front does the waiting, the parsing of HTTP,
+and the work for slow clients and request bodies in pieces. So C<serve> is the complete loop. For a
+response that is an array it makes two system calls a request.
 
-TERM and QUIT let the request in progress finish; then C<run> returns. USR2 makes the worker log the Perl stack of the
-request in progress; the front sends it when a request has taken too long, and KILL a second later. Perl runs signal
-handlers between its own operations, so that time spent in a library written in C that restarts its system calls
-is not interrupted, and the log has no stack then.
+After TERM and QUIT the worker finishes the request in progress, and C<run> returns. After USR2 it
+logs the Perl stack of the request in progress. The front sends USR2 when a request has taken too
+long, and KILL a second later. Perl runs signal handlers only between its own operations. So a C
+library that restarts its system calls is not interrupted, and the log has no stack then.
 
 =head1 PSGI
 
-All of C<psgi.*> 1.1 with C<psgi.streaming>, and of the extensions:
+The worker supports all of C<psgi.*> 1.1 with C<psgi.streaming>, and these extensions:
 
 =over
 
 =item C<psgix.input.buffered>, C<psgix.output.buffered>
 
-True: the front has the whole request body, and reads a response ahead of a slow client.
+True: the front has the complete request body, and reads a response ahead of a slow client.
 
 =item C<psgix.harakiri>
 
-A worker whose application has set C<psgix.harakiri.commit> leaves after the response and is replaced.
+If the application has set C<psgix.harakiri.commit>, the worker leaves after the response and is
+replaced.
 
 =item C<psgix.cleanup>
 
-Handlers in C<psgix.cleanup.handlers> run when the client has its response; see L<Kirin::Worker::Cleanup>.
+Handlers in C<psgix.cleanup.handlers> run when the client has its response. See
+L<Kirin::Worker::Cleanup>.
 
 =item C<psgix.informational>
 
-C<< $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) >> is sent on to the client at once, if it
-speaks HTTP/1.1.
+C<< $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) >> is sent to the
+client at once, if it speaks HTTP/1.1.
 
 =item C<psgix.io>
 
-A socket to the client, only in requests that ask for an upgrade (C<Upgrade>, HTTP/1.1, no body). To switch protocols, the
-application either writes the whole C<101> response to the socket itself, goes on in the new protocol, and then returns
-without having called the responder (or returns no response at all); or it calls the responder with status 101 and goes on
-with the writer that it gets, and reads from the socket. The connection ends when it returns. Any other response is sent as
-usual. The socket is one to the front, so that C<getpeername> does not tell the client; a worker serves nobody else in the
-meantime.
+A socket to the client, only in requests for an upgrade (C<Upgrade>, HTTP/1.1, no body). The
+application switches protocols in one of two ways. It writes the complete C<101> response to the
+socket itself, continues in the new protocol, and then returns without a call of the responder (or
+returns no response at all). Or it calls the responder with status 101, continues with the writer
+that it gets, and reads from the socket.
+
+The connection ends when the application returns. Any other response is sent as usual. The socket
+leads to the front, so C<getpeername> does not return the client's address. The worker serves no
+other request in this time.
 
 =item C<psgix.logger>
 
@@ -294,6 +305,7 @@ Writes C<kirin: worker PID: LEVEL: MESSAGE> to the log.
 
 =back
 
-L<Kirin::Worker::Hooks> has what an application can do at the begin and the end of a worker.
+L<Kirin::Worker::Hooks> describes the code of an application that runs at the start and the end of a
+worker.
 
 =cut

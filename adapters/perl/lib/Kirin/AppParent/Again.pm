@@ -7,10 +7,10 @@ use File::Basename ();
 use Kirin::Log;
 use POSIX ();
 
-# How this process was started, taken down before the application can change any of it.
+# Records how this process was started, before the application can change any of it.
 sub new {
     my ($class, @arguments) = @_;
-    # Only "auto" comes here.
+    # Only "auto" needs this.
     for my $at (0 .. $#arguments) {
         splice @arguments, $at, 2 and last if $arguments[$at] eq '--preload';
     }
@@ -27,18 +27,18 @@ sub new {
     }, $class;
 }
 
-# Starts this process again with exec(2), as a parent that does not load the application. @opened are the descriptors that the
-# application has left open. Returns only if it fails: why.
+# Restarts this process with exec(2), as a parent that does not load the application. @opened are
+# the descriptors that the application has left open. Returns only after a failure, with the reason.
 sub without_preloading {
     my ($self, $parent, @opened) = @_;
     %ENV = %{ $self->{environment} };
     umask $self->{umask};
     chdir $self->{directory} or return "$self->{directory}: $!\n";
     alarm 0;
-    # What is ignored stays ignored through exec(2).
+    # An ignored signal stays ignored through exec(2).
     local $SIG{$_} = 'DEFAULT' for grep { ($SIG{$_} // '') eq 'IGNORE' } keys %SIG;
     POSIX::close($_) for @opened;
-    # As they were at the start.
+    # These have the values from the start.
     POSIX::dup2(fileno $parent->{listener}, 0) // return "STDIN: $!\n";
     POSIX::dup2(fileno $parent->{control}, 1) // return "STDOUT: $!\n";
     Kirin::Log::give_back();
@@ -56,7 +56,7 @@ __END__
 
 =head1 NAME
 
-Kirin::AppParent::Again - an app parent that starts once more, without the application
+Kirin::AppParent::Again - an app parent that starts again, without the application
 
 =head1 SYNOPSIS
 
@@ -66,8 +66,8 @@ Kirin::AppParent::Again - an app parent that starts once more, without the appli
 
 =head1 DESCRIPTION
 
-An application that has been loaded cannot be unloaded, and its modules are not run a second time. If workers turn out not to be
-able to share what it has opened, the app parent starts again with exec(2): it keeps its process id, its socket and its control
-channel, and leaves the loading to the workers.
+A loaded application cannot be unloaded, and its modules do not run a second time. If workers cannot
+share what it has opened, the app parent starts again with exec(2). It keeps its process id, its
+socket and its control channel. The workers then load the application.
 
 =cut

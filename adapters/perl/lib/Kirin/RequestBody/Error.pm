@@ -4,7 +4,7 @@ use warnings;
 
 use overload '""' => sub { $_[0]{message} . "\n" }, bool => sub { 1 }, fallback => 1;
 
-# What is wrong with the request: 400, or 413 if it is larger than what is taken.
+# The status of the error: 400, or 413 if the request exceeds a limit.
 sub bad { die bless { code => 400, message => $_[1] }, $_[0] }
 sub too_large { die bless { code => 413, message => $_[1] }, $_[0] }
 
@@ -26,7 +26,7 @@ __END__
 
 =head1 NAME
 
-Kirin::RequestBody::Error - a request body that is not what it says, or too large
+Kirin::RequestBody::Error - a malformed or too large request body
 
 =head1 SYNOPSIS
 
@@ -38,7 +38,7 @@ Kirin::RequestBody::Error - a request body that is not what it says, or too larg
 
 =head1 DESCRIPTION
 
-L<Plack::Middleware::HTTPExceptions> makes a response of it, too. C<code> is 400 or 413; C<message>, and the object as a string, is
-for the log.
+L<Plack::Middleware::HTTPExceptions> makes a response of it, too. C<code> is 400 or 413. C<message>,
+and the object as a string, is for the log.
 
 =cut

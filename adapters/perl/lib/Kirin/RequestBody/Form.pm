@@ -11,16 +11,16 @@ my %DECODED = map { ("$_->[0]$_->[1]" => chr hex "$_->[0]$_->[1]") }
     map { [$high, $_] } 0 .. 9, 'a' .. 'f', 'A' .. 'F'
     } 0 .. 9, 'a' .. 'f', 'A' .. 'F';
 
-# A form in bytes at most.
+# The longest form in bytes.
 use constant MAX_FORM_BYTES => 8 * 1024 * 1024;
 
-# Names and values, as bytes. In C if WWW::Form::UrlEncoded has its module for that.
+# Returns names and values, as bytes. Uses C if WWW::Form::UrlEncoded has its module for that.
 *decode =
     defined &WWW::Form::UrlEncoded::PP::parse_urlencoded_arrayref
     ? \&decode_in_perl
     : \&WWW::Form::UrlEncoded::parse_urlencoded_arrayref;
 
-# Most parts of most forms have nothing to decode.
+# Most parts of most forms need no decoding.
 sub decode_in_perl {
     my $text = shift;
     my @parts;
@@ -67,6 +67,7 @@ Kirin::RequestBody::Form - application/x-www-form-urlencoded
 
 =head1 DESCRIPTION
 
-The parser for forms of L<Kirin::RequestBody>. Pairs are separated by C<&> or C<;>, as L<WWW::Form::UrlEncoded> has it.
+The parser for forms of L<Kirin::RequestBody>. C<&> or C<;> separates pairs, as in
+L<WWW::Form::UrlEncoded>.
 
 =cut

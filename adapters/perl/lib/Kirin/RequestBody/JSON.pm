@@ -31,7 +31,7 @@ sub finalize {
     return (\@params, []);
 }
 
-# Makes text into bytes, however deep it is, in place. Numbers are text, too.
+# Encodes text as bytes, at any depth, in place. Numbers are text, too.
 sub encode {
     for (@_) {
         my $kind = ref;
@@ -46,7 +46,7 @@ sub encode {
             encode(@members);
             $_ = {@members};
         }
-        # true and false
+        # These are true and false.
         else {
             $_ = "$_";
         }
@@ -63,7 +63,8 @@ Kirin::RequestBody::JSON - application/json
 
 =head1 DESCRIPTION
 
-The parser for JSON of L<Kirin::RequestBody>: the members of an object become parameters, all names and text in them UTF-8 encoded.
-Arrays and objects below stay arrays and hashes. C<true> and C<false> are C<1> and C<0>.
+The parser for JSON of L<Kirin::RequestBody>. The members of an object become parameters. All names
+and texts in them are encoded in UTF-8. Arrays and objects below stay arrays and hashes. C<true> and
+C<false> are C<1> and C<0>.
 
 =cut

@@ -7,7 +7,7 @@ use Fcntl qw(O_CREAT O_EXCL O_WRONLY);
 use File::Temp ();
 use Kirin::RequestBody::Error;
 
-# What may be before the first boundary. Browsers send nothing there.
+# The most bytes before the first boundary. Browsers send nothing there.
 use constant PREAMBLE_BYTES => 32 * 1024;
 
 use constant CRLF => "\r\n";
@@ -26,7 +26,7 @@ sub new {
         DEFAULT,
         $option ? %$option : (),
         delimiter => CRLF . "--$boundary",
-        # The line end that belongs to a delimiter; the first one may do without.
+        # The line end belongs to the delimiter. The first delimiter may be without one.
         buffer       => CRLF,
         at           => 0,
         state        => 'preamble',
@@ -37,7 +37,7 @@ sub new {
     }, $class;
 }
 
-# RFC 2046 section 5.1.1, without the space, which needs quotes and is used by nobody.
+# RFC 2046 section 5.1.1, without the space, which needs quotes and which no client uses.
 sub boundary {
     my $type = shift;
     my ($quoted, $token) = $type =~ /[;\s]boundary=(?:"([^"]*)"|([^\s";]*))\s*(?:;|\z)/
@@ -54,7 +54,7 @@ sub add {
     $self->{buffer} .= $_[0];
     while (1) {
         my $state = $self->{state};
-        # Each returns the state that follows, or nothing when it needs more.
+        # Each step returns the next state, or nothing if it needs more bytes.
         $self->{state} = $self->$state // last;
     }
     substr $self->{buffer}, 0, $self->{at}, '';
@@ -71,7 +71,7 @@ sub finalize {
 sub preamble {
     my $self = shift;
     my $found = index $self->{buffer}, substr($self->{delimiter}, 2), $self->{at};
-    # What looks like the begin of a boundary may become one.
+    # Bytes that look like the start of a boundary may become one.
     my $length = ($found < 0 ? length($self->{buffer}) - length($self->{delimiter}) + 3 : $found) -
         $self->{at};
     Kirin::RequestBody::Error->bad('too much before the first boundary')
@@ -83,7 +83,7 @@ sub preamble {
     return 'delimiter_end';
 }
 
-# A boundary is followed by a line end and a part, or by hyphens, a line end and nothing.
+# Behind a boundary there is a line end and a part, or hyphens, a line end and nothing.
 sub delimiter_end {
     my $self = shift;
     my $next = substr $self->{buffer}, $self->{at}, 4;
@@ -112,7 +112,7 @@ sub head {
     return if $end < 0;
     my $head = substr $self->{buffer}, $self->{at}, $length;
     $self->{at} = $end + 4;
-    # As browsers send a field.
+    # Browsers send a field in this form.
     if ($head =~ /\AContent-Disposition: form-data; name="([^"\\\x00\r\n]*)"\z/) {
         $self->{part} = { name => $1, data => '' };
     }
@@ -122,7 +122,7 @@ sub head {
     return 'body';
 }
 
-# One string for each field. A line that begins with whitespace continues the one before.
+# Returns one string for each field. A line that starts with white space continues the previous one.
 sub header_lines {
     my @lines;
     for my $line (split /\r\n/, $_[0], -1) {
@@ -132,7 +132,7 @@ sub header_lines {
         elsif (@lines && $line =~ /\A[\t ]+([^\x00\r\n]*)\z/) {
             my $more = $1;
             next if $more eq '';
-            # Only its last character: a line may go on thousands of times.
+            # This removes only the last character, because a line may continue thousands of times.
             $lines[-1] .= ' ' if substr($lines[-1], -1) !~ /[\t ]/;
             $lines[-1] .= $more;
         }
@@ -143,13 +143,13 @@ sub header_lines {
     return @lines;
 }
 
-# What is before the colon of a header line, and behind it.
+# Splits a header line at its colon.
 sub name_and_value {
     my ($name, $value) = split /:/, $_[0], 2;
     return (without_space($name), $value =~ s/\A\s+//r);
 }
 
-# Without white space at its end. s/\s+\z// would try anew at each space of a run in the middle.
+# Removes white space at the end. s/\s+\z// would start again at each space of a run in the middle.
 sub without_space { $_[0] =~ /\A(.*\S)/s ? $1 : '' }
 
 sub begin_part {
@@ -162,8 +162,9 @@ sub begin_part {
     $self->open_file if length($filename // '');
 }
 
-# name and filename of form-data. Quoted values are taken as they are: browsers put paths with backslashes into them, and
-# percent-encode quotes. No pattern may give back white space that it has taken: of 16 KB of it, each try would look at all.
+# Returns name and filename of form-data. Quoted values stay unchanged, because browsers put paths
+# with backslashes into them and percent-encode quotes. No pattern may backtrack over white space.
+# With 16 KB of it, each try would read all of it.
 sub disposition {
     my $text = shift;
     return ($1, $2) if $text =~ /\Aform-data; name="([^"\\]*)"(?:; filename="([^"\\]*)")?\z/;
@@ -171,7 +172,7 @@ sub disposition {
     $text =~ /\A\s*+form-data\s*+;/gci or return;
     my %value;
     until ($text =~ /\G\z/gc) {
-        # Nothing, or a word without a value.
+        # There is nothing, or a word without a value.
         next if $text =~ /\G\s*+[^\s"=;]*+\s*+;/gc;
         $text =~
             /\G\s*+([^\s"=;]++)\s*+=\s*+(?:"([^"]*+(?:(?<=\\)"[^"]*+)*?)"|([^\s";]*+))\s*+(?:;|\z)/gc
@@ -201,7 +202,7 @@ sub body {
     return 'delimiter_end';
 }
 
-# The next bytes of a part.
+# Takes the next bytes of a part.
 sub take {
     my ($self, $length) = @_;
     my $part = $self->{part};
@@ -216,7 +217,7 @@ sub take {
             $offset += $count;
         }
     }
-    # A field for a file, and no file chosen.
+    # This is a field for a file, and no file was chosen.
     elsif (!defined $part->{filename}) {
         my $limit = $self->{max_fields_bytes};
         $self->{fields_bytes} += $length;
@@ -256,7 +257,8 @@ sub open_file {
     binmode $part->{file};
 }
 
-# Nothing follows the last boundary: RFC 9110 has no place for an epilogue, and it may be somebody's second message.
+# Nothing may follow the last boundary. RFC 9110 has no place for an epilogue, and it may be the
+# second message of an attack.
 sub epilogue {
     my $self = shift;
     return if $self->{at} == length $self->{buffer};
@@ -278,11 +280,13 @@ Kirin::RequestBody::MultiPart - multipart/form-data
 
 =head1 DESCRIPTION
 
-The parser for uploads of L<Kirin::RequestBody>. It takes the body in pieces of any size; files go to disk as they come, into a
-directory of their own that is removed with the environment of the request.
+The parser for uploads of L<Kirin::RequestBody>. It takes the body in pieces of any size. Files go
+to disk as they arrive, into their own directory, which is removed with the environment of the
+request.
 
-Refused are: a body that ends before its last boundary or goes on after it, a boundary that is not at the begin of a line or is
-followed by something else than a line end, a malformed or missing header, control characters in one, a part without a name, a
-boundary parameter that RFC 2046 does not allow, and what is over a limit.
+It refuses a body that ends before its last boundary or continues after it, a boundary that is not
+at the start of a line or is followed by anything but a line end, a malformed or missing header,
+control characters in one, a part without a name, a boundary parameter that RFC 2046 does not allow,
+and everything over a limit.
 
 =cut

@@ -6,7 +6,7 @@ sub new { my ($class, $code) = @_; return bless { code => $code }, $class }
 
 sub DESTROY {
     my $self = shift;
-    # Nothing that is used has been destroyed yet, if the program is not ending.
+    # If the program is not ending, nothing that the code uses has been destroyed yet.
     return if ${^GLOBAL_PHASE} eq 'DESTRUCT';
     local ($@, $!, $?);
     eval { $self->{code}->(); 1 } or warn $@;
@@ -26,6 +26,6 @@ Kirin::Session::AtEnd - runs code when a request's environment goes
 
 =head1 DESCRIPTION
 
-For servers without C<psgix.cleanup>. Part of L<Plack::Middleware::Session::Kirin>.
+For servers without C<psgix.cleanup>. It is a part of L<Plack::Middleware::Session::Kirin>.
 
 =cut

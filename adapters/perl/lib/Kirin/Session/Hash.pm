@@ -2,7 +2,7 @@ package Kirin::Session::Hash;
 use v5.16;
 use warnings;
 
-# Only the session is kept, so that what it has loaded can be replaced.
+# The hash keeps only the session, so that the loaded content can be replaced.
 sub TIEHASH { my ($class, $session) = @_; return bless { session => $session }, $class }
 
 sub FETCH { $_[0]{session}->content->{ $_[1] } }
@@ -21,7 +21,7 @@ sub STORE {
     my ($self, $key, $value) = @_;
     my $content = $self->{session}->content;
     my $old = $content->{$key};
-    # The same text once more is no change; of references nobody knows.
+    # Storing the same text again is no change. A reference may always be a change.
     $self->{session}->change
         if !defined $old || !defined $value || ref $old || ref $value || $old ne $value;
     $content->{$key} = $value;
@@ -47,7 +47,7 @@ __END__
 
 =head1 NAME
 
-Kirin::Session::Hash - psgix.session, which is fetched when it is first looked at
+Kirin::Session::Hash - psgix.session, which is fetched at its first use
 
 =head1 SYNOPSIS
 

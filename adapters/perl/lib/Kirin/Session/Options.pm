@@ -2,10 +2,10 @@ package Kirin::Session::Options;
 use v5.16;
 use warnings;
 
-# "id" is known only when the store has been asked; all else is an ordinary hash.
+# "id" is known only after a request to the store. All other keys are in an ordinary hash.
 sub TIEHASH {
     my ($class, $session) = @_;
-    # It is among the keys.
+    # "id" is one of the keys.
     $session->{options}{id} = undef;
     return bless { session => $session }, $class;
 }
@@ -13,7 +13,7 @@ sub TIEHASH {
 sub FETCH {
     my ($self, $key) = @_;
     return $self->{session}{options}{$key} if $key ne 'id';
-    # Who asks for it means to find the session under it again.
+    # Code that asks for the id wants to find the session under it again.
     $self->{session}{id_was_read} = 1;
     return $self->{session}->id;
 }
@@ -52,7 +52,7 @@ __END__
 
 =head1 NAME
 
-Kirin::Session::Options - psgix.session.options, whose id is found out when it is asked for
+Kirin::Session::Options - psgix.session.options, whose id is computed at its first use
 
 =head1 SYNOPSIS
 

@@ -7,13 +7,13 @@ use Socket
     qw(:addrinfo AF_UNIX IPPROTO_TCP MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_RCVTIMEO SO_SNDTIMEO TCP_NODELAY);
 use Time::HiRes ();
 
-# Seconds without another try after one that took too long: a host that does not answer must not cost every request the
-# time limit. A refusal costs nothing, so that there is no pause after it.
+# Seconds without a retry after a timeout. A host that does not answer must not cost every request
+# the time limit. A refusal costs nothing, so there is no pause after it.
 use constant PAUSE => 1;
 
 use constant READ_BYTES => 64 * 1024;
 
-# A reply line is shorter; only a peer that is no memcached sends more.
+# A reply line is shorter. Only a peer that is not a memcached sends more.
 use constant LINE_BYTES => 8 * 1024;
 
 sub new {
@@ -22,7 +22,7 @@ sub new {
         $class;
 }
 
-# Sends bytes. Connects if need be. Returns true, or dies with the reason in one line.
+# Sends bytes. Connects if necessary. Returns true, or dies with the reason in one line.
 sub send {
     my ($self, $bytes) = @_;
     $self->check;
@@ -40,7 +40,7 @@ sub send {
     return 1;
 }
 
-# The next line, without its end.
+# Returns the next line, without its end.
 sub line {
     my $self = shift;
     my $end;
@@ -54,7 +54,7 @@ sub line {
     return $line;
 }
 
-# A block of data of this length, without the line end after it.
+# Returns a block of data of this length, without the line end after it.
 sub block {
     my ($self, $length) = @_;
     $self->fill while length $self->{buffer} < $length + 2;
@@ -75,8 +75,8 @@ sub fill {
     }
 }
 
-# Lets go of a connection that cannot be used: the parent's in a forked process, one that the store has closed, one on
-# which something has come that nobody asked for.
+# Closes a connection that cannot be used: the parent's in a forked process, one that the store has
+# closed, or one with unexpected bytes.
 sub check {
     my $self = shift;
     if ($self->{pid} != $$) {
@@ -107,7 +107,7 @@ sub connect {
     $self->fail_with($failure);
 }
 
-# Socket family and address of whatever the address may mean.
+# Returns socket family and address for each meaning of the address.
 sub candidates {
     my $self = shift;
     my $text = $self->{address} // '';
@@ -141,7 +141,7 @@ sub fail {
     $self->fail_with($!{EAGAIN} ? $self->too_long : "$what: $!");
 }
 
-# Whatever has gone wrong, what comes next on the connection would be the answer to something else.
+# After any failure, the next bytes on the connection would be the answer to another command.
 sub fail_with {
     my ($self, $why) = @_;
     $self->close;
@@ -155,7 +155,7 @@ __END__
 
 =head1 NAME
 
-Kirin::Store::Connection - a connection to a memcached that is made when it is needed
+Kirin::Store::Connection - a connection to a memcached that is made at its first use
 
 =head1 SYNOPSIS
 
@@ -165,7 +165,7 @@ Kirin::Store::Connection - a connection to a memcached that is made when it is n
 
 =head1 DESCRIPTION
 
-Used by L<Kirin::Store>. Each method dies with one line when it fails, and the next C<send> connects anew. A process that
-has been forked gets a connection of its own. A command is never sent twice.
+L<Kirin::Store> uses this module. Each method dies with one line when it fails, and the next C<send>
+reconnects. A forked process gets its own connection. A command is never sent twice.
 
 =cut

@@ -4,13 +4,13 @@ use warnings;
 
 use Kirin::Worker::Trace;
 
-# Whether the application has left something to do for after the response.
+# Returns whether the application has handlers to run after the response.
 sub is_wanted {
     my $handlers = $_[0]{'psgix.cleanup.handlers'};
     return ref $handlers eq 'ARRAY' && @$handlers;
 }
 
-# Runs the handlers, in their order. One that dies does not keep the others from running.
+# Runs the handlers, in their order. If one dies, the others still run.
 sub run {
     my $env = shift;
     while (is_wanted($env)) {
@@ -25,7 +25,7 @@ __END__
 
 =head1 NAME
 
-Kirin::Worker::Cleanup - what an application does after its response
+Kirin::Worker::Cleanup - runs code of an application after its response
 
 =head1 SYNOPSIS
 
@@ -37,10 +37,10 @@ Kirin::Worker::Cleanup - what an application does after its response
 
 =head1 DESCRIPTION
 
-The client has the whole response before the first handler runs, and no request waits for a worker that is cleaning up:
-the response head tells the front (C<Kirin-Cleanup>), and a line end tells it when that is over. Handlers that are
-registered only when the head has left already cannot be announced; then the worker closes its connection before it
-runs them and takes a new one.
+The client has the complete response before the first handler runs. No request waits for a worker
+that is cleaning up: the response head reports the cleanup to the front (C<Kirin-Cleanup>), and a
+line end reports its end. If handlers are registered after the head has been sent, the head cannot
+announce them. Then the worker closes its connection before it runs them, and accepts a new one.
 
 All handlers of a request together may take as long as a request may. A handler may add others.
 

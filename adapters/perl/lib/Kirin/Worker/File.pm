@@ -7,33 +7,36 @@ use File::Spec;
 use IO::Handle;
 use Scalar::Util qw(reftype);
 
-# Who loads this, which is before an application may become somebody else: the front's user.
+# The user that loads this module, before an application may change the user. It is the front's
+# user.
 my $user = $>;
 
-# Of what stat gives: device, inode, size, times of the last changes of contents and of what is known of the file.
+# Indexes in the result of stat: device, inode, size, times of the last changes of contents and of
+# metadata.
 my @STATE = (0, 1, 7, 9, 10);
 
-# Classes of handles by whether they do nothing of their own when they are read and closed.
+# Classes of handles, and whether they do nothing of their own when they are read and closed.
 my %is_plain;
 
-# What the front must know to send the file behind $body in place of this worker, or nothing if only the worker can send it.
-# $length is what the application says of the body's length; files below @$roots need not be handles.
+# Returns the value with which the front can send the file behind $body in place of this worker.
+# Returns nothing if only the worker can send it. $length is the application's length of the body.
+# Files below @$roots need not be handles.
 sub behind {
     my ($body, $length, $roots) = @_;
-    # The front may be allowed to read what this user may not.
+    # The front may be allowed to read files that this user may not.
     return if $> != $user;
     my $path = $body->path;
     return if !defined $path || $path eq '';
-    # The bytes that Perl would give to the system.
+    # These are the bytes that Perl would give to the system.
     utf8::encode($path) if utf8::is_utf8($path);
     $path = File::Spec->rel2abs($path) if $path !~ m{\A/};
-    # Could not stand in a field.
+    # Such a path cannot be in a field.
     return if $path =~ /[\x00-\x1F\x7F]| \z/;
 
     my $state = join ' ', (stat $path)[@STATE];
     return if !-f _ || defined $length && $length != (-s _ || 0);
     if ((reftype($body) // '') eq 'GLOB') {
-        # Another file may have this name by now, or the path may be wrong.
+        # Another file may have this name now, or the path may be wrong.
         return if !gives_whole_file($body) || join(' ', (stat $body)[@STATE]) ne $state;
     }
     else {
@@ -43,7 +46,7 @@ sub behind {
     return "$state $path";
 }
 
-# Whether reading this handle to its end would give the bytes of the file, all and unchanged.
+# Returns whether reading this handle to its end would give exactly the bytes of the file.
 sub gives_whole_file {
     my $handle = shift;
     my $plain = $is_plain{ ref $handle } //= is_plain(ref $handle);
@@ -52,11 +55,12 @@ sub gives_whole_file {
         && !tied *$handle
         && gives_bytes($handle)
         && tell($handle) == 0
-        # Reading past Perl's buffer does not count for tell.
+        # tell does not count bytes that were read past Perl's buffer.
         && (sysseek($handle, 0, 1) // 1) eq '0 but true';
 }
 
-# Whether the bytes of the file come out as they are: not decoded, uncompressed or with other line ends.
+# Returns whether reading gives the bytes of the file unchanged: not decoded, not decompressed and
+# with the same line ends.
 sub gives_bytes { join(' ', PerlIO::get_layers($_[0])) eq 'unix perlio' }
 
 sub is_plain {
@@ -83,13 +87,16 @@ Kirin::Worker::File - finds the file behind a body, for the front to send
 =head1 DESCRIPTION
 
 A body with a C<path> (L<Plack::App::File>, L<Plack::Middleware::Static>, L<IO::File::WithPath>,
-C<Plack::Util::set_io_path>) need not go through the worker: C<behind> gives the value of C<Kirin-File>, with which the front
-opens the file itself, or has it open. F<docs/worker-protocol.md> has its form.
+C<Plack::Util::set_io_path>) need not go through the worker. C<behind> returns the value of
+C<Kirin-File>, with which the front opens the file itself, or has it open already.
+F<docs/worker-protocol.md> has its form.
 
-It does so only if the front is sure to send what the worker would. The body is a handle that has not been read from, without a
-layer that changes bytes, of a class that does nothing of its own; the path leads to the file that the handle is open on; and
-C<Content-Length>, if there is one, is its size. Where the file lies does not matter then: the application has opened it. A
-body that is no handle is believed if its file is below one of the directories in C<sendfile>. Whatever else has a C<path> is
-sent by the worker.
+It does so only if the front is certain to send the same bytes as the worker. The body is a handle
+that has not been read from. It has no layer that changes bytes, and its class does nothing of its
+own. The path leads to the file that the handle has open. C<Content-Length>, if there is one, is its
+size. The location of the file does not matter then, because the application has opened it.
+
+A body that is not a handle is accepted if its file is below one of the directories in C<sendfile>.
+The worker sends every other body with a C<path>.
 
 =cut

@@ -12,13 +12,14 @@ my (@after_fork, @before_exit);
 sub after_fork { push @after_fork, @_; return }
 sub before_exit { push @before_exit, @_; return }
 
-# Dies with the first hook that does: a worker without its connection to a database, say, must not serve.
+# Dies with the first hook that dies. For example, a worker without its database connection must not
+# serve.
 sub run_after_fork {
     for my $hook (@after_fork) { $hook->() }
     return;
 }
 
-# Runs all; what one dies with goes to the log.
+# Runs all hooks. If one dies, the log has the reason.
 sub run_before_exit {
     for my $hook (@before_exit) {
         eval { $hook->(); 1 } or Kirin::Log::line("kirin: worker $$: before_exit: $@");
@@ -32,7 +33,7 @@ __END__
 
 =head1 NAME
 
-Kirin::Worker::Hooks - what an application does at the begin and the end of a worker
+Kirin::Worker::Hooks - code of an application at the start and the end of a worker
 
 =head1 SYNOPSIS
 
@@ -44,17 +45,18 @@ Kirin::Worker::Hooks - what an application does at the begin and the end of a wo
 
 =head1 DESCRIPTION
 
-An application is loaded once, before its workers are forked from the process that has loaded it. What must not be
-shared between processes, such as a database connection, belongs into C<after_fork>. Hooks run in the order in which they
-were given.
+An application is loaded once, before its workers are forked from the process that has loaded it.
+Resources that processes must not share, such as a database connection, belong into C<after_fork>.
+Hooks run in the order in which they were registered.
 
-C<after_fork> hooks run in each new worker before it takes a request. If one dies, so does the worker, the log has the
-reason, and another is forked after a pause that grows.
+C<after_fork> hooks run in each new worker before it accepts a request. If one dies, the worker dies
+too, and the log has the reason. Another worker is forked after a growing pause.
 
-C<before_exit> hooks run when a worker leaves in order: after TERM, after its number of requests, at its age, for a new
-generation. They do not when it is killed or when the program ends at once (INT). Nobody limits how long they take before
-the whole program stops, and the worker's place is free only then.
+C<before_exit> hooks run when a worker leaves normally: after TERM, after its number of requests, at
+its age, for a new generation. They do not run when it is killed or when the program ends at once
+(INT). Their time has no limit until the complete program stops, and the worker's place is free only
+after them.
 
-Under another server the functions can be called, and the hooks are not.
+Under another server the functions can be called, but the hooks do not run.
 
 =cut

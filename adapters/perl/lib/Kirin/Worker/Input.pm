@@ -3,15 +3,16 @@ use v5.16;
 use warnings;
 
 use Errno qw(EINTR);
-# Perl loads it when a handle of a string is opened first, by way of an @INC that the application may have changed.
+# Perl loads this module when a handle of a string is first opened. It then uses an @INC that the
+# application may have changed.
 use PerlIO::scalar;
 
-# Bodies of up to this size are kept in memory, longer ones in a file that has no name.
+# Bodies of up to this size stay in memory. Longer ones go to a file without a name.
 use constant MEMORY_BYTES => 1024 * 1024;
 use constant READ_BYTES   => 256 * 1024;
 
-# Reads the rest of a body of $length bytes of which $received came with the head. Returns a handle that can be read and
-# sought, or nothing when the front has gone.
+# Reads the rest of a body of $length bytes. $received came with the head. Returns a handle that can
+# be read and sought, or nothing if the front has gone.
 sub receive {
     my ($socket, $length, $received) = @_;
     return receive_file($socket, $length, $received) if $length > MEMORY_BYTES;
@@ -26,7 +27,7 @@ sub receive {
 sub receive_file {
     my ($socket, $length, $received) = @_;
     open my $handle, '+>:raw', undef or die "file for a request body: $!\n";
-    # What the application has print add to each call.
+    # The application's $\ would add its text to each call of print.
     local ($\, $,);
     while (1) {
         print {$handle} $received or die "file for a request body: $!\n";
@@ -61,7 +62,7 @@ Kirin::Worker::Input - the body of a request as psgi.input
 
 =head1 DESCRIPTION
 
-The front has read the whole body from the client before it sends a request, so this waits for nobody. The handle can be
-sought, which C<psgix.input.buffered> promises.
+The front has read the complete body from the client before it sends a request, so this waits for no
+client. The handle can be sought, which C<psgix.input.buffered> promises.
 
 =cut

@@ -4,18 +4,18 @@ use warnings;
 
 use Scalar::Util qw(refaddr);
 
-# Methods of Plack::Request that are replaced, and those on which the result of a body depends besides.
+# Methods of Plack::Request that are replaced, and others that the result of a body depends on.
 use constant REPLACED => qw(_query_parameters _body_parameters cookies);
 use constant BODY     => qw(_parse_request_body request_body_parser _build_body_parser);
 
-# Plack::Request reads bodies in pieces of this size, and longer ones are not worth a short cut.
+# Plack::Request reads bodies in pieces of this size. For longer ones a shortcut is not worth it.
 use constant BODY_BYTES => 1024 * 1024;
 
 use constant FORM_TYPE => 'application/x-www-form-urlencoded';
 
 my (%plack, %parses_as_plack, %wanted);
 
-# What the front is asked for.
+# The values that the front is asked for.
 sub wanted {
     return if ($ENV{KIRIN_PARSED} // 1) eq '0';
     speed_up_plack_request() if !%plack && $INC{'Plack/Request.pm'};
@@ -24,7 +24,7 @@ sub wanted {
 
 sub want { @wanted{@_} = (1) x @_ }
 
-# Names and values of the query, if the front has parsed the one that is there now.
+# Returns names and values of the query, if the front has parsed the present one.
 sub query {
     my $env = shift;
     return if !defined $env->{'kirin.query'};
@@ -32,7 +32,7 @@ sub query {
     return shift(@parsed) eq ($env->{QUERY_STRING} // '') ? \@parsed : undef;
 }
 
-# Cookies by name, if the front has parsed those that are there now.
+# Returns cookies by name, if the front has parsed the present ones.
 sub cookies {
     my $env = shift;
     return if !defined $env->{'kirin.cookies'};
@@ -40,7 +40,8 @@ sub cookies {
     return $field eq ($env->{HTTP_COOKIE} // '') ? \%parsed : undef;
 }
 
-# Names and values of a form, if the front has parsed the body that is there now. psgi.input is at its beginning then.
+# Returns names and values of a form, if the front has parsed the present body. psgi.input is at its
+# start then.
 sub form {
     my $env = shift;
     return if !defined $env->{'kirin.form'};
@@ -53,8 +54,8 @@ sub form {
     return seek($input, 0, 0) ? \@parsed : undef;
 }
 
-# Where Plack::Request has its own parse in the environment, it shall find the front's; each time after having looked
-# whether an application or middleware has put something else in the place of what was parsed.
+# Puts the front's parse where Plack::Request keeps its own in the environment. Checks each time
+# whether an application or middleware has changed the text that was parsed.
 sub speed_up_plack_request {
     return if grep { !Plack::Request->can($_) } REPLACED, BODY;
     $plack{$_} = Plack::Request->can($_) for REPLACED, BODY;
@@ -62,7 +63,8 @@ sub speed_up_plack_request {
     *Plack::Request::_query_parameters = \&plack_query_parameters;
     *Plack::Request::_body_parameters = \&plack_body_parameters;
     *Plack::Request::cookies = \&plack_cookies;
-    # The front does as these two do. Their relatives in C are about as fast as taking over what has been parsed.
+    # The front parses as these two modules do. Their variants in C are about as fast as taking over
+    # the front's parse.
     want(qw(query form))
         if \&Plack::Request::parse_urlencoded_arrayref ==
         \&WWW::Form::UrlEncoded::PP::parse_urlencoded_arrayref;
@@ -96,7 +98,7 @@ sub plack_body_parameters {
     return $env->{'plack.request.body_parameters'} = $parameters;
 }
 
-# Whether a request is parsed by what Plack::Request itself puts together, and not by a subclass or one's own parser.
+# Returns whether Plack::Request itself parses a request, and not a subclass or another parser.
 sub parses_as_plack {
     my $self = shift;
     my $class = ref $self;
@@ -104,7 +106,7 @@ sub parses_as_plack {
     return $parses_as_plack{$class} && !$self->{request_body_parser};
 }
 
-# What HTTP::Entity::Parser has for no body and for a form, without what it does around that.
+# Does the same as HTTP::Entity::Parser for no body and for a form, without the work around it.
 sub body {
     my $env = shift;
     my $input = $env->{'psgi.input'};
@@ -132,7 +134,7 @@ __END__
 
 =head1 NAME
 
-Kirin::Worker::Parsed - what the front has parsed, where Plack::Request has its own parse
+Kirin::Worker::Parsed - gives Plack::Request the values that the front has parsed
 
 =head1 SYNOPSIS
 
@@ -145,21 +147,24 @@ Kirin::Worker::Parsed - what the front has parsed, where Plack::Request has its 
 
 =head1 DESCRIPTION
 
-Kirin's front parses the query, a form and the cookies of a request when a worker asks for it in its greeting. They come as
-one value each, C<kirin.query>, C<kirin.form> and C<kirin.cookies>, which nobody takes apart who does not look: an application
-that uses no parameters pays for an entry in a hash.
+Kirin's front parses the query, a form and the cookies of a request when a worker asks for it in its
+greeting. They come as one value each: C<kirin.query>, C<kirin.form> and C<kirin.cookies>. They are
+split only when the application looks. An application that uses no parameters pays for an entry in a
+hash.
 
-When L<Plack::Request> is loaded, a worker replaces three of its methods (C<_query_parameters>, C<_body_parameters> and
-C<cookies>). They put the front's parse where Plack::Request keeps its own (C<plack.request.query_parameters>,
-C<plack.request.body_parameters>, C<plack.cookie.parsed>), and only if it is of what is there at that moment: middleware may
-have changed C<QUERY_STRING>, C<HTTP_COOKIE>, C<CONTENT_TYPE>, C<CONTENT_LENGTH> or C<psgi.input>. Otherwise, for subclasses with
-a parser of their own, and in versions of Plack that have other methods, Plack::Request parses as ever. C<psgi.input> can be
-read afterwards as it can be with Plack.
+When L<Plack::Request> is loaded, a worker replaces three of its methods (C<_query_parameters>,
+C<_body_parameters> and C<cookies>). They put the front's parse where Plack::Request keeps its own
+(C<plack.request.query_parameters>, C<plack.request.body_parameters>, C<plack.cookie.parsed>). They
+do so only if it is the parse of the present text, because middleware may have changed
+C<QUERY_STRING>, C<HTTP_COOKIE>, C<CONTENT_TYPE>, C<CONTENT_LENGTH> or C<psgi.input>. Otherwise
+Plack::Request parses itself. It also does so for subclasses with their own parser, and in versions
+of Plack with other methods. C<psgi.input> can be read afterwards as with Plack.
 
-C<KIRIN_PARSED=0> in the environment turns all of it off.
+C<KIRIN_PARSED=0> in the environment turns all of this off.
 
-The front parses exactly as L<WWW::Form::UrlEncoded::PP> and L<Cookie::Baker> do. If their relatives in C
-(C<WWW::Form::UrlEncoded::XS>, C<Cookie::Baker::XS>) are installed, Plack::Request uses those, and the front is not asked.
+The front parses exactly as L<WWW::Form::UrlEncoded::PP> and L<Cookie::Baker> do. If their variants
+in C (C<WWW::Form::UrlEncoded::XS>, C<Cookie::Baker::XS>) are installed, Plack::Request uses those,
+and the worker does not ask the front.
 
 =head1 FUNCTIONS
 
@@ -171,9 +176,9 @@ Asks the front for C<query>, C<form> or C<cookies>, from the worker's next conne
 
 =item query(ENV), form(ENV), cookies(ENV)
 
-What the front has parsed, decoded and as bytes: references to a list of names and values, and to a hash. Nothing if the front
-has not been asked, if there is nothing, if it is long (more than 8 KiB), has a value that holds a NUL or the byte 0x1F, or is not
-what is in ENV now.
+Returns the values that the front has parsed, decoded and as bytes: references to a list of names
+and values, and to a hash. Returns nothing if the front was not asked, if there is no such text, if
+it is longer than 8 KiB, if a value contains a NUL or the byte 0x1F, or if ENV has changed since.
 
 =back
 

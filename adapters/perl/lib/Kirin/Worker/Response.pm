@@ -6,31 +6,32 @@ use Kirin::Log;
 use Kirin::Worker::Cleanup;
 use Kirin::Worker::Writer;
 
-# Fields that say how the body is framed, what becomes of connection and worker, and what the front is to send. None of it is
-# the application's.
+# Fields about the framing of the body, the future of connection and worker, and the file that the
+# front must send. An application may not set them.
 my %FRAMING = map { $_ => 1 }
     qw(content-length transfer-encoding connection keep-alive kirin-cleanup kirin-file);
 
-# Names that have been looked at, by whether a field can have them.
+# Names that have been checked, and whether a field can have them.
 my %is_name;
 use constant KNOWN_NAMES => 1000;
 
 # Responses with these statuses have no body (RFC 9110 section 6.4.1).
 sub has_no_body { $_[0] == 204 || $_[0] == 304 || $_[0] < 200 }
 
-# The bytes of a response whose body is an array. Dies when it cannot be sent.
+# Returns the bytes of a response whose body is an array. Dies if it cannot be sent.
 sub whole {
     my ($response, $env, $leaving) = @_;
     my ($status, $headers, $body) = @$response;
     my ($head, $length, $coding) = head($status, $headers);
     $status >= 200 or die "$status is not the status of a whole response\n";
     no warnings 'uninitialized';
-    # An undefined element is an empty one, as with other servers.
+    # An undefined element is empty, as with other servers.
     $body = @$body == 1 ? $body->[0] // '' : join '', @$body;
     utf8::downgrade($body, 1)
         or die "Wide character in the response body: encode it before it is sent\n";
     if ($env->{REQUEST_METHOD} eq 'HEAD' || has_no_body($status)) {
-        # The length that the body of a GET would have. An empty body stands for one that was left out.
+        # This is the length that the body of a GET would have. An empty body stands for one that
+        # was left out.
         $length //= length $body if length $body;
         $body = '';
         undef $length if has_no_body($status) && $status != 304;
@@ -40,7 +41,7 @@ sub whole {
         $head .= "Transfer-Encoding: $coding\r\n";
     }
     else {
-        # What the application says of the length may be wrong; this is not.
+        # The application's length may be wrong. This one is correct.
         $length = length $body;
     }
     $head .= "Content-Length: $length\r\n" if defined $length;
@@ -49,7 +50,8 @@ sub whole {
     return "$head\r\n$body";
 }
 
-# Status line and field lines without framing; the Content-Length and the transfer coding that the application gave.
+# Returns status line and field lines without framing, and the application's Content-Length and
+# transfer coding.
 sub head {
     my ($status, $headers) = @_;
     ($status // '') =~ /\A[1-9][0-9][0-9]\z/
@@ -70,8 +72,8 @@ sub head {
         $head .= "$name: $value\r\n";
         $lines++;
     }
-    # A line end inside a value would add lines, or a whole response, of its own. Other control characters, which the front
-    # does not take, become spaces (RFC 9110 section 5.5).
+    # A line end inside a value would add lines, or a complete response. Other control characters,
+    # which the front does not accept, become spaces (RFC 9110 section 5.5).
     if (($head =~ tr/\x00-\x08\x0A-\x1F\x7F//) != 2 * $lines) {
         refuse_line_ends($headers);
         $head =~ tr/\x01-\x08\x0B\x0C\x0E-\x1F\x7F/ /;
@@ -81,8 +83,8 @@ sub head {
     return ($head, $length, $coding);
 }
 
-# Whether a field can have this name (RFC 9110 section 5.1). The front takes nothing else, so that a field with another name is
-# left out, and the log has it once.
+# Returns whether a field can have this name (RFC 9110 section 5.1). The front accepts no other
+# name. So such a field is left out, and the log has one line about it.
 sub is_name {
     my $name = shift;
     %is_name = () if keys %is_name >= KNOWN_NAMES;
@@ -95,10 +97,10 @@ sub is_name {
     return 0;
 }
 
-# Sends an informational response, such as 103, ahead of the one that is to come.
+# Sends an informational response, such as 103, before the final one.
 sub send_informational {
     my ($socket, $status, $headers) = @_;
-    # 100 is the front's own: it has said that already. 101 ends what HTTP knows of the connection.
+    # The front has already sent 100 itself. 101 ends HTTP on the connection.
     return if $status eq '100';
     $status =~ /\A1[0-9][0-9]\z/ && $status > 101 or die "Not an informational response: $status\n";
     my ($head) = head($status, $headers // []);
@@ -116,7 +118,7 @@ sub refuse_line_ends {
     }
 }
 
-# What the client gets when the application has failed. The log has the reason.
+# Returns the response for a failure of the application. The log has the reason.
 sub internal_server_error {
     my ($env, $leaving) = @_;
     return whole(
@@ -131,7 +133,7 @@ __END__
 
 =head1 NAME
 
-Kirin::Worker::Response - the bytes of a PSGI response that is whole
+Kirin::Worker::Response - the bytes of a complete PSGI response
 
 =head1 SYNOPSIS
 
@@ -139,10 +141,12 @@ Kirin::Worker::Response - the bytes of a PSGI response that is whole
 
 =head1 DESCRIPTION
 
-C<whole> makes a response whose body is an array into one string, so that it leaves with one system call. C<head> makes
-status and headers of any response; L<Kirin::Worker::Stream> uses it for those that are not whole.
+C<whole> makes one string of a response whose body is an array, so that one system call sends it.
+C<head> makes status and headers of any response. L<Kirin::Worker::Stream> uses it for the other
+responses.
 
-Both die when a response cannot be sent: a status that is no number of three digits, a header value with a line end in
-it, a character above 255 in headers or body. The worker then answers 500 and logs why.
+Both die if a response cannot be sent: a status that is not a number of three digits, a header value
+with a line end, a character above 255 in headers or body. The worker then answers 500 and logs the
+reason.
 
 =cut

@@ -16,8 +16,8 @@ sub install {
     return;
 }
 
-# Puts back what the application has put something else in the place of. It runs after each request, so that it only looks
-# as long as nothing has changed; asking for a handler that is code takes no system call.
+# Restores the handlers that the application has replaced. It runs after each request, so it only
+# compares as long as nothing has changed. Reading a handler that is code takes no system call.
 sub restore {
     no warnings 'uninitialized';
     return
@@ -30,8 +30,9 @@ sub restore {
     return;
 }
 
-# Perl forgets all signal handlers when code is run in a compartment of Safe: it takes the %SIG that this code sees for the only
-# one. A signal that comes then ends the process ("no signal handler set"). So signals wait until the handlers are back.
+# Perl forgets all signal handlers when code runs in a compartment of Safe, because it takes that
+# code's %SIG for the only one. A signal at that time would end the process ("no signal handler
+# set"). So signals wait until the handlers are restored.
 sub guard_against_safe {
     state $guarded;
     return if $guarded || !defined &Opcode::_safe_call_sv;
@@ -66,7 +67,8 @@ __END__
 
 =head1 NAME
 
-Kirin::Worker::Signals - a worker's signal handlers, which survive what the application does to %SIG
+Kirin::Worker::Signals - a worker's signal handlers, which survive changes of %SIG by the
+application
 
 =head1 SYNOPSIS
 
@@ -76,7 +78,8 @@ Kirin::Worker::Signals - a worker's signal handlers, which survive what the appl
 
 =head1 DESCRIPTION
 
-An application may use any signal within a request, as with C<local $SIG{PIPE}>. What it leaves behind in TERM, QUIT, USR2 and
-PIPE does not stay: without these handlers a worker would end in the middle of a later request.
+An application may use any signal within a request, as with C<local $SIG{PIPE}>. Its handlers for
+TERM, QUIT, USR2 and PIPE do not stay after the request. Without the worker's own handlers, the
+worker would end in the middle of a later request.
 
 =cut

@@ -18,16 +18,16 @@ sub new {
         $class;
 }
 
-# Whether something may have been sent already, so that no other response can take this one's place.
+# Returns whether bytes may have been sent already, so that no other response can replace this one.
 sub has_begun { $_[0]{begun} }
 
-# Whether the connection does not speak HTTP any more.
+# Returns whether the connection no longer speaks HTTP.
 sub has_switched { $_[0]{switched} }
 
-# Whether the head has said that the worker cleans up after this response.
+# Returns whether the head has announced a cleanup after this response.
 sub cleanup_is_announced { $_[0]{cleanup_is_announced} }
 
-# Sends a response that is not whole. Returns the bytes that are left to send: none.
+# Sends a response that is not complete. Returns the bytes that are left to send: none.
 sub send {
     my ($self, $response) = @_;
     if (ref $response eq 'CODE' || blessed $response && overload::Method($response, '&{}')) {
@@ -49,7 +49,7 @@ sub send {
     return '';
 }
 
-# The application has written to psgix.io what it had to say.
+# The application has written its response to psgix.io.
 sub leave_to_application {
     my $self = shift;
     $self->{begun} = $self->{switched} = 1;
@@ -79,7 +79,8 @@ sub send_one {
         my $file = Kirin::Worker::File::behind($body, $length, $self->{sendfile});
         return $self->hand_back($head, $file, $body) if defined $file;
     }
-    # Of a plain file the length is known; with it the front can take a small one whole and free this worker.
+    # The length of a plain file is known. With it the front can read a small file completely and
+    # free this worker.
     if (   !defined $length
         && !$coding
         && Plack::Util::is_real_fh($body)
@@ -120,7 +121,7 @@ sub send_one {
         $writer->flush;
         return $self->{writer} = $writer;
     }
-    # An object may take its time before it gives the first bytes; a file does not.
+    # An object may need time for its first bytes. A file does not.
     $writer->flush if !Plack::Util::is_real_fh($body);
     if ($framing ne 'nothing') {
         local $/ = \READ_BYTES;
@@ -129,14 +130,14 @@ sub send_one {
         }
     }
     $writer->close;
-    # The client has its response, whatever comes of this.
+    # The client has its response, even if this fails.
     eval { $body->close if ref $body eq 'GLOB' || $body->can('close'); 1 }
         or Kirin::Worker::Trace::log_failure($self->{env}, $@);
     return;
 }
 
-# Whether the front may be asked to send a file. If it finds out that it cannot, it has a worker run the application again,
-# which it can do for these methods only.
+# Returns whether the front may be asked to send a file. If the front cannot send it, it has a
+# worker run the application again, which it can do only for these methods.
 sub may_hand_back {
     my ($self, $status) = @_;
     my $env = $self->{env};
@@ -146,7 +147,7 @@ sub may_hand_back {
         && !Kirin::Worker::Response::has_no_body($status);
 }
 
-# The front sends the file: it has it open already, and no worker is held while a client reads.
+# The front sends the file. It has the file open already, and a slow client occupies no worker.
 sub hand_back {
     my ($self, $head, $file, $body) = @_;
     $body->close if $body->can('close');
@@ -173,9 +174,11 @@ Kirin::Worker::Stream - sends a PSGI response that is not an array of strings
 
 =head1 DESCRIPTION
 
-Delayed responses, the streaming writer, filehandles and objects with C<getline>. A body without a known length goes out
-in chunks, so that the front can tell its end from a worker that died.
+This module sends delayed responses, the streaming writer, filehandles and objects with C<getline>.
+A body without a known length is sent in chunks, so that the front can distinguish its end from a
+worker that died.
 
-A file with C<path> is handed back to the front, which sends it; L<Kirin::Worker::File> says which are.
+A file with C<path> is handed back to the front, which sends it. L<Kirin::Worker::File> describes
+which files these are.
 
 =cut

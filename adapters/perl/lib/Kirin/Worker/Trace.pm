@@ -8,12 +8,13 @@ use Scalar::Util qw(blessed);
 
 my $stack;
 
-# The worker's $SIG{__DIE__}. It costs nothing until something dies, and little when the application catches it itself.
+# The worker's $SIG{__DIE__}. It costs nothing until an exception is thrown, and little if the
+# application catches it itself.
 sub remember {
     undef $stack;
     for (my $level = 1; my ($package, $sub, $is_require) = (caller $level)[0, 3, 7]; $level++) {
         next if $sub ne '(eval)' || $is_require;
-        # The innermost eval is the one that will catch it.
+        # The innermost eval will catch it.
         $stack = Carp::longmess('') if $package eq 'Kirin::Worker';
         return;
     }
@@ -25,29 +26,30 @@ sub log_failure {
     my $trace = $stack // '';
     undef $stack;
     return 1 if blessed $error && $error->isa('Kirin::Worker::Gone');
-    # What an application throws may be an object that cannot even be made into text.
+    # The exception may be an object that cannot even be converted to text.
     $error = eval { "$error" } // ref $error;
     $error =~ s/\n\z//;
-    # The first line says where remember was called from: where it died.
+    # The first line has the caller of remember, which is where the code died.
     $trace =~ s/\A\s*at (?:.*?) line [0-9]+\.?\n//;
     print_message($env, $error, $trace);
     return 1;
 }
 
-# Logs where a request is that takes too long. Called from a signal handler: what it interrupted is the first line.
+# Logs where a request is that takes too long. A signal handler calls this, so the first line is the
+# interrupted code.
 sub log_overdue {
     my $env = shift;
     my $trace = Carp::longmess('');
-    # The frame of the handler itself says where that was.
+    # The frame of the handler itself has that place.
     $trace =~ s/\A\s*at .*? line [0-9]+\.?\n\s*Kirin::Worker::__ANON__\(.*?\) called (?=at )/\t/;
-    # Perl calls handlers inside an eval of its own.
+    # Perl calls handlers inside its own eval.
     $trace =~ s/\A(\t(at .*)\n)\teval \{\.\.\.\} called \2\n/$1/;
     print_message($env, 'took too long', $trace);
 }
 
 sub print_message {
     my ($env, $error, $trace) = @_;
-    # What is below the worker's eval is the same for every request.
+    # The frames below the worker's eval are the same for every request.
     $trace =~ s{^\s*eval \{\.\.\.\} called at \S*Kirin/Worker\.pm .*}{}ms;
     $trace = "\n" . $trace if $trace ne '';
     my ($method, $uri) = map { $_ // '' } @$env{qw(REQUEST_METHOD REQUEST_URI)};
@@ -69,7 +71,8 @@ Kirin::Worker::Trace - where an application died or hangs
 
 =head1 DESCRIPTION
 
-When C<eval> has caught an exception, the stack that led to it is gone. C<remember> keeps it, for exceptions that nothing
-but the worker is going to catch. C<log_overdue> logs the stack of what a signal has interrupted.
+When C<eval> has caught an exception, its stack is gone. C<remember> keeps the stack of exceptions
+that only the worker will catch. C<log_overdue> logs the stack of the code that a signal has
+interrupted.
 
 =cut

@@ -6,10 +6,11 @@ use Errno qw(EINTR);
 use Kirin::Log;
 use Socket qw(MSG_NOSIGNAL);
 
-# Thrown when the front does not read any more, because its client has gone.
+# Thrown if the front no longer reads, because its client has disconnected.
 our $GONE = bless \(my $reason = "the client has gone\n"), 'Kirin::Worker::Gone';
 
-# $framing says how the body is written: "length", "chunked", "coded" (the application has done it), "nothing".
+# $framing is the framing of the body: "length", "chunked", "coded" (the application has done it),
+# "nothing".
 sub new {
     my ($class, $socket, $head, $framing, $length) = @_;
     return bless { socket => $socket, pending => $head, framing => $framing, left => $length },
@@ -53,7 +54,7 @@ sub close {
     return;
 }
 
-# Sends the head if it is still here.
+# Sends the head if it has not been sent yet.
 sub flush {
     my $self = shift;
     my $pending = delete $self->{pending} // return;
@@ -65,7 +66,7 @@ sub write_all {
     my ($socket, $bytes) = @_;
     my $at = 0;
     while ($at < length $bytes) {
-        # The application may have done anything to the handler of SIGPIPE.
+        # The application may have changed the handler of SIGPIPE.
         my $count = send $socket, $at ? substr($bytes, $at) : $bytes, MSG_NOSIGNAL;
         if (defined $count) {
             $at += $count;
@@ -94,7 +95,8 @@ Kirin::Worker::Writer - the streaming writer that PSGI gives an application
 
 =head1 DESCRIPTION
 
-C<write> returns when the front has taken the bytes; it keeps up to a megabyte for a slow client. It dies when the client
-has gone, so that an application that writes in a loop ends.
+C<write> returns when the front has taken the bytes. The front keeps up to a megabyte for a slow
+client. C<write> dies if the client has disconnected, so that an application that writes in a loop
+ends.
 
 =cut

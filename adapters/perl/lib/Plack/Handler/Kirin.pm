@@ -10,7 +10,7 @@ use Kirin::Worker;
 
 our $VERSION = $Kirin::Worker::VERSION;
 
-# Options and what their values must look like. Those without a pattern are taken as they are.
+# Options and the patterns of their values. Values of options without a pattern are not checked.
 my $COUNT = qr/\A[1-9][0-9]{0,8}\z/;
 my $SECONDS = qr/\A[0-9]{1,8}(?:\.[0-9]+)?\z/;
 my $TIME = qr/\A[1-9][0-9]{0,8}[smh]?\z/;
@@ -44,7 +44,7 @@ my %OPTION = (
     trusted            => undef,
 );
 
-# Other names for the same.
+# Other names of the same options.
 my %ALIAS = (
     workers      => 'max_workers',
     max_requests => 'max_reqs_per_child',
@@ -52,19 +52,20 @@ my %ALIAS = (
     pid_file     => 'pid',
 );
 
-# What other servers need because a connection costs them a worker, or because they read from clients in Perl.
+# Other servers need these because a connection costs them a worker, or because they read from
+# clients in Perl.
 my %NO_EFFECT = map { $_ => 1 } qw(
     backlog err_respawn_interval main_process_delay max_keepalive_connection max_keepalive_reqs max_readahead_reqs
     read_timeout server_software timeout write_timeout
 );
 
-# Monoceros' default; Kirin's own is the same.
+# Monoceros' default. Kirin's own is the same.
 use constant WORKERS => 5;
 
-# A proxy on the same machine, as Starlet usually stands behind one.
+# A proxy on the same machine, as there usually is in front of Starlet.
 use constant TRUSTED => qw(127.0.0.0/8 ::1 unix:);
 
-# Of programs; plackup gives 5000.
+# The default of programs. plackup gives 5000.
 use constant DEFAULT_PORT => 8080;
 
 sub new {
@@ -73,7 +74,7 @@ sub new {
     while (my ($name, $value) = splice @args, 0, 2) {
         $name =~ tr/-/_/;
         $name = $ALIAS{$name} // $name;
-        # plackup makes "keepalive", false, of --disable-keepalive.
+        # plackup turns --disable-keepalive into "keepalive" with a false value.
         ($name, $value) = (keepalive => !$value) if $name eq 'disable_keepalive';
         if (!exists $OPTION{$name}) {
             warn "Plack::Handler::Kirin: option $name is not known\n" if !$NO_EFFECT{$name};
@@ -87,7 +88,7 @@ sub new {
     }
     my $self = bless { %option, server_software => 'Kirin' }, $class;
     $self->{child_exit} = code_block($self->{child_exit}) if defined $self->{child_exit};
-    # It is another process that listens.
+    # Another process listens.
     return $self if defined $ENV{KIRIN_APP_PARENT};
     $self->{inherited} = eval { $self->inherited } or Carp::croak("Plack::Handler::Kirin: $@");
     $self->{listen} = $self->inherited_addresses || $self->listen_addresses;
@@ -113,7 +114,7 @@ sub inherited {
     return Kirin::Inherited->from_handles(ref $handles eq 'ARRAY' ? @$handles : $handles);
 }
 
-# Sockets that are there go before what the options say: plackup gives a port in any case.
+# Inherited sockets have precedence over options, because plackup always gives a port.
 sub inherited_addresses {
     my $self = shift;
     my %is_store = map { address($_) => 1 }
@@ -124,23 +125,23 @@ sub inherited_addresses {
     return \@addresses;
 }
 
-# plackup gives "listen", what it came from, or both.
+# plackup gives "listen", or the options from which it made that, or both.
 sub listen_addresses {
     my $self = shift;
     my @given = ref $self->{listen} ? @{ $self->{listen} } : $self->{listen} // ();
     if (!@given) {
-        # Starlet takes a path as port.
+        # Starlet accepts a path as port.
         $self->{socket} //= delete $self->{port} if ($self->{port} // '') =~ /[^0-9]/;
         $self->{port} //= DEFAULT_PORT if !defined $self->{socket};
         @given = $self->{socket} // join ':', $self->{host} // '', $self->{port};
     }
     my @addresses = map { address($_) } @given;
-    # What plackup says when the server is ready.
+    # plackup prints this when the server is ready.
     $self->{port} //= $self->{socket} // $given[0];
     return \@addresses;
 }
 
-# HOST:PORT, :PORT or a path, as Kirin writes it.
+# Formats HOST:PORT, :PORT or a path as Kirin writes it.
 sub address {
     my $text = shift;
     if ($text =~ /\A(.*):([0-9]+)\z/s) {
@@ -179,7 +180,8 @@ sub run {
             max_requests   => $max_requests,
             min_requests   => $max_requests && $self->{min_reqs_per_child} || undef,
             spawn_interval => $self->{spawn_interval},
-            # Plack::Loader::Delayed: the worker loads the application before its first request, not in it.
+            # With Plack::Loader::Delayed the worker loads the application before its first request,
+            # not in it.
             app_builder => $self->{psgi_app_builder},
             before_exit => $child_exit && sub { $child_exit->($self, $_[0]) },
         },
@@ -208,22 +210,23 @@ Plack::Handler::Kirin - run a PSGI application behind Kirin with plackup
 
 =head1 DESCRIPTION
 
-Puts the C<kirin> program in front of an application that this process has loaded. For production there is
-C<kirin serve app.psgi> or C<kirin serve --config kirin.toml>, which can do more: new code without a pause, several
-applications, files, routes. This handler is for everything that expects a Plack handler.
+Puts the C<kirin> program in front of an application that this process has loaded. For production
+use C<kirin serve app.psgi> or C<kirin serve --config kirin.toml>, which can do more: new code
+without a pause, several applications, files, routes. This handler is for programs that expect a
+Plack handler.
 
-C<run> forks. The child, with the application, becomes the parent of the workers; this process becomes C<kirin> with
-exec(2), so its process id is the server's. Signals that Kirin knows can be sent to it:
+C<run> forks. The child, with the application, becomes the parent of the workers. This process
+becomes C<kirin> with exec(2), so its process id is the server's. These signals can be sent to it:
 
 =over
 
 =item TERM, QUIT
 
-No further connection is taken, responses in progress are finished, workers leave.
+Kirin accepts no further connections and finishes the responses in progress. Then the workers leave.
 
 =item INT
 
-At once.
+Kirin ends at once.
 
 =item TTIN, TTOU
 
@@ -231,27 +234,29 @@ One worker more, one less.
 
 =item HUP
 
-New code: the command that this process was started with is run again, in the same directory and environment, and its
-workers take over when they are there. If that fails, the old ones go on and the log says why. L</NEW CODE> has the details.
+New code: Kirin runs the command of this process again, in the same directory and environment. The
+new workers take over when they are ready. If that fails, the old workers continue, and the log has
+the reason. L</NEW CODE> has the details.
 
 =item USR2
 
-A new C<kirin>, and new code, take the place of the old; F<docs/deploy.md>.
+A new C<kirin>, and new code, replace the old ones. See F<docs/deploy.md>.
 
 =back
 
-When C<kirin> ends, for whatever reason, the workers do. When the application's parent ends, C<kirin> does, with status 1.
-C<run> returns in the child when the server stops, so that C<END> blocks run once, in the process that has loaded the
-application.
+When C<kirin> ends, for whatever reason, the workers end. When the app parent ends, C<kirin> ends
+with status 1. C<run> returns in the child when the server stops. So C<END> blocks run once, in the
+process that has loaded the application.
 
-C<kirin> is the first of: the environment variable C<KIRIN_BINARY>; F<target/release/kirin> or F<target/debug/kirin>, the
-newer, of the source tree that this file is in; F<bin/kirin> of the prefix that it is installed in; C<kirin> in C<PATH>.
-What it logs goes to STDERR, warnings and errors only; C<KIRIN_LOG=info> shows more.
+C<kirin> is the first of these: the environment variable C<KIRIN_BINARY>; F<target/release/kirin> or
+F<target/debug/kirin>, the newer one, of the source tree of this file; F<bin/kirin> of the prefix in
+which this file is installed; C<kirin> in C<PATH>. It logs only warnings and errors to STDERR.
+C<KIRIN_LOG=info> shows more.
 
 =head1 OPTIONS
 
-On plackup's command line with hyphens, C<--max-workers 5>; in Perl with underscores. An option that is not known is
-warned about.
+Options on plackup's command line have hyphens, C<--max-workers 5>. In Perl they have underscores.
+The handler warns about unknown options.
 
 =head2 Where to listen
 
@@ -275,8 +280,8 @@ In Perl only: a listening socket, or an array of them, to serve on.
 
 =back
 
-Sockets that L<start_server> (C<SERVER_STARTER_PORT>) or systemd (C<LISTEN_FDS>) has started the program with go before all of
-these but C<listen_sock>:
+Sockets of L<start_server> (C<SERVER_STARTER_PORT>) or systemd (C<LISTEN_FDS>) have precedence over
+all of these except C<listen_sock>:
 
     start_server --port 80 --path /run/app.sock -- plackup -s Kirin -E production app.psgi
     kill -HUP PID-OF-START_SERVER      # new code, without a lost request
@@ -287,11 +292,13 @@ these but C<listen_sock>:
 
 =item max-workers, workers
 
-Number of worker processes. Default: 5, as in Monoceros. 0, which has Starlet work without workers, is 1 here.
+Number of worker processes. Default: 5, as in Monoceros. 0 is 1 here. (With it Starlet works without
+workers.)
 
 =item max-reqs-per-child, max-requests
 
-Requests after which a worker is replaced, with up to a tenth taken off by lot. Default: 0, never (Starlet: 100).
+Number of requests after which a worker is replaced. Up to a tenth is subtracted at random. Default:
+0, never (Starlet: 100).
 
 =item min-reqs-per-child, min-requests
 
@@ -303,30 +310,31 @@ Seconds between two forks of workers. Default: none.
 
 =item child-exit
 
-Code, or its text (C<--child-exit='sub { ... }'>), that is called with the handler and the application in each worker that
-leaves in order. Hooks for the parent are Perl's own C<END> blocks.
+Code, or its text (C<--child-exit='sub { ... }'>). It is called with the handler and the application
+in each worker that leaves normally. Hooks for the parent are Perl's own C<END> blocks.
 
 =item keepalive-timeout
 
-Seconds that an idle connection is kept, 1 at least. Default: 75 (Starlet: 2, Monoceros: 10). There is no need for a small
-number: an idle connection costs about a kilobyte and no worker.
+Seconds for which an idle connection is kept, at least 1. Default: 75 (Starlet: 2, Monoceros: 10). A
+small number is not necessary: an idle connection costs about a kilobyte and no worker.
 
 =item disable-keepalive
 
-Idle connections are kept for a second only. Responses do not say C<Connection: close>.
+Idle connections are kept only for a second. Responses do not have C<Connection: close>.
 
 =item max-keepalive-reqs, max-keepalive-connection, max-readahead-reqs
 
-No effect. The number of requests of a connection has no limit, since a connection costs no worker.
+No effect. The number of requests of a connection has no limit, because a connection costs no
+worker.
 
 =item timeout, read-timeout, write-timeout
 
-No effect. They limit how long a worker waits for a client, and a worker never does; C<kirin> has limits of its own for
-slow clients. The time that the application may take is C<deadline>.
+No effect. They limit how long a worker waits for a client, and a Kirin worker never waits for one.
+C<kirin> has its own limits for slow clients. C<deadline> limits the time of the application.
 
 =item err-respawn-interval, main-process-delay, backlog, server-software
 
-No effect. When workers die at start, the pause before the next grows from 0.1 to 5 seconds.
+No effect. When workers die at start, the pause before the next fork grows from 0.1 to 5 seconds.
 
 =back
 
@@ -336,39 +344,40 @@ No effect. When workers die at start, the pause before the next grows from 0.1 t
 
 =item daemonize (-D)
 
-Goes into the background when the server is ready; status 1 if it cannot start. STDERR is then F</dev/null> unless there is
-C<error-log>.
+Goes into the background when the server is ready. The status is 1 if it cannot start. STDERR is
+then F</dev/null> unless there is C<error-log>.
 
 =item pid
 
-File to write the process id to. It is removed at the end.
+File for the process id. It is removed at the end.
 
 =item error-log
 
-File that STDOUT and STDERR are appended to.
+File to which STDOUT and STDERR are appended.
 
 =item -E, -L Delayed, -L Restarter (-r, -R), -L Shotgun
 
-As with any handler. With Delayed each worker loads the application before its first request: for applications that connect to a
-database while they are loaded, which the log warns of (F<docs/perl.md>).
+As with any handler. With Delayed each worker loads the application before its first request. This
+is for applications that connect to a database while they are loaded. The log warns of these
+(F<docs/perl.md>).
 
 =item server_ready
 
-In Perl only: a code reference, called with the handler when connections are taken. It is called in the application's
-parent, not in the process that becomes C<kirin>.
+In Perl only: a code reference. It is called with the handler when the server accepts connections.
+It is called in the app parent, not in the process that becomes C<kirin>.
 
 =back
 
 =head2 Of Kirin
 
-These are entries of Kirin's configuration; F<docs/configuration.md> has their defaults.
+These are keys of Kirin's configuration. F<docs/configuration.md> has their defaults.
 
 =over
 
 =item deadline, start-limit
 
-Time for a request and for the first worker to be there, such as C<60s> or C<5m>. A worker that takes longer is killed and
-the client gets 504. Default: 60s.
+Time for a request, and for the start of the first worker, such as C<60s> or C<5m>. Kirin kills a
+worker that takes longer, and the client gets 504. Default: 60s.
 
 =item queue, queue-wait
 
@@ -380,44 +389,50 @@ The longest request body. Default: 64MB.
 
 =item memory
 
-Memory for the store, from which pages that the application has put there are answered; see L<Kirin::Store>. Default: 64MB.
+Memory for the store, from which Kirin serves the pages that the application has stored. See
+L<Kirin::Store>. Default: 64MB.
 
 =item memcached
 
-Address of the store for other processes, C<HOST:PORT> or C<unix:PATH>. May be an array. Workers find the store in
-C<$ENV{KIRIN_STORE}>, which is set after the application has been loaded the first time: read it when it is used.
+Address of the store for other processes, C<HOST:PORT> or C<unix:PATH>. May be an array. Workers
+find the store in C<$ENV{KIRIN_STORE}>. It is set after the application has been loaded for the
+first time, so read it at its use.
 
 =item sendfile
 
-Directory, or array of directories, from which files may be sent that the application names with C<X-Sendfile>. A file that it has
-opened and returns with a C<path>, as L<Plack::Middleware::Static> does, is sent by C<kirin> wherever it lies.
+Directory, or array of directories, with files that the application may name in C<X-Sendfile>.
+C<kirin> also sends a file that the application has opened and returns with a C<path>, as
+L<Plack::Middleware::Static> does, wherever the file is.
 
 =item trusted
 
-Proxies in front of C<kirin>, whose C<X-Forwarded-For> and C<X-Forwarded-Proto> count: addresses and networks, as an array or
-with commas between them; C<unix:> is whoever connects to a unix socket. The application finds what they say in
-C<REMOTE_ADDR> and C<psgi.url_scheme> and does not see the fields themselves, nor those of anybody else, so that
-L<Plack::Middleware::ReverseProxy> is not needed and does no harm. Default: C<127.0.0.0/8,::1,unix:>. Nobody: C<''>.
+Proxies in front of C<kirin> whose C<X-Forwarded-For> and C<X-Forwarded-Proto> count. The value is
+addresses and networks, as an array or separated by commas. C<unix:> means all clients of a unix
+socket. The application finds the values in C<REMOTE_ADDR> and C<psgi.url_scheme>. It does not see
+the fields themselves, nor those of other clients. So L<Plack::Middleware::ReverseProxy> is not
+needed and does no harm. Default: C<127.0.0.0/8,::1,unix:>. C<''> means no proxies.
 
 =item threads
 
-Event loops. Default: as many as there are cores.
+Number of event loops. Default: the number of cores.
 
 =back
 
 =head1 NEW CODE
 
-HUP and USR2 run the command again: C<$^X>, C<-I> for each directory in C<@INC>, C<$0> and C<@ARGV>. In the process that comes of
-it for HUP, C<run> becomes the parent of the new workers at once; C<server_ready> is not called again. The options C<workers> and
-those under L</Of Kirin> stay what they were, others are those of the command.
+HUP and USR2 run the command again: C<$^X>, C<-I> for each directory in C<@INC>, C<$0> and C<@ARGV>.
+In the new process for HUP, C<run> becomes the parent of the new workers at once. C<server_ready> is
+not called again. The options C<workers> and those under L</Of Kirin> stay unchanged. The others are
+those of the command.
 
-They are taken down when this module is loaded. With C<plackup> that is after the application, so that what the application does
-to C<%ENV> while it is loaded is there the next time from the beginning; C<plackup -MPlack::Handler::Kirin -s Kirin> takes them
-down before. Modules and debuggers that F<perl> itself was told to load (C<perl -M>, C<-d>) are not loaded again; C<PERL5OPT> is
-in the environment.
+These values are recorded when this module is loaded. With C<plackup> that is after the application.
+So changes of the application to C<%ENV> while it is loaded are there from the start the next time.
+C<plackup -MPlack::Handler::Kirin -s Kirin> records them before. Modules and debuggers that F<perl>
+itself was told to load (C<perl -M>, C<-d>) are not loaded again. C<PERL5OPT> is in the environment.
 
-It is refused, with a line in the log, in a process that was forked (C<-r>, tests), since its command may lead elsewhere, and if
-C<$0> is no file. When the application's parent is killed before the first HUP, C<kirin> ends; later ones are started again.
+In a forked process (C<-r>, tests) it is refused, with a line in the log, because its command may
+lead elsewhere. It is also refused if C<$0> is not a file. If the app parent is killed before the
+first HUP, C<kirin> ends. Later app parents are started again.
 
 =head1 SEE ALSO
 

@@ -18,14 +18,15 @@ my @COOKIE_ATTRIBUTES = qw(path domain expires secure httponly samesite);
 my %OPTION = map { $_ => 1 } @COOKIE_ATTRIBUTES,
     qw(app store state cookie_name session_key keep_empty sid_generator sid_validator serializer ttl);
 
-# A number below this is a duration, as for Plack::Session::State::Cookie; above it a date, as for Cookie::Baker.
+# A number below this is a duration, as for Plack::Session::State::Cookie. Above it is a date, as
+# for Cookie::Baker.
 use constant EARLIEST_DATE => 1_000_000_000;
 
-# How often a session is merged with what other requests have written, before this one gives up. Each time, one of them has
-# succeeded.
+# How often a session is merged with the writes of other requests before this one gives up. Each
+# time, another request has succeeded.
 use constant MERGES => 100;
 
-# As many random bits as the SHA-1 that these ids look like.
+# These ids have as many random bits as the SHA-1 whose form they have.
 use constant ID_BYTES => 20;
 
 sub prepare_app {
@@ -57,8 +58,8 @@ sub prepare_app {
     $self->{sid_validator} //= qr/\A[0-9a-f]{40}\z/;
 }
 
-# 40 hexadecimal digits that nobody can guess. There is no second best source: a session id that can be guessed is worse
-# than an error.
+# Returns 40 hexadecimal digits that nobody can guess. There is no fallback, because a session id
+# that can be guessed is worse than an error.
 sub random_id {
     open my $random, '<:raw', '/dev/urandom' or die "/dev/urandom: $!\n";
     my $count = sysread $random, my $bytes, ID_BYTES;
@@ -76,7 +77,7 @@ sub call {
     return $self->response_cb($self->app->($env), sub { $self->finalize($env, $_[0], $session) });
 }
 
-# The id that the client has sent, if it can be one.
+# Returns the id from the client, if it is valid.
 sub cookie_of {
     my ($self, $env) = @_;
     my $cookies = $env->{HTTP_COOKIE};
@@ -93,7 +94,7 @@ sub generate_id {
     return $self->{sid_generator}->();
 }
 
-# For Kirin::Session: the content of a session that is there.
+# For Kirin::Session: returns the content of an existing session.
 sub fetch {
     my ($self, $session, $id) = @_;
     my $value;
@@ -105,7 +106,7 @@ sub fetch {
         $value = $self->{store}->get($id);
     }
     if (!defined $value) {
-        # A store that is away must not cost anybody their session.
+        # A visitor must not lose the session because the store is away.
         $session->{is_lost} = 1 if $self->has_failed($session->{env}, 'session is not read');
         return;
     }
@@ -113,7 +114,7 @@ sub fetch {
         $value = eval { $self->{serializer}[1]->($value) };
         $self->log($session->{env}, "session is not read: $@") if !defined $value && $@;
     }
-    # Whatever else is under this key is no session.
+    # Any other value under this key is not a session.
     return Kirin::Session::is_hash($value) ? $value : undef;
 }
 
@@ -130,7 +131,7 @@ sub finalize {
             if defined($cookie // $id);
         return;
     }
-    # The application has not looked at it, and the client has one or is not to get one.
+    # The application has not looked at the session, and the client has one or must not get one.
     my $has_attributes = grep { exists $options->{$_} } @COOKIE_ATTRIBUTES;
     my $is_asked_for = $session->is_touched || $options->{change_id} || $has_attributes;
     return if !$is_asked_for && (defined $cookie || !$self->{keep_empty});
@@ -141,7 +142,7 @@ sub finalize {
         !$session->is_new || !$session->is_empty || $self->{keep_empty} || $session->{id_was_read};
     return if !$is_kept;
     if ($options->{no_store}) {
-        # A client is not told of what there will not be.
+        # The client must not get the id of a session that will not exist.
         $self->send_cookie($response, $session->{id}, $options)
             if $has_attributes && !$session->is_new;
         return;
@@ -165,11 +166,11 @@ sub finalize {
         if $session->is_new || defined $old_id || $has_attributes;
 }
 
-# Writes what is to be written. Returns whether the store has the session.
+# Writes the session if needed. Returns whether the store has it.
 sub commit {
     my ($self, $session, $old_id) = @_;
     my ($store, $ttl) = @$self{qw(store ttl)};
-    # It may be gone when this runs at the end.
+    # The environment may be gone when this runs at the end.
     my $env = $session->{env};
     if (!$session->is_new && $self->{has_cas} && defined $session->{unique}) {
         return $self->move($session, $old_id) if defined $old_id;
@@ -178,7 +179,7 @@ sub commit {
     }
     if ($session->is_new || defined $old_id || $session->is_changed) {
         $store->set($session->{id}, $self->serialized($session), $ttl // ());
-        # With the old one gone as well there would be none.
+        # If the old one were removed as well, there would be none.
         return 0 if $self->has_failed($env, 'session is not stored');
         $self->remove($env, $old_id) if defined $old_id;
     }
@@ -189,8 +190,9 @@ sub commit {
     return 1;
 }
 
-# Writes a session that was there when this request has read it. One that has been removed since (the visitor has signed out,
-# its id has changed) stays removed. What other requests have changed since is kept.
+# Writes a session that existed when this request has read it. A session that has been removed since
+# stays removed, because the visitor has signed out or its id has changed. Changes of other requests
+# since then stay.
 sub update {
     my ($self, $session) = @_;
     my ($env, $id) = @$session{qw(env id)};
@@ -208,16 +210,17 @@ sub update {
     return 0;
 }
 
-# Gives a session another id. The old one goes only in the state in which it has been copied, so that what other requests write
-# until then is not lost, and one that ends meanwhile does not live on under the new id.
+# Gives a session another id. It removes the old session only in the state in which it was copied.
+# So writes of other requests until then are not lost, and a session that ends in this time does not
+# continue under the new id.
 sub move {
     my ($self, $session, $old_id) = @_;
     my ($env, $store) = ($session->{env}, $self->{store});
     for (1 .. MERGES) {
         $store->set($session->{id}, $self->serialized($session), $self->{ttl} // ());
-        # With the old one gone as well there would be none.
+        # If the old one were removed as well, there would be none.
         return 0 if $self->has_failed($env, 'session is not stored');
-        # A caches' remove looks at no number: what is stored for a second is nobody's session.
+        # A cache's remove checks no number. A value that is stored for a second is not a session.
         if ($store->cas($old_id, $session->{unique}, $self->{serializer} ? '' : 'moved', 1)) {
             $self->remove($env, $old_id);
             return 1;
@@ -230,7 +233,8 @@ sub move {
     return 0;
 }
 
-# Merges what another request has stored into this one. False if there is no session any more.
+# Merges the content that another request has stored into this session. Returns false if there is no
+# session any more.
 sub reread {
     my ($self, $session, $id) = @_;
     my $theirs = $self->fetch($session, $id) // return 0;
@@ -249,7 +253,7 @@ sub remove {
     $self->has_failed($env, 'session is not removed');
 }
 
-# Whether the store has failed, if it is one that tells.
+# Returns whether the store has failed, if the store can report that.
 sub has_failed {
     my ($self, $env, $what) = @_;
     my $store = $self->{store};
@@ -275,7 +279,7 @@ sub send_cookie {
         my $value = exists $options->{$name} ? $options->{$name} : $self->{$name};
         $cookie{$name} = $value if defined $value;
     }
-    # What the application has set itself is a date.
+    # A value that the application has set itself is a date.
     if (   !exists $options->{expires}
         && ($cookie{expires} // '') =~ /\A[0-9]+\z/
         && $cookie{expires} < EARLIEST_DATE)
@@ -309,40 +313,42 @@ Plack::Middleware::Session::Kirin - sessions that cost nothing until they are us
 
 =head1 DESCRIPTION
 
-A session middleware with the interface of L<Plack::Middleware::Session> (C<psgix.session>, C<psgix.session.options>,
-L<Plack::Session>) and the options of Plack::Middleware::Session::Simple. What it stores is what both store, under the same
-keys, so that it can take their place while sessions are alive.
+This is a session middleware with the interface of L<Plack::Middleware::Session> (C<psgix.session>,
+C<psgix.session.options>, L<Plack::Session>) and the options of Plack::Middleware::Session::Simple.
+It stores the same data as both, under the same keys. So it can replace them while sessions are
+alive.
 
 =over
 
 =item *
 
-The store is asked when the application looks at the session or at its id, and not before. A request that does not look
-costs no round trip.
+The middleware asks the store when the application looks at the session or its id, and not before. A
+request that does not look costs no round trip.
 
 =item *
 
-The session is written when it has changed, at any depth. Reading does not write.
+It writes the session when it has changed, at any depth. Reading does not write.
 
 =item *
 
-With a store that has C<gets> and C<cas>, requests of one visitor at the same time are merged, by members of the top level, and a
-session that has ended meanwhile is not written again (F<docs/perl.md>).
+With a store that has C<gets> and C<cas>, it merges the writes of one visitor's requests at the same
+time, by members of the top level. It does not write a session again that has ended in the meantime
+(F<docs/perl.md>).
 
 =item *
 
-C<Set-Cookie> is sent when the client is to know something new: with a new session, a changed id, an end, or when the
-application has set an attribute of the cookie for this response.
+It sends C<Set-Cookie> when the client needs new information: with a new session, a changed id, an
+end, or when the application has set an attribute of the cookie for this response.
 
 =item *
 
-Ids are 160 bits from the kernel's random number generator. An id that the store does not know is replaced, and never taken
-over from the client.
+Ids are 160 bits from the kernel's random number generator. An id that the store does not know is
+replaced, and never accepted from the client.
 
 =item *
 
-When L<Kirin::Store> is away, sessions are empty for this request: nothing is written, no cookie is sent, and the log has a
-line. Visitors keep their sessions for when it is back.
+When L<Kirin::Store> is away, sessions are empty for this request. Nothing is written, no cookie is
+sent, and the log has a line. Visitors still have their sessions when the store is back.
 
 =back
 
@@ -352,26 +358,30 @@ line. Visitors keep their sessions for when it is back.
 
 =item store
 
-An object with C<get>, C<set> and C<remove>, and better C<gets> and C<cas> as well (L<Cache::Memcached::Fast>); or a L<Plack::Session::Store::Cache>, whose cache is taken. Default: a
-L<Kirin::Store>, which finds Kirin's store in C<KIRIN_STORE> and keeps sessions as JSON. Note that JSON has no objects;
-numbers and strings, lists and hashes come back as they were.
+An object with C<get>, C<set> and C<remove>, and preferably C<gets> and C<cas> as well
+(L<Cache::Memcached::Fast>); or a L<Plack::Session::Store::Cache>, whose cache is used. Default:
+L<Kirin::Store>, which finds Kirin's store in C<KIRIN_STORE> and keeps sessions as JSON. JSON has no
+objects. Numbers and strings, lists and hashes come back as they were.
 
 =item ttl
 
-Seconds that a session lives in the store, given to C<set> as the third argument. It begins anew when the session is
-written, and if the store has C<touch>, when it is looked at. Default: none is given.
+How long a session lives in the store, in seconds. C<set> gets it as the third argument. The time
+starts again when the session is written and, if the store has C<touch>, when it is looked at.
+Default: none is given.
 
 =item keep_empty
 
-Whether a visitor without a session gets an empty one. With 0, a session begins when something is put into it or its id is
-looked at (so that an id in a form is good for the next request). Default: 1, as in Session::Simple. With 0, pages for
-visitors without a session have no C<Set-Cookie> and may be cached.
+Whether a visitor without a session gets an empty one. With 0, a session starts when the application
+puts data into it or looks at its id (so that an id in a form is valid for the next request).
+Default: 1, as in Session::Simple. With 0, pages for visitors without a session have no
+C<Set-Cookie> and may be cached.
 
-A visitor who has the cookie of a session that is gone gets a new one when the application next looks at the session.
+A visitor with the cookie of a session that is gone gets a new one when the application next looks
+at the session.
 
 =item cookie_name, session_key
 
-Two names for the same. Default: C<simple_session>.
+Two names for the same option. Default: C<simple_session>.
 
 =item path, domain, secure, httponly, samesite
 
@@ -379,20 +389,23 @@ Attributes of the cookie. Default: path C</>.
 
 =item expires
 
-A number of seconds from now, or whatever else L<Cookie::Baker> takes (C<+30d>). The cookie is sent once, so this is
-how long a browser keeps a session from its beginning. Default: until the browser is closed.
+A number of seconds from now, or any other value that L<Cookie::Baker> accepts (C<+30d>). The cookie
+is sent once. So this is how long a browser keeps a session from its start. Default: until the
+browser is closed.
 
 =item sid_generator, sid_validator
 
-Code that makes an id; a pattern, or code, that an id from a cookie must match. They belong together.
+Code that makes an id; a pattern, or code, that an id from a cookie must match. They belong
+together.
 
 =item serializer
 
-C<[$encode, $decode]>: code that makes the hash into what is stored and back, for caches that store only strings.
+C<[$encode, $decode]>: code that converts the hash to the stored value and back, for caches that
+store only strings.
 
 =item state
 
-A L<Plack::Session::State::Cookie>, whose settings are taken.
+A L<Plack::Session::State::Cookie>, whose settings are used.
 
 =back
 
@@ -402,23 +415,24 @@ A L<Plack::Session::State::Cookie>, whose settings are taken.
 
 =item id
 
-The session's id. To look at it is to look at the session.
+The session's id. Reading it counts as looking at the session.
 
 =item change_id
 
-Set it, and the session gets a new id. Do this when somebody signs in, so that an id known before is worth nothing.
+If it is set, the session gets a new id. Set it when a visitor signs in, so that an id known before
+becomes worthless.
 
 =item expire
 
-Set it, and the session and its cookie end.
+If it is set, the session and its cookie end.
 
 =item no_store
 
-Set it, and nothing is written.
+If it is set, nothing is written.
 
 =item late_store
 
-Set it, and the session is written after the response: for changes in streamed bodies.
+If it is set, the session is written after the response: for changes in streamed bodies.
 
 =item path, domain, expires, secure, httponly, samesite
 
