@@ -123,7 +123,7 @@ fn a_response_whose_source_dies_is_logged_as_cut() {
 }
 
 #[test]
-fn streams_that_are_cut_are_logged_as_such() {
+fn streams_that_are_cut_are_logged_as_cut() {
     let running = serve();
     for target in ["/large.bin?2", "/page", "/app/large", "/proxy/large"] {
         let mut client = Http2Client::connect(running.kirin.address());

@@ -49,7 +49,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_domain_is_all_that_https_needs() {
+fn https_needs_only_a_domain() {
     let (site, pebble) = (site(), Pebble::start());
     let kirin = Kirin::start_command(&mut serve_domains(&site, &pebble, &["a.test", "WWW.a.test"]));
     pebble.look_at(kirin.address_of(1));
@@ -164,7 +164,7 @@ fn a_certificate_that_lacks_a_name_is_served_until_there_is_one_with_it() {
 }
 
 #[test]
-fn a_refusal_is_told_with_its_reason_and_everything_else_is_served() {
+fn a_refusal_is_logged_with_its_reason_and_everything_else_is_served() {
     let (site, pebble) = (site(), Pebble::start());
     let refused = start(&site, &pebble, &config(&pebble, "\"www.refused.test\""));
     refused.wait_for_log("next attempt in");
@@ -182,7 +182,7 @@ fn a_refusal_is_told_with_its_reason_and_everything_else_is_served() {
 }
 
 #[test]
-fn a_name_that_leads_elsewhere_is_told() {
+fn a_name_that_leads_elsewhere_is_logged() {
     let (site, pebble) = (site(), Pebble::start());
     let elsewhere = Kirin::start_with(&site, &["serve", "www", "--listen", "0"]);
     pebble.look_at(elsewhere.address());
@@ -214,7 +214,7 @@ fn starting_again_after_many_failures_does_not_ask_at_once() {
 }
 
 #[test]
-fn an_authority_that_cannot_be_reached_is_told() {
+fn an_unreachable_authority_is_logged() {
     let (site, pebble) = (site(), Pebble::start());
     let config = config(&pebble, "\"a.test\"");
     let mut command = command(&site, &pebble);
@@ -231,7 +231,7 @@ fn an_authority_that_cannot_be_reached_is_told() {
 }
 
 #[test]
-fn what_is_kept_belongs_to_the_user_that_serves() {
+fn stored_certificates_belong_to_the_user_that_serves() {
     if !geteuid().is_root() {
         // Only root can become another user; tests/user.rs has what is said then.
         return;
@@ -252,7 +252,7 @@ fn what_is_kept_belongs_to_the_user_that_serves() {
 }
 
 #[test]
-fn what_cannot_work_is_said_at_once() {
+fn impossible_configurations_are_refused_at_once() {
     let site = site().with("a.pem", "");
     let whole = "[[listener]]\naddress = \"0\"\n[listener.tls]\nacme = { domains = [\"a.test\"] }\n\
         [[listener]]\naddress = \"0\"\n[[route]]\npath = \"/\"\ntry = [\"files:www\"]\n";
@@ -305,7 +305,7 @@ fn the_printed_configuration_has_the_domains() {
 }
 
 #[test]
-fn a_kirin_waits_for_another_one_with_the_same_directory_and_uses_what_it_got() {
+fn a_kirin_waits_for_another_with_the_same_directory_and_uses_its_result() {
     let (site, pebble) = (site(), Pebble::start());
     // This test is the other Kirin.
     let directory = kept(&site, &pebble);

@@ -64,7 +64,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn the_status_says_what_the_program_knows() {
+fn the_status_shows_the_state_of_the_program() {
     let (_site, kirin) = serve(TCP);
     kirin.get("/");
     kirin.get("/");
@@ -116,7 +116,7 @@ fn pages_are_purged_by_json_and_by_form() {
 }
 
 #[test]
-fn what_a_web_page_could_send_is_refused() {
+fn requests_that_a_web_page_could_send_are_refused() {
     let (site, kirin) = serve(TCP);
     let mut memcached = fill(&site);
     let json = "Content-Type: application/json";
@@ -139,7 +139,7 @@ fn what_a_web_page_could_send_is_refused() {
 }
 
 #[test]
-fn a_unix_socket_is_for_its_owner_alone() {
+fn only_its_owner_can_open_a_unix_socket() {
     let (site, _kirin) = serve(UNIX);
     let mode = std::fs::metadata(site.path("admin.sock")).expect("the socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -191,7 +191,7 @@ fn the_command_purges_by_admin_listener_or_by_memcached_port() {
 }
 
 #[test]
-fn a_soft_purge_leaves_what_it_names_stale() {
+fn a_soft_purge_marks_items_as_stale() {
     let (site, kirin) = serve(TCP);
     let address = admin_address(&kirin).to_string();
     let mut memcached = fill(&site);
@@ -214,7 +214,7 @@ fn a_soft_purge_leaves_what_it_names_stale() {
 }
 
 #[test]
-fn the_command_says_why_it_could_not() {
+fn the_command_prints_why_it_failed() {
     let site = Site::new()
         .with("app.psgi", APP)
         .with("none.toml", config(""))

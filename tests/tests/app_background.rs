@@ -76,7 +76,7 @@ fn a_reload_lets_background_processes_finish() {
 }
 
 #[test]
-fn a_worker_that_is_killed_leaves_its_background_processes_alone() {
+fn a_killed_worker_leaves_its_background_processes_alone() {
     let (site, kirin) = start();
     assert_eq!(kirin.get("/hang").status, 504);
     wait_for("the worker to be replaced", || (kirin.worker_pids().len() == 2).then_some(()));
@@ -84,7 +84,7 @@ fn a_worker_that_is_killed_leaves_its_background_processes_alone() {
 }
 
 #[test]
-fn a_generation_that_is_killed_leaves_its_background_processes_alone() {
+fn a_killed_generation_leaves_its_background_processes_alone() {
     let (site, mut kirin) = start();
     let mut client = kirin.connect();
     client.send("GET /hang HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -95,7 +95,7 @@ fn a_generation_that_is_killed_leaves_its_background_processes_alone() {
 }
 
 #[test]
-fn an_app_parent_that_dies_is_replaced_and_its_background_processes_go_on() {
+fn a_dead_app_parent_is_replaced_and_its_background_processes_continue() {
     let (site, kirin) = start();
     let text = kirin.get("/").text();
     let (worker, parent) = text.split_once(' ').expect("two numbers");

@@ -96,7 +96,7 @@ fn assert_served_as_a_file(client: &mut Client, path: &str, body: &[u8]) {
 }
 
 #[test]
-fn plack_s_static_files_are_served_as_by_a_file_server() {
+fn static_files_of_plack_are_served_as_by_a_file_server() {
     let site = site(PLACK);
     let kirin = Kirin::start(&site, CONFIG);
     let mut client = kirin.connect();
@@ -118,14 +118,14 @@ fn plack_s_static_files_are_served_as_by_a_file_server() {
 }
 
 #[test]
-fn serve_needs_no_configuration_for_it() {
+fn static_files_of_plack_need_no_configuration() {
     let site = site(PLACK);
     let kirin = Kirin::start_with(&site, &["serve", "--listen", "127.0.0.1:0", "app.psgi"]);
     assert_served_as_a_file(&mut kirin.connect(), "/small.txt", b"0123456789");
 }
 
 #[test]
-fn what_a_filter_has_changed_is_sent_by_the_worker() {
+fn the_worker_sends_a_file_that_a_filter_has_changed() {
     let site = site(PLACK).with("static/letters.html", "letters");
     let kirin = Kirin::start(&site, CONFIG);
     let reply = kirin.get("/filtered/letters.html");
@@ -209,7 +209,7 @@ fn handles() -> Site {
 }
 
 #[test]
-fn what_the_worker_would_send_is_what_the_client_gets() {
+fn the_client_gets_the_bytes_that_the_worker_would_send() {
     let site = handles();
     let kirin = Kirin::start(&site, CONFIG);
     let mut client = kirin.connect();
@@ -256,7 +256,7 @@ fn what_the_worker_would_send_is_what_the_client_gets() {
 }
 
 #[test]
-fn what_the_application_says_of_its_file_stands() {
+fn fields_of_the_application_for_its_file_stay() {
     let site = handles();
     let kirin = Kirin::start(&site, CONFIG);
     let mut client = kirin.connect();
@@ -374,7 +374,7 @@ sub {
 "#;
 
 #[test]
-fn a_worker_that_is_another_user_gets_nothing_read_for_it() {
+fn no_file_is_read_for_a_worker_of_another_user() {
     if !geteuid().is_root() {
         // Only root can become somebody else.
         return;

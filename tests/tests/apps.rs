@@ -60,7 +60,7 @@ fn a_psgi_file_is_served_without_a_configuration() {
 }
 
 #[test]
-fn store_files_and_app_are_asked_in_order_and_the_log_says_who_answered() {
+fn store_files_and_app_are_asked_in_order_and_the_log_names_the_place() {
     let (site, kirin) = serve();
     let mut client = kirin.connect();
     assert_eq!(client.get("/pushed").status, 404);
@@ -76,7 +76,7 @@ fn store_files_and_app_are_asked_in_order_and_the_log_says_who_answered() {
 }
 
 #[test]
-fn parameters_and_environment_are_what_plack_expects() {
+fn parameters_and_environment_are_as_plack_expects() {
     let (_site, kirin) = serve();
     let mut client = kirin.connect();
     assert_eq!(client.get("/?name=a%20b").text(), "hello hi a b");
@@ -166,7 +166,7 @@ fn streamed_and_delayed_responses_reach_the_client() {
 }
 
 #[test]
-fn what_is_streamed_arrives_while_the_application_goes_on() {
+fn streamed_parts_arrive_while_the_application_continues() {
     let (site, kirin) = serve();
     let mut client = kirin.connect();
     client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");

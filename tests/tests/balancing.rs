@@ -73,7 +73,7 @@ fn servers_take_turns_by_weight() {
 }
 
 #[test]
-fn a_server_that_nobody_can_reach_costs_no_visitor_an_answer_and_is_left_alone() {
+fn an_unreachable_server_costs_no_response_and_is_ejected() {
     let b = named("b");
     let (_site, kirin) = proxy(&format!("\"{}\", {}", nobody(), list(&[&b])), "max_failures = 2");
     let mut client = kirin.connect();
@@ -86,7 +86,7 @@ fn a_server_that_nobody_can_reach_costs_no_visitor_an_answer_and_is_left_alone()
 }
 
 #[test]
-fn what_a_server_may_have_done_is_not_done_again_unless_it_may_be() {
+fn a_request_that_a_server_may_have_done_is_retried_only_if_idempotent() {
     let ((a, requests), b) = (ending(), named("b"));
     let servers =
         format!("\"{}\", {{ address = \"{}\", backup = true }}", a.address(), b.address());
@@ -197,7 +197,7 @@ fn a_visitor_stays_with_the_server_that_had_it_first() {
 }
 
 #[test]
-fn a_server_that_says_it_is_not_well_gets_nothing_until_it_is() {
+fn an_unhealthy_server_gets_no_requests_until_it_is_healthy() {
     let is_well = Arc::new(AtomicBool::new(false));
     let well = Arc::clone(&is_well);
     let a = Backend::answering(move |asked: &Asked| match asked.target() {
@@ -221,7 +221,7 @@ fn a_server_that_says_it_is_not_well_gets_nothing_until_it_is() {
 }
 
 #[test]
-fn when_no_server_is_well_the_answer_says_so_at_once() {
+fn without_a_healthy_server_the_error_comes_at_once() {
     let a = Backend::answering(|_| "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n".to_owned());
     let health = "health = { path = \"/\", interval = \"1s\", unhealthy_after = 1 }";
     let (_site, kirin) = proxy(&list(&[&a]), health);

@@ -50,7 +50,7 @@ fn texts<const N: usize>(client: &mut Client, target: &str, fields: [&str; N]) -
 }
 
 #[test]
-fn a_cookie_is_never_kept_whichever_field_says_that_it_may_not_be() {
+fn a_cookie_is_never_kept_whichever_field_forbids_it() {
     for fields in [
         "CDN-Cache-Control: max-age=60, no-cache=\"set-cookie\"\r\nSet-Cookie: session=1\r\n",
         "Surrogate-Control: max-age=60, private=\"Set-Cookie\"\r\nSet-Cookie: session=1\r\n",
@@ -66,7 +66,7 @@ fn a_cookie_is_never_kept_whichever_field_says_that_it_may_not_be() {
 }
 
 #[test]
-fn a_field_that_one_of_the_two_words_keeps_out_is_kept_out() {
+fn a_field_excluded_by_either_cache_control_field_is_not_kept() {
     for fields in [
         "CDN-Cache-Control: max-age=60, private=\"X-User\"\r\nX-User: one\r\n",
         "CDN-Cache-Control: max-age=60\r\nCache-Control: private=\"x-user\"\r\nX-User: one\r\n",
@@ -81,7 +81,7 @@ fn a_field_that_one_of_the_two_words_keeps_out_is_kept_out() {
 }
 
 #[test]
-fn a_field_that_connection_takes_away_from_the_server_is_not_in_the_key_either() {
+fn a_field_that_connection_removes_is_not_in_the_key() {
     let backend = Backend::answering(echo);
     let kirin = serve(&backend, "", "true");
     let mut client = kirin.connect();
@@ -104,7 +104,7 @@ fn a_field_that_connection_takes_away_from_the_server_is_not_in_the_key_either()
 }
 
 #[test]
-fn what_varies_by_the_client_s_address_is_for_nobody_else() {
+fn a_response_that_varies_by_the_client_address_is_for_no_other() {
     for name in ["X-Forwarded-For", "Forwarded"] {
         let backend = Backend::answering(echo);
         let kirin = serve(&backend, "trusted = [\"127.0.0.1\"]\n", "true");
@@ -117,7 +117,7 @@ fn what_varies_by_the_client_s_address_is_for_nobody_else() {
 }
 
 #[test]
-fn what_is_coded_is_for_those_who_take_the_coding_though_the_server_does_not_say_so() {
+fn a_coded_response_varies_by_the_coding_even_if_it_does_not_say_so() {
     let backend = Backend::answering(|asked| {
         let coding = asked.field("accept-encoding").filter(|coding| coding.contains("gzip"));
         let fields = coding.map_or("", |_| "Content-Encoding: gzip\r\n");
@@ -137,7 +137,7 @@ fn what_is_coded_is_for_those_who_take_the_coding_though_the_server_does_not_say
 }
 
 #[test]
-fn the_order_in_which_a_client_prefers_things_is_in_the_key() {
+fn the_order_of_a_clients_preferences_is_in_the_key() {
     let backend = Backend::answering(echo);
     let kirin = serve(&backend, "", "true");
     let mut client = kirin.connect();
@@ -157,7 +157,7 @@ fn the_order_in_which_a_client_prefers_things_is_in_the_key() {
 }
 
 #[test]
-fn a_host_that_is_spelt_otherwise_has_answers_of_its_own() {
+fn another_spelling_of_a_host_has_its_own_responses() {
     let backend = Backend::answering(|asked| {
         answer("Cache-Control: max-age=60\r\n", asked.field("host").unwrap_or_default())
     });
@@ -173,7 +173,7 @@ fn a_host_that_is_spelt_otherwise_has_answers_of_its_own() {
 }
 
 #[test]
-fn a_request_that_may_be_another_than_its_line_says_goes_past_the_cache() {
+fn an_altered_request_bypasses_the_cache() {
     let backend = counting("Cache-Control: max-age=60\r\n");
     let kirin = serve(&backend, "trusted = [\"127.0.0.1\"]\n", "true");
     let mut client = kirin.connect();
@@ -197,7 +197,7 @@ fn a_request_that_may_be_another_than_its_line_says_goes_past_the_cache() {
 }
 
 #[test]
-fn what_a_trusted_proxy_tells_of_the_site_is_in_the_key() {
+fn fields_of_a_trusted_proxy_about_the_site_are_in_the_key() {
     let backend = Backend::answering(|asked| {
         let name = asked.target().trim_start_matches('/').to_owned();
         answer("Cache-Control: max-age=60\r\n", asked.field(&name).unwrap_or("nothing"))
@@ -220,7 +220,7 @@ fn what_a_trusted_proxy_tells_of_the_site_is_in_the_key() {
 }
 
 #[test]
-fn a_304_for_something_else_says_nothing_of_what_is_kept() {
+fn a_304_with_another_tag_does_not_validate_the_stored_response() {
     for (stored, said) in [
         ("ETag: \"one\"\r\n", "ETag: \"other\"\r\n"),
         (
@@ -273,7 +273,7 @@ fn a_cookie_of_a_304_is_for_the_client_that_has_asked() {
 }
 
 #[test]
-fn errors_that_a_request_has_brought_on_itself_are_not_kept_for_others() {
+fn errors_that_a_request_has_caused_are_not_kept_for_others() {
     // The error comes of a field that is not in the key (CPDoS).
     let backend = Backend::answering(|asked| match asked.field("x-oversized") {
         Some(status) => format!("HTTP/1.1 {status} X\r\nContent-Length: 5\r\n\r\nerror"),
@@ -293,7 +293,7 @@ fn errors_that_a_request_has_brought_on_itself_are_not_kept_for_others() {
 }
 
 #[test]
-fn an_error_of_one_request_does_not_throw_out_what_is_kept_for_others() {
+fn an_error_of_one_request_does_not_remove_the_response_for_others() {
     let backend = Backend::answering(|asked| match asked.field("x-oversized") {
         Some("431") => "HTTP/1.1 431 X\r\nContent-Length: 5\r\n\r\nerror".into(),
         Some(_) => "HTTP/1.1 503 X\r\nContent-Length: 5\r\n\r\nerror".into(),
@@ -306,7 +306,7 @@ fn an_error_of_one_request_does_not_throw_out_what_is_kept_for_others() {
 }
 
 #[test]
-fn a_part_never_passes_for_the_whole() {
+fn a_part_is_never_taken_for_the_complete_response() {
     let backend = Backend::answering(|asked| {
         match asked.field("range") {
         // One that does as asked, and one that sends a part that nobody has asked for.
@@ -329,7 +329,7 @@ fn a_part_never_passes_for_the_whole() {
 }
 
 #[test]
-fn what_is_private_stays_so_whatever_its_name_looks_like() {
+fn a_private_response_stays_private_whatever_its_name_looks_like() {
     // Web cache deception: a visitor is lured to /account/x.css, and the server answers with the
     // account.
     let backend = Backend::answering(|asked| {
@@ -355,7 +355,7 @@ fn what_is_private_stays_so_whatever_its_name_looks_like() {
 }
 
 #[test]
-fn what_a_visitor_gets_for_himself_takes_nothing_from_others() {
+fn a_private_response_takes_nothing_from_others() {
     for said in [
         "private",
         "no-store",
@@ -385,7 +385,7 @@ fn what_a_visitor_gets_for_himself_takes_nothing_from_others() {
 
 /// Whether a visitor comes first or last, those without a cookie wait for each other.
 #[test]
-fn a_visitor_who_gets_an_answer_of_his_own_undoes_no_waiting() {
+fn a_private_response_ends_no_waiting() {
     let backend = Backend::answering(|asked| match asked.field("cookie") {
         Some(_) => answer("Cache-Control: private\r\n", "own"),
         None => answer("Cache-Control: max-age=60\r\n", "for all"),
@@ -401,7 +401,7 @@ fn a_visitor_who_gets_an_answer_of_his_own_undoes_no_waiting() {
 }
 
 #[test]
-fn when_a_server_fails_one_request_learns_it_and_all_get_what_is_stale() {
+fn after_a_failure_of_one_request_all_get_the_stale_response() {
     let (asked, held) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(())));
     let (count, gate) = (Arc::clone(&asked), Arc::clone(&held));
     let backend = Backend::answering(move |request| match request.target() {
@@ -444,7 +444,7 @@ fn when_a_server_fails_one_request_learns_it_and_all_get_what_is_stale() {
 }
 
 #[test]
-fn a_variant_that_is_not_kept_hides_no_other() {
+fn a_variant_that_is_not_kept_does_not_hide_another() {
     let backend = Backend::answering(|asked| match asked.field("accept-language") {
         // Nobody knows its length before its end.
         Some("ja") => format!(
@@ -468,7 +468,7 @@ fn a_variant_that_is_not_kept_hides_no_other() {
 
 /// What is stored of a route is found by its own targets alone, wherever these are rewritten to.
 #[test]
-fn what_a_password_protects_is_in_no_other_route_s_cache() {
+fn a_protected_response_is_in_the_cache_of_no_other_route() {
     const BOB: &str = "Authorization: Basic Ym9iOm9wZW5zZXNhbWU=\r\n";
     let backend = Backend::answering(|asked| {
         let user = asked.field("authorization").map_or("nobody", |_| "bob");

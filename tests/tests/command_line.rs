@@ -30,7 +30,7 @@ fn the_printed_configuration_is_the_one_in_use() {
 }
 
 #[test]
-fn mistakes_are_named_with_file_and_line() {
+fn errors_are_reported_with_file_and_line() {
     let site = Site::new().with("public/a", "").with(
         "kirin.toml",
         "[[listener]]\naddress = \"0\"\n[[route]]\npath = \"/\"\ntry = [\"files:public\"]\nfilter = 1\n",
@@ -45,7 +45,7 @@ fn mistakes_are_named_with_file_and_line() {
 }
 
 #[test]
-fn what_cannot_be_served_is_named() {
+fn a_target_that_cannot_be_served_is_named() {
     let site = Site::new().with("x.toml", "");
     for (target, expected) in
         [("gone.psgi", "no such file or directory"), ("x.toml", "kirin serve --config x.toml")]

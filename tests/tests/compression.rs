@@ -95,7 +95,7 @@ fn coding(reply: &Reply) -> Option<&str> {
 }
 
 #[test]
-fn a_page_is_coded_in_what_the_client_prefers() {
+fn a_page_is_compressed_in_the_coding_that_the_client_prefers() {
     let (_site, kirin, mut memcached) = serve();
     let page = html(10_000);
     memcached.set("/p", format!("text/html\r\n{page}").as_bytes());
@@ -134,7 +134,7 @@ fn a_page_is_coded_in_what_the_client_prefers() {
 }
 
 #[test]
-fn a_page_is_sent_as_it_is_to_those_who_want_it_so_and_where_it_is_not_worth_it() {
+fn a_page_is_sent_uncompressed_if_requested_or_not_worth_it() {
     let (_site, kirin, mut memcached) = serve();
     let page = html(2000);
     for (key, head) in [
@@ -171,7 +171,7 @@ fn a_page_is_sent_as_it_is_to_those_who_want_it_so_and_where_it_is_not_worth_it(
 }
 
 #[test]
-fn a_large_page_is_sent_as_it_is_until_a_thread_has_compressed_it() {
+fn a_large_page_is_sent_uncompressed_until_a_thread_has_compressed_it() {
     let (_site, kirin, mut memcached) = serve();
     let page = html(300_000);
     memcached.set("/large", format!("text/html\r\n{page}").as_bytes());
@@ -193,7 +193,7 @@ fn a_large_page_is_sent_as_it_is_until_a_thread_has_compressed_it() {
 }
 
 #[test]
-fn a_client_that_holds_any_variant_of_a_page_that_it_takes_need_not_get_it_anew() {
+fn a_client_with_any_accepted_variant_of_a_page_gets_304() {
     let (_site, kirin, mut memcached) = serve();
     let page =
         format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"t\"\r\n\r\n{}", html(2000));
@@ -230,7 +230,7 @@ fn a_client_that_holds_any_variant_of_a_page_that_it_takes_need_not_get_it_anew(
 }
 
 #[test]
-fn a_page_with_includes_is_put_together_and_then_coded() {
+fn a_page_with_includes_is_built_and_then_compressed() {
     let (_site, kirin, mut memcached) = serve();
     memcached
         .set("/", format!("text/html\r\n<h1><!--# include name --></h1>{}", html(2000)).as_bytes());
@@ -275,7 +275,7 @@ fn a_page_with_includes_is_put_together_and_then_coded() {
 }
 
 #[test]
-fn a_stored_response_that_is_coded_already_goes_to_those_who_take_it() {
+fn a_stored_coded_response_goes_to_clients_that_accept_the_coding() {
     let (_site, kirin, mut memcached) = serve();
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(html(2000).as_bytes()).unwrap();
@@ -302,7 +302,7 @@ fn a_stored_response_that_is_coded_already_goes_to_those_who_take_it() {
 }
 
 #[test]
-fn files_are_coded_and_curl_decodes_them() {
+fn files_are_compressed_and_curl_decodes_them() {
     let (site, kirin, _memcached) = serve();
     let curl = |arguments: &[&str]| {
         let url = format!("http://{}", kirin.address());
@@ -339,7 +339,7 @@ fn files_are_coded_and_curl_decodes_them() {
 }
 
 #[test]
-fn an_application_is_compressed_only_where_the_route_says_so() {
+fn application_responses_are_compressed_only_if_the_route_says_so() {
     let (_site, kirin, _memcached) = serve();
     let mut client = kirin.connect();
     for target in ["/page-never", "/off/page"] {
@@ -377,7 +377,7 @@ fn an_application_is_compressed_only_where_the_route_says_so() {
 }
 
 #[test]
-fn an_application_sees_its_own_tag_and_the_client_the_one_it_holds() {
+fn the_application_sees_its_own_tag_and_the_client_its_variants_tag() {
     let (_site, kirin, _memcached) = serve();
     let mut client = kirin.connect();
     for (held, status, tag) in [

@@ -110,12 +110,12 @@ fn without_descriptors_accepting_pauses_and_nothing_spins() {
 }
 
 #[test]
-fn the_same_with_several_loops() {
+fn without_descriptors_several_loops_pause_and_nothing_spins() {
     exhaustion_pauses_accepting(2);
 }
 
 #[test]
-fn without_descriptors_what_needs_one_is_unavailable_for_now() {
+fn without_descriptors_requests_that_need_one_get_503() {
     let (_site, kirin) = serve(1, "connections = 100000");
     let large = vec![b'x'; 2_000_000];
     let (mut client, mut poster) = (kirin.connect(), kirin.connect());

@@ -71,7 +71,7 @@ fn serve() -> (Site, Kirin, Backend) {
 }
 
 #[test]
-fn curl_gets_them() {
+fn curl_gets_early_answers() {
     let (site, kirin, _backend) = serve();
     let (plain, tls) = (kirin.address(), kirin.address_of(1));
     for (arguments, url) in [
@@ -111,7 +111,7 @@ for target, status in zip(sys.argv[2::2], sys.argv[3::2]):
 "#;
 
 #[test]
-fn clients_that_read_after_sending_get_them_over_tls() {
+fn clients_that_read_after_sending_get_early_answers_over_tls() {
     let (site, kirin, _backend) = serve();
     let arguments = EARLY.iter().flat_map(|(target, status)| [*target, *status]);
     let output = Command::new("python3")

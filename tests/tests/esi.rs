@@ -43,7 +43,7 @@ fn serve() -> (Site, Kirin, Memcached) {
 }
 
 #[test]
-fn what_an_application_answers_is_put_together() {
+fn responses_of_an_application_are_built() {
     let (_site, kirin, _) = serve();
     for _ in 0..2 {
         let fields = "Cookie: name=<Mary>\r\n";
@@ -56,7 +56,7 @@ fn what_an_application_answers_is_put_together() {
 }
 
 #[test]
-fn applications_are_told_and_their_answer_about_it_stays_here() {
+fn surrogate_fields_reach_the_application_and_not_the_client() {
     let (_site, kirin, _) = serve();
     let reply = kirin.get("/capability");
     assert_eq!(reply.text(), "kirin=\"ESI/1.0\"");
@@ -68,7 +68,7 @@ fn applications_are_told_and_their_answer_about_it_stays_here() {
 }
 
 #[test]
-fn files_are_put_together_and_what_is_no_html_stays() {
+fn html_files_are_built_and_others_stay_unchanged() {
     let (_site, kirin, _) = serve();
     let page = kirin.get("/file.html").text();
     assert_eq!(page, "<part >|<!--# echo var=\"uri\" -->|<esi:vars>$(HTTP_HOST)</esi:vars>");
@@ -96,7 +96,7 @@ fn pages_of_the_store_have_both_syntaxes() {
 }
 
 #[test]
-fn esi_without_ssi_is_no_configuration() {
+fn esi_without_ssi_is_refused() {
     let site = Site::new()
         .with("kirin.toml", "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\n[[route]]\npath = \"/\"\ntry = [\"store\"]\nesi = true\nssi = false\n");
     let output = run_kirin(&site, &["check"]);

@@ -170,7 +170,7 @@ fn php_sees_the_request_as_web_servers_show_it() {
 }
 
 #[test]
-fn a_rewritten_path_finds_the_script_and_the_sent_one_is_told() {
+fn the_rewritten_path_finds_the_script_and_php_sees_the_sent_one() {
     let site = site();
     let _php = PhpFpm::start(&site);
     let kirin =
@@ -327,7 +327,7 @@ fn error_output_comes_into_the_log_with_its_server_in_short_lines() {
 }
 
 #[test]
-fn a_script_that_dies_is_never_taken_for_one_that_ended() {
+fn a_script_that_dies_never_looks_like_one_that_ended() {
     let (_site, _php, kirin) = php();
     let mut client = kirin.connect();
     client.send("GET /do.php?do=crash HTTP/1.1\r\nHost: test\r\n\r\n");
@@ -343,7 +343,7 @@ fn a_script_that_dies_is_never_taken_for_one_that_ended() {
 }
 
 #[test]
-fn connections_are_kept_if_that_is_asked_for() {
+fn connections_are_kept_if_the_configuration_says_so() {
     let site = site();
     let _php = PhpFpm::start(&site);
     let kirin = start(&site, "keep_connections = 1", "");
@@ -363,7 +363,7 @@ fn connections_are_kept_if_that_is_asked_for() {
 }
 
 #[test]
-fn a_script_may_work_on_when_its_response_is_whole() {
+fn a_script_may_continue_after_its_response_is_complete() {
     let (site, _php, kirin) = php();
     assert_eq!(kirin.get("/do.php?do=later").text(), "soon");
     std::fs::write(site.path("go"), "").expect("go");
@@ -371,7 +371,7 @@ fn a_script_may_work_on_when_its_response_is_whole() {
 }
 
 #[test]
-fn a_server_that_cannot_be_reached_is_stood_in_for_by_one_by_tcp() {
+fn another_server_by_tcp_replaces_an_unreachable_one() {
     let site = site();
     let php = PhpFpm::start(&site);
     let servers = format!("\"fastcgi://unix:gone.sock\", \"fastcgi://127.0.0.1:{}\"", php.port);
@@ -388,7 +388,7 @@ fn a_server_that_cannot_be_reached_is_stood_in_for_by_one_by_tcp() {
 }
 
 #[test]
-fn health_is_that_a_server_can_be_connected_to() {
+fn a_server_is_healthy_if_it_accepts_connections() {
     let site = site();
     let php = PhpFpm::start(&site);
     let servers = format!("\"fastcgi://unix:gone.sock\", \"fastcgi://127.0.0.1:{}\"", php.port);
@@ -403,7 +403,7 @@ fn health_is_that_a_server_can_be_connected_to() {
 }
 
 #[test]
-fn a_script_that_says_nothing_for_too_long_is_given_up() {
+fn a_script_that_is_silent_for_too_long_is_given_up() {
     let site = site();
     let _php = PhpFpm::start(&site);
     let kirin = start(&site, "first_byte_timeout = \"1s\"\nidle_timeout = \"1s\"", "");

@@ -46,7 +46,7 @@ fn wait_for_access(site: &Site, part: &str) {
 }
 
 #[test]
-fn strangers_cannot_say_who_they_are() {
+fn untrusted_clients_cannot_set_their_address() {
     let site = site();
     let kirin = serve(&site, "");
     let mut client = kirin.connect();
@@ -70,7 +70,7 @@ fn strangers_cannot_say_who_they_are() {
 }
 
 #[test]
-fn trusted_proxies_say_who_the_client_is() {
+fn trusted_proxies_set_the_address_of_the_client() {
     let site = site();
     let kirin = serve(&site, "trusted = [\"127.0.0.1\", \"10.0.0.0/8\"]\n");
     let mut client = kirin.connect();
@@ -121,7 +121,7 @@ fn forwarded_and_its_host_count_when_the_listener_says_so() {
 }
 
 #[test]
-fn whoever_opens_the_unix_socket_is_trusted_by_name_only() {
+fn clients_of_the_unix_socket_are_trusted_only_if_the_listener_says_so() {
     let site = site();
     let ask = |socket: &str| {
         let mut stream = UnixStream::connect(site.path(socket)).expect("connect");
@@ -228,7 +228,7 @@ fn a_connection_without_a_header_is_closed_unanswered() {
 }
 
 #[test]
-fn a_header_from_anybody_else_closes_the_connection() {
+fn a_proxy_header_from_an_untrusted_client_closes_the_connection() {
     let site = site();
     let kirin = serve(&site, "trusted = [\"10.0.0.0/8\", \"unix:\"]\nproxy_protocol = true\n");
     let mut client = kirin.connect();

@@ -23,7 +23,7 @@ fn assert_last_reply(client: &mut Client) {
 }
 
 #[test]
-fn connections_that_wait_to_be_accepted_when_the_program_is_told_to_end_are_served() {
+fn connections_that_wait_to_be_accepted_at_the_stop_are_served() {
     let (_site, mut kirin) = serve();
     // Stopped, it accepts nothing; the connections are in the kernel's queue when it finds the
     // other signal.
@@ -58,7 +58,7 @@ fn idle_connections_new_and_kept_may_send_a_last_request() {
 }
 
 #[test]
-fn silent_connections_do_not_hold_a_stop_up() {
+fn silent_connections_do_not_delay_a_stop() {
     let (_site, mut kirin) = serve();
     let mut silent: Vec<Client> = (0..20).map(|_| kirin.connect()).collect();
     silent[0].get("/");
@@ -71,7 +71,7 @@ fn silent_connections_do_not_hold_a_stop_up() {
 }
 
 #[test]
-fn a_request_whose_client_has_gone_does_not_hold_a_stop_up_and_others_are_finished() {
+fn a_request_without_a_client_does_not_delay_a_stop_and_others_are_finished() {
     let program = "sub { open my $begun, '>', \"begun.$$\"; \
         if ($_[0]{PATH_INFO} eq '/ever') { sleep 600 } \
         select undef, undef, undef, 0.01 until -e 'go'; \

@@ -111,7 +111,7 @@ fn a_half_closed_client_gets_its_answer() {
 }
 
 #[test]
-fn an_unwanted_body_is_skipped_and_the_connection_kept() {
+fn an_unread_body_is_skipped_and_the_connection_kept() {
     let (_site, kirin) = serve();
     let mut client = kirin.connect();
     assert_eq!(client.post("/hello.txt", "text/plain", b"0123456789").status, 405);
@@ -124,7 +124,7 @@ fn an_unwanted_body_is_skipped_and_the_connection_kept() {
 }
 
 #[test]
-fn a_large_unwanted_body_ends_the_connection_after_the_answer() {
+fn a_large_unread_body_ends_the_connection_after_the_response() {
     let (_site, kirin) = serve();
     let mut client = kirin.connect();
     client
@@ -136,7 +136,7 @@ fn a_large_unwanted_body_ends_the_connection_after_the_answer() {
 }
 
 #[test]
-fn refusals_name_the_reason_by_status_and_close() {
+fn refusals_have_the_right_status_and_close() {
     let (_site, kirin) = serve();
     for (request, status) in [
         ("GET / HTTP/1.1\r\n\r\n".to_owned(), 400),
@@ -161,7 +161,7 @@ fn refusals_name_the_reason_by_status_and_close() {
 }
 
 #[test]
-fn nothing_behind_a_refused_request_is_answered() {
+fn no_request_behind_a_refused_one_is_answered() {
     let (_site, kirin) = serve();
     let mut client = kirin.connect();
     client.send("GET /hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\nGET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -192,7 +192,7 @@ fn an_idle_connection_is_ended_after_its_time() {
 }
 
 #[test]
-fn term_finishes_what_is_being_sent_and_ends_what_is_idle() {
+fn term_finishes_responses_and_ends_idle_connections() {
     let (_site, mut kirin) = serve();
     let mut idle = kirin.connect();
     assert_eq!(idle.get("/hello.txt").status, 200);
@@ -210,7 +210,7 @@ fn term_finishes_what_is_being_sent_and_ends_what_is_idle() {
 }
 
 #[test]
-fn the_access_log_says_who_answered() {
+fn the_access_log_names_the_place() {
     let (site, kirin) = serve();
     let mut client = kirin.connect();
     assert_eq!(client.get("/hello.txt?a=\"b").status, 200);

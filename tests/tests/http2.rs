@@ -202,7 +202,7 @@ fn every_request_has_the_same_answer_as_over_http_1() {
 }
 
 #[test]
-fn curl_speaks_it_over_tls_and_by_prior_knowledge() {
+fn curl_speaks_http2_over_tls_and_by_prior_knowledge() {
     let (site, kirin) = serve();
     let (plain, tls) = (kirin.address(), kirin.address_of(1));
     for (arguments, url) in [
@@ -247,7 +247,7 @@ fn bodies_of_any_size_arrive_whole_with_and_without_a_length() {
 }
 
 #[test]
-fn a_request_that_waits_holds_up_no_other() {
+fn a_request_that_waits_delays_no_other() {
     let (site, kirin) = serve();
     let mut client = Http2Client::connect(kirin.address());
     let waiting: Vec<_> = (0..20).map(|_| client.begin("GET", "/app/wait", &[])).collect();
@@ -292,7 +292,7 @@ fn a_response_that_is_cut_is_reset_and_the_connection_stays() {
 }
 
 #[test]
-fn a_reader_that_takes_nothing_costs_little_and_others_go_on() {
+fn a_reader_that_takes_nothing_costs_little_and_others_continue() {
     let (_site, kirin) = serve();
     let memory = || {
         let status =
@@ -332,7 +332,7 @@ fn a_reader_that_takes_nothing_costs_little_and_others_go_on() {
 }
 
 #[test]
-fn a_client_that_does_not_go_on_loses_its_stream_and_not_the_connection() {
+fn a_stalled_client_loses_its_stream_and_not_the_connection() {
     let (site, _kirin) = serve();
     let config = CONFIG.replacen(
         "keep_alive",
@@ -362,7 +362,7 @@ fn a_client_that_does_not_go_on_loses_its_stream_and_not_the_connection() {
 }
 
 #[test]
-fn requests_that_are_reset_are_not_many_before_the_connection_ends() {
+fn many_reset_requests_end_the_connection() {
     let (site, kirin) = serve();
     let mut client = Http2Client::connect(kirin.address());
     let mut begun = 0;
@@ -387,7 +387,7 @@ fn requests_that_are_reset_are_not_many_before_the_connection_ends() {
 }
 
 #[test]
-fn now_and_then_a_reset_ends_nothing() {
+fn occasional_resets_end_nothing() {
     let (site, kirin) = serve();
     let mut client = Http2Client::connect(kirin.address());
     for _ in 0..300 {
@@ -507,7 +507,7 @@ fn a_flood_of_pings_and_settings_takes_no_memory() {
 }
 
 #[test]
-fn malformed_requests_are_refused_and_reach_nobody() {
+fn malformed_requests_are_refused_and_reach_no_application() {
     let (site, kirin) = serve();
     let mut client = Http2Client::connect(kirin.address());
     for (fields, status) in [
@@ -529,7 +529,7 @@ fn malformed_requests_are_refused_and_reach_nobody() {
 }
 
 #[test]
-fn the_preface_is_for_the_beginning_of_a_connection() {
+fn the_preface_is_only_for_the_start_of_a_connection() {
     let (_site, kirin) = serve();
     let mut client = kirin.connect();
     assert_eq!(client.get("/hello.txt").text(), "hello\n");
@@ -564,7 +564,7 @@ fn an_idle_connection_is_ended_after_its_time_and_pings_do_not_keep_it() {
 }
 
 #[test]
-fn term_finishes_what_has_begun_and_takes_no_more() {
+fn term_finishes_started_requests_and_accepts_no_more() {
     let (site, mut kirin) = serve();
     let idle = Http2Client::connect(kirin.address());
     // One that does not answer pings, by which GOAWAY finds out what was on its way.
@@ -599,7 +599,7 @@ fn goaways(mut bytes: &[u8]) -> Vec<u32> {
 }
 
 #[test]
-fn a_flood_of_frames_that_ask_for_nothing_ends_the_connection() {
+fn a_flood_of_frames_without_requests_ends_the_connection() {
     let (_site, kirin) = serve();
     // A stream that waits for its body: POST /app/body, by the static table of HPACK.
     let post = frame(1, 4, 1, b"\x83\x86\x04\x09/app/body\x41\x01a");
@@ -622,7 +622,7 @@ fn a_flood_of_frames_that_ask_for_nothing_ends_the_connection() {
 }
 
 #[test]
-fn pings_and_window_updates_beside_requests_are_no_flood() {
+fn pings_and_window_updates_beside_requests_are_not_a_flood() {
     let (_site, kirin) = serve();
     let mut client = kirin.connect();
     client.send(PREFACE);

@@ -157,7 +157,7 @@ fn no_variable_leads_to_another_part() {
 }
 
 #[test]
-fn what_is_no_attack_arrives_as_it_was_sent() {
+fn harmless_values_arrive_unchanged() {
     let (site, kirin) = serve();
     let mut memcached = Memcached::connect(&site.path("m.sock"));
     let mut client = kirin.connect();

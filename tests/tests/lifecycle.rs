@@ -67,7 +67,7 @@ fn a_request_in_progress_is_finished_by_the_generation_that_began_it() {
 }
 
 #[test]
-fn a_reload_does_not_interrupt_what_an_application_waits_for() {
+fn a_reload_does_not_interrupt_a_waiting_application() {
     let program = r#"
 use v5.16; use warnings;
 sub {
@@ -91,7 +91,7 @@ sub {
 }
 
 #[test]
-fn requests_in_the_queue_are_served_by_the_generation_that_comes() {
+fn requests_in_the_queue_are_served_by_the_new_generation() {
     let (site, kirin) = serve("one");
     let mut busy: Vec<_> = (0..2).map(|_| kirin.connect()).collect();
     for client in &mut busy {
@@ -111,7 +111,7 @@ fn requests_in_the_queue_are_served_by_the_generation_that_comes() {
 }
 
 #[test]
-fn code_that_cannot_be_loaded_leaves_the_old_one_serving_and_the_log_says_why() {
+fn if_new_code_cannot_be_loaded_the_old_code_serves_and_the_log_says_why() {
     let (site, kirin) = serve("one");
     for (program, reason) in [
         ("die 'no such table: memo'", "no such table: memo"),
@@ -155,7 +155,7 @@ fn several_reloads_in_a_row_become_two_and_the_last_code_serves() {
 }
 
 #[test]
-fn a_normal_stop_is_told_in_two_lines_without_a_warning() {
+fn a_normal_stop_logs_two_lines_without_a_warning() {
     let (_site, mut kirin) = serve("one");
     kirin.signal(Signal::HUP);
     kirin.wait_for_log("new generation serves");
@@ -172,7 +172,7 @@ fn a_normal_stop_is_told_in_two_lines_without_a_warning() {
 }
 
 #[test]
-fn a_stop_while_applications_load_does_not_speak_of_workers_that_take_too_long() {
+fn a_stop_while_applications_load_logs_no_slow_workers() {
     let site = Site::new().with("app.psgi", "sleep 1 while 1").with("kirin.toml", CONFIG);
     let mut kirin = Kirin::spawn(&site, &["serve"]);
     kirin.wait_for_log("app parent started");
@@ -229,7 +229,7 @@ fn the_last_worker_stays() {
 }
 
 #[test]
-fn a_number_that_changes_while_code_is_loaded_is_the_new_generations_too() {
+fn a_number_of_workers_changed_during_a_reload_holds_for_the_new_generation() {
     let (site, kirin) = serve("one");
     // Signals of one kind are not counted, so that each is seen before the next.
     write_app(&site, &format!("select undef, undef, undef, 0.01 until -e 'load';\n{}", app("two")));
@@ -246,7 +246,7 @@ fn a_number_that_changes_while_code_is_loaded_is_the_new_generations_too() {
 }
 
 #[test]
-fn usr1_opens_the_access_log_anew() {
+fn usr1_reopens_the_access_log() {
     let site = Site::new().with("app.psgi", app("one"));
     let config = CONFIG.replacen("[[app]]", "access_log = \"access.log\"\n[[app]]", 1);
     let kirin = Kirin::start(&site, &config);
@@ -268,7 +268,7 @@ fn usr1_opens_the_access_log_anew() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_anew_is_written_on() {
+fn a_log_that_cannot_be_reopened_is_still_written() {
     let site = Site::new().with("app.psgi", app("one")).with("logs/access.log", "");
     let config = CONFIG.replacen("[[app]]", "access_log = \"logs/access.log\"\n[[app]]", 1);
     let kirin = Kirin::start(&site, &config);

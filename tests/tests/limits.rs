@@ -86,7 +86,7 @@ fn requests_of_an_address_are_limited_over_all_loops() {
 }
 
 #[test]
-fn requests_are_limited_by_header_or_cookie_and_by_address_without() {
+fn requests_are_limited_by_header_or_cookie_or_else_by_address() {
     for (key, one, other) in [
         ("header:X-Api-Key", "x-api-key: one\r\n", "X-Api-Key: other\r\n"),
         ("cookie:session", "Cookie: theme=dark; session=one\r\n", "Cookie: session=other\r\n"),

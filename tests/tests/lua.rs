@@ -30,7 +30,7 @@ fn a_script_answers_from_the_store_that_memcached_clients_see() {
 }
 
 #[test]
-fn head_gets_the_head_and_methods_are_the_scripts_affair() {
+fn head_gets_the_head_and_the_script_sees_all_methods() {
     let (_site, kirin) = serve_script(&handler("return { status = 200, body = request.method }"));
     let mut client = kirin.connect();
     let head = client.request("HEAD", "/", "");
@@ -125,7 +125,7 @@ fn a_loop_without_end_is_ended_and_others_are_served() {
 }
 
 #[test]
-fn bombs_harm_nobody() {
+fn expensive_values_end_only_their_own_call() {
     let site = Site::new().with(
         "page.lua",
         "local kept = {}
@@ -157,7 +157,7 @@ fn bombs_harm_nobody() {
 }
 
 #[test]
-fn what_one_request_sets_the_next_does_not_find() {
+fn values_of_one_request_are_not_visible_to_the_next() {
     let (_site, kirin) = serve_script(
         "return function(request)
            if request.path == '/global' then leaked = request.args.secret return 'set' end
@@ -175,7 +175,7 @@ fn what_one_request_sets_the_next_does_not_find() {
 }
 
 #[test]
-fn of_many_who_compare_and_set_each_gets_its_turn() {
+fn many_concurrent_compare_and_sets_all_succeed() {
     let site = Site::new().with(
         "page.lua",
         handler(
@@ -246,7 +246,7 @@ fn a_script_that_does_not_load_keeps_the_program_from_starting() {
 }
 
 #[test]
-fn answers_are_compressed_where_the_route_says_so() {
+fn script_responses_are_compressed_if_the_route_says_so() {
     let site = Site::new().with("page.lua", handler("return ('hello '):rep(1000)"));
     let kirin = serve(
         &site,
@@ -266,7 +266,7 @@ fn answers_are_compressed_where_the_route_says_so() {
 }
 
 #[test]
-fn what_is_logged_is_one_line() {
+fn a_log_message_is_one_line() {
     let (_site, kirin) =
         serve_script(&handler("kirin.log.warn('said', 1, 'a\\nb') print('printed') return 'x'"));
     kirin.get("/");
@@ -296,7 +296,7 @@ fn a_script_reads_the_visitors_session() {
 }
 
 #[test]
-fn directives_in_what_a_script_answers_are_carried_out_where_the_route_says_so() {
+fn directives_in_script_responses_are_carried_out_if_the_route_says_so() {
     let site = Site::new().with(
         "page.lua",
         handler(

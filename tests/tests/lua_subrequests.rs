@@ -18,7 +18,7 @@ sub {
 "#;
 
 #[test]
-fn what_is_passed_on_the_next_place_answers_with_the_body_still_there() {
+fn a_passed_request_reaches_the_next_place_with_its_body() {
     let site = Site::new()
         .with("app.psgi", PSGI)
         .with("public/f.txt", "file")
@@ -186,7 +186,7 @@ fn the_loop_serves_others_while_a_script_waits() {
 }
 
 #[test]
-fn a_client_that_leaves_while_its_script_waits_harms_nobody() {
+fn a_client_that_leaves_while_its_script_waits_does_no_harm() {
     let (_site, kirin, waiting) = serve_waiting();
     drop(waiting);
     assert_eq!(kirin.get("/x").text(), "x");

@@ -23,7 +23,7 @@ fn with_both(test: impl Fn(&Kirin, &mut Memcached)) {
 }
 
 #[test]
-fn a_private_memo_is_for_its_author_alone() {
+fn only_its_author_sees_a_private_memo() {
     with_both(|kirin, _| {
         let mut mari = Visitor::member(kirin, "mari");
         let mut akira = Visitor::member(kirin, "akira");
@@ -59,7 +59,7 @@ fn a_private_memo_is_for_its_author_alone() {
 }
 
 #[test]
-fn who_has_signed_out_cannot_read_it_any_more() {
+fn after_signing_out_a_private_memo_cannot_be_read() {
     with_both(|kirin, _| {
         let mut mari = Visitor::member(kirin, "mari");
         let memo = mari.write("content=Secret&is_private=1");
@@ -79,7 +79,7 @@ fn who_has_signed_out_cannot_read_it_any_more() {
 }
 
 #[test]
-fn older_and_newer_lead_through_all_memos_of_the_author() {
+fn older_and_newer_links_lead_through_all_memos_of_the_author() {
     with_both(|kirin, _| {
         let mut mari = Visitor::member(kirin, "mari");
         let mut akira = Visitor::member(kirin, "akira");
@@ -116,7 +116,7 @@ fn older_and_newer_lead_through_all_memos_of_the_author() {
 }
 
 #[test]
-fn the_script_answers_what_the_application_would_to_the_byte_and_without_a_worker() {
+fn the_script_answers_exactly_as_the_application_and_without_a_worker() {
     let lua = lua();
     let (_site, kirin, mut memcached) = serve(&["store", &lua, "app:web"]);
     let mut mari = Visitor::member(&kirin, "mari");

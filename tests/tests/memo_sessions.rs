@@ -89,7 +89,7 @@ fn a_session_that_the_store_has_lost_is_fetched_once() {
 }
 
 #[test]
-fn a_forged_or_planted_cookie_shows_nobody() {
+fn a_forged_or_planted_cookie_shows_no_name() {
     let (_site, kirin, mut memcached) = serve();
     let mut mari = Visitor::member(&kirin, "mari");
     mari.write("content=Tea");
@@ -120,7 +120,7 @@ fn a_name_with_html_in_it_is_shown_as_text() {
 }
 
 #[test]
-fn the_author_of_a_public_memo_is_led_through_the_private_ones_too() {
+fn the_links_of_a_public_memo_include_its_authors_private_ones() {
     let (_site, kirin, mut memcached) = serve();
     let mut mari = Visitor::member(&kirin, "mari");
     let mut akira = Visitor::member(&kirin, "akira");

@@ -71,7 +71,7 @@ fn full_pipe() -> (OwnedFd, OwnedFd) {
 }
 
 #[test]
-fn a_standard_error_that_cannot_be_written_ends_nothing_and_holds_nothing_up() {
+fn an_unwritable_standard_error_ends_and_delays_nothing() {
     let (_unread, full) = full_pipe();
     let (left, broken) = rustix::pipe::pipe().expect("a pipe");
     drop(left);
@@ -117,7 +117,7 @@ fn a_standard_error_that_cannot_be_written_ends_nothing_and_holds_nothing_up() {
 }
 
 #[test]
-fn lines_of_the_log_are_counted_when_nobody_reads_them_and_written_when_somebody_does() {
+fn log_lines_without_a_reader_are_counted_and_later_lines_written() {
     let site = site();
     let (reader, writer) = full_pipe();
     let mut command = kirin_command(&site);
@@ -150,7 +150,7 @@ fn lines_of_the_log_are_counted_when_nobody_reads_them_and_written_when_somebody
 }
 
 #[test]
-fn an_access_log_that_nobody_reads_holds_up_neither_start_nor_loops() {
+fn an_access_log_without_a_reader_delays_neither_start_nor_loops() {
     let agent = "a".repeat(7000);
     for target in ["fifo", "stdout"] {
         let site = site();
@@ -187,7 +187,7 @@ fn an_access_log_that_nobody_reads_holds_up_neither_start_nor_loops() {
 }
 
 #[test]
-fn an_access_log_in_a_fifo_is_read_by_who_comes_later() {
+fn an_access_log_in_a_fifo_reaches_a_later_reader() {
     let site = site();
     rustix::fs::mkfifoat(
         rustix::fs::CWD,
@@ -227,7 +227,7 @@ fn an_access_log_on_a_full_disk_loses_lines_and_no_requests() {
 }
 
 #[test]
-fn words_that_are_no_level_are_refused_with_what_is_allowed() {
+fn unknown_log_levels_are_refused_with_the_allowed_ones() {
     let site = site();
     for (word, code) in [("bogus=zz", 1), ("bogus", 1), ("warn,kirin_proxy=debug", 0)] {
         let mut command = kirin_command(&site);

@@ -6,7 +6,7 @@ use kirin_tests::prove;
 const ADAPTER: &str = "adapters/perl";
 
 #[test]
-fn plack_s_own_tests_of_servers_pass_under_http_1_0_and_1_1() {
+fn placks_own_tests_of_servers_pass_under_http_1_0_and_1_1() {
     prove(ADAPTER, "t/handler_suite.t");
 }
 

@@ -149,7 +149,7 @@ fn a_sqlite_database_opened_while_loading_belongs_to_one_worker() {
 }
 
 #[test]
-fn what_workers_can_share_is_shared() {
+fn shareable_descriptors_are_shared_by_workers() {
     let site = Site::new().with("app.psgi", HARMLESS);
     let kirin = Kirin::start(&site, &config(""));
     let [loader, worker, _] = who(&kirin);
@@ -158,7 +158,7 @@ fn what_workers_can_share_is_shared() {
 }
 
 #[test]
-fn preload_says_who_loads() {
+fn preload_decides_which_process_loads() {
     let server = start_server();
     for (preload, is_shared) in [("true", true), ("false", false), ("\"auto\"", false)] {
         let site = Site::new().with("app.psgi", ASKS_A_SERVER);

@@ -112,7 +112,7 @@ fn has_ended(pid: i32) -> bool {
 }
 
 #[test]
-fn usr2_starts_the_program_anew_and_the_old_one_ends() {
+fn usr2_starts_a_new_program_and_the_old_one_ends() {
     let mut service = Service::start(CONFIG);
     let first = service.pid().expect("a pid");
     assert_eq!(first as u32, service.first.pid());
@@ -214,7 +214,7 @@ fn a_request_in_progress_is_finished_by_the_program_that_began_it() {
 }
 
 #[test]
-fn a_new_program_that_does_not_come_to_serve_changes_nothing() {
+fn a_new_program_that_never_serves_changes_nothing() {
     let service = Service::start(CONFIG);
     let first = service.pid().expect("a pid");
     Memcached::connect(&service.site.path("store.sock")).set("/page", b"text/plain\r\nkept");

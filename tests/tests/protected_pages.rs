@@ -291,7 +291,7 @@ const WAYS_OUT: [Out; 16] = [
 ];
 
 #[test]
-fn what_protects_a_route_protects_what_it_stores() {
+fn the_protection_of_a_route_protects_its_stored_pages() {
     let mut running = serve();
     for out in &WAYS_OUT {
         assert!(!(out.shows)(&mut running), "{} shows what is not there", out.name);

@@ -36,7 +36,7 @@ fn echo(asked: &Asked) -> String {
 }
 
 #[test]
-fn requests_go_on_and_responses_come_back_by_one_connection() {
+fn requests_and_responses_share_one_connection() {
     let backend = Backend::answering(|asked| {
         format!(
             "HTTP/1.1 201 Made\r\nServer: b\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nLocation: http://inside/\r\n\
@@ -79,7 +79,7 @@ fn requests_go_on_and_responses_come_back_by_one_connection() {
 }
 
 #[test]
-fn the_path_is_the_one_by_which_the_route_was_found() {
+fn the_server_sees_the_path_by_which_the_route_was_found() {
     let backend = Backend::answering(|asked| ok(asked.target()));
     let route = "[[route]]\npath = \"/v\"\nrewrite = \"/w\"\ntry = [\"proxy:api\"]\n";
     let (_site, kirin) = proxy_with(&backend, "", route);
@@ -120,7 +120,7 @@ fn bodies_of_every_framing_arrive_whole() {
 }
 
 #[test]
-fn a_body_is_passed_on_as_it_comes_and_so_is_the_response() {
+fn bodies_of_requests_and_responses_are_passed_on_as_they_arrive() {
     let backend = Backend::start(|mut connection| {
         while let Some(head) = connection.read_head() {
             assert!(head.contains("Transfer-Encoding: chunked"), "{head}");
@@ -146,7 +146,7 @@ fn a_body_is_passed_on_as_it_comes_and_so_is_the_response() {
 }
 
 #[test]
-fn a_buffered_body_is_whole_before_the_server_hears_of_it() {
+fn a_buffered_body_is_complete_before_the_server_gets_it() {
     let backend = Backend::answering(|asked| {
         ok(&format!("{:?} {}", asked.field("content-length"), asked.body.len()))
     });
@@ -166,7 +166,7 @@ fn a_buffered_body_is_whole_before_the_server_hears_of_it() {
 }
 
 #[test]
-fn a_slow_reader_holds_the_server_back() {
+fn a_slow_reader_slows_the_server_down() {
     let sent = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&sent);
     let backend = Backend::start(move |mut connection| {
@@ -234,7 +234,7 @@ fn bodies_end_as_their_servers_end_them() {
 }
 
 #[test]
-fn informational_responses_are_passed_on_but_for_100() {
+fn informational_responses_are_passed_on_except_100() {
     let backend = Backend::answering(|_| {
         format!(
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n{}",
@@ -404,7 +404,7 @@ fn idle_connections_are_closed_by_their_limits() {
 }
 
 #[test]
-fn a_stranger_with_a_client_that_goes_away_leaves_the_server_alone() {
+fn a_request_whose_client_disconnects_ends_at_the_server() {
     let (ended, ends) = mpsc::channel();
     let ended = std::sync::Mutex::new(ended);
     let backend = Backend::start(move |mut connection| {

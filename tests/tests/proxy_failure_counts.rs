@@ -79,7 +79,7 @@ fn nobody() -> SocketAddr {
 }
 
 #[test]
-fn a_refusal_is_told_and_counted_whatever_is_spoken() {
+fn a_refused_connection_is_logged_and_counted_for_every_protocol() {
     for scheme in ["", "h2c://", "fastcgi://", "scgi://", "uwsgi://"] {
         let cases: [Case; 2] = [
             ("/a", Status(502), "Connection refused"),
@@ -90,7 +90,7 @@ fn a_refusal_is_told_and_counted_whatever_is_spoken() {
 }
 
 #[test]
-fn what_http_1_servers_do_wrong_is_told_and_counted() {
+fn failures_of_http_1_servers_are_logged_and_counted() {
     let backend = Backend::start(|mut connection| {
         let Some(asked) = connection.read_request() else { return };
         let sized = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\npart";
@@ -172,7 +172,7 @@ fn http2_server() -> SocketAddr {
 }
 
 #[test]
-fn what_http_2_servers_do_wrong_is_told_and_counted() {
+fn failures_of_http_2_servers_are_logged_and_counted() {
     each_is_told_and_counted(
         &format!("h2c://{}", http2_server()),
         &[
@@ -223,7 +223,7 @@ async fn serve_http2(stream: tokio::net::TcpStream) {
 }
 
 #[test]
-fn a_server_that_does_not_speak_http_2_is_told_and_counted() {
+fn a_server_that_does_not_speak_http_2_is_logged_and_counted() {
     let backend = Backend::start(|mut connection| {
         connection.read_head();
         connection.send("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
@@ -239,7 +239,7 @@ fn a_server_that_does_not_speak_http_2_is_told_and_counted() {
 }
 
 #[test]
-fn a_client_that_breaks_off_its_upload_is_told_and_is_no_failure_of_the_server() {
+fn a_client_that_aborts_its_upload_is_not_a_failure_of_the_server() {
     let http1 = Backend::start(|mut connection| {
         connection.read_head();
         connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart");
@@ -283,7 +283,7 @@ fn read_fastcgi(connection: &mut BackendConnection) -> Option<String> {
 }
 
 #[test]
-fn what_fastcgi_servers_do_wrong_is_told_and_counted() {
+fn failures_of_fastcgi_servers_are_logged_and_counted() {
     const OUT: u8 = 6;
     let backend = Backend::start(|mut connection| {
         let Some(target) = read_fastcgi(&mut connection) else { return };

@@ -56,7 +56,7 @@ fn a_server_that_refuses_is_a_502_with_a_line_in_the_log() {
 }
 
 #[test]
-fn a_server_that_refuses_is_stood_in_for_by_another() {
+fn another_server_replaces_one_that_refuses() {
     let backend = Backend::answering(|asked| ok(&String::from_utf8_lossy(&asked.body)));
     let (_site, kirin) = proxy_to(&format!("{}, \"{}\"", nobody(), backend.address()));
     let mut client = kirin.connect();
@@ -69,7 +69,7 @@ fn a_server_that_refuses_is_stood_in_for_by_another() {
 }
 
 #[test]
-fn what_is_no_response_is_a_502() {
+fn an_invalid_response_is_a_502() {
     for (answer, reason) in [
         ("garbage garbage\r\n\r\n", "malformed"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "Content-Length"),
@@ -132,7 +132,7 @@ fn a_server_that_dies_behind_the_head_leaves_the_client_with_the_head() {
 }
 
 #[test]
-fn a_body_that_is_cut_is_not_taken_for_a_whole_one() {
+fn a_body_that_is_cut_never_looks_complete() {
     for (target, head) in [
         ("/length", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart"),
         ("/chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n"),
@@ -204,7 +204,7 @@ fn a_server_that_takes_nothing_is_a_504() {
 }
 
 #[test]
-fn a_connection_that_dies_when_it_is_used_again_is_not_noticed_where_that_is_safe() {
+fn a_request_on_a_dead_kept_connection_is_retried_if_that_is_safe() {
     let asked_for = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked_for);
     let backend = Backend::start(move |mut connection| {
@@ -225,7 +225,7 @@ fn a_connection_that_dies_when_it_is_used_again_is_not_noticed_where_that_is_saf
 }
 
 #[test]
-fn a_request_that_may_have_been_done_is_not_done_again() {
+fn a_request_that_may_have_been_done_is_not_retried() {
     let asked_for = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked_for);
     let backend = Backend::start(move |mut connection| {
@@ -277,7 +277,7 @@ fn has_connection_to(address: SocketAddr) -> bool {
 }
 
 #[test]
-fn bytes_behind_a_response_are_nobodys() {
+fn bytes_behind_a_response_belong_to_no_request() {
     let backend = Backend::start(|mut connection| {
         connection.read_request();
         connection.send(format!("{}{}", ok("first"), ok("smuggled")));
@@ -293,7 +293,7 @@ fn bytes_behind_a_response_are_nobodys() {
 }
 
 #[test]
-fn a_server_that_ends_its_side_still_gets_the_request_and_answers_whole() {
+fn a_server_that_ends_its_side_still_gets_the_request_and_answers() {
     let backend = Backend::start(|mut connection| {
         connection.read_request();
         connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");

@@ -326,7 +326,7 @@ fn clients_of_both_protocols_share_one_connection() {
 }
 
 #[test]
-fn streams_that_end_in_the_middle_are_cut_and_those_that_were_refused_are_repeated() {
+fn streams_that_end_early_are_cut_and_refused_ones_are_retried() {
     let backend = Http2Backend::start();
     let (_site, kirin) = backend.proxy();
     let mut client = kirin.connect();
@@ -349,7 +349,7 @@ fn streams_that_end_in_the_middle_are_cut_and_those_that_were_refused_are_repeat
 }
 
 #[test]
-fn a_server_that_says_goodbye_gets_no_more_requests_on_that_connection() {
+fn a_server_that_sends_goaway_gets_no_more_requests_on_that_connection() {
     let backend = Http2Backend::start();
     let (_site, kirin) = backend.proxy();
     let mut client = kirin.connect();
@@ -361,7 +361,7 @@ fn a_server_that_says_goodbye_gets_no_more_requests_on_that_connection() {
 }
 
 #[test]
-fn many_streams_at_once_come_back_to_who_asked() {
+fn the_responses_of_many_streams_reach_the_right_clients() {
     let backend = Http2Backend::start();
     let (_site, kirin) = backend.proxy();
     let address = kirin.address();
@@ -384,7 +384,7 @@ fn many_streams_at_once_come_back_to_who_asked() {
 }
 
 #[test]
-fn more_requests_at_once_than_a_server_takes_on_a_connection_are_all_answered() {
+fn more_requests_than_a_server_allows_on_a_connection_are_all_answered() {
     // From the first moment on, when it has not said yet what it takes.
     let backend = Http2Backend::with_streams(2);
     let (_site, kirin) = backend.proxy();
@@ -399,7 +399,7 @@ fn more_requests_at_once_than_a_server_takes_on_a_connection_are_all_answered() 
 }
 
 #[test]
-fn a_server_that_takes_no_more_of_a_request_hears_that_the_client_has_gone() {
+fn a_server_with_a_full_window_sees_that_the_client_has_gone() {
     let backend = Http2Backend::start();
     let (_site, kirin) = backend.proxy();
     let mut client = Http2Client::connect(kirin.address());
@@ -418,7 +418,7 @@ fn a_server_that_takes_no_more_of_a_request_hears_that_the_client_has_gone() {
 }
 
 #[test]
-fn responses_that_stay_do_not_keep_others_out() {
+fn long_responses_do_not_block_others() {
     let backend = Http2Backend::with_streams(2);
     let (_site, kirin) = backend.proxy();
     let mut client = Http2Client::connect(kirin.address());
@@ -443,7 +443,7 @@ fn responses_that_stay_do_not_keep_others_out() {
 }
 
 #[test]
-fn a_tls_server_that_takes_http_2_gets_it() {
+fn a_tls_server_that_accepts_http_2_gets_it() {
     let authority = Authority::new("inside");
     let server_site = Site::new().with("public/hello.txt", "hello");
     authority.issue(&["localhost"]).write(&server_site, "a");

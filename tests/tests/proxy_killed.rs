@@ -260,17 +260,17 @@ fn files_are_killed_under_load(scheme: &str) {
 }
 
 #[test]
-fn an_http_1_server_that_is_killed_under_load_costs_errors_that_are_all_told() {
+fn an_http_1_server_killed_under_load_causes_only_visible_errors() {
     files_are_killed_under_load("");
 }
 
 #[test]
-fn an_http_2_server_that_is_killed_under_load_costs_errors_that_are_all_told() {
+fn an_http_2_server_killed_under_load_causes_only_visible_errors() {
     files_are_killed_under_load("h2c://");
 }
 
 #[test]
-fn processes_of_php_that_are_killed_under_load_cost_errors_that_are_all_told() {
+fn php_processes_killed_under_load_cause_only_visible_errors() {
     let script = "<?php while (ob_get_level()) ob_end_flush();\n\
                   for ($i = 0; $i < 150; $i++) { echo str_repeat($_GET['page'] . '+', 1000); flush(); }";
     let site = Site::new().with("public/page.php", script);

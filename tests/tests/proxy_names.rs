@@ -99,7 +99,7 @@ fn requests_follow_a_name_to_its_new_address() {
 }
 
 #[test]
-fn a_name_with_more_addresses_is_more_servers_and_those_that_stay_keep_their_connections() {
+fn addresses_of_a_name_are_servers_and_remaining_ones_keep_connections() {
     let site = Site::new();
     let (port, servers) = servers(&[3, 4]);
     name_has(&site, &[address(3)]);

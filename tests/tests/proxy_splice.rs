@@ -96,7 +96,7 @@ fn bodies_come_from_unix_sockets_and_through_filters_too() {
 }
 
 #[test]
-fn clients_that_do_not_read_hold_few_pipes_and_get_everything_in_the_end() {
+fn clients_that_do_not_read_hold_few_pipes_and_later_get_everything() {
     // By unix sockets, whose buffers are small: a client that does not read holds everything up.
     let (site, kirin) = site_in_front_of_itself();
     let before = pipes(&kirin);
@@ -123,7 +123,7 @@ fn clients_that_do_not_read_hold_few_pipes_and_get_everything_in_the_end() {
 }
 
 #[test]
-fn a_client_that_goes_in_the_middle_leaves_nothing_behind() {
+fn a_client_that_disconnects_in_the_middle_leaves_nothing_behind() {
     let backend = backend();
     let (_site, kirin) = proxy(&backend.address().to_string());
     let address: SocketAddr = kirin.address();

@@ -47,7 +47,7 @@ impl Running {
 }
 
 #[test]
-fn a_page_its_prefix_and_tags_are_purged_by_who_may() {
+fn allowed_addresses_purge_pages_prefixes_and_tags() {
     let mut running = serve("purge_from = [\"127.0.0.0/8\"]");
     let reply = running.purge("/a", "");
     assert_eq!(
@@ -89,7 +89,7 @@ fn a_page_its_prefix_and_tags_are_purged_by_who_may() {
 }
 
 #[test]
-fn from_others_it_is_a_method_as_any_other() {
+fn from_other_addresses_purge_is_an_ordinary_method() {
     for purge_from in ["", "purge_from = [\"10.0.0.0/8\", \"unix:\"]"] {
         let mut running = serve(purge_from);
         let reply = running.purge("/*", "Kirin-Purge: prefixes=\"/\"\r\n");
@@ -103,7 +103,7 @@ fn from_others_it_is_a_method_as_any_other() {
 }
 
 #[test]
-fn what_came_through_a_proxy_or_from_a_web_page_does_not_count() {
+fn a_purge_through_a_proxy_or_from_a_web_page_does_not_count() {
     let mut running = serve("purge_from = [\"127.0.0.1\"]");
     for field in [
         "X-Forwarded-For: 127.0.0.1",
@@ -119,7 +119,7 @@ fn what_came_through_a_proxy_or_from_a_web_page_does_not_count() {
 }
 
 #[test]
-fn who_may_is_written_as_addresses() {
+fn purge_from_accepts_only_addresses() {
     let site = Site::new()
         .with("app.psgi", APP)
         .with("kirin.toml", config("purge_from = [\"localhost\"]"));

@@ -130,7 +130,7 @@ fn status_and_fields_stay_and_the_date_is_that_of_the_delivery() {
 }
 
 #[test]
-fn a_whole_page_tells_of_no_range_and_a_part_of_it_of_its_own() {
+fn a_complete_page_has_no_content_range_and_a_part_has_its_own() {
     let mut running = serve();
     running.get("/range", "ttl=300");
     let item =
@@ -163,7 +163,7 @@ fn without_the_field_nothing_is_stored() {
 }
 
 #[test]
-fn what_cannot_be_the_same_for_everybody_is_served_and_not_stored() {
+fn a_response_for_one_visitor_is_served_and_not_stored() {
     let mut running = serve();
     for (target, message) in [
         ("/cookie", "every visitor would get that cookie"),
@@ -187,7 +187,7 @@ fn what_cannot_be_the_same_for_everybody_is_served_and_not_stored() {
 }
 
 #[test]
-fn a_key_says_where_also_for_a_post() {
+fn a_key_names_the_page_even_for_a_post() {
     let mut running = serve();
     assert_eq!(running.get("/page?utm=1", "key=\"/page\""), "run 1");
     assert_eq!(running.get("/page", ""), "run 1");
@@ -200,7 +200,7 @@ fn a_key_says_where_also_for_a_post() {
 }
 
 #[test]
-fn behind_a_rewrite_the_key_is_what_the_store_looks_for() {
+fn behind_a_rewrite_the_key_is_the_rewritten_path() {
     let mut running = serve();
     assert_eq!(running.get("/v1/a", "ttl=60"), "run 1");
     assert_eq!(running.get("/v1/a", ""), "run 1");
@@ -231,7 +231,7 @@ fn a_stream_is_stored_at_its_end_and_only_then() {
 }
 
 #[test]
-fn what_is_purged_is_gone_before_the_response_that_says_so() {
+fn a_purged_page_is_gone_before_the_purging_response_arrives() {
     let mut running = serve();
     let fill = |running: &mut Running| {
         running.get("/a", "tags=\"memo-7 user-3\"");
@@ -281,7 +281,7 @@ fn is_old_page_kept(purge: &str) -> bool {
 }
 
 #[test]
-fn a_page_that_was_begun_before_a_purge_is_not_stored_after_it() {
+fn a_page_started_before_a_purge_is_not_stored_after_it() {
     for purge in
         ["tags=\"memo-7\"", "keys=\"/slow\"", "prefixes=\"/sl\"", "prefixes=\"/\", tags=\"x\""]
     {
@@ -294,7 +294,7 @@ fn a_page_that_was_begun_before_a_purge_is_not_stored_after_it() {
 }
 
 #[test]
-fn what_a_memcached_client_deletes_meanwhile_counts_as_well() {
+fn deletions_by_a_memcached_client_count_too() {
     for command in ["delete /slow\r\n", "md memo-7 Ptag\r\n", "md /s Pprefix\r\n", "flush_all\r\n"]
     {
         let mut running = serve();
@@ -349,7 +349,7 @@ fn includes_of_a_stored_response_are_filled_when_it_is_served() {
 /// A visitor's comment with a directive in it, which an application has let through, must not show
 /// items of the store.
 #[test]
-fn what_is_text_in_the_first_answer_is_text_from_the_store() {
+fn text_in_the_first_response_is_text_from_the_store() {
     let mut running = serve();
     running.memcached().set("title", b"SSI");
     running.memcached().set("/only/title", b"text/html\r\nESI");
@@ -392,7 +392,7 @@ fn what_is_text_in_the_first_answer_is_text_from_the_store() {
 }
 
 #[test]
-fn a_page_that_is_purged_softly_is_served_on_while_one_request_makes_it_anew() {
+fn a_softly_purged_page_is_served_while_one_request_renews_it() {
     let mut running = serve();
     assert_eq!(running.get("/page", "tags=\"memo-7\""), "run 1");
     running.purge("tags=\"memo-7\", soft");
@@ -417,7 +417,7 @@ fn a_page_that_is_purged_softly_is_served_on_while_one_request_makes_it_anew() {
 }
 
 #[test]
-fn a_stale_page_that_no_application_is_behind_is_served_as_it_is() {
+fn a_stale_page_without_an_application_is_served_unchanged() {
     let running = serve();
     running.memcached().set("/only/a", b"text/plain\r\na");
     let mut memcached = running.memcached();
@@ -428,7 +428,7 @@ fn a_stale_page_that_no_application_is_behind_is_served_as_it_is() {
 }
 
 #[test]
-fn a_page_that_no_request_is_answered_with_is_told_of_once() {
+fn a_page_that_answers_no_request_is_logged_once() {
     let mut running = serve();
     let (served, unserved) = (["/page", "/v1/page", "/v2/page"], ["/direct/page", "/direct/other"]);
     for target in served {

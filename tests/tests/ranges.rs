@@ -95,7 +95,7 @@ fn one_range_of_a_page_or_a_file() {
 }
 
 #[test]
-fn several_ranges_come_as_parts_in_the_order_asked_for() {
+fn several_ranges_come_as_parts_in_the_requested_order() {
     let (_site, kirin, _memcached) = serve();
     let mut client = kirin.connect();
     for (target, size) in [("/page", 5000), ("/small.txt", 5000), ("/large.txt", 1_000_000)] {
@@ -128,7 +128,7 @@ fn several_ranges_come_as_parts_in_the_order_asked_for() {
 }
 
 #[test]
-fn a_thousand_ranges_get_the_whole_once() {
+fn a_thousand_ranges_get_the_complete_file_once() {
     let (_site, kirin, _memcached) = serve();
     let mut client = kirin.connect();
     let killer: String = (0..1300).map(|n| format!(",5-{n}")).collect();
@@ -200,7 +200,7 @@ fn pages_with_dates_are_compared_by_them_and_conditions_come_in_order() {
 }
 
 #[test]
-fn a_page_with_includes_is_given_whole() {
+fn a_page_with_includes_is_sent_completely() {
     let (_site, kirin, mut memcached) = serve();
     memcached.set(
         "/",

@@ -42,7 +42,7 @@ fn cost(kirin: &Kirin, client: &mut Http2Client, fields: &[(&str, &str)]) -> u64
 }
 
 #[test]
-fn a_head_of_many_fields_costs_what_its_bytes_cost() {
+fn a_head_of_many_fields_costs_in_proportion_to_its_bytes() {
     let site = Site::new().with("app.psgi", APP);
     let kirin = Kirin::start(&site, CONFIG);
     let mut client = Http2Client::connect(kirin.address());
@@ -76,7 +76,7 @@ fn a_head_of_many_fields_costs_what_its_bytes_cost() {
 }
 
 #[test]
-fn a_head_is_measured_as_it_is_when_it_is_decoded() {
+fn a_head_is_measured_in_decoded_form() {
     let site = Site::new().with("app.psgi", APP);
     let kirin = Kirin::start(&site, CONFIG);
     let mut client = Http2Client::connect(kirin.address());

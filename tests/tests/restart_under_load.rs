@@ -48,7 +48,7 @@ fn assert_all_answered(mut outcome: Outcome, requests: usize, kirin: &Kirin) {
 }
 
 #[test]
-fn many_kept_connections_share_few_workers_beside_slow_readers_and_no_request_fails() {
+fn many_kept_connections_share_few_workers_and_no_request_fails() {
     let site = Site::new().with("app.psgi", APP);
     let kirin = Kirin::start(&site, CONFIG);
     let outcome = crowd::run(Crowd { slow_readers: 100, ..crowd(kirin.address()) }).expect("a run");

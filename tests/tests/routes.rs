@@ -77,7 +77,7 @@ fn headers_are_on_every_response_of_the_route_and_on_no_other() {
 }
 
 #[test]
-fn a_redirect_keeps_the_rest_and_the_query_and_leads_nowhere_else() {
+fn a_redirect_keeps_the_rest_and_the_query_and_stays_on_the_site() {
     let site = Site::new().with("public/x", "");
     let kirin = serve(
         &site,
@@ -118,7 +118,7 @@ fn a_redirect_keeps_the_rest_and_the_query_and_leads_nowhere_else() {
 }
 
 #[test]
-fn a_rewrite_changes_where_places_look_and_what_an_application_is_told() {
+fn a_rewrite_changes_the_path_for_places_and_applications() {
     let site = Site::new()
         .with("app.psgi", PSGI)
         .with("public/v2/a b.txt", "file")
@@ -161,7 +161,7 @@ fn a_rewrite_changes_where_places_look_and_what_an_application_is_told() {
 }
 
 #[test]
-fn error_pages_stand_in_for_kirins_own_errors() {
+fn error_pages_replace_kirins_own_errors() {
     let site = Site::new()
         .with("app.psgi", PSGI)
         .with("public/errors/404.html", "<p>not here</p>")
@@ -207,7 +207,7 @@ fn error_pages_stand_in_for_kirins_own_errors() {
 }
 
 #[test]
-fn error_pages_are_put_together_as_others() {
+fn error_pages_are_built_as_other_pages() {
     let page = "no <!--# echo var=\"request_uri\" -->: <!--# include file=\"foot.html\" -->, <!--# include virtual=\"/app/x\" -->, \
                 <!--# echo var=\"cookie_c\" -->, <!--# include virtual=\"/gone\" -->";
     let site = Site::new()
@@ -245,7 +245,7 @@ fn error_pages_are_put_together_as_others() {
 }
 
 #[test]
-fn trace_is_refused_and_options_says_what_is_allowed() {
+fn trace_is_refused_and_options_lists_the_allowed_methods() {
     let site = Site::new().with("app.psgi", PSGI).with("public/f", "");
     let kirin = serve(
         &site,
@@ -412,7 +412,7 @@ const AUTH_ROUTES: &str = "[[route]]\npath = \"/\"\ntry = [\"store\", \"files:pu
     [[route]]\npath = \"/app\"\ntry = [\"app:web\"]\nbasic_auth = \"users\"\nrewrite = \"/\"\n";
 
 #[test]
-fn a_password_is_asked_for_and_the_application_learns_the_name() {
+fn a_password_is_required_and_the_application_gets_the_name() {
     let site =
         Site::new().with("app.psgi", PSGI).with("public/members/f", "file").with("users", BOB_LINE);
     let kirin = serve(&site, &format!("{APP}{AUTH_ROUTES}"));
@@ -511,7 +511,7 @@ fn a_request_body_waits_for_the_password_check() {
 }
 
 #[test]
-fn password_checks_do_not_hold_up_other_visitors() {
+fn password_checks_do_not_delay_other_visitors() {
     // By cost 10: some 50 ms each.
     let slow = "bob:$2y$10$XU7t5jn0iM3a0d/Im00MJeyYUrAYoi/uzU/nFjQ4JqgvGDR59OYxW\n";
     let site = Site::new()

@@ -131,7 +131,7 @@ fn uwsgi_servers_get_requests_and_answer_them() {
 }
 
 #[test]
-fn a_mounted_route_and_its_user_are_told() {
+fn uwsgi_and_scgi_servers_get_the_mount_and_the_user() {
     let route = "[[route]]\npath = \"/mount\"\nrewrite = \"/\"\ntry = [\"proxy:app\"]\nbasic_auth = \"users\"\n";
     let (_site, _backend, kirin) = simple("scgi", route, read_scgi, false);
     let reply =

@@ -23,7 +23,7 @@ fn get(kirin: &Kirin, id: &str, fields: &str) -> Reply {
 }
 
 #[test]
-fn a_page_shows_each_visitor_their_own_session_and_strangers_none() {
+fn a_page_shows_each_visitor_only_their_own_session() {
     let (_site, kirin, mut memcached) = serve();
     memcached.set("/", format!("text/html\r\n{BAR}").as_bytes());
     memcached.set(MARI, br#"{"name":"mari","csrf_token":"m1"}"#);
@@ -56,7 +56,7 @@ fn a_cookie_cannot_name_another_item() {
 }
 
 #[test]
-fn what_is_echoed_is_escaped() {
+fn echoed_values_are_escaped() {
     let (_site, kirin, mut memcached) = serve();
     memcached.set("/", b"text/html\r\n<a title=\"<!--# echo var=\"session.name\" -->\">");
     memcached.set(MARI, br#"{"name":"<b>\"&<!--# include secret -->"}"#);
@@ -68,7 +68,7 @@ fn what_is_echoed_is_escaped() {
 }
 
 #[test]
-fn members_are_reached_with_dots_and_say_what_perl_would() {
+fn members_are_reached_with_dots_and_formatted_as_in_perl() {
     let (_site, kirin, mut memcached) = serve();
     memcached.set(
         "/",
@@ -150,7 +150,7 @@ fn without_a_session_cookie_in_the_configuration_there_are_no_sessions() {
 }
 
 #[test]
-fn what_session_kirin_writes_is_read() {
+fn sessions_written_by_session_kirin_are_read() {
     let site = Site::new().with(
         "app.psgi",
         r#"use v5.16; use warnings; use utf8; use Plack::Builder;

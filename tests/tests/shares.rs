@@ -101,7 +101,7 @@ fn another_client_has_its_turn(
 }
 
 #[test]
-fn a_client_that_floods_an_application_keeps_no_other_out() {
+fn a_client_that_floods_an_application_blocks_no_other() {
     let (site, kirin, _backend, _gate) = serve();
     let waiting = || kirin.status()["apps"][0]["waiting_requests"].as_u64().unwrap_or_default();
     let release = || std::fs::write(site.path("go"), "").expect("write");
@@ -110,7 +110,7 @@ fn a_client_that_floods_an_application_keeps_no_other_out() {
 }
 
 #[test]
-fn a_client_that_floods_an_upstream_keeps_no_other_out() {
+fn a_client_that_floods_an_upstream_blocks_no_other() {
     let (_site, kirin, _backend, gate) = serve();
     let waiting = || kirin.status()["upstreams"]["api"]["queued"].as_u64().unwrap_or_default();
     let release = || {

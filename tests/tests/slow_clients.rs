@@ -67,7 +67,7 @@ fn a_connection_without_a_request_is_ended() {
 }
 
 #[test]
-fn a_head_that_takes_too_long_is_ended_even_if_it_goes_on() {
+fn a_head_that_takes_too_long_is_ended_even_if_bytes_arrive() {
     let (_site, kirin) = serve("head_timeout = \"1s\"", 1);
     let mut silent = kirin.connect();
     silent.send("GET / HTTP/1.1\r\nHost: a\r\n");
@@ -92,7 +92,7 @@ fn a_head_behind_another_request_has_its_own_time() {
 }
 
 #[test]
-fn a_body_that_stops_is_ended_and_the_application_sees_nothing_of_it() {
+fn a_stalled_body_is_ended_and_the_application_does_not_see_it() {
     let (site, kirin) = serve("body_timeout = \"1s\"", 1);
     for body in ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhel"] {
         let mut client = kirin.connect();
@@ -218,7 +218,7 @@ fn a_request_of_a_client_that_has_gone_leaves_the_queue() {
 }
 
 #[test]
-fn a_client_that_resets_leaves_the_queue_whatever_it_speaks() {
+fn a_client_that_resets_leaves_the_queue_with_every_protocol() {
     let (site, kirin) = serve("", 1);
     let mut first = kirin.connect();
     first.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -42,7 +42,7 @@ fn assert_lines(body: &[u8]) {
 }
 
 #[test]
-fn workers_are_free_while_large_responses_wait_for_their_clients_which_get_them_whole() {
+fn workers_are_free_while_large_responses_wait_for_their_clients() {
     let (_site, kirin) = serve();
     for path in ["/sized", "/stream"] {
         let mut waiting: Vec<_> = (0..4).map(|_| kirin.connect()).collect();

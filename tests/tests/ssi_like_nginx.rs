@@ -650,7 +650,7 @@ impl Both {
 }
 
 #[test]
-fn pages_come_out_as_nginx_shows_them() {
+fn pages_are_rendered_exactly_as_by_nginx() {
     let mut both = Both::start();
     let mut different = String::new();
     for page in ALIKE.iter().chain(ALIKE_TOO) {
@@ -663,7 +663,7 @@ fn pages_come_out_as_nginx_shows_them() {
 }
 
 #[test]
-fn where_we_differ_from_nginx_it_is_on_purpose() {
+fn differences_from_nginx_are_intended() {
     let mut both = Both::start();
     for (page, shown, reason) in OTHERWISE {
         let (nginx, ours) = both.show(page);

@@ -117,7 +117,7 @@ fn files_are_pages_if_they_are_html_with_directives() {
 }
 
 #[test]
-fn what_has_no_directives_is_served_as_without_the_filter() {
+fn pages_without_directives_are_served_as_without_the_filter() {
     let (_site, kirin, _memcached) = serve();
     let mut client = kirin.connect();
     for path in ["/plain.html", "/plain.css"] {
@@ -139,7 +139,7 @@ fn what_has_no_directives_is_served_as_without_the_filter() {
 }
 
 #[test]
-fn the_key_says_which_places_are_filtered() {
+fn the_ssi_key_decides_which_places_are_filtered() {
     let (_site, kirin, mut memcached) = serve();
     memcached.set("/off/stored", b"text/html\r\n<!--# include key -->");
     memcached.set("/unsaid/stored", b"text/html\r\n<!--# include key -->");
@@ -159,7 +159,7 @@ fn the_key_says_which_places_are_filtered() {
 }
 
 #[test]
-fn answers_of_applications_are_put_together() {
+fn pages_of_applications_are_built() {
     let (_site, kirin, mut memcached) = serve();
     let mut client = kirin.connect();
     let reply = client.request("GET", "/page?q=x", "Range: bytes=0-1\r\nAccept-Encoding: gzip\r\n");
@@ -198,7 +198,7 @@ fn gunzip(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn pages_are_compressed_when_they_are_whole() {
+fn pages_are_compressed_when_they_are_complete() {
     let (site, kirin, mut memcached) = serve();
     memcached.set(
         "/stored",
@@ -242,7 +242,7 @@ fn pages_are_compressed_when_they_are_whole() {
 }
 
 #[test]
-fn a_page_begins_before_it_is_whole() {
+fn a_page_starts_before_it_is_complete() {
     let (site, kirin, mut memcached) = serve();
     memcached.set(
         "/stored",
@@ -321,7 +321,7 @@ fn a_page_begins_before_it_is_whole() {
 }
 
 #[test]
-fn the_strictest_of_page_and_parts_says_how_long_the_page_is_kept() {
+fn the_strictest_of_page_and_parts_limits_the_lifetime() {
     let (_site, kirin, mut memcached) = serve();
     let condition = "If-None-Match: \"whole\"\r\nCookie: a=b\r\n";
     for (page, part, whole) in [
@@ -356,7 +356,7 @@ fn the_strictest_of_page_and_parts_says_how_long_the_page_is_kept() {
 }
 
 #[test]
-fn answers_of_other_servers_are_put_together() {
+fn pages_of_other_servers_are_built() {
     let (_origin_site, origin, _) = serve();
     let site = Site::new();
     let config = format!(

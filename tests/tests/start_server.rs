@@ -104,7 +104,7 @@ fn listeners_get_sockets_by_address_and_the_others_are_bound() {
 }
 
 #[test]
-fn a_socket_that_nobody_wants_is_an_error_that_says_what_to_do() {
+fn an_unused_socket_is_an_error_with_a_remedy() {
     let (given, wanted) = (free_address(), free_address());
     let site =
         site().with("kirin.toml", format!("[[listener]]\naddress = \"{wanted}\"\n{APP_CONFIG}"));
@@ -136,7 +136,7 @@ fn the_store_s_port_may_be_handed_over_as_well() {
 }
 
 #[test]
-fn what_is_no_listening_socket_is_refused() {
+fn a_descriptor_that_is_not_a_listening_socket_is_refused() {
     let site = site();
     let refused = |value: &str, expected: &str| {
         let output = kirin_command(&site)

@@ -9,7 +9,7 @@ const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory =
     snapshot = \"store.snapshot\"\n[[route]]\npath = \"/\"\ntry = [\"store\"]\n";
 
 #[test]
-fn a_restarted_kirin_serves_what_it_had() {
+fn a_restarted_kirin_serves_its_old_items() {
     let site = Site::new();
     let mut kirin = Kirin::start(&site, CONFIG);
     let mut memcached = Memcached::connect(&site.path("m.sock"));
@@ -119,7 +119,7 @@ fn the_store_starts_alone_with_memcacheds_command_line() {
 }
 
 #[test]
-fn a_kirin_that_is_killed_while_it_saves_leaves_a_whole_snapshot_and_no_litter() {
+fn a_kirin_killed_while_it_saves_leaves_a_complete_snapshot() {
     let site = Site::new();
     let mut kirin = Kirin::start(&site, CONFIG);
     let value = vec![b'v'; 1000];
@@ -153,7 +153,7 @@ fn files(site: &Site) -> Vec<String> {
 }
 
 #[test]
-fn a_snapshot_that_is_no_file_is_refused_at_the_start() {
+fn a_snapshot_that_is_not_a_file_is_refused_at_the_start() {
     let site = Site::new();
     std::fs::create_dir(site.path("directory")).expect("a directory");
     rustix::fs::mkfifoat(rustix::fs::CWD, site.path("fifo"), rustix::fs::Mode::RUSR)

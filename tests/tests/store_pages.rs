@@ -89,7 +89,7 @@ fn a_page_with_a_missing_include_is_left_to_the_next_place() {
 }
 
 #[test]
-fn a_circle_of_includes_ends_and_is_logged() {
+fn a_cycle_of_includes_ends_and_is_logged() {
     let (_site, kirin, mut memcached) = serve();
     memcached.set("/circle", b"text/html\r\n<!--# include a -->end");
     memcached.set("a", b"a<!--# include b -->");
@@ -116,7 +116,7 @@ fn plain_pages_have_an_etag_and_answer_304_and_head() {
 }
 
 #[test]
-fn a_whole_response_can_be_stored() {
+fn a_complete_response_can_be_stored() {
     let (_site, kirin, mut memcached) = serve();
     memcached.set(
         "/old",

@@ -63,7 +63,7 @@ fn addresses(site: &Site) -> Vec<String> {
 }
 
 #[test]
-fn every_socket_serves_if_nothing_else_is_said() {
+fn every_socket_serves_without_a_configuration() {
     let site = site();
     let kirin = Kirin::start_command(&mut with_sockets(
         &site,
@@ -124,7 +124,7 @@ fn sockets_for_another_process_are_left_alone() {
 }
 
 #[test]
-fn a_socket_that_nobody_wants_is_told_with_its_name() {
+fn an_unused_socket_is_reported_with_its_name() {
     let site = site();
     let mut command =
         with_sockets(&site, &["127.0.0.1:0"], &["serve", "app.psgi", "--listen", "127.0.0.1:0"]);

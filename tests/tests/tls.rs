@@ -105,7 +105,7 @@ fn both_versions_of_tls_carry_both_versions_of_http() {
 }
 
 #[test]
-fn the_certificate_is_that_of_the_name_and_else_the_first() {
+fn a_client_gets_the_certificate_of_the_name_or_the_first() {
     let https = serve();
     // Checks names itself, so that a wrong certificate would be an error.
     let shown = |name: &str, issued: &Issued| {
@@ -239,7 +239,7 @@ fn applications_see_https_and_the_certificate_of_the_client() {
 }
 
 #[test]
-fn a_handshake_that_does_not_go_on_is_ended_and_holds_up_nobody() {
+fn a_stalled_handshake_is_ended_and_delays_no_other() {
     let https = serve();
     let mut silent: Vec<_> = (0..50).map(|_| https.kirin.connect()).collect();
     // A record of a handshake that announces 512 bytes.
@@ -251,7 +251,7 @@ fn a_handshake_that_does_not_go_on_is_ended_and_holds_up_nobody() {
 }
 
 #[test]
-fn what_is_no_handshake_is_refused() {
+fn bytes_that_are_not_a_handshake_are_refused() {
     let https = serve();
     let mut client = https.kirin.connect();
     let reply = client.get("/hello.txt");
@@ -340,7 +340,7 @@ fn a_slow_reader_gets_all_and_pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn a_response_that_is_cut_has_no_good_end() {
+fn a_response_that_is_cut_ends_without_close_notify() {
     let https = serve_with(
         "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[listener.tls]\n\
          certificates = [{ chain = \"a.pem\", key = \"a.key\" }]\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
@@ -355,7 +355,7 @@ fn a_response_that_is_cut_has_no_good_end() {
 }
 
 #[test]
-fn term_finishes_what_is_being_sent_and_ends_what_is_idle() {
+fn term_finishes_responses_and_ends_idle_connections() {
     let mut https = serve();
     let mut idle = https.connect();
     idle.send("GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -161,7 +161,7 @@ fn get(target: &str, more: &str) -> String {
 const IN_CHUNKS: &str = "4\r\n0 []\r\n0\r\nx-sum: 1\r\nx-sum: 2\r\n\r\n";
 
 #[test]
-fn a_client_of_http_1_gets_the_trailers_of_a_response_if_it_says_that_it_takes_them() {
+fn an_http_1_client_gets_the_trailers_of_a_response_if_it_accepts_them() {
     let backend = http1_backend();
     let (_site, kirin) = proxy(&http1(&backend), "");
     for target in ["/", "/slow"] {
@@ -188,7 +188,7 @@ fn a_client_of_http_1_gets_the_trailers_of_a_response_if_it_says_that_it_takes_t
 }
 
 #[test]
-fn a_client_of_http_2_gets_the_trailers_of_a_server_of_http_1() {
+fn an_http_2_client_gets_the_trailers_of_an_http_1_server() {
     let backend = http1_backend();
     let (_site, kirin) = proxy(&http1(&backend), "");
     let mut client = Http2Client::connect(kirin.address());
@@ -217,7 +217,7 @@ fn the_connection_to_a_server_is_used_again_behind_trailers() {
 }
 
 #[test]
-fn trailers_of_a_server_of_http_2_reach_a_client_of_http_1() {
+fn trailers_of_an_http_2_server_reach_an_http_1_client() {
     let (_site, kirin) = proxy(&format!("h2c://{}", http2_backend()), "");
     for (target, te, is_chunked) in [
         ("/unsized", true, true),
@@ -318,7 +318,7 @@ fn a_request_without_trailers_keeps_its_length() {
 }
 
 #[test]
-fn a_request_with_trailers_is_sent_again_with_them() {
+fn a_request_with_trailers_is_retried_with_them() {
     let backend = Backend::start(|mut connection| {
         while let Some(asked) = connection.read_request() {
             // The first connection ends in the moment in which it is used again.
@@ -343,7 +343,7 @@ fn a_request_with_trailers_is_sent_again_with_them() {
 }
 
 #[test]
-fn too_many_trailers_are_an_error_of_who_sends_them() {
+fn too_many_trailers_are_an_error_of_their_sender() {
     let backend = Backend::start(|mut connection| {
         while let Some(asked) = connection.read_request() {
             let many =
@@ -391,7 +391,7 @@ fn always(content_type: &'static str, field: &'static str, body: &'static str) -
 }
 
 #[test]
-fn a_response_that_is_compressed_keeps_its_trailers_but_those_of_its_bytes() {
+fn a_compressed_response_keeps_its_trailers_except_digests() {
     let text: &str = Box::leak("hello ".repeat(200).into_boxed_str());
     let backend = always("text/plain", "", text);
     let (_site, kirin) = proxy(&http1(&backend), "compress = true\n");
@@ -411,7 +411,7 @@ fn a_response_that_is_compressed_keeps_its_trailers_but_those_of_its_bytes() {
 }
 
 #[test]
-fn a_page_that_is_put_together_has_none_and_announces_none() {
+fn a_built_page_has_no_trailers_and_announces_none() {
     let backend = always("text/html", "", "<!--# echo var=\"uri\" -->!");
     let (_site, kirin) = proxy(&http1(&backend), "ssi = true\n");
     let mut client = Http2Client::connect(kirin.address());
@@ -421,7 +421,7 @@ fn a_page_that_is_put_together_has_none_and_announces_none() {
 }
 
 #[test]
-fn a_response_that_is_stored_has_none_and_one_that_is_not_has() {
+fn a_stored_response_has_no_trailers_and_another_has() {
     let stored = always("text/plain", "Cache-Control: max-age=60\r\n", "hello");
     let (_site, kirin) = proxy(&http1(&stored), "cache = true\n");
     let mut client = Http2Client::connect(kirin.address());

@@ -128,7 +128,7 @@ fn an_application_may_decline_an_upgrade() {
 }
 
 #[test]
-fn a_switch_that_nobody_asked_for_is_an_error() {
+fn an_unrequested_protocol_switch_is_an_error() {
     let (_site, kirin) = serve();
     let mut client = kirin.connect();
     assert_eq!(client.get("/unasked").status, 500);
@@ -141,7 +141,7 @@ fn a_switch_that_nobody_asked_for_is_an_error() {
 }
 
 #[test]
-fn either_side_may_vanish() {
+fn either_side_of_an_upgraded_connection_may_vanish() {
     let (_site, kirin) = serve();
     let (mut socket, worker) = open(&kirin, "/raw");
     assert_echo(&mut socket, Message::text("hello"));
@@ -173,7 +173,7 @@ fn workers_that_ignore_the_end_of_their_clients_are_replaced() {
 }
 
 #[test]
-fn a_websocket_goes_on_in_an_old_generation_until_its_time_is_over() {
+fn a_websocket_continues_in_an_old_generation_until_its_deadline() {
     let (_site, kirin) = serve();
     let (mut socket, _) = open(&kirin, "/raw");
     kirin.signal(Signal::HUP);

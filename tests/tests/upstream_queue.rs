@@ -162,7 +162,7 @@ const FULL: &str = "all of its servers are at their limit (`max_in_flight`), and
 const TOO_LONG: &str = "all of its servers were at their limit (`max_in_flight`) for as long as the request could wait";
 
 #[test]
-fn servers_are_at_no_more_than_their_limits_whatever_comes() {
+fn servers_never_get_more_requests_than_their_limits() {
     let gate = Gate::default();
     // Enough for all; what is counted is how many there are at once.
     gate.open(usize::MAX / 2);
@@ -201,7 +201,7 @@ fn servers_are_at_no_more_than_their_limits_whatever_comes() {
 }
 
 #[test]
-fn who_has_waited_longest_is_next() {
+fn the_request_that_has_waited_longest_is_next() {
     let gate = Gate::default();
     let a = gate.server("a");
     let (_site, kirin) = proxy(&list(&[&a]), "max_in_flight = 1");
@@ -224,7 +224,7 @@ fn who_has_waited_longest_is_next() {
 }
 
 #[test]
-fn one_more_than_may_wait_is_refused_at_once() {
+fn a_request_for_a_full_queue_is_refused_at_once() {
     let Busy { gate, kirin, first, .. } = &mut busy("queue = 1");
     let mut second = asking(kirin, "/2");
     wait_for_queue(kirin, 1);
@@ -240,7 +240,7 @@ fn one_more_than_may_wait_is_refused_at_once() {
 }
 
 #[test]
-fn without_a_queue_nobody_waits() {
+fn without_a_queue_no_request_waits() {
     let Busy { gate, kirin, first, .. } = &mut busy("queue = 0");
     assert_refused(kirin, &mut asking(kirin, "/2"), FULL);
     gate.open(2);
@@ -249,7 +249,7 @@ fn without_a_queue_nobody_waits() {
 }
 
 #[test]
-fn who_waits_for_too_long_is_refused_and_takes_no_slot() {
+fn a_request_that_waits_too_long_is_refused_and_takes_no_slot() {
     let Busy { gate, kirin, first, .. } = &mut busy("queue_wait = \"1s\"");
     assert_refused(kirin, &mut asking(kirin, "/2"), TOO_LONG);
     let status = wait_for_queue(kirin, 0);
@@ -265,7 +265,7 @@ fn who_waits_for_too_long_is_refused_and_takes_no_slot() {
 }
 
 #[test]
-fn a_client_that_goes_leaves_the_queue() {
+fn a_client_that_disconnects_leaves_the_queue() {
     let Busy { gate, kirin, first, .. } = &mut busy("");
     let mut second = asking(kirin, "/2");
     wait_for_queue(kirin, 1);
@@ -280,7 +280,7 @@ fn a_client_that_goes_leaves_the_queue() {
 }
 
 #[test]
-fn a_client_that_goes_while_its_request_is_answered_frees_the_slot() {
+fn a_client_that_disconnects_during_its_response_frees_the_slot() {
     let Busy { gate, kirin, first, .. } = &mut busy("");
     let mut second = asking(kirin, "/2");
     wait_for_queue(kirin, 1);
@@ -380,7 +380,7 @@ fn a_visitor_waits_for_its_server_and_goes_to_another_when_that_is_ejected() {
 }
 
 #[test]
-fn a_request_that_is_sent_again_waits_for_a_slot_too() {
+fn a_retried_request_waits_for_a_slot_too() {
     let gate = Gate::default();
     let (b, first) = (gate.server("b"), Gate::default());
     let a = first.server("a");
@@ -521,7 +521,7 @@ fn http2_server() -> (std::net::SocketAddr, Arc<std::sync::atomic::AtomicUsize>)
 }
 
 #[test]
-fn requests_for_php_wait_here_and_not_before_its_processes() {
+fn requests_for_php_wait_in_kirin_and_not_in_the_kernel() {
     let wait = "<?php while (!file_exists(__DIR__ . '/go')) { clearstatcache(); usleep(10000); } echo 'done';";
     let site = Site::new().with("public/index.php", wait);
     // It has two processes.

@@ -51,7 +51,7 @@ fn site() -> Site {
 }
 
 #[test]
-fn root_opens_the_port_and_nobody_serves() {
+fn root_opens_the_port_and_the_user_nobody_serves() {
     let site = site();
     if !geteuid().is_root() {
         let output = run_kirin(&site, &["serve"]);
@@ -149,7 +149,7 @@ fn root_follows_no_links_of_the_user_that_serves() {
 }
 
 #[test]
-fn a_log_that_root_creates_belongs_to_the_user_that_serves_and_is_not_for_others() {
+fn a_log_created_by_root_belongs_to_the_serving_user_and_is_private() {
     if !geteuid().is_root() {
         return;
     }

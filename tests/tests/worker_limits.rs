@@ -69,7 +69,7 @@ fn a_worker_is_replaced_when_its_memory_has_grown_but_not_inside_a_request() {
 }
 
 #[test]
-fn a_request_past_its_deadline_tells_where_it_hangs_before_its_worker_is_killed() {
+fn a_request_past_its_deadline_logs_its_stack_before_its_worker_is_killed() {
     let program = r#"
 use v5.16; use warnings;
 package Shop::Basket {
@@ -104,7 +104,7 @@ sub {
 }
 
 #[test]
-fn a_worker_that_comes_to_its_end_after_all_is_not_used_again() {
+fn a_worker_that_finishes_after_its_deadline_is_not_used_again() {
     let program = r#"
 use v5.16; use warnings;
 sub {

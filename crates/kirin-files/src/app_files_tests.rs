@@ -55,7 +55,7 @@ fn look(path: &Path) -> SeenFile {
 }
 
 #[test]
-fn only_the_file_that_the_application_has_open_is_given() {
+fn only_the_file_that_the_application_has_open_is_sent() {
     let place = Place::new();
     let path = place.write("file", "hello");
     let seen = look(&path);
@@ -79,7 +79,7 @@ fn only_the_file_that_the_application_has_open_is_given() {
 }
 
 #[test]
-fn a_file_that_may_change_within_the_second_is_read_for_each_request() {
+fn a_file_that_may_change_within_a_second_is_read_for_each_request() {
     let place = Place::new();
     // Most of these are written within one second, and all are of one size.
     for round in 0..200 {
@@ -127,7 +127,7 @@ fn large_files_are_kept_open_and_small_ones_in_memory() {
 }
 
 #[test]
-fn a_named_file_is_what_the_caller_has_opened() {
+fn a_named_file_is_the_one_that_the_caller_has_opened() {
     let place = Place::new();
     let path = place.write("file", "hello");
     let open = |path: &Path| File::open(path).unwrap();

@@ -82,7 +82,7 @@ fn a_path_is_decoded_once_and_its_dots_and_slashes_resolved() {
 }
 
 #[test]
-fn what_names_no_file_is_refused_or_left_to_others() {
+fn a_path_that_names_no_file_is_refused_or_passes() {
     for (raw, expected) in [
         ("/..", NoFile::BadPath(BadPath::AboveRoot)),
         ("/../", NoFile::BadPath(BadPath::AboveRoot)),
@@ -129,7 +129,7 @@ fn what_names_no_file_is_refused_or_left_to_others() {
 }
 
 #[test]
-fn files_and_directories_with_a_dot_in_front_are_hidden_but_for_well_known() {
+fn names_with_a_leading_dot_are_hidden_except_well_known() {
     for (raw, hidden) in [
         ("/", false),
         ("/a.b", false),

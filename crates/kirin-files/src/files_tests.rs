@@ -52,7 +52,7 @@ fn head_has_the_fields_and_the_length_of_get() {
 }
 
 #[test]
-fn what_is_not_there_is_passed_on() {
+fn a_missing_file_passes() {
     let site = Site::new();
     site.write("file", "x");
     site.write("empty/other.html", "x");
@@ -86,7 +86,7 @@ fn what_is_not_there_is_passed_on() {
 }
 
 #[test]
-fn other_methods_are_passed_on_and_the_router_can_ask_what_is_there() {
+fn other_methods_pass_and_the_router_can_ask_whether_a_file_exists() {
     let site = Site::new();
     site.write("file", "x");
     site.write("dir/index.html", "x");
@@ -147,7 +147,7 @@ fn links_that_stay_inside_are_followed_and_others_are_refused() {
 }
 
 #[test]
-fn an_index_or_a_variant_that_leads_outside_gives_nothing_away() {
+fn an_index_or_a_variant_that_leads_outside_is_not_served() {
     let site = Site::new();
     fs::create_dir(site.root.join("d")).unwrap();
     symlink("../../secret", site.root.join("d/index.html")).unwrap();
@@ -160,7 +160,7 @@ fn an_index_or_a_variant_that_leads_outside_gives_nothing_away() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_refused_without_waiting() {
+fn a_file_that_is_not_regular_is_refused_without_waiting() {
     let site = Site::new();
     let fifo = site.root.join("fifo");
     rustix::fs::mknodat(
@@ -181,7 +181,7 @@ fn what_is_no_regular_file_is_refused_without_waiting() {
 }
 
 #[test]
-fn what_may_not_be_read_is_refused() {
+fn an_unreadable_file_is_refused() {
     let site = Site::new();
     let file = site.write("d/file", "x");
     let mode =
@@ -276,7 +276,7 @@ fn a_validity_of_zero_always_looks() {
 }
 
 #[test]
-fn a_root_that_is_made_anew_is_followed() {
+fn a_rebuilt_root_is_followed() {
     let mut site = Site::new();
     site.write("file", "old");
     assert_eq!(site.body("/file"), "old");
@@ -329,7 +329,7 @@ fn conditions_and_ranges_reach_the_answer() {
 }
 
 #[test]
-fn a_variant_beside_the_file_is_sent_to_those_who_accept_it() {
+fn a_variant_beside_the_file_is_sent_to_clients_that_accept_it() {
     let mut site = Site::new();
     for (name, contents) in [("x.css", "plain"), ("x.css.gz", "gzipped"), ("x.css.br", "brotli")] {
         set_modified(&site.write(name, contents), 784_111_777);
@@ -382,7 +382,7 @@ fn a_variant_beside_the_file_is_sent_to_those_who_accept_it() {
 }
 
 #[test]
-fn ranges_that_are_apart_come_as_parts() {
+fn separate_ranges_come_as_parts() {
     for small_file_bytes in [0, 1000] {
         let site = Site::with(|config| config.small_file_bytes = small_file_bytes);
         let content: String = (0..100).map(|n| format!("line {n:03}\n")).collect();
@@ -407,7 +407,7 @@ fn ranges_that_are_apart_come_as_parts() {
 }
 
 #[test]
-fn an_empty_file_is_an_answer_too() {
+fn an_empty_file_is_served() {
     let site = Site::new();
     site.write("empty.txt", "");
     let seen = site.get("/empty.txt").unwrap();
@@ -449,7 +449,7 @@ fn small_files_keep_no_descriptor_and_large_ones_not_more_than_the_limit() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_served_is_an_error_that_says_why() {
+fn a_directory_that_cannot_be_served_is_an_error_with_the_reason() {
     let site = Site::new();
     let file = site.write("file", "x");
     let error =

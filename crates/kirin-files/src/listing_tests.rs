@@ -97,7 +97,7 @@ fn a_directory_without_an_index_is_listed() {
 }
 
 #[test]
-fn the_root_has_no_way_up_and_a_long_list_ends() {
+fn the_root_has_no_link_up_and_a_long_list_ends() {
     let root = tempfile::tempdir().unwrap();
     for number in 0..MAX_ENTRIES + 3 {
         fs::write(root.path().join(number.to_string()), "").unwrap();

@@ -43,7 +43,7 @@ fn on_a_loop(test: impl Future<Output = ()>) {
 }
 
 #[test]
-fn a_file_without_variants_is_compressed_for_those_who_accept_it() {
+fn a_file_without_variants_is_compressed_for_clients_that_accept_it() {
     let site = site(|_| {});
     set_modified(&site.write("a.html", page(5000)), 784_111_777);
     let plain = site.get("/a.html").unwrap();
@@ -77,7 +77,7 @@ fn a_file_without_variants_is_compressed_for_those_who_accept_it() {
 }
 
 #[test]
-fn what_is_not_worth_it_or_not_wanted_is_sent_as_it_is() {
+fn files_not_worth_compressing_and_refused_codings_are_sent_uncompressed() {
     let site = site(|config| config.compress = [Coding::Gzip].into_iter().collect());
     site.write("tiny.html", page(511));
     site.write("large.png", page(5000));
@@ -139,7 +139,7 @@ fn ranges_are_of_the_file_itself() {
 }
 
 #[test]
-fn a_client_that_holds_any_variant_it_takes_need_not_get_it_anew() {
+fn a_client_that_has_any_accepted_variant_gets_304() {
     let site = site(|_| {});
     set_modified(&site.write("a.html", page(5000)), 784_111_777);
     let (plain, gzip, br) =
@@ -181,7 +181,7 @@ fn a_client_that_holds_any_variant_it_takes_need_not_get_it_anew() {
 }
 
 #[test]
-fn a_changed_file_is_compressed_anew() {
+fn a_changed_file_is_compressed_again() {
     let mut site = site(|_| {});
     let file = site.write("a.html", page(5000));
     let before = ask(&site, "/a.html", "gzip");
@@ -197,7 +197,7 @@ fn a_changed_file_is_compressed_anew() {
 }
 
 #[test]
-fn a_large_file_is_sent_as_it_is_until_a_thread_has_compressed_it() {
+fn a_large_file_is_sent_uncompressed_until_a_thread_has_compressed_it() {
     on_a_loop(async {
         // In memory and on disk.
         for bytes in [INLINE_BYTES + 1, 200_000] {
@@ -227,7 +227,7 @@ fn a_large_file_is_sent_as_it_is_until_a_thread_has_compressed_it() {
 }
 
 #[test]
-fn a_file_above_the_limit_or_gone_meanwhile_is_never_compressed() {
+fn a_file_above_the_limit_or_gone_is_never_compressed() {
     on_a_loop(async {
         let mut site = site(|config| config.compressed_file_bytes = 100_000);
         site.write("above.js", page(100_001));
@@ -247,7 +247,7 @@ fn a_file_above_the_limit_or_gone_meanwhile_is_never_compressed() {
 }
 
 #[test]
-fn variants_count_among_the_memory_of_the_cache() {
+fn variants_count_towards_the_memory_of_the_cache() {
     let limit = 64_000;
     let site = site(|config| config.cache_bytes = limit);
     for n in 0..50 {

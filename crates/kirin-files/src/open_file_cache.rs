@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_over_names_does_not_push_out_what_is_in_demand() {
+    fn a_scan_over_names_does_not_evict_entries_in_demand() {
         let (mut cache, now) = (cache(10, 100_000), Instant::now());
         for hot in ["/1", "/2", "/3"] {
             cache.put(hot.as_bytes(), Found::Absent, now);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_alone_is_over_a_limit_is_not_kept_and_pushes_nothing_out() {
+    fn an_entry_over_a_limit_is_not_kept_and_evicts_nothing() {
         let (mut cache, now) = (cache(10, 1000), Instant::now());
         cache.put(b"/a", Found::Absent, now);
         let long = "/".repeat(1001);

@@ -20,7 +20,7 @@ fn status(files: &Files, path: &str, now: Instant) -> Option<u16> {
 }
 
 #[test]
-fn without_descriptors_what_is_cached_is_served_and_the_rest_is_unavailable() {
+fn without_descriptors_cached_files_are_served_and_others_are_unavailable() {
     let root = tempfile::tempdir().unwrap();
     for name in ["small", "other"] {
         fs::write(root.path().join(name), "x").unwrap();

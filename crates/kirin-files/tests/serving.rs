@@ -143,7 +143,7 @@ fn a_large_file_arrives_byte_for_byte() {
 }
 
 #[test]
-fn a_slow_reader_gets_a_large_file_whole_and_the_connection_goes_on() {
+fn a_slow_reader_gets_a_complete_large_file_and_the_connection_continues() {
     let site = Site::serve(|_| {});
     let contents = pattern(3 * 1024 * 1024);
     site.write("large.bin", &contents);
@@ -212,7 +212,7 @@ fn ranges_head_and_conditions_work_for_small_and_large_files() {
 }
 
 #[test]
-fn a_variant_is_what_curl_decodes() {
+fn curl_decodes_every_variant() {
     let site = Site::serve(|_| {});
     let contents = b"some text that gzip makes no smaller".to_vec();
     let file = site.write("page.html", &contents);
@@ -253,7 +253,7 @@ fn no_path_on_the_wire_leads_outside() {
 }
 
 #[test]
-fn a_file_that_is_cut_short_cuts_the_connection_instead_of_lying() {
+fn a_file_that_is_cut_short_cuts_the_connection() {
     let site = Site::serve(|config| config.validity = Duration::from_secs(3600));
     let file = site.write("log", &pattern(200_000));
     let (_, body) = site.curl("/log", &[]);

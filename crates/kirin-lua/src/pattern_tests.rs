@@ -78,7 +78,7 @@ fn same(lua: &mlua::Lua, subject: &[u8], pattern: &[u8], from: usize) {
 }
 
 #[test]
-fn patterns_mean_what_they_mean_in_lua() {
+fn patterns_match_as_in_lua() {
     let lua = mlua::Lua::new();
     let subjects = [
         "",
@@ -191,7 +191,7 @@ fn the_work_counted_grows_with_sets_and_captures() {
 
 proptest! {
     #[test]
-    fn any_pattern_means_what_it_means_in_lua(
+    fn any_pattern_matches_as_in_lua(
         subject in proptest::collection::vec(prop_oneof![Just(b'a'), Just(b'b'), Just(b' '), Just(b'('), Just(b')'), Just(0), any::<u8>()], 0..12),
         pattern in proptest::collection::vec(proptest::sample::select(b"ab()[]%^$.*+-?wsdfb1 A".to_vec()), 0..9),
         from in 0usize..4,

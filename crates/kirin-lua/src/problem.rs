@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_is_the_scripts_and_not_the_preludes() {
+    fn an_error_names_a_place_in_the_script_and_not_in_the_prelude() {
         let traceback = "stack traceback:\n\t[C]: in function 'format'\n\tkirin:125: in function 'format'\n\tlib/page.lua:7: in function <page.lua:1>";
         for (message, shown) in [
             (

@@ -76,7 +76,7 @@ fn a_loop_that_catches_stack_overflows_is_ended() {
 }
 
 #[test]
-fn a_script_that_eats_memory_is_ended_and_the_next_call_is_served() {
+fn a_script_that_uses_up_memory_is_ended_and_the_next_call_is_served() {
     let site = Site::new();
     let script = site.open(
         "local kept = {}
@@ -107,7 +107,7 @@ fn a_script_that_eats_memory_is_ended_and_the_next_call_is_served() {
 }
 
 #[test]
-fn memory_that_runs_out_in_a_short_function_is_an_error_and_no_panic() {
+fn memory_that_runs_out_in_a_short_function_is_an_error_and_not_a_panic() {
     let mut site = Site::new();
     site.limits.memory_bytes = 4 << 20;
     // Which step finds the memory full depends on the sizes.
@@ -124,7 +124,7 @@ fn memory_that_runs_out_in_a_short_function_is_an_error_and_no_panic() {
 }
 
 #[test]
-fn deep_recursion_is_an_error_and_no_crash() {
+fn deep_recursion_is_an_error_and_not_a_crash() {
     for body in [
         "local function f() return 1 + f() end f()",
         "local function f() return (('x'):gsub('x', f)) end f()",
@@ -156,7 +156,7 @@ impl Host for Panicking {
 }
 
 #[test]
-fn a_panic_in_a_function_ends_its_call_alone() {
+fn a_panic_in_a_function_ends_only_its_call() {
     let site = Site::new();
     let path = site.write(
         "page.lua",

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use support::{NOW, Site, answered, fault, get, says, text};
 
 #[test]
-fn what_reaches_outside_is_not_there() {
+fn functions_that_reach_outside_do_not_exist() {
     for name in [
         "io",
         "debug",
@@ -90,7 +90,7 @@ fn globals_and_libraries_cannot_be_changed() {
 }
 
 #[test]
-fn what_a_call_changes_is_not_there_for_the_next() {
+fn changes_by_one_call_are_not_visible_to_the_next() {
     let site = Site::new();
     let script = site.open(
         "local tables = { '_G', 'string', 'table', 'math', 'os', 'bit', 'coroutine', 'kirin' }
@@ -120,7 +120,7 @@ fn what_a_call_changes_is_not_there_for_the_next() {
 }
 
 #[test]
-fn libraries_that_are_not_made_for_kirin_find_their_way() {
+fn libraries_that_are_not_made_for_kirin_work() {
     for (body, answer) in [
         ("return tostring(rawget(_G, 'utf8'))", "nil"),
         ("local mine = setmetatable({}, { __index = string }) return mine.rep('x', 3)", "xxx"),
@@ -160,7 +160,7 @@ fn two_states_do_not_draw_the_same_random_numbers() {
 }
 
 #[test]
-fn what_modules_keep_stays_from_call_to_call() {
+fn local_variables_of_modules_stay_from_call_to_call() {
     let site = Site::new();
     site.write(
         "lib/counter.lua",
@@ -234,7 +234,7 @@ fn a_changed_script_is_loaded_and_a_broken_one_is_not() {
 }
 
 #[test]
-fn what_all_requests_share_cannot_be_changed_by_one() {
+fn no_request_can_change_values_that_all_requests_share() {
     for what in ["request", "request.headers", "kirin", "''", "_G"] {
         let body = format!("return tostring(getmetatable({what}))");
         assert_eq!(says(&body), "false", "{what}");

@@ -38,14 +38,14 @@ fn a_table_is_a_response() {
 }
 
 #[test]
-fn nothing_and_pass_are_for_the_next_place() {
+fn nil_and_pass_leave_the_request_to_the_next_place() {
     for body in ["", "return nil", "return kirin.pass()"] {
         assert!(matches!(Site::new().handler(body).call(get("/"), NOW), Step::Passed), "{body}");
     }
 }
 
 #[test]
-fn a_response_that_cannot_be_is_an_error() {
+fn an_impossible_response_is_an_error() {
     for body in [
         "return { status = 99 }",
         "return { status = 'x' }",
@@ -63,7 +63,7 @@ fn a_response_that_cannot_be_is_an_error() {
 }
 
 #[test]
-fn a_request_tells_all_about_itself() {
+fn a_request_has_all_its_fields() {
     let site = Site::new();
     let script = site.handler(
         "local r = request
@@ -85,7 +85,7 @@ fn a_request_tells_all_about_itself() {
 }
 
 #[test]
-fn the_store_is_at_hand() {
+fn a_script_can_use_the_store() {
     let site = Site::new();
     site.store.set(b"there", NewItem::new(b"\x00\xffvalue").flags(5), NOW);
     let script = site.handler(
@@ -157,7 +157,7 @@ fn json_goes_both_ways() {
 }
 
 #[test]
-fn what_json_cannot_say_is_an_error() {
+fn a_value_that_json_does_not_have_is_an_error() {
     for value in [
         "0/0",
         "1/0",
@@ -235,7 +235,7 @@ fn strings_work_as_in_lua() {
 }
 
 #[test]
-fn long_values_are_what_short_ones_are() {
+fn long_values_work_as_short_ones() {
     let site = Site::new();
     // Slices of long texts meet within a character, an escape, `</` and a group of base64.
     for length in [65_535, 65_537, 131_073] {
@@ -271,7 +271,7 @@ fn long_values_are_what_short_ones_are() {
 }
 
 #[test]
-fn what_a_response_and_a_fetch_may_hold_is_bounded() {
+fn the_size_of_a_response_and_a_fetch_is_bounded() {
     let mut site = Site::new();
     site.limits.memory_bytes = 16 << 20;
     for body in [

@@ -64,7 +64,7 @@ fn subrequests_are_waited_for_even_inside_of_coroutines_and_protected_calls() {
 }
 
 #[test]
-fn several_are_asked_at_once_and_answered_in_order() {
+fn several_subrequests_run_at_once_and_are_answered_in_order() {
     let site = Site::new();
     let script = site.handler(
         "local all = kirin.fetch_all { '/1', { '/2', method = 'HEAD' }, '/3' }
@@ -118,7 +118,7 @@ fn calls_that_wait_do_not_see_each_other() {
 }
 
 #[test]
-fn a_call_that_is_given_up_while_it_waits_leaves_nothing() {
+fn an_abandoned_waiting_call_leaves_nothing_behind() {
     let site = Site::new();
     let script = site.handler("kirin.fetch('/') return 'x'");
     for _ in 0..10_000 {
@@ -127,7 +127,7 @@ fn a_call_that_is_given_up_while_it_waits_leaves_nothing() {
 }
 
 #[test]
-fn a_call_goes_on_in_its_version_when_the_script_changes_meanwhile() {
+fn a_waiting_call_continues_in_its_version_when_the_script_changes() {
     let site = Site::new();
     let script = site.handler("return kirin.fetch('/').body .. 'old'");
     let Step::Waiting(suspended) = script.call(get("/"), NOW) else { panic!("does not wait") };

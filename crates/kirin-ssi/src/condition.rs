@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_are_nginxs() {
+    fn expressions_are_those_of_nginx() {
         for (expression, result) in [
             ("$name", Some(true)),
             ("$empty", Some(false)),

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_are_cut_into_name_and_parameters() {
+    fn directives_are_split_into_name_and_parameters() {
         for (page, shown) in [
             ("<!--# include k -->b", "include =k|b"),
             ("<!--#include k-->b", "include =k|b"),

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_written_as_asked() {
+    fn values_are_encoded_as_requested() {
         let value = "<a href='/?x=1&y=\"2\"'>é";
         for (encoding, value, written) in [
             (Encoding::None, value, value),

@@ -11,7 +11,7 @@ use crate::{Rendering, Syntax, Template};
 const ERROR: &str = "[an error occurred while processing the directive]";
 
 #[test]
-fn pages_come_out_as_esi_1_0_has_them() {
+fn pages_are_rendered_as_esi_1_0_specifies() {
     for (page, shown) in [
         // Includes.
         ("a<esi:include src=\"/x\"/>b", "a</x>b"),
@@ -86,7 +86,7 @@ fn pages_come_out_as_esi_1_0_has_them() {
 const ERROR_DOT: &str = "[an error occurred while processing the directive].";
 
 #[test]
-fn a_tag_that_is_not_understood_shows_the_error_message_once() {
+fn an_unknown_tag_shows_the_error_message_once() {
     for (page, rest) in [
         ("<esi:include/>.", "."),
         ("<esi:include src=\"\"/>.", "."),

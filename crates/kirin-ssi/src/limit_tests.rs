@@ -16,7 +16,7 @@ fn repeated(unit: &str) -> Bytes {
 }
 
 #[test]
-fn pages_of_what_does_not_end_are_read_once() {
+fn pages_of_elements_without_an_end_are_read_once() {
     for unit in [
         "<!--#",
         "<!--# a",

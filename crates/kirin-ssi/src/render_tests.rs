@@ -9,7 +9,7 @@ use crate::test_site::{Site, compile, render};
 const ERROR: &str = "[an error occurred while processing the directive]";
 
 #[test]
-fn pages_come_out_as_nginx_would_have_them() {
+fn pages_are_rendered_as_by_nginx() {
     for (page, shown) in [
         ("", ""),
         ("plain", "plain"),
@@ -126,7 +126,7 @@ fn pages_come_out_as_nginx_would_have_them() {
 }
 
 #[test]
-fn what_is_no_directive_shows_the_error_message() {
+fn a_malformed_directive_shows_the_error_message() {
     for page in [
         "<!--# -->",
         "<!--# include -->",
@@ -163,7 +163,7 @@ fn a_missing_key_is_named() {
 }
 
 #[test]
-fn a_cycle_is_cut_and_the_page_goes_on() {
+fn a_cycle_is_cut_and_the_page_continues() {
     let (page, trouble) = render("<!--# include a -->end", &[("a", "x<!--# include a -->")]);
     assert_eq!(page, "x".repeat(MAX_DEPTH) + ERROR + "end");
     assert!(matches!(trouble, Some(Trouble::Cut(_))));
@@ -246,7 +246,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_part_has_set_is_the_pages_if_that_has_waited_for_it() {
+fn variables_of_a_part_become_the_pages_if_it_has_waited() {
     for (wait, shown) in [("wait=\"yes\"", "part"), ("set=\"x\"", "part"), ("", "page")] {
         let mut site = Site::default();
         let page = format!(
@@ -309,7 +309,7 @@ fn a_block_in_a_branch_is_defined_if_the_branch_is_carried_out() {
 }
 
 #[test]
-fn what_a_visitor_has_sent_stays_his_in_other_variables() {
+fn visitor_text_stays_foreign_in_other_variables() {
     for (page, shown) in [
         ("<!--# include virtual=\"/p/$v_a.html\" -->", "</p/a.html>".to_owned()),
         ("<!--# include virtual=\"/p/${arg_v_a}/x\" -->", "</p/a/x>".to_owned()),

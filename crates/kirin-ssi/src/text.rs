@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backslash_takes_the_meaning_of_what_has_one() {
+    fn a_backslash_escapes_special_characters() {
         for (value, filled) in [
             ("\\$a", "$a"),
             ("x\\$a$b", "x$a[b]"),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_empty() {
+    fn a_missing_variable_is_empty() {
         assert_eq!(Text::parse(&Bytes::from_static(b"a$b.c")).evaluate(|_| None).bytes, "a.c");
     }
 

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_visitor_sends_fills_one_segment_of_a_path() {
+    fn visitor_text_fills_one_segment_of_a_path() {
         for (name, sent, filled) in [
             ("arg_a", "b", Some("/p/b.html")),
             ("arg_a", "b c?d#e&f=g;h", Some("/p/b%20c%3Fd%23e%26f%3Dg%3Bh.html")),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_visitor_sends_fills_one_value_of_a_query() {
+    fn visitor_text_fills_one_value_of_a_query() {
         for (name, sent, filled) in [
             ("arg_a", "b+c", "/p?x=b+c&y"),
             ("arg_a", "../b&c=d#e", "/p?x=..%2Fb%26c%3Dd%23e&y"),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_value_stay_what_they_are() {
+    fn parts_of_a_value_keep_their_origin() {
         let value =
             Value::concat([authors("/p/"), visitors("arg_a", "a/b"), authors("/c")].into_iter());
         assert_eq!(value.slice(0..4).target().unwrap(), "/p/a");
@@ -328,7 +328,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_of_a_visitor_leaves_its_segment(
+        fn no_visitor_text_leaves_its_segment(
             name in "arg_a|cookie_a|http_x|session.a|query_string|document_name|http_host|remote_user",
             sent in "(\\.|/|%|2|5|e|E|f|F|c|\\\\|\\?|#|a|:|\u{e9}|\u{0}){0,12}",
         ) {

@@ -3,7 +3,7 @@
 use super::{at_once, is_hit, serve};
 
 #[test]
-fn a_body_is_sent_as_it_comes_and_whole_to_all_others() {
+fn a_body_is_sent_as_it_arrives_and_completely_to_all_others() {
     let tested = serve();
     let target = "/stream?cc=max-age=60&kind=stream";
     let mut first = tested.kirin.connect();
@@ -21,7 +21,7 @@ fn a_body_is_sent_as_it_comes_and_whole_to_all_others() {
 }
 
 #[test]
-fn a_client_that_goes_takes_nothing_from_others() {
+fn a_client_that_disconnects_takes_nothing_from_others() {
     let tested = serve();
     let target = "/gone?cc=max-age=60&kind=stream";
     let mut first = tested.kirin.connect();
@@ -51,7 +51,7 @@ fn a_body_that_is_cut_is_cut_for_the_client_and_never_kept() {
 }
 
 #[test]
-fn what_is_too_large_goes_through_and_is_not_kept() {
+fn a_response_that_is_too_large_passes_and_is_not_kept() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     tested.touch("go");

@@ -5,7 +5,7 @@ use kirin_tests::{Reply, wait_for};
 use super::{at_once, serve, status};
 
 #[test]
-fn one_request_goes_to_the_application_and_all_get_what_it_brings() {
+fn one_request_goes_to_the_application_and_all_get_its_response() {
     let tested = serve();
     let target = "/one?cc=max-age=60&wait=go";
     let clients = at_once(&tested, 30, target);
@@ -22,7 +22,7 @@ fn one_request_goes_to_the_application_and_all_get_what_it_brings() {
 }
 
 #[test]
-fn those_who_waited_for_what_is_not_for_them_go_all_at_once() {
+fn requests_that_waited_for_a_response_not_for_them_all_go_at_once() {
     let tested = serve();
     // Each call but the first waits until there are four: one after the other they would never end.
     let target = "/each?cc=private&wait=go&all=4";
@@ -56,7 +56,7 @@ fn waiting_ends_when_the_route_says_so() {
 }
 
 #[test]
-fn a_visitor_who_gets_an_answer_of_his_own_does_not_send_all_others_to_the_application() {
+fn a_private_response_does_not_send_all_others_to_the_application() {
     let tested = serve();
     let target = "/herd?cc=max-age=60&wait=go";
     let mut visitor = tested.kirin.connect();

@@ -5,7 +5,7 @@ use kirin_tests::wait_for;
 use super::{is_hit, serve, status, ttl};
 
 #[test]
-fn what_is_fresh_comes_from_memory_with_its_age() {
+fn a_fresh_response_comes_from_memory_with_its_age() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     let target = "/a?cc=max-age=3600";
@@ -43,7 +43,7 @@ fn what_is_fresh_comes_from_memory_with_its_age() {
 }
 
 #[test]
-fn what_may_not_be_kept_is_asked_for_each_time() {
+fn a_response_that_may_not_be_kept_is_requested_each_time() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     for (index, (query, why)) in [

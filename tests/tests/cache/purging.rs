@@ -8,7 +8,7 @@ use kirin_tests::{Client, Kirin, Site, run_kirin, wait_for};
 use super::{APP, CONFIG, Tested, at_once, is_hit, serve, status};
 
 #[test]
-fn a_request_that_changes_something_throws_out_what_it_names() {
+fn an_unsafe_request_invalidates_the_targets_that_it_names() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     let (list, post, other) =
@@ -39,7 +39,7 @@ fn a_request_that_changes_something_throws_out_what_it_names() {
 }
 
 #[test]
-fn cached_responses_can_be_purged_by_what_the_application_calls_them_and_by_their_target() {
+fn cached_responses_can_be_purged_by_tag_and_by_target() {
     let tested = serve();
     let (mut client, mut memcached) = (tested.kirin.connect(), tested.memcached());
     let target = "/p?cc=max-age=60&Surrogate-Key=post-7+front&Cache-Tag=all&Vary=Accept-Language";
@@ -80,7 +80,7 @@ fn cached_responses_can_be_purged_by_what_the_application_calls_them_and_by_thei
 }
 
 #[test]
-fn a_soft_purge_makes_it_stale_and_no_more() {
+fn a_soft_purge_only_marks_a_response_as_stale() {
     let tested = serve();
     let (mut client, mut memcached) = (tested.kirin.connect(), tested.memcached());
     let (good, swr) = (
@@ -107,7 +107,7 @@ fn a_soft_purge_makes_it_stale_and_no_more() {
 }
 
 #[test]
-fn a_soft_purge_is_the_same_from_an_application_the_command_and_perl() {
+fn a_soft_purge_works_alike_from_an_application_the_command_and_perl() {
     let tested = serve();
     std::fs::write(tested.site.path("kirin.toml"), CONFIG).expect("a configuration");
     let mut client = tested.kirin.connect();
@@ -149,7 +149,7 @@ fn a_soft_purge_is_the_same_from_an_application_the_command_and_perl() {
 }
 
 #[test]
-fn a_purge_of_one_key_from_perl_reaches_what_is_kept_of_it() {
+fn a_purge_of_one_key_from_perl_reaches_its_cached_responses() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     let target = "/blog/a?cc=max-age=60";
@@ -200,7 +200,7 @@ fn an_application_purges_by_key_prefix_and_tag() {
 }
 
 #[test]
-fn what_was_purged_while_it_was_made_is_not_kept() {
+fn a_response_purged_while_it_is_made_is_not_kept() {
     let tested = serve();
     let target = "/race?cc=max-age=60&wait=go";
     let clients = at_once(&tested, 1, target);
@@ -214,7 +214,7 @@ fn what_was_purged_while_it_was_made_is_not_kept() {
 }
 
 #[test]
-fn what_others_purge_keeps_nothing_out_and_undoes_no_waiting() {
+fn purges_of_other_names_prevent_no_storing_and_end_no_waiting() {
     let tested = serve();
     let mut memcached = tested.memcached();
     let pages: Vec<String> = (0..4)
@@ -241,7 +241,7 @@ fn what_others_purge_keeps_nothing_out_and_undoes_no_waiting() {
 }
 
 #[test]
-fn of_those_who_waited_for_what_was_purged_one_goes() {
+fn after_a_purge_one_of_the_waiting_requests_goes() {
     let tested = serve();
     let target = "/herd?cc=max-age=60&wait=go";
     let first = at_once(&tested, 1, target);
@@ -292,7 +292,7 @@ fn a_target_is_purged_however_it_is_spelt() {
 }
 
 #[test]
-fn arguments_that_make_no_difference_make_none_to_a_request_that_changes_something() {
+fn ignored_arguments_make_no_difference_to_an_unsafe_request() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     client.get("/some/page?x=1&utm_source=a");
@@ -304,7 +304,7 @@ fn arguments_that_make_no_difference_make_none_to_a_request_that_changes_somethi
 }
 
 #[test]
-fn the_method_purge_names_what_visitors_ask_for_behind_a_rewrite_as_well() {
+fn the_method_purge_names_both_targets_behind_a_rewrite() {
     let site = Site::new().with("app.psgi", APP);
     let config = format!(
         "{}[[route]]\npath = \"/pub\"\ntry = [\"app:web\"]\nrewrite = \"/app\"\ncache = true\n",

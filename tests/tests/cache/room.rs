@@ -5,7 +5,7 @@ use kirin_tests::{Kirin, Site};
 use super::{APP, CONFIG, Tested, is_hit};
 
 #[test]
-fn what_is_asked_for_once_takes_memory_once_and_pushes_out_nothing_that_visitors_come_back_for() {
+fn a_scan_of_targets_does_not_evict_responses_in_demand() {
     let site = Site::new().with("app.psgi", APP);
     let kirin = Kirin::start(&site, &CONFIG.replace("16MB", "2MB"));
     let tested = Tested { site, kirin };

@@ -5,7 +5,7 @@ use kirin_tests::{Kirin, Site};
 use super::{is_hit, serve, status, ttl};
 
 #[test]
-fn a_route_says_what_is_kept_of_responses_that_do_not() {
+fn a_route_sets_the_lifetime_of_responses_without_one() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     client.get("/some/plain");
@@ -20,7 +20,7 @@ fn a_route_says_what_is_kept_of_responses_that_do_not() {
 }
 
 #[test]
-fn a_route_says_what_goes_past_and_what_makes_no_difference() {
+fn a_route_sets_bypass_and_ignored_arguments() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     assert_eq!(client.get("/some/page?x=1&utm_source=a").text(), "call 1");
@@ -40,7 +40,7 @@ fn a_route_says_what_goes_past_and_what_makes_no_difference() {
 }
 
 #[test]
-fn what_another_server_answers_is_kept_as_well() {
+fn responses_of_other_servers_are_kept_too() {
     let tested = serve();
     let site = Site::new();
     let config = format!(

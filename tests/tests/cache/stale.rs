@@ -5,7 +5,7 @@ use kirin_tests::wait_for;
 use super::{is_hit, serve, status, ttl};
 
 #[test]
-fn what_is_stale_is_served_while_one_request_makes_it_anew() {
+fn a_stale_response_is_served_while_one_request_renews_it() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     let target = "/swr?cc=max-age=60,stale-while-revalidate=1000&Age=100&wait=go";
@@ -24,7 +24,7 @@ fn what_is_stale_is_served_while_one_request_makes_it_anew() {
 }
 
 #[test]
-fn what_is_stale_covers_up_for_an_application_that_fails() {
+fn a_stale_response_replaces_a_failure_of_the_application() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     let covered = "/sie?cc=max-age=60,stale-if-error=1000&Age=100";

@@ -39,7 +39,7 @@ fn conditions_ranges_and_head_are_answered_from_memory() {
 }
 
 #[test]
-fn what_is_stale_is_used_again_when_the_application_says_that_it_is_still_good() {
+fn a_stale_response_is_used_again_after_a_304() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     for (path, cc) in [("/n", "no-cache"), ("/z", "max-age=0")] {
@@ -62,7 +62,7 @@ fn what_is_stale_is_used_again_when_the_application_says_that_it_is_still_good()
 }
 
 #[test]
-fn clients_say_what_they_want_and_are_heard_as_far_as_the_route_allows() {
+fn request_directives_count_as_far_as_the_route_allows() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     let mut get =

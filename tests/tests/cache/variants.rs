@@ -5,7 +5,7 @@ use std::io::Read;
 use super::{is_hit, serve, status};
 
 #[test]
-fn each_variant_is_for_those_who_ask_for_it() {
+fn each_variant_goes_to_the_requests_that_select_it() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     let target = "/v?cc=max-age=60&Vary=Accept-Language,X-Device";
@@ -71,7 +71,7 @@ fn hits_are_compressed_once_and_validated_by_the_tag_that_the_client_has() {
 }
 
 #[test]
-fn directives_in_what_is_kept_are_carried_out_for_each_request() {
+fn directives_in_stored_responses_are_carried_out_for_each_request() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     let target = "/ssi?cc=max-age=60&text=:%3C!--%23include+virtual=%22/part%22--%3E";

@@ -3,7 +3,7 @@
 use super::{is_hit, serve};
 
 #[test]
-fn who_shows_who_he_is_gets_only_what_is_for_everybody() {
+fn an_authenticated_visitor_gets_only_responses_for_all_visitors() {
     let tested = serve();
     let mut client = tested.kirin.connect();
     for (index, (field, query, is_shared)) in [

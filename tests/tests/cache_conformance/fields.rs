@@ -14,7 +14,7 @@ fn second_has(
 }
 
 #[test]
-fn all_fields_are_kept_but_those_of_the_connection() {
+fn all_fields_are_kept_except_those_of_the_connection() {
     let mut cases = Vec::new();
     for name in [
         "Clear-Site-Data",

@@ -67,7 +67,7 @@ fn a_shared_cache_has_directives_of_its_own() {
 }
 
 #[test]
-fn expires_counts_where_cache_control_does_not_say() {
+fn expires_counts_without_a_lifetime_in_cache_control() {
     run(vec![
         twice("5.3", "200\nExpires: {+3600}", Reused),
         twice("5.3", "200\nexpires: {+3600}", Reused),
@@ -118,7 +118,7 @@ fn expires_counts_where_cache_control_does_not_say() {
 }
 
 #[test]
-fn age_is_what_has_passed_already() {
+fn age_is_the_time_that_has_passed_already() {
     let said = |fields: &str, fate| {
         twice("4.2.3", &format!("200\nCache-Control: max-age=3600\n{fields}"), fate)
     };
@@ -152,7 +152,7 @@ fn age_is_what_has_passed_already() {
 }
 
 #[test]
-fn no_cache_and_no_store_are_heard() {
+fn no_cache_and_no_store_are_obeyed() {
     run(vec![
         cache_control("5.2.2.5", "no-store", Passed),
         cache_control("5.2.2.5", "no-store, max-age=3600", Passed),

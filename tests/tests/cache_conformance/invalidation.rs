@@ -10,7 +10,7 @@ fn changed(method: &'static str, status: &str, fate: Fate) -> Case {
 }
 
 #[test]
-fn unsafe_methods_that_succeed_throw_out_their_target() {
+fn unsafe_methods_that_succeed_invalidate_their_target() {
     let mut cases = Vec::new();
     for method in ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "FOO"] {
         for (status, fate) in
@@ -24,7 +24,7 @@ fn unsafe_methods_that_succeed_throw_out_their_target() {
 }
 
 #[test]
-fn all_variants_go() {
+fn all_variants_are_invalidated() {
     let kept = "200\nCache-Control: max-age=3600\nVary: Foo";
     run(vec![
         case("4.4", "variants", &[kept, kept, "200", kept])

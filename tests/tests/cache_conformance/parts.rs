@@ -9,7 +9,7 @@ fn part(range: &str, status: u16, body: &'static str) -> Case {
 }
 
 #[test]
-fn parts_are_made_of_the_whole() {
+fn parts_are_made_of_the_complete_response() {
     run(vec![
         part("Range: bytes=0-3", 206, "body").has("content-range", Some("bytes 0-3/6")),
         part("Range: bytes=5-", 206, "1"),
@@ -27,7 +27,7 @@ fn parts_are_made_of_the_whole() {
 }
 
 #[test]
-fn a_range_that_a_whole_response_tells_is_not_told_again() {
+fn content_range_of_a_complete_response_is_dropped() {
     let said = "200\nCache-Control: max-age=3600\nContent-Range: bytes 0-1/99";
     run(vec![
         case("RFC 9110 14.4", said, &[said])

@@ -13,7 +13,7 @@ const FRESH: &str = "Cache-Control: max-age=3600\nAge: 1800\nETag: \"a\"";
 const STALE: &str = "Cache-Control: max-age=3600\nAge: 3700\nETag: \"a\"";
 
 #[test]
-fn requests_say_how_old_a_response_may_be() {
+fn requests_limit_the_age_of_a_response() {
     run(vec![
         asked(FRESH, "Cache-Control: max-age=0", Validated),
         asked(FRESH, "Cache-Control: max-age=1000", Validated),
@@ -49,7 +49,7 @@ fn requests_say_how_old_a_response_may_be() {
 }
 
 #[test]
-fn without_reload_nobody_makes_work_by_them() {
+fn without_reload_request_directives_cause_no_work() {
     let asked =
         |fields: &str| case("5.2.1", fields, &[&format!("200\n{FRESH}")]).get(fields, Reused);
     run(["no-cache", "max-age=0", "no-cache, no-store, max-age=0"]
@@ -60,7 +60,7 @@ fn without_reload_nobody_makes_work_by_them() {
 }
 
 #[test]
-fn only_if_cached_and_no_store_are_heard_always() {
+fn only_if_cached_and_no_store_are_always_obeyed() {
     run(vec![
         case("5.2.1.7", "what is there", &[&format!("200\n{FRESH}")])
             .get("Cache-Control: only-if-cached", Reused)

@@ -9,7 +9,7 @@ fn stale(said: &str, then: &str, fate: Fate) -> Case {
 }
 
 #[test]
-fn it_covers_up_for_errors_if_it_says_so() {
+fn a_stale_response_replaces_errors_if_it_allows_that() {
     let said = "Cache-Control: max-age=3600, stale-if-error=1000";
     let mut cases = Vec::new();
     for error in ["500", "502", "503", "504"] {
@@ -43,7 +43,7 @@ fn it_covers_up_for_errors_if_it_says_so() {
 }
 
 #[test]
-fn an_error_is_passed_on_where_what_is_stale_may_not_be_used() {
+fn an_error_is_passed_on_if_the_stale_response_may_not_be_used() {
     // Sections 5.2.2.2 and 5.2.2.10.
     run(vec![
         stale("Cache-Control: max-age=3600, must-revalidate", "504", Validated).status(504),
@@ -52,7 +52,7 @@ fn an_error_is_passed_on_where_what_is_stale_may_not_be_used() {
 }
 
 #[test]
-fn it_is_used_while_it_is_made_anew_if_it_says_so() {
+fn a_stale_response_is_used_while_it_is_renewed_if_it_allows_that() {
     let answered = |said: &str, expected: &'static str| {
         let said = format!("200\n{said}\nAge: 3700\nETag: \"a\"");
         case("RFC 5861 3", &said, &[&said, "200\nCache-Control: no-store"])

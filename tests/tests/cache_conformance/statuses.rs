@@ -12,30 +12,30 @@ const ALL: [u16; 31] = [
 ];
 
 #[test]
-fn any_final_status_is_kept_that_says_for_how_long() {
+fn any_final_status_with_a_lifetime_is_kept() {
     said(&ALL, "Cache-Control: max-age=3600", Reused);
     said(&ALL, "Cache-Control: s-maxage=3600", Reused);
     said(&ALL, "Expires: {+3600}", Reused);
 }
 
 #[test]
-fn none_is_kept_that_is_stale_or_says_nothing() {
+fn no_stale_response_and_none_without_a_lifetime_is_kept() {
     said(&ALL, "Cache-Control: max-age=0", Passed);
     said(&ALL, "X-Says: nothing", Passed);
 }
 
 #[test]
-fn parts_and_answers_to_conditions_are_not_the_whole() {
+fn parts_and_answers_to_conditions_are_not_complete_responses() {
     said(&[206, 412, 416], "Cache-Control: max-age=3600\nContent-Range: bytes 0-5/9", Passed);
 }
 
 #[test]
-fn what_is_no_status_is_not_kept() {
+fn a_response_with_an_invalid_status_is_not_kept() {
     said(&[600, 999], "Cache-Control: max-age=3600", Passed);
 }
 
 #[test]
-fn must_understand_is_for_what_is_understood() {
+fn must_understand_is_for_understood_statuses() {
     let fields = "Cache-Control: max-age=3600, no-store, must-understand";
     said(&[200, 203, 204, 301, 308, 404, 410], fields, Reused);
     said(&[299, 399, 499, 599], fields, Passed);

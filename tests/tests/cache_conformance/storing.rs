@@ -17,7 +17,7 @@ fn to(section: &'static str, fields: &str, said: &str, fate: Fate) -> Case {
 }
 
 #[test]
-fn what_one_with_a_password_got_is_for_others_only_if_it_says_so() {
+fn a_response_to_a_password_is_shared_only_if_it_allows_that() {
     let mut cases = Vec::new();
     for (said, fate) in [
         ("Cache-Control: max-age=3600", Passed),
@@ -37,7 +37,7 @@ fn what_one_with_a_password_got_is_for_others_only_if_it_says_so() {
 }
 
 #[test]
-fn cookies_are_handled_with_more_care_than_the_rfc_asks_for() {
+fn cookies_are_handled_with_more_care_than_the_rfc_requires() {
     run(vec![
         by("7.3", "Cookie: a=b", "Cache-Control: max-age=3600", Passed),
         by("7.3", "Cookie: a=b", "Cache-Control: max-age=3600, public", Reused),
@@ -51,7 +51,7 @@ fn cookies_are_handled_with_more_care_than_the_rfc_asks_for() {
 }
 
 #[test]
-fn methods_that_ask_for_no_representation_leave_none() {
+fn methods_without_a_representation_store_none() {
     let method = |method, fate| {
         let mut case = case("3", method, &["200\nCache-Control: max-age=3600"]).get("", fate);
         case.asks[0].method = method;

@@ -7,7 +7,7 @@ fn targeted(said: &str, fate: Fate) -> Case {
 }
 
 #[test]
-fn the_targeted_field_counts_in_place_of_the_others() {
+fn the_targeted_field_replaces_the_others() {
     let mut cases = Vec::new();
     for name in ["CDN-Cache-Control", "Surrogate-Control"] {
         let said =
@@ -34,7 +34,7 @@ fn the_targeted_field_counts_in_place_of_the_others() {
 }
 
 #[test]
-fn a_cdn_cache_control_that_is_no_structured_field_is_ignored() {
+fn a_cdn_cache_control_that_is_not_a_structured_field_is_ignored() {
     let mut cases = Vec::new();
     for (value, others, fate) in [
         // Parameters say nothing.
@@ -68,7 +68,7 @@ fn a_cdn_cache_control_that_is_no_structured_field_is_ignored() {
 }
 
 #[test]
-fn what_is_for_others_is_passed_on() {
+fn targeted_fields_for_others_are_passed_on() {
     run(vec![
         case(
             "RFC 9213 3.1",

@@ -11,7 +11,7 @@ fn renewed(said: &str) -> Case {
 }
 
 #[test]
-fn a_stale_response_is_validated_by_all_it_has() {
+fn a_stale_response_is_validated_by_all_its_validators() {
     let said = |fields: &str, fate| {
         let stale = format!("200\nCache-Control: max-age=0\n{fields}");
         case("4.3.1", fields, &[&stale, "304"]).get("", fate)
@@ -35,7 +35,7 @@ fn a_stale_response_is_validated_by_all_it_has() {
 }
 
 #[test]
-fn a_304_brings_up_to_date_what_it_names() {
+fn a_304_updates_the_response_that_it_names() {
     run(vec![
         renewed("Cache-Control: max-age=3600").get("", Reused).body("body 1"),
         renewed("Cache-Control: max-age=0").get("", Validated),
@@ -108,7 +108,7 @@ fn clients_conditions_are_answered_from_memory() {
 }
 
 #[test]
-fn a_condition_does_not_keep_the_whole_from_being_kept() {
+fn a_condition_does_not_prevent_storing_the_complete_response() {
     run(vec![
         case(
             "4.3.1",

@@ -15,7 +15,7 @@ fn vary(by: &str, first: &str, second: &str, fate: Fate) -> Case {
 }
 
 #[test]
-fn a_request_gets_what_one_like_it_has_got() {
+fn equal_requests_get_the_same_variant() {
     run(vec![
         vary("Foo", "Foo: 1", "Foo: 1", Reused),
         vary("foo", "FOO: 1", "Foo: 1", Reused),
@@ -45,14 +45,14 @@ fn a_request_gets_what_one_like_it_has_got() {
 }
 
 #[test]
-fn a_star_is_for_no_other_request() {
+fn a_response_with_vary_star_is_for_no_other_request() {
     run(["*", "*, Foo", "Foo, *", "Foo|*", ", *", "Accept Encoding"]
         .map(|by| vary(by, "Foo: 1", "Foo: 1", Passed))
         .into());
 }
 
 #[test]
-fn variants_do_not_throw_each_other_out() {
+fn variants_do_not_replace_each_other() {
     let said = "200\nCache-Control: max-age=3600\nVary: Foo";
     run(vec![
         case("4.1", "three variants", &[said])

@@ -12,7 +12,7 @@ const BIG: usize = 4 * 1024 * 1024;
 const PIECE: usize = 16 * 1024;
 
 #[test]
-fn those_who_wait_and_those_who_come_later_get_each_piece_when_it_comes() {
+fn waiting_and_later_requests_get_each_piece_when_it_arrives() {
     let tested = serve();
     let mut clients = tested.begin_many(16, "/a");
     let mut call = tested.call();
@@ -85,7 +85,7 @@ fn a_hundred_readers_get_the_same() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_keeps_nobody() {
+fn a_stalled_reader_delays_no_other() {
     let tested = serve();
     // The first reads nothing, and neither does one of the others.
     let mut slow = vec![tested.begin("/a", "")];
@@ -138,7 +138,7 @@ fn a_body_that_is_cut_is_cut_for_all_and_not_stored() {
 }
 
 #[test]
-fn what_turns_out_too_long_goes_to_all_who_read_it_and_to_nobody_more() {
+fn a_body_that_turns_out_too_long_goes_only_to_its_present_readers() {
     let tested = serve();
     let mut clients = tested.begin_many(6, "/small");
     let mut call = tested.call();
@@ -175,7 +175,7 @@ fn what_turns_out_too_long_goes_to_all_who_read_it_and_to_nobody_more() {
 }
 
 #[test]
-fn what_says_that_it_is_too_long_is_waited_for_by_nobody() {
+fn no_request_waits_for_a_body_that_announces_too_great_a_length() {
     let tested = serve();
     let mut first = tested.begin("/small", "");
     let mut call = tested.call();
@@ -189,7 +189,7 @@ fn what_says_that_it_is_too_long_is_waited_for_by_nobody() {
 }
 
 #[test]
-fn others_go_on_when_the_first_client_has_gone() {
+fn other_readers_continue_when_the_first_client_has_gone() {
     let tested = serve();
     let mut first = tested.begin("/a", "");
     let mut call = tested.call();
@@ -236,7 +236,7 @@ fn a_graceful_stop_waits_for_readers_on_all_loops() {
 }
 
 #[test]
-fn a_purge_while_it_comes_is_for_those_who_ask_afterwards() {
+fn a_purge_while_a_body_arrives_affects_only_later_requests() {
     let tested = serve();
     let mut memcached = Memcached::connect(&tested.site.path("m.sock"));
     // The last is that of all targets that begin with `/a`.
@@ -272,7 +272,7 @@ fn a_purge_while_it_comes_is_for_those_who_ask_afterwards() {
 }
 
 #[test]
-fn a_request_that_wants_it_newer_asks_anew_and_others_read_along_what_that_brings() {
+fn a_reload_is_a_new_request_whose_response_others_share() {
     let tested = serve();
     let no_cache = "Cache-Control: no-cache\r\n";
     let mut first = tested.begin("/reload", "");

@@ -6,7 +6,7 @@ use kirin_tests::Memcached;
 use super::{CHUNKED, MINUTE, is_collapsed, serve};
 
 #[test]
-fn what_the_head_says_is_answered_at_once_and_a_part_when_it_has_come() {
+fn the_head_answers_at_once_and_a_part_when_it_has_arrived() {
     let tested = serve();
     let mut first = tested.begin("/a", "");
     let mut call = tested.call();
@@ -70,7 +70,7 @@ fn what_the_head_says_is_answered_at_once_and_a_part_when_it_has_come() {
 }
 
 #[test]
-fn what_only_the_end_shows_is_not_guessed() {
+fn facts_known_only_at_the_end_are_not_guessed() {
     let tested = serve();
     let mut first = tested.begin("/a", "");
     let mut call = tested.call();
@@ -99,7 +99,7 @@ fn what_only_the_end_shows_is_not_guessed() {
 }
 
 #[test]
-fn who_gets_another_variant_goes_for_it_and_is_followed_by_those_who_get_the_same() {
+fn requests_for_another_variant_share_one_request_for_it() {
     let tested = serve();
     let vary = format!("{MINUTE}Vary: Accept-Language\r\n");
     let (ja, en) = ("Accept-Language: ja\r\n", "Accept-Language: en\r\n");
@@ -129,7 +129,7 @@ fn who_gets_another_variant_goes_for_it_and_is_followed_by_those_who_get_the_sam
 }
 
 #[test]
-fn who_shows_who_he_is_does_not_read_along_what_is_for_strangers() {
+fn an_authenticated_visitor_does_not_share_an_anonymous_response() {
     let tested = serve();
     let cookie = "Cookie: a=b\r\n";
     let mut first = tested.begin("/a", "");
@@ -158,7 +158,7 @@ fn who_shows_who_he_is_does_not_read_along_what_is_for_strangers() {
 }
 
 #[test]
-fn what_has_to_be_validated_is_waited_for_to_its_end() {
+fn a_response_that_needs_validation_is_waited_for_to_its_end() {
     let tested = serve();
     let mut first = tested.begin("/a", "");
     let mut call = tested.call();
