@@ -1,9 +1,9 @@
-//! The same inputs to nginx and h2o as Debian has them: who accepts what, and where the next
-//! request begins.
+//! Sends the inputs of the strict table to Debian's nginx and h2o, and shows which requests each
+//! server accepts and where it finds the next request.
 //!
-//! No test, since it says something about other servers: `cargo run -p kirin-tests --example
-//! strict_beside_others` writes what differs to the standard output. `docs/limits.md` has it with
-//! the reasons.
+//! This is not a test, because it describes other servers.
+//! `cargo run -p kirin-tests --example strict_beside_others` writes the differences to the standard
+//! output. `docs/limits.md` has them with the reasons.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use kirin_tests::strict::{self, Case};
 use kirin_tests::{Site, wait_for};
 
-/// How long a server may think before what it has not answered counts as waited for.
+/// How long a server may take before a missing answer counts as waiting.
 const THINKING: Duration = Duration::from_millis(1500);
 
 struct Server {
@@ -52,7 +52,7 @@ fn main() {
     println!("\n{same} of {} are read alike by all three.", cases.len());
 }
 
-/// `yes` for a request that was taken, and the status of a refusal.
+/// Formats a reading: `yes` for an accepted request, and the status of a refusal.
 fn reading(taken: bool, status: &str) -> String {
     if taken { "yes".into() } else { status.into() }
 }
@@ -61,8 +61,7 @@ fn shown(readings: Vec<String>) -> String {
     if readings.is_empty() { "–".into() } else { readings.join(", ") }
 }
 
-/// Sends every case on a connection of its own and reads what has come when the server has had its
-/// time.
+/// Sends every case on its own connection, and reads the answers after the waiting time.
 fn ask(server: &Server, cases: &[Case]) -> Vec<String> {
     let mut streams: Vec<TcpStream> = cases
         .iter()
@@ -90,7 +89,7 @@ fn received(stream: &mut TcpStream) -> Vec<u8> {
     }
 }
 
-/// The statuses in order. Bodies of these servers' answers never look like a status line.
+/// Returns the statuses in order. Bodies of these servers' responses never look like a status line.
 fn readings(received: &[u8], case: &Case) -> String {
     let text = String::from_utf8_lossy(received);
     let statuses = text.split("HTTP/1.").skip(1).filter_map(|rest| rest.get(2..5));
@@ -119,7 +118,7 @@ fn started(name: &'static str, command: &mut Command, port: u16) -> Server {
     Server { name, child, port }
 }
 
-/// The limits are those of the table.
+/// Starts nginx. The limits are those of the table.
 fn nginx(site: &Site) -> Server {
     let port = free_port();
     let temp = |name: &str| site.path(name).display().to_string();

@@ -6,24 +6,24 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 
 use crate::Site;
 
-/// Signs certificates that nobody else trusts.
+/// A certificate authority that only the test trusts.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 /// A certificate and its key in PEM.
 pub struct Issued {
-    /// The certificate.
+    /// The certificate in PEM.
     pub chain: String,
-    /// Its key.
+    /// The private key in PEM.
     pub key: String,
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority.
     ///
     /// # Panics
-    /// When there is no randomness.
+    /// Panics if there is no randomness.
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -32,15 +32,15 @@ impl Authority {
         Self { issuer: CertifiedIssuer::self_signed(params, key).expect("an authority") }
     }
 
-    /// Its own certificate in PEM.
+    /// Returns the authority's own certificate in PEM.
     pub fn pem(&self) -> String {
         self.issuer.pem()
     }
 
-    /// A certificate for a server that is valid since some days and for some more.
+    /// Issues a certificate for a server, valid from some days ago until some days ahead.
     ///
     /// # Panics
-    /// When the name is none.
+    /// Panics if the name is invalid.
     pub fn issue_for_days(&self, name: &str, since: u32, rest: u32) -> Issued {
         let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
         let day = Duration::from_secs(86_400);
@@ -51,10 +51,10 @@ impl Authority {
         Issued { chain: certificate.pem(), key: key.serialize_pem() }
     }
 
-    /// A certificate for servers of these names, whose holder is called by the first.
+    /// Issues a certificate for servers of these names. The first name is also that of its holder.
     ///
     /// # Panics
-    /// When a name is none.
+    /// Panics if a name is invalid.
     pub fn issue(&self, names: &[&str]) -> Issued {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names.clone()).expect("names");
@@ -73,7 +73,7 @@ impl Issued {
     /// Writes `NAME.pem` and `NAME.key` into a site.
     ///
     /// # Panics
-    /// When they cannot be written.
+    /// Panics if they cannot be written.
     pub fn write(&self, site: &Site, name: &str) {
         use std::os::unix::fs::PermissionsExt;
         std::fs::write(site.path(&format!("{name}.pem")), &self.chain).expect("a chain");

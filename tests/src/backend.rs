@@ -1,4 +1,4 @@
-//! A server behind Kirin whose every byte a test decides.
+//! A server behind Kirin whose bytes a test controls.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use crate::PATIENCE;
 
-/// A listening socket whose connections are served by a function, each on a thread of its own.
+/// A listening socket. A function serves each of its connections, each on its own thread.
 pub struct Backend {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
 }
 
-/// A connection to it.
+/// A connection to the server.
 pub struct BackendConnection {
     stream: TcpStream,
     received: Vec<u8>,
-    /// How many were made before.
+    /// The number of earlier connections.
     pub number: usize,
 }
 
@@ -27,19 +27,19 @@ pub struct BackendConnection {
 pub struct Asked {
     /// Request line and fields, without the empty line.
     pub head: String,
-    /// Body with its framing taken off.
+    /// The body without its framing.
     pub body: Vec<u8>,
-    /// Lines of the trailer section.
+    /// The lines of the trailer section.
     pub trailers: Vec<String>,
 }
 
 impl Asked {
-    /// The first value of a field.
+    /// Returns the first value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
         field(&self.head, name)
     }
 
-    /// The request target.
+    /// Returns the request target.
     pub fn target(&self) -> &str {
         self.head.split(' ').nth(1).unwrap_or_default()
     }
@@ -56,15 +56,15 @@ impl Backend {
     /// Serves on a free port until the test ends.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics if there is none.
     pub fn start(serve: impl Fn(BackendConnection) + Send + Sync + 'static) -> Self {
         Self::start_on(TcpListener::bind("127.0.0.1:0").expect("a port"), serve)
     }
 
-    /// The same where `listener` listens.
+    /// Serves on `listener` until the test ends.
     ///
     /// # Panics
-    /// When it does not.
+    /// Panics if it does not.
     pub fn start_on(
         listener: TcpListener,
         serve: impl Fn(BackendConnection) + Send + Sync + 'static,
@@ -83,7 +83,7 @@ impl Backend {
         Self { address, connections }
     }
 
-    /// Answers every request with what `answer` gives for it, by connections that stay.
+    /// Answers every request with the result of `answer`, on connections that stay open.
     pub fn answering(answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
         Self::start(move |mut connection| {
             while let Some(asked) = connection.read_request() {
@@ -92,12 +92,12 @@ impl Backend {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Connections made so far.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
@@ -110,7 +110,7 @@ impl BackendConnection {
         Self { stream, received: Vec::new(), number }
     }
 
-    /// Reads a request; none when there is no more.
+    /// Reads a request. Returns `None` if there is no more.
     pub fn read_request(&mut self) -> Option<Asked> {
         let head = self.read_head()?;
         let mut trailers = Vec::new();
@@ -122,14 +122,14 @@ impl BackendConnection {
         Some(Asked { head, body, trailers })
     }
 
-    /// Reads a head only.
+    /// Reads only a head.
     pub fn read_head(&mut self) -> Option<String> {
         let end = self.find(b"\r\n\r\n")?;
         let head = self.take(end + 4)?;
         Some(String::from_utf8_lossy(&head[..end]).into_owned())
     }
 
-    /// Reads so many bytes.
+    /// Reads `length` bytes.
     pub fn take(&mut self, length: usize) -> Option<Vec<u8>> {
         while self.received.len() < length {
             self.fill()?;
@@ -138,12 +138,12 @@ impl BackendConnection {
         Some(std::mem::replace(&mut self.received, rest))
     }
 
-    /// Sends bytes; false when nobody takes them.
+    /// Sends bytes. Returns false if the other side has gone.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).is_ok()
     }
 
-    /// Waits until the other side has ended or reset the connection; drops what it sends before.
+    /// Waits until the other side has ended or reset the connection. Drops the bytes before that.
     pub fn wait_for_end(&mut self) {
         self.received.clear();
         while self.fill().is_some() {
@@ -151,12 +151,12 @@ impl BackendConnection {
         }
     }
 
-    /// Ends our side.
+    /// Ends this side of the connection.
     pub fn end(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// Closes with a reset.
+    /// Closes the connection with a reset.
     pub fn reset(self) {
         let _ = rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO));
     }

@@ -1,4 +1,4 @@
-//! An HTTP/1 client that sends exactly the bytes it is told and shows exactly what came back.
+//! An HTTP/1 client that sends exactly the given bytes and returns exactly the received ones.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -15,16 +15,16 @@ pub struct Client {
 /// A response.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// Status code.
+    /// The status code.
     pub status: u16,
-    /// Head as received, without the empty line.
+    /// The head as received, without the empty line.
     pub head: String,
-    /// Body with its framing taken off.
+    /// The body without its framing.
     pub body: Vec<u8>,
 }
 
 impl Reply {
-    /// The first value of a field.
+    /// Returns the first value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.head.lines().skip(1).find_map(|line| {
             let (field, value) = line.split_once(':')?;
@@ -32,7 +32,7 @@ impl Reply {
         })
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -42,7 +42,7 @@ impl Client {
     /// Connects.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// Panics if no process listens.
     pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("connect");
         stream.set_read_timeout(Some(PATIENCE)).expect("read timeout");
@@ -50,10 +50,10 @@ impl Client {
         Self { stream, received: Vec::new() }
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     ///
     /// # Panics
-    /// When the connection is gone.
+    /// Panics if the connection is gone.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         self.stream.write_all(bytes.as_ref()).expect("send");
         self
@@ -65,26 +65,26 @@ impl Client {
         self
     }
 
-    /// Sends bytes for as long as the other side takes them within a moment; false when it takes no
+    /// Sends bytes as long as the other side takes them quickly. Returns false when it takes no
     /// more.
     ///
     /// # Panics
-    /// When the socket takes no time limit.
+    /// Panics if the socket takes no time limit.
     pub fn try_send_now(&mut self, bytes: &[u8]) -> bool {
         self.stream.set_write_timeout(Some(Duration::from_millis(300))).expect("write timeout");
         self.stream.write_all(bytes).is_ok()
     }
 
-    /// Ends our side.
+    /// Ends this side of the connection.
     pub fn end(&mut self) -> &mut Self {
         self.stream.shutdown(Shutdown::Write).expect("shutdown");
         self
     }
 
-    /// Sends bytes and tells whether the other side has ended the connection.
+    /// Sends bytes. Returns whether the other side has ended the connection.
     ///
     /// # Panics
-    /// When an answer comes that is no refusal.
+    /// Panics if an answer comes that is no refusal.
     pub fn is_ended_after_sending(&mut self, bytes: &[u8]) -> bool {
         if self.stream.write_all(bytes).is_err() {
             return true;
@@ -102,15 +102,15 @@ impl Client {
         }
     }
 
-    /// Reads and drops up to so many bytes; how many there were.
+    /// Reads and drops up to `bytes` bytes. Returns how many there were.
     pub fn read_some(&mut self, bytes: usize) -> usize {
         self.stream.read(&mut vec![0; bytes]).unwrap_or(0)
     }
 
-    /// Ends the connection with a reset, as a process that is killed with unread bytes does.
+    /// Ends the connection with a reset, as a killed process with unread bytes does.
     ///
     /// # Panics
-    /// When there is no other socket to take the place.
+    /// Panics if there is no other socket to take the place.
     pub fn reset(&mut self) {
         let linger = Some(Duration::ZERO);
         let _ = rustix::net::sockopt::set_socket_linger(&self.stream, linger);
@@ -122,18 +122,19 @@ impl Client {
         self.stream = TcpStream::from(unconnected.expect("a socket"));
     }
 
-    /// GET of `target` and its response.
+    /// Sends GET for `target` and returns the response.
     pub fn get(&mut self, target: &str) -> Reply {
         self.request("GET", target, "")
     }
 
-    /// A request without a body, with field lines that end in CR LF, and its response.
+    /// Sends a request without a body and returns the response. `fields` are lines that end in CR
+    /// LF.
     pub fn request(&mut self, method: &str, target: &str, fields: &str) -> Reply {
         self.send(format!("{method} {target} HTTP/1.1\r\nHost: test\r\n{fields}\r\n"));
         if method == "HEAD" { self.read_head_reply() } else { self.read_reply() }
     }
 
-    /// POST of `body`, which comes with its head: who wants it in pieces sends it so.
+    /// Sends POST with `body` and returns the response. Head and body are one write.
     pub fn post(&mut self, target: &str, media_type: &str, body: &[u8]) -> Reply {
         let length = body.len();
         let head = format!(
@@ -146,7 +147,7 @@ impl Client {
     /// Reads one response.
     ///
     /// # Panics
-    /// When it is cut or malformed.
+    /// Panics if it is cut or malformed.
     pub fn read_reply(&mut self) -> Reply {
         let mut reply = self.read_head_reply();
         let bodiless = reply.status < 200 || reply.status == 204 || reply.status == 304;
@@ -162,10 +163,10 @@ impl Client {
         reply
     }
 
-    /// Reads the head of a response; what a HEAD request gets.
+    /// Reads the head of a response, as after a HEAD request.
     ///
     /// # Panics
-    /// When it is cut or malformed.
+    /// Panics if it is cut or malformed.
     pub fn read_head_reply(&mut self) -> Reply {
         let end = self.find(b"\r\n\r\n");
         let head = String::from_utf8_lossy(&self.received[..end]).into_owned();
@@ -178,16 +179,16 @@ impl Client {
         }
     }
 
-    /// Reads up to the end of `bytes`, and returns all of that.
+    /// Reads up to the end of `bytes`, and returns everything up to there.
     ///
     /// # Panics
-    /// When they do not come.
+    /// Panics if they do not arrive.
     pub fn read_until(&mut self, bytes: &[u8]) -> Vec<u8> {
         let end = self.find(bytes) + bytes.len();
         self.take(end, "expected bytes")
     }
 
-    /// Reads up to the end of `bytes`; false when the connection ends before.
+    /// Reads up to the end of `bytes`. Returns false if the connection ends before.
     pub fn try_read_until(&mut self, bytes: &[u8]) -> bool {
         let mut buffer = [0; 4096];
         loop {
@@ -206,7 +207,7 @@ impl Client {
     /// Reads exactly these bytes.
     ///
     /// # Panics
-    /// When others come.
+    /// Panics if others arrive.
     pub fn read_exactly(&mut self, bytes: &[u8]) {
         let got = self.take(bytes.len(), "expected bytes");
         assert_eq!(String::from_utf8_lossy(&got), String::from_utf8_lossy(bytes));
@@ -215,7 +216,7 @@ impl Client {
     /// Reads everything up to the end of the connection.
     ///
     /// # Panics
-    /// When it does not end.
+    /// Panics if it does not end.
     pub fn read_to_end(&mut self) -> Vec<u8> {
         let mut buffer = [0; 16 * 1024];
         loop {
@@ -230,10 +231,10 @@ impl Client {
         }
     }
 
-    /// Reads a chunked body, or the rest of one, to its proper end.
+    /// Reads a chunked body, or the rest of one, to its end.
     ///
     /// # Panics
-    /// When it is cut or malformed.
+    /// Panics if it is cut or malformed.
     pub fn read_chunks(&mut self) -> Vec<u8> {
         let mut body = Vec::new();
         loop {

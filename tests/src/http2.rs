@@ -12,41 +12,41 @@ use tokio::task::JoinHandle;
 
 use crate::PATIENCE;
 
-/// A connection. Its frames are handled while one of its functions runs.
+/// A connection. It handles frames while one of its functions runs.
 pub struct Http2Client {
     runtime: Runtime,
     requests: SendRequest<Bytes>,
     connection: JoinHandle<Result<(), h2::Error>>,
 }
 
-/// A response that is awaited.
+/// A response that has not arrived yet.
 pub struct Pending {
-    /// The response.
+    /// The future of the response.
     pub response: ResponseFuture,
-    /// By which the request is reset, or its body sent.
+    /// The handle that resets the request or sends its body.
     pub stream: SendStream<Bytes>,
 }
 
 /// A response.
 #[derive(Debug)]
 pub struct Http2Reply {
-    /// Status code.
+    /// The status code.
     pub status: u16,
-    /// Fields.
+    /// The fields.
     pub fields: HeaderMap,
-    /// Body.
+    /// The body.
     pub body: Vec<u8>,
-    /// What follows it.
+    /// The trailers.
     pub trailers: Option<HeaderMap>,
 }
 
 impl Http2Reply {
-    /// The first value of a field.
+    /// Returns the first value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -56,7 +56,7 @@ impl Http2Client {
     /// Connects.
     ///
     /// # Panics
-    /// When nobody listens, or does not speak HTTP/2.
+    /// Panics if no process listens, or does not speak HTTP/2.
     pub fn connect(address: SocketAddr) -> Self {
         Self::connect_with(
             address,
@@ -67,7 +67,7 @@ impl Http2Client {
     /// Connects with other settings.
     ///
     /// # Panics
-    /// As [`Http2Client::connect`].
+    /// Panics as [`Http2Client::connect`] does.
     pub fn connect_with(address: SocketAddr, settings: &Builder) -> Self {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -80,15 +80,15 @@ impl Http2Client {
         Self { runtime, requests, connection }
     }
 
-    /// Begins a request with fields, which ends with its head.
+    /// Starts a request with fields, which ends with its head.
     ///
     /// # Panics
-    /// When the connection has ended.
+    /// Panics if the connection has ended.
     pub fn begin(&mut self, method: &str, target: &str, fields: &[(&str, &str)]) -> Pending {
         self.try_begin(method, target, fields, true).expect("a request")
     }
 
-    /// Begins a request, whose body follows unless `ended`.
+    /// Starts a request. Its body follows unless `ended`.
     pub fn try_begin(
         &mut self,
         method: &str,
@@ -105,7 +105,7 @@ impl Http2Client {
         runtime.block_on(within(async {
             *requests = requests.clone().ready().await?;
             let (response, stream) = requests.send_request(request, ended)?;
-            // The head goes out before the next thing is done.
+            // The head must be sent before the next step.
             tokio::task::yield_now().await;
             Ok(Pending { response, stream })
         }))
@@ -114,7 +114,7 @@ impl Http2Client {
     /// Waits for a response with its body.
     ///
     /// # Panics
-    /// When it does not come whole.
+    /// Panics if it is not complete.
     pub fn finish(&mut self, pending: Pending) -> Http2Reply {
         self.try_finish(pending).expect("a whole response")
     }
@@ -128,18 +128,18 @@ impl Http2Client {
         }))
     }
 
-    /// A request without a body, and its response.
+    /// Sends a request without a body and returns the response.
     pub fn request(&mut self, method: &str, target: &str, fields: &[(&str, &str)]) -> Http2Reply {
         let pending = self.begin(method, target, fields);
         self.finish(pending)
     }
 
-    /// GET.
+    /// Sends GET and returns the response.
     pub fn get(&mut self, target: &str) -> Http2Reply {
         self.request("GET", target, &[])
     }
 
-    /// POST of `body`, with a length or without.
+    /// Sends POST with `body`, with a length or without, and returns the response.
     pub fn post(
         &mut self,
         target: &str,
@@ -155,11 +155,11 @@ impl Http2Client {
         self.send("POST", target, &fields, body)
     }
 
-    /// A request with a body, if that is not empty, and its response. Sends no more of the body
-    /// than is wanted.
+    /// Sends a request, with a body if that is not empty, and returns the response. Sends no more
+    /// of the body than the server accepts.
     ///
     /// # Panics
-    /// When the response does not come whole.
+    /// Panics if the response is not complete.
     pub fn send(
         &mut self,
         method: &str,
@@ -170,10 +170,10 @@ impl Http2Client {
         self.send_with_trailers(method, target, fields, body, None)
     }
 
-    /// The same, with trailers behind the body.
+    /// Sends the same request, with trailers behind the body.
     ///
     /// # Panics
-    /// As [`Http2Client::send`].
+    /// Panics as [`Http2Client::send`] does.
     pub fn send_with_trailers(
         &mut self,
         method: &str,
@@ -206,35 +206,35 @@ impl Http2Client {
         self.finish(pending)
     }
 
-    /// Waits for the head of a response only.
+    /// Waits only for the head of a response.
     ///
     /// # Panics
-    /// When it does not come.
+    /// Panics if it does not arrive.
     pub fn head_of(&mut self, pending: Pending) -> (u16, RecvStream) {
         let response = self.runtime.block_on(within(pending.response)).expect("a head");
         (response.status().as_u16(), response.into_body())
     }
 
-    /// Does `work` on the connection.
+    /// Runs `work` on the connection.
     pub fn run<T>(&mut self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(within(work))
     }
 
-    /// Handles the frames that have come.
+    /// Handles the frames that have arrived.
     pub fn pause(&mut self) {
         self.runtime
             .block_on(async { tokio::time::sleep(std::time::Duration::from_millis(10)).await });
     }
 
-    /// Reads all of a body.
+    /// Reads a complete body.
     pub fn body_of(&mut self, mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
         self.runtime.block_on(within(read_body(&mut body)))
     }
 
-    /// Waits for informational responses and the final one's status.
+    /// Waits for informational responses and the final status.
     ///
     /// # Panics
-    /// When the response does not come.
+    /// Panics if the response does not arrive.
     pub fn informational_of(&mut self, mut pending: Pending) -> (Vec<http::Response<()>>, u16) {
         self.runtime.block_on(within(async {
             let mut informational = Vec::new();
@@ -257,14 +257,14 @@ impl Http2Client {
     pub fn reset(&mut self, mut pending: Pending) {
         pending.stream.send_reset(Reason::CANCEL);
         drop(pending);
-        // The frame goes out.
+        // The frame must be sent.
         self.runtime.block_on(tokio::task::yield_now());
     }
 
-    /// Waits until the connection has ended, and says why.
+    /// Waits until the connection has ended, and returns the reason.
     ///
     /// # Panics
-    /// When it does not end.
+    /// Panics if it does not end.
     pub fn wait_for_end(self) -> Result<(), h2::Error> {
         let Self { runtime, requests, connection } = self;
         drop(requests);

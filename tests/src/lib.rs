@@ -1,7 +1,7 @@
 #![forbid(unsafe_code)]
 //! Starts the built `kirin` on free ports and talks to it over raw sockets.
 //!
-//! `make test` builds the program first; `KIRIN_BINARY` names another one.
+//! `make test` builds the program first. `KIRIN_BINARY` names another one.
 
 mod authority;
 mod backend;
@@ -34,13 +34,13 @@ pub use tls::{TlsClient, TlsSetup};
 
 use std::time::{Duration, Instant};
 
-/// How long a test waits for something that should happen at once.
+/// How long a test waits for an event that should happen at once.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Waits until `condition` gives something.
+/// Waits until `condition` returns a value.
 ///
 /// # Panics
-/// When it does not within [`PATIENCE`]; the message says what was waited for.
+/// Panics if it does not within [`PATIENCE`]. The message names what was missing.
 pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

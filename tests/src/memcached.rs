@@ -15,33 +15,33 @@ impl Memcached {
     /// Connects.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// Panics if no process listens.
     pub fn connect(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).expect("connect to the memcached socket");
         stream.set_read_timeout(Some(PATIENCE)).expect("read timeout");
         Self { stream: BufReader::new(stream) }
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     ///
     /// # Panics
-    /// When the connection is gone.
+    /// Panics if the connection is gone.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         self.stream.get_mut().write_all(bytes.as_ref()).expect("send");
         self
     }
 
-    /// One line of the answer.
+    /// Returns one line of the answer.
     ///
     /// # Panics
-    /// When none comes.
+    /// Panics if none arrives.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.stream.read_line(&mut line).expect("a line");
         line.trim_end().to_owned()
     }
 
-    /// Sends a command. Gives one line of the answer, unless the connection ends first.
+    /// Sends a command. Returns one line of the answer, or `None` if the connection ends first.
     pub fn try_ask(&mut self, command: &str) -> Option<String> {
         self.stream.get_mut().write_all(command.as_bytes()).ok()?;
         let mut line = String::new();
@@ -52,7 +52,7 @@ impl Memcached {
     /// Stores an item.
     ///
     /// # Panics
-    /// When it is not stored.
+    /// Panics if it is not stored.
     pub fn set(&mut self, key: &str, value: &[u8]) {
         self.send(format!("set {key} 0 0 {}\r\n", value.len())).send(value).send("\r\n");
         assert_eq!(self.line(), "STORED", "set {key}");
@@ -67,7 +67,7 @@ impl Memcached {
     /// Reads an item.
     ///
     /// # Panics
-    /// When the answer is malformed.
+    /// Panics if the answer is malformed.
     pub fn get(&mut self, key: &str) -> Option<Vec<u8>> {
         self.send(format!("get {key}\r\n"));
         let line = self.line();

@@ -1,4 +1,4 @@
-//! The memo example behind the built program, and visitors of it.
+//! The memo example behind the built program, and its visitors.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,13 +7,13 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Kirin, Memcached, Reply, Site};
 
-/// Its files, in the sources.
+/// The files of the example in the sources.
 pub const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/memo");
 
-/// Serves it; `try_places` is where pages of memos are looked for.
+/// Serves the example. `try_places` are the places of its main route.
 ///
 /// # Panics
-/// As [`Kirin::start`].
+/// Panics as [`Kirin::start`] does.
 pub fn serve(try_places: &[&str]) -> (Site, Kirin, Memcached) {
     let site = Site::new();
     let config = format!(
@@ -31,23 +31,23 @@ pub fn serve(try_places: &[&str]) -> (Site, Kirin, Memcached) {
     (site, kirin, memcached)
 }
 
-/// A browser as far as these tests need one.
+/// A browser with the functions that these tests need.
 pub struct Visitor<'a> {
     kirin: &'a Kirin,
-    /// By name.
+    /// The cookies by name.
     pub cookies: BTreeMap<String, String>,
 }
 
 impl<'a> Visitor<'a> {
-    /// Somebody without a cookie.
+    /// Returns a visitor without a cookie.
     pub fn new(kirin: &'a Kirin) -> Self {
         Self { kirin, cookies: BTreeMap::new() }
     }
 
-    /// Somebody who has signed up under this name.
+    /// Returns a visitor who has signed up under this name.
     ///
     /// # Panics
-    /// When that is refused.
+    /// Panics if that is refused.
     pub fn member(kirin: &'a Kirin, name: &str) -> Self {
         let mut visitor = Self::new(kirin);
         let reply = visitor.submit(
@@ -59,21 +59,21 @@ impl<'a> Visitor<'a> {
         visitor
     }
 
-    /// Somebody with these cookies.
+    /// Returns a visitor with these cookies.
     pub fn with_cookies(kirin: &'a Kirin, cookies: &[(&str, &str)]) -> Self {
         let cookies = cookies.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Self { kirin, cookies: cookies.collect() }
     }
 
-    /// The session's cookie.
+    /// Returns the session's cookie.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics if there is none.
     pub fn session_id(&self) -> &str {
         &self.cookies["memo_session"]
     }
 
-    /// GET of `path`.
+    /// Sends GET for `path`.
     pub fn get(&mut self, path: &str) -> Reply {
         self.request("GET", path, "", "")
     }
@@ -81,26 +81,26 @@ impl<'a> Visitor<'a> {
     /// Posts the form on `page`, with its token.
     ///
     /// # Panics
-    /// When there is no form.
+    /// Panics if there is no form.
     pub fn submit(&mut self, page: &str, path: &str, form: &str) -> Reply {
         let page = self.get(page).text();
         let token = csrf_token(&page).unwrap_or_else(|| panic!("no form in {page}")).to_owned();
         self.request("POST", path, "", &format!("csrf_token={token}&{form}"))
     }
 
-    /// Writes a memo; its path.
+    /// Writes a memo. Returns its path.
     ///
     /// # Panics
-    /// When it is refused.
+    /// Panics if it is refused.
     pub fn write(&mut self, form: &str) -> String {
         let reply = self.submit("/mypage", "/memo", form);
         reply.field("location").unwrap_or_else(|| panic!("{}", reply.text())).to_owned()
     }
 
-    /// A request with field lines that end in CR LF, and a form.
+    /// Sends a request with a form. `fields` are lines that end in CR LF.
     ///
     /// # Panics
-    /// When a cookie is malformed.
+    /// Panics if a cookie is malformed.
     pub fn request(&mut self, method: &str, path: &str, fields: &str, form: &str) -> Reply {
         let cookies: Vec<_> =
             self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -125,12 +125,12 @@ impl<'a> Visitor<'a> {
     }
 }
 
-/// The token of the first form on a page.
+/// Returns the token of the first form on a page.
 pub fn csrf_token(page: &str) -> Option<&str> {
     page.split_once("name=\"csrf_token\" value=\"")?.1.split('"').next()
 }
 
-/// Who is signed in, as a page says.
+/// Returns the name of the signed-in visitor on a page.
 pub fn names(page: &str) -> Vec<&str> {
     page.split("signed in as <strong>")
         .skip(1)
@@ -138,21 +138,21 @@ pub fn names(page: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Whether a page is one for visitors who are not signed in.
+/// Returns whether a page is for visitors who are not signed in.
 pub fn is_strangers(page: &str) -> bool {
     page.contains("<a href=\"/signin\">Sign in</a>")
         && names(page).is_empty()
         && csrf_token(page).is_none()
 }
 
-/// While this lives, no worker answers anything.
+/// Stops all workers while it exists.
 pub struct StoppedWorkers(Vec<Pid>);
 
 impl StoppedWorkers {
-    /// Those of the example's application.
+    /// Stops the workers of the example's application.
     ///
     /// # Panics
-    /// When they are not two.
+    /// Panics if there are not two.
     pub fn of(kirin: &Kirin) -> Self {
         let pids = kirin.worker_pids();
         assert_eq!(pids.len(), 2, "{pids:?}");
@@ -175,7 +175,7 @@ impl Drop for StoppedWorkers {
     }
 }
 
-/// Where the links to older and newer memos lead.
+/// Returns the targets of the links to older and newer memos.
 pub fn older_and_newer(page: &str) -> (Option<String>, Option<String>) {
     let link = |class: &str| {
         let (_, rest) = page.split_once(&format!(" class=\"{class}\" href=\""))?;

@@ -1,5 +1,5 @@
-//! Pebble, Let's Encrypt's certificate authority for tests, with a DNS in which every name leads to
-//! this machine.
+//! Pebble, Let's Encrypt's certificate authority for tests, with a DNS server in which every name
+//! leads to this machine.
 
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 
 use crate::{Authority, wait_for};
 
-/// A running authority; ended when dropped.
+/// A running authority. It ends when it is dropped.
 ///
-/// It looks for the answers to its challenges at a port of this test, which leads to Kirin once
-/// [`Pebble::look_at`] says where that is. Until then it waits, some seconds at most.
+/// It sends its challenges to a port of this test. That port leads to Kirin once
+/// [`Pebble::look_at`] has given Kirin's address. Until then it waits, for some seconds at most.
 pub struct Pebble {
     directory: TempDir,
     children: Vec<Child>,
@@ -25,12 +25,12 @@ pub struct Pebble {
 }
 
 impl Pebble {
-    /// Starts one that issues certificates for all names but `refused.test`.
+    /// Starts an authority that issues certificates for all names except `refused.test`.
     ///
     /// # Panics
-    /// When it does not start; run `tests/install_pebble.sh`.
+    /// Panics if it does not start. Run `tests/install_pebble.sh`.
     pub fn start() -> Self {
-        // Somebody else may take a port between its choice and its use.
+        // Another process may take a port between its choice and its use.
         (0..5).find_map(|_| Self::try_start()).expect("pebble starts")
     }
 
@@ -95,20 +95,20 @@ impl Pebble {
         is_up.then_some(pebble)
     }
 
-    /// The address of its ACME directory.
+    /// Returns the address of its ACME directory.
     pub fn url(&self) -> String {
         format!("https://{}/dir", self.address)
     }
 
-    /// The certificate that its directory is to be trusted by, as `SSL_CERT_FILE` wants it.
+    /// Returns the path of the certificate of its directory, for `SSL_CERT_FILE`.
     pub fn own_authority(&self) -> PathBuf {
         self.directory.path().join("ca.pem")
     }
 
-    /// The root of the certificates that it issues, in PEM.
+    /// Returns the root of the certificates that it issues, in PEM.
     ///
     /// # Panics
-    /// When there is no curl.
+    /// Panics if there is no curl.
     pub fn root(&self) -> String {
         let output = Command::new("curl")
             .args(["-sSf", "--cacert"])
@@ -120,10 +120,11 @@ impl Pebble {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Lets it want this certificate, the first of a PEM text, to be renewed at once (RFC 9773).
+    /// Makes it suggest an immediate renewal (RFC 9773) of this certificate, the first of a PEM
+    /// text.
     ///
     /// # Panics
-    /// When there is no curl.
+    /// Panics if there is no curl.
     pub fn wants_renewal(&self, pem: &str) {
         let window = r#"{"suggestedWindow": {"start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z"}}"#;
         let start = pem.find("-----BEGIN CERTIFICATE-----").expect("a certificate");
@@ -147,12 +148,12 @@ impl Pebble {
         );
     }
 
-    /// What it has logged.
+    /// Returns its log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 
-    /// Where it finds the answers to challenges, from now on.
+    /// Sets the address to which it sends challenges from now on.
     pub fn look_at(&self, address: SocketAddr) {
         let _ = self.look_at.send(address);
     }
@@ -167,7 +168,7 @@ impl Drop for Pebble {
     }
 }
 
-/// Leads connections to the latest address of `target`; the first ones wait for one.
+/// Connects clients to the latest address of `target`. The first connections wait for one.
 fn forward(listener: &TcpListener, target: &Receiver<SocketAddr>) {
     let mut address = None;
     for client in listener.incoming().flatten() {
@@ -185,7 +186,7 @@ fn forward(listener: &TcpListener, target: &Receiver<SocketAddr>) {
     }
 }
 
-/// Addresses that nobody listens on.
+/// Returns addresses on which no process listens.
 fn free_addresses<const N: usize>() -> [SocketAddr; N] {
     let bound = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
     bound.map(|listener| listener.local_addr().expect("an address"))

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::{Site, wait_for};
 
-/// Debian has the version in the name.
+/// The name of the program. Debian includes the version in it.
 fn php_fpm() -> std::path::PathBuf {
     let mut found: Vec<_> = std::fs::read_dir("/usr/sbin")
         .expect("/usr/sbin")
@@ -20,21 +20,21 @@ fn php_fpm() -> std::path::PathBuf {
     found.pop().expect("package php-fpm")
 }
 
-/// A master of php-fpm with two processes; ends when dropped.
+/// A php-fpm master with two processes. It ends when it is dropped.
 pub struct PhpFpm {
     master: Child,
-    /// Where it listens, by TCP.
+    /// The TCP address of the server.
     pub port: u16,
 }
 
 impl PhpFpm {
-    /// Serves scripts by the unix socket `php.sock` of the site, and by TCP.
+    /// Serves scripts on the unix socket `php.sock` of the site, and on TCP.
     ///
     /// # Panics
-    /// When it does not start.
+    /// Panics if it does not start.
     pub fn start(site: &Site) -> Self {
         let root = site.root().display();
-        // One that was free a moment ago.
+        // This port was free a moment ago.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.expect("a free port").port();
         let configuration = format!(
@@ -46,8 +46,7 @@ impl PhpFpm {
              [tcp]\nlisten = 127.0.0.1:{port}\npm = static\npm.max_children = 2\n"
         );
         std::fs::write(site.path("fpm.conf"), configuration).expect("fpm.conf");
-        // Without -n it reads the machine's php.ini. As root it wants to be told that this is
-        // meant.
+        // Without -n it reads the machine's php.ini. As root it needs -R.
         let mut child = Command::new(php_fpm())
             .args(["-n", "-R", "-F", "-y"])
             .arg(site.path("fpm.conf"))
@@ -65,7 +64,7 @@ impl PhpFpm {
 
 impl Drop for PhpFpm {
     fn drop(&mut self) {
-        // SIGTERM, so that its processes end with it.
+        // SIGTERM also ends its processes.
         let pid = rustix::process::Pid::from_child(&self.master);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.master.wait();

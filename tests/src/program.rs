@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Client, Reply, Site, wait_for};
 
-/// A running Kirin; killed when dropped.
+/// A running Kirin. It is killed when it is dropped.
 pub struct Kirin {
     child: Child,
     log: Arc<Mutex<Vec<u8>>>,
@@ -22,7 +22,7 @@ impl Kirin {
     /// must be TCP.
     ///
     /// # Panics
-    /// When it does not come to serve; the message has its log.
+    /// Panics if it does not serve in time. The message has its log.
     pub fn start(site: &Site, config: &str) -> Self {
         std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
         let file = site.path("kirin.toml");
@@ -32,7 +32,7 @@ impl Kirin {
     /// Starts with a command line, in the directory of `site`.
     ///
     /// # Panics
-    /// As [`Kirin::start`].
+    /// Panics as [`Kirin::start`] does.
     pub fn start_with(site: &Site, arguments: &[&str]) -> Self {
         Self::start_command(kirin_command(site).args(arguments))
     }
@@ -40,7 +40,7 @@ impl Kirin {
     /// Starts a prepared command.
     ///
     /// # Panics
-    /// As [`Kirin::start`].
+    /// Panics as [`Kirin::start`] does.
     pub fn start_command(command: &mut Command) -> Self {
         let mut kirin = Self::spawn_command(command);
         kirin.address = wait_for("kirin to serve", || {
@@ -53,18 +53,18 @@ impl Kirin {
         kirin
     }
 
-    /// Starts with a command line and does not wait for it to serve.
+    /// Starts with a command line and does not wait until it serves.
     ///
     /// # Panics
-    /// When there is no program.
+    /// Panics if there is no program.
     pub fn spawn(site: &Site, arguments: &[&str]) -> Self {
         Self::spawn_command(kirin_command(site).args(arguments))
     }
 
-    /// Starts a prepared command and does not wait for it to serve.
+    /// Starts a prepared command and does not wait until it serves.
     ///
     /// # Panics
-    /// When there is no program.
+    /// Panics if there is no program.
     pub fn spawn_command(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("kirin starts");
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -79,26 +79,26 @@ impl Kirin {
         Self { child, log, address: SocketAddr::from(([127, 0, 0, 1], 0)) }
     }
 
-    /// Where it serves.
+    /// Returns the address of the first listener.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where its listener of this number serves, counted from 0 in the order of the configuration.
-    /// All are TCP.
+    /// Returns the address of the listener with this number, from 0 in the order of the
+    /// configuration. All must be TCP.
     pub fn address_of(&self, listener: usize) -> SocketAddr {
         wait_for("a listener's address", || nth_address(&self.log(), listener))
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Pids of its applications' workers, by the titles of processes.
+    /// Returns the process ids of its applications' workers, found by the titles of processes.
     ///
     /// # Panics
-    /// When there is no `ps`.
+    /// Panics if there is no `ps`.
     pub fn worker_pids(&self) -> Vec<String> {
         let list = |arguments: &[&str]| {
             let output = Command::new("ps").args(arguments).output().expect("ps");
@@ -119,7 +119,7 @@ impl Kirin {
         workers
     }
 
-    /// What it has logged so far.
+    /// Returns its log so far.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&self.log.lock().expect("log")).into_owned()
     }
@@ -131,12 +131,12 @@ impl Kirin {
         });
     }
 
-    /// A new connection.
+    /// Opens a connection.
     pub fn connect(&self) -> Client {
         Client::connect(self.address)
     }
 
-    /// One GET on a connection of its own.
+    /// Sends one GET on its own connection.
     pub fn get(&self, target: &str) -> Reply {
         self.connect().get(target)
     }
@@ -155,7 +155,7 @@ impl Kirin {
 
 impl Drop for Kirin {
     fn drop(&mut self) {
-        // Asks first, so that its workers end with it.
+        // It gets a signal first, so that its workers end with it.
         if let Ok(None) = self.child.try_wait() {
             self.signal(Signal::INT);
             for _ in 0..300 {
@@ -170,7 +170,7 @@ impl Drop for Kirin {
     }
 }
 
-/// The address in the line `serving on http://ADDRESS/` of this number.
+/// Returns the address in the line `serving on http://ADDRESS/` with this number.
 fn nth_address(log: &str, number: usize) -> Option<SocketAddr> {
     let (_, url) = log.split("serving on ").nth(number + 1)?.split_once("://")?;
     url.split_once('/')?.0.parse().ok()
@@ -179,22 +179,22 @@ fn nth_address(log: &str, number: usize) -> Option<SocketAddr> {
 /// Runs the program to its end.
 ///
 /// # Panics
-/// When it cannot be started.
+/// Panics if it cannot be started.
 pub fn run_kirin(site: &Site, arguments: &[&str]) -> Output {
     kirin_command(site).args(arguments).output().expect("kirin runs")
 }
 
-/// The program, to be started in the directory of `site`.
+/// Returns the command of the program in the directory of `site`.
 pub fn kirin_command(site: &Site) -> Command {
     let mut command = Command::new(binary());
     command.current_dir(site.root()).env_remove("KIRIN_LOG");
     command
 }
 
-/// Runs a test in Perl, in `directory` of the repository, with the built program.
+/// Runs a Perl test in `directory` of the repository, with the built program.
 ///
 /// # Panics
-/// When it fails, or is skipped.
+/// Panics if it fails, or is skipped.
 pub fn prove(directory: &str, test: &str) {
     let output = Command::new("prove")
         .args(["-lv", test])
@@ -207,10 +207,10 @@ pub fn prove(directory: &str, test: &str) {
     assert!(text.contains("Result: PASS"), "the tests were skipped: {text}");
 }
 
-/// `target/debug/kirin`, beside which this test was built, or what `KIRIN_BINARY` says.
+/// Returns `target/debug/kirin`, beside which this test was built, or the value of `KIRIN_BINARY`.
 ///
 /// # Panics
-/// When it is not built.
+/// Panics if it is not built.
 pub fn binary() -> PathBuf {
     if let Some(binary) = std::env::var_os("KIRIN_BINARY") {
         return binary.into();

@@ -1,20 +1,20 @@
-//! Sites of one script or more, for tests of `lua:FILE`.
+//! Sites with scripts, for tests of `lua:FILE`.
 
 use crate::{Kirin, Memcached, Site};
 
-/// One event loop and a store.
+/// A configuration with one event loop and a store.
 pub const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n\
     [store]\nmemory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n";
 
-/// Times that a busy machine takes for a slow script must not be taken for one.
+/// A configuration with long time limits, so that a busy machine does not make a script fail.
 pub const PATIENT: &str = "[lua]\ntime_limit = \"20s\"\n";
 
-/// Starts with routes and more behind [`CONFIG`].
+/// Starts Kirin with routes and more keys behind [`CONFIG`].
 pub fn serve(site: &Site, rest: &str) -> Kirin {
     Kirin::start(site, &format!("{CONFIG}{rest}"))
 }
 
-/// One script for the whole site.
+/// Starts Kirin with one script for the complete site.
 pub fn serve_script(script: &str) -> (Site, Kirin) {
     let site = Site::new().with("page.lua", script);
     let kirin =
@@ -22,12 +22,12 @@ pub fn serve_script(script: &str) -> (Site, Kirin) {
     (site, kirin)
 }
 
-/// A script whose function has this body.
+/// Returns a script whose function has this body.
 pub fn handler(body: &str) -> String {
     format!("return function(request)\n{body}\nend\n")
 }
 
-/// A connection to its store.
+/// Connects to its store.
 pub fn memcached(site: &Site) -> Memcached {
     Memcached::connect(&site.path("m.sock"))
 }

@@ -1,4 +1,4 @@
-//! A directory with what a site is made of.
+//! A directory with the files of a site.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::wait_for;
 
-/// A temporary site; gone when dropped.
+/// A temporary site. It is removed when it is dropped.
 pub struct Site {
     directory: TempDir,
 }
@@ -19,12 +19,12 @@ impl Default for Site {
 }
 
 impl Site {
-    /// An empty directory.
+    /// Creates an empty directory.
     pub fn new() -> Self {
         Self { directory: tempfile::tempdir().expect("a temporary directory") }
     }
 
-    /// Writes a file, making the directories it needs.
+    /// Writes a file, and makes the directories that it needs.
     #[must_use]
     pub fn with(self, name: &str, content: impl AsRef<[u8]>) -> Self {
         let path = self.path(name);
@@ -33,15 +33,15 @@ impl Site {
         self
     }
 
-    /// A path in it.
+    /// Returns a path in the site.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Waits until there are exactly so many files whose names begin with `prefix`.
+    /// Waits until there are exactly `count` files whose names start with `prefix`.
     ///
     /// # Panics
-    /// When there are not.
+    /// Panics if there are not.
     pub fn wait_for_files(&self, prefix: &str, count: usize) {
         wait_for(&format!("{count} files {prefix}*"), || {
             let entries = fs::read_dir(self.root()).expect("the site").flatten();
@@ -51,7 +51,7 @@ impl Site {
         });
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn root(&self) -> &Path {
         self.directory.path()
     }

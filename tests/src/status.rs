@@ -1,4 +1,4 @@
-//! What a running Kirin says of itself at its admin listener.
+//! The status that a running Kirin reports on its admin listener.
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ use crate::{Client, Kirin, wait_for};
 pub const ADMIN: &str = "[admin]\naddress = \"127.0.0.1:0\"\n";
 
 impl Kirin {
-    /// `GET /status`. The configuration has [`ADMIN`].
+    /// Sends `GET /status`. The configuration must have [`ADMIN`].
     ///
     /// # Panics
-    /// When it has not, or what comes is no JSON.
+    /// Panics if it has not, or if the answer is not JSON.
     pub fn status(&self) -> Value {
         let address = wait_for("the admin listener", || {
             let log = self.log();
@@ -25,10 +25,10 @@ impl Kirin {
             .unwrap_or_else(|error| panic!("{error}: {}", reply.text()))
     }
 
-    /// The sum of a count over the servers of an upstream.
+    /// Returns the sum of a count over the servers of an upstream.
     ///
     /// # Panics
-    /// When there is no such count.
+    /// Panics if there is no such count.
     pub fn count_of_servers(&self, upstream: &str, count: &str) -> u64 {
         let status = self.status();
         let servers = status["upstreams"][upstream]["servers"].as_array().expect("servers");

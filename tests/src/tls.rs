@@ -1,4 +1,4 @@
-//! A TLS client that shows what was negotiated and whether the end was a good one.
+//! A TLS client that shows the negotiated values and how the connection ended.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,16 +12,16 @@ use rustls::{
 
 use crate::{Authority, Issued, PATIENCE};
 
-/// How a client does handshakes. Connections that share one share its sessions, so that the second
-/// may resume.
+/// The settings of a client's handshakes. Connections with one of these share its sessions, so that
+/// the second may resume.
 #[derive(Clone)]
 pub struct TlsSetup(Arc<ClientConfig>);
 
 impl TlsSetup {
-    /// Trusts `authority`, shows `certificate`, speaks HTTP/1.
+    /// Trusts `authority`, sends `certificate`, speaks HTTP/1.
     ///
     /// # Panics
-    /// When a certificate is none.
+    /// Panics if a certificate is invalid.
     pub fn new(
         authority: &Authority,
         certificate: Option<&Issued>,
@@ -33,7 +33,7 @@ impl TlsSetup {
     /// Trusts the certificate in `root`, which is PEM.
     ///
     /// # Panics
-    /// When a certificate is none.
+    /// Panics if a certificate is invalid.
     pub fn with_root(root: &str, certificate: Option<&Issued>, version: ProtocolVersion) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let version = match version {
@@ -66,7 +66,7 @@ pub struct TlsClient {
 }
 
 impl TlsClient {
-    /// Connects and does the handshake, asking for the server `name`.
+    /// Connects and makes the handshake for the server `name`.
     pub fn connect(address: SocketAddr, name: &str, setup: &TlsSetup) -> io::Result<Self> {
         let mut socket = TcpStream::connect(address)?;
         socket.set_read_timeout(Some(PATIENCE))?;
@@ -79,15 +79,15 @@ impl TlsClient {
         Ok(Self { stream: StreamOwned::new(connection, socket) })
     }
 
-    /// Whether the handshake resumed a session.
+    /// Returns whether the handshake resumed a session.
     pub fn is_resumed(&self) -> bool {
         self.stream.conn.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// The certificate that the server has shown is `issued`.
+    /// Returns whether the server has sent the certificate `issued`.
     ///
     /// # Panics
-    /// When `issued` is none.
+    /// Panics if `issued` is invalid.
     pub fn server_is(&self, issued: &Issued) -> bool {
         let expected =
             CertificateDer::from_pem_slice(issued.chain.as_bytes()).expect("a certificate");
@@ -97,16 +97,16 @@ impl TlsClient {
     /// Sends bytes.
     ///
     /// # Panics
-    /// When the connection is gone.
+    /// Panics if the connection is gone.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         self.stream.write_all(bytes.as_ref()).and_then(|()| self.stream.flush()).expect("send");
         self
     }
 
-    /// Says that no more comes (close_notify), and goes on reading.
+    /// Sends close_notify, and can still read.
     ///
     /// # Panics
-    /// When the connection is gone.
+    /// Panics if the connection is gone.
     pub fn end(&mut self) -> &mut Self {
         self.stream.conn.send_close_notify();
         self.stream.flush().expect("close_notify");
@@ -118,17 +118,17 @@ impl TlsClient {
         self.stream.read(buffer)
     }
 
-    /// Everything up to the end. A connection that ended without close_notify is `UnexpectedEof`.
+    /// Reads everything up to the end. A connection without close_notify ends with `UnexpectedEof`.
     pub fn read_to_end(&mut self) -> (Vec<u8>, io::Result<usize>) {
         let mut received = Vec::new();
         let result = self.stream.read_to_end(&mut received);
         (received, result)
     }
 
-    /// GET with `Connection: close`, and everything that comes back.
+    /// Sends GET with `Connection: close`, and returns everything that arrives.
     ///
     /// # Panics
-    /// When the end is not a good one.
+    /// Panics if the connection ends without close_notify.
     pub fn get_and_close(&mut self, target: &str) -> String {
         self.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"));
         let (received, result) = self.read_to_end();

@@ -1,9 +1,10 @@
-//! Where a body ends (RFC 9112 sections 6 and 7): lengths, transfer codings, chunks, trailers.
+//! Cases about the end of a body (RFC 9112 sections 6 and 7): lengths, transfer codings, chunks,
+//! trailers.
 
 use super::{Case, case};
 
-/// A POST with these field lines and what follows them, and then a GET, which is there only if the
-/// body ends where it should.
+/// Returns a POST with these field lines and the bytes behind them, and then a GET. The server sees
+/// the GET only if the body ends where it should.
 fn post(name: &'static str, fields: &str, body: &str, outcomes: &[&str]) -> Case {
     let input = format!(
         "POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}GET /next HTTP/1.1\r\nHost: b\r\n\r\n"
@@ -11,7 +12,7 @@ fn post(name: &'static str, fields: &str, body: &str, outcomes: &[&str]) -> Case
     case(name, input, outcomes)
 }
 
-/// The same with chunks.
+/// Returns the same with chunks.
 fn chunks(name: &'static str, body: &str, outcomes: &[&str]) -> Case {
     post(name, "Transfer-Encoding: chunked\r\n", body, outcomes)
 }

@@ -1,10 +1,10 @@
-//! Field lines (RFC 9112 section 5), `Host`, `Expect`, `Connection`, and how many of them there may
-//! be.
+//! Cases about field lines (RFC 9112 section 5), `Host`, `Expect`, `Connection`, and the number of
+//! fields.
 
 use super::{Case, case};
 
-/// A GET with these field lines behind `Host: a`, and a second one, which is there only if the
-/// first has ended where it should.
+/// Returns a GET with these field lines behind `Host: a`, and a second GET. The server sees the
+/// second only if the first has ended where it should.
 fn get(name: &'static str, fields: &str, outcomes: &[&str]) -> Case {
     case(
         name,
@@ -13,7 +13,7 @@ fn get(name: &'static str, fields: &str, outcomes: &[&str]) -> Case {
     )
 }
 
-/// A GET with these field lines and nothing else.
+/// Returns a GET with only these field lines.
 fn bare(name: &'static str, fields: &str, outcomes: &[&str]) -> Case {
     case(name, format!("GET / HTTP/1.1\r\n{fields}\r\n"), outcomes)
 }

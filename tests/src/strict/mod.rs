@@ -1,24 +1,25 @@
-//! Strict HTTP/1 (RFC 9112): a table of inputs, and what becomes of them. `tests/strict` holds
-//! Kirin to it, and `examples/strict_beside_others.rs` shows what other servers make of the same.
+//! Strict HTTP/1 (RFC 9112): a table of inputs and their results. `tests/strict` checks Kirin with
+//! it, and `examples/strict_beside_others.rs` shows the results of other servers.
 
 mod bodies;
 mod fields;
 mod request_lines;
 
-/// Something that is sent, and what comes of it.
+/// An input and its result.
 #[derive(Clone)]
 pub struct Case {
-    /// What is special about it. No other case has this name.
+    /// The name of the case, which describes its special part. No other case has this name.
     pub name: &'static str,
-    /// What is sent on a connection.
+    /// The bytes that are sent on a connection.
     pub input: Vec<u8>,
-    /// In order: a status of Kirin's own, or the request as the application has seen it.
+    /// The results in order: a status of Kirin's own, or the request as the application has seen
+    /// it.
     pub outcomes: Vec<String>,
 }
 
 impl Case {
-    /// The same for another target than `/`. Kirin answers there itself, so that the application
-    /// does not see it.
+    /// Makes the same case for another target than `/`. Kirin answers there itself, so the
+    /// application does not see the request.
     fn to(mut self, target: &str) -> Self {
         let input = String::from_utf8(self.input).expect("UTF-8");
         self.input = input.replacen(" / ", &format!(" {target} "), 1).into_bytes();
@@ -34,22 +35,22 @@ fn case(name: &'static str, input: impl AsRef<[u8]>, outcomes: &[&str]) -> Case 
     Case { name, input: input.as_ref().to_vec(), outcomes }
 }
 
-/// Request lines and targets.
+/// Returns the cases about request lines and targets.
 pub fn request_lines() -> Vec<Case> {
     request_lines::cases()
 }
 
-/// Field lines and hosts.
+/// Returns the cases about field lines and hosts.
 pub fn fields() -> Vec<Case> {
     fields::cases()
 }
 
-/// Bodies and where they end.
+/// Returns the cases about bodies and their ends.
 pub fn bodies() -> Vec<Case> {
     bodies::cases()
 }
 
-/// All of the table.
+/// Returns all cases.
 pub fn all() -> Vec<Case> {
     [request_lines(), fields(), bodies()].concat()
 }

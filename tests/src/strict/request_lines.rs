@@ -1,4 +1,4 @@
-//! Request lines (RFC 9112 section 3), targets, versions, and what may stand before a request.
+//! Cases about request lines (RFC 9112 section 3), targets, versions, and bytes before a request.
 
 use super::{Case, case};
 
