@@ -1,4 +1,4 @@
-//! What the access log says of responses that were cut, through the built program.
+//! The access log of responses that were cut, through the built program.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -68,7 +68,7 @@ fn serve() -> Running {
 }
 
 impl Running {
-    /// The line for `target`: status, bytes, place and what is behind the seconds.
+    /// Returns the line for `target`: status, bytes, place and the text behind the seconds.
     fn line(&self, target: &str) -> (u16, u64, String, String) {
         let line = wait_for(&format!("{target} in the log"), || {
             let log = std::fs::read_to_string(self.site.path("access.log")).ok()?;
@@ -117,7 +117,7 @@ fn a_response_whose_source_dies_is_logged_as_cut() {
         client.read_to_end();
         let (status, bytes, by, rest) = running.line(target);
         assert_eq!((status, &*by, &*rest), (200, place, "cut"), "{target}");
-        // Of chunks, their framing counts.
+        // For chunks, their framing counts too.
         assert!((at_least..at_least + 10).contains(&bytes), "{target}: {bytes}");
     }
 }

@@ -1,5 +1,5 @@
-//! Certificates from an authority: pebble, which is made to find what clients and servers of ACME
-//! do wrong.
+//! Certificates from an authority. The authority is pebble, which is designed to find errors of
+//! ACME clients and servers.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -17,7 +17,7 @@ fn site() -> Site {
     Site::new().with("www/hello.txt", "hello\n")
 }
 
-/// `kirin serve --domain`, on free ports.
+/// Runs `kirin serve --domain` on free ports.
 fn serve_domains(site: &Site, pebble: &Pebble, domains: &[&str]) -> Command {
     let mut command = command(site, pebble);
     command.arg("serve");
@@ -38,7 +38,7 @@ fn connect(kirin: &Kirin, name: &str, root: &str) -> std::io::Result<TlsClient> 
     TlsClient::connect(kirin.address(), name, &TlsSetup::with_root(root, None, TLSv1_3))
 }
 
-/// Where the site keeps what it got from `pebble`.
+/// Returns where the site keeps the files that it got from `pebble`.
 fn kept(site: &Site, pebble: &Pebble) -> PathBuf {
     let name = pebble.url().replace("https://", "").replace([':', '/'], "-");
     site.path("state/acme").join(name)
@@ -63,13 +63,13 @@ fn https_needs_only_a_domain() {
     }
     let mut http = Client::connect(kirin.address_of(1));
     assert_eq!(http.get("/hello.txt").field("location"), Some("https://test/hello.txt"));
-    // Only what is asked for in an order is answered.
+    // The server answers only challenges of an order.
     assert_eq!(http.get("/.well-known/acme-challenge/unknown").status, 404);
     let kept = kept(&site, &pebble);
     let (account, certificate) = (kept.join("account.json"), kept.join("a.test.pem"));
     assert_eq!((mode(&kept), mode(&account), mode(&certificate)), (0o700, 0o600, 0o600));
 
-    // Again, and the authority is not there.
+    // It starts again without the authority.
     drop(kirin);
     let mut again = serve_domains(&site, &pebble, &["a.test", "www.a.test"]);
     drop(pebble);
@@ -80,7 +80,7 @@ fn https_needs_only_a_domain() {
     assert!(!kirin.log().contains("asking"), "{}", kirin.log());
 }
 
-/// A configuration with `acme` for the domains.
+/// Returns a configuration with `acme` for the domains.
 fn config(pebble: &Pebble, domains: &str) -> String {
     let url = pebble.url();
     format!(
@@ -95,7 +95,7 @@ fn start(site: &Site, pebble: &Pebble, config: &str) -> Kirin {
     Kirin::start_command(command(site, pebble).arg("serve"))
 }
 
-/// Puts a certificate where the one of `pebble` would be kept.
+/// Stores a certificate where the one of `pebble` would be.
 fn keep(site: &Site, pebble: &Pebble, name: &str, issued: &Issued) {
     let kept = kept(site, pebble);
     fs::create_dir_all(&kept).expect("a directory");
@@ -105,7 +105,7 @@ fn keep(site: &Site, pebble: &Pebble, name: &str, issued: &Issued) {
 #[test]
 fn a_certificate_is_exchanged_while_connections_stay() {
     let (site, pebble) = (site(), Pebble::start());
-    // Two thirds of its life are over: it is served, and another one is asked for at once.
+    // Two thirds of its life are over. Kirin serves it and requests another one at once.
     let old = Authority::new("The old one");
     let issued = old.issue_for_days("a.test", 80, 10);
     keep(&site, &pebble, "a.test.pem", &issued);
@@ -117,13 +117,13 @@ fn a_certificate_is_exchanged_while_connections_stay() {
     assert!(before.get_and_close("/hello.txt").ends_with("hello\n"));
     let root = pebble.root();
     connect(&kirin, "a.test", &root).expect("the new certificate");
-    // On HUP the authority is asked for its opinion, which is that there is time; and there are no
-    // files to read again.
+    // On HUP Kirin asks the authority, which answers that there is time. There are no files to read
+    // again.
     kirin.signal(Signal::HUP);
     wait_for("the authority to be asked", || pebble.log().contains("/renewalInfo/").then_some(()));
     connect(&kirin, "a.test", &root).expect("the new certificate");
     assert_eq!(kirin.log().matches("asking").count(), 1, "{}", kirin.log());
-    // It has changed its mind: RFC 9773.
+    // The authority has changed its answer (RFC 9773).
     pebble.wants_renewal(
         &fs::read_to_string(kept(&site, &pebble).join("a.test.pem")).expect("a certificate"),
     );
@@ -192,7 +192,7 @@ fn a_name_that_leads_elsewhere_is_logged() {
     for part in ["no certificate for a.test", "404", "the name must lead to this machine"] {
         assert!(log.contains(part), "{part}: {log}");
     }
-    // Repaired.
+    // The file is repaired.
     pebble.look_at(kirin.address_of(1));
     kirin.signal(Signal::HUP);
     kirin.wait_for_log("serving a new certificate for a.test");
@@ -233,12 +233,12 @@ fn an_unreachable_authority_is_logged() {
 #[test]
 fn stored_certificates_belong_to_the_user_that_serves() {
     if !geteuid().is_root() {
-        // Only root can become another user; tests/user.rs has what is said then.
+        // Only root can become another user. tests/user.rs tests the message.
         return;
     }
     let (site, pebble) = (site(), Pebble::start());
     fs::set_permissions(site.root(), fs::Permissions::from_mode(0o755)).expect("a mode");
-    // As left by a Kirin that served as root.
+    // The state is that of a Kirin that served as root.
     let old = Authority::new("The old one");
     keep(&site, &pebble, "a.test.pem", &old.issue_for_days("a.test", 80, 10));
     let kirin =

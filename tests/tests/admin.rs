@@ -183,7 +183,7 @@ fn the_command_purges_by_admin_listener_or_by_memcached_port() {
     assert_eq!(said(&output), "purged 1 of 2 keys, 1 of 1 tags\n");
     assert_eq!(left(&mut memcached), ["/b"]);
     fill(&site);
-    // The configuration does not know the port that was free: the memcached port has to do.
+    // The configuration does not have the chosen free port, so the command uses the memcached port.
     let output = run_kirin(&site, &["purge", "-p", "/c/", "-t", "y", "-t", "never", "-k", "/d"]);
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(said(&output), "purged 1 of 1 keys, 1 of 1 prefixes, 1 of 2 tags\n");
@@ -203,7 +203,7 @@ fn a_soft_purge_marks_items_as_stale() {
         run_kirin(&site, &["purge", "--soft", "-k", "/a", "-k", "/never", "--admin", &address]);
     assert_eq!(said(&output), "purged softly 1 of 2 keys\n");
     assert_eq!(stale(), ["/a"]);
-    // By the memcached port.
+    // This purge uses the memcached port.
     let output = run_kirin(&site, &["purge", "--soft", "-k", "/b", "-p", "/c/"]);
     assert_eq!(said(&output), "purged softly 1 of 1 keys, 1 of 1 prefixes\n");
     assert_eq!(stale(), ["/a", "/b", "/c/1"]);
@@ -297,7 +297,7 @@ fn the_status_counts_what_caches_do_and_shows_the_servers_of_upstreams() {
         let (_, body) = ask(&kirin, "GET", "/status", HOST, "");
         serde_json::from_str::<Value>(&body).expect(&body)
     };
-    // The stale one is asked for behind the client's back.
+    // Kirin renews the stale response in the background.
     let json = wait_for("both answers to be stored again", || {
         let json = status();
         (json["cache"]["stored"].as_u64() >= Some(3)).then_some(json)
@@ -319,7 +319,7 @@ fn the_status_counts_what_caches_do_and_shows_the_servers_of_upstreams() {
         (&"available".into(), &0.into()),
         "{json:#}"
     );
-    // Each once, also those for which a connection had to be made.
+    // Each request counts once, even if a connection had to be made for it.
     assert_eq!((&well["requests"], &well["failures"]), (&7.into(), &0.into()), "{json:#}");
     assert_eq!(
         (&well["max_in_flight"], &well["failures_in_a_row"]),
@@ -335,7 +335,7 @@ fn the_status_counts_what_caches_do_and_shows_the_servers_of_upstreams() {
     assert!(other["failures"].as_u64() >= Some(1), "{json:#}");
 }
 
-/// A configuration whose other listeners are all unix sockets.
+/// Returns a configuration whose other listeners are all unix sockets.
 const UNIX_SOCKETS: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"unix:web.sock\"\n\
     [admin]\naddress = \"unix:admin.sock\"\n[store]\nmemcached = [\"unix:m.sock\"]\n\
     [[route]]\npath = \"/\"\ntry = [\"store\"]\n";
@@ -363,7 +363,7 @@ fn unix_sockets_are_removed_at_the_end_and_stale_ones_are_replaced() {
     let first = Kirin::start(&site, UNIX_SOCKETS);
     let at = ["status", "--admin", "unix:admin.sock"];
     assert!(run_kirin(&site, &at).status.success(), "{}", first.log());
-    // A second one is refused, and takes nothing away. It has bound a port of its own.
+    // A second Kirin is refused, and removes nothing. It has bound its own port.
     let mut second = Kirin::spawn(&site, &["serve"]);
     assert_eq!(second.wait().code(), Some(1));
     second.wait_for_log("is in use by another process");
@@ -383,7 +383,7 @@ fn a_start_that_fails_leaves_no_socket_behind_and_an_end_takes_no_others() {
     std::fs::remove_file(site.path("web.sock")).expect("the file");
 
     let mut kirin = Kirin::start(&site, UNIX_SOCKETS);
-    // Somebody else's now.
+    // The socket now belongs to another process.
     std::fs::remove_file(site.path("admin.sock")).expect("the socket");
     let _other =
         std::os::unix::net::UnixListener::bind(site.path("admin.sock")).expect("another socket");

@@ -1,4 +1,4 @@
-//! Processes that an application starts in the background go on, however its workers end.
+//! Background processes of an application continue, however its workers end.
 
 use kirin_tests::{Kirin, Site, wait_for};
 use rustix::process::{Pid, Signal};
@@ -17,7 +17,7 @@ path = "/"
 try = ["app:web"]
 "#;
 
-/// Each process in the background waits for the file `go`, and then makes `done.NAME`.
+/// Each background process waits for the file `go`, and then makes `done.NAME`.
 const APP: &str = r#"
 use v5.16; use warnings; use POSIX ();
 sub background {

@@ -1,5 +1,5 @@
-//! Files that an application hands back (a body with a `path`) are sent by Kirin as a file server
-//! would send them, and never as anything else than what the application has opened.
+//! Kirin sends the files that an application hands back (a body with a `path`) as a file server
+//! would. It never sends other bytes than those that the application has opened.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,8 @@ const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
     [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
 
-/// Plack's own ways to files, under one roof, with and without middlewares.
+/// An application with all of Plack's ways to send files, under one root, with and without
+/// middlewares.
 const PLACK: &str = r#"
 use v5.16; use warnings;
 use Plack::Builder; use Plack::App::File; use Plack::App::Directory;
@@ -42,7 +43,7 @@ fn assert_whole(reply: &Reply, body: &[u8]) {
     assert!(reply.body == body, "{}: {} bytes", reply.head, reply.body.len());
 }
 
-/// All that a client can ask of a file, with this path, and bytes that are in it.
+/// Sends all kinds of requests for a file with this path, which contains these bytes.
 fn assert_served_as_a_file(client: &mut Client, path: &str, body: &[u8]) {
     let size = body.len();
     let whole = client.get(path);
@@ -140,7 +141,8 @@ fn a_change_shows_in_the_next_response() {
     let mut client = kirin.connect();
     let path = site.path("static/small.txt");
     for round in 0..100 {
-        // In place and by another file, of the same size and within one tick of the clock.
+        // The file changes in place and by another file, with the same size and within one tick of
+        // the clock.
         let content = format!("round {round:04}");
         if round % 2 == 0 {
             std::fs::write(&path, &content).expect("written");
@@ -235,7 +237,7 @@ fn the_client_gets_the_bytes_that_the_worker_would_send() {
         ("space", 200, "a b ", false),
         ("length", 200, "0123", false),
         ("forged", 200, "body", false),
-        // Sent by the front, with nothing added.
+        // The front sends it and adds nothing.
         ("missing", 404, file, false),
         ("part", 200, file, false),
     ] {
@@ -344,7 +346,7 @@ fn objects_and_names_count_below_the_configured_roots_only() {
         assert_eq!(client.get(kind).status, 500, "{kind}");
     }
     kirin.wait_for_log("not below any of the app's sendfile roots");
-    // A name is no open file: what it led to before is not believed without looking.
+    // A name is not an open file, so Kirin checks again what it leads to.
     std::fs::write(site.path("static/small.txt"), "9876543210").expect("written");
     assert_whole(&client.get("/named-small.txt"), b"9876543210");
 }
@@ -376,7 +378,7 @@ sub {
 #[test]
 fn no_file_is_read_for_a_worker_of_another_user() {
     if !geteuid().is_root() {
-        // Only root can become somebody else.
+        // Only root can become another user.
         return;
     }
     let site = site(DEPUTY).with("secret", "for root only");

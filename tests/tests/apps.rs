@@ -1,4 +1,4 @@
-//! Applications through the built program: what a browser, an operator and a bad day do to them.
+//! Applications through the built program: browsers, operators and failures.
 
 use std::process::{Command, Stdio};
 
@@ -191,7 +191,7 @@ fn an_application_that_dies_gives_500_and_its_stack_in_the_log() {
 fn a_worker_that_is_killed_costs_its_request_and_no_other() {
     let (_site, kirin) = serve();
     let mut client = kirin.connect();
-    // GET is tried on a second worker, which is killed too.
+    // GET is retried with a second worker, which is killed too.
     assert_eq!(client.get("/killed").status, 502);
     for _ in 0..20 {
         assert_eq!(client.get("/").text(), "hello hi nobody");
@@ -234,7 +234,7 @@ fn an_application_that_cannot_be_loaded_ends_the_program_with_its_reason() {
     assert!(said.contains("no database") && said.contains("app `web` cannot be loaded"), "{said}");
 }
 
-/// Processes whose parent chain begins at `pid`, by what ps says.
+/// Returns processes whose parent chain starts at `pid`, from the output of ps.
 fn children_of(pid: u32) -> Vec<String> {
     let output = Command::new("ps")
         .args(["-e", "-o", "pid=,ppid=,args="])
@@ -256,7 +256,7 @@ fn children_of(pid: u32) -> Vec<String> {
 }
 
 fn are_gone(pids: &[String]) -> bool {
-    // A zombie has ended; that its new parent has not looked yet is not our affair.
+    // A zombie has ended. It does not matter that its new parent has not collected it yet.
     let is_gone = |pid: &String| match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')),
         Err(_) => true,
@@ -271,8 +271,8 @@ fn term_finishes_the_request_in_progress_and_leaves_no_process_behind() {
     assert!(family.len() >= 3, "a parent and two workers: {family:?}");
     let mut client = kirin.connect();
     client.send("POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
-    // The signal comes while the body is still on its way; another connection shows that the loop
-    // has seen its begin.
+    // The signal comes while the body is still on its way. Another connection shows that the loop
+    // has seen its start.
     for _ in 0..10 {
         assert_eq!(kirin.get("/").status, 200);
     }
@@ -293,7 +293,7 @@ fn int_does_not_wait() {
     client.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     kirin.signal(Signal::INT);
     assert_eq!(kirin.wait().code(), Some(0), "{}", kirin.log());
-    // Workers have been killed by then; on a busy machine they may not have had the time to die.
+    // Workers have been killed by now. On a busy machine they may not have died yet.
     wait_for("killed workers to be gone", || are_gone(&family).then_some(()));
 }
 
@@ -325,8 +325,8 @@ fn a_front_that_is_killed_leaves_no_application_behind_that_is_still_loading() {
 #[test]
 fn a_slow_client_does_not_hold_a_worker() {
     let (_site, kirin) = serve();
-    // More slow clients than workers: each sends a part of its body and reads nothing of its
-    // response.
+    // There are more slow clients than workers. Each sends a part of its body and reads nothing of
+    // its response.
     let mut slow: Vec<_> = (0..8).map(|_| kirin.connect()).collect();
     for client in &mut slow {
         client.send("POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc");

@@ -1,4 +1,4 @@
-//! Which of an upstream's servers gets a request, through the built program.
+//! The choice of a server of an upstream, through the built program.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ fn proxy(servers: &str, upstream: &str) -> (Site, Kirin) {
     (site, kirin)
 }
 
-/// The addresses as `servers` has them.
+/// Formats the addresses for `servers`.
 fn list(backends: &[&Backend]) -> String {
     let quoted: Vec<String> =
         backends.iter().map(|backend| format!("\"{}\"", backend.address())).collect();
     quoted.join(", ")
 }
 
-/// A server that says its name.
+/// Starts a server that answers with its name.
 fn named(name: &'static str) -> Backend {
     Backend::answering(move |_| ok(name))
 }
@@ -32,12 +32,13 @@ fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Where nobody listens.
+/// Returns an address on which no process listens.
 fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
 }
 
-/// A server that ends each connection when it has read a request, and how many it has read.
+/// Starts a server that ends each connection after it has read a request. Also returns the number
+/// of requests that it has read.
 fn ending() -> (Backend, Arc<AtomicUsize>) {
     let requests = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&requests);
@@ -49,7 +50,7 @@ fn ending() -> (Backend, Arc<AtomicUsize>) {
     (backend, requests)
 }
 
-/// The bodies of so many answers, sorted.
+/// Returns the bodies of `count` responses, sorted.
 fn answers(kirin: &Kirin, requests: usize) -> Vec<String> {
     let mut client = kirin.connect();
     let mut answers: Vec<String> = (0..requests)
@@ -78,7 +79,7 @@ fn an_unreachable_server_costs_no_response_and_is_ejected() {
     let (_site, kirin) = proxy(&format!("\"{}\", {}", nobody(), list(&[&b])), "max_failures = 2");
     let mut client = kirin.connect();
     for _ in 0..10 {
-        // Nothing has been sent, so that any method goes on to another.
+        // Nothing has been sent, so any method may go to another server.
         assert_eq!(client.post("/", "text/plain", b"x").text(), "b", "{}", kirin.log());
     }
     kirin.wait_for_log("has failed too often and gets no requests for a while");

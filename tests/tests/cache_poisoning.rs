@@ -1,7 +1,8 @@
-//! What a stranger's request, or a server that is careless, must not leave in the cache for others.
+//! Responses that an attacker's request, or a careless server, must not leave in the cache for
+//! others.
 //!
-//! The server behind shows what it has heard: what it has heard of and others have not sent is what
-//! they must not get.
+//! The server shows the request data that it has seen. Others must not get data that they have not
+//! sent.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,14 +23,15 @@ fn answer(fields: &str, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Answers with the value of the field that the path names, for a minute.
+/// Starts a server that answers with the value of the field that the path names, valid for a
+/// minute.
 fn echo(asked: &Asked) -> String {
     let name = asked.target().trim_start_matches('/').to_owned();
     let value = asked.field(&name).unwrap_or("nothing");
     answer(&format!("Cache-Control: max-age=60\r\nVary: {name}\r\n"), value)
 }
 
-/// Answers with the number of the request.
+/// Starts a server that answers with the number of the request.
 fn counting(fields: &'static str) -> Backend {
     let count = AtomicUsize::new(0);
     Backend::answering(move |_| {
@@ -96,7 +98,7 @@ fn a_field_that_connection_removes_is_not_in_the_key() {
         ("nothing", "Kirin; fwd=bypass; detail=altered-request")
     );
     assert_eq!(texts(&mut client, "/Accept-Language", [french, french]), ["fr", "fr"]);
-    // What browsers send keeps nothing away.
+    // Fields that browsers send do not prevent a hit.
     for connection in ["keep-alive", "Keep-Alive, TE", "Upgrade, HTTP2-Settings", ""] {
         let fields = format!("Connection: {connection}\r\n{french}");
         assert!(is_hit(&client.request("GET", "/Accept-Language", &fields)), "{connection}");
@@ -129,7 +131,7 @@ fn a_coded_response_varies_by_the_coding_even_if_it_does_not_say_so() {
     let kirin = serve(&backend, "", "true");
     let mut client = kirin.connect();
     let gzip = "Accept-Encoding: gzip\r\n";
-    // What is not coded everybody can read.
+    // Every client can read an uncoded response.
     assert_eq!(
         texts(&mut client, "/", [gzip, gzip, "", gzip]),
         ["coded", "coded", "plain", "plain"]
@@ -141,7 +143,7 @@ fn the_order_of_a_clients_preferences_is_in_the_key() {
     let backend = Backend::answering(echo);
     let kirin = serve(&backend, "", "true");
     let mut client = kirin.connect();
-    // Frameworks take the first of equals, and may not know `JA`.
+    // Frameworks use the first of equal values, and may not know `JA`.
     for (name, values) in [
         ("Accept", ["application/json, text/html", "text/html, application/json"]),
         ("Accept-Language", ["en, ja", "ja, en"]),
@@ -191,7 +193,7 @@ fn an_altered_request_bypasses_the_cache() {
         assert_eq!(status(&reply), "Kirin; fwd=bypass; detail=altered-request", "{name}");
         assert!(!is_hit(&client.get(&format!("/{number}"))), "{name}");
     }
-    // A body is one more way to say something that the key does not have.
+    // A body is another way to send data that is not in the key.
     client.send("GET /body HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\na=b");
     assert_eq!(status(&client.read_reply()), "Kirin; fwd=bypass; detail=request-body");
 }
@@ -213,7 +215,7 @@ fn fields_of_a_trusted_proxy_about_the_site_are_in_the_key() {
             ["one", "other", "one", "other"]
         );
         assert!(is_hit(&client.request("GET", &target, &one)));
-        // Which visitor it is for is none of that.
+        // Such fields do not name the visitor.
         let of_another = format!("{one}X-Forwarded-For: 192.0.2.9\r\nX-Real-IP: 192.0.2.9\r\n");
         assert!(is_hit(&client.request("GET", &target, &of_another)));
     }
@@ -274,7 +276,7 @@ fn a_cookie_of_a_304_is_for_the_client_that_has_asked() {
 
 #[test]
 fn errors_that_a_request_has_caused_are_not_kept_for_others() {
-    // The error comes of a field that is not in the key (CPDoS).
+    // A field that is not in the key causes the error (CPDoS).
     let backend = Backend::answering(|asked| match asked.field("x-oversized") {
         Some(status) => format!("HTTP/1.1 {status} X\r\nContent-Length: 5\r\n\r\nerror"),
         None => answer("ETag: \"a\"\r\nCache-Control: max-age=0, stale-if-error=60\r\n", "page"),
@@ -309,7 +311,7 @@ fn an_error_of_one_request_does_not_remove_the_response_for_others() {
 fn a_part_is_never_taken_for_the_complete_response() {
     let backend = Backend::answering(|asked| {
         match asked.field("range") {
-        // One that does as asked, and one that sends a part that nobody has asked for.
+        // One server obeys, and one sends a part that was not requested.
         Some(_) => "HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-1/4\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nab".into(),
         None if asked.target() == "/unasked" => {
             "HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-1/4\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nab".into()
@@ -383,7 +385,7 @@ fn a_private_response_takes_nothing_from_others() {
     }
 }
 
-/// Whether a visitor comes first or last, those without a cookie wait for each other.
+/// Requests without a cookie wait for each other, whether a visitor with one comes first or last.
 #[test]
 fn a_private_response_ends_no_waiting() {
     let backend = Backend::answering(|asked| match asked.field("cookie") {
@@ -425,7 +427,7 @@ fn after_a_failure_of_one_request_all_get_the_stale_response() {
         client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     }
     wait_for("the second request", || (asked.load(Ordering::SeqCst) == 2).then_some(()));
-    // The one loop has read what was sent before when it answers what is sent after.
+    // The only loop has read the earlier bytes when it answers the later ones.
     for _ in 0..3 {
         assert_eq!(kirin.get("/ping").text(), "pong");
     }
@@ -446,7 +448,7 @@ fn after_a_failure_of_one_request_all_get_the_stale_response() {
 #[test]
 fn a_variant_that_is_not_kept_does_not_hide_another() {
     let backend = Backend::answering(|asked| match asked.field("accept-language") {
-        // Nobody knows its length before its end.
+        // Its length is unknown before its end.
         Some("ja") => format!(
             "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nVary: Accept-Language\r\n\
              Transfer-Encoding: chunked\r\n\r\n4e20\r\n{}\r\n0\r\n\r\n",
@@ -466,7 +468,8 @@ fn a_variant_that_is_not_kept_does_not_hide_another() {
     }
 }
 
-/// What is stored of a route is found by its own targets alone, wherever these are rewritten to.
+/// A stored response of a route is found only by the route's own targets, whatever they are
+/// rewritten to.
 #[test]
 fn a_protected_response_is_in_the_cache_of_no_other_route() {
     const BOB: &str = "Authorization: Basic Ym9iOm9wZW5zZXNhbWU=\r\n";

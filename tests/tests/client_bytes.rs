@@ -1,5 +1,6 @@
-//! What clients can make Kirin hold, in memory and on disk: a table of attacks, with the bytes that
-//! each has sent beside those that are held. In each another address is served all the while.
+//! Bytes that clients can make Kirin hold, in memory and on disk: a table of attacks, with the
+//! bytes that each has sent and the bytes that are held. In each case another address is served at
+//! the same time.
 
 use std::io::Write;
 use std::net::{SocketAddrV4, TcpStream};
@@ -11,16 +12,16 @@ use serde_json::Value;
 
 const MIB: u64 = 1 << 20;
 
-/// Limits of the tests, small enough to be reached at once.
+/// Limits of the tests, small enough to be reached quickly.
 const MEMORY: u64 = 8 * MIB;
 const DISK: u64 = 32 * MIB;
 
-/// What the process may grow by beyond the account: connections, workers' buffers, what the
-/// allocator does not give back.
+/// The growth of the process that is allowed beyond the account: connections, workers' buffers,
+/// memory that the allocator keeps.
 const SLACK: u64 = 24 * MIB;
 
-/// `/N` is answered with N bytes, `/cached/N` with as many that may be kept. `/wait` is not
-/// answered until there is a file `gate`.
+/// An application. It answers `/N` with N bytes, and `/cached/N` with as many that may be kept. It
+/// does not answer `/wait` until the file `gate` exists.
 const APP: &str = r"
 use v5.16; use warnings;
 my $block = 'x' x 65_536;
@@ -39,13 +40,13 @@ sub {
 };
 ";
 
-/// One client: what its connections send and how many there are.
+/// One client: the bytes that its connections send, and their number.
 struct Attack {
     name: &'static str,
-    /// Sent on each connection, which then neither sends nor reads.
+    /// The bytes that are sent on each connection, which then neither sends nor reads.
     bytes: Vec<u8>,
     connections: usize,
-    /// Whether it comes to the limit; otherwise almost nothing is held.
+    /// Whether the client reaches the limit. Otherwise almost nothing is held.
     is_refused: bool,
 }
 
@@ -58,7 +59,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// An integer of HPACK with a prefix of seven bits (RFC 7541 section 5.1).
+/// Encodes an integer of HPACK with a prefix of seven bits (RFC 7541 section 5.1).
 fn integer(mut value: usize, first: u8) -> Vec<u8> {
     if value < 127 {
         return vec![first | value as u8];
@@ -73,8 +74,8 @@ fn integer(mut value: usize, first: u8) -> Vec<u8> {
     bytes
 }
 
-/// `GET` of `path`, each with another query, on `streams` streams by a client that lets no byte of
-/// a response come. `more` is behind the pseudo fields.
+/// Sends `GET` of `path`, each with another query, on `streams` streams. The client allows no byte
+/// of a response. `more` is behind the pseudo fields.
 fn http2(path: &str, streams: u32, more: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     // SETTINGS_INITIAL_WINDOW_SIZE = 0.
@@ -90,7 +91,8 @@ fn http2(path: &str, streams: u32, more: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// A cookie of 4,000 bytes, said once and then referred to seven times with a byte each.
+/// Encodes a cookie of 4,000 bytes that is sent once, and then referred to seven times with a byte
+/// each.
 fn long_head(index: u32) -> Vec<u8> {
     if index > 0 {
         return vec![0xbe; 7];
@@ -107,7 +109,7 @@ fn get(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").into_bytes()
 }
 
-/// A body of which the end does not come.
+/// Starts a body that does not end.
 fn unfinished(announced: usize, sent: usize) -> Vec<u8> {
     let mut bytes =
         format!("POST /5 HTTP/1.1\r\nHost: h\r\nContent-Length: {announced}\r\n\r\n").into_bytes();
@@ -162,7 +164,7 @@ fn start() -> (Site, Kirin) {
     (site, kirin)
 }
 
-/// Resident memory of the process, without its workers.
+/// Returns the resident memory of the process, without its workers.
 fn resident(kirin: &Kirin) -> u64 {
     let status =
         std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("its status");
@@ -178,7 +180,7 @@ fn refused(clients: &Value) -> u64 {
     number(clients, "memory_refused") + number(clients, "disk_refused")
 }
 
-/// A connection from 127.0.0.`host`.
+/// Connects from 127.0.0.`host`.
 fn connect_from(host: u8, kirin: &Kirin) -> TcpStream {
     let socket =
         rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
@@ -189,7 +191,7 @@ fn connect_from(host: u8, kirin: &Kirin) -> TcpStream {
     TcpStream::from(socket)
 }
 
-/// A client with another address uploads 300 KB. Returns what it gets, with the status behind it.
+/// Uploads 300 KB from a client with another address. Returns the response and its status.
 fn upload_from(host: u8, kirin: &Kirin) -> String {
     let url = format!("http://127.0.0.1:{}/7", kirin.address().port());
     let body = "x".repeat(300_000);
@@ -208,7 +210,7 @@ fn upload_from(host: u8, kirin: &Kirin) -> String {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .expect("curl");
-    // If it is refused, it does not read all of it.
+    // A refused client need not read all of it.
     let _ = curl.stdin.take().expect("stdin").write_all(body.as_bytes());
     let output = curl.wait_with_output().expect("curl");
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -272,7 +274,7 @@ fn no_client_makes_kirin_hold_more_than_its_limits() {
 #[test]
 fn addresses_that_fill_the_account_together_lose_the_one_that_holds_most() {
     let (_site, kirin) = start();
-    // Each takes half of what the others before it have left.
+    // Each takes half of what the earlier ones have left.
     let attack = http2("/500000", 100, |_| Vec::new());
     let mut connections = Vec::new();
     for host in 2..8 {
@@ -285,7 +287,7 @@ fn addresses_that_fill_the_account_together_lose_the_one_that_holds_most() {
         (number(&clients, "connections_cut") > 0).then_some(())
     });
     kirin.wait_for_log("connections are cut: most of limits.client_memory");
-    // Those that are left may take what has become free, until they are cut, too.
+    // The remaining clients may take the freed room, until they are cut, too.
     wait_for("room for another client", || (upload_from(9, &kirin) == "xxxxxxx200").then_some(()));
 }
 

@@ -1,8 +1,8 @@
-//! The command line and what it says to a person who made a mistake.
+//! The command line and its messages about errors.
 
 use kirin_tests::{Kirin, Site, run_kirin};
 
-/// Runs to the end; exit status and everything said.
+/// Runs the program to its end. Returns its exit status and output.
 fn run(site: &Site, arguments: &[&str]) -> (Option<i32>, String) {
     let output = run_kirin(site, arguments);
     let said = [&output.stdout[..], &output.stderr].concat();

@@ -69,7 +69,7 @@ fn get(client: &mut Client, target: &str, codings: &str) -> Reply {
     client.request("GET", target, &format!("Accept-Encoding: {codings}\r\n"))
 }
 
-/// The body decoded, as its `Content-Encoding` says.
+/// Decodes the body by its `Content-Encoding`.
 fn decoded(reply: &Reply) -> String {
     let mut plain = Vec::new();
     match reply.field("content-encoding") {
@@ -128,7 +128,7 @@ fn a_page_is_compressed_in_the_coding_that_the_client_prefers() {
     tags.sort();
     tags.dedup();
     assert_eq!(tags.len(), 4, "{tags:?}");
-    // Set anew, compressed anew.
+    // A new value is compressed again.
     memcached.set("/p", format!("text/html\r\n{}", html(5000)).as_bytes());
     assert_eq!(decoded(&get(&mut client, "/p", "gzip")), html(5000));
 }
@@ -185,7 +185,7 @@ fn a_large_page_is_sent_uncompressed_until_a_thread_has_compressed_it() {
         });
         assert!(reply.body.len() < page.len() / 5);
     }
-    // A page that changes all the time is never mixed up with the one before.
+    // A page that changes often is never mixed up with its predecessor.
     for bytes in (100_000..120_000).step_by(1000) {
         memcached.set("/large", format!("text/html\r\n{}", html(bytes)).as_bytes());
         assert!(decoded(&get(&mut client, "/large", "gzip")) == html(bytes), "{bytes}");
@@ -265,7 +265,7 @@ fn a_page_with_includes_is_built_and_then_compressed() {
         );
     }
     assert_eq!(coding(&get(&mut client, "/small", "gzip")), None);
-    // What was put together for one is never given to another.
+    // A page that was built for one visitor is never given to another.
     for n in 0..30 {
         memcached.set("name", "long ".repeat(n % 7).as_bytes());
         for _ in 0..2 {
@@ -293,9 +293,9 @@ fn a_stored_coded_response_goes_to_clients_that_accept_the_coding() {
         );
         assert_eq!(decoded(&reply), html(2000));
     }
-    // Who does not say takes anything.
+    // A client without a preference accepts any coding.
     assert_eq!(coding(&client.get("/page")), Some("gzip"));
-    // Others get it from the next place, or not at all.
+    // Other clients get it from the next place, or not at all.
     assert_eq!(get(&mut client, "/page", "br").text(), "from the file\n");
     assert_eq!(get(&mut client, "/gzip/alone", "br").status, 406);
     assert_eq!(get(&mut client, "/gzip/alone", "gzip").status, 200);
@@ -403,7 +403,7 @@ fn events_of_an_application_arrive_when_they_happen() {
         .expect("send");
     let mut received = Vec::new();
     let mut buffer = [0; 4096];
-    // The first event can be decoded while the application still waits for us.
+    // The first event can be decoded while the application still waits.
     loop {
         let count = stream.read(&mut buffer).expect("bytes");
         assert!(count > 0, "the stream ended early");
@@ -418,7 +418,7 @@ fn events_of_an_application_arrive_when_they_happen() {
     assert!(received.ends_with(b"0\r\n\r\n"));
 }
 
-/// What a client makes of the chunks that have come so far.
+/// Decodes the chunks that have arrived so far.
 fn unchunked_and_decoded(received: &[u8]) -> String {
     let Some(head_end) = received.windows(4).position(|window| window == b"\r\n\r\n") else {
         return String::new();

@@ -1,4 +1,4 @@
-//! The Debian package, unpacked: what is in it serves.
+//! The unpacked Debian package can serve.
 
 use std::path::Path;
 use std::process::Command;
@@ -32,7 +32,7 @@ fn the_package_has_all_that_an_application_needs() {
     output(Command::new("dpkg-deb").arg("-x").arg(package).arg(&root));
     let inside = |path: &str| root.join(path);
 
-    // The configuration, as it would be below another root.
+    // The configuration is changed for another root.
     let config = std::fs::read_to_string(inside("etc/kirin/kirin.toml")).expect("kirin.toml");
     let config = config
         .replace("/usr/share", &inside("usr/share").display().to_string())
@@ -44,7 +44,7 @@ fn the_package_has_all_that_an_application_needs() {
             .arg(site.path("kirin.toml")),
     );
 
-    // An application, with the modules of the package alone.
+    // This application uses only the modules of the package.
     let mut command = Command::new(inside("usr/bin/kirin"));
     command.current_dir(site.root()).args(["serve", "app.psgi", "--listen", "0"]);
     let kirin = Kirin::start_command(command.env("PERL5LIB", inside("usr/share/perl5")));

@@ -1,5 +1,5 @@
-//! Out of file descriptors, through the built program with a low `ulimit -n`: accepting pauses, the
-//! rest goes on.
+//! The built program without file descriptors, by a low `ulimit -n`: it pauses accepting and
+//! continues with the rest.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ sub {
 };
 "#;
 
-/// Descriptors that the program may have.
+/// The number of descriptors that the program may have.
 const DESCRIPTORS: usize = 100;
 
-/// More connections than that, so that it has none left. They are no more than a listener's queue
-/// holds.
+/// A number of connections above that, so that the program has no descriptor left. A listener's
+/// queue can hold them.
 const CONNECTIONS: usize = 150;
 
-/// Starts it with so few descriptors.
+/// Starts the program with these descriptors.
 fn serve(threads: usize, top: &str) -> (Site, Kirin) {
     let site = Site::new()
         .with("app.psgi", APP)
@@ -45,7 +45,7 @@ fn serve(threads: usize, top: &str) -> (Site, Kirin) {
     (site, kirin)
 }
 
-/// Clock ticks of CPU time that the process has used (proc(5)).
+/// Returns the clock ticks of CPU time that the process has used (proc(5)).
 fn cpu_ticks(kirin: &Kirin) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", kirin.pid())).expect("stat");
     let (_, fields) = stat.rsplit_once(')').expect("a name");
@@ -58,8 +58,7 @@ fn cpu_ticks(kirin: &Kirin) -> u64 {
 fn exhaust(kirin: &Kirin) -> Vec<Client> {
     let clients = (0..CONNECTIONS).map(|_| kirin.connect()).collect();
     kirin.wait_for_log("accepting pauses; raise `ulimit -n`");
-    // A worker that is still connecting gives a descriptor back, which the next try to accept
-    // takes.
+    // A worker that is still connecting returns a descriptor, which the next accept takes.
     let mut looks = 0;
     wait_for("all descriptors to be taken for a while", || {
         let used =
@@ -85,13 +84,14 @@ fn exhaustion_pauses_accepting(threads: usize) {
         }
     }
 
-    // A hundred ticks a second: what spins uses all of them. Two seconds of a pause take a few.
+    // A second has a hundred ticks, and a spinning loop uses all of them. Two seconds of a pause
+    // use a few.
     let (before, start) = (cpu_ticks(&kirin), Instant::now());
     wait_for("two seconds of pause", || (start.elapsed() > Duration::from_secs(2)).then_some(()));
     let used = cpu_ticks(&kirin) - before;
     assert!(used < 60, "{used} ticks in a pause of two seconds");
 
-    // Those that wait are served when others go.
+    // The waiting connections are served when others end.
     idle.drain(..CONNECTIONS - 30);
     for client in &mut idle {
         assert_eq!(client.get("/hello.txt").text(), "hello\n");

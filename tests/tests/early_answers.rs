@@ -1,5 +1,5 @@
-//! Answers to requests whose bodies nobody wants: real clients get them, though they are still
-//! sending.
+//! Responses to requests whose bodies no place reads. Real clients get them, although they are
+//! still sending.
 
 use std::path::Path;
 use std::process::Command;
@@ -42,7 +42,7 @@ path = "/"
 try = ["files:public"]
 "#;
 
-/// Targets and the statuses that a large POST to them gets.
+/// Targets, and the statuses that a large POST to them gets.
 const EARLY: [(&str, &str); 5] = [
     ("/app", "413"),
     ("/page.html", "405"),
@@ -51,7 +51,7 @@ const EARLY: [(&str, &str); 5] = [
     ("/early", "403"),
 ];
 
-/// With a server that answers when it has read a head, and reads nothing else.
+/// Uses a server that answers after it has read a head, and reads nothing else.
 fn serve() -> (Site, Kirin, Backend) {
     let backend = Backend::start(|mut connection| {
         if connection.read_head().is_some() {
@@ -98,7 +98,7 @@ fn curl_gets_early_answers() {
     }
 }
 
-/// Sends the whole body before it reads, as Python's own client and those on top of it do.
+/// Sends the complete body before it reads, as Python's own client does.
 const PYTHON: &str = r#"
 import http.client, ssl, sys
 for target, status in zip(sys.argv[2::2], sys.argv[3::2]):

@@ -114,7 +114,7 @@ fn php() -> (Site, PhpFpm, Kirin) {
     (site, php, kirin)
 }
 
-/// The value of a string in PHP's JSON.
+/// Returns the value of a string in PHP's JSON.
 fn value(reply: &Reply, name: &str) -> Option<String> {
     let text = reply.text();
     let (_, rest) = text.split_once(&format!("\"{name}\":\""))?;
@@ -212,8 +212,8 @@ fn files_are_served_and_the_source_of_scripts_never_is() {
     for target in ["/static/do.php", "/static/do.%70hp", "/all/public/do.php"] {
         assert_eq!(client.get(target).status, 404, "{target}");
     }
-    // In a directory that has nothing to do with the server's root, too: another copy, or files
-    // that scripts include.
+    // The same holds for a directory that is unrelated to the server's root, such as another copy,
+    // or files that scripts include.
     assert_eq!(client.get("/beside/style.css").status, 200);
     for target in
         ["/beside/config.php", "/beside/config.PHP", "/beside/config.%70hp/", "/beside/none"]
@@ -246,7 +246,7 @@ fn forms_and_uploads_of_any_length_arrive() {
             whole.starts_with(&format!("{length} ")) && whole.ends_with(&format!(" {length}")),
             "{whole}"
         );
-        // Of unknown length: it is read whole, because CGI has to know.
+        // The length is unknown, so it is read completely first, because CGI needs the length.
         client.send(
             "POST /do.php?do=body HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n",
         );
@@ -284,7 +284,7 @@ fn responses_have_php_s_status_fields_and_body() {
         "{}",
         reply.head
     );
-    // It came whole, so that its length is known.
+    // It arrived completely, so its length is known.
     assert_eq!(reply.field("content-length"), Some("6"));
     let reply = client.get("/do.php?do=redirect");
     assert_eq!((reply.status, reply.field("location")), (302, Some("/elsewhere")));
@@ -348,7 +348,7 @@ fn connections_are_kept_if_the_configuration_says_so() {
     let _php = PhpFpm::start(&site);
     let kirin = start(&site, "keep_connections = 1", "");
     let mut client = kirin.connect();
-    // Kept connections are to one process; new ones would be to both in turn, or by chance.
+    // Kept connections lead to one process. New ones would lead to both, in turn or at random.
     let first = client.get("/do.php?do=pid").text();
     for target in
         ["/do.php?do=length", "/style.css", "/do.php?do=large", "/do.php?do=body", "/admin/"]
@@ -407,7 +407,7 @@ fn a_script_that_is_silent_for_too_long_is_given_up() {
     let site = site();
     let _php = PhpFpm::start(&site);
     let kirin = start(&site, "first_byte_timeout = \"1s\"\nidle_timeout = \"1s\"", "");
-    // It sends its head at the end only.
+    // The script sends its head only at the end.
     assert_eq!(kirin.get("/do.php?do=wait").status, 504);
     let mut client = kirin.connect();
     client.send("GET /do.php?do=stream HTTP/1.1\r\nHost: test\r\n\r\n");

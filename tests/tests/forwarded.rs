@@ -6,7 +6,7 @@ use std::process::Command;
 
 use kirin_tests::{Authority, Client, Kirin, Site, wait_for};
 
-/// Says who asked.
+/// An application that shows the client's address.
 const PSGI: &str = r#"
 use v5.16; use warnings;
 use Plack::Builder;
@@ -85,7 +85,7 @@ fn trusted_proxies_set_the_address_of_the_client() {
         assert!(!text.contains("FORWARDED"), "{target}: {text}");
     }
     wait_for_access(&site, "192.0.2.7 - - [");
-    // A network in front of the site and single sign-on have fields of their own.
+    // CDNs and single sign-on have their own fields.
     let text = ask(
         &mut client,
         "/",
@@ -179,12 +179,12 @@ fn a_balancer_announces_its_client_with_the_proxy_protocol() {
         (v2(0x21, 0x31, &[0; 216]), "REMOTE_ADDR=unix: "),
         (v2(0x20, 0x00, b""), "REMOTE_ADDR=127.0.0.1 "),
     ] {
-        // With the request in one packet, and in two.
+        // The request is in the same packet, and in another one.
         let mut client = kirin.connect();
         client.send([&header[..], b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"].concat());
         let text = client.read_reply().text();
         assert!(text.contains(expected), "{text} without {expected}");
-        // It holds for the connection; what the client itself says does not count.
+        // The header holds for the connection. The client's own fields do not count.
         let text = ask(&mut client, "/", "X-Forwarded-For: 6.6.6.6\r\n");
         let is_proxys = expected.contains("127.0.0.1");
         assert!(
@@ -222,7 +222,7 @@ fn a_connection_without_a_header_is_closed_unanswered() {
         assert_eq!(client.read_to_end(), b"", "{:?}", String::from_utf8_lossy(bytes));
     }
     kirin.wait_for_log("no PROXY protocol header");
-    // One that begins and does not go on is not waited for for ever.
+    // A header that starts and does not continue is not waited for forever.
     let mut client = kirin.connect();
     assert_eq!(client.send("PROXY TCP4 ").read_to_end(), b"");
 }
@@ -248,8 +248,8 @@ fn the_header_comes_before_tls_and_counts_for_both_protocols() {
     );
     let port = kirin.address().port();
     for (protocol, version) in [("--http1.1", "1.1"), ("--http2", "2")] {
-        // curl announces its own address; that is a trusted proxy's, so that what it says of its
-        // client counts.
+        // curl announces its own address. That is a trusted proxy, so its fields about the client
+        // count.
         let output = Command::new("curl")
             .args([
                 "-sS",
@@ -279,7 +279,7 @@ fn the_header_comes_before_tls_and_counts_for_both_protocols() {
         assert!(text.ends_with(&format!("version={version}")), "{protocol}: {text}");
     }
     wait_for_access(&site, "192.0.2.7 - - [");
-    // TLS without the header is no header.
+    // TLS without the header is not a header.
     let output = Command::new("curl")
         .args(["-sSk", &format!("https://127.0.0.1:{port}/")])
         .output()

@@ -1,4 +1,4 @@
-//! What a client sees of a stop: nothing, if it has been there before.
+//! A stop does not disturb clients that connected before it.
 
 use kirin_tests::{Client, Kirin, Site};
 use rustix::process::Signal;
@@ -25,7 +25,7 @@ fn assert_last_reply(client: &mut Client) {
 #[test]
 fn connections_that_wait_to_be_accepted_at_the_stop_are_served() {
     let (_site, mut kirin) = serve();
-    // Stopped, it accepts nothing; the connections are in the kernel's queue when it finds the
+    // A stopped process accepts nothing. The connections are in the kernel's queue when it gets the
     // other signal.
     kirin.signal(Signal::STOP);
     let mut clients: Vec<Client> = (0..50).map(|_| kirin.connect()).collect();
@@ -80,7 +80,7 @@ fn a_request_without_a_client_does_not_delay_a_stop_and_others_are_finished() {
     let mut kirin = Kirin::start(&site, CONFIG);
     let mut gone = kirin.connect();
     gone.send("GET /ever HTTP/1.1\r\nHost: a\r\n\r\n");
-    // This one ends its side of the connection, and waits.
+    // This client ends its side of the connection, and waits.
     let mut half = kirin.connect();
     half.send(REQUEST);
     half.end();
@@ -88,7 +88,7 @@ fn a_request_without_a_client_does_not_delay_a_stop_and_others_are_finished() {
     drop(gone);
     kirin.signal(Signal::TERM);
     kirin.wait_for_log("stopping");
-    // Both have been looked at: who has gone has left the table.
+    // Kirin has checked both clients. The disconnected one has left the table.
     kirin.wait_for_log("the client of a request has gone");
     std::fs::write(site.path("go"), "").expect("a file");
     let mut reply = half.read_reply();

@@ -1,5 +1,5 @@
-//! gRPC through Kirin with a client and a server that are not ours: Debian's python3-grpcio
-//! (`tests/grpc`), with the same calls past Kirin first, so that what fails is Kirin's doing.
+//! gRPC through Kirin with Debian's python3-grpcio as client and server (`tests/grpc`). The same
+//! calls first go past Kirin, so that a failure is Kirin's.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use kirin_tests::{Authority, Kirin, Site};
 
-/// Calls that a connection to the server takes at once: fewer than the tests make.
+/// The number of calls that a connection to the server accepts at the same time. The tests make
+/// more.
 const STREAMS: &str = "5";
 
 fn python(script: &str) -> Command {
@@ -17,14 +18,14 @@ fn python(script: &str) -> Command {
     command
 }
 
-/// The server; ends when dropped.
+/// The server. It ends when it is dropped.
 struct Service {
     child: Child,
     ports: Vec<u16>,
 }
 
 impl Service {
-    /// With the certificate `a` of the site for its second port.
+    /// Starts the server with the certificate `a` of the site for its second port.
     fn start(site: &Site) -> Self {
         let mut child = python("service.py")
             .arg(STREAMS)
@@ -51,7 +52,7 @@ impl Drop for Service {
     }
 }
 
-/// Has the client make its calls to `address`.
+/// Runs the client with its calls to `address`.
 fn make_calls(address: &str, more: &[&str], log: impl Fn() -> String) {
     let output = python("calls.py").args(more).arg(address).output().expect("Python");
     let text = String::from_utf8_lossy(&output.stderr);

@@ -12,7 +12,7 @@ fn serve() -> (Site, Kirin) {
     (site, kirin)
 }
 
-/// 3 MB that differ everywhere.
+/// Returns 3 MB in which every place differs.
 fn large() -> Vec<u8> {
     (0..3_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
@@ -197,7 +197,7 @@ fn term_finishes_responses_and_ends_idle_connections() {
     let mut idle = kirin.connect();
     assert_eq!(idle.get("/hello.txt").status, 200);
     let mut busy = kirin.connect();
-    // More than the socket's buffers hold, so that it is still being sent when the signal comes.
+    // This is more than the socket's buffers hold, so it is still being sent when the signal comes.
     busy.send("GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n".repeat(4));
     let first = busy.read_head_reply();
     assert_eq!(first.status, 200);

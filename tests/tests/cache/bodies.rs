@@ -1,4 +1,4 @@
-//! Bodies that come in pieces, are cut, or are too large.
+//! Bodies that arrive in pieces, are cut, or are too large.
 
 use super::{at_once, is_hit, serve};
 
@@ -8,7 +8,7 @@ fn a_body_is_sent_as_it_arrives_and_completely_to_all_others() {
     let target = "/stream?cc=max-age=60&kind=stream";
     let mut first = tested.kirin.connect();
     first.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\n\r\n"));
-    // The application has not gone on.
+    // The application has not continued.
     first.read_until(b"first ");
     let others = at_once(&tested, 3, target);
     tested.touch("go");

@@ -1,4 +1,4 @@
-//! Many requests at once for what is not there.
+//! Many requests at the same time for a missing response.
 
 use kirin_tests::{Reply, wait_for};
 
@@ -24,7 +24,8 @@ fn one_request_goes_to_the_application_and_all_get_its_response() {
 #[test]
 fn requests_that_waited_for_a_response_not_for_them_all_go_at_once() {
     let tested = serve();
-    // Each call but the first waits until there are four: one after the other they would never end.
+    // Each call except the first waits until there are four. One after the other they would never
+    // end.
     let target = "/each?cc=private&wait=go&all=4";
     let first = at_once(&tested, 1, target);
     wait_for("the call", || (tested.count("/each") == 1).then_some(()));
@@ -34,7 +35,7 @@ fn requests_that_waited_for_a_response_not_for_them_all_go_at_once() {
         first.into_iter().chain(others).map(|client| client.join().unwrap().text()).collect();
     texts.sort_unstable();
     assert_eq!(texts, ["call 1", "call 2", "call 3", "call 4"]);
-    // From now on nobody waits at all.
+    // From now on no request waits.
     let target = "/known?cc=private&wait=free";
     tested.touch("free");
     tested.kirin.get(target);

@@ -1,4 +1,4 @@
-//! What is kept, and for how long.
+//! Which responses are kept, and for how long.
 
 use kirin_tests::wait_for;
 
@@ -24,7 +24,7 @@ fn a_fresh_response_comes_from_memory_with_its_age() {
         assert_eq!(next.field("date"), first.field("date"));
         assert_eq!(next.field("x-call"), Some("1"));
     }
-    // By another connection, which may be on the other loop; and not for another host or query.
+    // Another connection may be on the other loop. Another host or query gets no hit.
     assert!(is_hit(&tested.kirin.get(target)));
     client.send(format!("GET {target} HTTP/1.1\r\nHost: other\r\n\r\n"));
     assert_eq!(client.read_reply().text(), "call 2");
@@ -36,7 +36,7 @@ fn a_fresh_response_comes_from_memory_with_its_age() {
             .contains(" cache ")
             .then_some(())
     });
-    // A route without the cache has nothing of it.
+    // A route without the cache uses none of it.
     client.get("/off?cc=max-age=3600");
     let reply = client.get("/off?cc=max-age=3600");
     assert_eq!((reply.text().as_str(), reply.field("cache-status")), ("call 2", None));

@@ -1,8 +1,7 @@
-//! The cache of a route in front of an application that notes each call.
+//! The cache of a route in front of an application that records each call.
 //!
-//! The application says whatever the query asks it to: `cc` is its `Cache-Control`, other arguments
-//! are fields of those names. No test waits for time to pass: what is to be stale says that it is
-//! old (`Age`).
+//! The query controls the application: `cc` is its `Cache-Control`, and other arguments are fields
+//! with those names. No test waits for time to pass. A response that must be stale has an `Age`.
 
 mod bodies;
 mod collapse;
@@ -114,13 +113,13 @@ fn is_hit(reply: &Reply) -> bool {
     status(reply).starts_with("Kirin; hit")
 }
 
-/// Seconds in a parameter of `Cache-Status`.
+/// Returns the seconds in a parameter of `Cache-Status`.
 fn ttl(reply: &Reply) -> i64 {
     let (_, rest) = status(reply).split_once("ttl=").expect("a ttl");
     rest.split(';').next().unwrap().parse().expect("a number")
 }
 
-/// Many GETs of `target` at once, each by a connection of its own.
+/// Sends many GETs of `target` at the same time, each on its own connection.
 fn at_once(tested: &Tested, count: usize, target: &str) -> Vec<thread::JoinHandle<Reply>> {
     (0..count)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! What throws out what is kept.
+//! Purges and invalidation of stored responses.
 
 use std::process::Command;
 
@@ -73,7 +73,7 @@ fn cached_responses_can_be_purged_by_tag_and_by_target() {
     }
     memcached.send("md other Ptag\r\n").line();
     assert_eq!(hits(&mut client), [true; 2]);
-    // Nobody comes upon them by their targets.
+    // No request finds them by their targets.
     assert_eq!(memcached.get(target), None);
     assert_eq!(memcached.send("flush_all\r\n").line(), "OK");
     assert_eq!(hits(&mut client), [false; 2]);
@@ -101,7 +101,7 @@ fn a_soft_purge_only_marks_a_response_as_stale() {
     assert!(is_hit(&client.get(good)));
     assert_eq!(client.get(swr).text(), "call 1");
     wait_for("it to be made anew", || (client.get(swr).text() == "call 2").then_some(()));
-    // What was validated still has its names.
+    // A validated response still has its tags.
     assert_eq!(memcached.send("md k Ptag\r\n").line(), "HD");
     assert!(!is_hit(&client.get(good)));
 }
@@ -128,7 +128,7 @@ fn a_soft_purge_works_alike_from_an_application_the_command_and_perl() {
             match kind {
                 0 => drop(client.get("/purge?Kirin-Purge=prefixes=%22/soft/%22,soft")),
                 1 => {
-                    // By the memcached port: there is no admin listener.
+                    // The purge uses the memcached port, because there is no admin listener.
                     let output = run_kirin(&tested.site, &["purge", "--soft", "--key", target]);
                     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat())
                         .into_owned();
@@ -205,7 +205,7 @@ fn a_response_purged_while_it_is_made_is_not_kept() {
     let target = "/race?cc=max-age=60&wait=go";
     let clients = at_once(&tested, 1, target);
     wait_for("the call", || (tested.count("/race") == 1).then_some(()));
-    // What it is made from changes.
+    // The application's data changes.
     assert_eq!(tested.kirin.connect().post(target, "text/plain", b"x").status, 200);
     tested.touch("go");
     clients.into_iter().for_each(|client| assert_eq!(client.join().unwrap().text(), "call 1"));
@@ -285,7 +285,7 @@ fn a_target_is_purged_however_it_is_spelt() {
         client.get(&format!("/purge?Kirin-Purge=keys=%22{purge}%22"));
         assert!(!is_hit(&client.get(&kept)), "{named}");
     }
-    // What is not the same must stay.
+    // Other targets must stay.
     assert!(!is_hit(&client.get("/n/a%2fb?cc=max-age=60")));
     client.post("/n/a/b?cc=max-age=60", "text/plain", b"x");
     assert!(is_hit(&client.get("/n/a%2fb?cc=max-age=60")));

@@ -1,4 +1,4 @@
-//! What is kept when there is more than there is room for.
+//! Which responses stay when the store is full.
 
 use kirin_tests::{Kirin, Site};
 
@@ -25,13 +25,13 @@ fn a_scan_of_targets_does_not_evict_responses_in_demand() {
         (0..20).for_each(|page| assert_eq!(client.get(&target(page)).body.len(), 8000));
     }
     let before = bytes();
-    // So small that they share the store's pages.
+    // They are so small that they share the store's pages.
     for page in 1000..1100 {
         client.get(&target_of(page, 3500));
     }
     let grown = bytes() - before;
     assert!(grown < 100 * 6_000, "{grown} bytes more for 100 pages of 3,500");
-    // A crawler, through four times as much as there is room for.
+    // A crawler requests four times as much as the store has room for.
     for page in 2000..3000 {
         client.get(&target(page));
     }

@@ -1,4 +1,4 @@
-//! What a route says of its cache, and what is behind it.
+//! The keys of a route about its cache, and the places behind it.
 
 use kirin_tests::{Kirin, Site};
 
@@ -50,7 +50,7 @@ fn responses_of_other_servers_are_kept_too() {
     );
     let proxy = Kirin::start(&site, &config);
     let mut client = proxy.connect();
-    // A route that keeps nothing itself.
+    // This route keeps nothing itself.
     let target = "/off?cc=max-age=60&ETag=%22e%22&bytes=1000";
     let first = client.get(&format!("{target}&x=1"));
     assert!(first.body.len() == 1000 && status(&first).ends_with("stored"), "{}", first.head);

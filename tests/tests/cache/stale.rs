@@ -1,4 +1,4 @@
-//! What is stale and used all the same.
+//! Stale responses that are used all the same.
 
 use kirin_tests::wait_for;
 
@@ -12,7 +12,7 @@ fn a_stale_response_is_served_while_one_request_renews_it() {
     tested.touch("go");
     assert_eq!(client.get(target).text(), "call 1");
     std::fs::remove_file(tested.site.path("go")).unwrap();
-    // The application hangs in the second call, and nobody waits for it.
+    // The application hangs in the second call, and no request waits for it.
     for _ in 0..5 {
         let reply = client.get(target);
         assert_eq!(reply.text(), "call 1");

@@ -1,4 +1,4 @@
-//! Conditions, ranges and HEAD of clients, and asking whether what is stale is still good.
+//! Conditions, ranges and HEAD of clients, and the validation of stale responses.
 
 use super::{is_hit, serve, status};
 
@@ -6,7 +6,7 @@ use super::{is_hit, serve, status};
 fn conditions_ranges_and_head_are_answered_from_memory() {
     let tested = serve();
     let mut client = tested.kirin.connect();
-    // The first request has a condition and is HEAD: the cache asks for all of it all the same.
+    // The first request is HEAD with a condition. The cache still requests the complete response.
     let target = "/r?cc=max-age=60&ETag=%22e%22&bytes=1000";
     let head = client.request("HEAD", target, "If-None-Match: \"x\"\r\n");
     assert_eq!((head.status, head.field("content-length")), (200, Some("1000")), "{}", head.head);
@@ -32,7 +32,7 @@ fn conditions_ranges_and_head_are_answered_from_memory() {
     let none = client.request("GET", target, "Range: bytes=2000-\r\n");
     assert_eq!(none.status, 416);
     assert_eq!(tested.count("/r"), 1);
-    // A part of what is not there is asked for as a part, and tells nothing of the whole.
+    // A part of a missing response is requested as a part, and stores nothing.
     client.request("GET", "/part?cc=max-age=60", "Range: bytes=0-1\r\n");
     assert!(tested.calls().last().unwrap().ends_with("bytes=0-1"));
     assert_eq!(client.get("/part?cc=max-age=60").text(), "call 2");
@@ -50,7 +50,7 @@ fn a_stale_response_is_used_again_after_a_304() {
         assert_eq!(second.field("x-call"), Some("2"), "the fields are those of the 304");
         assert!(status(&second).starts_with("Kirin; fwd=stale; fwd-status=304"), "{}", second.head);
         assert!(tested.calls().last().unwrap().contains(" \"e\" "), "{:?}", tested.calls());
-        // The client's own condition is another matter.
+        // The client's own condition is a separate matter.
         let third = client.request("GET", &target, "If-None-Match: \"e\"\r\n");
         assert_eq!((third.status, third.field("x-call")), (304, Some("3")), "{}", third.head);
         let fourth = client.request("GET", &target, "If-None-Match: \"other\"\r\n");
@@ -74,14 +74,14 @@ fn request_directives_count_as_far_as_the_route_allows() {
     for cc in ["no-cache", "max-age=0", "min-fresh=61", "only-if-cached", "no-store"] {
         assert_eq!(get("/q?cc=max-age=60", cc).text(), "call 2", "{cc}");
     }
-    // Stale by what it says itself, and kept since it can be validated.
+    // It is stale by its own fields, and kept because it can be validated.
     let stale = "/s?cc=max-age=60&Age=100&ETag=%22e%22";
     assert_eq!(get(stale, "x").text(), "call 1");
     for (cc, calls) in [("max-stale", 1), ("max-stale=4000", 1), ("max-stale=9", 2), ("x", 3)] {
         get(stale, cc);
         assert_eq!(tested.count("/s"), calls, "{cc}");
     }
-    // A route that lets clients reload.
+    // This route lets clients reload.
     let target = "/reload?cc=max-age=60";
     assert_eq!(get(target, "x").text(), "call 1");
     for (cc, text) in [

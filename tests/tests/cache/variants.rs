@@ -1,4 +1,4 @@
-//! What one response is made into: by `Vary`, by codings, by directives.
+//! The forms of one response: by `Vary`, by codings, by directives.
 
 use std::io::Read;
 
@@ -50,7 +50,7 @@ fn hits_are_compressed_once_and_validated_by_the_tag_that_the_client_has() {
     let fields = "Accept-Encoding: gzip\r\nIf-None-Match: \"e-gzip\"\r\n";
     let not_modified = client.request("GET", target, fields);
     assert_eq!((not_modified.status, not_modified.field("etag")), (304, Some("\"e-gzip\"")));
-    // The same where the answer is not from memory.
+    // The same holds if the response is not from memory.
     let other = "/zip/n?cc=no-cache&ETag=%22e%22&bytes=5000";
     client.get(other);
     let not_modified = client.request("GET", other, fields);

@@ -20,18 +20,18 @@ fn an_authenticated_visitor_gets_only_responses_for_all_visitors() {
     .into_iter()
     .enumerate()
     {
-        // First by one who does: the next anonymous one must not get it.
+        // The first request has a cookie. The next anonymous request must not get its response.
         let target = format!("/who/{index}?{query}");
         assert_eq!(client.request("GET", &target, field).text(), "call 1");
         assert_eq!(is_hit(&client.get(&target)), is_shared, "{field} {query}");
-        // First by an anonymous one: he must not get that.
+        // The first request is anonymous. A request with a cookie must not get its response.
         let target = format!("/anybody/{index}?{query}");
         assert_eq!(client.get(&target).text(), "call 1");
         let reply = client.request("GET", &target, field);
         assert_eq!(is_hit(&reply), is_shared, "{field} {query}: {}", reply.head);
         assert!(is_hit(&client.get(&target)), "and it is still there for others");
     }
-    // With `Vary: Cookie` each has his own.
+    // With `Vary: Cookie` each visitor has an own response.
     let target = "/own?cc=max-age=60&Vary=Cookie";
     for (cookie, text) in
         [("a=1", "call 1"), ("a=2", "call 2"), ("a=1", "call 1"), ("a=2", "call 2")]
@@ -54,7 +54,7 @@ fn cookies_can_be_kept_from_an_application_that_does_not_need_them() {
     );
     assert!(tested.calls()[0].contains(" - - -"), "{:?}", tested.calls());
     assert!(is_hit(&client.request("GET", target, "Cookie: tracking=2\r\n")));
-    // What changes something has them, and so has what is not kept.
+    // Unsafe requests have their cookies, and so have requests whose responses are not kept.
     client.request("DELETE", "/anonymous/x?Set-Cookie=a=b", "Cookie: session=1\r\n");
     assert!(tested.calls().last().unwrap().contains(" session=1 "), "{:?}", tested.calls());
     assert_eq!(client.get("/anonymous/y?Set-Cookie=a=b").field("set-cookie"), Some("a=b"));

@@ -1,4 +1,4 @@
-//! Which fields are kept with a response (section 3.1).
+//! Fields that are kept with a response (section 3.1).
 
 use super::{Case, Reused, case, run};
 

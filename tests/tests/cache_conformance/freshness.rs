@@ -1,5 +1,5 @@
-//! For how long a response is fresh (sections 4.2 and 5.2.2), and how its directives are read
-//! (section 5.2).
+//! The time for which a response is fresh (sections 4.2 and 5.2.2), and the parsing of its
+//! directives (section 5.2).
 
 use super::{Case, Passed, Reused, Validated, case, run, twice};
 

@@ -1,4 +1,4 @@
-//! What a request that changes something throws out (section 4.4).
+//! The responses that an unsafe request invalidates (section 4.4).
 
 use super::{Case, Fate, Passed, Reused, case, run};
 

@@ -1,9 +1,9 @@
-//! RFC 9111 sentence by sentence, as a shared cache has it: tables of what a server says and what
-//! then becomes of requests.
+//! RFC 9111 sentence by sentence for a shared cache: tables of server responses and their effect on
+//! requests.
 //!
-//! In the spirit of the public suite for HTTP caches (cache-tests.fyi), in our own words. What
-//! happened is judged by what the server has been asked and not by what Kirin says of it. Where
-//! Kirin does otherwise than it may, the row says why.
+//! The tests follow the idea of the public suite for HTTP caches (cache-tests.fyi), but in our own
+//! words. They check the requests that the server gets, and not Kirin's own report. Where Kirin
+//! does not use a permission of the RFC, the row has the reason.
 
 mod fields;
 mod freshness;
@@ -23,14 +23,14 @@ use std::time::{Duration, SystemTime};
 
 use kirin_tests::{Asked, Backend, Client, Kirin, Reply, Site};
 
-/// What becomes of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// It is answered from memory.
     Reused,
-    /// The server is asked for all of it.
+    /// The server gets a request for the complete response.
     Passed,
-    /// The server is asked whether what is kept is still good.
+    /// The server gets a request to validate the stored response.
     Validated,
     /// One of these.
     Any,
@@ -38,10 +38,10 @@ enum Fate {
 
 use Fate::{Passed, Reused, Validated};
 
-/// A field of a response, or that it has none of this name.
+/// A field of a response, or its absence.
 type Expected = (&'static str, Option<&'static str>);
 
-/// A request and what is to come of it.
+/// A request and its expected result.
 struct Ask {
     method: &'static str,
     /// Field lines, each with CR LF.
@@ -52,29 +52,29 @@ struct Ask {
     expected: Vec<Expected>,
 }
 
-/// What a server says and what then becomes of requests, one after the other.
+/// The responses of a server and their effect on requests, one after the other.
 struct Case {
     section: &'static str,
     name: String,
-    /// Each a status and field lines; the last is for all that follow.
+    /// Statuses and field lines. The last one is for all further requests.
     answers: Vec<String>,
     asks: Vec<Ask>,
     target: Option<&'static str>,
 }
 
-/// The server says `answers`; the first request for it is passed.
+/// Starts a case. The server sends `answers`. The first request is passed on.
 fn case(section: &'static str, name: &str, answers: &[&str]) -> Case {
     let answers = answers.iter().map(|answer| dated(answer)).collect();
     Case { section, name: name.to_owned(), answers, asks: Vec::new(), target: None }
         .ask("GET", "", Passed)
 }
 
-/// Two plain requests.
+/// Starts a case with two plain requests.
 fn twice(section: &'static str, said: &str, fate: Fate) -> Case {
     case(section, said, &[said, "304"]).ask("GET", "", fate)
 }
 
-/// `{+60}` is the time in a minute, `{-60}` a minute ago.
+/// Replaces `{+60}` by the time in a minute, and `{-60}` by the time a minute ago.
 fn dated(answer: &str) -> String {
     let mut text = answer.to_owned();
     while let Some((before, rest)) = text.split_once('{') {
@@ -88,7 +88,7 @@ fn dated(answer: &str) -> String {
 }
 
 impl Case {
-    /// One more request.
+    /// Adds one more request.
     fn ask(mut self, method: &'static str, fields: &str, fate: Fate) -> Self {
         let fields = if fields.is_empty() { String::new() } else { format!("{fields}\r\n") };
         self.asks.push(Ask {
@@ -112,26 +112,25 @@ impl Case {
         self
     }
 
-    /// The last request is answered with this status.
+    /// The last request gets this status.
     fn status(mut self, status: u16) -> Self {
         self.asks.last_mut().expect("a request").status = Some(status);
         self
     }
 
-    /// The last request is answered with this body. That of the server's answers is `body` and the
-    /// number.
+    /// The last request gets this body. The server's bodies are `body` and the number.
     fn body(mut self, body: &'static str) -> Self {
         self.asks.last_mut().expect("a request").body = Some(body);
         self
     }
 
-    /// The answer to the last request has this field, or none of this name.
+    /// The response to the last request has this field, or no field with this name.
     fn has(mut self, name: &'static str, value: Option<&'static str>) -> Self {
         self.asks.last_mut().expect("a request").expected.push((name, value));
         self
     }
 
-    /// On the route that obeys what browsers send to reload.
+    /// The case uses the route that obeys reload directives of browsers.
     fn reloading(mut self) -> Self {
         self.target = Some("/reload");
         self
@@ -167,7 +166,7 @@ impl Case {
     }
 }
 
-/// Answers by target, and what has been asked by target.
+/// Responses by target, and recorded requests by target.
 #[derive(Default)]
 struct Script {
     answers: HashMap<String, Vec<String>>,
@@ -200,7 +199,7 @@ fn answer(script: &Mutex<Script>, asked: &Asked) -> String {
     }
 }
 
-/// Runs the cases, and fails with all that went wrong.
+/// Runs the cases, and fails with all differences.
 fn run(cases: Vec<Case>) {
     let script = Arc::new(Mutex::new(Script::default()));
     let shared = Arc::clone(&script);

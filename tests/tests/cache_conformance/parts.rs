@@ -1,5 +1,5 @@
-//! Ranges (section 3.3 and RFC 9110 section 14). Parts are not kept; parts of what is kept are made
-//! of it.
+//! Ranges (section 3.3 and RFC 9110 section 14). Parts are not kept. Parts of stored responses are
+//! made from them.
 
 use super::{Case, Passed, Reused, case, run};
 

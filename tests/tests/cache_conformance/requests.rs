@@ -1,5 +1,5 @@
-//! What clients ask of caches (sections 5.2.1 and 5.4). Without `reload` what only makes work is
-//! not heard, which the RFC allows.
+//! Request directives for caches (sections 5.2.1 and 5.4). Without `reload` Kirin ignores those
+//! that only cause work, which the RFC allows.
 
 use super::{Case, Fate, Passed, Reused, Validated, case, run};
 

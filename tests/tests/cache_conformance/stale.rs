@@ -1,8 +1,8 @@
-//! What is stale, and used all the same (section 4.2.4, RFC 5861).
+//! Stale responses that are used all the same (section 4.2.4, RFC 5861).
 
 use super::{Case, Fate, Reused, Validated, case, run};
 
-/// Stale for a hundred seconds, and the server answers `then`.
+/// A response that has been stale for a hundred seconds. The server then answers `then`.
 fn stale(said: &str, then: &str, fate: Fate) -> Case {
     let said = format!("200\n{said}\nAge: 3700\nETag: \"a\"");
     case("RFC 5861", &format!("{said}, {then}"), &[&said, then]).get("", fate)
@@ -60,8 +60,8 @@ fn a_stale_response_is_used_while_it_is_renewed_if_it_allows_that() {
             .body(expected)
     };
     let behind = |mut case: Case| {
-        // Whether the server has been asked by then is not known: it is asked behind the client's
-        // back.
+        // The server may or may not have been asked by then, because Kirin asks it in the
+        // background.
         case.asks[1].fate = Fate::Any;
         case
     };

@@ -1,4 +1,4 @@
-//! What status may be kept (sections 3 and 4.2.2).
+//! Statuses that may be kept (sections 3 and 4.2.2).
 
 use super::{Fate, Passed, Reused, run, twice};
 

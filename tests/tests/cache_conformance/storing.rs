@@ -1,17 +1,17 @@
-//! Whose responses are kept, and by which requests (sections 3, 3.5 and 7.3).
+//! Visitors whose responses are kept, and the requests that get them (sections 3, 3.5 and 7.3).
 
 use super::{Case, Fate, Passed, Reused, case, run};
 
 const PASSWORD: &str = "Authorization: Basic eDp5";
 
-/// Asked for with `fields`, and then without.
+/// Requests with `fields`, and then without.
 fn by(section: &'static str, fields: &str, said: &str, fate: Fate) -> Case {
     case(section, &format!("{fields}: {said}"), &[&format!("200\n{said}")])
         .first(fields)
         .get("", fate)
 }
 
-/// Asked for without, and then with `fields`.
+/// Requests without fields, and then with `fields`.
 fn to(section: &'static str, fields: &str, said: &str, fate: Fate) -> Case {
     case(section, &format!("then {fields}: {said}"), &[&format!("200\n{said}")]).get(fields, fate)
 }
@@ -30,7 +30,8 @@ fn a_response_to_a_password_is_shared_only_if_it_allows_that() {
     ] {
         cases.push(by("3.5", PASSWORD, said, fate));
         cases.push(by("3.5", "authorization: Bearer x", said, fate));
-        // More than the section asks for: what was anybody's need not be right for somebody.
+        // This is stricter than the section: a response to an anonymous request may be wrong for a
+        // known visitor.
         cases.push(to("3.5", PASSWORD, said, fate));
     }
     run(cases);
@@ -62,7 +63,7 @@ fn methods_without_a_representation_store_none() {
         method("PUT", Passed),
         method("OPTIONS", Passed),
         method("FOO", Passed),
-        // It is asked for by GET, so that the next GET has it.
+        // Kirin requests it with GET, so that the next GET has it.
         method("HEAD", Reused),
         case(
             "4",

@@ -24,7 +24,7 @@ fn the_targeted_field_replaces_the_others() {
             said("max-age=3600, foo, bar=1", "Cache-Control: no-store", Reused),
             said("max-age=3600", "Age: 7200", Passed),
             said("max-age=3600", "Age: 1800", Reused),
-            // One that is empty is as if it were not there.
+            // An empty field counts as missing.
             said("", "Cache-Control: max-age=3600", Reused),
             said("", "Cache-Control: no-store", Passed),
             said("foo", "Cache-Control: max-age=3600", Reused),
@@ -37,18 +37,18 @@ fn the_targeted_field_replaces_the_others() {
 fn a_cdn_cache_control_that_is_not_a_structured_field_is_ignored() {
     let mut cases = Vec::new();
     for (value, others, fate) in [
-        // Parameters say nothing.
+        // Parameters have no meaning.
         ("max-age=3600;a=b", "Cache-Control: no-store", Reused),
         ("no-store;a", "Cache-Control: max-age=3600", Passed),
         ("max-age=0;a, no-transform", "Cache-Control: max-age=3600", Passed),
-        // Not one of its directives counts.
+        // None of its directives counts.
         ("max-age=3600 &", "Cache-Control: no-store", Passed),
         ("no-store, &", "Cache-Control: max-age=3600", Reused),
         ("max-age =3600", "Cache-Control: no-store", Passed),
         ("Max-Age=3600", "Cache-Control: no-store", Passed),
         ("max-age=3600,", "Cache-Control: no-store", Passed),
         ("private=\"x", "Cache-Control: max-age=3600", Reused),
-        // A time of another type does not count; the rest does.
+        // A time of another type does not count. The rest does.
         ("max-age=\"3600\"", "Cache-Control: no-store", Passed),
         ("max-age=3600.0", "Cache-Control: no-store", Passed),
         ("max-age=1.5, no-store", "Cache-Control: max-age=3600", Passed),

@@ -1,11 +1,12 @@
-//! Asking whether what is kept is still good (section 4.3), what a 304 brings up to date (section
-//! 3.2), and the conditions of clients (section 4.3.2).
+//! Validation of stored responses (section 4.3), updates by a 304 (section 3.2), and the conditions
+//! of clients (section 4.3.2).
 
 use super::{Case, Passed, Reused, Validated, case, run};
 
 const ONE: &str = "200\nCache-Control: max-age=0\nETag: \"one\"\nX-A: old\nContent-Type: text/one";
 
-/// A response that is validated with a 304 that says `said`; what is served then.
+/// A response that is validated with a 304 with the fields `said`. The result is the response that
+/// is served then.
 fn renewed(said: &str) -> Case {
     case("3.2", said, &[ONE, &format!("304\n{said}")]).get("", Validated).status(200).body("body 1")
 }
@@ -51,12 +52,12 @@ fn a_304_updates_the_response_that_it_names() {
         renewed("ETag: \"one\"").has("etag", Some("\"one\"")),
         renewed("Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT")
             .has("last-modified", Some("Sun, 06 Nov 1994 08:49:37 GMT")),
-        // What is about the body, which is ours.
+        // These fields are about the body, which is ours.
         renewed("Content-Length: 1").has("content-length", Some("6")),
         renewed("Content-Type: text/other").has("content-type", Some("text/one")),
         renewed("Content-Encoding: gzip").has("content-encoding", None),
         renewed("Content-Range: bytes 0-1/2").has("content-range", None),
-        // What may not be kept is good for this once.
+        // A response that may not be kept is valid for this one request.
         renewed("Cache-Control: no-store").get("", Passed),
         renewed("Cache-Control: private, max-age=3600").get("", Passed),
         renewed("Vary: *").get("", Passed),

@@ -2,7 +2,7 @@
 
 use super::{Case, Fate, Passed, Reused, case, run};
 
-/// A response that varies so, asked for with the first fields and then with the second.
+/// A response with this `Vary`, requested with the first fields and then with the second.
 fn vary(by: &str, first: &str, second: &str, fate: Fate) -> Case {
     let lines: String = by.split('|').map(|by| format!("\nVary: {by}")).collect();
     case(

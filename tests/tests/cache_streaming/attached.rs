@@ -1,4 +1,4 @@
-//! Who reads along: how the body comes, how it ends, and what ends the attaching.
+//! Attached readers: how the body arrives, how it ends, and when attaching ends.
 
 use std::net::TcpStream;
 use std::thread;
@@ -48,7 +48,7 @@ fn waiting_and_later_requests_get_each_piece_when_it_arrives() {
         assert!(status(reply).ends_with("; stored") || is_collapsed(reply), "{}", reply.head);
     }
     assert_eq!(stored, 1);
-    // The clients' connections stay, and what has come is in memory.
+    // The clients' connections stay, and the bytes that have arrived are in memory.
     for client in &mut clients {
         let hit = client.get("/a");
         assert_eq!(
@@ -87,7 +87,7 @@ fn a_hundred_readers_get_the_same() {
 #[test]
 fn a_stalled_reader_delays_no_other() {
     let tested = serve();
-    // The first reads nothing, and neither does one of the others.
+    // The first client reads nothing, and neither does one of the others.
     let mut slow = vec![tested.begin("/a", "")];
     let mut call = tested.call();
     call.head(CHUNKED, MINUTE).chunk("begin");
@@ -128,7 +128,7 @@ fn a_body_that_is_cut_is_cut_for_all_and_not_stored() {
         }
         assert!(h2.body_of(body).is_err(), "{framing}");
         tested.assert_nobody_else_asked();
-        // The next one asks for all of it.
+        // The next request is for the complete response.
         let mut next = tested.begin(target, "");
         let mut call = tested.call();
         call.head("Content-Length: 5", "").send("whole");
@@ -152,7 +152,7 @@ fn a_body_that_turns_out_too_long_goes_only_to_its_present_readers() {
         }
         call.last_chunk();
     });
-    // Each reads when it likes.
+    // Each client reads at its own speed.
     let readers = clients.into_iter().map(|mut client| thread::spawn(move || client.read_chunks()));
     for reader in readers.collect::<Vec<_>>() {
         assert!(reader.join().expect("all of it") == sent);
@@ -163,7 +163,7 @@ fn a_body_that_turns_out_too_long_goes_only_to_its_present_readers() {
         (&tested.counts()["not_stored"], &tested.counts()["stored"]),
         (&1.into(), &0.into())
     );
-    // It is known now: nobody waits for anybody.
+    // The length is known now, so no reader waits for another.
     let others = tested.begin_many(2, "/small");
     let mut calls = [tested.call(), tested.call()];
     for call in &mut calls {
@@ -213,7 +213,7 @@ fn other_readers_continue_when_the_first_client_has_gone() {
 fn a_graceful_stop_waits_for_readers_on_all_loops() {
     let mut tested = serve();
     let mut reading = Vec::new();
-    // One client is left of each eight; some of these are on another loop than the one that reads
+    // One client of each eight is left. Some of these are on another loop than the one that reads
     // from the server.
     for target in ["/a", "/b", "/c", "/d"] {
         let mut clients = tested.begin_many(8, target);
@@ -239,7 +239,7 @@ fn a_graceful_stop_waits_for_readers_on_all_loops() {
 fn a_purge_while_a_body_arrives_affects_only_later_requests() {
     let tested = serve();
     let mut memcached = Memcached::connect(&tested.site.path("m.sock"));
-    // The last is that of all targets that begin with `/a`.
+    // The last one is the prefix of all targets that start with `/a`.
     let purges = ["md k Ptag\r\n", "md k Ptag I\r\n", "md AGMvYQ== b Pprefix\r\n"];
     for (index, purge) in purges.into_iter().enumerate() {
         let target = format!("/a{index}");
@@ -247,9 +247,9 @@ fn a_purge_while_a_body_arrives_affects_only_later_requests() {
         let mut old = tested.call();
         old.head(CHUNKED, &format!("{MINUTE}Surrogate-Key: k\r\n")).chunk("old ");
         clients.iter_mut().for_each(|client| drop(client.read_until(b"old \r\n")));
-        // Nothing may be there yet.
+        // No response may be there yet.
         assert!(["HD", "NF"].contains(&memcached.send(purge).line().as_str()));
-        // One of them asks, and what that brings is for the others.
+        // One of the requests goes through, and its response is for the others.
         let mut later = tested.begin_many(4, &target);
         let mut new = tested.call();
         new.head(CHUNKED, MINUTE).chunk("new ");

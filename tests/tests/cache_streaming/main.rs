@@ -1,7 +1,7 @@
-//! Requests for what is just being stored, which are answered with it while it comes.
+//! Requests for a response that is just being stored. They get it while it arrives.
 //!
-//! Behind Kirin is a server whose every byte the test sends itself, when it has seen what the
-//! clients have so far.
+//! The test controls every byte of the server behind Kirin. It sends them when it has seen what the
+//! clients have got so far.
 
 mod attached;
 mod requests;
@@ -21,7 +21,7 @@ struct Tested {
     _backend: Backend,
 }
 
-/// A request that has come through, and is answered by hand.
+/// A request that has arrived at the server, and is answered by the test.
 struct Call {
     asked: Asked,
     connection: BackendConnection,
@@ -52,19 +52,19 @@ fn serve() -> Tested {
 }
 
 impl Tested {
-    /// The next request that comes through.
+    /// Returns the next request that arrives.
     fn call(&self) -> Call {
         let (asked, connection) =
             self.arrived.recv_timeout(PATIENCE).expect("a request at the server");
         Call { asked, connection }
     }
 
-    /// No other has come. Those who have been answered have asked before.
+    /// Checks that no other request has arrived. Answered requests have arrived before.
     fn assert_nobody_else_asked(&self) {
         assert!(self.arrived.try_recv().is_err(), "another request at the server");
     }
 
-    /// A GET on a connection of its own, not waited for.
+    /// Sends a GET on its own connection, and does not wait for it.
     fn begin(&self, target: &str, fields: &str) -> Client {
         let mut client = self.kirin.connect();
         client.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\n{fields}\r\n"));

@@ -1,5 +1,4 @@
-//! What the requests of those who come meanwhile ask for: heads, parts, variants, codings, and who
-//! asks.
+//! The requests of attached readers: heads, parts, variants, codings and visitors.
 
 use kirin_tests::Memcached;
 
@@ -84,7 +83,7 @@ fn facts_known_only_at_the_end_are_not_guessed() {
         "{}",
         head.head
     );
-    // Its tag is made of its bytes; the length of a part of it is not known.
+    // Its tag is made of its bytes. The length of a part is not known.
     let mut conditional = tested.begin("/a", "If-None-Match: \"x\"\r\n");
     assert_eq!(conditional.read_head_reply().status, 200);
     for fields in ["Range: bytes=1-2\r\n", "If-Match: \"x\"\r\n"] {
@@ -134,7 +133,7 @@ fn an_authenticated_visitor_does_not_share_an_anonymous_response() {
     let cookie = "Cookie: a=b\r\n";
     let mut first = tested.begin("/a", "");
     let mut call = tested.call();
-    // What is in the named field is for the first client alone.
+    // Only the first client may get the named field.
     call.head(CHUNKED, "Cache-Control: max-age=60, no-cache=\"X-Own\"\r\nX-Own: 1\r\n")
         .chunk("all");
     assert_eq!(first.read_head_reply().field("x-own"), Some("1"));
@@ -145,7 +144,7 @@ fn an_authenticated_visitor_does_not_share_an_anonymous_response() {
     assert_eq!(own.read_reply().text(), "own");
     call.last_chunk();
     assert_eq!((first.read_chunks(), other.read_chunks()), (b"all".to_vec(), b"all".to_vec()));
-    // With `public` he does.
+    // With `public` the client may attach.
     let mut first = tested.begin("/b", "");
     let mut call = tested.call();
     call.head(CHUNKED, "Cache-Control: public, max-age=60\r\n").chunk("all");
@@ -192,7 +191,7 @@ fn each_reader_has_its_own_coding_and_its_own_page() {
         match reply.field("content-encoding") {
             Some(_) => {
                 coded += 1;
-                // The first piece is all there before the second is: it has been flushed.
+                // The first piece is complete before the second exists, so it has been flushed.
                 let mut decoder = flate2::write::GzDecoder::new(Vec::new());
                 while decoder.get_ref().len() < text.len() {
                     let line = client.read_until(b"\r\n");
@@ -212,7 +211,7 @@ fn each_reader_has_its_own_coding_and_its_own_page() {
     }
     assert_eq!(coded, 2);
     call.last_chunk();
-    // Directives are carried out for each.
+    // Directives are carried out for each reader.
     let mut memcached = Memcached::connect(&tested.site.path("m.sock"));
     memcached.set("part", b"text/html\r\npart");
     let mut clients = tested.begin_many(3, "/ssi");
