@@ -1,10 +1,10 @@
-//! From the path of a request to the name of a file below the root: percent-decoded once, `.` and
-//! `..` resolved, `//` merged. Pure; the file system is asked later.
+//! Converts the path of a request to a file name below the root. It decodes percent-encodings once,
+//! resolves `.` and `..`, and merges `//`. It is pure: the file system is asked later.
 //!
-//! The rules are those of `kirin_http::request_path`, but for an encoded slash: no file name has
-//! one.
+//! The rules are those of `kirin_http::request_path`, except for an encoded slash, because no file
+//! name has one.
 //!
-//! The decoded name is what a route's protection has to look at too: `/%61dmin` and `/admin` are
+//! The protection of a route must look at the decoded name too, because `/%61dmin` and `/admin` are
 //! one file.
 
 use http::StatusCode;
@@ -13,30 +13,31 @@ use kirin_http::request_path::{BadPath, ResolvedPath, decode_path};
 
 /// The name of a file or directory below the root.
 ///
-/// `name` has no leading or trailing `/` and no empty, `.` or `..` segment; it is empty for the
-/// root itself. It is bytes, as file names are: nothing says that they are UTF-8.
+/// `name` has no leading or trailing `/` and no empty, `.` or `..` segment. It is empty for the
+/// root itself. It is bytes, because file names need not be UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileName {
-    /// Segments joined by `/`.
+    /// The segments, joined by `/`.
     pub name: Vec<u8>,
     /// Whether the path ended in `/`, and so means a directory.
     pub directory: bool,
 }
 
-/// Why a path names no file.
+/// The reason why a path names no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoFile {
-    /// A file cannot have such a name (an encoded `/` in a segment, a control character), but a
-    /// path of an application may.
+    /// No file can have such a name (an encoded `/` in a segment, a control character). A path of an
+    /// application may have it.
     #[error("path cannot be the name of a file")]
     Unnameable,
-    /// The path is malformed for everybody.
+    /// The path is malformed for all places.
     #[error(transparent)]
     BadPath(#[from] BadPath),
 }
 
 impl NoFile {
-    /// Returns the status code of the refusal; `None` if the path may be another place's.
+    /// Returns the status code of the refusal. Returns `None` if the path may belong to another
+    /// place.
     pub fn refusal(self) -> Option<StatusCode> {
         match self {
             NoFile::Unnameable => None,
@@ -46,7 +47,7 @@ impl NoFile {
 }
 
 impl FileName {
-    /// Reads the path of a request target, without its query.
+    /// Parses the path of a request target, without its query.
     pub fn parse(raw: &str) -> Result<Self, NoFile> {
         let Some(rest) = raw.strip_prefix('/') else { return Err(NoFile::Unnameable) };
         let segments = rest.split('/').map(|segment| decode_path(segment.as_bytes()));
@@ -61,9 +62,8 @@ impl FileName {
         Ok(Self { name, directory: resolved.is_directory })
     }
 
-    /// Whether a segment starts with a dot (`.git`, `.env`, `.htpasswd`): such files are there for
-    /// others than visitors. `/.well-known/` is for them (RFC 8615), though nothing hidden inside
-    /// of it.
+    /// Returns whether a segment starts with a dot (`.git`, `.env`, `.htpasswd`). Such files are not
+    /// for visitors. `/.well-known/` is for them (RFC 8615), but no hidden name inside it.
     pub fn is_hidden(&self) -> bool {
         let mut segments = self.name.split(|byte| *byte == b'/');
         let first = segments.next().unwrap_or(b"");
@@ -71,9 +71,9 @@ impl FileName {
             || segments.any(|s| s.starts_with(b"."))
     }
 
-    /// The canonical path: one leading `/`, everything but RFC 3986's unreserved characters
-    /// percent-encoded, and a trailing `/`. Used in redirects, so neither `//host` nor a backslash
-    /// (which browsers take for a slash) can come out of it.
+    /// Returns the canonical path. It has one leading `/` and a trailing `/`. Everything except RFC
+    /// 3986's unreserved characters is percent-encoded. Redirects use it, so they never contain
+    /// `//host` or a backslash, which browsers read as a slash.
     pub(crate) fn to_directory_uri(&self) -> String {
         let mut uri = String::with_capacity(self.name.len() + 8);
         uri.push('/');

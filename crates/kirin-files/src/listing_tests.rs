@@ -117,7 +117,7 @@ fn dates_are_in_utc() {
 
 proptest! {
     #[test]
-    fn a_name_leads_to_itself_and_makes_no_markup(name in prop::collection::vec(any::<u8>(), 1..20)) {
+    fn a_name_links_to_itself_and_makes_no_markup(name in prop::collection::vec(any::<u8>(), 1..20)) {
         let escaped = as_html(&name);
         prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
         let encoded = percent::encode(&name, RESERVED);

@@ -230,7 +230,7 @@ fn headers(lua: &Lua, time: &Allowance, called: &Called, metatable: Table) -> Re
     Ok(table)
 }
 
-/// By name, unescaped; of several the first, as in Plack::Request.
+/// Makes a table of cookies by name, decoded. Of several the first counts, as in Plack::Request.
 fn cookie_table(lua: &Lua, time: &Allowance, called: &Called) -> Result<Table> {
     let table = lua.create_table()?;
     let builder = Builder { lua, time };

@@ -93,7 +93,7 @@ fn escape_url(time: &Allowance, text: &[u8]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Takes the percent-encoding off. What is no encoding stays.
+/// Percent-decodes `text`. Malformed encodings stay.
 pub(crate) fn unescape_url(time: &Allowance, text: &[u8]) -> Result<Vec<u8>> {
     decode(time, text, percent::decode_into)
 }
@@ -103,12 +103,12 @@ pub(crate) fn decode_form(time: &Allowance, text: &[u8]) -> Result<Vec<u8>> {
     decode(time, text, form::decode_into)
 }
 
-/// Has `decode_into` decode `text` slice by slice.
+/// Decodes `text` with `decode_into`, slice by slice.
 fn decode(time: &Allowance, text: &[u8], decode_into: fn(&[u8], &mut Vec<u8>)) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
-        // An encoded byte must not reach over the end of a slice.
+        // An encoded byte must not cross the end of a slice.
         let end = match rest.get(..SLICE_BYTES) {
             None => rest.len(),
             Some([.., b'%']) => SLICE_BYTES - 1,

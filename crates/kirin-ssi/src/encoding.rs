@@ -86,10 +86,10 @@ fn with_references(value: Bytes) -> Bytes {
     escaped.map_or(value, Bytes::from)
 }
 
-/// Everything that nginx encodes in a link.
+/// The bytes that nginx encodes in a link.
 const NOT_IN_LINK: &AsciiSet = &NOT_IN_TARGET.add(b'\'').add(b'{').add(b'|').add(b'}');
 
-/// Everything that cannot stand in a target, and `%`.
+/// The bytes that cannot be in a target, and `%`.
 const NOT_IN_TARGET: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -101,8 +101,9 @@ const NOT_IN_TARGET: &AsciiSet = &CONTROLS
     .add(b'`')
     .add(b'%');
 
-/// Everything that cannot stand in a segment or an argument, or that separates two of them: all but
-/// the unreserved characters and `pchar` without `&`, `+`, `;` and `=` (RFC 3986 section 3.3).
+/// The bytes that cannot be in a segment or an argument, or that separate two of them. These are
+/// all except the unreserved characters and `pchar` without `&`, `+`, `;` and `=` (RFC 3986 section
+/// 3.3).
 const SEPARATORS: &AsciiSet = &RESERVED
     .remove(b'!')
     .remove(b'$')
