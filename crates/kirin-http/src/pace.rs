@@ -7,7 +7,7 @@
 
 /// What is asked of a client.
 #[derive(Clone, Copy, Debug)]
-pub struct Demand {
+pub struct MinimumPace {
     /// Seconds for which it may be silent.
     pub silence: u64,
     /// Bytes a second, averaged over the time that it was waited for, less `silence` seconds for a
@@ -18,7 +18,7 @@ pub struct Demand {
 /// What one client has done of it, for one body or one response.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    demand: Demand,
+    minimum: MinimumPace,
     /// Seconds that were spent waiting for it, without those since `since`.
     waited: u64,
     since: u64,
@@ -27,20 +27,20 @@ pub struct Pace {
 
 impl Pace {
     /// Returns the pace of a client that has moved nothing yet.
-    pub fn new(demand: Demand) -> Self {
-        Self { demand, waited: 0, since: 0, bytes: 0 }
+    pub fn new(minimum: MinimumPace) -> Self {
+        Self { minimum, waited: 0, since: 0, bytes: 0 }
     }
 
     /// Waiting begins at second `now`; returns at which second it ends.
     pub fn begin(&mut self, now: u64) -> u64 {
         self.since = now;
-        self.end_of_patience(now)
+        self.deadline(now)
     }
 
     /// The client has moved so many bytes, and is waited for again.
     pub fn moved(&mut self, bytes: u64, now: u64) -> u64 {
         self.bytes += bytes;
-        self.end_of_patience(now)
+        self.deadline(now)
     }
 
     /// Waiting is over for now.
@@ -49,8 +49,8 @@ impl Pace {
         self.since = now;
     }
 
-    fn end_of_patience(&self, now: u64) -> u64 {
-        let Demand { silence, rate } = self.demand;
+    fn deadline(&self, now: u64) -> u64 {
+        let MinimumPace { silence, rate } = self.minimum;
         let silent = now + silence;
         match self.bytes.checked_div(rate) {
             None => silent,
@@ -65,12 +65,12 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const DEMAND: Demand = Demand { silence: 60, rate: 240 };
+    const DEMAND: MinimumPace = MinimumPace { silence: 60, rate: 240 };
 
     /// A client that moves `bytes` every `seconds`, waited for all the time; the second at which it
     /// is given up, or none within an hour.
-    fn given_up(demand: Demand, bytes: u64, seconds: u64) -> Option<u64> {
-        let mut pace = Pace::new(demand);
+    fn given_up(minimum: MinimumPace, bytes: u64, seconds: u64) -> Option<u64> {
+        let mut pace = Pace::new(minimum);
         let mut end = pace.begin(1000);
         for now in (1000 + seconds..4600).step_by(seconds as usize) {
             if end <= now {
@@ -91,7 +91,7 @@ mod tests {
     fn a_byte_now_and_then_is_not_enough() {
         assert_eq!(given_up(DEMAND, 1, 59), Some(60));
         assert_eq!(given_up(DEMAND, 1, 1), Some(60));
-        assert_eq!(given_up(Demand { rate: 0, ..DEMAND }, 1, 59), None);
+        assert_eq!(given_up(MinimumPace { rate: 0, ..DEMAND }, 1, 59), None);
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_that_is_used_up_is_no_deadline_of_never() {
+    fn used_up_time_is_not_a_deadline_of_never() {
         let mut pace = Pace::new(DEMAND);
         pace.begin(0);
         pace.end(1000);

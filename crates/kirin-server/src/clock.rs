@@ -1,5 +1,5 @@
-//! The loop's clocks: the steady seconds that deadlines and lifetimes are counted in, and the wall
-//! clock's `Date` line, which is formatted at most once a second.
+//! The clocks of an event loop: steady seconds, in which deadlines and lifetimes are counted, and
+//! the wall clock for the `Date` line. The line is formatted at most once a second.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,19 +8,19 @@ use http::HeaderValue;
 use kirin_clock::{Offset, monotonic_offset};
 use rustix::time::{ClockId, clock_gettime};
 
-/// `Date: Sun, 06 Nov 1994 08:49:37 GMT CRLF`
+/// Length of `Date: Sun, 06 Nov 1994 08:49:37 GMT CRLF`.
 const DATE_LINE_BYTES: usize = 37;
 
-/// Where the date begins in it.
+/// Where the date begins in that line.
 const DATE_AT: usize = 6;
 
-/// One a loop. Reading it costs a read of the kernel's coarse clock, no system call.
+/// The clock of one event loop. Reading it reads the kernel's coarse clock, without a system call.
 pub struct Clock {
-    /// Of the steady clock (`kirin-clock`).
+    /// The last second of the steady clock (`kirin-clock`).
     second: Cell<u64>,
-    /// From the kernel's clock to the steady one. Read anew each second.
+    /// The difference between the kernel's clock and the steady clock. Read again each second.
     offset: Cell<Offset>,
-    /// Of the wall clock.
+    /// The last second of the wall clock.
     wall_second: Cell<u64>,
     date_line: RefCell<[u8; DATE_LINE_BYTES]>,
     date: RefCell<HeaderValue>,
@@ -41,16 +41,17 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Whole seconds since the unix epoch, which go on evenly when somebody sets the wall clock.
+    /// Returns whole seconds since the unix epoch. They go on evenly when somebody sets the wall
+    /// clock.
     pub fn now(&self) -> u64 {
         let time = clock_gettime(ClockId::MonotonicCoarse);
         let second = self.offset.get().steady_seconds(time.tv_sec, time.tv_nsec);
         if second == self.second.get() { second } else { self.tick() }
     }
 
-    /// A second has begun.
+    /// Begins a new second.
     fn tick(&self) -> u64 {
-        // The machine may have slept meanwhile.
+        // The machine may have slept since the last second.
         self.offset.set(monotonic_offset());
         let time = clock_gettime(ClockId::MonotonicCoarse);
         let second = self.offset.get().steady_seconds(time.tv_sec, time.tv_nsec);
@@ -62,17 +63,17 @@ impl Clock {
         second
     }
 
-    /// Appends the `Date` line of the last [`Clock::now`].
+    /// Appends the `Date` line of the last call of [`Clock::now`].
     pub fn write_date_line(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.date_line.borrow()[..]);
     }
 
-    /// The value of that line.
+    /// Returns the value of that line.
     pub(crate) fn date(&self) -> HeaderValue {
         self.date.borrow().clone()
     }
 
-    /// The wall clock's second at the last [`Clock::now`].
+    /// Returns the wall clock's second at the last call of [`Clock::now`].
     pub fn time(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(self.wall_second.get())
     }

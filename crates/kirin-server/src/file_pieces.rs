@@ -1,5 +1,5 @@
-//! Files read a piece at a time, for connections to which the kernel cannot send them: encrypted
-//! ones, and HTTP/2.
+//! Reads files piece by piece, for connections to which the kernel cannot send them: encrypted
+//! connections and HTTP/2.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use kirin_http::body::FileRange;
 
-/// What is left of a range.
+/// The part of a file that is still to be read.
 pub(crate) struct FilePieces {
     range: FileRange,
 }
@@ -18,7 +18,8 @@ impl FilePieces {
         Self { range }
     }
 
-    /// The next piece, of `most` bytes at most; none at the end. It is in the page cache as a rule.
+    /// Returns the next piece, of at most `most` bytes, or `None` at the end. The page cache
+    /// usually has it.
     pub(crate) fn next(&mut self, most: usize) -> io::Result<Option<Bytes>> {
         if self.range.length == 0 {
             return Ok(None);
@@ -26,7 +27,7 @@ impl FilePieces {
         let mut piece = vec![0; self.range.length.min(most as u64) as usize];
         let read = self.range.file.read_at(&mut piece, self.range.offset)?;
         if read == 0 {
-            // The file became shorter under us.
+            // The file became shorter while it was read.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         piece.truncate(read);

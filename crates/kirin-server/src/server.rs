@@ -1,4 +1,4 @@
-//! What all connections of one listener on one loop share.
+//! What all connections of one listener share on one event loop.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -23,10 +23,10 @@ use kirin_http::handler::{Client, Origin};
 use kirin_http::listen_address::ListenAddress;
 use kirin_http::peer::{Peer, address_key};
 
-/// Bytes read at once while a connection waits for a request. A browser's head is 1 KB.
+/// Bytes that one read takes while a connection waits for a request. A browser's head has 1 KB.
 const SCRATCH_BYTES: usize = 16 * 1024;
 
-/// One listener's side of a loop: the handler, the limits, and buffers that connections borrow
+/// One listener on one event loop: the handler, the limits, and the buffers that connections borrow
 /// while they work.
 pub struct Server<H> {
     pub(crate) handler: Rc<H>,
@@ -39,18 +39,18 @@ pub struct Server<H> {
     pub(crate) output: RefCell<Output>,
     pub(crate) pipes: Pipes,
     pub(crate) stopping: Cell<bool>,
-    /// None if no proxy is trusted; then nothing is looked at.
+    /// The proxies that are trusted. `None` if there are none; then no field is looked at.
     pub(crate) forwarding: Option<Box<Forwarding>>,
     pub(crate) proxy_protocol: bool,
-    /// Wakes what has to end by itself when `stopping` is set.
+    /// Wakes the HTTP/2 connections and the waiting requests when `stopping` is set.
     pub(crate) stop: Notify,
     pub(crate) tls: Option<Arc<Tls>>,
-    /// The account of `limits`.
+    /// This loop's reference to the account in `limits`.
     pub(crate) client_bytes: Option<Rc<LoopAccount>>,
 }
 
 impl<H> Server<H> {
-    /// Waits until the program ends and this client has gone.
+    /// Waits until the program stops and this client has gone.
     pub(crate) async fn stops_without(&self, client: &ClientWatch) {
         let stop = self.stop.notified();
         if !self.stopping.get() {
@@ -59,7 +59,7 @@ impl<H> Server<H> {
         client.gone().await;
     }
 
-    /// A server that answers with `handler` what arrives at `local`.
+    /// Returns a server that answers with `handler` the requests that arrive at `local`.
     pub fn new(
         handler: Rc<H>,
         local: ListenAddress,
@@ -86,37 +86,38 @@ impl<H> Server<H> {
         }
     }
 
-    /// The server behind proxies. With `proxy_protocol` each connection must come from one of them
-    /// and begin with a PROXY header.
+    /// Returns the server behind trusted proxies. With `proxy_protocol`, each connection must come
+    /// from one of them and must begin with a PROXY header.
     #[must_use]
     pub fn behind_proxies(self, forwarding: Forwarding, proxy_protocol: bool) -> Self {
         Self { forwarding: Some(Box::new(forwarding)), proxy_protocol, ..self }
     }
 
-    /// The server with TLS on all its connections.
+    /// Returns the server with TLS on all its connections.
     #[must_use]
     pub fn with_tls(self, tls: Arc<Tls>) -> Self {
         Self { tls: Some(tls), ..self }
     }
 
-    /// Number of open connections.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
         self.open.count()
     }
 
-    /// Whether `peer` is a proxy whose word about clients is taken.
+    /// Returns whether `peer` is a proxy that is trusted to name its clients.
     pub(crate) fn trusts(&self, peer: &Peer) -> bool {
         self.forwarding.as_ref().is_some_and(|forwarding| forwarding.trusted.contains(peer))
     }
 
-    /// The share of the client `peer` in the bytes that are held. A trusted proxy that does not
-    /// tell its client stands for many, so no address is counted.
+    /// Returns the share of the client `peer` in the account of held bytes. A trusted proxy that
+    /// does not name its client stands for many clients, so no address is counted.
     pub(crate) fn share(&self, peer: &Peer) -> ClientShare {
         let address = if self.trusts(peer) { None } else { address_key(peer) };
         ClientShare::new(self.client_bytes.as_ref(), address)
     }
 
-    /// Counts the connection for its client's address. False if that has too many already.
+    /// Counts the connection for the address of its client. Returns false if that address has too
+    /// many.
     pub(crate) fn admit_address(&self, io: &Io) -> bool {
         let Some(admission) = &self.limits.admission else { return true };
         match admission.admit_address(io.client_peer()) {
@@ -126,7 +127,7 @@ impl<H> Server<H> {
         }
     }
 
-    /// Where the requests of a connection come from, as far as the connection itself tells.
+    /// Returns where the requests of a connection come from, as far as the connection itself tells.
     pub(crate) fn origin<'a>(&'a self, io: &'a Io) -> Origin<'a> {
         let client = match (&self.tls, io.client.get()) {
             (_, Some(certificate)) => Client::Verified(certificate),

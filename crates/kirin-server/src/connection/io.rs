@@ -1,8 +1,8 @@
-//! One client socket and what is known of it between requests. The only file that reads from or
-//! writes to a client.
+//! A client's socket and its state between requests. Only this file reads from clients and writes
+//! to them.
 //!
-//! Shared (`Rc`) by the connection, the body of the request in progress and the table of open
-//! connections; all on one loop.
+//! The connection, the body of the current request and the table of open connections share it
+//! (`Rc`). All of them are on one event loop.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
@@ -30,23 +30,24 @@ use kirin_http::client_bytes::{ClientShare, Reservation};
 use kirin_http::pace::Pace;
 use kirin_http::peer::Peer;
 
-/// What a connection is doing; the table closes idle ones first and ends what waits too long.
+/// What a connection is doing. When the server stops, the table closes idle connections first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Between requests.
+    /// It waits for a request.
     Idle,
-    /// A request has begun and its answer is not all written.
+    /// A request has begun, and its response is not completely written.
     Busy,
-    /// HTTP/2: it knows itself whether it is idle, and when told to stop it ends by itself.
+    /// It speaks HTTP/2. It knows itself whether it is idle, and ends by itself when the server
+    /// stops.
     Streams,
 }
 
-/// What a TLS handshake came to.
+/// The result of a TLS handshake.
 #[derive(Default)]
 pub(crate) struct Handshake {
-    /// Whether the client wants HTTP/2.
+    /// Whether the client has chosen HTTP/2.
     pub(crate) is_http2: bool,
-    /// The client's certificate.
+    /// The certificate of the client.
     pub(crate) client: Option<Box<ClientCertificate>>,
 }
 
@@ -67,7 +68,7 @@ pub(crate) enum Stream {
     TlsOverUnix(Box<TlsStream<UnixStream>>),
 }
 
-/// Has a stream of any kind do something.
+/// Does the same with a stream of any kind.
 macro_rules! with_stream {
     ($stream:expr, $inner:ident => $work:expr) => {
         match $stream {
@@ -82,49 +83,49 @@ macro_rules! with_stream {
 /// The socket with its state.
 pub(crate) struct Io {
     stream: RefCell<Stream>,
-    /// Bytes received and not used yet: a part of a head, or pipelined requests. Without memory
-    /// when idle.
+    /// Bytes that were received and not used yet: a part of a head, or pipelined requests. It has
+    /// no memory while the connection is idle.
     pub(crate) unread: RefCell<Vec<u8>>,
-    /// Bytes that the socket has taken, of all responses.
+    /// Number of bytes that the socket has taken, of all responses.
     pub(crate) sent: Cell<u64>,
-    /// The times of the listener.
+    /// The time limits of the listener.
     pub(crate) deadlines: Rc<Deadlines>,
-    /// Second (of the loop's clock) at which the table ends the connection; 0 for never.
+    /// The second (of the loop's clock) at which the table ends the connection; 0 for never.
     pub(crate) deadline: Cell<u64>,
     pub(crate) phase: Cell<Phase>,
-    /// Whether the body of the request in progress has been read to its end.
+    /// Whether the body of the current request has been read to its end.
     pub(crate) body_finished: Cell<bool>,
-    /// Whether a request has come already: HTTP/2 can only begin before the first.
+    /// Whether a request has come already. HTTP/2 can begin only before the first.
     pub(crate) has_begun: Cell<bool>,
-    /// Whether the client of the request in progress takes informational responses: it speaks
-    /// HTTP/1.1.
+    /// Whether the client of the current request understands informational responses, that is,
+    /// speaks HTTP/1.1.
     pub(crate) takes_informational: Cell<bool>,
     /// The other end of the socket.
     pub(crate) peer: Peer,
-    /// Whom a PROXY header has announced in its place.
+    /// The client that a PROXY header has named.
     pub(crate) announced: OnceCell<Box<Peer>>,
-    /// The certificate that the client has shown.
+    /// The certificate that the client has presented.
     pub(crate) client: OnceCell<Box<ClientCertificate>>,
-    /// Whether somebody waits for the client to go.
+    /// Whether something waits for the client to disconnect.
     pub(crate) presence: RefCell<Presence>,
-    /// Whose bytes are counted that are held for the request in progress.
+    /// The client for which bytes of the current request are counted.
     pub(crate) share: RefCell<ClientShare>,
-    /// The memory of `unread`, if that is more than a little.
+    /// Counts the memory of `unread` if there is much of it.
     pub(crate) unread_memory: Cell<Option<Box<Reservation>>>,
-    /// Given back with the socket.
+    /// The right to this connection, given back with the socket.
     pub(crate) permit: Option<Permit>,
-    /// The same, counted for the client's address.
+    /// The same for the client's address.
     pub(crate) address_permit: OnceCell<AddressPermit>,
 }
 
-/// What the other end has closed.
+/// Which directions the other end has closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
-    /// Nothing.
+    /// None.
     Nothing,
     /// It sends no more.
     Half,
-    /// It has reset the connection, or does not take anything any more.
+    /// It has reset the connection, or takes nothing any more.
     Whole,
 }
 
@@ -151,22 +152,22 @@ impl Io {
         }
     }
 
-    /// Has the table of open connections end the connection in so many seconds.
+    /// Has the table of open connections end this connection after so many seconds.
     pub(crate) fn set_deadline(&self, seconds: u64) {
         self.deadline.set(self.deadlines.clock.now() + seconds);
     }
 
-    /// Has the table leave the connection open.
+    /// Removes the deadline.
     pub(crate) fn clear_deadline(&self) {
         self.deadline.set(0);
     }
 
-    /// Waits for the client from now on.
+    /// Begins to wait for the client.
     pub(crate) fn begin_wait(&self, pace: &mut Pace) {
         self.deadline.set(pace.begin(self.deadlines.clock.now()));
     }
 
-    /// Notes that the client has moved so many bytes while it was waited for.
+    /// Notes that the client has moved so many bytes while the server waited for it.
     pub(crate) fn progress(&self, pace: &mut Pace, bytes: usize) {
         if bytes > 0 {
             self.deadline.set(pace.moved(bytes as u64, self.deadlines.clock.now()));
@@ -179,13 +180,14 @@ impl Io {
         self.deadline.set(0);
     }
 
-    /// Who is at the other end: whom the PROXY header names, or the socket's peer.
+    /// Returns the client: the one that the PROXY header names, or the socket's peer.
     pub(crate) fn client_peer(&self) -> &Peer {
         self.announced.get().map_or(&self.peer, |announced| announced)
     }
 
-    /// Reads what is there into `buffer`; 0 at the end. tokio remembers from a short read that the
-    /// socket is empty, so that waiting for the next request costs no second `read`.
+    /// Reads the bytes that are there into `buffer`; returns 0 at the end. tokio learns from a
+    /// short read that the socket is empty, so that waiting for the next request costs no second
+    /// `read`.
     pub(crate) fn poll_read(
         &self,
         context: &mut Context<'_>,
@@ -195,7 +197,7 @@ impl Io {
         self.poll_read_into(context, &mut read).map_ok(|()| read.filled().len())
     }
 
-    /// The same, into memory that need not be initialised.
+    /// Does the same with memory that need not be initialised.
     pub(crate) fn poll_read_into(
         &self,
         context: &mut Context<'_>,
@@ -204,8 +206,8 @@ impl Io {
         with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_read(context, buffer))
     }
 
-    /// Takes some of `bytes`. What is encrypted may wait in the stream then: [`Io::poll_flush`]
-    /// sends it.
+    /// Takes some of `bytes`. Encrypted bytes may wait in the stream until [`Io::poll_flush`] sends
+    /// them.
     pub(crate) fn poll_write(
         &self,
         context: &mut Context<'_>,
@@ -231,7 +233,7 @@ impl Io {
         self.count_sent(written)
     }
 
-    /// Ready when the kernel has everything that was written.
+    /// Returns ready when the kernel has taken all bytes that were written.
     pub(crate) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self.stream.borrow_mut() {
             Stream::Tcp(_) | Stream::Unix(_) => Poll::Ready(Ok(())),
@@ -240,7 +242,7 @@ impl Io {
         }
     }
 
-    /// Goes on with the handshake for the listener's `tls`, and returns its result. Ready at once
+    /// Continues the handshake for the listener's `tls`, and returns its result. Ready at once
     /// without TLS.
     pub(crate) fn poll_handshake(
         &self,
@@ -258,7 +260,8 @@ impl Io {
         }
     }
 
-    /// Whether the kernel cannot send files to this client, as they have to be encrypted.
+    /// Returns whether the connection is encrypted, so that the kernel cannot send files to the
+    /// client.
     pub(crate) fn is_encrypted(&self) -> bool {
         matches!(&*self.stream.borrow(), Stream::Tls(_) | Stream::TlsOverUnix(_))
     }
@@ -276,7 +279,7 @@ impl Io {
         self.count_sent(sent)
     }
 
-    /// Lets the kernel copy from `file` to the socket; 0 when the file is shorter than thought.
+    /// Has the kernel copy from `file` to the socket; returns 0 if the file has become shorter.
     pub(crate) fn poll_sendfile(
         &self,
         context: &mut Context<'_>,
@@ -289,7 +292,7 @@ impl Io {
         self.count_sent(sent)
     }
 
-    /// Lets the kernel move up to `count` bytes from `pipe` to the socket.
+    /// Has the kernel move up to `count` bytes from `pipe` to the socket.
     pub(crate) fn poll_splice(
         &self,
         context: &mut Context<'_>,
@@ -302,8 +305,7 @@ impl Io {
         self.count_sent(sent)
     }
 
-    /// Receives from the socket itself, under TLS if there is any; with PEEK leaves there what it
-    /// gives.
+    /// Receives from the socket itself, below TLS. With PEEK, the bytes stay in the socket.
     pub(crate) fn poll_receive(
         &self,
         context: &mut Context<'_>,
@@ -384,7 +386,7 @@ impl Io {
         }
     }
 
-    /// What the client has closed; takes nothing of what it has sent before.
+    /// Returns which directions the client has closed. The bytes that it sent before stay unread.
     pub(crate) fn closed(&self) -> Closed {
         let no_time = Timespec { tv_sec: 0, tv_nsec: 0 };
         let poll = |fd: BorrowedFd<'_>| {
@@ -407,36 +409,36 @@ impl Io {
         }
     }
 
-    /// Whether the client has sent something that nobody has read: closing now would reset the
-    /// connection, and with it the response on its way (RFC 9112 section 9.6).
+    /// Returns whether the client has sent bytes that are still unread. Closing the socket now
+    /// would reset the connection, and the client could lose the response (RFC 9112 section 9.6).
     pub(crate) fn has_more(&self) -> bool {
         let mut byte = [0];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let peeked = match &*self.stream.borrow() {
             Stream::Tcp(stream) => rustix::net::recv(stream, &mut byte, flags),
             Stream::Unix(stream) => rustix::net::recv(stream, &mut byte, flags),
-            // The end of an encrypted connection takes more than closing it.
+            // An encrypted connection needs more than a closed socket to end well.
             Stream::Tls(_) | Stream::TlsOverUnix(_) => return true,
         };
         matches!(peeked, Ok((1.., _)))
     }
 
-    /// Ends our side; the client still gets what was sent.
+    /// Ends our side. The client still gets the bytes that were sent.
     pub(crate) fn shutdown_write(&self) {
         self.end_tls();
         self.shutdown(Shutdown::Write);
     }
 
-    /// Ends both sides. A task that waits for this socket wakes up and sees its end.
+    /// Ends both sides. A task that waits for this socket wakes up and sees the end.
     pub(crate) fn shutdown_both(&self) {
-        // The end of what was cut must not look like a good one.
+        // The end of a response that was cut must not look like a regular end.
         if self.phase.get() == Phase::Idle {
             self.end_tls();
         }
         self.shutdown(Shutdown::Both);
     }
 
-    /// Says that no more will be sent, where TLS has a way to say so.
+    /// Tells the client that no more will be sent, if the connection uses TLS.
     pub(crate) fn end_tls(&self) {
         match &mut *self.stream.borrow_mut() {
             Stream::Tcp(_) | Stream::Unix(_) => {}
@@ -446,7 +448,7 @@ impl Io {
     }
 
     fn shutdown(&self, how: Shutdown) {
-        // Fails only when the client has gone already.
+        // This fails only if the client has disconnected already.
         let _ = match &*self.stream.borrow() {
             Stream::Tcp(stream) => rustix::net::shutdown(stream, how),
             Stream::Unix(stream) => rustix::net::shutdown(stream, how),

@@ -1,8 +1,9 @@
-//! The table of a loop's open connections: one deadline each, checked once a second.
+//! The table of the open connections of an event loop. Each has one deadline, which is checked once
+//! a second.
 //!
-//! A timer per connection would cost memory and work for every request; a pass over a table costs
-//! nanoseconds per connection and second. Ending a connection is `shutdown(2)` on its socket: its
-//! task wakes up and sees the end.
+//! A timer for each connection would cost memory, and work for every request. A pass over the table
+//! costs nanoseconds for each connection and second. A connection is ended by `shutdown(2)` on its
+//! socket: its task wakes up and sees the end.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +13,7 @@ use tokio::sync::Notify;
 use crate::connection::io::{Io, Phase};
 use crate::connection::presence::{self, Presence};
 
-/// Open connections of one server on one loop.
+/// The open connections of one server on one event loop.
 #[derive(Default)]
 pub(crate) struct OpenConnections {
     slots: RefCell<Slots>,
@@ -25,14 +26,14 @@ struct Slots {
     free: Vec<usize>,
 }
 
-/// A place in the table; dropping it gives the place back.
+/// An entry of the table. Dropping it removes the connection.
 pub(crate) struct Entry {
     table: Rc<OpenConnections>,
     slot: usize,
 }
 
 impl OpenConnections {
-    /// Puts a connection into the table.
+    /// Adds a connection to the table.
     pub(crate) fn enter(table: &Rc<Self>, io: &Rc<Io>) -> Entry {
         let mut slots = table.slots.borrow_mut();
         let slot = match slots.free.pop() {
@@ -46,27 +47,27 @@ impl OpenConnections {
         Entry { table: Rc::clone(table), slot }
     }
 
-    /// Number of connections.
+    /// Returns the number of connections.
     pub(crate) fn count(&self) -> usize {
         let slots = self.slots.borrow();
         slots.connections.len() - slots.free.len()
     }
 
-    /// Ends every connection whose deadline has come by `now`.
+    /// Ends every connection whose deadline is at or before `now`.
     pub(crate) fn end_overdue(&self, now: u64) {
         self.end_if(|io| io.deadline.get() != 0 && io.deadline.get() <= now);
     }
 
-    /// Looks whether clients that somebody waits for have gone.
-    pub(crate) fn look_for_the_gone(&self) {
+    /// Checks whether clients that are watched have disconnected.
+    pub(crate) fn check_watched(&self) {
         for io in self.slots.borrow().connections.iter().flatten() {
             if !matches!(*io.presence.borrow(), Presence::Unwatched | Presence::Gone) {
-                presence::look(io);
+                presence::check(io);
             }
         }
     }
 
-    /// Ends the connections of the client with this address that are not idle; returns how many.
+    /// Ends the busy connections of the client with this address. Returns how many.
     pub(crate) fn end_busy_of(&self, address: u64) -> usize {
         let mut ended = 0;
         self.end_if(|io| {

@@ -1,29 +1,30 @@
-//! Finds out whether an HTTP/1 client that somebody waits for has gone. The table of open
-//! connections looks once a second.
+//! Finds out whether a watched HTTP/1 client has disconnected. The table of open connections checks
+//! once a second.
 
 use std::task::{Context, Poll, Waker};
 
 use crate::connection::io::{Closed, Io};
 use kirin_http::client_watch::WatchedClient;
 
-/// What tells a client that is still there nothing, and makes the kernel of one that has gone say
-/// so: an informational response, which HTTP/1.1 clients discard (RFC 9110 section 15.2.1).
+/// A probe: an informational response, which an HTTP/1.1 client discards (RFC 9110 section 15.2.1).
+/// If the client has closed its socket, its kernel answers with a reset.
 const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Whether somebody wants to know that the client goes.
+/// Whether a client is watched, and what is known about it.
 #[derive(Debug, Default)]
 pub(crate) enum Presence {
-    /// Nobody does.
+    /// The client is not watched.
     #[default]
     Unwatched,
-    /// To be woken when it has gone.
+    /// Wake the task when the client has disconnected.
     Watched(Waker),
-    /// The same. It has ended its side, and was asked whether that was all.
-    Asked(Waker),
-    /// To be woken when it ends its side, and when it has gone. For a tunnel, which does not read
-    /// from it just now.
-    Ending(Waker),
-    /// It has gone, or ended its side if that was watched for.
+    /// The same. The client has ended its side, and a probe was sent to learn whether it has closed
+    /// its socket.
+    Probed(Waker),
+    /// Wake the task when the client ends its side or disconnects. A tunnel uses this while it does
+    /// not read from the client.
+    WatchedForEnd(Waker),
+    /// The client has disconnected, or has ended its side if that was watched for.
     Gone,
 }
 
@@ -32,14 +33,14 @@ impl WatchedClient for Io {
         let mut presence = self.presence.borrow_mut();
         match &mut *presence {
             Presence::Gone => return Poll::Ready(()),
-            Presence::Watched(waker) | Presence::Asked(waker) | Presence::Ending(waker) => {
+            Presence::Watched(waker) | Presence::Probed(waker) | Presence::WatchedForEnd(waker) => {
                 waker.clone_from(context.waker());
             }
             // A client that does not understand the probe is not sent one.
             Presence::Unwatched if self.takes_informational.get() => {
                 *presence = Presence::Watched(context.waker().clone());
             }
-            Presence::Unwatched => *presence = Presence::Asked(context.waker().clone()),
+            Presence::Unwatched => *presence = Presence::Probed(context.waker().clone()),
         }
         Poll::Pending
     }
@@ -53,20 +54,21 @@ impl WatchedClient for Io {
     }
 }
 
-/// Looks whether a watched client has gone.
-pub(crate) fn look(io: &Io) {
+/// Checks whether a watched client has disconnected.
+pub(crate) fn check(io: &Io) {
     let presence = io.presence.take();
     let next = match (presence, io.closed()) {
-        (Presence::Watched(waker) | Presence::Asked(waker), Closed::Whole)
-        | (Presence::Ending(waker), Closed::Half | Closed::Whole) => {
+        (Presence::Watched(waker) | Presence::Probed(waker), Closed::Whole)
+        | (Presence::WatchedForEnd(waker), Closed::Half | Closed::Whole) => {
             waker.wake();
             Presence::Gone
         }
         (Presence::Watched(waker), Closed::Half) => {
-            // Twenty-five bytes to a client that has been sent nothing yet: there is room, and
-            // whether it worked will be seen. Nobody else writes while it is watched.
+            // The socket has room for twenty-five bytes, because nothing of a response was sent
+            // yet. Nothing else writes to a client while it is watched. The next check shows the
+            // result.
             let _ = io.poll_write(&mut Context::from_waker(Waker::noop()), PROBE);
-            Presence::Asked(waker)
+            Presence::Probed(waker)
         }
         (presence, _) => presence,
     };

@@ -1,8 +1,7 @@
-//! What a connection does behind proxies: takes their PROXY header off, and asks each request whom
-//! it is from.
+//! Requests and connections behind trusted proxies: removes their PROXY header, and finds out which
+//! client a request is from.
 //!
-//! The two functions that the connection calls; what bytes mean is in [`proxy_protocol`] and
-//! [`forwarded`](kirin_http::forwarded).
+//! [`proxy_protocol`] and [`forwarded`](kirin_http::forwarded) parse what the proxies write.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,11 +14,11 @@ use crate::server::Server;
 use kirin_http::handler::{Origin, TrustedProxy};
 use kirin_http::request::RequestHead;
 
-/// Seconds that a balancer may take for its header, which it has whole before it connects.
+/// Seconds that a load balancer may take for its header. It has all of it before it connects.
 const HEADER_SECONDS: u64 = 5;
 
-/// Has `answer` answer a request with what is known of where it came from: what trusted proxies
-/// tell, or else the connection.
+/// Calls `answer` with a request and its origin: the client that trusted proxies name, or else the
+/// peer of the connection.
 pub(crate) fn with_origin<H, R>(
     server: &Server<H>,
     io: &Io,
@@ -44,8 +43,8 @@ pub(crate) fn with_origin<H, R>(
     answer(&head, Origin { peer: &client.peer, secure, ..origin })
 }
 
-/// Takes the PROXY header off the start of the connection. Returns whether there was a good one,
-/// from a trusted peer.
+/// Removes the PROXY header from the start of the connection. Returns whether a trusted peer has
+/// sent a valid one.
 pub(crate) async fn receive<H>(server: &Server<H>, io: &Io) -> bool {
     if !server.trusts(&io.peer) {
         tracing::debug!(peer = %io.peer, listener = %server.local, "closed: the PROXY protocol is taken from trusted peers only");
@@ -58,7 +57,7 @@ pub(crate) async fn receive<H>(server: &Server<H>, io: &Io) -> bool {
             false
         }
         Ok(()) => true,
-        // A balancer that only looks whether we are there.
+        // The load balancer only checks whether the server accepts connections.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
         Err(error) => {
             tracing::warn!(peer = %io.peer, listener = %server.local, %error, "closed: no PROXY protocol header");
@@ -67,7 +66,7 @@ pub(crate) async fn receive<H>(server: &Server<H>, io: &Io) -> bool {
     }
 }
 
-/// Takes exactly the header: what follows it, TLS or a request, stays in the socket.
+/// Takes exactly the header. TLS or a request behind it stays in the socket.
 async fn read_header(io: &Io) -> io::Result<()> {
     let mut header = vec![0; MAX_HEADER_BYTES];
     let mut taken = 0;
@@ -82,7 +81,7 @@ async fn read_header(io: &Io) -> io::Result<()> {
         let parsed = proxy_protocol::parse(&header[..taken + peeked]).map_err(invalid)?;
         let end = match &parsed {
             Parsed::Complete { length, .. } => *length,
-            // All of it belongs to the header: taken, so that the next look waits for more.
+            // All bytes belong to the header. They are taken, so that the next peek waits for more.
             Parsed::Partial => taken + peeked,
         };
         while taken < end {
@@ -94,7 +93,7 @@ async fn read_header(io: &Io) -> io::Result<()> {
         }
         if let Parsed::Complete { client, .. } = parsed {
             if let Some(client) = client {
-                // Set once a connection, here.
+                // It is set here only, once for each connection.
                 let _ = io.announced.set(Box::new(client));
             }
             return Ok(());

@@ -1,70 +1,70 @@
-//! The PROXY protocol, versions 1 and 2: the header with which a load balancer says whose
-//! connection it passes on.
+//! The PROXY protocol, versions 1 and 2: a header by which a load balancer names the client of a
+//! connection.
 //!
-//! Pure: bytes in, the client out. The connection reads it before anything else, TLS included, from
-//! balancers that are trusted. (HAProxy's `proxy-protocol.txt` is the specification; sections are
-//! cited from there.)
+//! Pure: it takes bytes and returns the client. A connection from a trusted load balancer begins
+//! with the header, before TLS. The specification is HAProxy's `proxy-protocol.txt`; comments cite
+//! its sections.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use kirin_http::peer::Peer;
 
-/// The longest line of version 1, CR LF included (section 2.1).
+/// The longest line of version 1, with CR LF (section 2.1).
 const MAX_LINE_BYTES: usize = 107;
 
-/// What follows the 16 fixed bytes of version 2 may be this long: addresses, and certificates'
-/// names in type-length-values.
+/// The most bytes behind the 16 fixed bytes of version 2: addresses, and type-length-values such as
+/// names in certificates.
 const MAX_V2_REST_BYTES: usize = 4096;
 
-/// No header is longer.
+/// The longest header.
 pub const MAX_HEADER_BYTES: usize = 16 + MAX_V2_REST_BYTES;
 
-/// How version 2 begins (section 2.2); nothing else in use does.
+/// The first bytes of version 2 (section 2.2). No other protocol in use begins with them.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// How version 1 begins.
+/// The first bytes of version 1.
 const LINE_START: &[u8; 6] = b"PROXY ";
 
-/// What reading a header came to.
+/// The result of reading a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// A whole header.
+    /// A complete header.
     Complete {
-        /// The client. None when the balancer speaks for itself (a health check), or does not know:
-        /// then the connection's own address counts.
+        /// The client. `None` if the load balancer speaks for itself (a health check) or does not
+        /// know it. Then the peer of the connection is the client.
         client: Option<Peer>,
-        /// How many bytes the header took.
+        /// The length of the header in bytes.
         length: usize,
     },
     /// More bytes are needed.
     Partial,
 }
 
-/// Bytes that are no PROXY header; the connection is closed.
+/// Why bytes are not a PROXY header. The connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// Neither version begins so.
+    /// Neither version begins this way.
     #[error("the connection does not begin with a PROXY protocol header")]
     Start,
     /// Version 1 without CR LF in its first 107 bytes.
     #[error("PROXY line is too long")]
     LineTooLong,
-    /// Version 1 that does not say `TCP4`, `TCP6` or `UNKNOWN`, or not two addresses and two ports.
+    /// Version 1 without `TCP4`, `TCP6` or `UNKNOWN`, or without two addresses and two ports.
     #[error("PROXY line is malformed")]
     Line,
-    /// Version 2 of another major version.
+    /// The header has an unknown major version.
     #[error("PROXY header has version {0}, which is not known")]
     Version(u8),
     /// A command that is neither LOCAL nor PROXY.
     #[error("PROXY header has command {0}, which is not known")]
     Command(u8),
-    /// A connection that is no byte stream.
+    /// The header announces a connection that is not a byte stream.
     #[error("PROXY header is for address family and protocol {0:#04x}, which is no stream")]
     Family(u8),
-    /// Longer than the limit.
+    /// The header is longer than the limit.
     #[error("PROXY header is longer than {MAX_HEADER_BYTES} bytes")]
     TooLong,
-    /// Too short for the addresses that it announces.
+    /// The header is too short for the addresses that it announces.
     #[error("PROXY header is too short for its addresses")]
     Addresses,
 }
@@ -80,7 +80,7 @@ pub fn parse(input: &[u8]) -> Result<Parsed, Malformed> {
     Err(Malformed::Start)
 }
 
-/// Whether `input` is the start of `beginning`, or the other way round.
+/// Returns whether `input` begins with `beginning`, as far as both reach.
 fn begins_like(input: &[u8], beginning: &[u8]) -> bool {
     input.iter().zip(beginning).all(|(got, wanted)| got == wanted)
 }
@@ -99,7 +99,7 @@ fn parse_line(input: &[u8]) -> Result<Parsed, Malformed> {
     let length = end + 2;
     let family = words.next();
     if family == Some("UNKNOWN") {
-        // What follows is to be ignored.
+        // The rest of the line must be ignored.
         return Ok(Parsed::Complete { client: None, length });
     }
     let mut address = || -> Option<IpAddr> {
@@ -121,7 +121,7 @@ fn parse_line(input: &[u8]) -> Result<Parsed, Malformed> {
     }
 }
 
-/// Decimal, without a sign or leading zeros.
+/// Parses a decimal number without a sign or leading zeros.
 fn port(text: &str) -> Option<u16> {
     let canonical =
         text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
@@ -150,8 +150,8 @@ fn parse_binary(input: &[u8]) -> Result<Parsed, Malformed> {
     Ok(Parsed::Complete { client, length: 16 + rest_bytes })
 }
 
-/// The source address at the start of `rest` (section 2.2). What follows the addresses,
-/// type-length-values, is skipped.
+/// Returns the source address at the start of `rest` (section 2.2). The type-length-values behind
+/// the addresses are skipped.
 fn announced(family: u8, rest: &[u8]) -> Result<Option<Peer>, Malformed> {
     match family {
         0x00 => Ok(None),

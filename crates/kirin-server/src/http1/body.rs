@@ -1,4 +1,4 @@
-//! The body of an HTTP/1 request: takes the framing off what the client sends.
+//! The body of an HTTP/1 request: removes the framing from the bytes that the client sends.
 
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -13,7 +13,7 @@ use kirin_http::request::BodyLength;
 use kirin_http::request_body::{BodyError, BodySource, RequestBody};
 use kirin_http::trailers::Trailers;
 
-/// Bytes read at once. Bodies of this size and less come in one piece.
+/// The most bytes of one read. A body of this size comes in one piece.
 const READ_BYTES: usize = 64 * 1024;
 
 /// Reads a body from a connection.
@@ -21,9 +21,9 @@ struct Http1Source {
     io: Rc<Io>,
     framing: Framing,
     pace: Pace,
-    /// Whether the client is being waited for.
+    /// Whether the server waits for the client.
     is_waiting: bool,
-    /// Whether `100 Continue` is still owed.
+    /// Whether `100 Continue` must still be sent.
     expects_continue: bool,
     /// The part of it that the socket has not taken yet.
     unsent: Option<Unsent>,
@@ -34,7 +34,7 @@ enum Framing {
     Chunked(ChunkedDecoder),
 }
 
-/// Returns the body of the request that the connection has just received.
+/// Returns the body of the request whose head the connection has just received.
 pub(crate) fn receive(io: &Rc<Io>, length: BodyLength, expects_continue: bool) -> RequestBody {
     let framing = match length {
         BodyLength::None => return RequestBody::empty(),
@@ -91,7 +91,7 @@ impl BodySource for Http1Source {
 }
 
 impl Http1Source {
-    /// Takes data of the body out of what has been read already.
+    /// Takes data of the body out of the bytes that were read already.
     fn take_unread(&mut self) -> Result<Option<Bytes>, BodyError> {
         let mut unread = self.io.unread.borrow_mut();
         match &mut self.framing {
@@ -140,13 +140,13 @@ impl Http1Source {
             ready!(unsent.poll_flush(&self.io, context))?;
             self.unsent = None;
         }
-        // The size of what is missing, so that a large body is not read through a small buffer, nor
-        // a small one through a large.
+        // The buffer has the size of the part that is missing. So a large body is not read through
+        // a small buffer, nor a small body through a large one.
         let wanted = match self.framing {
             Framing::Exact { left } => usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES),
             Framing::Chunked(_) => READ_BYTES,
         };
-        // No memory is held while the client is waited for.
+        // No memory is held while the server waits for the client.
         let mut buffer = vec![0; wanted];
         let read = ready!(self.io.poll_read(context, &mut buffer))?;
         self.io.progress(&mut self.pace, read);
@@ -163,7 +163,7 @@ impl Http1Source {
     }
 }
 
-/// Takes `count` bytes from the front; without a copy when that is all.
+/// Takes `count` bytes from the front, without a copy if these are all.
 fn take_front(unread: &mut Vec<u8>, count: usize) -> Bytes {
     if count == unread.len() {
         return Bytes::from(std::mem::take(unread));

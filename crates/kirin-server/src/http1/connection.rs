@@ -1,9 +1,10 @@
-//! A client connection, from its first byte to its last: read, parse, answer, write, again.
+//! A client connection over HTTP/1, from its first byte to its last. It reads, parses, answers and
+//! writes, again and again.
 //!
-//! The hot path is [`read_and_answer`]: what is answered from memory is read into the loop's
-//! scratch buffer, parsed where it lies and written with one vectored write, without a buffer or a
-//! task of its own. What takes waiting (an application, a large file, a slow reader) leaves it
-//! through [`settle`].
+//! The hot path is [`read_and_answer`]: a request for something in memory is read into the loop's
+//! scratch buffer, parsed in place and answered with one vectored write, without a buffer or a task
+//! of its own. Everything that must wait (an application, a large file, a slow reader) leaves the
+//! hot path through [`settle`].
 
 use std::future::poll_fn;
 use std::io;
@@ -33,46 +34,46 @@ use kirin_http::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestH
 use kirin_http::request_body::BodyError;
 use kirin_http::response::Response;
 
-/// Answers of pipelined requests are gathered up to this size before they are written.
+/// Responses to pipelined requests are gathered up to this size before they are written.
 const GATHERED_BYTES: usize = 64 * 1024;
 
-/// A response that has taken waiting is written by the loop's own buffer up to this size: sockets
-/// take it at once.
+/// A response that had to be waited for is written through the loop's own buffer up to this size. A
+/// socket takes so many bytes at once.
 const AT_ONCE_BYTES: u64 = 16 * 1024;
 
-/// Memory of unread bytes up to this size is not counted: most connections have none.
+/// Memory for unread bytes up to this size is not counted, because most connections have none.
 const UNCOUNTED_BYTES: usize = 4 * 1024;
 
-/// Largest body in memory that is written together with other responses and logged before the
-/// client has taken it. A socket does not take more than that at once, so that a longer one may be
-/// cut, and the log has to wait for its end.
+/// The largest body in memory that is written together with other responses, and logged before the
+/// client has taken it. A socket takes no more than that at once. A longer response may be cut, so
+/// that its log line must wait for its end.
 const GATHERED_BODY_BYTES: u64 = 256 * 1024;
 
-/// A request body that nobody wanted is read and dropped up to this size, to keep the connection.
+/// An unwanted request body is read and dropped up to this size, to keep the connection.
 const SKIPPED_BODY_BYTES: u64 = 64 * 1024;
 
-/// What comes after the requests that could be answered at once.
+/// What follows the requests that could be answered at once.
 enum Step<'a> {
     /// Wait for the next request, or for the rest of one.
     Again,
     /// The connection has ended.
     End,
-    /// The client speaks HTTP/2; it has said so with what is unread.
+    /// The client speaks HTTP/2. Its first bytes are in `unread`.
     Http2,
-    /// Something takes waiting.
+    /// Something must be waited for.
     Settle(Settling<'a>),
 }
 
-/// The work that takes waiting. Its result says whether the connection goes on.
+/// The work that must wait. It returns whether the connection goes on.
 type Settling<'a> = Pin<Box<dyn Future<Output = io::Result<bool>> + 'a>>;
 
-/// What comes behind the responses that have been gathered.
+/// The work that follows the gathered responses.
 enum Work {
-    /// None; go on with the next request.
+    /// None. The connection goes on with the next request.
     Nothing,
-    /// The last response has been given.
+    /// The last response has been written. The connection closes.
     Close,
-    /// What came is refused; what else the client sends is not looked at.
+    /// A request is refused. The rest of the input is not parsed.
     Refused,
     /// Send this response.
     Send(Response, Request),
@@ -80,13 +81,13 @@ enum Work {
     Later(Later, Request),
 }
 
-/// What is kept of a request while its response is on the way.
+/// The parts of a request that are kept until its response has been written.
 struct Request {
     exchange: Exchange,
     body: BodyLength,
     expects_continue: bool,
     record: Option<RequestRecord>,
-    /// Whose bytes are held until the response has been sent.
+    /// The client for which bytes are counted until the response has been sent.
     share: ClientShare,
     /// Counts the copy of a long head.
     _head: Option<Reservation>,
@@ -95,15 +96,15 @@ struct Request {
 /// Serves one connection until it ends.
 pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     let _entry = OpenConnections::enter(&server.open, &io);
-    // Boxed like all that an idle connection does not carry.
+    // Boxed, like everything that an idle connection should not carry.
     if server.proxy_protocol && !Box::pin(proxied::receive(&server, &io)).await {
         return;
     }
     if server.tls.is_some() {
-        match Box::pin(begin(&server, &io)).await {
-            Begun::Http1 => {}
-            Begun::Http2 => return Box::pin(http2::serve(server, io)).await,
-            Begun::End => return,
+        match Box::pin(negotiate(&server, &io)).await {
+            Negotiated::Http1 => {}
+            Negotiated::Http2 => return Box::pin(http2::serve(server, io)).await,
+            Negotiated::End => return,
         }
     }
     io.set_deadline(server.deadlines.head);
@@ -131,35 +132,35 @@ pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     }
 }
 
-/// What a connection speaks after the TLS handshake.
-enum Begun {
+/// The protocol of a connection after the TLS handshake.
+enum Negotiated {
     Http1,
     Http2,
-    /// Nothing: the handshake failed.
+    /// None: the handshake failed.
     End,
 }
 
-/// Does the handshake, if there is TLS. One that takes too long is ended by the table of open
-/// connections.
-async fn begin<H>(server: &Server<H>, io: &Io) -> Begun {
-    let Some(tls) = &server.tls else { return Begun::Http1 };
+/// Does the handshake if there is TLS. The table of open connections ends a handshake that takes
+/// too long.
+async fn negotiate<H>(server: &Server<H>, io: &Io) -> Negotiated {
+    let Some(tls) = &server.tls else { return Negotiated::Http1 };
     io.set_deadline(tls.handshake_time().as_secs().max(1));
     match poll_fn(|context| io.poll_handshake(context, tls)).await {
         Ok(handshake) => {
             if let Some(client) = handshake.client {
                 let _ = io.client.set(client);
             }
-            if handshake.is_http2 { Begun::Http2 } else { Begun::Http1 }
+            if handshake.is_http2 { Negotiated::Http2 } else { Negotiated::Http1 }
         }
         Err(error) => {
             tracing::debug!(peer = %io.peer, %error, "TLS handshake failed");
             sending::linger_shortly(io).await;
-            Begun::End
+            Negotiated::End
         }
     }
 }
 
-/// Reads once (unless pipelined requests are left) and answers every whole request that is there.
+/// Reads once (unless pipelined requests are left) and answers every complete request.
 fn read_and_answer<'a, H: Handler>(
     server: &'a Server<H>,
     io: &'a Rc<Io>,
@@ -186,20 +187,20 @@ fn read_and_answer<'a, H: Handler>(
         return Poll::Ready(Ok(step));
     }
     unread.extend_from_slice(received);
-    // A head that comes in pieces is parsed anew for each: the limit on its size keeps that below
-    // what a packet costs, and what is wrong with it is said at once.
+    // A head that comes in pieces is parsed again for each piece. The limit on its size keeps the
+    // cost below that of a packet. An error is found with the first piece that has it.
     let (used, step) = answer_all(server, io, context, &unread)?;
     unread.drain(..used);
     if !unread.is_empty() {
         *io.unread.borrow_mut() = unread;
     }
     count_unread(server, io)?;
-    // What is left behind a response that took waiting is the begin of a head, too.
+    // Bytes left behind a response that had to be waited for are the start of a head, too.
     begin_waiting(server, io, &step, used > 0 || !read);
     Poll::Ready(Ok(step))
 }
 
-/// Counts the memory of what is unread. If there is no room for it, the connection ends.
+/// Counts the memory of unread bytes. If the account has no room for it, the connection ends.
 fn count_unread<H>(server: &Server<H>, io: &Io) -> io::Result<()> {
     let bytes = io.unread.borrow().capacity();
     let mut counted = io.unread_memory.take();
@@ -217,8 +218,8 @@ fn count_unread<H>(server: &Server<H>, io: &Io) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets phase and deadline for the wait that follows. `new_head` is false when more of the same
-/// head is awaited, whose deadline stays.
+/// Sets phase and deadline for the wait that follows. `new_head` is false while the rest of the
+/// same head is awaited: its deadline stays.
 fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &Step<'_>, new_head: bool) {
     if !matches!(step, Step::Again) {
         return;
@@ -232,7 +233,8 @@ fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &Step<'_>, new_head: bool
     }
 }
 
-/// Answers the whole requests at the start of `input`; returns how many bytes they took.
+/// Answers the complete requests at the start of `input`. Returns the number of bytes that they
+/// took.
 fn answer_all<'a, H: Handler>(
     server: &'a Server<H>,
     io: &'a Rc<Io>,
@@ -262,7 +264,7 @@ fn answer_all<'a, H: Handler>(
                     work = refuse(server, io, &mut output, reject);
                 }
             },
-            // By prior knowledge (RFC 9113 section 3.3); over TLS the handshake says so.
+            // HTTP/2 with prior knowledge (RFC 9113 section 3.3). With TLS, the handshake decides.
             Err(_) if server.tls.is_none() && !io.has_begun.get() && http2::is_preface(input) => {
                 return Ok((0, Step::Http2));
             }
@@ -281,12 +283,12 @@ fn answer_all<'a, H: Handler>(
     if matches!(work, Work::Nothing) && unsent.is_none() {
         return Ok((at, Step::Again));
     }
-    // Boxed, so that an idle connection does not carry the size of all that might happen to it.
+    // Boxed, so that an idle connection does not carry the size of the work.
     Ok((at, Step::Settle(Box::pin(settle(server, io, unsent, work)))))
 }
 
-/// Answers a request whose target has bytes above 127, as if the client had escaped them. Returns
-/// how many bytes of `input` it took; `None` if more are needed.
+/// Answers a request whose target has bytes above 127, as if the client had percent-encoded them.
+/// Returns the number of bytes of `input` that it took, or `None` if more are needed.
 fn answer_escaped<H: Handler>(
     server: &Server<H>,
     io: &Io,
@@ -306,7 +308,7 @@ fn answer_escaped<H: Handler>(
     }
 }
 
-/// Answers one request into `output` if that takes no waiting.
+/// Answers one request into `output` if no waiting is needed.
 fn answer_one<H: Handler>(
     server: &Server<H>,
     io: &Io,
@@ -318,7 +320,7 @@ fn answer_one<H: Handler>(
     })
 }
 
-/// Answers a request of which it is known where it came from.
+/// Answers a request whose origin is known.
 fn answer_from<H: Handler>(
     server: &Server<H>,
     io: &Io,
@@ -394,7 +396,7 @@ fn write_response<H>(
     }
 }
 
-/// Answers what is no acceptable request; the connection ends.
+/// Answers bytes that are not an acceptable request. The connection ends.
 fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -> Work {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
     server.clock().now();
@@ -410,8 +412,8 @@ fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -
     Work::Refused
 }
 
-/// Sends what the socket did not take, then does the work that takes waiting. Returns whether the
-/// connection goes on.
+/// Sends the bytes that the socket did not take, then does the work that must wait. Returns whether
+/// the connection goes on.
 async fn settle<H: Handler>(
     server: &Server<H>,
     io: &Rc<Io>,
@@ -459,7 +461,7 @@ async fn settle<H: Handler>(
             let response = tokio::select! {
                 biased;
                 response = later(body) => response,
-                // The end of the program does not wait for a response that nobody will get.
+                // The program stops, and does not wait for a response that no client will get.
                 () = server.stops_without(&client) => {
                     tracing::info!(address = %server.local, "the client of a request has gone: it is not waited for");
                     return Ok(false);
@@ -494,7 +496,7 @@ async fn send<H>(
     {
         return send_at_once(server, io, response, request).await;
     }
-    // Boxed, as what takes waiting for a response is not to carry the size of all that may be sent.
+    // Boxed, so that a waiting request does not carry the size of everything that may be sent.
     Box::pin(send_in_time(server, io, response, request)).await
 }
 
@@ -512,7 +514,7 @@ async fn send_in_time<H>(
         let response = match sent {
             Ok(body_bytes) => ResponseRecord { status, body_bytes, answered_by, is_cut: false },
             Err(_) => {
-                // In chunks this counts their framing, too, as nginx does.
+                // For a chunked body, this counts the framing as well, as nginx does.
                 let taken = io.sent.get() - before;
                 let body_bytes = taken.saturating_sub(request.exchange.head_bytes as u64);
                 ResponseRecord::cut(status, body_bytes, answered_by, taken > 0)
@@ -524,7 +526,7 @@ async fn send_in_time<H>(
     sent.map(|_| request.exchange.persistent)
 }
 
-/// Writes a small response as those are written that take no waiting: by the loop's own buffer.
+/// Writes a small response through the loop's own buffer, like a response that needed no waiting.
 async fn send_at_once<H>(
     server: &Server<H>,
     io: &Io,
@@ -549,8 +551,8 @@ async fn send_at_once<H>(
 /// Drops a small body that no place wanted. Returns whether the next request can be found behind
 /// it.
 async fn skip_body(io: &Rc<Io>, request: &Request) -> Result<bool, BodyError> {
-    // A client that was not told to continue may send the body or not: what comes next cannot be
-    // known.
+    // A client that was not told to continue may or may not send the body, so the next bytes can be
+    // either.
     if request.expects_continue {
         io.body_finished.set(false);
         return Ok(false);

@@ -1,7 +1,7 @@
-//! What waits to be written: heads in one buffer, bodies by reference, sent with vectored writes.
+//! Bytes to be written: heads in one buffer, bodies by reference, sent with vectored writes.
 //!
-//! One a loop, reused for every request. Only what a slow reader leaves over becomes [`Unsent`] and
-//! is owned by the connection.
+//! Each event loop has one, which is used for every request. Only the bytes that a slow reader does
+//! not take become [`Unsent`], which the connection owns.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -12,14 +12,14 @@ use bytes::Bytes;
 
 use crate::connection::io::Io;
 
-/// Pieces in one writev. The kernel takes up to 1,024 (IOV_MAX); a response rarely has more than a
-/// few.
+/// The most pieces in one writev. The kernel takes up to 1,024 (IOV_MAX). A response rarely has
+/// more than a few.
 const MAX_SLICES: usize = 32;
 
-/// Pieces up to this size are copied behind the head: one piece is sent with a plain `send`.
+/// Pieces up to this size are copied behind the head, so that one plain `send` is enough.
 const COPIED_BYTES: usize = 2048;
 
-/// The loop's output buffer.
+/// The output buffer of an event loop.
 #[derive(Default)]
 pub(crate) struct Output {
     text: Vec<u8>,
@@ -32,11 +32,11 @@ enum Piece {
     Bytes(Bytes),
 }
 
-/// Bytes that the socket did not take yet.
+/// Bytes that the socket has not taken yet.
 pub(crate) struct Unsent(VecDeque<Bytes>);
 
 impl Output {
-    /// Appends what `write` writes.
+    /// Appends the bytes that `write` writes.
     pub(crate) fn text<R>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let start = self.text.len();
         let result = write(&mut self.text);
@@ -49,8 +49,7 @@ impl Output {
         result
     }
 
-    /// Appends `bytes`; without copying them, unless they are so few that a copy is cheaper than a
-    /// piece of its own.
+    /// Appends `bytes`. A few bytes are copied, because that is cheaper than a piece of their own.
     pub(crate) fn bytes(&mut self, bytes: Bytes) {
         if bytes.len() <= COPIED_BYTES {
             self.text(|text| text.extend_from_slice(&bytes));
@@ -60,12 +59,13 @@ impl Output {
         }
     }
 
-    /// Bytes waiting.
+    /// Returns the number of bytes that wait.
     pub(crate) fn len(&self) -> usize {
         self.length
     }
 
-    /// Writes everything; what the socket does not take now is returned. Leaves the buffer empty.
+    /// Writes everything, and returns the bytes that the socket does not take now. The buffer is
+    /// empty afterwards.
     pub(crate) fn flush(
         &mut self,
         io: &Io,
@@ -75,7 +75,7 @@ impl Output {
         self.text.clear();
         self.pieces.clear();
         self.length = 0;
-        // A burst of large heads is not kept for ever.
+        // The memory of many large heads is not kept.
         if self.text.capacity() > 256 * 1024 {
             self.text = Vec::new();
         }
@@ -108,7 +108,7 @@ impl Output {
         }
     }
 
-    /// The pieces from byte `written` on.
+    /// Returns the pieces from byte `written` on.
     fn unwritten(&self, written: usize) -> impl Iterator<Item = &[u8]> {
         let mut skip = written;
         self.pieces.iter().filter_map(move |piece| {
@@ -147,17 +147,18 @@ impl Output {
 }
 
 impl Unsent {
-    /// One piece, for writers that are not on the hot path.
+    /// Returns one piece, for writers that are not on the hot path.
     pub(crate) fn one(bytes: Bytes) -> Self {
         Self(VecDeque::from([bytes]))
     }
 
-    /// Bytes left.
+    /// Returns the number of bytes left.
     pub(crate) fn len(&self) -> usize {
         self.0.iter().map(Bytes::len).sum()
     }
 
-    /// Bytes left that nobody else has: what the store has too is not held for the client.
+    /// Returns the number of bytes left that have no other owner. Bytes that the store has too are
+    /// not held for the client.
     pub(crate) fn owned_len(&self) -> usize {
         self.0.iter().filter(|bytes| bytes.is_unique()).map(Bytes::len).sum()
     }
@@ -167,7 +168,7 @@ impl Unsent {
         self.0.push_back(bytes);
     }
 
-    /// Writes on; ready when all is written.
+    /// Continues to write. Ready when all bytes are written.
     pub(crate) fn poll_flush(
         &mut self,
         io: &Io,

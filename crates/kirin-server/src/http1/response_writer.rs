@@ -1,6 +1,6 @@
-//! Response heads: from a status, field lines and the length of the body to bytes.
+//! Writes response heads: status line, field lines and framing.
 //!
-//! The one place that decides how a response is framed and whether the connection goes on.
+//! Only this file decides how a response is framed, and whether the connection goes on after it.
 
 use http::{Method, StatusCode};
 
@@ -9,23 +9,23 @@ use kirin_http::body::Body;
 use kirin_http::request::{RequestHead, Version};
 use kirin_http::response::Response;
 
-/// What writing the response must know of its request.
+/// The properties of a request that decide how its response is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// Version of the request.
+    /// The version of the request.
     pub version: Version,
-    /// Whether the method is HEAD: a head as for GET, and no body.
+    /// Whether the method is HEAD. Then the response has the head for GET and no body.
     pub is_head: bool,
     /// Whether the connection is kept after the response.
     pub persistent: bool,
-    /// Whether the client takes trailers. Looked for only where some may come.
+    /// Whether the client takes trailers. It is set only where some may come.
     pub takes_trailers: bool,
-    /// Length of the response head in bytes, once it has been written.
+    /// The length of the response head in bytes, once it has been written.
     pub head_bytes: usize,
 }
 
 impl Exchange {
-    /// The exchange that `request` begins.
+    /// Returns the exchange that `request` begins.
     pub fn of(request: &RequestHead<'_>) -> Self {
         Self {
             version: request.version,
@@ -36,7 +36,7 @@ impl Exchange {
         }
     }
 
-    /// The exchange of a request that could not be read: it ends the connection.
+    /// Returns the exchange of a request that could not be read. It ends the connection.
     pub fn rejected() -> Self {
         Self {
             version: Version::Http11,
@@ -48,21 +48,21 @@ impl Exchange {
     }
 }
 
-/// How the bytes after the head are to be written.
+/// How the bytes behind the head are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFraming {
-    /// None follow.
+    /// No bytes follow.
     Nothing,
     /// The body as it is, after a `Content-Length`.
     Plain,
-    /// In chunks.
+    /// The body in chunks.
     Chunked,
-    /// The body as it is; the end of the connection is its end (HTTP/1.0 without a length).
+    /// The body as it is. The end of the connection is its end (HTTP/1.0 without a length).
     UntilClose,
 }
 
-/// Appends the head of `response`; decides the framing and, where that demands it, ends persistence
-/// in `exchange`.
+/// Appends the head of `response`. Decides the framing, and ends persistence in `exchange` if the
+/// framing requires that.
 pub fn write_head(
     response: &Response,
     exchange: &mut Exchange,
@@ -71,7 +71,7 @@ pub fn write_head(
 ) -> BodyFraming {
     let bodiless = Response::is_bodiless_status(response.status);
     let length = match response.body {
-        // What a GET would have, a place without a body for HEAD does not say (RFC 9110 section
+        // An empty body for HEAD does not say how long the body for GET would be (RFC 9110 section
         // 8.6).
         Body::Empty if exchange.is_head => None,
         _ => response.body.length(),
@@ -86,7 +86,7 @@ pub fn write_head(
         None if exchange.version == Version::Http11 => BodyFraming::Chunked,
         None => BodyFraming::UntilClose,
     };
-    // A body that was promised and is not there can only end with the connection.
+    // The head promises a body that is missing, so that only the end of the connection can end it.
     let withheld_from_get =
         matches!(response.body, Body::Withheld(1..)) && !exchange.is_head && !bodiless;
     exchange.persistent &= framing != BodyFraming::UntilClose && !withheld_from_get;
@@ -113,8 +113,8 @@ pub fn write_head(
     framing
 }
 
-/// Whether trailers that the client takes are to follow. With a `Content-Length` there is no place
-/// for them (RFC 9112 section 6.1).
+/// Returns whether trailers will follow that the client takes. A message with `Content-Length`
+/// cannot have trailers (RFC 9112 section 6.1).
 fn announces_trailers(response: &Response, exchange: &Exchange) -> bool {
     exchange.takes_trailers
         && exchange.version == Version::Http11
@@ -122,7 +122,8 @@ fn announces_trailers(response: &Response, exchange: &Exchange) -> bool {
         && response.fields.get("trailer").is_some()
 }
 
-/// An HTTP/1.1 status line also answers HTTP/1.0 requests (RFC 9110 section 6.2).
+/// Writes the status line. An HTTP/1.1 status line is also right for HTTP/1.0 requests (RFC 9110
+/// section 6.2).
 pub(crate) fn write_status_line(status: StatusCode, out: &mut Vec<u8>) {
     match status {
         StatusCode::OK => out.extend_from_slice(b"HTTP/1.1 200 OK\r\n"),

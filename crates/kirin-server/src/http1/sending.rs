@@ -1,4 +1,5 @@
-//! Sending what is not on the hot path: large files, streams, and whatever a slow reader left over.
+//! Sends the responses that are not on the hot path: large files, streams, and the rest for a slow
+//! reader.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,31 +19,31 @@ use kirin_http::client_bytes::Resource;
 use kirin_http::pace::Pace;
 use kirin_http::response::Response;
 
-/// Bytes that one sendfile call may move before others get their turn. A thousand clients that come
-/// at once for a large file and do not read it fill their sockets in such steps: a step of 1 MB
-/// each kept everybody waiting for seconds.
+/// The most bytes that one sendfile call moves before other connections get their turn. When a
+/// thousand clients ask for a large file at once and do not read it, their sockets are filled in
+/// such steps. Steps of 1 MB made all clients wait for seconds.
 const SENDFILE_BYTES: u64 = 128 * 1024;
 
-/// Bytes of a file that are read at once when they have to be encrypted, which is what a slow
-/// reader costs.
+/// Bytes of a file that are read at once if they must be encrypted. A slow reader costs so much
+/// memory.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// Seconds for which the rest of a refused request is read and dropped, so that closing does not
-/// reset the connection before the client has read the answer (RFC 9112 section 9.6). Many clients
-/// read only when they have sent everything, and over TLS a reset costs them an answer that has
-/// arrived already.
+/// Seconds for which the rest of a refused request is read and dropped. Closing the socket earlier
+/// would reset the connection before the client has read the response (RFC 9112 section 9.6). Many
+/// clients read only after they have sent everything. Over TLS, a reset destroys a response that
+/// has arrived already.
 pub(crate) const LINGER_SECONDS: u64 = 30;
 
-/// Seconds for which the client may be silent meanwhile.
+/// Seconds for which the client may be silent during that time.
 pub(crate) const LINGER_SILENCE_SECONDS: u64 = 5;
 
-/// Bytes dropped at most while lingering.
+/// The most bytes that are dropped during that time.
 pub(crate) const LINGER_BYTES: usize = 256 * 1024 * 1024;
 
-/// The same when what comes is no body.
+/// The same if the bytes are not a body.
 const SHORT_LINGER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Sends a response; returns the bytes of body sent. An error means that the connection cannot be
+/// Sends a response. Returns the number of body bytes sent. After an error the connection cannot be
 /// kept.
 pub(crate) async fn send(
     io: &Io,
@@ -84,13 +85,13 @@ pub(crate) async fn send(
     }
 }
 
-/// Writes all of `unsent`; the client must take something now and then.
+/// Writes all of `unsent`. The client must take some bytes from time to time.
 pub(crate) async fn flush(io: &Io, unsent: &mut Unsent) -> io::Result<()> {
     flush_at(io, &mut Pace::new(io.deadlines.writing), unsent).await
 }
 
-/// The same for a part of a response; `pace` is that of the whole. What the client does not take at
-/// once is counted for it.
+/// Writes a part of a response; `pace` is that of the complete response. The bytes that the client
+/// does not take at once are counted for it.
 pub(crate) async fn flush_at(io: &Io, pace: &mut Pace, unsent: &mut Unsent) -> io::Result<()> {
     let mut reserved = None;
     io.begin_wait(pace);
@@ -128,8 +129,8 @@ async fn send_file(io: &Io, head: Bytes, range: FileRange) -> io::Result<u64> {
         let sent =
             poll_fn(|context| io.poll_sendfile(context, &range.file, &mut offset, count)).await?;
         if sent == 0 {
-            // The file became shorter under us: cut the connection rather than leave the client
-            // waiting.
+            // The file became shorter while it was sent. Cutting the connection is better than
+            // leaving the client waiting.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         io.progress(&mut pace, sent);
@@ -141,7 +142,7 @@ async fn send_file(io: &Io, head: Bytes, range: FileRange) -> io::Result<u64> {
     Ok(range.length)
 }
 
-/// Sends a file that passes through our hands because it is to be encrypted.
+/// Sends a file that must be encrypted, and so cannot be sent by the kernel.
 async fn send_file_in_pieces(io: &Io, head: Bytes, range: FileRange) -> io::Result<u64> {
     let mut unsent = Unsent::one(head);
     let mut pieces = FilePieces::new(range.clone());
@@ -165,7 +166,7 @@ async fn send_stream(
     let expected = stream.length();
     let mut total = 0;
     let mut pace = Pace::new(io.deadlines.writing);
-    // The first bytes share the head's write if they are there already.
+    // The first bytes share the write of the head if they are there already.
     let mut unsent = Unsent::one(head);
     let mut waiting = poll_fn(|context| match stream.poll_chunk(context) {
         Poll::Ready(chunk) => Poll::Ready(Some(chunk)),
@@ -192,8 +193,8 @@ async fn send_stream(
             None => break,
             Some(Ok(chunk)) => chunk,
             Some(Err(error)) => {
-                // The client gets what there is: the head, if the first bytes were to share its
-                // write.
+                // The client gets the bytes that are there. This includes the head if the first
+                // bytes were to share its write.
                 flush_at(io, &mut pace, &mut unsent).await?;
                 return Err(io::Error::other(error));
             }
@@ -231,13 +232,14 @@ async fn send_stream(
     Ok(total)
 }
 
-/// Ends our side and reads on for a while before the socket is closed: for clients that may still
-/// be sending a body.
+/// Ends our side and drops what the client still sends, before the socket is closed. This is for
+/// clients that may still be sending a body.
 pub(crate) async fn linger(io: &Io) {
     linger_for(io, LINGER_SECONDS, LINGER_BYTES).await;
 }
 
-/// The same for a client whose bytes are no acceptable requests, and perhaps a flood.
+/// Does the same for a shorter time, for a client that sent no acceptable request, and perhaps
+/// floods the server.
 pub(crate) async fn linger_shortly(io: &Io) {
     linger_for(io, LINGER_SILENCE_SECONDS, SHORT_LINGER_BYTES).await;
 }

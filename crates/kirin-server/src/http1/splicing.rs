@@ -1,10 +1,10 @@
-//! Bodies that the kernel moves from a server's socket to the client's (splice(2)), so that no byte
-//! of them passes through our memory. `sending` does so with streams that can
-//! ([`BodyStream::spliceable`]) and clients that take them as they are: not over TLS, not in
-//! chunks, not over HTTP/2.
+//! Moves response bodies from a server's socket to the client's socket by splice(2), so that the
+//! bytes do not pass through the memory of the process. `sending` uses it if the stream
+//! ([`BodyStream::spliceable`]) and the client allow it: not over TLS, not in chunks, not over
+//! HTTP/2.
 //!
-//! Between the two sockets there is a pipe. A response has one only while something is in it: those
-//! that wait for their server have none, and a loop has few.
+//! A pipe connects the two sockets. A response has a pipe only while bytes are in it, so an event
+//! loop needs only a few.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -19,24 +19,25 @@ use crate::connection::io::Io;
 use kirin_http::body::BodyStream;
 use kirin_http::pace::Pace;
 
-/// What is shorter is read and written: a pipe makes two system calls of each, too.
+/// Shorter bodies are read and written, because a pipe needs two system calls for each piece as
+/// well.
 const MIN_BYTES: u64 = 64 * 1024;
 
-/// What one pipe holds at most, which is what a slow reader keeps in the kernel. In pages, of which
-/// a user without privileges may have 64 MB in pipes.
+/// The size of a pipe, and so the most bytes that a slow reader holds in the kernel. A user without
+/// privileges may have 64 MB in pipes.
 const PIPE_BYTES: usize = 256 * 1024;
 
-/// Pipes in use, of one listener on one loop. Who comes when there are so many copies.
+/// The most pipes in use by one listener on one loop. When all are in use, bodies are copied.
 const MAX_PIPES: usize = 64;
 
-/// Pipes that are kept for the next response.
+/// The most pipes that are kept for later responses.
 const KEPT_PIPES: usize = 8;
 
-/// The pipes of one listener on one loop.
+/// The pipes of one listener on one event loop.
 #[derive(Default)]
 pub(crate) struct Pipes {
     idle: RefCell<Vec<Rc<Pipe>>>,
-    lent: Cell<usize>,
+    in_use: Cell<usize>,
 }
 
 struct Pipe {
@@ -44,16 +45,16 @@ struct Pipe {
     write: OwnedFd,
 }
 
-/// A pipe that is in use. Closed when dropped, as something may be left in it.
-struct Lent<'a> {
+/// A pipe in use. It is closed when dropped, because bytes may be left in it.
+struct BorrowedPipe<'a> {
     pipe: Rc<Pipe>,
     home: &'a Pipes,
 }
 
 impl Pipes {
-    /// An empty one; none if there are too many.
-    fn take(&self) -> Option<Lent<'_>> {
-        if self.lent.get() == MAX_PIPES {
+    /// Returns an empty pipe, or `None` if too many are in use.
+    fn take(&self) -> Option<BorrowedPipe<'_>> {
+        if self.in_use.get() == MAX_PIPES {
             return None;
         }
         let idle = self.idle.borrow_mut().pop();
@@ -61,13 +62,14 @@ impl Pipes {
             Some(pipe) => pipe,
             None => Rc::new(Pipe::new().ok()?),
         };
-        self.lent.set(self.lent.get() + 1);
-        Some(Lent { pipe, home: self })
+        self.in_use.set(self.in_use.get() + 1);
+        Some(BorrowedPipe { pipe, home: self })
     }
 }
 
 impl Pipe {
-    /// Of full size: a user who has too many gets small ones, which are no gain.
+    /// Returns a pipe of full size. A user with too many pipes gets small ones, which bring no
+    /// gain.
     fn new() -> io::Result<Self> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         fcntl_setpipe_size(&write, PIPE_BYTES)?;
@@ -75,8 +77,8 @@ impl Pipe {
     }
 }
 
-impl Lent<'_> {
-    /// It is empty again.
+impl BorrowedPipe<'_> {
+    /// Gives back a pipe that is empty again.
     fn give_back(self) {
         let mut idle = self.home.idle.borrow_mut();
         if idle.len() < KEPT_PIPES {
@@ -85,14 +87,14 @@ impl Lent<'_> {
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for BorrowedPipe<'_> {
     fn drop(&mut self) {
-        self.home.lent.set(self.home.lent.get() - 1);
+        self.home.in_use.set(self.home.in_use.get() - 1);
     }
 }
 
-/// Waits for the next bytes of `stream` and passes them on. `None` if they are to be read: they are
-/// few, of a kind that the kernel cannot move, or there is no pipe.
+/// Waits for the next bytes of `stream` and moves them. Returns `None` if they must be read
+/// instead: they are few, the kernel cannot move them, or no pipe is free.
 pub(crate) async fn pass_on(
     io: &Io,
     pipes: &Pipes,
@@ -120,12 +122,12 @@ pub(crate) async fn pass_on(
     Ok(Some(moved as u64))
 }
 
-/// Has a pipe filled; holds none while there is nothing to fill it with.
+/// Has a pipe filled. No pipe is held while nothing can fill it.
 fn poll_fill<'a>(
     pipes: &'a Pipes,
     stream: &mut dyn BodyStream,
     context: &mut Context<'_>,
-) -> Poll<io::Result<Option<(Lent<'a>, usize)>>> {
+) -> Poll<io::Result<Option<(BorrowedPipe<'a>, usize)>>> {
     let Some(pipe) = pipes.take() else { return Poll::Ready(Ok(None)) };
     match stream.poll_splice(context, pipe.pipe.write.as_fd(), PIPE_BYTES) {
         Poll::Ready(Ok(count)) => Poll::Ready(Ok(Some((pipe, count)))),

@@ -1,8 +1,9 @@
-//! A connection after `101 Switching Protocols`: bytes in both directions until one side has ended.
+//! A connection after `101 Switching Protocols`: passes bytes in both directions until one side has
+//! ended.
 //!
 //! A tunnel may be silent for long, but it does not outlive its client: a reset ends it at once.
-//! After the end of the client's sending the far side hears of that and may answer, as long as it
-//! is not silent for [`FAREWELL`].
+//! When the client has ended its side, the far side is told and may still answer, unless it is
+//! silent for [`FAR_SILENCE`].
 
 use std::future::poll_fn;
 use std::io;
@@ -23,25 +24,25 @@ use kirin_http::body::Tunnel;
 use kirin_http::field_lines::FieldLines;
 use kirin_http::pace::Pace;
 
-/// Bytes that one direction holds between its two sides.
+/// Bytes that one direction buffers.
 const BUFFER_BYTES: usize = 16 * 1024;
 
 /// How long the far side may be silent after the client has ended its side.
-const FAREWELL: Duration = Duration::from_secs(10);
+const FAR_SILENCE: Duration = Duration::from_secs(10);
 
-/// Bytes on their way in one direction.
+/// The bytes of one direction.
 #[derive(Default)]
 struct Transfer {
     buffer: Vec<u8>,
-    /// The part of the buffer that is still to be written.
+    /// The start of the part of the buffer that is still to be written.
     start: usize,
     end: usize,
     total: u64,
-    /// The side that is read has ended.
+    /// Whether the side that is read has ended.
     read_ended: bool,
 }
 
-/// Which side of a direction failed.
+/// The side on which a direction failed.
 enum Failed {
     Reading(io::Error),
     Writing(io::Error),
@@ -62,13 +63,13 @@ impl Transfer {
         Self { buffer, end, ..Self::default() }
     }
 
-    /// Whether the side that is written to does not take what is there.
+    /// Returns whether the side that is written to does not take the bytes that are there.
     fn is_blocked(&self) -> bool {
         self.start < self.end
     }
 
-    /// Moves what can be moved. Ready when the side that is read has ended and everything has been
-    /// written.
+    /// Moves the bytes that can be moved. Ready when the side that is read has ended and everything
+    /// has been written.
     fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -95,36 +96,36 @@ impl Transfer {
     }
 }
 
-/// Sends the 101 and then passes bytes on until the far side has ended or the client has gone.
-/// Returns how many bytes the client was sent.
+/// Sends the 101, then passes bytes until the far side has ended or the client has disconnected.
+/// Returns the number of bytes that were sent to the client.
 pub(crate) async fn run(io: &Io, fields: &FieldLines, tunnel: Box<dyn Tunnel>) -> io::Result<u64> {
     let mut head = Vec::with_capacity(fields.len_bytes() + 80);
     write_status_line(StatusCode::SWITCHING_PROTOCOLS, &mut head);
     fields.write_to(&mut head);
     head.extend_from_slice(b"Connection: Upgrade\r\n\r\n");
     sending::flush(io, &mut Unsent::one(Bytes::from(head))).await?;
-    // Keepalive does not notice a client that vanished with something unacknowledged.
+    // TCP keepalive does not detect a client that vanished while bytes are unacknowledged.
     io.limit_unacknowledged(Duration::from_secs(io.deadlines.writing.silence));
 
-    let mut passage = Passage {
+    let mut open = OpenTunnel {
         io,
         tunnel,
         to_far: Transfer::new(io.unread.take()),
         to_client: Transfer::new(Vec::new()),
         far_takes_more: true,
         client_ended: false,
-        farewell: None,
+        far_limit: None,
         pace: Pace::new(io.deadlines.writing),
         is_slow: false,
     };
-    let passed = poll_fn(|context| passage.poll(context)).await;
+    let passed = poll_fn(|context| open.poll(context)).await;
     io.presence.take();
     passed?;
-    Ok(passage.to_client.total)
+    Ok(open.to_client.total)
 }
 
-/// Both directions of a tunnel.
-struct Passage<'a> {
+/// The two directions of a tunnel.
+struct OpenTunnel<'a> {
     io: &'a Io,
     tunnel: Box<dyn Tunnel>,
     to_far: Transfer,
@@ -133,15 +134,15 @@ struct Passage<'a> {
     far_takes_more: bool,
     /// Whether the client sends no more.
     client_ended: bool,
-    /// The end of the far side's time, once the client has ended.
-    farewell: Option<Pin<Box<Sleep>>>,
-    /// How fast the client takes what the far side says.
+    /// The time limit of the far side, once the client has ended.
+    far_limit: Option<Pin<Box<Sleep>>>,
+    /// How fast the client takes the bytes of the far side.
     pace: Pace,
-    /// Whether the client is being waited for.
+    /// Whether the server waits for the client.
     is_slow: bool,
 }
 
-impl Passage<'_> {
+impl OpenTunnel<'_> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let (io, tunnel) = (self.io, &mut self.tunnel);
         if self.far_takes_more {
@@ -153,7 +154,7 @@ impl Passage<'_> {
             match moved {
                 Poll::Ready(Err(Failed::Reading(error))) => return Poll::Ready(Err(error)),
                 Poll::Ready(moved) => {
-                    // What the far side still has to say reaches the client even so.
+                    // The bytes that the far side still sends reach the client nevertheless.
                     self.far_takes_more = false;
                     self.client_ended = moved.is_ok();
                     tunnel.end_writing();
@@ -174,18 +175,18 @@ impl Passage<'_> {
             return flushed.map(Ok);
         }
         if !self.far_takes_more || self.to_far.is_blocked() {
-            // Nobody reads from the client, so nothing else tells that it has gone.
+            // Nothing reads from the client, so only this check detects that it has disconnected.
             ready!(self.poll_client(context))?;
         } else {
             io.presence.take();
         }
         if self.client_ended {
-            return self.poll_farewell(context, progress > 0);
+            return self.poll_far_limit(context, progress > 0);
         }
         Poll::Pending
     }
 
-    /// Has the table of open connections end a connection whose client takes nothing, or too
+    /// Has the table of open connections end the connection if the client takes nothing, or too
     /// little.
     fn watch_pace(&mut self, progress: u64) {
         match (self.to_client.is_blocked(), self.is_slow) {
@@ -197,8 +198,8 @@ impl Passage<'_> {
         self.is_slow = self.to_client.is_blocked();
     }
 
-    /// Looks whether the client has ended its side, or has gone, which is an error. Always ready
-    /// otherwise.
+    /// Checks whether the client has ended its side or disconnected, which is an error. Otherwise
+    /// always ready.
     fn poll_client(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if matches!(*self.io.presence.borrow(), Presence::Gone) {
             match self.io.closed() {
@@ -208,19 +209,27 @@ impl Passage<'_> {
             }
         }
         let waker = context.waker().clone();
-        let presence =
-            if self.client_ended { Presence::Asked(waker) } else { Presence::Ending(waker) };
+        let presence = if self.client_ended {
+            Presence::Probed(waker)
+        } else {
+            Presence::WatchedForEnd(waker)
+        };
         self.io.presence.replace(presence);
         Poll::Ready(Ok(()))
     }
 
-    /// Ready when the far side has been silent for too long after the client's end.
-    fn poll_farewell(&mut self, context: &mut Context<'_>, progress: bool) -> Poll<io::Result<()>> {
-        let farewell = self.farewell.get_or_insert_with(|| Box::pin(tokio::time::sleep(FAREWELL)));
+    /// Returns ready when the far side was silent for too long after the client's end.
+    fn poll_far_limit(
+        &mut self,
+        context: &mut Context<'_>,
+        progress: bool,
+    ) -> Poll<io::Result<()>> {
+        let far_limit =
+            self.far_limit.get_or_insert_with(|| Box::pin(tokio::time::sleep(FAR_SILENCE)));
         if progress {
-            farewell.as_mut().reset(Instant::now() + FAREWELL);
+            far_limit.as_mut().reset(Instant::now() + FAR_SILENCE);
         }
-        ready!(farewell.as_mut().poll(context));
+        ready!(far_limit.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }

@@ -1,4 +1,4 @@
-//! The body of a request: the data of its stream.
+//! The body of a request over HTTP/2: the data of its stream.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -20,17 +20,17 @@ use kirin_http::pace::Pace;
 use kirin_http::request_body::{BodyError, BodySource};
 use kirin_http::trailers::Trailers;
 
-/// What a stream's task and the body of its request tell each other.
+/// The state that a stream's task and the body of its request share.
 #[derive(Default)]
 pub(super) struct BodyState {
     /// Whether the response has begun.
     pub(super) is_answered: Cell<bool>,
-    /// The rest of a body that nobody reads any more.
+    /// The rest of a body that is not read any more.
     unread: RefCell<Option<RecvStream>>,
 }
 
 impl BodyState {
-    /// Drops the rest of the body, after the response has been handed over.
+    /// Drops the rest of the body after the response was handed over.
     pub(super) async fn drop_unread(&self) {
         let unread = self.unread.take();
         if let Some(unread) = unread {
@@ -39,9 +39,9 @@ impl BodyState {
     }
 }
 
-/// Reads a body to its end for a while and drops it. A stream that is reset right behind its
-/// response looks like an error to some clients (curl 7.88), though RFC 9113 section 8.1 allows it;
-/// most stop sending when they have the response.
+/// Reads a body to its end for a limited time and drops it. Some clients (curl 7.88) report an
+/// error if a stream is reset right behind its response, though RFC 9113 section 8.1 allows it.
+/// Most clients stop sending when they have the response.
 pub(super) async fn drop_rest(mut unread: RecvStream) {
     let silence = Duration::from_secs(LINGER_SILENCE_SECONDS);
     let mut dropped = 0;
@@ -58,15 +58,15 @@ pub(super) async fn drop_rest(mut unread: RecvStream) {
     let _ = tokio::time::timeout(Duration::from_secs(LINGER_SECONDS), reading).await;
 }
 
-/// Data as it comes.
+/// Reads a body from a stream.
 pub(super) struct Http2Source {
-    /// Taken out when it is dropped.
+    /// The stream. It is taken out when this is dropped.
     stream: Option<RecvStream>,
     deadlines: Rc<Deadlines>,
     pace: Pace,
-    /// The end of the time for the wait in progress.
+    /// The time limit of the current wait.
     time_limit: Option<Pin<Box<Sleep>>>,
-    /// By which `100 Continue` is sent while it is owed.
+    /// Sends `100 Continue` as long as that is owed.
     expects_continue: Option<Rc<Responder>>,
     state: Rc<BodyState>,
 }
@@ -79,9 +79,9 @@ impl Drop for Http2Source {
 }
 
 impl Http2Source {
-    /// `expects_continue`: by which the client is told to go on when the body is wanted. `state`
-    /// says when the response begins. From then on the client may be silent: the two talk (a gRPC
-    /// stream), and who answers says how long.
+    /// Returns the source of a body. `expects_continue` tells the client to go on when the body is
+    /// wanted. `state` says when the response begins. From then on the client may be silent,
+    /// because the two sides talk (a gRPC stream), and the place that answers sets the limit.
     pub(super) fn new(
         stream: RecvStream,
         deadlines: &Rc<Deadlines>,
@@ -99,7 +99,7 @@ impl Http2Source {
         }
     }
 
-    /// Returns whether the client has been silent for too long. Called when it has sent nothing.
+    /// Returns ready if the client was silent for too long. Called when it has sent nothing.
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let time_limit = self.time_limit.get_or_insert_with(|| {
             let now = self.deadlines.clock.now();
@@ -122,10 +122,11 @@ impl BodySource for Http2Source {
         self.time_limit = None;
     }
 
-    /// Taking data makes room for as much to come (RFC 9113 section 5.2).
+    /// Returns the next data. Taking it gives the client room for as many bytes (RFC 9113 section
+    /// 5.2).
     fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
         if let Some(responder) = self.expects_continue.take() {
-            // If it cannot be sent the client has gone, which is found out at once.
+            // If it cannot be sent, the client has disconnected, which the next read finds out.
             let _ = responder.inform(StatusCode::CONTINUE, &FieldLines::new());
         }
         loop {
@@ -181,12 +182,12 @@ impl BodySource for Http2Source {
         !self.has_ended()
     }
 
-    /// The stream of another request is not concerned.
+    /// Does nothing: other requests have streams of their own.
     fn refuse_rest(&mut self) {}
 }
 
-/// Waits for the client, for as long as it may be slow; none when that is over. A stream has no
-/// place in the table of open connections, which belongs to all streams together.
+/// Waits for the client as long as it may be slow. Returns `None` after that. The table of open
+/// connections cannot do this, because its entry belongs to all streams together.
 pub(super) async fn within<T>(
     deadlines: &Deadlines,
     pace: &mut Pace,

@@ -1,24 +1,23 @@
-//! How many frames a client may send that ask for nothing: each costs us work, and none is limited
-//! by flow control.
+//! Limits the frames of a client that ask for nothing. Each of them costs work, and flow control
+//! does not limit them.
 //!
-//! PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, unknown frames, and DATA and CONTINUATION
-//! that carry nothing, take from a budget. Requests and their bodies give to it, responses give to
-//! it, and so does time. Clients need such frames in proportion to these, so only a flood uses the
-//! budget up.
+//! PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, unknown frames, and empty DATA and
+//! CONTINUATION frames take from a budget. Requests, their bodies, responses and time add to it. An
+//! honest client needs such frames in proportion to these, so that only a flood uses the budget up.
 //!
-//! Pure: bytes as they go by in both directions, and seconds.
+//! Pure: it takes the bytes of both directions, and seconds.
 
-/// Frames that a client may send at once without any other work.
+/// Such frames that a client may send at once without anything else.
 const MOST: u32 = 1_000;
 
-/// Frames a second that a client may send for ever.
+/// Such frames that a client may send each second without an end.
 const PER_SECOND: u32 = 20;
 
-/// Frames that come with each HEADERS or DATA frame of either side, such as two WINDOW_UPDATE for
-/// it.
+/// Such frames that come with each HEADERS or DATA frame of either side, for example two
+/// WINDOW_UPDATE.
 const PER_WORK: u32 = 4;
 
-/// Bytes of an unknown frame that count as one frame more.
+/// So many bytes of an unknown frame count as one more frame.
 const UNKNOWN_BYTES: u32 = 1024;
 
 /// A padded DATA frame of up to this size may be all padding (RFC 9113 section 6.1).
@@ -32,7 +31,7 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const PADDED: u8 = 8;
 
-/// What a client may still send.
+/// The number of such frames that a client may still send.
 #[derive(Debug)]
 pub(super) struct FrameBudget {
     left: u32,
@@ -42,17 +41,17 @@ pub(super) struct FrameBudget {
     sent: Frames,
 }
 
-/// The place in a stream of frames (RFC 9113 section 4.1).
+/// The position in a sequence of frames (RFC 9113 section 4.1).
 #[derive(Debug, Default)]
 struct Frames {
-    /// Bytes that come before the next header.
+    /// Number of bytes before the next header.
     skip: usize,
     header: [u8; HEADER_BYTES],
-    /// How much of the header has come.
+    /// Number of bytes of the header that have come.
     filled: usize,
 }
 
-/// A frame's header, without its stream.
+/// The header of a frame, without its stream.
 struct Header {
     length: u32,
     kind: u8,
@@ -60,12 +59,12 @@ struct Header {
 }
 
 impl Frames {
-    /// Skips `bytes` before the first frame.
+    /// Returns a position that skips `bytes` before the first frame.
     fn after(bytes: usize) -> Self {
         Self { skip: bytes, ..Self::default() }
     }
 
-    /// Takes the next bytes; calls `seen` for each header that ends in them.
+    /// Takes the next bytes. Calls `seen` for each header that ends in them.
     fn pass(&mut self, mut bytes: &[u8], mut seen: impl FnMut(Header)) {
         loop {
             let skipped = self.skip.min(bytes.len());
@@ -91,7 +90,8 @@ impl Frames {
 }
 
 impl FrameBudget {
-    /// The budget of a connection whose first `preface_bytes` are no frame; `now` in seconds.
+    /// Returns the budget of a connection whose first `preface_bytes` are not a frame; `now` in
+    /// seconds.
     pub(super) fn new(preface_bytes: usize, now: u64) -> Self {
         Self {
             left: MOST,
@@ -101,7 +101,8 @@ impl FrameBudget {
         }
     }
 
-    /// Counts what the client has sent. False when it is too much; `now` is asked only then.
+    /// Counts the bytes that the client has sent. Returns false if it sent too much; `now` is
+    /// called only then.
     pub(super) fn receive(&mut self, bytes: &[u8], now: impl Fn() -> u64) -> bool {
         let left = &mut self.left;
         let mut over = 0;
@@ -123,7 +124,7 @@ impl FrameBudget {
         over <= refill
     }
 
-    /// Counts what the client is sent.
+    /// Counts the bytes that are sent to the client.
     pub(super) fn send(&mut self, bytes: &[u8]) {
         let left = &mut self.left;
         self.sent.pass(bytes, |frame| {
@@ -134,7 +135,7 @@ impl FrameBudget {
     }
 }
 
-/// What a frame takes from the budget; 0 for one that gives.
+/// Returns what a frame takes from the budget, or 0 for a frame that adds to it.
 fn cost(frame: &Header) -> u32 {
     let is_last = frame.flags & END_STREAM != 0;
     match frame.kind {

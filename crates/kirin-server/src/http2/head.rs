@@ -1,8 +1,9 @@
-//! Request heads: from what the h2 crate gives to a [`RequestHead`] like that of HTTP/1.
+//! Request heads: turns the head that the h2 crate gives into a [`RequestHead`] like that of
+//! HTTP/1.
 //!
-//! h2 has refused already what RFC 9113 section 8 calls malformed: pseudo fields that are missing,
-//! twice or behind others, names in upper case, the fields of a connection, `TE` other than
-//! `trailers`, a `content-length` that the data contradicts.
+//! h2 has already refused what RFC 9113 section 8 calls malformed: pseudo-fields that are missing,
+//! duplicated or behind others, names in upper case, connection-specific fields, `TE` other than
+//! `trailers`, and a `content-length` that the data contradicts.
 
 use std::borrow::Cow;
 
@@ -23,16 +24,17 @@ pub(super) struct Head<'a> {
     target: Cow<'a, str>,
     host: &'a str,
     fields: &'a HeaderMap,
-    /// The `cookie` fields as one.
+    /// The `cookie` fields joined to one.
     cookie: Vec<u8>,
     pub(super) body: BodyLength,
     pub(super) expects_continue: bool,
-    /// What a copy of the head takes, roughly.
+    /// The approximate size of a copy of the head in bytes.
     pub(super) bytes: usize,
 }
 
 impl<'a> Head<'a> {
-    /// Reads what h2 gives. `ended`: no body follows. `secure`: the connection is encrypted.
+    /// Reads the head that h2 gives. `ended`: no body follows. `secure`: the connection is
+    /// encrypted.
     pub(super) fn read(
         parts: &'a Parts,
         ended: bool,
@@ -47,7 +49,7 @@ impl<'a> Head<'a> {
             return Err(Reject::Bad("CONNECT is for proxies"));
         }
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
-        // As in HTTP/1. Only UTF-8 comes here: h2 takes another `:path` for an error of the
+        // As in HTTP/1. The target is UTF-8, because h2 treats any other `:path` as an error of the
         // connection.
         let target = percent::encode(target.as_bytes(), NOT_ASCII);
         if target.len() + method.as_str().len() + 12 > limits.request_line_bytes {
@@ -93,14 +95,14 @@ impl<'a> Head<'a> {
         let body = match length {
             _ if ended => BodyLength::None,
             Some(length @ 1..) => BodyLength::Exact(length),
-            // Unknown, or an end that is still to come.
+            // The length is unknown, or the end is still to come.
             Some(0) | None => BodyLength::Chunked,
         };
         Ok(Self { method, target, host, fields: headers, cookie, body, expects_continue, bytes })
     }
 
-    /// The field lines, to be borrowed by [`Head::as_request`]. `Host` is one of them as in HTTP/1,
-    /// and the parts of a cookie are put together (RFC 9113 section 8.2.3).
+    /// Returns the field lines, which [`Head::as_request`] borrows. `Host` is one of them as in
+    /// HTTP/1, and the parts of a cookie are joined (RFC 9113 section 8.2.3).
     pub(super) fn field_lines(&self) -> Vec<Header<'_>> {
         let mut lines = Vec::with_capacity(self.fields.len() + 1);
         lines.push(Header { name: "host", value: self.host.as_bytes() });
@@ -115,7 +117,7 @@ impl<'a> Head<'a> {
         lines
     }
 
-    /// The head as handlers know it.
+    /// Returns the head in the form that handlers expect.
     pub(super) fn as_request<'b>(&'b self, fields: &'b [Header<'b>]) -> RequestHead<'b> {
         let target = &*self.target;
         let (path, query) = match target.split_once('?') {
@@ -137,7 +139,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// `:authority`, or else `Host`; they must not contradict each other (RFC 9113 section 8.3.1).
+/// Returns `:authority`, or else `Host`. They must not contradict each other (RFC 9113 section
+/// 8.3.1).
 fn one_host<'a>(authority: Option<&'a str>, field: Option<&'a str>) -> Result<&'a str, Reject> {
     match (authority, field) {
         (None, None) => Err(Reject::Bad("request without :authority and Host")),

@@ -1,13 +1,13 @@
-//! HTTP/2 (RFC 9113) on the `h2` crate: a connection's streams become the same requests, and come
-//! to the same handler, as those of HTTP/1.
+//! HTTP/2 (RFC 9113) on the `h2` crate. The streams of a connection become the same requests, for
+//! the same handler, as those of HTTP/1.
 //!
-//! A connection comes here from [`crate::http1::connection`], after a TLS handshake that chose `h2` or
-//! when its first bytes are the preface. Its task drives the frames; each stream is a task beside
-//! it, so that one that waits for an application holds up no other.
+//! A connection comes here from [`crate::http1::connection`], after a TLS handshake that chose `h2`
+//! or when its first bytes are the preface. Its task handles the frames. Each stream that must wait
+//! is a task of its own, so that it does not delay the others.
 //!
-//! What a stranger may take: streams at once, the size of a header section, body bytes that nobody
-//! has read yet and bytes that wait to be sent are limited; frames that ask for nothing have a
-//! budget (`frame_budget`); streams that are reset again and again end the connection.
+//! Limits protect the server: on concurrent streams, on the size of a header section, on unread
+//! body bytes and on bytes that wait to be sent. Frames that ask for nothing have a budget
+//! (`frame_budget`). A client that resets stream after stream loses its connection.
 
 mod body;
 mod frame_budget;
@@ -36,36 +36,37 @@ use crate::http1::sending;
 use crate::server::Server;
 use kirin_http::handler::Handler;
 use socket::{Backlog, Socket};
-use stream::{Begun, Ended};
+use stream::{Ended, Progress};
 
-/// What an HTTP/2 connection begins with (RFC 9113 section 3.4).
+/// The first bytes of an HTTP/2 connection (RFC 9113 section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The part of it that no HTTP/1 request can begin with: `PRI * HTTP/2`.
+/// Length of `PRI * HTTP/2`, the part of the preface with which no HTTP/1 request can begin.
 const PREFACE_START_BYTES: usize = 12;
 
-/// Streams at once.
+/// The most concurrent streams.
 const STREAMS: u32 = 128;
 
-/// Body bytes of one stream, and of all, that a client may send before somebody reads them.
+/// Body bytes of one stream, and of all streams, that a client may send before they are read.
 const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 512 * 1024;
 
-/// Bytes of a stream that wait to be sent.
+/// The most bytes of a stream that wait to be sent.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Streams that a client may reset beyond those that it lets end: "rapid reset" (CVE-2023-44487)
-/// makes work and takes no place among the streams at once.
+/// The most streams that a client may reset in excess of those that it lets end. A "rapid reset"
+/// (CVE-2023-44487) causes work and does not count as a concurrent stream.
 const RESETS: u32 = 100;
 
-/// Streams reset before we have seen them, and streams that we had to reset for their errors.
+/// Streams that the client resets before we have seen them, and streams that we reset for their
+/// errors.
 const UNSEEN_RESETS: usize = 20;
 const ERROR_RESETS: usize = 100;
 
-/// Seconds for a client to go when there is nothing left to do for it.
+/// Seconds for a client to disconnect when there is nothing left to do for it.
 const GOING_SECONDS: u64 = 2;
 
-/// Whether a connection that begins with `received` speaks HTTP/2.
+/// Returns whether a connection that begins with `received` speaks HTTP/2.
 pub(crate) fn is_preface(received: &[u8]) -> bool {
     let length = received.len().min(PREFACE.len());
     length >= PREFACE_START_BYTES && received.get(..length) == PREFACE.get(..length)
@@ -93,7 +94,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     let shaken = poll_fn(|context| {
         let shaken = handshake.as_mut().poll(context);
         if shaken.is_pending() {
-            // If that fails, so does reading.
+            // If sending fails, reading fails as well.
             let _ = socket.poll_send_and_wait(context);
         }
         shaken
@@ -155,15 +156,15 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             Ok(Some((request, respond))) => streams.begin(&server, &io, request, respond).await,
             Ok(None) => break Ok(()),
             Err(failure) => {
-                // The answers to what came before.
+                // Sends the responses to earlier requests.
                 poll_fn(|context| Poll::Ready(socket.poll_send_and_wait(context).is_ready())).await;
                 break Err(failure);
             }
         }
     };
-    // Sending fails now in those that send. One that waits for an application waits on, as in
-    // HTTP/1: a worker whose exchange is cut is lost, and clients that go away are too many for
-    // that.
+    // From here on, sending fails in the streams that send. A stream that waits for an application
+    // goes on waiting, as in HTTP/1: cutting the exchange would lose the worker, and clients
+    // disconnect too often for that.
     drop(connection);
     streams.tasks.detach_all();
     match ended {
@@ -177,7 +178,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     }
 }
 
-/// Why a connection ended before its end.
+/// Why a connection ended early.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -187,7 +188,7 @@ enum Failure {
 }
 
 impl Failure {
-    /// Whether it is the socket's, so that nothing can be sent any more.
+    /// Returns whether the socket failed, so that nothing can be sent any more.
     fn is_io(&self) -> bool {
         match self {
             Failure::Http2(error) => error.is_io(),
@@ -203,7 +204,7 @@ struct Streams {
     backlog: Rc<Backlog>,
 }
 
-/// How many streams a client may still reset. One that it lets end gives one back.
+/// The number of streams that a client may still reset. Each stream that it lets end adds one.
 struct Resets(Cell<u32>);
 
 impl Resets {
@@ -225,7 +226,7 @@ impl Resets {
 }
 
 impl Streams {
-    /// Answers a request: here and now if that takes no waiting, or else by a task of its own.
+    /// Answers a request: at once if no waiting is needed, or else by a task of its own.
     async fn begin<H: Handler>(
         &mut self,
         server: &Rc<Server<H>>,
@@ -235,8 +236,8 @@ impl Streams {
     ) {
         let rest = match stream::begin(server, io, (request, respond), &self.resets, &self.backlog)
         {
-            Begun::Ended(ended) => return self.resets.count(&ended),
-            Begun::Goes(rest) => rest,
+            Progress::Ended(ended) => return self.resets.count(&ended),
+            Progress::Waiting(rest) => rest,
         };
         let resets = Rc::clone(&self.resets);
         let mut rest = Box::pin(async move { resets.count(&rest.await) });
@@ -246,7 +247,7 @@ impl Streams {
         }
     }
 
-    /// Takes out the streams that have ended.
+    /// Removes the streams that have ended.
     fn reap(&mut self, context: &mut Context<'_>) {
         while let Poll::Ready(Some(ended)) = self.tasks.poll_join_next(context) {
             if let Err(error) = ended {
@@ -256,42 +257,42 @@ impl Streams {
     }
 }
 
-/// What a connection waits for, which decides when it is ended.
+/// What a connection waits for. It decides when the connection is ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitingOn {
-    /// A client that has no stream open.
+    /// A client that has no open stream.
     Request,
-    /// Streams that are being answered; each has limits of its own.
+    /// Streams that are being answered. Each has limits of its own.
     Work,
-    /// A client that lets us send nothing more of what is ready.
+    /// A client that does not let us send the bytes that are ready.
     Reader,
     /// A socket that takes nothing more.
     Socket,
 }
 
 struct Waiting {
-    /// None after the end of waiting for a request.
+    /// `None` after a request has ended the wait for one.
     on: Option<WaitingOn>,
-    /// Whether the task goes on with something after it has waited.
+    /// Whether the task has waited, and now goes on.
     is_over: bool,
     is_stopping: bool,
 }
 
 impl Waiting {
-    /// Whether the task has waited since this was last asked.
+    /// Returns whether the task has waited since the last call.
     fn is_over(&mut self) -> bool {
         std::mem::replace(&mut self.is_over, false)
     }
 
-    /// Notes that a request has come. That gives nobody more time who does not read.
+    /// Notes that a request has come. A client that does not read gets no more time by that.
     fn accept(&mut self) {
         if self.on == Some(WaitingOn::Request) {
             self.on = None;
         }
     }
 
-    /// Sets the deadline anew when there is another reason to wait, or when the client has taken
-    /// something meanwhile.
+    /// Sets a new deadline if there is another reason to wait, or if the client has taken bytes
+    /// meanwhile.
     fn begin(&mut self, on: WaitingOn, progress: bool, io: &Io) {
         self.is_over = true;
         let taken = progress && matches!(on, WaitingOn::Reader | WaitingOn::Socket);
@@ -307,7 +308,7 @@ impl Waiting {
         }
     }
 
-    /// No more requests will be taken.
+    /// Notes that no more requests will be accepted.
     fn stop(&mut self, io: &Io) {
         self.is_stopping = true;
         if self.on == Some(WaitingOn::Request) {

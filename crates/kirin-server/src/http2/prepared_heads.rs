@@ -1,13 +1,13 @@
-//! Response heads as h2 wants them, kept for field lines that are prepared once and sent many times
-//! (a file, a page of the store): taking a head apart, and hashing its names, costs more than
-//! copying what came of it.
+//! A cache of response heads in the form that h2 wants. It is for field lines that are prepared
+//! once and sent many times (a file, a page of the store). Parsing a head and hashing its names
+//! costs more than copying the result.
 
 use std::cell::RefCell;
 
 use bytes::Bytes;
 use http::HeaderMap;
 
-/// Heads that are kept on a loop. A page of a site has some ten files.
+/// Heads that an event loop keeps. A page of a site has some ten files.
 const HEADS: usize = 64;
 
 thread_local! {
@@ -15,12 +15,12 @@ thread_local! {
 }
 
 struct Prepared {
-    /// Kept, so that no other lines come to lie at its place.
+    /// The field lines. They are kept so that no other lines can get the same address.
     lines: Bytes,
     fields: HeaderMap,
 }
 
-/// The fields that `make` makes of `lines`, or has made before.
+/// Returns the fields of `lines`: those of an earlier call, or those that `make` makes now.
 pub(super) fn fields(lines: &Bytes, make: impl FnOnce() -> HeaderMap) -> HeaderMap {
     if lines.is_empty() {
         return make();
@@ -39,7 +39,7 @@ pub(super) fn fields(lines: &Bytes, make: impl FnOnce() -> HeaderMap) -> HeaderM
     })
 }
 
-/// Allocations are 16 bytes apart at least, and mostly some hundreds.
+/// Allocations are at least 16 bytes apart, and usually some hundreds.
 fn place(lines: &Bytes) -> usize {
     let address = lines.as_ptr().addr() >> 4;
     (address ^ (address >> 6) ^ (address >> 12)) % HEADS

@@ -46,8 +46,8 @@ impl InformationalClient for Responder {
     }
 }
 
-/// Whether the client has reset the stream. The stream's task looks, and then polls the work that
-/// waits for the client to go.
+/// Whether the client has reset the stream. The stream's task checks this, and then polls the work
+/// that waits for the client to disconnect.
 #[derive(Default)]
 pub(super) struct StreamReset(Cell<bool>);
 

@@ -1,4 +1,4 @@
-//! Response heads: what `response_writer` is for HTTP/1.
+//! Response heads over HTTP/2: the counterpart of `http1::response_writer`.
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, DATE, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE,
@@ -11,7 +11,7 @@ use kirin_http::body::Body;
 use kirin_http::field_lines::FieldLines;
 use kirin_http::response::Response;
 
-/// Fields of a connection, which HTTP/2 has no place for (RFC 9113 section 8.2.2).
+/// Connection-specific fields, which HTTP/2 does not have (RFC 9113 section 8.2.2).
 static OF_A_CONNECTION: [HeaderName; 5] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -20,7 +20,7 @@ static OF_A_CONNECTION: [HeaderName; 5] = [
     UPGRADE,
 ];
 
-/// The head of `response`.
+/// Returns the head of `response`.
 pub(super) fn head(response: &Response, is_head: bool, clock: &Clock) -> http::Response<()> {
     let mut head = http::Response::new(());
     *head.status_mut() = response.status;
@@ -30,7 +30,7 @@ pub(super) fn head(response: &Response, is_head: bool, clock: &Clock) -> http::R
         head.headers_mut().insert(DATE, clock.date());
     }
     let length = match response.body {
-        // What a GET would have, a place without a body for HEAD does not say (RFC 9110 section
+        // An empty body for HEAD does not say how long the body for GET would be (RFC 9110 section
         // 8.6).
         Body::Empty if is_head => None,
         _ if Response::is_bodiless_status(response.status) => None,
@@ -42,7 +42,7 @@ pub(super) fn head(response: &Response, is_head: bool, clock: &Clock) -> http::R
     head
 }
 
-/// An informational head.
+/// Returns the head of an informational response.
 pub(super) fn informational(status: StatusCode, lines: &FieldLines) -> http::Response<()> {
     let mut head = http::Response::new(());
     *head.status_mut() = status;
@@ -60,7 +60,7 @@ fn fields(lines: &FieldLines) -> HeaderMap {
     fields
 }
 
-/// Field lines have been checked where they were made, so that nothing is left out here.
+/// Adds a field line. Lines were checked where they were made, so that none is left out here.
 fn add(fields: &mut HeaderMap, (name, value): (&[u8], &[u8])) {
     let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
     else {

@@ -1,4 +1,5 @@
-//! A response on a stream: at once if it is in memory and short, or else at the pace of its reader.
+//! Sends a response on a stream: at once if it is short and in memory, or else at the pace of its
+//! reader.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -12,7 +13,7 @@ use http::StatusCode;
 use super::body::within;
 use super::response;
 use super::socket::Backlog;
-use super::stream::{Begun, Ended};
+use super::stream::{Ended, Progress};
 use crate::file_pieces::FilePieces;
 use crate::limits::deadlines::Deadlines;
 use crate::logging::access_log::{RequestRecord, ResponseRecord};
@@ -22,17 +23,18 @@ use kirin_http::client_bytes::{ClientShare, Reservation, Resource};
 use kirin_http::pace::Pace;
 use kirin_http::response::Response;
 
-/// A body of up to this size is handed over at once if the client has room for it: it is one frame.
+/// A body of up to this size is handed over at once if the client has room for it. It fits one
+/// frame.
 const ONE_FRAME_BYTES: usize = 16 * 1024;
 
-/// Bytes of a larger one that are handed over at once.
+/// The size of the pieces in which a larger body is handed over.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// What is kept of a request while its response is on the way.
+/// The parts of a request that are kept until its response has been sent.
 pub(super) struct Exchange {
     pub(super) is_head: bool,
     pub(super) record: Option<RequestRecord>,
-    /// Whose bytes are held for it.
+    /// The client for which bytes are counted.
     pub(super) share: ClientShare,
     /// Counts the copy of a long head.
     pub(super) _head: Option<Reservation>,
@@ -49,14 +51,14 @@ impl Exchange {
         Self { is_head, record, share, _head: None, backlog: Rc::clone(backlog) }
     }
 
-    /// Whether nothing follows the head of `response`.
+    /// Returns whether nothing follows the head of `response`.
     fn ends_with_head(&self, response: &Response) -> bool {
         self.is_head
             || Response::is_bodiless_status(response.status)
             || response.body.length() == Some(0)
     }
 
-    /// Writes the log line.
+    /// Writes the line of the access log.
     fn log<H>(&self, server: &Server<H>, response: &ResponseRecord) {
         if let (Some(log), Some(record)) = (&server.log, &self.record) {
             server.clock().now();
@@ -79,8 +81,8 @@ pub(super) fn start<H>(
     respond: &mut SendResponse<Bytes>,
     response: Response,
     exchange: Exchange,
-) -> Begun<Unfinished> {
-    // There is no Upgrade in HTTP/2, so nobody asked for one (RFC 9113 section 8.6).
+) -> Progress<Unfinished> {
+    // HTTP/2 has no Upgrade, so no client has asked for one (RFC 9113 section 8.6).
     let is_switch = matches!(response.body, Body::Tunnel(_)) || response.status.is_informational();
     let response = if is_switch { Response::error(StatusCode::BAD_GATEWAY) } else { response };
     let head = response::head(&response, exchange.is_head, server.clock());
@@ -92,8 +94,8 @@ pub(super) fn start<H>(
         (Ok(mut stream), Ok(body)) => {
             stream.reserve_capacity(body.len());
             if stream.capacity() < body.len() {
-                // h2 would keep it for a client that does not read.
-                return Begun::Goes(Unfinished {
+                // h2 would keep the body for a client that does not read.
+                return Progress::Waiting(Unfinished {
                     stream,
                     body: Body::Bytes(body),
                     record,
@@ -118,20 +120,20 @@ pub(super) fn start<H>(
             }
         }
         (Ok(stream), Err(body)) => {
-            return Begun::Goes(Unfinished { stream, body, record, exchange });
+            return Progress::Waiting(Unfinished { stream, body, record, exchange });
         }
-        // The client has reset it meanwhile.
+        // The client has reset the stream meanwhile.
         (Err(_), _) => {
             record = ResponseRecord::cut(status, 0, answered_by, false);
             Ended::ResetByClient
         }
     };
     exchange.log(server, &record);
-    Begun::Ended(ended)
+    Progress::Ended(ended)
 }
 
-/// A body that is in memory and fits one frame, as one piece; a frame for each of many would cost
-/// more than copying them.
+/// Returns a body that is in memory and fits one frame as one piece. A frame for each of many
+/// pieces would cost more than copying them.
 fn in_one_frame(body: Body) -> Result<Bytes, Body> {
     if body.length().is_none_or(|length| length > ONE_FRAME_BYTES as u64) {
         return Err(body);
@@ -161,7 +163,7 @@ impl Unfinished {
             Body::Segments(segments) => sending.segments(segments).await,
             Body::File(range) => sending.file(range).await,
             Body::Stream(stream) => sending.stream(stream).await,
-            // What was promised and is not there cannot end well.
+            // The head promised a body that is missing, so the stream cannot end well.
             Body::Withheld(_) | Body::Empty | Body::Tunnel(_) => Err(Ended::Cut),
         };
         if matches!(result, Err(Ended::Cut)) {
@@ -174,19 +176,19 @@ impl Unfinished {
     }
 }
 
-/// A response body on its way.
+/// A response body that is being sent.
 struct Sending<'a> {
     stream: SendStream<Bytes>,
     deadlines: &'a Deadlines,
     pace: Pace,
     sent: u64,
-    /// Bytes that are still to be handed over and that nobody else has.
+    /// Number of bytes that are still to be handed over and have no other owner.
     held: u64,
     exchange: &'a Exchange,
 }
 
 impl Sending<'_> {
-    /// Sends `bytes`, which are counted for the client while they wait, unless the store has them
+    /// Sends `bytes`. They are counted for the client while they wait, unless the store has them
     /// too.
     async fn owned(&mut self, bytes: Bytes, last: bool) -> Result<(), Ended> {
         self.held = if bytes.is_unique() { bytes.len() as u64 } else { 0 };
@@ -213,7 +215,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// A piece is read when there is room for it.
+    /// Reads a piece whenever the client has room for it.
     async fn file(&mut self, range: FileRange) -> Result<(), Ended> {
         let length = range.length;
         let mut pieces = FilePieces::new(range);
@@ -226,7 +228,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// The source is asked for more when there is room for some.
+    /// Asks the source for more whenever the client has room for some bytes.
     async fn stream(&mut self, mut source: Box<dyn BodyStream>) -> Result<(), Ended> {
         let expected = source.length();
         let may_have_trailers = source.may_have_trailers();
@@ -264,7 +266,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Waits until the client has room for up to `wanted` bytes, and for some at least.
+    /// Waits until the client has room. Returns for how many bytes, at most `wanted`.
     async fn room(&mut self, wanted: usize) -> Result<usize, Ended> {
         self.stream.reserve_capacity(wanted);
         let stream = &mut self.stream;
@@ -276,7 +278,7 @@ impl Sending<'_> {
             },
             capacity => Poll::Ready(Ok(capacity)),
         });
-        // Mostly there is room, and no need for a timer.
+        // Usually there is room, and no timer is needed.
         let now =
             poll_fn(|context| Poll::Ready(std::pin::Pin::new(&mut capacity).poll(context))).await;
         match now {

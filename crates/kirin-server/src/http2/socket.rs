@@ -1,8 +1,8 @@
-//! A client's socket as the h2 crate wants it.
+//! A client's socket in the form that the h2 crate wants.
 //!
-//! h2 writes, and flushes, after each DATA frame. What it writes is gathered here instead, and the
-//! connection sends it when nothing more is to be done: the answers to all requests that came
-//! together leave in one write and one TLS record.
+//! h2 writes and flushes after each DATA frame. Its bytes are gathered here, and the connection
+//! sends them when it has nothing more to do. So the responses to all requests that came together
+//! leave in one write and one TLS record.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
@@ -16,21 +16,21 @@ use super::frame_budget::FrameBudget;
 use crate::connection::io::Io;
 use kirin_http::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 
-/// Bytes that wait in h2 without being counted.
+/// Bytes that may wait in h2 without being counted.
 const UNCOUNTED_BYTES: usize = 64 * 1024;
 
-/// What is gathered before it is sent: two full TLS records.
+/// Bytes that are gathered before they are sent: two full TLS records.
 const GATHERED_BYTES: usize = 32 * 1024;
 
 thread_local! {
-    /// The memory of a connection that has sent everything, for the next one on this loop that has
-    /// something to send.
+    /// The memory of a connection that has sent everything, for the next connection on this loop
+    /// that has something to send.
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Response bytes that the streams of a connection have handed over and h2 has not written yet.
-/// More than
-/// [`UNCOUNTED_BYTES`] are counted for the client, which reads too slowly.
+/// Response bytes that the streams of a connection have handed over and h2 has not written yet. If
+/// there are more than [`UNCOUNTED_BYTES`], they are counted for the client, which reads too
+/// slowly.
 #[derive(Debug)]
 pub(super) struct Backlog {
     bytes: Cell<usize>,
@@ -43,7 +43,7 @@ impl Backlog {
         Self { bytes: Cell::new(0), share, reserved: RefCell::default() }
     }
 
-    /// Notes that `bytes` are handed over.
+    /// Notes that `bytes` were handed over.
     pub(super) fn add(&self, bytes: usize) -> Result<(), NoRoom> {
         let all = self.bytes.get() + bytes;
         if all > UNCOUNTED_BYTES {
@@ -59,7 +59,7 @@ impl Backlog {
         Ok(())
     }
 
-    /// Notes that h2 has written `bytes`, heads and frame headers among them.
+    /// Notes that h2 has written `bytes`, including heads and frame headers.
     fn remove(&self, bytes: usize) {
         let left = self.bytes.get().saturating_sub(bytes);
         let was_counted = self.bytes.replace(left) > UNCOUNTED_BYTES;
@@ -69,8 +69,8 @@ impl Backlog {
     }
 }
 
-/// The socket of a connection. What was read before it was known for HTTP/2 comes first. The
-/// connection's task and h2 have one each.
+/// The socket of a connection. It first gives the bytes that were read before the connection turned
+/// out to be HTTP/2. The connection's task and h2 have one copy each.
 #[derive(Clone)]
 pub(super) struct Socket {
     io: Rc<Io>,
@@ -80,19 +80,19 @@ pub(super) struct Socket {
 
 struct State {
     gathered: RefCell<Gathered>,
-    /// What the client may still send that asks for nothing.
+    /// Limits the frames that ask for nothing.
     budget: RefCell<FrameBudget>,
-    /// Whether it has sent too much of that. Nothing more is read then.
+    /// Whether the client has sent too many of them. Then nothing more is read.
     flooded: Cell<bool>,
-    /// Whether the client took nothing at the last try to send.
+    /// Whether the client took nothing when we last tried to send.
     stalled: Cell<bool>,
-    /// Whether it has taken something since this was last asked.
+    /// Whether the client has taken bytes since the last call of `take_progress`.
     progress: Cell<bool>,
-    /// Whether there was nothing more to read, since the task last waited.
+    /// Whether there was nothing more to read since the task last waited.
     drained: Cell<bool>,
 }
 
-/// Bytes to be sent. Without memory when there are none.
+/// Bytes to be sent. It has no memory while there are none.
 #[derive(Default)]
 struct Gathered {
     bytes: Vec<u8>,
@@ -113,7 +113,7 @@ impl Socket {
         Self { io, state: Rc::new(state), backlog }
     }
 
-    /// Whether the client has sent too many frames that ask for nothing.
+    /// Returns whether the client has sent too many frames that ask for nothing.
     pub(super) fn is_flooded(&self) -> bool {
         self.state.flooded.get()
     }
@@ -127,24 +127,24 @@ impl Socket {
         }
     }
 
-    /// Whether the client took nothing at the last try to send.
+    /// Returns whether the client took nothing when we last tried to send.
     pub(super) fn is_stalled(&self) -> bool {
         self.state.stalled.get()
     }
 
-    /// Whether it has taken something since this was last asked.
+    /// Returns whether the client has taken bytes since the last call.
     pub(super) fn take_progress(&self) -> bool {
         self.state.progress.take()
     }
 
-    /// Sends what is gathered, as the task has nothing more to do and will wait. Ready when the
-    /// kernel has all of it.
+    /// Sends the gathered bytes, because the task has nothing more to do and will wait. Ready when
+    /// the kernel has taken all of them.
     pub(super) fn poll_send_and_wait(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.state.drained.set(false);
         let result = self.poll_send(context);
         if result.is_ready() {
-            // The streams hand over only what the client has room for, so h2 has nothing left. What
-            // it dropped with a stream that was reset, it has not written.
+            // The streams hand over only as many bytes as the client has room for, so h2 has none
+            // left. It never writes the bytes that it dropped with a reset stream.
             self.backlog.remove(usize::MAX);
         }
         result
@@ -170,7 +170,7 @@ impl Socket {
         self.io.poll_flush(context)
     }
 
-    /// Gathers as much of `slices` as there is room for, which is made by sending.
+    /// Gathers as much of `slices` as there is room for. Sends gathered bytes to make room.
     fn poll_gather<'a>(
         &self,
         context: &mut Context<'_>,
@@ -197,7 +197,7 @@ impl Gathered {
         GATHERED_BYTES - self.bytes.len().min(GATHERED_BYTES)
     }
 
-    /// Takes what there is room for.
+    /// Takes as much of `slice` as there is room for. Returns how much.
     fn push(&mut self, slice: &[u8]) -> usize {
         if self.bytes.capacity() == 0 {
             self.bytes = SPARE.take();
@@ -208,7 +208,7 @@ impl Gathered {
         fits.len()
     }
 
-    /// Gives the memory to the next one that needs it, when all has been sent.
+    /// Gives the memory to the next connection that needs it, when all bytes were sent.
     fn give_back(&mut self) {
         let mut bytes = std::mem::take(&mut self.bytes);
         self.sent = 0;
@@ -236,7 +236,7 @@ impl AsyncRead for Socket {
             }
             return Poll::Ready(Ok(()));
         }
-        // h2 asks again for each request that it gives out. The task is to be woken already.
+        // h2 asks again for each request that it gives out. The task will be woken already.
         if self.state.drained.get() || self.is_flooded() {
             return Poll::Pending;
         }
@@ -269,7 +269,7 @@ impl AsyncWrite for Socket {
         true
     }
 
-    /// The connection's task sends when h2 has no more.
+    /// Does nothing: the connection's task sends when h2 has no more.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

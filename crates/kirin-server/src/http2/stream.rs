@@ -1,4 +1,4 @@
-//! One stream: a request and how it comes to its answer, or to its end before.
+//! One stream: a request, until its response was sent or the stream ended early.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -30,36 +30,36 @@ use kirin_http::request::{BodyLength, Reject};
 use kirin_http::request_body::RequestBody;
 use kirin_http::response::Response;
 
-/// A request body that nobody wanted is read and dropped up to this size.
+/// An unwanted request body is read and dropped up to this size.
 const SKIPPED_BODY_BYTES: usize = 64 * 1024;
 
 /// How a stream has ended.
 pub(super) enum Ended {
-    /// All of the response has been handed over.
+    /// The complete response was handed over.
     Answered,
-    /// The client wants it no more.
+    /// The client has reset the stream.
     ResetByClient,
-    /// The same, which was noticed and counted before the work for it ended.
+    /// The same. It was noticed and counted before the work for the stream ended.
     Abandoned,
-    /// It could not be finished: the source of the response failed, or the client was silent for
-    /// too long.
+    /// The response could not be finished: its source failed, or the client was silent for too
+    /// long.
     Cut,
 }
 
-/// How far something has come at once.
-pub(super) enum Begun<T> {
+/// How far a step has come without waiting.
+pub(super) enum Progress<T> {
     Ended(Ended),
-    /// What is left takes waiting.
-    Goes(T),
+    /// The rest must wait.
+    Waiting(T),
 }
 
-/// What is left of a stream.
+/// The rest of a stream's work.
 enum Rest {
     Answer(Unanswered),
     Send(Unfinished),
 }
 
-/// A request whose answer, or whose body, is to be waited for.
+/// A request whose response or body must be waited for.
 struct Unanswered {
     answer: Answer,
     respond: SendResponse<Bytes>,
@@ -69,14 +69,14 @@ struct Unanswered {
     exchange: Exchange,
 }
 
-/// Answers one request: here and now if its response is in memory and short, or else by the future.
+/// Answers one request: at once if its response is short and in memory, or else by the future.
 pub(super) fn begin<H: Handler>(
     server: &Rc<Server<H>>,
     io: &Io,
     (request, mut respond): (Request<RecvStream>, SendResponse<Bytes>),
     resets: &Rc<Resets>,
     backlog: &Rc<Backlog>,
-) -> Begun<impl Future<Output = Ended> + use<H>> {
+) -> Progress<impl Future<Output = Ended> + use<H>> {
     let (parts, received) = request.into_parts();
     let is_head = parts.method == Method::HEAD;
     let ended = received.is_end_stream();
@@ -89,7 +89,7 @@ pub(super) fn begin<H: Handler>(
             } else {
                 let (answer, body) = (Answer::Now(response), BodyLength::Chunked);
                 let expects_continue = false;
-                Begun::Goes(Rest::Answer(Unanswered {
+                Progress::Waiting(Rest::Answer(Unanswered {
                     answer,
                     respond,
                     received,
@@ -113,7 +113,7 @@ pub(super) fn begin<H: Handler>(
                 Answer::Now(response) if ended => {
                     start(server, &mut respond, response, exchange).map(Rest::Send)
                 }
-                answer => Begun::Goes(Rest::Answer(Unanswered {
+                answer => Progress::Waiting(Rest::Answer(Unanswered {
                     answer,
                     respond,
                     received,
@@ -135,11 +135,11 @@ pub(super) fn begin<H: Handler>(
     })
 }
 
-impl<T> Begun<T> {
-    fn map<U>(self, change: impl FnOnce(T) -> U) -> Begun<U> {
+impl<T> Progress<T> {
+    fn map<U>(self, change: impl FnOnce(T) -> U) -> Progress<U> {
         match self {
-            Begun::Ended(ended) => Begun::Ended(ended),
-            Begun::Goes(rest) => Begun::Goes(change(rest)),
+            Progress::Ended(ended) => Progress::Ended(ended),
+            Progress::Waiting(rest) => Progress::Waiting(change(rest)),
         }
     }
 }
@@ -184,8 +184,8 @@ impl Unanswered {
         state.is_answered.set(true);
         let begun = start(server, &mut responder.borrow_mut(), response, exchange);
         let ended = match begun {
-            Begun::Ended(ended) => ended,
-            Begun::Goes(unfinished) => unfinished.finish(server).await,
+            Progress::Ended(ended) => ended,
+            Progress::Waiting(unfinished) => unfinished.finish(server).await,
         };
         if matches!(ended, Ended::Answered) {
             state.drop_unread().await;
@@ -197,7 +197,7 @@ impl Unanswered {
     }
 }
 
-/// Has the handler answer.
+/// Asks the handler for the answer.
 fn ask<H: Handler>(
     server: &Server<H>,
     io: &Io,
@@ -211,17 +211,17 @@ fn ask<H: Handler>(
     })
 }
 
-/// Answers what is no acceptable request. Unlike in HTTP/1 it is clear where the next one begins,
-/// so that the connection stays.
+/// Answers what is not an acceptable request. Unlike in HTTP/1, it is clear where the next request
+/// begins, so that the connection stays open.
 fn refuse<H>(server: &Server<H>, io: &Io, reject: Reject) -> (Response, Option<RequestRecord>) {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
     let record = server.log.as_ref().map(|_| RequestRecord::unreadable(io.client_peer()));
     (Response::error(reject.status()), record)
 }
 
-/// Waits for the response; none when the client wants it no more. Work that has begun is waited for
-/// all the same, so that a worker can be given back; `is_gone` keeps it from going further than it
-/// must.
+/// Waits for the response. Returns `None` if the client has reset the stream. Even then it waits
+/// for work that has begun, so that a worker can be given back. `is_gone` tells that work to stop
+/// early.
 async fn wait(
     later: Later,
     body: RequestBody,
@@ -251,8 +251,8 @@ async fn wait(
     .await
 }
 
-/// Drops a small body that no place wanted, as HTTP/1 does, so that what is wrong with it is found
-/// before the answer. Returns what is left of a larger one.
+/// Drops a small body that no place wanted, as HTTP/1 does, so that its errors are found before the
+/// response. Returns the rest of a larger body.
 async fn skip(
     mut received: RecvStream,
     expects_continue: bool,

@@ -1,8 +1,7 @@
-//! Who may have a connection: not more of them than the process can serve, nor all of them from one
-//! address.
+//! Limits the number of connections: of the whole process, and from one client address.
 //!
-//! Shared by all event loops. A [`Permit`] is taken when a connection is accepted and lives as long
-//! as its socket.
+//! All event loops share the counts. A [`Permit`] is taken when a connection is accepted and lives
+//! as long as its socket.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,10 +11,10 @@ use parking_lot::Mutex;
 
 use kirin_http::peer::{Peer, address_key};
 
-/// Locks over the addresses, so that loops rarely meet at one.
+/// Number of locks over the addresses. With several, two event loops rarely wait for the same lock.
 const SHARDS: usize = 16;
 
-/// The connections of the whole process.
+/// The open connections of the whole process.
 #[derive(Debug)]
 pub struct ConnectionCount {
     open: AtomicUsize,
@@ -23,49 +22,50 @@ pub struct ConnectionCount {
 }
 
 impl ConnectionCount {
-    /// Up to `limit` connections.
+    /// Returns a count that allows up to `limit` connections.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { open: AtomicUsize::new(0), limit })
     }
 
-    /// How many there are.
+    /// Returns the number of open connections.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 }
 
-/// Decides for one listener.
+/// Admits the connections of one listener.
 #[derive(Debug)]
 pub struct Admission {
     total: Arc<ConnectionCount>,
-    /// Connections from one address at most.
+    /// The most connections from one address.
     per_address: Option<u32>,
     addresses: [Mutex<HashMap<u64, u32>>; SHARDS],
 }
 
-/// The right to one connection; dropping it gives it back.
+/// The right to one connection. Dropping it gives the right back.
 #[derive(Debug)]
 pub(crate) struct Permit(Arc<Admission>);
 
-/// The right to one connection from an address; dropping it gives it back.
+/// The right to one connection from an address. Dropping it gives the right back.
 #[derive(Debug)]
 pub(crate) struct AddressPermit {
     admission: Arc<Admission>,
     address: u64,
 }
 
-/// The address has as many connections as it may.
+/// The client's address already has all the connections that it may have.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooManyOfAddress;
 
 impl Admission {
-    /// Connections of one listener: part of `total`, and up to `per_address` from one address.
+    /// Returns the admission of one listener: its connections count in `total`, and up to
+    /// `per_address` of them may come from one address.
     pub fn new(total: Arc<ConnectionCount>, per_address: Option<u32>) -> Arc<Self> {
         Arc::new(Self { total, per_address, addresses: Default::default() })
     }
 
-    /// Whether the process may have another connection. Loops may find room at the same time, so
-    /// that there can be one more than the limit for each.
+    /// Returns whether the process may have another connection. Event loops may find room at the
+    /// same moment, so there can be one connection too many for each loop.
     pub(crate) fn has_room(&self) -> bool {
         self.total.open() < self.total.limit
     }
@@ -76,8 +76,8 @@ impl Admission {
         Permit(Arc::clone(self))
     }
 
-    /// Counts it for the address of its client, once that is known. None where addresses have no
-    /// limit.
+    /// Counts a connection for the address of its client, once that is known. Returns `None` where
+    /// addresses have no limit.
     pub(crate) fn admit_address(
         self: &Arc<Self>,
         peer: &Peer,

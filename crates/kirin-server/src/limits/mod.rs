@@ -13,23 +13,24 @@ use kirin_http::request::HeadLimits;
 /// The limits of a listener on what its clients may use.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Size of request heads.
+    /// The size of a request head.
     pub head: HeadLimits,
-    /// How long a connection may be idle between requests.
+    /// How long a connection may be idle between two requests.
     pub keep_alive: Duration,
-    /// How long a head may take from its first byte to its last.
+    /// How long a request head may take from its first byte to its last.
     pub head_time: Duration,
-    /// How long a client may be silent inside a body.
+    /// How long a client may send nothing of a request body.
     pub body_time: Duration,
     /// How long a client may take nothing of a response.
     pub write_time: Duration,
-    /// Bytes a second that a client must send of a body and take of a response, averaged over the
-    /// time that it was waited for beyond the first `body_time` or `write_time`; 0 for none.
+    /// The least bytes a second that a client must send of a body or take of a response; 0 for no
+    /// such limit. It is an average over the time that the server waited for the client. The first
+    /// `body_time` or `write_time` does not count.
     pub min_rate_bytes: u64,
-    /// Who may have a connection; everybody if there is none. More than may be wait in the kernel's
-    /// queue.
+    /// Limits the number of connections; `None` for no limit. Connections above the limit wait in
+    /// the kernel's queue.
     pub admission: Option<Arc<Admission>>,
-    /// How many bytes may be held for clients; without it they are not counted.
+    /// Limits the bytes that are held for clients. Without it, they are not counted.
     pub client_bytes: Option<Arc<ListenerBytes>>,
 }
 

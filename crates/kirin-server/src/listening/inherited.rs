@@ -1,5 +1,5 @@
-//! Listening sockets that the process was started with: where they listen, and sharing them out
-//! among the event loops.
+//! Listening sockets that the process inherited: finds out where they listen, and distributes them
+//! over the event loops.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,10 +14,10 @@ use crate::listening::listener::{ListenError, Listener};
 use kirin_http::listen_address::ListenAddress;
 use kirin_sockets::keepalive;
 
-/// A listening socket that somebody else has opened. It does not block.
+/// A listening socket that another process has opened. It does not block.
 pub struct InheritedSocket {
     address: ListenAddress,
-    /// Whether one on all IPv6 addresses takes IPv4 connections too (ipv6(7), IPV6_V6ONLY).
+    /// Whether a socket on all IPv6 addresses accepts IPv4 connections too (ipv6(7), IPV6_V6ONLY).
     takes_ipv4: bool,
     socket: OwnedFd,
 }
@@ -31,7 +31,7 @@ impl InheritedSocket {
             return Ok(Self { address: ListenAddress::Tcp(address), takes_ipv4, socket });
         }
         let unix = SocketAddrUnix::try_from(address)?;
-        // An abstract name has no file, and no way to be written in a configuration.
+        // An abstract name has no file, and a configuration cannot name it.
         let path = unix
             .path_bytes()
             .ok_or_else(|| io::Error::other("it is a unix socket without a path"))?;
@@ -39,13 +39,14 @@ impl InheritedSocket {
         Ok(Self { address: ListenAddress::Unix(path), takes_ipv4: false, socket })
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     pub fn address(&self) -> &ListenAddress {
         &self.address
     }
 
-    /// Whether it takes the connections that are made to `wanted`. Whoever has opened it may write
-    /// the same address in another way: `[::]` for both families, another path to the same file.
+    /// Returns whether it accepts the connections that are made to `wanted`. The process that
+    /// opened it may have written the same address in another way: `[::]` for both families, or
+    /// another path to the same file.
     pub fn serves(&self, wanted: &ListenAddress) -> bool {
         match (&self.address, wanted) {
             (ListenAddress::Tcp(this), ListenAddress::Tcp(wanted)) => {
@@ -61,7 +62,7 @@ impl InheritedSocket {
         }
     }
 
-    /// The socket.
+    /// Returns the socket.
     pub fn into_socket(self) -> OwnedFd {
         self.socket
     }
@@ -72,12 +73,12 @@ fn is_same(one: io::Result<PathBuf>, other: io::Result<PathBuf>) -> bool {
 }
 
 impl Listener {
-    /// Shares `sockets`, all of one address, out among `loops` event loops; the outer list is by
-    /// loop. Every socket is somebody's, since connections wait in each (SO_REUSEPORT); with fewer
-    /// sockets than loops, loops share them.
+    /// Distributes `sockets`, which all have one address, over `loops` event loops. The outer list
+    /// is by loop. Every socket belongs to some loop, because connections wait in each of them
+    /// (SO_REUSEPORT). If there are fewer sockets than loops, loops share them.
     ///
-    /// The sockets must not block. Nothing of what belongs to who has opened them is touched:
-    /// neither a unix socket's file nor the number of connections that may wait.
+    /// The sockets must not block. The file of a unix socket and the length of the accept queue
+    /// stay as the other process has set them.
     pub fn adopt(
         address: &ListenAddress,
         sockets: &[OwnedFd],
@@ -92,7 +93,7 @@ impl Listener {
             let socket = sockets[number % sockets.len()].try_clone().map_err(failed)?;
             by_loop[number % loops].push(match address {
                 ListenAddress::Tcp(_) => {
-                    // Both are inherited by accepted sockets (tcp(7)), as with those that Kirin
+                    // Accepted sockets inherit both (tcp(7)), as they do from sockets that Kirin
                     // binds.
                     rustix::net::sockopt::set_tcp_nodelay(&socket, true)
                         .map_err(|error| failed(error.into()))?;
@@ -105,7 +106,7 @@ impl Listener {
         Ok(by_loop)
     }
 
-    /// Another descriptor of the same socket.
+    /// Returns another descriptor of the same socket.
     pub fn try_clone(&self) -> io::Result<OwnedFd> {
         match self {
             Listener::Tcp(listener) => listener.as_fd().try_clone_to_owned(),

@@ -1,4 +1,4 @@
-//! Listening sockets: their addresses, binding them, and accepting connections on a loop.
+//! Listening sockets: binds them, accepts connections on an event loop, and ends connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,25 +23,25 @@ use kirin_http::peer::Peer;
 use kirin_sockets::keepalive;
 
 /// The most connections that wait to be accepted, unless [`BindOptions`] say otherwise. The kernel
-/// cuts it to net.core.somaxconn.
+/// limits it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
 /// How long accepting pauses when the process or the machine has no file descriptor or memory left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long an idle connection may go on for a last request when the program ends.
+/// How long an idle connection stays open for a last request when the program stops.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
 
-/// How often connections are ended that have become idle since.
+/// How often connections that became idle are closed while the program stops.
 const IDLE_AGAIN: Duration = Duration::from_millis(100);
 
-/// A listener that could not be had.
+/// Why a listener cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Somebody else serves there.
+    /// Another process listens there.
     #[error("{0} is in use by another process")]
     InUse(ListenAddress),
-    /// The path exists and is no socket.
+    /// The path exists and is not a socket.
     #[error("{0} exists and is not a socket; it is left alone")]
     NotASocket(ListenAddress),
     /// The kernel refused.
@@ -60,24 +60,24 @@ pub struct BindOptions {
     pub unix_mode: Option<u32>,
 }
 
-/// A bound socket that no loop accepts on yet.
+/// A bound socket on which no event loop accepts yet.
 pub enum Listener {
-    /// TCP.
+    /// A TCP socket.
     Tcp(std::net::TcpListener),
     /// A unix stream socket.
     Unix(std::os::unix::net::UnixListener, PathBuf),
 }
 
 impl Listener {
-    /// Binds `address` once for each of `loops` event loops. With several loops each gets a TCP
-    /// socket of its own (SO_REUSEPORT, socket(7)), over which the kernel spreads the connections;
-    /// a unix socket is shared.
+    /// Binds `address` once for each of `loops` event loops. With several loops, each gets a TCP
+    /// socket of its own (SO_REUSEPORT, socket(7)), and the kernel distributes connections over
+    /// them. All loops share a unix socket.
     pub fn bind(address: &ListenAddress, loops: usize) -> Result<Vec<Listener>, ListenError> {
         Self::bind_with(address, loops, &BindOptions::default())
     }
 
-    /// Binds `address` as [`Listener::bind`] does. A unix socket with a mode of its own changes the
-    /// umask for a moment, so the process must have one thread then.
+    /// Binds `address` as [`Listener::bind`] does. For a unix socket with a mode of its own, it
+    /// changes the umask for a moment, so the process must have one thread then.
     pub fn bind_with(
         address: &ListenAddress,
         loops: usize,
@@ -89,9 +89,9 @@ impl Listener {
         };
         match address {
             ListenAddress::Tcp(wanted) => {
-                // With SO_REUSEPORT a second Kirin would share the port without a word; a first
-                // bind without it finds out. A port that the kernel chooses is nobody else's, and
-                // let go for a moment it might become so.
+                // With SO_REUSEPORT, a second Kirin could bind the same port without an error. A
+                // first bind without SO_REUSEPORT detects that. A port that the kernel chooses is
+                // free, but another process could take it if it were released for a moment.
                 let any_port = wanted.port() == 0;
                 let first = bind_tcp(*wanted, any_port && loops > 1, options).map_err(failed)?;
                 if loops < 2 {
@@ -123,7 +123,7 @@ impl Listener {
         }
     }
 
-    /// The address as bound: with the port that was free.
+    /// Returns the address as bound, with the port that the kernel chose.
     pub fn address(&self) -> io::Result<ListenAddress> {
         match self {
             Listener::Tcp(listener) => listener.local_addr().map(ListenAddress::Tcp),
@@ -133,7 +133,7 @@ impl Listener {
 }
 
 fn bind_unix(path: &Path, options: &BindOptions) -> io::Result<std::os::unix::net::UnixListener> {
-    // The mode is right from the first moment on, so that nobody connects before a chmod(2).
+    // The mode is right from the start, so that no process connects before a chmod(2).
     let before = options.unix_mode.map(|mode| umask(Mode::from_raw_mode(!mode & 0o777)));
     let bound = std::os::unix::net::UnixListener::bind(path);
     before.map(umask);
@@ -155,7 +155,7 @@ fn bind_tcp(
     if options.only_v6 && address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // Both are inherited by accepted sockets (tcp(7)), which saves a call for each.
+    // Accepted sockets inherit both (tcp(7)), which saves a system call for each.
     socket.set_tcp_nodelay(true)?;
     keepalive::set(&socket)?;
     socket.set_nonblocking(true)?;
@@ -164,7 +164,7 @@ fn bind_tcp(
     Ok(socket.into())
 }
 
-/// A socket file that nobody listens on is left over from a process that died.
+/// Removes a socket file on which no process listens: it is left over from a process that died.
 fn remove_stale_socket(address: &ListenAddress, path: &Path) -> Result<(), ListenError> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !metadata.file_type().is_socket() {
@@ -207,8 +207,8 @@ impl Accepting {
         }
     }
 
-    /// The connections that are waiting now. Asks the kernel, while [`Accepting::accept`] asks the
-    /// reactor, which may not have heard of them yet.
+    /// Accepts the connections that are waiting now. It asks the kernel, whereas
+    /// [`Accepting::accept`] asks the reactor, which may not know of them yet.
     fn accept_waiting<H>(self, server: &Server<H>) -> io::Result<Vec<Io>> {
         let tls = server.tls.as_deref();
         let mut waiting = Vec::new();
@@ -257,18 +257,19 @@ pub async fn accept<H: Handler>(listener: Listener, server: Rc<Server<H>>) -> io
     accept_until(listener, server, std::future::pending()).await
 }
 
-/// Accepts connections as [`accept`] does until `stop` completes. Those that have been made
-/// by then are accepted as well: nobody else would, unless somebody shares the socket.
+/// Accepts connections as [`accept`] does until `stop` completes. It also accepts the connections
+/// that were made by then, because no other process would, unless one shares the socket.
 pub async fn accept_until<H: Handler>(
     listener: Listener,
     server: Rc<Server<H>>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let listener = Accepting::new(listener)?;
-    let mut refused = Seldom::default();
+    let mut refused = OccasionalWarning::default();
     let mut serve = |mut io: Io| {
         io.permit = server.limits.admission.as_ref().map(Admission::admit);
-        // A trusted proxy speaks for many. Whom it announces by a PROXY header is counted then.
+        // A trusted proxy connects for many clients. The client that its PROXY header names is
+        // counted later.
         if !server.trusts(&io.peer) && !server.admit_address(&io) {
             if refused.is_due(&server) {
                 tracing::warn!(address = %server.local, peer = %io.peer, "connections are refused: there are too many from one address");
@@ -290,7 +291,7 @@ async fn accept_for_ever<H: Handler>(
     server: &Server<H>,
     serve: &mut impl FnMut(Io),
 ) {
-    let (mut full, mut exhausted) = (Seldom::default(), Seldom::default());
+    let (mut full, mut exhausted) = (OccasionalWarning::default(), OccasionalWarning::default());
     loop {
         if server.limits.admission.as_ref().is_some_and(|admission| !admission.has_room()) {
             if full.is_due(server) {
@@ -300,7 +301,7 @@ async fn accept_for_ever<H: Handler>(
             continue;
         }
         match listener.accept(server).await {
-            // A mistake in admitting one connection must not end the accepting of others.
+            // A panic while one connection is admitted must not end the accepting of others.
             Ok(io) => _ = panics::catch(|| serve(io)),
             Err(error) if is_exhaustion(&error) => {
                 if exhausted.is_due(server) {
@@ -308,30 +309,30 @@ async fn accept_for_ever<H: Handler>(
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
-            // The client has gone before it was accepted.
+            // The client has disconnected before it was accepted.
             Err(error) => tracing::debug!(address = %server.local, %error, "accept"),
         }
     }
 }
 
-/// Says a thing once in ten seconds at most.
+/// Limits a warning to one in ten seconds.
 #[derive(Default)]
-struct Seldom {
-    said: u64,
+struct OccasionalWarning {
+    last: u64,
 }
 
-impl Seldom {
+impl OccasionalWarning {
     fn is_due<H>(&mut self, server: &Server<H>) -> bool {
         let now = server.clock().now();
-        let due = now >= self.said + 10;
+        let due = now >= self.last + 10;
         if due {
-            self.said = now;
+            self.last = now;
         }
         due
     }
 }
 
-/// Errors that stay until somebody closes something (accept(2)).
+/// Returns whether the error stays until some descriptor or memory is freed (accept(2)).
 fn is_exhaustion(error: &io::Error) -> bool {
     let exhausted = [
         rustix::io::Errno::MFILE,
@@ -342,16 +343,16 @@ fn is_exhaustion(error: &io::Error) -> bool {
     exhausted.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Ends what is overdue or holds too much, and writes the gathered log lines, once a second, until
-/// the future is dropped.
-pub async fn keep_house<H>(server: Rc<Server<H>>) {
+/// Ends connections that are overdue or hold too much, and writes the gathered log lines, once a
+/// second, until the future is dropped.
+pub async fn maintain_connections<H>(server: Rc<Server<H>>) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         second.tick().await;
         let _ = panics::catch(|| {
             server.open.end_overdue(server.clock().now());
-            server.open.look_for_the_gone();
+            server.open.check_watched();
             end_heaviest(&server);
             if let Some(log) = &server.log {
                 log.flush();
@@ -360,8 +361,8 @@ pub async fn keep_house<H>(server: Rc<Server<H>>) {
     }
 }
 
-/// Ends the busy connections of the address for which most is held, if little room is left for
-/// others.
+/// Ends the busy connections of the address for which most bytes are held, if little room is left
+/// for other clients.
 fn end_heaviest<H>(server: &Server<H>) {
     let Some(client_bytes) = &server.limits.client_bytes else { return };
     let Some(address) = client_bytes.heaviest_address() else { return };
@@ -376,12 +377,12 @@ fn end_heaviest<H>(server: &Server<H>) {
     }
 }
 
-/// Ends all connections: idle ones after [`LAST_REQUEST`], busy ones after their response or when
-/// `limit` is over. Call when accepting has ended.
+/// Ends all connections: an idle one after [`LAST_REQUEST`], a busy one after its response or after
+/// `limit`. Call it when accepting has ended.
 ///
-/// A request may be on its way over a connection that is idle here, a new one above all. Its
-/// response says that it is the last (RFC 9112, 9.6), so that a client which is not silent for long
-/// sees no connection end without an answer.
+/// A request may be on its way over a connection that is idle here, most likely over a new one. Its
+/// response tells the client that it is the last (RFC 9112 section 9.6). So a client that sends its
+/// request soon never sees a connection end without a response.
 pub async fn drain<H>(server: Rc<Server<H>>, limit: Duration) {
     server.stopping.set(true);
     server.stop.notify_waiters();

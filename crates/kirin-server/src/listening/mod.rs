@@ -1,4 +1,4 @@
-//! Listening sockets: bound here, or inherited from the process that started this one.
+//! Listening sockets: bound by this process, or inherited from the process that started it.
 
 pub mod inherited;
 pub mod listener;

@@ -1,8 +1,9 @@
-//! The access log: combined format, then the place that answered and the seconds it took, and `cut`
-//! behind a response that the client did not get to its end.
+//! The access log. A line has the combined format, then the part of the server that answered, then
+//! the seconds it took. It ends in `cut` if the client did not get the complete response.
 //!
-//! One a loop, over a file that all loops share. Lines are gathered and written together, whole
-//! lines only (a write to a file opened for appending is one piece), so that loops do not mix them.
+//! Each event loop has an access log of its own, and all of them write to one file. Lines are
+//! gathered and written together. A write has complete lines only, so that the lines of two loops
+//! do not mix: the kernel does not split a write to a file opened for appending.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -22,25 +23,24 @@ use kirin_http::peer::Peer;
 use kirin_http::request::{RequestHead, Version};
 use kirin_http::response::{AnsweredBy, Response};
 
-/// Gathered bytes after which a write is due before the second is over.
+/// Gathered bytes after which they are written before the second is over.
 const FLUSH_BYTES: usize = 32 * 1024;
 
-/// The most bytes that wait for a file which takes none, such as a FIFO whose reader is stuck.
+/// The most bytes that wait for a file that takes none, such as a FIFO whose reader is stuck.
 const QUEUE_BYTES: usize = 4 << 20;
 
-/// What access logs are written to: shared by all loops, and opened anew when the file has been
-/// renamed.
+/// The file of an access log. All event loops share it. It is opened again after it was renamed.
 pub struct LogFile {
     current: Arc<Current>,
-    /// None for a stream that the process was given.
+    /// The path of the file. `None` for a stream that the process was given.
     path: Option<PathBuf>,
     queue: QueuedWriter,
 }
 
-/// The file that is written. Looked at for each write.
+/// The file that is written now. Each write reads this again.
 type Current = RwLock<Arc<File>>;
 
-/// Writes to the file on the queue's thread.
+/// Writes to the file, on the thread of the queue.
 struct LogOutput(Arc<Current>);
 
 impl Output for LogOutput {
@@ -59,19 +59,19 @@ impl Output for LogOutput {
 }
 
 impl LogFile {
-    /// Opens a file for appending; makes it if it is not there.
+    /// Opens a file for appending, and creates it if it does not exist.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         let file = open_for_appending(&path)?;
         Ok(Self::new(file, Some(path)))
     }
 
-    /// A log in `file`, which has been opened for appending at `path`.
+    /// Returns a log in `file`, which was opened for appending at `path`.
     pub fn of(file: File, path: impl Into<PathBuf>) -> Self {
         Self::new(file, Some(path.into()))
     }
 
-    /// A stream, such as standard error. It is never opened anew.
+    /// Returns a log in a stream, such as standard error. A stream is never opened again.
     pub fn stream(file: File) -> Self {
         Self::new(file, None)
     }
@@ -82,7 +82,7 @@ impl LogFile {
         Self { current, path, queue }
     }
 
-    /// Opens the file of the same path again. If that fails, the old one is written on.
+    /// Opens the file of the same path again. If that fails, the log stays in the old file.
     pub fn reopen(&self) -> io::Result<()> {
         if let Some(path) = &self.path {
             let file = open_for_appending(path)?;
@@ -91,25 +91,26 @@ impl LogFile {
         Ok(())
     }
 
-    /// The file's path; none for a stream.
+    /// Returns the path of the file, or `None` for a stream.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Lines that could not be written.
+    /// Returns the number of lines that could not be written.
     pub fn lost_lines(&self) -> u64 {
         self.queue.lost_lines()
     }
 
-    /// Waits until what was logged is written or lost, but no longer than `limit`.
+    /// Waits until all lines are written or lost, but no longer than `limit`.
     pub fn flush(&self, limit: Duration) {
         self.queue.flush(limit);
     }
 
-    /// Queues whole lines. They are lost, and counted, when the file takes none and the queue is
-    /// full.
+    /// Queues complete lines. If the file takes none and the queue is full, they are lost and
+    /// counted.
     fn push(&self, lines: &[u8]) {
-        // Not before the first lines: the process changes its user while it has one thread.
+        // The thread starts with the first lines, because the process changes its user while it has
+        // one thread.
         self.queue.start();
         if let Err(Lost { is_first: true }) = self.queue.push(lines) {
             tracing::error!(
@@ -121,16 +122,15 @@ impl LogFile {
 
 fn open_for_appending(path: &Path) -> io::Result<File> {
     let mut options = File::options();
-    // A FIFO is opened for reading, too: it need not have a reader yet, and its reader may come
-    // back.
+    // A FIFO is opened for reading as well: it may have no reader yet, or its reader may come back.
     let is_fifo = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
-    // Query strings and names of users are not for everybody on the machine.
+    // Query strings and user names are not for every user of the machine.
     options.append(true).create(!is_fifo).read(is_fifo).mode(0o640);
-    // Should it become one meanwhile, the open does not wait for a reader.
+    // If the file becomes a FIFO meanwhile, opening it does not wait for a reader.
     options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
 }
 
-/// Writes one line a response.
+/// The access log of one event loop. It writes one line for each response.
 pub struct AccessLog {
     file: Arc<LogFile>,
     lines: RefCell<Vec<u8>>,
@@ -147,7 +147,7 @@ pub struct RequestRecord {
 }
 
 impl RequestRecord {
-    /// The record of bytes that are no request.
+    /// Returns the record of bytes that are not a request.
     pub fn unreadable(peer: &Peer) -> Self {
         let none = || b"-".to_vec();
         Self {
@@ -163,19 +163,19 @@ impl RequestRecord {
 
 /// The part of a line that is known when the response has been written.
 pub struct ResponseRecord {
-    /// Status code.
+    /// The status code.
     pub status: StatusCode,
-    /// Bytes of the body.
+    /// The number of bytes of the body.
     pub body_bytes: u64,
-    /// Who answered.
+    /// The part of the server that answered.
     pub answered_by: AnsweredBy,
-    /// Whether the client did not get all of it.
+    /// Whether the client did not get the complete response.
     pub is_cut: bool,
 }
 
 impl ResponseRecord {
-    /// A response that was cut after this many bytes of its body. Without a byte of its head nobody
-    /// was answered: 499, as nginx logs it.
+    /// Returns the record of a response that was cut after so many bytes of its body. If not even
+    /// the head was begun, the status is 499, as in the log of nginx.
     pub(crate) fn cut(
         status: StatusCode,
         body_bytes: u64,
@@ -193,7 +193,7 @@ impl ResponseRecord {
 }
 
 impl AccessLog {
-    /// A log that appends to `file`.
+    /// Returns a log that appends to `file`.
     pub fn new(file: Arc<LogFile>) -> Self {
         Self { file, lines: RefCell::new(Vec::new()) }
     }
@@ -206,7 +206,7 @@ impl AccessLog {
         request_line.extend_from_slice(request.target.as_bytes());
         request_line.push(b' ');
         request_line.extend_from_slice(match request.version {
-            // As nginx and Apache write it.
+            // nginx and Apache write it this way.
             Version::Http2 => b"HTTP/2.0",
             version => version.name().as_bytes(),
         });
@@ -220,7 +220,7 @@ impl AccessLog {
         }
     }
 
-    /// Adds the line.
+    /// Adds a line.
     pub fn end(&self, request: &RequestRecord, response: &ResponseRecord, now: SystemTime) {
         let mut lines = self.lines.borrow_mut();
         lines.extend_from_slice(request.peer.as_bytes());
@@ -243,7 +243,7 @@ impl AccessLog {
         }
     }
 
-    /// Has the gathered lines written.
+    /// Queues the gathered lines for writing.
     pub fn flush(&self) {
         let mut lines = self.lines.borrow_mut();
         if !lines.is_empty() {
@@ -254,8 +254,8 @@ impl AccessLog {
     }
 }
 
-/// The name that the client gave with `Authorization: Basic`, as nginx and Apache log it: a 401
-/// shows who was refused.
+/// Returns the user name in `Authorization: Basic`, as nginx and Apache log it. The line of a 401
+/// shows which user was refused.
 fn user(request: &RequestHead<'_>) -> Vec<u8> {
     let credentials = request.field("authorization").and_then(BasicCredentials::parse);
     credentials
@@ -264,17 +264,17 @@ fn user(request: &RequestHead<'_>) -> Vec<u8> {
         .unwrap_or_else(|| b"-".to_vec())
 }
 
-/// `06/Nov/1994:08:49:37 +0000`, always UTC.
+/// Writes `06/Nov/1994:08:49:37 +0000`, always in UTC.
 fn write_time(time: SystemTime, out: &mut Vec<u8>) {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
-    // httpdate has the calendar: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    // httpdate knows the calendar: `Sun, 06 Nov 1994 08:49:37 GMT`.
     let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
     let part = |range: std::ops::Range<usize>| date.get(range).unwrap_or("-");
     let _ = write!(out, "{}/{}/{}:{} +0000", part(5..7), part(8..11), part(12..16), part(17..25));
 }
 
-/// Escapes as nginx does, so that a client cannot forge a line: `"`, `\`, control and non-ASCII
-/// bytes become `\xHH`.
+/// Escapes bytes as nginx does, so that a client cannot forge a line: `"`, `\`, control and
+/// non-ASCII bytes become `\xHH`.
 fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
     for byte in text {
         match byte {

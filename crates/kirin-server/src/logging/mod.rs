@@ -1,4 +1,5 @@
-//! Logs of what the server does, written without waiting for their readers.
+//! Logs. A thread for each log writes the lines, so that an event loop never waits for a log's
+//! reader.
 
 pub mod access_log;
 pub mod queued_writer;

@@ -1,8 +1,7 @@
-//! A writer that never makes its callers wait: lines are queued, and a thread of its own writes
-//! them.
+//! A writer whose callers never wait: it queues lines, and a thread writes them.
 //!
-//! A log's reader may be stuck, its disk full, its terminal closed. An event loop that wrote to it
-//! would serve nobody meanwhile. When the queue is full, lines are lost and counted.
+//! The reader of a log may be stuck, or the disk full. An event loop that wrote to such a log
+//! itself would serve no client meanwhile. When the queue is full, lines are lost and counted.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,15 +11,15 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags};
 
-/// Where the lines go. Its functions are called on the writer's thread, and may wait.
+/// The output of a [`QueuedWriter`]. Its functions run on the writer's thread and may wait.
 pub trait Output: Send + 'static {
-    /// Writes whole lines.
+    /// Writes complete lines.
     fn write(&mut self, lines: &[u8]) -> io::Result<()>;
 
-    /// Lines cannot be written; called once, until [`Output::recovered`].
+    /// Reports that lines cannot be written. Called once, until [`Output::recovered`].
     fn failed(&mut self, error: &io::Error);
 
-    /// Lines are written again, after this many were lost.
+    /// Reports that lines are written again, after this many were lost.
     fn recovered(&mut self, lost_lines: u64);
 }
 
@@ -28,16 +27,16 @@ pub trait Output: Send + 'static {
 pub struct QueuedWriter {
     shared: Arc<Shared>,
     limit_bytes: usize,
-    /// Until the thread is started.
+    /// The output, until the thread is started.
     output: Mutex<Option<Box<dyn Output>>>,
 }
 
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// There are lines to write.
+    /// Wakes the thread: there are lines to write.
     filled: Condvar,
-    /// All lines are written or lost.
+    /// Wakes those who wait until all lines are written or lost.
     emptied: Condvar,
 }
 
@@ -46,25 +45,25 @@ struct State {
     lines: Vec<u8>,
     is_writing: bool,
     lost_lines: u64,
-    /// How many of them the output has been told.
+    /// How many of the lost lines were reported to the output.
     reported_lines: u64,
     is_abandoned: bool,
 }
 
-/// Lines that there was no room for.
+/// Lines were lost because the queue had no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// Whether lines before them were written.
+    /// Whether these are the first lines that were lost since lines were last written.
     pub is_first: bool,
 }
 
 impl QueuedWriter {
-    /// A queue of at most `limit_bytes`. Nothing is written before [`QueuedWriter::start`].
+    /// Returns a queue of at most `limit_bytes`. It writes nothing before [`QueuedWriter::start`].
     pub fn new(output: Box<dyn Output>, limit_bytes: usize) -> Self {
         Self { shared: Arc::default(), limit_bytes, output: Mutex::new(Some(output)) }
     }
 
-    /// Starts the thread, unless it runs already.
+    /// Starts the thread if it does not run yet.
     pub fn start(&self) {
         let Some(output) = self.output.lock().take() else { return };
         let shared = Arc::clone(&self.shared);
@@ -76,7 +75,7 @@ impl QueuedWriter {
         }
     }
 
-    /// Queues whole lines, unless there is no room.
+    /// Queues complete lines if there is room for them.
     pub fn push(&self, lines: &[u8]) -> Result<(), Lost> {
         let mut state = self.shared.state.lock();
         if state.lines.len() + lines.len() > self.limit_bytes || state.is_abandoned {
@@ -90,7 +89,7 @@ impl QueuedWriter {
         Ok(())
     }
 
-    /// Lines that were lost so far.
+    /// Returns the number of lines that were lost so far.
     pub fn lost_lines(&self) -> u64 {
         self.shared.state.lock().lost_lines
     }
@@ -152,12 +151,12 @@ fn write_lines(shared: &Shared, mut output: Box<dyn Output>) {
             output.recovered(lost_lines);
         }
         lines.clear();
-        // A full queue was rare, and its memory is not kept.
+        // A full queue is rare, so its memory is not kept.
         lines.shrink_to(KEPT_BYTES);
     }
 }
 
-/// Writes all of `lines`, also when somebody who shares the file has made it non-blocking.
+/// Writes all of `lines`, even if another process that shares the file has made it non-blocking.
 pub fn write_patiently(mut file: &File, mut lines: &[u8]) -> io::Result<()> {
     while !lines.is_empty() {
         match file.write(lines) {

@@ -1,5 +1,5 @@
-//! Certificates by the name that a client asks for (SNI, RFC 6066 section 3), and reading them from
-//! files.
+//! Selects a certificate by the server name that a client asks for (SNI, RFC 6066 section 3), and
+//! reads certificates from files.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,13 +21,13 @@ use crate::tls::{CertificateFiles, TlsError};
 #[derive(Debug)]
 pub(crate) struct Certificates(ArcSwap<Names>);
 
-/// Certificates by name. A name may have several, for clients that can verify one kind of signature
-/// only.
+/// Certificates by name. A name may have several, for clients that can verify only one kind of
+/// signature.
 #[derive(Debug, Default)]
 struct Names {
     /// DNS names in lower case, `*.example.org` for wildcards.
     by_name: HashMap<String, Vec<Arc<CertifiedKey>>>,
-    /// Those for all other names: the first certificate, and others of the same names.
+    /// The certificates for all other names: the first certificate, and others with the same names.
     default: Vec<Arc<CertifiedKey>>,
 }
 
@@ -83,7 +83,7 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// The names that a certificate is for.
+/// Returns the names of a certificate.
 fn dns_names(certificate: &CertifiedKey) -> Vec<String> {
     let Some(der) = certificate.cert.first() else { return Vec::new() };
     match webpki::EndEntityCert::try_from(der) {
@@ -92,7 +92,7 @@ fn dns_names(certificate: &CertifiedKey) -> Vec<String> {
     }
 }
 
-/// Reads a certificate and its key, and finds out whether they belong together.
+/// Reads a certificate and its key, and checks that they match.
 pub(crate) fn load_certificate(files: &CertificateFiles) -> Result<CertifiedKey, TlsError> {
     let CertificateFiles { chain, key } = files;
     let certificates = read_certificates(chain)?;
@@ -103,7 +103,7 @@ pub(crate) fn load_certificate(files: &CertificateFiles) -> Result<CertifiedKey,
         .map_err(|error| TlsError::Pair { chain: chain.clone(), key: key.clone(), error })
 }
 
-/// Reads the certificates of authorities that vouch for clients.
+/// Reads the certificates of the authorities of client certificates.
 pub(crate) fn load_client_authorities(file: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in read_certificates(file)? {

@@ -1,4 +1,4 @@
-//! Reads from the certificate of a client what an application is told of it.
+//! Reads the parts of a client certificate that an application is told.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use kirin_http::ClientCertificate;
 use rustls::pki_types::CertificateDer;
 
-/// Types of a name's parts that have short names (RFC 4514 section 3), and the one for mail that
+/// The types of name parts that have short names (RFC 4514 section 3), and the type for mail, which
 /// every tool knows.
 const SHORT_NAMES: &[(&[u8], &str)] = &[
     (&[0x55, 4, 3], "CN"),
@@ -28,7 +28,7 @@ const UTF8_STRING: u8 = 0x0c;
 const PRINTABLE_STRING: u8 = 0x13;
 const IA5_STRING: u8 = 0x16;
 
-/// Reads a certificate that has been verified by these authorities.
+/// Reads a certificate that was verified by these authorities.
 pub(crate) fn read(
     certificate: &CertificateDer<'_>,
     authorities: &Path,
@@ -38,12 +38,13 @@ pub(crate) fn read(
     for byte in certificate.serial() {
         let _ = write!(serial, "{byte:02X}");
     }
-    // One that webpki could read and we cannot has no name rather than a wrong one.
+    // A name that webpki can read and we cannot becomes empty rather than wrong.
     let subject = distinguished_name(certificate.subject()).unwrap_or_default();
     Some(ClientCertificate { subject, serial, authorities: authorities.into() })
 }
 
-/// The text of a name, whose parts are `SET`s of type and value; the last comes first.
+/// Returns the text of a name. Its parts are `SET`s of type and value, and the last part comes
+/// first.
 fn distinguished_name(mut der: &[u8]) -> Option<String> {
     let mut parts = Vec::new();
     while !der.is_empty() {
@@ -67,8 +68,8 @@ fn distinguished_name(mut der: &[u8]) -> Option<String> {
     Some(parts.join(","))
 }
 
-/// Tag and content of the first element of `der`, and what follows it. Longer than 64 KB no name
-/// is.
+/// Returns the tag and content of the first element of `der`, and the bytes behind it. No name is
+/// longer than 64 KB.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (tag, rest) = der.split_first()?;
     let (length, rest) = match rest {
@@ -103,8 +104,8 @@ fn write_type(kind: &[u8], out: &mut String) {
     out.push('=');
 }
 
-/// Escapes what has a meaning in a name (RFC 4514 section 2.4), so that nobody can pass for
-/// another, and control characters.
+/// Escapes the characters that have a meaning in a name (RFC 4514 section 2.4), so that no client
+/// can pass for another. Escapes control characters as well.
 fn write_value(tag: u8, value: &[u8], out: &mut String) {
     let is_text = matches!(tag, UTF8_STRING | PRINTABLE_STRING | IA5_STRING);
     let Some(text) = std::str::from_utf8(value).ok().filter(|_| is_text) else {

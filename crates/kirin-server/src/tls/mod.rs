@@ -1,8 +1,9 @@
-//! What a listener needs to speak TLS: its certificates, the settings made from them, and how both
-//! are exchanged while it serves.
+//! TLS for a listener: its certificates and the settings made from them. Both can be exchanged
+//! while it serves.
 //!
-//! Made by the program for each listener with `[listener.tls]` and shared by all loops. A new
-//! connection takes the settings of the moment; connections that are open keep theirs.
+//! The program makes one for each listener with `[listener.tls]`, and all event loops share it. A
+//! new connection uses the current settings. An open connection keeps the settings that it began
+//! with.
 
 mod certificates;
 pub(crate) mod client_certificate;
@@ -24,65 +25,65 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::tls::certificates::{Certificates, load_certificate, load_client_authorities};
 use crate::tls::stream::TlsStream;
 
-/// What a connection speaks after the handshake, by ALPN (RFC 7301).
+/// The protocol of a connection, chosen in the handshake by ALPN (RFC 7301).
 pub(crate) const ALPN_HTTP2: &[u8] = b"h2";
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
-/// What the configuration says.
+/// The settings as the configuration gives them.
 #[derive(Clone, Debug)]
 pub struct TlsSettings {
-    /// Certificates; the first is for clients that name no server, or one that none is for. With
-    /// none of them, handshakes are refused until there is one ([`Tls::install`]).
+    /// The certificates. The first is for clients that name no server, or an unknown one. If there
+    /// are none, handshakes fail until [`Tls::install`] is called.
     pub certificates: Vec<CertificateFiles>,
-    /// Whose certificates clients may show; none asks for no certificate.
+    /// The authorities of client certificates. `None`: clients are not asked for a certificate.
     pub client_authorities: Option<ClientAuthorities>,
     /// How long a handshake may take.
     pub handshake_time: Duration,
 }
 
-/// Where a certificate is, in PEM.
+/// The files of a certificate, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The certificate, then those that lead to its authority.
+    /// The certificate, then the intermediate certificates up to its authority.
     pub chain: PathBuf,
     /// Its private key.
     pub key: PathBuf,
 }
 
-/// Whose certificates clients may show.
+/// The authorities of client certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientAuthorities {
-    /// Certificates of the authorities, in PEM.
+    /// The file with the authorities' certificates, in PEM.
     pub file: PathBuf,
-    /// Whether a client without a certificate is turned away.
+    /// Whether a client without a certificate is refused.
     pub required: bool,
 }
 
-/// A certificate or key that is not used.
+/// Why a certificate or key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
     #[error("cannot read {0}: {1}")]
     Read(PathBuf, #[source] std::io::Error),
-    /// A file has not what it should have.
+    /// A file does not contain what it should.
     #[error("{0}: {1}")]
     Content(PathBuf, String),
-    /// Certificate and key do not belong together, or cannot be used.
+    /// The certificate and the key do not match, or cannot be used.
     #[error("certificate {chain} with key {key}: {error}")]
     Pair {
         /// The certificate's file.
         chain: PathBuf,
         /// The key's file.
         key: PathBuf,
-        /// Why.
+        /// The reason.
         error: rustls::Error,
     },
-    /// No settings can be made of it.
+    /// No TLS settings can be made from the certificates.
     #[error("TLS: {0}")]
     Settings(#[from] rustls::Error),
 }
 
-/// A listener's certificates and settings.
+/// The certificates and settings of a listener.
 pub struct Tls {
     settings: TlsSettings,
     certificates: Arc<Certificates>,
@@ -98,32 +99,32 @@ impl Tls {
         Ok(Self { settings, certificates, config: ArcSwap::from_pointee(config) })
     }
 
-    /// Reads the files again. New connections get what is in them now; when one of them cannot be
+    /// Reads the files again. New connections use the new contents. If one of the files cannot be
     /// used, nothing changes.
     pub fn reload(&self) -> Result<(), TlsError> {
         let certificates = load_all(&self.settings.certificates)?;
         if let Some(authorities) = &self.settings.client_authorities {
             let verifier = client_verifier(Some(authorities))?;
-            // With new ticket keys: an old ticket carries a client's certificate that these
-            // authorities have not seen.
+            // The settings get new ticket keys: an old ticket holds a client certificate that the
+            // new authorities have not verified.
             let config = server_config(&self.certificates, verifier)?;
             self.config.store(Arc::new(config));
         }
-        // With none in the settings, those there are come from elsewhere.
+        // If the settings name no certificates, the current ones come from [`Tls::install`].
         if !certificates.is_empty() {
             self.certificates.replace(certificates);
         }
         Ok(())
     }
 
-    /// Uses the certificates in `files` for new connections, in place of those that are used now:
+    /// Uses the certificates in `files` for new connections, in place of the current ones. This is
     /// for certificates that the settings do not name. A chain and its key may be in one file.
     pub fn install(&self, files: &[CertificateFiles]) -> Result<(), TlsError> {
         self.certificates.replace(load_all(files)?);
         Ok(())
     }
 
-    /// TLS over a new connection.
+    /// Begins TLS on a new connection.
     pub(crate) fn stream<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         socket: S,
@@ -131,7 +132,7 @@ impl Tls {
         TlsStream::new(socket, self.config.load_full()).map_err(io::Error::other)
     }
 
-    /// How long a handshake may take.
+    /// Returns how long a handshake may take.
     pub(crate) fn handshake_time(&self) -> Duration {
         self.settings.handshake_time
     }
@@ -141,7 +142,7 @@ impl Tls {
         self.settings.client_authorities.as_ref().map(|authorities| authorities.file.as_path())
     }
 
-    /// Whether clients are asked for certificates.
+    /// Returns whether clients are asked for certificates.
     pub(crate) fn asks_clients(&self) -> bool {
         self.settings.client_authorities.is_some()
     }
@@ -166,8 +167,8 @@ fn client_verifier(
     Ok(Some(verifier))
 }
 
-/// TLS 1.2 and 1.3 with rustls's own choice of cipher suites. There is no early data, which could
-/// be replayed (RFC 8446 section 8).
+/// Returns settings for TLS 1.2 and 1.3 with the cipher suites that rustls chooses. There is no
+/// early data, because it could be replayed (RFC 8446 section 8).
 fn server_config(
     certificates: &Arc<Certificates>,
     verifier: Option<Arc<dyn ClientCertVerifier>>,
@@ -180,8 +181,8 @@ fn server_config(
     };
     let mut config = builder.with_cert_resolver(Arc::clone(certificates) as _);
     config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
-    // Tickets, whose keys change every six hours: all loops have the same, so that a client resumes
-    // on any.
+    // The ticket keys change every six hours. All event loops have the same keys, so that a client
+    // can resume its session on any of them.
     config.ticketer = Ticketer::new()?;
     Ok(config)
 }

@@ -1,8 +1,8 @@
 //! TLS over a socket, as a stream of bytes.
 //!
-//! rustls's unbuffered interface is used, so that an idle connection holds its keys and no buffer:
-//! records are read into a buffer of the loop, decrypted there and handed on; only a part of a
-//! record, or what the socket did not take, gets memory of the connection's own.
+//! It uses the unbuffered interface of rustls, so that an idle connection holds its keys and no
+//! buffer. Records are read into a buffer of the event loop, and decrypted there. A connection has
+//! memory of its own only for a partial record, and for bytes that the socket did not take.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -24,25 +24,25 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// TLS 1.2 allows 2,048 of expansion.
 const RECORD_BYTES: usize = 16 * 1024 + 2048 + 5;
 
-/// Data encrypted at once: two records.
+/// The most data that is encrypted at once: two records.
 const WRITE_BYTES: usize = 32 * 1024;
 
-/// What encrypting adds to that at most: header, tag and explicit nonce of each record (RFC 5288:
-/// 29 bytes).
+/// The most bytes that encryption adds to that: header, tag and explicit nonce of each record (RFC
+/// 5288: 29 bytes).
 const EXPANSION_BYTES: usize = 3 * 32;
 
-/// A handshake message that is not whole after so many bytes is refused; rustls takes no more than
-/// 64 KB either.
+/// A handshake message that is not complete after so many bytes is refused. rustls takes no more
+/// than 64 KB either.
 const RECEIVED_LIMIT_BYTES: usize = 128 * 1024;
 
-/// First byte of a record that carries a handshake (RFC 8446 section 5.1).
+/// The first byte of a record that carries a handshake (RFC 8446 section 5.1).
 const HANDSHAKE_RECORD: u8 = 22;
 
 const PLAIN_HTTP_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
     Content-Length: 58\r\nConnection: close\r\n\r\nThis port speaks HTTPS: the address begins with https://.\n";
 
 thread_local! {
-    /// Buffers of the loop, used within a call only.
+    /// Buffers of the event loop. They are used within one call only.
     static BUFFERS: RefCell<Buffers> = RefCell::default();
 }
 
@@ -57,25 +57,25 @@ struct Buffers {
 pub(crate) struct TlsStream<S> {
     socket: S,
     session: UnbufferedServerConnection,
-    /// Received, and not enough for a record or a handshake message.
+    /// Received bytes that are too few for a record or a handshake message.
     received: Vec<u8>,
-    /// Decrypted, and more than the reader had room for.
+    /// Decrypted bytes for which the reader had no room.
     decrypted: Vec<u8>,
-    /// Encrypted, and not taken by the socket yet.
+    /// Encrypted bytes that the socket has not taken yet.
     unsent: Vec<u8>,
     /// The peer sends no more.
     ended: bool,
 }
 
-/// How far processing received bytes has come.
+/// The progress in received bytes.
 struct Processed {
-    /// Bytes that are done with.
+    /// Number of bytes that are done with.
     used: usize,
     result: Result<(), rustls::Error>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
-    /// A stream whose handshake is still to come.
+    /// Returns a stream whose handshake is still to come.
     pub(crate) fn new(socket: S, config: Arc<ServerConfig>) -> Result<Self, rustls::Error> {
         Ok(Self {
             socket,
@@ -87,8 +87,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         })
     }
 
-    /// Goes on with the handshake. After an error what is there to be said to the peer has been
-    /// said.
+    /// Continues the handshake. When it fails, the alert for the peer has been sent.
     pub(crate) fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_send(context))?;
@@ -102,22 +101,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
-    /// The protocol that the handshake has chosen.
+    /// Returns the protocol that the handshake has chosen.
     pub(crate) fn alpn_protocol(&self) -> Option<&[u8]> {
         self.session.alpn_protocol()
     }
 
-    /// The certificate that the client has shown, which has been verified.
+    /// Returns the verified certificate that the client has presented.
     pub(crate) fn client_certificate(&self) -> Option<&CertificateDer<'static>> {
         self.session.peer_certificates().and_then(<[_]>::first)
     }
 
-    /// The socket beneath.
+    /// Returns the socket below.
     pub(crate) fn socket(&self) -> &S {
         &self.socket
     }
 
-    /// Sends what is encrypted already.
+    /// Sends the bytes that are encrypted already.
     pub(crate) fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.unsent.is_empty() {
             return Poll::Ready(Ok(()));
@@ -146,7 +145,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         result
     }
 
-    /// Reads from the socket once and decrypts into `out`; what has no room there waits in
+    /// Reads from the socket once and decrypts into `out`. Bytes without room there wait in
     /// `decrypted`.
     fn poll_receive(
         &mut self,
@@ -194,7 +193,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         })
     }
 
-    /// Has the session take `incoming`.
+    /// Has the session process `incoming`.
     fn process(&mut self, incoming: &mut [u8], out: &mut ReadBuf<'_>) -> Processed {
         let mut used = 0;
         let result = loop {
@@ -221,7 +220,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
                         }
                     }
                 }
-                // It is in `unsent`, which is sent before anything else.
+                // The bytes are in `unsent`, which is sent before anything else.
                 Ok(ConnectionState::TransmitTlsData(data)) => {
                     data.done();
                     None
@@ -237,7 +236,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
                     self.ended = true;
                     Some(Ok(()))
                 }
-                // Early data is not enabled; states to come are not known.
+                // Early data is not enabled, and future states are unknown.
                 Ok(_) => {
                     Some(Err(rustls::Error::General("unexpected state of the session".into())))
                 }
@@ -251,9 +250,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         Processed { used, result }
     }
 
-    /// Takes the alert that says why the session has failed. It comes before anything else; the
-    /// session must not be asked for more then, as it would go on with the message that it has
-    /// failed at.
+    /// Takes the alert that says why the session has failed. It must be taken before anything else.
+    /// After that the session must not be called, because it would go on with the message that
+    /// failed.
     fn take_alert(&mut self, incoming: &mut [u8]) {
         if let Ok(ConnectionState::EncodeTlsData(mut alert)) =
             self.session.process_tls_records(incoming).state
@@ -262,11 +261,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
-    /// Encrypts `data` to `encrypted`, behind what the session itself has to say.
+    /// Encrypts `data` into `encrypted`, behind the session's own messages.
     fn encrypt(&mut self, data: &[u8], encrypted: &mut Vec<u8>) -> io::Result<()> {
         loop {
-            // What has been received goes with every call, since the session knows parts of
-            // messages by their places.
+            // Each call gets all received bytes, because the session knows partial messages by
+            // their positions.
             let UnbufferedStatus { discard, state } =
                 self.session.process_tls_records(&mut self.received);
             let is_done = match state {
@@ -302,7 +301,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> TlsStream<S> {
-    /// Says that no more will be sent, if the socket takes that now.
+    /// Tells the peer that no more will be sent, if the socket takes that now.
     pub(crate) fn end(&mut self) {
         if self.session.is_handshaking() || !self.unsent.is_empty() || !self.received.is_empty() {
             return;
@@ -318,12 +317,13 @@ impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> TlsStream<S> {
     }
 }
 
-/// A client that speaks plain HTTP begins with a method; a record of TLS never does.
+/// Returns whether a client speaks plain HTTP. It begins with a method, and a TLS record never
+/// does.
 fn is_plain_http(received: &[u8]) -> bool {
     received.first().is_some_and(|first| *first != HANDSHAKE_RECORD && first.is_ascii_uppercase())
 }
 
-/// What rustls writes into a slice, which is too small until it has said how large it must be.
+/// A slice into which rustls writes. It is too small until rustls has said how large it must be.
 trait NeedsRoom {
     fn required_size(&self) -> Option<usize>;
 }
@@ -350,7 +350,7 @@ impl NeedsRoom for EncryptError {
     }
 }
 
-/// Appends to `out` what `write` writes, which needs about `room` bytes.
+/// Appends the bytes that `write` writes to `out`. They need about `room` bytes.
 fn append<E: NeedsRoom>(
     out: &mut Vec<u8>,
     room: usize,
@@ -376,7 +376,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsStream<S> {
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let stream = &mut *self;
-        // A client may send on while it does not read; what we have to say waits.
+        // A client may go on sending while it does not read. Our bytes wait.
         if let Poll::Ready(Err(error)) = stream.poll_send(context) {
             return Poll::Ready(Err(error));
         }
@@ -437,7 +437,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
         if first.len() >= WRITE_BYTES / 2 {
             return self.poll_write(context, first);
         }
-        // A record for the head alone would cost more than copying what follows it.
+        // A record for the head alone would cost more than copying the bytes that follow it.
         let mut gathered = BUFFERS.with_borrow_mut(|buffers| std::mem::take(&mut buffers.gathered));
         gathered.clear();
         for slice in slices {

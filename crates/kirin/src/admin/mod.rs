@@ -102,7 +102,7 @@ pub async fn serve(listener: Listener, admin: Admin, mut stage: watch::Receiver<
     }
     let Ok(address) = listener.address() else { return };
     let server = Rc::new(Server::new(Rc::new(admin), address, Limits::default(), None));
-    let house = spawn_local(listener::keep_house(Rc::clone(&server)));
+    let house = spawn_local(listener::maintain_connections(Rc::clone(&server)));
     let ending = stage.clone();
     let stop = async move { _ = drain_limit(ending).await };
     if let Err(error) = listener::accept_until(listener, Rc::clone(&server), stop).await {

@@ -171,7 +171,7 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
             server = server.with_tls(site.tls);
         }
         let server = Rc::new(server);
-        spawn_local(listener::keep_house(Rc::clone(&server)));
+        spawn_local(listener::maintain_connections(Rc::clone(&server)));
         accepting.push(spawn_local(accept(socket, Rc::clone(&server), stage.clone())));
         servers.push(server);
     }
