@@ -1,26 +1,26 @@
-//! `Authorization: Basic` (RFC 7617): a name and a password.
+//! The credentials of `Authorization: Basic` (RFC 7617): a user name and a password.
 //!
-//! Pure: read by the access log, which shows the name, and by the program, which checks the
-//! password.
+//! Pure. The access log shows the name; the gateway checks the password.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// The longest value that is looked at; strangers choose it, and passwords cost time by their
-/// length.
+/// The longest value that is parsed. Clients choose its length, and checking a password costs time
+/// in proportion to that.
 const MAX_BYTES: usize = 1024;
 
-/// What a client says it is. Shows the name only.
+/// The credentials that a client has sent. `Debug` shows the name only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BasicCredentials {
-    /// The name; no colon or control character in it.
+    /// The user name. It has no colon and no control character.
     pub user: Vec<u8>,
     /// The password.
     pub password: Vec<u8>,
 }
 
 impl BasicCredentials {
-    /// Reads the value of an `Authorization` field; `None` if it is of another scheme or malformed.
+    /// Parses the value of an `Authorization` field. Returns `None` if it has another scheme or is
+    /// malformed.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (scheme, encoded) = value.split_at_checked(6)?;
         if !scheme.eq_ignore_ascii_case(b"basic ") || encoded.len() > MAX_BYTES {
@@ -30,7 +30,7 @@ impl BasicCredentials {
         let colon = memchr::memchr(b':', &user)?;
         let password = user.split_off(colon + 1);
         user.truncate(colon);
-        // RFC 7617 section 2: neither has control characters.
+        // Neither may have control characters (RFC 7617 section 2).
         let is_clean = |text: &[u8]| !text.iter().any(u8::is_ascii_control);
         (is_clean(&user) && is_clean(&password)).then_some(Self { user, password })
     }

@@ -1,4 +1,4 @@
-//! What follows a response head.
+//! Response bodies.
 
 use std::fs::File;
 use std::io;
@@ -10,55 +10,56 @@ use bytes::Bytes;
 
 use crate::trailers::Trailers;
 
-/// The body of a response. Places in a route make it; the connection writes it.
+/// The body of a response. A place makes it, and the connection writes it.
 pub enum Body {
     /// No bytes.
     Empty,
-    /// One piece in memory; leaves with the head in one vectored write.
+    /// One piece in memory. It is sent with the head in one vectored write.
     Bytes(Bytes),
-    /// Several pieces in memory (a page with its includes), in order; leave in one vectored write
-    /// too.
+    /// Several pieces in memory, in order (a page with its includes). They are sent in one vectored
+    /// write, too.
     Segments(Vec<Bytes>),
-    /// A part of an open file, sent by the kernel (sendfile).
+    /// A part of an open file, which the kernel sends (sendfile).
     File(FileRange),
     /// Bytes that come over time.
     Stream(Box<dyn BodyStream>),
-    /// The answer to HEAD by a place that knows how long the body would be, in bytes.
+    /// The response to HEAD by a place that knows how long the body would be, in bytes.
     Withheld(u64),
-    /// With status 101: the connection becomes a tunnel to this. Only for a request with `Upgrade`,
-    /// without a body, over HTTP/1.1; the fields must say to what.
+    /// With status 101: the connection becomes a tunnel to this. The request must have `Upgrade`
+    /// and no body, and come over HTTP/1.1. The fields must name the new protocol.
     Tunnel(Box<dyn Tunnel>),
 }
 
 /// `length` bytes of `file` from `offset` on.
 #[derive(Clone)]
 pub struct FileRange {
-    /// The open file; the open-file cache and other responses may share it.
+    /// The open file. The open-file cache and other responses may share it.
     pub file: Arc<File>,
-    /// First byte.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// Number of bytes.
+    /// The number of bytes.
     pub length: u64,
 }
 
 /// Bytes that come over time, from an application worker or an upstream.
 pub trait BodyStream {
-    /// The next bytes (never empty), or `None` at the end. After an error the client's connection
-    /// is cut, so that it cannot take a part for the whole (RFC 9112 section 8).
+    /// Returns the next bytes (never empty), or `None` at the end. After an error the client's
+    /// connection is cut, so that the client does not take a part for the complete body (RFC 9112
+    /// section 8).
     fn poll_chunk(&mut self, context: &mut Context<'_>)
     -> Poll<Option<Result<Bytes, StreamError>>>;
 
-    /// The exact length in bytes, when it is known before.
+    /// Returns the exact length in bytes, if it is known in advance.
     fn length(&self) -> Option<u64>;
 
-    /// How many of the next bytes the kernel can move from the sender's socket by
-    /// [`BodyStream::poll_splice`]; 0 if they are to be asked for as chunks.
+    /// Returns how many of the next bytes the kernel can move from the sender's socket by
+    /// [`BodyStream::poll_splice`]. 0 means that they must be taken as chunks.
     fn spliceable(&self) -> u64 {
         0
     }
 
-    /// Moves the next bytes, at most `limit`, into `pipe`, which is empty; returns how many, never
-    /// 0. For who cannot do so an error, which is for nobody to see.
+    /// Moves the next bytes, at most `limit`, into `pipe`, which is empty. Returns how many, never
+    /// 0. A stream that cannot do this returns an error, which no caller gets to see.
     fn poll_splice(
         &mut self,
         _: &mut Context<'_>,
@@ -68,15 +69,15 @@ pub trait BodyStream {
         Poll::Ready(Err(StreamError("the kernel cannot move it".into())))
     }
 
-    /// Whether trailers may follow the end, so that it is to be waited for even if the length is
+    /// Returns whether trailers may follow. Then the end must be waited for even if the length is
     /// known.
     fn may_have_trailers(&self) -> bool {
         false
     }
 
-    /// Fields that follow the end. Asked for once, after the end. HTTP/2 clients get them, and
-    /// HTTP/1.1 clients that say that they take them; where the length is known, only if a
-    /// `Trailer` field announces them.
+    /// Returns the trailers. Called once, after the end. HTTP/2 clients get them. HTTP/1.1 clients
+    /// get them if they accept trailers. If the length is known, a `Trailer` field must announce
+    /// them as well.
     fn take_trailers(&mut self) -> Option<Trailers> {
         None
     }
@@ -84,7 +85,7 @@ pub trait BodyStream {
 
 /// The far side of a tunnel: an application worker, or an upstream.
 pub trait Tunnel: 'static {
-    /// Reads what is there into `buffer`; 0 at the end.
+    /// Reads the bytes that are there into `buffer`; returns 0 at the end.
     fn poll_read(
         &mut self,
         context: &mut Context<'_>,
@@ -94,12 +95,12 @@ pub trait Tunnel: 'static {
     /// Writes some of `bytes`.
     fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
 
-    /// The client sends no more.
+    /// Notes that the client sends no more.
     fn end_writing(&mut self);
 }
 
-/// No bytes, of a body whose length nobody has said: the answer to a HEAD, for which
-/// `Content-Length: 0` would be a lie.
+/// An empty body of unknown length: for a response to HEAD, where `Content-Length: 0` would be
+/// wrong.
 pub struct UnknownLength;
 
 impl BodyStream for UnknownLength {
@@ -112,13 +113,13 @@ impl BodyStream for UnknownLength {
     }
 }
 
-/// Why a streamed body ended before its end.
+/// Why a streamed body ended too early.
 #[derive(Debug, thiserror::Error)]
 #[error("response body was cut: {0}")]
 pub struct StreamError(pub String);
 
 impl Body {
-    /// Length in bytes, unless it is only known at the end.
+    /// Returns the length in bytes, unless it is known only at the end.
     pub fn length(&self) -> Option<u64> {
         match self {
             Body::Empty => Some(0),

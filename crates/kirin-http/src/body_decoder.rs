@@ -1,4 +1,4 @@
-//! Taking the framing off response bodies that come in pieces, from an application worker or an
+//! Removes the framing from response bodies that come in pieces, from an application worker or an
 //! upstream. No I/O.
 
 use bytes::BytesMut;
@@ -7,22 +7,22 @@ use crate::chunked::{ChunkedDecoder, ChunkedError, Event};
 use crate::response_head::Framing;
 use crate::trailers::Trailers;
 
-/// Where a body is in its framing.
+/// The position of a body in its framing.
 #[derive(Debug)]
 pub enum BodyDecoder {
-    /// So many bytes are still to come.
+    /// A body of known length.
     Length {
-        /// How many.
+        /// The number of bytes that are still to come.
         left: u64,
     },
     /// In chunks.
     Chunked(ChunkedDecoder),
-    /// Everything up to the end of the connection, which nothing tells from a cut.
+    /// A body that ends with the connection. A cut looks the same as the end.
     UntilClose,
 }
 
 impl BodyDecoder {
-    /// A decoder of a body that is framed like this.
+    /// Returns a decoder for a body with this framing.
     pub fn new(framing: Framing) -> Self {
         match framing {
             Framing::Length(left) => BodyDecoder::Length { left },
@@ -31,7 +31,7 @@ impl BodyDecoder {
         }
     }
 
-    /// Whether the body is complete. One that the end of the connection ends never is.
+    /// Returns whether the body is complete. A body that the end of the connection ends never is.
     pub fn is_done(&self) -> bool {
         match self {
             BodyDecoder::Length { left } => *left == 0,
@@ -40,7 +40,7 @@ impl BodyDecoder {
         }
     }
 
-    /// The trailers that may be passed on, when the body is complete.
+    /// Returns the trailers that may be passed on, once the body is complete.
     pub fn take_trailers(&mut self) -> Option<Trailers> {
         match self {
             BodyDecoder::Chunked(decoder) => decoder.take_trailers(),
@@ -48,8 +48,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Appends the data in `input` to `data`; returns how many bytes of the input belong to the
-    /// body. That is all of it unless the body ends.
+    /// Appends the data in `input` to `data`. Returns how many bytes of the input belong to the
+    /// body: all of them, unless the body ends.
     pub fn decode(&mut self, input: &[u8], data: &mut BytesMut) -> Result<usize, ChunkedError> {
         match self {
             BodyDecoder::Length { left } => {

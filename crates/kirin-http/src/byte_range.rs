@@ -1,14 +1,14 @@
-//! `Range` (RFC 9110 section 14): which bytes of a representation a client gets. Pure.
+//! The `Range` field (RFC 9110 section 14): which bytes of a representation a client gets. Pure.
 
 use crate::field_list::members;
 use crate::preconditions::{Validators, range_applies};
 use crate::request_fields::RequestFields;
 
-/// Ranges in one request at most; with more it gets the whole. Download managers and PDF readers
-/// ask for a handful.
+/// The most ranges in one request. A request with more gets the complete representation. Download
+/// managers and PDF readers ask for a few.
 const MAX_RANGES: usize = 32;
 
-/// A gap that is sent along rather than made the border of two parts: the head of a part is longer
+/// A gap of this size between two ranges is sent, too, because the head of another part is longer
 /// (RFC 9110 section 15.3.7.2 names 80 bytes).
 const COALESCED_GAP_BYTES: u64 = 80;
 
@@ -21,34 +21,34 @@ pub struct ByteRange {
     pub length: u64,
 }
 
-/// What part of a representation is sent.
+/// The part of a representation that is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All of it: 200.
+    /// All of it: status 200.
     Whole,
-    /// 206
+    /// One range: status 206.
     Range(ByteRange),
-    /// 206 with a body of several parts: at least two ranges in the order in which they were asked
-    /// for, apart from each other.
+    /// At least two separate ranges, in the order of the request: status 206 with a body of several
+    /// parts.
     Several(Vec<ByteRange>),
-    /// None, every range begins behind its end: 416.
+    /// None, because every range begins behind the end: status 416.
     Unsatisfiable,
 }
 
 impl ByteRange {
-    /// The byte behind it.
+    /// Returns the offset of the byte behind the range.
     pub fn end(self) -> u64 {
         self.start + self.length
     }
 
-    /// The value of `Content-Range`, of a representation of `size` bytes.
+    /// Returns the value of `Content-Range` for a representation of `size` bytes.
     pub fn content_range(self, size: u64) -> String {
         format!("bytes {}-{}/{size}", self.start, self.end() - 1)
     }
 }
 
-/// The part that a request asks for of a representation of `size` bytes: the last step of RFC 9110
-/// section 13.2.2. Range means nothing to HEAD (section 14.2).
+/// Returns the part that a request asks for, of a representation of `size` bytes. This is the last
+/// step of RFC 9110 section 13.2.2. HEAD has no ranges (section 14.2).
 pub fn part_of(
     fields: &RequestFields<'_>,
     is_head: bool,
@@ -63,10 +63,10 @@ pub fn part_of(
     }
 }
 
-/// The part that the value of `Range` asks for. What is malformed, of another unit, or of more than
-/// [`MAX_RANGES`] is as if it had not been sent. Ranges that overlap or nearly touch become one, so
-/// that no answer is longer than the whole and some heads (CVE-2011-3192 was the same bytes a
-/// thousand times).
+/// Returns the part that the value of `Range` asks for. A value is ignored if it is malformed, has
+/// another unit, or has more than [`MAX_RANGES`] ranges. Ranges that overlap or nearly touch become
+/// one, so that a response is hardly longer than the representation. (In CVE-2011-3192, a request
+/// asked for the same bytes a thousand times.)
 pub fn part(value: &[u8], size: u64) -> Part {
     let Some(ranges) = parse(value, size) else { return Part::Whole };
     let ranges = coalesce(ranges);
@@ -77,7 +77,7 @@ pub fn part(value: &[u8], size: u64) -> Part {
     }
 }
 
-/// The satisfiable ranges; `None` when they are to be ignored.
+/// Returns the satisfiable ranges, or `None` if the field must be ignored.
 fn parse(value: &[u8], size: u64) -> Option<Vec<ByteRange>> {
     let (unit, set) = value.split_at_checked(6)?;
     if !unit.eq_ignore_ascii_case(b"bytes=") {
@@ -102,11 +102,11 @@ fn parse(value: &[u8], size: u64) -> Option<Vec<ByteRange>> {
 enum Satisfied {
     Range(ByteRange),
     Not,
-    /// No Content-Range can say "no bytes of none".
+    /// Content-Range cannot describe a part of an empty representation.
     Whole,
 }
 
-/// One range-spec; `None` when it is malformed.
+/// Parses one range-spec. Returns `None` if it is malformed.
 fn satisfy(spec: &[u8], size: u64) -> Option<Satisfied> {
     let dash = spec.iter().position(|byte| *byte == b'-')?;
     let (first, last) = (&spec[..dash], &spec[dash + 1..]);
@@ -131,7 +131,7 @@ fn satisfy(spec: &[u8], size: u64) -> Option<Satisfied> {
     Some(Satisfied::Range(ByteRange { start: first, length: last.min(size - 1) - first + 1 }))
 }
 
-/// Joins what overlaps or nearly touches, each at the place of its first.
+/// Joins ranges that overlap or nearly touch, at the position of the first of them.
 fn coalesce(ranges: Vec<ByteRange>) -> Vec<ByteRange> {
     let mut apart: Vec<ByteRange> = Vec::with_capacity(ranges.len());
     for mut range in ranges {
@@ -153,7 +153,7 @@ fn is_near(one: ByteRange, other: ByteRange) -> bool {
         && other.start <= one.end().saturating_add(COALESCED_GAP_BYTES)
 }
 
-/// `1*DIGIT`; what does not fit is as good as the largest that does.
+/// Parses `1*DIGIT`. A number that is too large becomes the largest number.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;

@@ -1,23 +1,23 @@
-//! The chunked transfer coding (RFC 9112 section 7.1), as a decoder that is fed and an encoder of
+//! The chunked transfer coding (RFC 9112 section 7.1): an incremental decoder, and an encoder of
 //! chunk heads.
 //!
-//! Used for request bodies, and by the workers crate for what an application sends back.
+//! Request bodies use it, and the responses of applications and upstreams.
 
 use crate::field_lines::is_field_value_byte;
 use crate::token::is_token_byte;
 use crate::trailers::{MAX_TRAILER_FIELDS, Trailers};
 
-/// A chunk size line, with extensions, in bytes at most.
+/// The longest chunk size line with its extensions, in bytes.
 const MAX_SIZE_LINE_BYTES: usize = 256;
 
-/// The extensions of all chunks of a body together, in bytes at most. They are ignored, but reading
+/// The most bytes of extensions in all chunks of a body together. They are ignored, but parsing
 /// them is work (RFC 9112 section 7.1.1).
 const MAX_EXTENSION_BYTES: usize = 16 * 1024;
 
-/// All trailer fields together, in bytes at most.
+/// The most bytes of all trailer fields together.
 const MAX_TRAILER_BYTES: usize = 8 * 1024;
 
-/// Decodes a chunked body piece by piece. Any split of the input gives the same data.
+/// Decodes a chunked body piece by piece. The data is the same however the input is split.
 #[derive(Debug, Default)]
 pub struct ChunkedDecoder {
     state: State,
@@ -32,12 +32,12 @@ enum State {
     /// At the start of a chunk size line.
     #[default]
     SizeStart,
-    /// After digits; the size so far, bytes of the line so far.
+    /// Behind digits. Holds the size so far and the bytes of the line so far.
     Size {
         size: u64,
         line: usize,
     },
-    /// After the digits, in white space or an extension.
+    /// Behind the digits, in white space or an extension.
     Extension {
         size: u64,
         line: usize,
@@ -51,22 +51,22 @@ enum State {
     },
     DataCr,
     DataLf,
-    /// In the trailer section; bytes so far.
+    /// In the trailer section. Holds the bytes so far.
     Trailer {
         total: usize,
         part: TrailerPart,
     },
     TrailerLf {
         total: usize,
-        /// It ends the empty line that ends the body.
+        /// The byte ends the empty line that ends the body.
         last: bool,
     },
     Done,
 }
 
-/// Where in `*( BWS ";" BWS name [ BWS "=" BWS value ] )`. Every byte has its place: what one party
-/// takes for the end of the line and another for a part of the extension is how requests are
-/// smuggled.
+/// The position in `*( BWS ";" BWS name [ BWS "=" BWS value ] )`. Each byte is checked: if one
+/// party takes a byte for the end of the line and another for a part of the extension, requests can
+/// be smuggled.
 #[derive(Debug, Clone, Copy)]
 enum ExtensionPart {
     /// In white space that a semicolon must follow.
@@ -91,39 +91,39 @@ enum TrailerPart {
 /// What the decoder found at the start of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Bytes `start..end` of the input are data of the body; the input is consumed up to `end`.
+    /// Bytes `start..end` of the input are data of the body. The input is consumed up to `end`.
     Data {
-        /// First data byte in the input.
+        /// The first data byte in the input.
         start: usize,
-        /// One past the last.
+        /// The byte behind the last data byte.
         end: usize,
     },
-    /// The whole input is consumed and the body goes on.
+    /// The complete input is consumed, and the body goes on.
     NeedMore,
-    /// The body has ended; `consumed` bytes of the input belong to it.
+    /// The body has ended. `consumed` bytes of the input belong to it.
     End {
-        /// Bytes of the input that belong to the body.
+        /// The number of bytes of the input that belong to the body.
         consumed: usize,
     },
 }
 
-/// The coding is broken; where the body ends is unknown, so the connection cannot be kept.
+/// The coding is malformed. The end of the body is unknown, so the connection cannot be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("chunked body is malformed: {0}")]
 pub struct ChunkedError(&'static str);
 
 impl ChunkedDecoder {
-    /// A decoder at the start of a body.
+    /// Returns a decoder at the start of a body.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether the end has been seen.
+    /// Returns whether the end of the body has been decoded.
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
     }
 
-    /// The trailers that may be passed on, once the end has been seen.
+    /// Returns the trailers that may be passed on, once the end has been decoded.
     pub fn take_trailers(&mut self) -> Option<Trailers> {
         if !self.is_done() || self.trailer_lines.is_empty() {
             return None;
@@ -132,7 +132,8 @@ impl ChunkedDecoder {
             .filter(|trailers| !trailers.is_empty())
     }
 
-    /// Decodes from the start of `input` up to the next data, the end of the body or of the input.
+    /// Decodes from the start of `input` up to the next data, the end of the body, or the end of
+    /// the input.
     pub fn decode(&mut self, input: &[u8]) -> Result<Event, ChunkedError> {
         let mut at = 0;
         while at < input.len() {
@@ -168,7 +169,7 @@ impl ChunkedDecoder {
     }
 }
 
-/// One byte of framing.
+/// Decodes one byte of framing.
 fn step(state: State, byte: u8) -> Result<State, ChunkedError> {
     Ok(match (state, byte) {
         (State::SizeStart, _) => State::Size { size: hex_digit(byte)?, line: 1 },
@@ -229,7 +230,8 @@ fn step(state: State, byte: u8) -> Result<State, ChunkedError> {
 }
 
 impl ExtensionPart {
-    /// The part after `byte`, which is no CR; `None` where it must not be.
+    /// Returns the position behind `byte`, which is not a CR, or `None` if the byte is not allowed
+    /// there.
     fn step(self, byte: u8) -> Option<Self> {
         let is_space = byte == b' ' || byte == b'\t';
         Some(match (self, byte) {
@@ -257,7 +259,8 @@ impl ExtensionPart {
 }
 
 impl TrailerPart {
-    /// The part after `byte`, which ends no line; `None` where it must not be.
+    /// Returns the position behind `byte`, which does not end a line, or `None` if it is not
+    /// allowed there.
     fn step(self, byte: u8) -> Option<Self> {
         match self {
             Self::LineStart | Self::Name if is_token_byte(byte) => Some(Self::Name),
@@ -276,18 +279,18 @@ fn bounded(length: usize, limit: usize) -> Result<usize, ChunkedError> {
     if length > limit { Err(ChunkedError("framing is too long")) } else { Ok(length) }
 }
 
-/// What ends a chunked body.
+/// The end of a chunked body without trailers.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Appends what ends a chunked body that has trailers.
+/// Appends the end of a chunked body with trailers.
 pub fn write_end(trailers: &Trailers, out: &mut Vec<u8>) {
     out.extend_from_slice(b"0\r\n");
     trailers.write_to(out);
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the size line of a chunk of `length` bytes, which must be more than 0. CR LF follows the
-/// data.
+/// Appends the size line of a chunk of `length` bytes, which must be more than 0. The caller
+/// appends CR LF behind the data.
 pub fn write_chunk_head(length: usize, out: &mut Vec<u8>) {
     debug_assert!(length > 0, "a chunk of no bytes would end the body");
     out.extend_from_slice(format!("{length:x}\r\n").as_bytes());

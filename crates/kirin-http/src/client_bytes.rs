@@ -1,13 +1,13 @@
-//! The account of bytes that the server holds on behalf of clients: request bodies, responses that
-//! a client has not taken yet, and the files in which either waits.
+//! The account of the bytes that the server holds for clients: request bodies, responses that a
+//! client has not taken yet, and the files that hold either.
 //!
-//! Each kind has one limit for the process, which a listener may lower for itself. An address may
-//! hold no more than what is left for all others, so that no client can take the whole. A
-//! [`Reservation`] is taken before bytes are kept and gives them back when it is dropped.
+//! Each resource has one limit for the process. A listener may have a lower one. An address may
+//! hold no more than what is left for all others, so that no client can take everything. A
+//! [`Reservation`] is taken before bytes are kept, and gives them back when it is dropped.
 //!
-//! Several addresses together could still fill the account. While more than three quarters of it
-//! are taken, the loops close the busy connections of the address that holds most
-//! ([`ClientBytes::heaviest_address`]), once a second.
+//! Several addresses together could still fill the account. Therefore, while more than three
+//! quarters of it are taken, the event loops close the busy connections of the address that holds
+//! most ([`ClientBytes::heaviest_address`]), once a second.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// Locks over the addresses, so that loops rarely meet at one.
+/// Number of locks over the addresses. With several, two event loops rarely wait for the same lock.
 const SHARDS: usize = 16;
 
 /// Request heads of up to this size are not counted.
 const SHORT_HEAD_BYTES: usize = 4 * 1024;
 
-/// What is counted.
+/// The resource that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// Memory of the process.
@@ -31,7 +31,7 @@ pub enum Resource {
     Disk,
 }
 
-/// There is no room for more bytes of this client.
+/// The account has no room for more bytes of this client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("clients hold too many bytes: limits.{} has no room for this one", match .0 {
     Resource::Memory => "client_memory",
@@ -39,7 +39,7 @@ pub enum Resource {
 })]
 pub struct NoRoom(pub Resource);
 
-/// How much of one resource may be held, and how much is.
+/// The limit of one resource, and how much of it is held.
 #[derive(Debug)]
 struct Ledger {
     limit: u64,
@@ -47,7 +47,7 @@ struct Ledger {
     refused: AtomicU64,
 }
 
-/// What all clients of the process hold.
+/// The account of all clients of the process.
 #[derive(Debug)]
 pub struct ClientBytes {
     memory: Total,
@@ -61,7 +61,7 @@ struct Total {
     addresses: [Mutex<HashMap<u64, u64>>; SHARDS],
 }
 
-/// What the clients of one listener hold.
+/// The account of the clients of one listener.
 #[derive(Debug)]
 pub struct ListenerBytes {
     all: Arc<ClientBytes>,
@@ -69,32 +69,32 @@ pub struct ListenerBytes {
     disk: Ledger,
 }
 
-/// A loop's own reference to the account of a listener: requests refer to it without a counter that
-/// loops share.
+/// An event loop's own reference to the account of a listener. Requests refer to it without
+/// changing a counter that the loops share.
 #[derive(Debug)]
 pub struct LoopAccount(pub Arc<ListenerBytes>);
 
 /// Figures of one resource, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
-    /// Bytes held now.
+    /// The bytes that are held now.
     pub held: u64,
-    /// Bytes that may be held.
+    /// The most bytes that may be held.
     pub limit: u64,
     /// How often there was no room.
     pub refused: u64,
 }
 
-/// Whose bytes are counted: one client's, at one listener. Without a listener nothing is counted,
+/// The client for which bytes are counted, at one listener. Without a listener nothing is counted,
 /// which is for bytes that the server holds for itself.
 #[derive(Clone, Debug, Default)]
 pub struct ClientShare {
     listener: Option<Rc<LoopAccount>>,
-    /// None for clients that have no address, or whose address stands for many.
+    /// `None` for clients without an address, and for an address that stands for many clients.
     address: Option<u64>,
 }
 
-/// Bytes that are held for a client. Dropping it gives them back.
+/// Bytes that are held for a client. Dropping this gives them back.
 #[derive(Debug)]
 pub struct Reservation {
     share: ClientShare,
@@ -107,7 +107,7 @@ impl Ledger {
         Self { limit, held: AtomicU64::new(0), refused: AtomicU64::new(0) }
     }
 
-    /// Returns how much is held then, if there is room.
+    /// Adds `bytes` if there is room. Returns how much is held then.
     fn take(&self, bytes: u64) -> Option<u64> {
         let held = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if held <= self.limit {
@@ -182,7 +182,7 @@ impl Total {
 }
 
 impl ClientBytes {
-    /// Limits for the process, in bytes.
+    /// Returns an account with these limits for the process, in bytes.
     pub fn new(memory: u64, disk: u64) -> Arc<Self> {
         Arc::new(Self {
             memory: Total::new(memory),
@@ -191,18 +191,18 @@ impl ClientBytes {
         })
     }
 
-    /// What all clients hold of `resource`.
+    /// Returns the figures of all clients for `resource`.
     pub fn observed(&self, resource: Resource) -> Observed {
         self.total(resource).ledger.observed()
     }
 
-    /// The address that holds most of a resource of which more than three quarters are taken. See
-    /// [`address_key`](crate::peer::address_key) for the number.
+    /// Returns the address that holds most of a resource of which more than three quarters are
+    /// taken. [`address_key`](crate::peer::address_key) makes the number.
     pub fn heaviest_address(&self) -> Option<u64> {
         self.memory.heaviest_address().or_else(|| self.disk.heaviest_address())
     }
 
-    /// How many connections were closed because most was held for their address.
+    /// Returns how many connections were closed because most was held for their address.
     pub fn cut(&self) -> u64 {
         self.cut.load(Ordering::Relaxed)
     }
@@ -216,8 +216,8 @@ impl ClientBytes {
 }
 
 impl ListenerBytes {
-    /// The part of `all` that one listener may hold, in bytes; without a limit of its own it is
-    /// all.
+    /// Returns the account of one listener as a part of `all`, with its own limits in bytes.
+    /// Without them it may hold everything.
     pub fn new(all: &Arc<ClientBytes>, memory: Option<u64>, disk: Option<u64>) -> Arc<Self> {
         let limit =
             |own: Option<u64>, total: &Total| Ledger::new(own.unwrap_or(total.ledger.limit));
@@ -225,7 +225,7 @@ impl ListenerBytes {
         Arc::new(Self { all: Arc::clone(all), memory, disk })
     }
 
-    /// What the clients of this listener hold of `resource`.
+    /// Returns the figures of the clients of this listener for `resource`.
     pub fn observed(&self, resource: Resource) -> Observed {
         self.ledger(resource).observed()
     }
@@ -267,18 +267,18 @@ impl ListenerBytes {
 }
 
 impl ClientShare {
-    /// The share of the client with this address at a listener.
+    /// Returns the share of the client with this address at a listener.
     pub fn new(listener: Option<&Rc<LoopAccount>>, address: Option<u64>) -> Self {
         Self { listener: listener.cloned(), address }
     }
 
-    /// The address whose bytes are counted.
+    /// Returns the address whose bytes are counted.
     pub fn address(&self) -> Option<u64> {
         self.address
     }
 
-    /// Counts a copy of a request head, if it is long. Most are short, and a client has not many of
-    /// them.
+    /// Counts the copy of a request head if it is long. Most heads are short, and a client has only
+    /// a few of them at a time.
     pub fn reserve_head(&self, bytes: usize) -> Result<Option<Reservation>, NoRoom> {
         (bytes > SHORT_HEAD_BYTES).then(|| self.reserve(Resource::Memory, bytes as u64)).transpose()
     }
@@ -292,7 +292,8 @@ impl ClientShare {
 }
 
 impl Reservation {
-    /// Counts `bytes` from now on. If there is no room for more, what was reserved stays so.
+    /// Changes the number of counted bytes to `bytes`. If there is no room for more, the
+    /// reservation stays as it was.
     pub fn resize(&mut self, bytes: u64) -> Result<(), NoRoom> {
         if let Some(listener) = &self.share.listener {
             if bytes > self.bytes {
@@ -305,7 +306,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Bytes that are counted.
+    /// Returns the number of bytes that are counted.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

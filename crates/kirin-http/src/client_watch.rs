@@ -1,24 +1,25 @@
-//! The client of a request that waits for something: is it still there?
+//! Watches whether the client of a waiting request is still connected.
 //!
-//! A handler whose request waits in a queue asks, so that nothing is done for those who have gone.
+//! A handler whose request waits in a queue uses it, so that it does no work for a client that has
+//! disconnected.
 
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// A client that tells when it has gone.
+/// A client that can be watched.
 pub trait WatchedClient {
-    /// Ready when the client has gone. Called while nothing is written to it.
+    /// Returns ready when the client has disconnected. Called only while nothing is written to it.
     fn poll_gone(&self, context: &mut Context<'_>) -> Poll<()>;
 
     /// Ends the watch.
     fn end_watch(&self);
 
-    /// Whether the client can be watched while the body of its request is read.
+    /// Returns whether the client can be watched while the body of its request is read.
     fn is_apart_from_body(&self) -> bool;
 }
 
-/// The client of one request.
+/// The watch over the client of one request.
 #[derive(Clone)]
 pub struct ClientWatch(Rc<dyn WatchedClient>);
 
@@ -28,25 +29,26 @@ impl ClientWatch {
         Self(client)
     }
 
-    /// Whether it can be watched while its body is read. An HTTP/1 client's socket has one reader.
+    /// Returns whether the client can be watched while its body is read. The socket of an HTTP/1
+    /// client can have one reader only.
     pub fn is_apart_from_body(&self) -> bool {
         self.0.is_apart_from_body()
     }
 
-    /// Waits until the client has gone, within a second or two.
+    /// Waits until the client has disconnected. It finds out within a second or two.
     ///
-    /// The end of its sending alone does not mean that: a client may end its side after the request
-    /// and wait for the response. Only one that has closed its socket answers the probe with a
-    /// reset. HTTP/1.0 has no response that could be a probe, so there only a reset counts.
+    /// A client that has only ended its side may still wait for the response. A probe tells the
+    /// difference: a client that has closed its socket answers it with a reset. HTTP/1.0 has no
+    /// response that could be a probe, so there only a reset counts.
     ///
-    /// To be waited for only while nothing is written to the client.
+    /// Wait for this only while nothing is written to the client.
     pub async fn gone(&self) {
         let _watch = Watch(&*self.0);
         poll_fn(|context| self.0.poll_gone(context)).await;
     }
 }
 
-/// Ends the watch when nobody waits any more.
+/// Ends the watch when the wait for it is over or given up.
 struct Watch<'a>(&'a dyn WatchedClient);
 
 impl Drop for Watch<'_> {

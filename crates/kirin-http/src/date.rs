@@ -1,9 +1,8 @@
-//! HTTP-dates in all three forms (RFC 9110 section 5.6.7), as recipients should read them.
+//! HTTP-dates in the three forms that a recipient must accept (RFC 9110 section 5.6.7).
 //!
-//! Pure; the one reader of dates for conditions, caching and stored pages. The name of the day adds
-//! nothing to a date, so any word counts as one, and the case of letters makes no difference:
-//! browsers and nginx read dates so. Everything else is as the grammar has it, because an `Expires`
-//! that cannot be read must count as one in the past.
+//! Pure. Conditions, caching and stored pages all use this parser. It accepts any word as the name
+//! of the day, and ignores case, as browsers and nginx do. Everything else must follow the grammar,
+//! because an invalid `Expires` must count as a date in the past.
 
 const MONTHS: [&[u8]; 12] = [
     b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec",
@@ -11,11 +10,12 @@ const MONTHS: [&[u8]; 12] = [
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
-/// The longest date, in bytes: `Wednesday, 06-Nov-94 08:49:37 GMT`, with a day of any name that is
-/// not longer.
+/// The longest date in bytes: `Wednesday, 06-Nov-94 08:49:37 GMT`. The name of the day may be any
+/// word of that length.
 const MAX_BYTES: usize = 64;
 
-/// Reads an HTTP-date, in seconds since the epoch. `None` if it is malformed or before the epoch.
+/// Parses an HTTP-date into seconds since the epoch. Returns `None` if it is malformed or before
+/// the epoch.
 pub fn parse_date(value: &[u8]) -> Option<u64> {
     if value.len() > MAX_BYTES {
         return None;
@@ -35,7 +35,7 @@ pub fn parse_date(value: &[u8]) -> Option<u64> {
     }
 }
 
-/// `06 Nov 1994 08:49:37 GMT`.
+/// Parses `06 Nov 1994 08:49:37 GMT`.
 fn imf_fixdate(date: &[u8]) -> Option<u64> {
     let [d1, d2, b' ', m1, m2, m3, b' ', y1, y2, y3, y4, b' ', time @ .., b' ', z1, z2, z3] = date
     else {
@@ -46,8 +46,7 @@ fn imf_fixdate(date: &[u8]) -> Option<u64> {
     seconds(year, month(&[*m1, *m2, *m3])?, number(&[*d1, *d2])?, time)
 }
 
-/// `06-Nov-94 08:49:37 GMT`. Of the two centuries the year is in, it takes the one that POSIX does:
-/// 69 is 1969.
+/// Parses `06-Nov-94 08:49:37 GMT`. The century is the one that POSIX chooses: 69 is 1969.
 fn rfc850_date(date: &[u8]) -> Option<u64> {
     let [d1, d2, b'-', m1, m2, m3, b'-', y1, y2, b' ', time @ .., b' ', z1, z2, z3] = date else {
         return None;
@@ -60,7 +59,7 @@ fn rfc850_date(date: &[u8]) -> Option<u64> {
     seconds(year, month(&[*m1, *m2, *m3])?, number(&[*d1, *d2])?, time)
 }
 
-/// `Nov  6 08:49:37 1994`.
+/// Parses `Nov  6 08:49:37 1994`.
 fn asctime_date(date: &[u8]) -> Option<u64> {
     let [m1, m2, m3, b' ', d1, d2, b' ', time @ .., b' ', y1, y2, y3, y4] = date else {
         return None;
@@ -76,21 +75,21 @@ fn is_gmt(zone: [u8; 3]) -> bool {
     zone.eq_ignore_ascii_case(b"GMT")
 }
 
-/// The month of this name, counted from 1.
+/// Returns the month of this name, counted from 1.
 fn month(name: &[u8]) -> Option<u64> {
     let place = MONTHS.iter().position(|month| name.eq_ignore_ascii_case(month))?;
     Some(place as u64 + 1)
 }
 
-/// The number that these digits are.
+/// Returns the number that these digits are.
 fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0, |number, digit| {
         digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'))
     })
 }
 
-/// The seconds since the epoch at `time` (`08:49:37`) of this day. A leap second is the first
-/// second of the next minute.
+/// Returns the seconds since the epoch at `time` (`08:49:37`) on this day. A leap second is the
+/// first second of the next minute.
 fn seconds(year: u64, month: u64, day: u64, time: &[u8]) -> Option<u64> {
     let [h1, h2, b':', m1, m2, b':', s1, s2] = time else { return None };
     let (hour, minute, second) = (number(&[*h1, *h2])?, number(&[*m1, *m2])?, number(&[*s1, *s2])?);
@@ -110,7 +109,7 @@ fn seconds(year: u64, month: u64, day: u64, time: &[u8]) -> Option<u64> {
     {
         return None;
     }
-    // Leap days in the years before `year`, of which the epoch has 477 behind it.
+    // Leap days in the years before `year`; 477 of them were before the epoch.
     let before = year - 1;
     let leap_days = before / 4 - before / 100 + before / 400 - 477;
     let days_before_month: u64 = (1..month).map(days_of_month).sum();
@@ -132,15 +131,15 @@ mod tests {
             "Sun, 06 Nov 1994 08:49:37 GMT",
             "Sunday, 06-Nov-94 08:49:37 GMT",
             "Sun Nov  6 08:49:37 1994",
-            // The day is another one.
+            // The day of the month does not fit the text.
             "Mon, 06 Nov 1994 08:49:37 GMT",
             "Friday, 06-Nov-94 08:49:37 GMT",
             "Tue Nov  6 08:49:37 1994",
-            // It is in the other form, or none.
+            // The text mixes two forms, or has none of the three.
             "Sunday, 06 Nov 1994 08:49:37 GMT",
             "Sun, 06-Nov-94 08:49:37 GMT",
             "Xyz, 06 Nov 1994 08:49:37 GMT",
-            // Case.
+            // The case of letters makes no difference.
             "sun, 06 nov 1994 08:49:37 gmt",
             "SUN, 06 NOV 1994 08:49:37 GMT",
             "sUNDAY, 06-nOV-94 08:49:37 gMT",

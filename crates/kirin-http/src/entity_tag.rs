@@ -1,23 +1,23 @@
-//! Entity tags that clients send back (RFC 9110 section 8.8.3), compared with one of ours.
+//! Entity tags that clients send back (RFC 9110 section 8.8.3), compared with the current tag.
 //!
-//! Used by every place that has entity tags: the store's pages and files.
+//! All places with entity tags use it: the store's pages and files.
 
-/// The tag of what would be sent: one of ours, or one that an application has given.
+/// The current entity tag: made by Kirin, or given by an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag<'a> {
-    /// None, or nothing that could be compared.
+    /// There is none, or it cannot be compared.
     Absent,
-    /// With its quotes.
+    /// A strong tag with its quotes.
     Strong(&'a [u8]),
-    /// With its quotes and without `W/`.
+    /// A weak tag with its quotes and without `W/`.
     Weak(&'a [u8]),
 }
 
-/// Is in no list, in which tags have quotes; only `*` stands for it.
+/// A tag that no list has, because tags in lists have quotes. Only `*` matches it.
 const NO_TAG: &[u8] = b"";
 
 impl<'a> Tag<'a> {
-    /// The value of an `ETag` field.
+    /// Parses the value of an `ETag` field.
     pub fn of(value: &'a [u8]) -> Self {
         let (weak, quoted) = match value.strip_prefix(b"W/") {
             Some(quoted) => (true, quoted),
@@ -30,7 +30,7 @@ impl<'a> Tag<'a> {
         }
     }
 
-    /// `If-Match`: a tag is the same only if it is strong (RFC 9110 section 8.8.3.2).
+    /// Compares with `If-Match`: only strong tags match (RFC 9110 section 8.8.3.2).
     pub fn strongly_in(self, list: &[u8]) -> bool {
         match self {
             Tag::Strong(tag) => strongly_in(tag, list),
@@ -38,7 +38,7 @@ impl<'a> Tag<'a> {
         }
     }
 
-    /// `If-None-Match`: weak or strong makes no difference.
+    /// Compares with `If-None-Match`: weak and strong tags match alike.
     pub fn weakly_in(self, list: &[u8]) -> bool {
         match self {
             Tag::Strong(tag) | Tag::Weak(tag) => weakly_in(tag, list),
@@ -46,39 +46,39 @@ impl<'a> Tag<'a> {
         }
     }
 
-    /// Whether an `If-Range` with `value` means exactly this.
+    /// Returns whether an `If-Range` with `value` names exactly this tag.
     pub fn is(self, value: &[u8]) -> bool {
         matches!(self, Tag::Strong(tag) if tag == value)
     }
 }
 
-/// Whether `tag`, a strong tag with its quotes, is in the list of an `If-None-Match`: weak or
-/// strong makes no difference.
+/// Returns whether `tag`, a strong tag with its quotes, is in the list of an `If-None-Match`. Weak
+/// and strong tags match alike.
 pub fn weakly_in(tag: &[u8], list: &[u8]) -> bool {
     tags(list).any(|other| {
         other == Listed::Any || other == Listed::Strong(tag) || other == Listed::Weak(tag)
     })
 }
 
-/// Whether `tag` is in the list of an `If-Match`: only a strong tag is the same (RFC 9110 section
-/// 8.8.3.2).
+/// Returns whether `tag` is in the list of an `If-Match`. Only a strong tag matches (RFC 9110
+/// section 8.8.3.2).
 pub fn strongly_in(tag: &[u8], list: &[u8]) -> bool {
     tags(list).any(|other| other == Listed::Any || other == Listed::Strong(tag))
 }
 
-/// A tag of a client, with its quotes.
+/// A tag that a client has sent, with its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Listed<'a> {
-    /// `*`
+    /// `*`, which matches every tag.
     Any,
     Strong(&'a [u8]),
     Weak(&'a [u8]),
 }
 
-/// The tags of a list, up to the first that is malformed.
+/// Returns the tags of a list, up to the first malformed one.
 fn tags(list: &[u8]) -> impl Iterator<Item = Listed<'_>> {
     let mut rest = list.trim_ascii();
-    // `*` stands alone or not at all.
+    // `*` must be alone.
     let mut any = rest == b"*";
     std::iter::from_fn(move || {
         if std::mem::take(&mut any) {
@@ -93,7 +93,7 @@ fn tags(list: &[u8]) -> impl Iterator<Item = Listed<'_>> {
         };
         let end = quoted_length(quoted)?;
         let (tag, tail) = quoted.split_at(end);
-        // Behind a tag comes the end or a comma.
+        // The end or a comma must follow a tag.
         let tail = tail.trim_ascii_start();
         if !tail.is_empty() && !tail.starts_with(b",") {
             return None;
@@ -103,8 +103,8 @@ fn tags(list: &[u8]) -> impl Iterator<Item = Listed<'_>> {
     })
 }
 
-/// Length of the quoted string at the start. `etagc` is everything visible but `"`; a backslash is
-/// itself.
+/// Returns the length of the quoted string at the start. `etagc` is any visible character but `"`;
+/// a backslash stands for itself.
 fn quoted_length(input: &[u8]) -> Option<usize> {
     let inside = input.strip_prefix(b"\"")?;
     let end = inside.iter().position(|byte| *byte == b'"' || *byte <= b' ' || *byte == 0x7f)?;

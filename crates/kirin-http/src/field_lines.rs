@@ -1,18 +1,18 @@
-//! Field lines of a response head in their wire form, `Name: value CRLF`, so that writing a head is
-//! a copy.
+//! Field lines of a response head in their wire form, `Name: value CRLF`. Writing a head copies
+//! them.
 //!
-//! A head that is made once and sent many times (a store page, a cached file) is prepared as shared
-//! bytes; what a filter adds per response is appended beside it.
+//! A head that is made once and sent many times (a store page, a cached file) has shared bytes.
+//! Lines that a filter adds to one response are kept beside them.
 
 use bytes::Bytes;
 
 use crate::token::is_token;
 
-/// A run of complete field lines. Never holds a CR, LF or NUL inside a value: nothing that an
-/// application or a stored item says can split the response (RFC 9112 section 11.1).
+/// A sequence of complete field lines. No value has a CR, LF or NUL, so that nothing in an
+/// application's response or a stored item can split the response (RFC 9112 section 11.1).
 ///
-/// The framing fields (`Content-Length`, `Transfer-Encoding`, `Connection`, `Keep-Alive`) are the
-/// engine's: it writes them from the body and the connection, so they are never in here.
+/// The framing fields (`Content-Length`, `Transfer-Encoding`, `Connection`, `Keep-Alive`) are never
+/// in it. The engine writes them from the body and the connection.
 #[derive(Clone, Debug, Default)]
 pub struct FieldLines {
     prepared: Bytes,
@@ -20,7 +20,7 @@ pub struct FieldLines {
     has_date: bool,
 }
 
-/// A field that cannot stand in a response head.
+/// Why a field cannot be in a response head.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidField {
     /// The name is empty or not a token (RFC 9110 section 5.1).
@@ -32,17 +32,18 @@ pub enum InvalidField {
 }
 
 impl FieldLines {
-    /// No field lines.
+    /// Returns no field lines.
     pub const fn new() -> Self {
         Self { prepared: Bytes::new(), added: Vec::new(), has_date: false }
     }
 
-    /// No field lines, with room for `bytes` of them.
+    /// Returns no field lines, with room for `bytes` of them.
     pub fn with_capacity(bytes: usize) -> Self {
         Self { added: Vec::with_capacity(bytes), ..Self::new() }
     }
 
-    /// Appends one field line. Refuses what is not a token, or a value with control characters.
+    /// Appends one field line. Refuses a name that is not a token, and a value with control
+    /// characters.
     pub fn try_push(&mut self, name: &[u8], value: &[u8]) -> Result<(), InvalidField> {
         if !is_token(name) {
             return Err(InvalidField::Name(String::from_utf8_lossy(name).into_owned()));
@@ -59,8 +60,7 @@ impl FieldLines {
         Ok(())
     }
 
-    /// Appends one field line of our own making. A value that turns out to be invalid is left out
-    /// rather than sent.
+    /// Appends one field line that Kirin has made. An invalid value is left out rather than sent.
     pub fn push(&mut self, name: &'static str, value: impl AsRef<[u8]>) {
         let pushed = self.try_push(name.as_bytes(), value.as_ref());
         debug_assert!(pushed.is_ok(), "{pushed:?}");
@@ -73,27 +73,27 @@ impl FieldLines {
         self.has_date |= other.has_date;
     }
 
-    /// The lines but those of the field `name`.
+    /// Returns the lines without those of the field `name`.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         let mut kept = Self::new();
         for (other, value) in
             self.iter().filter(|(other, _)| !other.eq_ignore_ascii_case(name.as_bytes()))
         {
-            // It was a field line before.
+            // It was a valid field line before.
             let _ = kept.try_push(other, value);
         }
         kept
     }
 
-    /// Takes out every line of the field `name`.
+    /// Removes every line of the field `name`.
     pub fn remove(&mut self, name: &str) {
         if self.get(name).is_some() {
             *self = self.without(name);
         }
     }
 
-    /// Turns the lines into shared bytes, so that cloning them costs a reference count.
+    /// Turns the lines into shared bytes. A clone of them then costs a reference count only.
     #[must_use]
     pub fn prepare(self) -> Self {
         if self.added.is_empty() {
@@ -110,37 +110,38 @@ impl FieldLines {
         out.extend_from_slice(&self.added);
     }
 
-    /// Length in wire form.
+    /// Returns the length of the wire form in bytes.
     pub fn len_bytes(&self) -> usize {
         self.prepared.len() + self.added.len()
     }
 
-    /// Whether a `Date` is among the lines (an upstream's own is kept, RFC 9110 section 6.6.1).
+    /// Returns whether one of the lines is a `Date`. The `Date` of an upstream is kept (RFC 9110
+    /// section 6.6.1).
     pub fn has_date(&self) -> bool {
         self.has_date
     }
 
-    /// Names and values in order.
+    /// Returns names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.iter_prepared().chain(self.iter_added())
     }
 
-    /// The lines that are shared with other responses.
+    /// Returns the lines that are shared with other responses.
     pub fn prepared(&self) -> &Bytes {
         &self.prepared
     }
 
-    /// Names and values of those, in order.
+    /// Returns names and values of the shared lines, in order.
     pub fn iter_prepared(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         lines(&self.prepared)
     }
 
-    /// Names and values of the others, which follow them.
+    /// Returns names and values of the other lines, which follow the shared ones.
     pub fn iter_added(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         lines(&self.added)
     }
 
-    /// The first value of the field `name`.
+    /// Returns the first value of the field `name`.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.iter().find(|(n, _)| n.eq_ignore_ascii_case(name.as_bytes())).map(|(_, v)| v)
     }
@@ -158,7 +159,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// `field-content` and obs-text of RFC 9110 section 5.5: HTAB, SP, VCHAR and bytes from 0x80 on.
+/// Returns whether `byte` may be in a value (RFC 9110 section 5.5): HTAB, SP, VCHAR or obs-text.
 pub(crate) fn is_field_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
 }

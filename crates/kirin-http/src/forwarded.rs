@@ -1,9 +1,9 @@
-//! Who is behind the proxies: `X-Forwarded-For` or `Forwarded` (RFC 7239), read from the right and
-//! believed only as far as trusted proxies wrote them.
+//! Finds the client behind trusted proxies from `X-Forwarded-For` or `Forwarded` (RFC 7239).
 //!
-//! Pure: called by the connection for each request if the listener trusts anybody at all.
-//! Everything that the nearest trusted proxy did not write itself may have been made up by the
-//! client, so that the first address from the right that is not a trusted proxy's is the client.
+//! Pure. The connection calls it for each request if the listener trusts any proxy. The nearest
+//! trusted proxy has written the last entry of a field. A client can have made up everything before
+//! the entries of trusted proxies. So the client is the first address from the right that is not a
+//! trusted proxy's.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,17 +14,17 @@ use crate::forwarded_element::{self, Element};
 use crate::host::parse_host;
 use crate::peer::Peer;
 
-/// Peers whose word counts.
+/// The peers that are trusted as proxies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedPeers {
-    /// Addresses.
+    /// Networks of trusted addresses.
     pub networks: Vec<IpNet>,
-    /// Whoever can open our unix socket.
+    /// Whether every process that can open our unix socket is trusted.
     pub unix: bool,
 }
 
 impl TrustedPeers {
-    /// Whether `peer` is one.
+    /// Returns whether `peer` is trusted.
     pub fn contains(&self, peer: &Peer) -> bool {
         match peer {
             Peer::Unix => self.unix,
@@ -37,8 +37,8 @@ impl TrustedPeers {
     }
 }
 
-/// The fields that trusted proxies write. One of the two: a proxy that writes one passes on
-/// whatever a client says in the other.
+/// The fields that trusted proxies write. It is one kind only: a proxy that writes one kind passes
+/// on whatever a client has written in the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardedFields {
     /// `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
@@ -48,21 +48,21 @@ pub enum ForwardedFields {
     Forwarded,
 }
 
-/// Whom to believe what.
+/// Which proxies are trusted, and for what.
 #[derive(Clone, Debug, Default)]
 pub struct Forwarding {
-    /// The proxies.
+    /// The trusted proxies.
     pub trusted: TrustedPeers,
-    /// What they write.
+    /// The fields that they write.
     pub fields: ForwardedFields,
-    /// Whether the host that they tell takes the place of `Host`.
+    /// Whether the host that they name replaces `Host`.
     pub host: bool,
 }
 
-/// The client as trusted proxies tell.
+/// The client that trusted proxies name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardedClient<'a> {
-    /// Its address; port 0 if they do not tell it.
+    /// Its address. The port is 0 if they do not name one.
     pub peer: Peer,
     /// Whether its connection is encrypted.
     pub secure: Option<bool>,
@@ -71,7 +71,8 @@ pub struct ForwardedClient<'a> {
 }
 
 impl Forwarding {
-    /// The client of a request with these fields that came from `peer`. None: it is `peer` itself.
+    /// Returns the client of a request with these fields from `peer`. `None` means that it is
+    /// `peer` itself.
     pub fn client<'a>(&self, peer: &Peer, fields: &'a [Header<'a>]) -> Option<ForwardedClient<'a>> {
         if !self.trusted.contains(peer) {
             return None;
@@ -83,15 +84,15 @@ impl Forwarding {
         if !self.host {
             client.host = None;
         }
-        let told = client.address.is_some() || client.secure.is_some() || client.host.is_some();
-        told.then(|| ForwardedClient {
+        let named = client.address.is_some() || client.secure.is_some() || client.host.is_some();
+        named.then(|| ForwardedClient {
             peer: client.address.map_or_else(|| peer.clone(), Peer::Tcp),
             secure: client.secure,
             host: client.host,
         })
     }
 
-    fn by_x_fields<'a>(&self, fields: &'a [Header<'a>]) -> Told<'a> {
+    fn by_x_fields<'a>(&self, fields: &'a [Header<'a>]) -> NamedClient<'a> {
         let hops = from_right(fields, "x-forwarded-for");
         let (mut address, mut hop, mut count) = (None, 0, 0);
         let mut ended = false;
@@ -106,50 +107,50 @@ impl Forwarding {
                     address = Some(node);
                     ended = !self.trusted.contains_ip(node.ip());
                 }
-                // `unknown`, or no address at all: what is to the left of it belongs to nobody we
-                // know.
+                // The entry is `unknown` or not an address. The entries to the left of it come from
+                // an unknown party.
                 None => ended = true,
             }
         }
-        // One value for each hop, or one in all, which the nearest proxy wrote.
+        // The field has one value for each hop, or one value only, which the nearest proxy wrote.
         let of_hop = |name| {
             let values = from_right(fields, name).count();
             from_right(fields, name).nth(if values == count { hop } else { 0 })
         };
         let host = if self.host { of_hop("x-forwarded-host").and_then(valid_host) } else { None };
-        Told { address, secure: of_hop("x-forwarded-proto").and_then(is_https), host }
+        NamedClient { address, secure: of_hop("x-forwarded-proto").and_then(is_https), host }
     }
 
-    fn by_forwarded<'a>(&self, fields: &'a [Header<'a>]) -> Told<'a> {
-        let mut told = Told::default();
+    fn by_forwarded<'a>(&self, fields: &'a [Header<'a>]) -> NamedClient<'a> {
+        let mut named = NamedClient::default();
         for field in
             fields.iter().rev().filter(|field| field.name.eq_ignore_ascii_case("forwarded"))
         {
-            // In a line that is malformed anywhere a client may have hidden what a proxy added.
-            let Some(elements) = forwarded_element::parse(field.value) else { return told };
+            // If a line is malformed anywhere, a client may have hidden what a proxy added.
+            let Some(elements) = forwarded_element::parse(field.value) else { return named };
             for element in elements.iter().rev() {
                 let Element { for_node, proto, host } = element;
-                let Some(node) = for_node.as_deref().and_then(node) else { return told };
-                told.address = Some(node);
-                told.secure = proto.as_deref().and_then(is_https);
-                told.host = host.and_then(valid_host);
+                let Some(node) = for_node.as_deref().and_then(node) else { return named };
+                named.address = Some(node);
+                named.secure = proto.as_deref().and_then(is_https);
+                named.host = host.and_then(valid_host);
                 if !self.trusted.contains_ip(node.ip()) {
-                    return told;
+                    return named;
                 }
             }
         }
-        told
+        named
     }
 }
 
 #[derive(Default)]
-struct Told<'a> {
+struct NamedClient<'a> {
     address: Option<SocketAddr>,
     secure: Option<bool>,
     host: Option<&'a str>,
 }
 
-/// Members of the list in all lines of the field `name`, the last first.
+/// Returns the members of the list in all lines of the field `name`, the last one first.
 fn from_right<'a>(fields: &'a [Header<'a>], name: &'a str) -> impl Iterator<Item = &'a [u8]> {
     let lines = fields.iter().rev().filter(move |field| field.name.eq_ignore_ascii_case(name));
     lines
@@ -158,8 +159,8 @@ fn from_right<'a>(fields: &'a [Header<'a>], name: &'a str) -> impl Iterator<Item
         .filter(|member| !member.is_empty())
 }
 
-/// An address as proxies write it: `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]`,
-/// `[2001:db8::1]:4711`.
+/// Parses an address as proxies write it: `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`,
+/// `[2001:db8::1]`, `[2001:db8::1]:4711`.
 fn node(text: &[u8]) -> Option<SocketAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);

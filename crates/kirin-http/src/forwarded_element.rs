@@ -1,26 +1,26 @@
-//! The syntax of `Forwarded` (RFC 7239 section 4): elements between commas, `name=value` pairs
-//! between semicolons.
+//! The syntax of `Forwarded` (RFC 7239 section 4): elements separated by commas, of `name=value`
+//! pairs separated by semicolons.
 //!
-//! Strict: a quotation mark that a client leaves open would take in what the next proxy adds, so
-//! that a line is understood whole or not at all.
+//! The parser is strict and accepts only complete lines. If a client leaves a quotation mark open,
+//! a lenient parser would take what the next proxy adds for a part of the string.
 
 use std::borrow::Cow;
 
 use crate::field_lines::is_field_value_byte;
 use crate::token::is_token_byte;
 
-/// What one proxy tells of what came to it. Other parameters (`by`, extensions) are left out.
+/// What one proxy says about a request. Other parameters (`by`, extensions) are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Element<'a> {
-    /// `for`: who asked it.
+    /// `for`: the client of the proxy.
     pub(crate) for_node: Option<Cow<'a, [u8]>>,
-    /// `proto`: by which scheme.
+    /// `proto`: the scheme of the request.
     pub(crate) proto: Option<Cow<'a, [u8]>>,
-    /// `host`: for which host. One with quoted pairs is no host.
+    /// `host`: the host of the request. A value with quoted pairs is not a host.
     pub(crate) host: Option<&'a [u8]>,
 }
 
-/// The elements of one field line, in order; `None` if it is malformed.
+/// Returns the elements of one field line in order, or `None` if it is malformed.
 pub(crate) fn parse(line: &[u8]) -> Option<Vec<Element<'_>>> {
     let mut elements = Vec::new();
     let mut rest = line.trim_ascii();
@@ -32,13 +32,13 @@ pub(crate) fn parse(line: &[u8]) -> Option<Vec<Element<'_>>> {
     Some(elements)
 }
 
-/// One element, and what follows the comma behind it.
+/// Parses one element. Returns it and the text behind its comma.
 fn parse_element(mut rest: &[u8]) -> Option<(Element<'_>, &[u8])> {
     let mut element = Element::default();
     let mut seen = [false; 3];
     loop {
         rest = rest.trim_ascii_start();
-        // Empty members of either list are allowed (RFC 9110 section 5.6.1).
+        // Both lists may have empty members (RFC 9110 section 5.6.1).
         match rest.first() {
             None => return Some((element, rest)),
             Some(b',') => return Some((element, rest.get(1..)?.trim_ascii_start())),
@@ -72,11 +72,11 @@ fn parse_element(mut rest: &[u8]) -> Option<(Element<'_>, &[u8])> {
     }
 }
 
-/// `token / quoted-string`, and what follows.
+/// Parses `token / quoted-string`. Returns it and the text behind it.
 fn parse_value(rest: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     let Some(quoted) = rest.strip_prefix(b"\"") else {
         // Proxies write `for=192.0.2.1:4711` and `host=example.org:8080` without the quotation
-        // marks that `:` wants.
+        // marks that `:` requires.
         let is_value = |byte: u8| is_token_byte(byte) || matches!(byte, b':' | b'[' | b']');
         let end = rest.iter().position(|byte| !is_value(*byte)).unwrap_or(rest.len());
         return (end > 0).then(|| (Cow::Borrowed(&rest[..end]), &rest[end..]));

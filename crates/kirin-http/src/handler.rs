@@ -1,4 +1,4 @@
-//! The seam between the connection engine and the program: who answers a request.
+//! The interface between the connection engine and the program that answers requests.
 
 use std::pin::Pin;
 
@@ -10,17 +10,17 @@ use crate::request::RequestHead;
 use crate::request_body::RequestBody;
 use crate::response::Response;
 
-/// Answers requests on one event loop. It runs on the loop's own thread: it needs no lock and must
-/// not block.
+/// Answers requests on one event loop. It runs on the loop's own thread, so it needs no lock and
+/// must not block.
 pub trait Handler: 'static {
-    /// Answers `request`, at once if the answer is in memory.
+    /// Answers `request`. It answers at once if the response is in memory.
     ///
-    /// The head borrows from the connection's read buffer: what a later answer needs of it is taken
-    /// out here.
+    /// The head borrows from the connection's read buffer. A later answer must take out here what
+    /// it needs of the head.
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer;
 }
 
-/// Where a request came from and arrived.
+/// Where a request came from, and where it arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
     /// The client.
@@ -29,48 +29,48 @@ pub struct Origin<'a> {
     pub local: &'a ListenAddress,
     /// Whether the connection is encrypted.
     pub secure: bool,
-    /// Who the client says to be.
+    /// The identity that the client has proved.
     pub client: Client<'a>,
-    /// The trusted proxy that has passed the request on, which `peer` may be itself.
+    /// The trusted proxy that has passed the request on. It may be `peer` itself.
     pub proxy: Option<TrustedProxy<'a>>,
-    /// The loop's steady clock: whole seconds since the unix epoch that nobody sets
+    /// Whole seconds since the unix epoch, by the loop's steady clock, which nobody sets
     /// (`kirin-clock`).
     pub now: u64,
 }
 
-/// A proxy whose word about its clients is taken.
+/// A proxy that is trusted to name its clients.
 #[derive(Clone, Copy, Debug)]
 pub struct TrustedProxy<'a> {
     /// Its own address.
     pub peer: &'a Peer,
-    /// Where it writes what it knows. What the other fields say may be a stranger's word.
+    /// The fields in which it names the client. The other fields may come from a stranger.
     pub fields: ForwardedFields,
 }
 
-/// What a client has shown in the TLS handshake.
+/// The identity that a client has proved in the TLS handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client<'a> {
     /// It was not asked for a certificate.
     NotAsked,
-    /// It has none.
+    /// It has presented no certificate.
     Anonymous,
-    /// A certificate that has been verified.
+    /// It has presented a certificate, which was verified.
     Verified(&'a ClientCertificate),
 }
 
-/// What a handler gives back.
+/// The answer of a handler.
 pub enum Answer {
-    /// The response; a request body, if any, is not looked at.
+    /// The response. A request body is not read.
     Now(Response),
-    /// The response takes waiting, or the body of the request.
+    /// The response needs waiting, or needs the body of the request.
     Later(Later),
 }
 
-/// Starts the work that ends in a response. Called once, with the request's body.
+/// Starts the work that ends in a response. Called once, with the body of the request.
 pub type Later = Box<dyn FnOnce(RequestBody) -> Pin<Box<dyn Future<Output = Response>>>>;
 
 impl Answer {
-    /// An answer that `work` gives later.
+    /// Returns an answer that `work` gives later.
     pub fn later<W, F>(work: W) -> Self
     where
         W: FnOnce(RequestBody) -> F + 'static,
@@ -79,7 +79,7 @@ impl Answer {
         Answer::Later(Box::new(move |body| Box::pin(work(body))))
     }
 
-    /// The response to the request with this body.
+    /// Returns the response to the request with this body.
     pub async fn response(self, body: RequestBody) -> Response {
         match self {
             Answer::Now(response) => response,

@@ -10,13 +10,13 @@ use http::StatusCode;
 use crate::field_lines::FieldLines;
 use crate::pace::Pace;
 
-/// Informational responses at most before the one that ends an exchange, and bytes of all their
-/// heads together.
+/// The most informational responses in one exchange, and the most bytes of all their heads
+/// together.
 const MOST: usize = 64;
 const MOST_BYTES: usize = 64 * 1024;
 
-/// What a server or an application may still say before its response: it waits in memory for
-/// clients that do not read.
+/// What a server or an application may still send before its response. Informational responses wait
+/// in memory for clients that do not read.
 #[derive(Clone, Copy, Debug)]
 pub struct InformationalBudget {
     left: usize,
@@ -30,7 +30,7 @@ impl Default for InformationalBudget {
 }
 
 impl InformationalBudget {
-    /// Counts one with a head of so many bytes. False when it is too much.
+    /// Counts a response with a head of so many bytes. Returns false if it is too much.
     #[must_use]
     pub fn take(&mut self, bytes: usize) -> bool {
         let left = (self.left.checked_sub(1), self.left_bytes.checked_sub(bytes));
@@ -42,8 +42,8 @@ impl InformationalBudget {
 
 /// A client that takes informational responses.
 pub trait InformationalClient {
-    /// Sends one. `pace` says how slowly the client has taken those before it; a client that is
-    /// never waited for leaves it alone.
+    /// Sends one. `pace` says how slowly the client took those before. A client that is never
+    /// waited for does not change it.
     fn send<'a>(
         &'a self,
         status: StatusCode,
@@ -52,24 +52,24 @@ pub trait InformationalClient {
     ) -> Pin<Box<dyn Future<Output = io::Result<()>> + 'a>>;
 }
 
-/// The way for informational responses to one client (RFC 9110 section 15.2). There is none to a
-/// client that speaks HTTP/1.0.
+/// Sends informational responses to one client (RFC 9110 section 15.2). A client that speaks
+/// HTTP/1.0 has none.
 #[derive(Clone)]
 pub struct Informational {
     client: Rc<dyn InformationalClient>,
-    /// Of all of them together, so that many small ones give a slow reader no more time.
+    /// The pace for all of them together, so that many small ones give a slow reader no more time.
     pace: Cell<Pace>,
 }
 
 impl Informational {
-    /// Returns the way to `client`, which may be as slow as `pace` allows.
+    /// Returns a sender to `client`, which may be as slow as `pace` allows.
     pub fn new(client: Rc<dyn InformationalClient>, pace: Pace) -> Self {
         Self { client, pace: Cell::new(pace) }
     }
 
-    /// Sends one. 100 and 101 are the engine's own and refused, and so is what is not
-    /// informational. Any other error means that the client has gone, which the response will find
-    /// out.
+    /// Sends one. Refuses 100 and 101, which only the engine sends, and a status that is not
+    /// informational. Any other error means that the client has disconnected; sending the response
+    /// will fail as well.
     pub async fn send(&self, status: StatusCode, fields: &FieldLines) -> io::Result<()> {
         if !status.is_informational() || status.as_u16() <= 101 {
             let message =

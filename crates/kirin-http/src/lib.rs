@@ -1,12 +1,10 @@
 #![forbid(unsafe_code)]
-//! HTTP connections: everything between a client's socket and the answer to its request.
+//! The rules of HTTP: messages, fields, targets, ranges, conditions, chunks, and bodies as types.
 //!
-//! The protocol code ([`request`], [`response_head`], [`chunked`], [`response_writer`]) does no
-//! I/O: bytes in, typed values and bytes out. [`connection`] is the thin loop around it that owns
-//! the socket,
-//! [`listener`] accepts, [`server`] is what the connections of one event loop share. The program
-//! gives a
-//! [`Handler`], which answers a [`RequestHead`] at once or later.
+//! The crate knows no sockets and no TLS. [`request`], [`response_head`] and [`chunked`] take bytes
+//! and return typed values. [`Handler`] is the interface between the connection engine
+//! (`kirin-server`) and the program: it answers a [`RequestHead`] at once or later. Where a body or
+//! a watch needs the connection, there is a trait that the engine implements.
 
 pub mod basic_credentials;
 pub mod body;

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Where a listener listens.
+/// The address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// `HOST:PORT`; port 0 takes a free one.
+    /// `HOST:PORT`. With port 0, the kernel chooses a free port.
     Tcp(SocketAddr),
     /// `unix:PATH`
     Unix(PathBuf),

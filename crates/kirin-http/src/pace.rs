@@ -1,25 +1,25 @@
-//! How slow a client may be while a body is read from it or a response written to it.
+//! How slow a client may be while it sends a body or takes a response.
 //!
-//! Two rules: it may not be silent for long, and on the average it must keep a minimum rate.
-//! Without the second a byte now and then would hold a connection for ever. Pure: seconds of the
-//! loop's clock in, the second of the end out. Used by the request body and by what sends
-//! responses.
+//! There are two rules. A client may not be silent for long, and on average it must keep a minimum
+//! rate. Without the second rule, one byte from time to time would hold a connection for ever.
+//!
+//! Pure: it takes seconds of the loop's clock and returns the second at which the time is over.
 
-/// What is asked of a client.
+/// The minimum that is required of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct MinimumPace {
     /// Seconds for which it may be silent.
     pub silence: u64,
-    /// Bytes a second, averaged over the time that it was waited for, less `silence` seconds for a
-    /// start; 0 for none.
+    /// Bytes a second, 0 for no such minimum. It is an average over the time that the server waited
+    /// for the client, without the first `silence` seconds.
     pub rate: u64,
 }
 
-/// What one client has done of it, for one body or one response.
+/// The pace of one client, for one body or one response.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     minimum: MinimumPace,
-    /// Seconds that were spent waiting for it, without those since `since`.
+    /// Seconds that the server has waited for it, without those since `since`.
     waited: u64,
     since: u64,
     bytes: u64,
@@ -31,19 +31,20 @@ impl Pace {
         Self { minimum, waited: 0, since: 0, bytes: 0 }
     }
 
-    /// Waiting begins at second `now`; returns at which second it ends.
+    /// Begins to wait at second `now`. Returns the second at which the time is over.
     pub fn begin(&mut self, now: u64) -> u64 {
         self.since = now;
         self.deadline(now)
     }
 
-    /// The client has moved so many bytes, and is waited for again.
+    /// Notes that the client has moved so many bytes. Returns the new second at which the time is
+    /// over.
     pub fn moved(&mut self, bytes: u64, now: u64) -> u64 {
         self.bytes += bytes;
         self.deadline(now)
     }
 
-    /// Waiting is over for now.
+    /// Ends the wait.
     pub fn end(&mut self, now: u64) {
         self.waited += now.saturating_sub(self.since);
         self.since = now;
@@ -67,8 +68,8 @@ mod tests {
 
     const DEMAND: MinimumPace = MinimumPace { silence: 60, rate: 240 };
 
-    /// A client that moves `bytes` every `seconds`, waited for all the time; the second at which it
-    /// is given up, or none within an hour.
+    /// Simulates a client that moves `bytes` every `seconds` while the server waits. Returns the
+    /// second at which the server gives up, or `None` if it does not within an hour.
     fn given_up(minimum: MinimumPace, bytes: u64, seconds: u64) -> Option<u64> {
         let mut pace = Pace::new(minimum);
         let mut end = pace.begin(1000);
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_an_average() {
-        // 120 B/s: each second earns half a second.
+        // At 120 bytes a second, each second earns half a second.
         assert_eq!(given_up(DEMAND, 120, 1), Some(118));
         assert_eq!(given_up(DEMAND, 240, 1), None);
         assert_eq!(given_up(DEMAND, 240 * 30, 30), None);
@@ -107,7 +108,7 @@ mod tests {
         let mut pace = Pace::new(DEMAND);
         assert_eq!(pace.begin(1000), 1060);
         pace.end(1030);
-        // An application that takes an hour for the next piece.
+        // An application takes an hour for its next piece.
         assert_eq!(pace.begin(5000), 5030);
         assert_eq!(pace.moved(2400, 5010), 5040);
         pace.end(5010);

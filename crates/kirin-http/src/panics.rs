@@ -1,5 +1,5 @@
-//! Long-lived tasks go on after a panic. A connection's task is not among them: it ends by itself,
-//! alone.
+//! Catches panics, so that long-lived tasks go on. The task of a connection does not use it: a
+//! panic ends that connection alone.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,12 +11,12 @@ use std::task::Poll;
 #[error("a mistake in Kirin")]
 pub struct Panicked;
 
-/// Does `work`; a panic ends this alone.
+/// Does `work`. A panic ends only this work.
 pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
 }
 
-/// Waits for `future`; a panic ends it alone.
+/// Waits for `future`. A panic ends only this future.
 pub async fn catch_in<F: Future>(future: F) -> Result<F::Output, Panicked> {
     let mut future = pin!(future);
     poll_fn(|context| match catch(|| future.as_mut().poll(context)) {

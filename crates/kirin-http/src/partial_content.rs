@@ -1,7 +1,7 @@
-//! Answers with a part of a representation: 206 with one range or several (`multipart/byteranges`,
-//! RFC 9110 section 14.6), 416, or 200 when it is the whole after all.
+//! Responses with a part of a representation: 206 with one or several ranges
+//! (`multipart/byteranges`, RFC 9110 section 14.6), 416, or 200 for the complete representation.
 //!
-//! For every place that can give a piece of what it has: files and pages of the store.
+//! It is for every place that can give pieces of its content: files and pages of the store.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -16,11 +16,11 @@ use crate::byte_range::{ByteRange, Part};
 use crate::field_lines::FieldLines;
 use crate::response::{AnsweredBy, Response};
 
-/// Bytes of a file read at a time for an answer with several parts.
+/// Bytes of a file that are read at a time for a response with several parts.
 const READ_BYTES: u64 = 64 * 1024;
 
-/// The answer with `part` of a representation of `size` bytes, whose 200 has `fields`. `piece`
-/// gives bytes that are inside. To HEAD the caller gives [`Part::Whole`].
+/// Returns the response with `part` of a representation of `size` bytes, whose 200 has `fields`.
+/// `piece` returns the bytes of a range. For HEAD the caller passes [`Part::Whole`].
 pub fn respond(
     answered_by: AnsweredBy,
     fields: FieldLines,
@@ -59,14 +59,13 @@ pub fn respond(
     response
 }
 
-/// A boundary that nobody can have written into the content: 128 bits that are random by process
-/// and new each time.
+/// Returns a boundary that no author of the content can know: 128 random bits, new each time.
 fn boundary() -> String {
     let number = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", number(), number())
 }
 
-/// The body of several parts; in memory if all of them are.
+/// Returns the body of several parts. It is in memory if all of them are.
 fn multipart(
     ranges: &[ByteRange],
     size: u64,
@@ -85,15 +84,15 @@ fn multipart(
         head.extend_from_slice(
             format!("Content-Range: {}\r\n\r\n", range.content_range(size)).as_bytes(),
         );
-        // The line end before the first boundary belongs to a preamble that is not there.
+        // The line end before the first boundary would belong to a preamble, which does not exist.
         let head = Bytes::from(head);
         pieces.push_back(Piece::Bytes(if pieces.is_empty() { head.slice(2..) } else { head }));
         match piece(*range) {
             Body::Bytes(bytes) => pieces.push_back(Piece::Bytes(bytes)),
             Body::Segments(segments) => pieces.extend(segments.into_iter().map(Piece::Bytes)),
             Body::File(range) => pieces.push_back(Piece::File(range)),
-            // No place gives a piece as any other kind; a body that is shorter than announced cuts
-            // the connection.
+            // No place gives another kind of piece. A body that is shorter than announced cuts the
+            // connection.
             other => pieces.push_back(Piece::Missing(other.length().unwrap_or(0))),
         }
     }
@@ -114,8 +113,9 @@ fn multipart(
     }
 }
 
-/// Heads of parts from memory and their bytes from a file. A kind of body of its own would let the
-/// kernel send the bytes, but every sender would have to know it for a request that is rare.
+/// Sends the heads of parts from memory and their bytes from a file. With a kind of body of its
+/// own, the kernel could send the bytes. But every sender would have to support it, for a rare
+/// request.
 struct Multipart {
     pieces: VecDeque<Piece>,
     length: u64,

@@ -20,12 +20,13 @@ impl std::fmt::Display for Peer {
     }
 }
 
-/// One number for an IPv4 address, or for the /64 of an IPv6 address, of which a single client has
-/// all. None for a unix socket, whose clients are one program.
+/// Returns one number for an IPv4 address, or for the /64 of an IPv6 address, because a single
+/// client usually has all of it. Returns `None` for a unix socket, whose clients are one program.
 pub fn address_key(peer: &Peer) -> Option<u64> {
     let Peer::Tcp(address) = peer else { return None };
     Some(match address.ip().to_canonical() {
-        // Above all IPv6 addresses that can be a client's: those that begin with ff are multicast.
+        // This is above all IPv6 addresses that a client can have: those that begin with ff are
+        // multicast.
         IpAddr::V4(address) => 0xffff_ffff << 32 | u64::from(u32::from(address)),
         IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
     })

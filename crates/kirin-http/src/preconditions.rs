@@ -4,23 +4,23 @@ use crate::date::parse_date;
 use crate::entity_tag::Tag;
 use crate::request_fields::RequestFields;
 
-/// What a client can compare its copy with.
+/// The validators of a representation (RFC 9110 section 8.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validators<'a> {
-    /// The tag of what would be sent.
+    /// The entity tag of the representation.
     pub entity_tag: Tag<'a>,
-    /// In whole seconds since the epoch.
+    /// The time of the last change, in whole seconds since the epoch.
     pub last_modified: Option<u64>,
 }
 
-/// What the conditions come to for GET and HEAD.
+/// The result of the conditions for GET and HEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Give the file, or the asked part of it.
+    /// Send the representation, or the requested part of it.
     Proceed,
-    /// 304
+    /// Send 304.
     NotModified,
-    /// 412
+    /// Send 412.
     Failed,
 }
 
@@ -49,10 +49,10 @@ pub fn evaluate(fields: &RequestFields<'_>, validators: Validators<'_>) -> Verdi
     Verdict::Proceed
 }
 
-/// Evaluates them for the representations that the client takes, the server's choice first: which
-/// of them is meant, and what the conditions come to. A client (or the cache in front of several)
-/// that holds any of them, coded or not, need not get it anew; it learns from the tag of the 304
-/// which one that is (RFC 9111 section 4.3.4).
+/// Evaluates the conditions for the representations that the client accepts, the server's choice
+/// first. Returns which of them is meant, and the result. A client (or a cache in front of several
+/// clients) that has any of them need not get it again. The tag of the 304 tells which one it is
+/// (RFC 9111 section 4.3.4).
 pub fn select<'a, R>(
     fields: &RequestFields<'_>,
     chosen: (R, Validators<'a>),
@@ -74,8 +74,8 @@ pub fn select<'a, R>(
     selected
 }
 
-/// Step 5: whether a Range may be answered, given `If-Range`. Only exact sameness will do, or the
-/// client would join parts of two different files.
+/// Evaluates step 5: whether `If-Range` allows a Range. Only exact equality counts, because
+/// otherwise the client would join parts of two different files.
 pub fn range_applies(if_range: Option<&[u8]>, validators: Validators<'_>) -> bool {
     let Some(value) = if_range else { return true };
     if value.starts_with(b"\"") || value.starts_with(b"W/") {

@@ -1,31 +1,33 @@
 //! Fields that proxies write about a request, and that applications therefore believe.
 //!
-//! One list for all who pass requests on (`kirin-proxy`, `kirin-cgi`), who keep responses
-//! (`kirin-cache`) and who ask whether a request has come through a proxy. What a stranger says in
-//! one of them goes nowhere; what a trusted proxy says may.
+//! The list is for the crates that pass requests on (`kirin-proxy`, `kirin-cgi`), that store
+//! responses (`kirin-cache`), and that ask whether a request came through a proxy. Such a field
+//! from a stranger is dropped. One from a trusted proxy may be passed on.
 
-/// What such a field is about.
+/// The subject of such a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyField {
-    /// Where the client is: the same page is for others, too.
+    /// The client's location. The same page is right for other clients, too.
     Client,
-    /// The same in the field of one network, which an application knows by that name.
+    /// The same, in a field of one network, which an application knows by that name.
     Cdn,
-    /// Who the visitor is, whom the proxy has asked for a password or certificate.
+    /// The visitor, whom the proxy has asked for a password or certificate.
     User,
-    /// By what scheme and name the site was asked for, and where in it: what links are made of.
+    /// The scheme, name and path of the site, from which links are made.
     Site,
-    /// How the application is to have a file sent: between it and who is directly in front of it.
+    /// How the application should have a file sent. The application and the server directly in
+    /// front of it use it.
     Sending,
 }
 
-/// The names in lower case. Beside the well-known ones those that reverse-proxy middleware of
-/// Plack, Rack, Rails, Django, Werkzeug, Spring and Symfony has believed, and `x-original-url` of
-/// IIS, by which a request passes by the rules of its path. Then the fields of networks in front of
-/// many sites, and those in which they and single sign-on say who the visitor is.
-/// `X-HTTP-Method-Override` is not among them: clients write it, and Rails and
-/// Plack::Middleware::MethodOverride obey it for POST only. Nor is `X-Auth-User`, with which
-/// clients sign in.
+/// The names in lower case. The list has the well-known names, and those that reverse-proxy
+/// middleware of Plack, Rack, Rails, Django, Werkzeug, Spring and Symfony has believed. It has
+/// `x-original-url` of IIS, by which a request can bypass the rules for its path. It has the fields
+/// of content delivery networks, and the fields in which they and single sign-on name the visitor.
+///
+/// `X-HTTP-Method-Override` is not in it: clients write it, and Rails and
+/// Plack::Middleware::MethodOverride obey it for POST only. `X-Auth-User` is not in it, because
+/// clients sign in with it.
 const NAMES: [(&str, ProxyField); 80] = [
     ("forwarded", ProxyField::Client),
     ("x-real-ip", ProxyField::Client),
@@ -109,7 +111,7 @@ const NAMES: [(&str, ProxyField); 80] = [
     ("cloudfront-forwarded-proto", ProxyField::Site),
 ];
 
-/// What the field `name` is about, if it is one that only proxies may write.
+/// Returns the subject of the field `name` if only proxies may write it.
 pub fn proxy_field(name: &str) -> Option<ProxyField> {
     // The first letter decides for many fields of a request.
     let first = name.as_bytes().first().map(u8::to_ascii_lowercase);
@@ -123,12 +125,14 @@ pub fn proxy_field(name: &str) -> Option<ProxyField> {
     start.eq_ignore_ascii_case(PREFIX).then_some(ProxyField::Site)
 }
 
-/// All fields of such names are proxies'; those that are not in the list tell of the site.
+/// The prefixes of names that only proxies write. Fields with such a name that are not in the list
+/// are about the site.
 const PREFIX: &str = "x-forwarded-";
 
-/// Whether a name is one that stays the same wherever it goes. In a CGI environment `X_Real_IP` is
-/// `X-Real-IP`, in PHP's `X.Real.IP` too: names of other characters than letters, digits and
-/// hyphens would pass by the list, and are not passed on (nginx calls them invalid).
+/// Returns whether a name stays the same wherever it is passed. In a CGI environment `X_Real_IP`
+/// becomes `X-Real-IP`, and in PHP `X.Real.IP` does, too. So names with other characters than
+/// letters, digits and hyphens would bypass the list. They are not passed on (nginx calls them
+/// invalid).
 pub fn is_unambiguous(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }

@@ -1,7 +1,7 @@
-//! Request heads: from bytes to a [`RequestHead`] whose framing cannot be read in two ways.
+//! Request heads: parses bytes into a [`RequestHead`] whose framing has one reading only.
 //!
-//! `httparse` splits the lines; everything RFC 9112 says about what they mean together (length,
-//! target, host, persistence) is decided here, once. Called by the connection for each request.
+//! `httparse` splits the lines. This file decides what RFC 9112 says about their meaning together:
+//! length, target, host and persistence. The connection calls it for each request.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -15,32 +15,32 @@ use crate::percent::{self, NOT_ASCII};
 use crate::request_target::split_target;
 use crate::token::is_token;
 
-/// Field lines in one request head at most. nginx has no such limit, Apache 100.
+/// The most field lines in one request head. nginx has no such limit; Apache allows 100.
 pub const MAX_FIELDS: usize = 100;
 
-/// The longest method. `UPDATEREDIRECTREF` (RFC 4437) is the longest that is registered.
+/// The longest method. `UPDATEREDIRECTREF` (RFC 4437) is the longest registered one.
 const MAX_METHOD_BYTES: usize = 32;
 
 /// Room for the field lines of one head, on the caller's stack.
 pub type FieldStorage<'a> = [MaybeUninit<Header<'a>>; MAX_FIELDS];
 
-/// A request head. Everything borrows from the bytes it was read from.
+/// A request head. It borrows from the bytes from which it was parsed.
 #[derive(Clone, Debug)]
 pub struct RequestHead<'a> {
-    /// The method; extension methods are allowed.
+    /// The method, which may be an extension method.
     pub method: Method,
     /// The request target as it was sent.
     pub target: &'a str,
-    /// Path of the target, percent-encoded as sent; `*` for the asterisk form.
+    /// The path of the target, percent-encoded as sent; `*` for the asterisk form.
     pub path: &'a str,
-    /// Query of the target without the `?`.
+    /// The query of the target without the `?`.
     pub query: Option<&'a str>,
-    /// Protocol version of the message.
+    /// The protocol version of the message.
     pub version: Version,
-    /// Authority of an absolute target, or else the `Host` field. May be missing, and is empty
-    /// then, in HTTP/1.0 only.
+    /// The authority of an absolute target, or else the `Host` field. In HTTP/1.0 only, it may be
+    /// missing, and is empty then.
     pub host: &'a str,
-    /// All field lines in order. Names are tokens, values have no CR, LF or NUL.
+    /// All field lines in order. Names are tokens. Values have no CR, LF or NUL.
     pub fields: &'a [Header<'a>],
     /// How the body is framed.
     pub body: BodyLength,
@@ -63,7 +63,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// `HTTP/1.1`
+    /// Returns the name, such as `HTTP/1.1`.
     pub fn name(self) -> &'static str {
         match self {
             Version::Http10 => "HTTP/1.0",
@@ -73,36 +73,37 @@ impl Version {
     }
 }
 
-/// How long a body is (RFC 9112 section 6.3).
+/// The length of a body (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
-    /// There is none.
+    /// There is no body.
     None,
     /// Exactly this many bytes, more than 0.
     Exact(u64),
-    /// Chunked transfer coding.
+    /// The body has the chunked transfer coding.
     Chunked,
 }
 
-/// What reading a head came to.
+/// The result of parsing a head.
 #[derive(Debug)]
 pub enum Parsed<'a> {
-    /// A whole head, and how many bytes it took.
+    /// A complete head, and the number of bytes that it took.
     Complete(RequestHead<'a>, usize),
     /// More bytes are needed.
     Partial,
-    /// The target has bytes above 127, which [`escape_target`] must escape before the head is read.
+    /// The target has bytes above 127. [`escape_target`] must encode them before the head is
+    /// parsed.
     RawTarget,
 }
 
-/// Why a request is refused before anyone looks at it. The connection is closed after the answer.
+/// Why a request is refused before a handler sees it. The connection closes after the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reject {
-    /// Not a request, or one with two readings.
+    /// The bytes are not a request, or have two readings.
     #[error("{0}")]
     Bad(&'static str),
-    /// HTTP/1.0 with a method that has a body, and without a length: whether a body follows cannot
-    /// be known.
+    /// An HTTP/1.0 request without a length, whose method usually has a body. Nobody can know
+    /// whether a body follows.
     #[error("HTTP/1.0 request without a Content-Length")]
     LengthRequired,
     /// The request line is longer than the limit.
@@ -111,16 +112,17 @@ pub enum Reject {
     /// The head is longer than the limit or has too many field lines.
     #[error("request head is too large")]
     HeadTooLarge,
-    /// An `https` target over a connection that is not encrypted, or the other way round.
+    /// The target has the scheme `https` over a connection that is not encrypted, or the other way
+    /// round.
     #[error("request target has another scheme than the connection")]
     Misdirected,
-    /// A method that no place of an origin server has.
+    /// A method that no origin server has.
     #[error("method is not implemented")]
     Method,
-    /// A transfer coding beside `chunked`.
+    /// A transfer coding other than `chunked`.
     #[error("transfer coding is not implemented")]
     TransferCoding,
-    /// Neither HTTP/1.0 nor HTTP/1.1.
+    /// The version is neither HTTP/1.0 nor HTTP/1.1.
     #[error("HTTP version is not supported")]
     Version,
     /// An expectation other than `100-continue`.
@@ -129,7 +131,7 @@ pub enum Reject {
 }
 
 impl Reject {
-    /// The status code of the answer.
+    /// Returns the status code of the response.
     pub fn status(self) -> StatusCode {
         match self {
             Reject::Bad(_) => StatusCode::BAD_REQUEST,
@@ -144,26 +146,26 @@ impl Reject {
     }
 }
 
-/// Limits on a head, in bytes.
+/// The limits on a head, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadLimits {
-    /// The whole head.
+    /// The most bytes of the complete head.
     pub head_bytes: usize,
-    /// The request line.
+    /// The most bytes of the request line.
     pub request_line_bytes: usize,
 }
 
 impl Default for HeadLimits {
-    /// 32 KB and 8 KB, what nginx takes by default (`large_client_header_buffers 4 8k`).
+    /// Returns 32 KB and 8 KB, the defaults of nginx (`large_client_header_buffers 4 8k`).
     fn default() -> Self {
         Self { head_bytes: 32 * 1024, request_line_bytes: 8 * 1024 }
     }
 }
 
-/// Reads one request head from the start of `input`.
+/// Parses one request head from the start of `input`.
 ///
-/// What is refused stays refused with whatever follows it, so that it does not matter in which
-/// pieces a head arrives.
+/// Input that is refused stays refused whatever follows it. So the result does not depend on the
+/// pieces in which a head arrives.
 pub fn parse<'a>(
     input: &'a [u8],
     storage: &'a mut FieldStorage<'a>,
@@ -171,7 +173,8 @@ pub fn parse<'a>(
 ) -> Result<Parsed<'a>, Reject> {
     let empty_line = match input {
         [b'A'..=b'Z', ..] => 0,
-        // One empty line is forgiven (RFC 9112 section 2.2): old browsers sent it behind a body.
+        // One empty line is accepted (RFC 9112 section 2.2), because old browsers sent it behind a
+        // body.
         [b'\r', b'\n', b'\r' | b'\n', ..] | [b'\n', ..] => {
             return Err(Reject::Bad("empty lines before a request"));
         }
@@ -184,7 +187,7 @@ pub fn parse<'a>(
         Ok(status) => status,
         Err(httparse::Error::TooManyHeaders) => return Err(Reject::HeadTooLarge),
         Err(httparse::Error::Version) => return Err(version_reject(visible)),
-        // httparse takes bytes above 127 only if they are UTF-8.
+        // httparse accepts bytes above 127 only if they are UTF-8.
         Err(httparse::Error::Token) if has_raw_target(visible) => return Ok(Parsed::RawTarget),
         Err(httparse::Error::Token) => return Err(Reject::Bad("request line is malformed")),
         Err(httparse::Error::NewLine) => return Err(Reject::Bad("line does not end in CR LF")),
@@ -193,8 +196,8 @@ pub fn parse<'a>(
     let httparse::Status::Complete(length) = status else {
         return too_long.map_or(Ok(Parsed::Partial), Err);
     };
-    // httparse takes a bare LF for a line end; two parties that disagree about that can be played
-    // against each other (RFC 9112 section 2.2).
+    // httparse accepts a bare LF as a line end. Two parties that disagree about it could be made to
+    // see different requests (RFC 9112 section 2.2).
     if memchr::memchr_iter(b'\n', &visible[..length]).any(|at| at == 0 || visible[at - 1] != b'\r')
     {
         return Err(Reject::Bad("line ends in a bare LF"));
@@ -231,13 +234,13 @@ pub fn parse<'a>(
 }
 
 impl<'a> RequestHead<'a> {
-    /// What a copy of the head takes, roughly, in bytes.
+    /// Returns the approximate size of a copy of the head in bytes.
     pub fn len_bytes(&self) -> usize {
         let of_field = |field: &Header<'_>| field.name.len() + field.value.len();
         self.target.len() + self.fields.iter().map(of_field).sum::<usize>()
     }
 
-    /// The first value of the field `name` (compared without case).
+    /// Returns the first value of the field `name`, which is compared without case.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.fields
             .iter()
@@ -245,8 +248,8 @@ impl<'a> RequestHead<'a> {
             .map(|field| field.value)
     }
 
-    /// Whether the client takes trailers (RFC 9110 section 6.5.1). HTTP/2 has a place of their own
-    /// for them.
+    /// Returns whether the client takes trailers (RFC 9110 section 6.5.1). HTTP/2 has a trailer
+    /// section always.
     pub fn takes_trailers(&self) -> bool {
         let says_so = || {
             let mut te = self.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("te"));
@@ -261,7 +264,8 @@ impl<'a> RequestHead<'a> {
         }
     }
 
-    /// Whether the target names a scheme that the connection does not have (RFC 9110 section 7.4).
+    /// Returns whether the target names another scheme than the connection has (RFC 9110 section
+    /// 7.4).
     pub fn is_misdirected(&self, secure: bool) -> bool {
         if self.target.starts_with('/') {
             return false;
@@ -270,16 +274,16 @@ impl<'a> RequestHead<'a> {
         scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https") != secure)
     }
 
-    /// Whether the method is GET or HEAD, the two that places without code answer.
+    /// Returns whether the method is GET or HEAD, the two that places without code answer.
     pub fn is_get_or_head(&self) -> bool {
         self.method == Method::GET || self.method == Method::HEAD
     }
 }
 
 /// Returns `input`, which begins with a request line, with the bytes above 127 of its target
-/// percent-encoded, and the number of bytes that this has added. Old clients and links send such
-/// bytes as they are. Everything behind this point knows the escaped form only, so that a path has
-/// one key, one route and one line in the log.
+/// percent-encoded. Also returns the number of bytes that this has added. Old clients and links
+/// send such bytes as they are. All other code sees the encoded form only, so that a path has one
+/// key, one route and one form in the log.
 pub fn escape_target(input: &[u8]) -> (Vec<u8>, usize) {
     let part = escapable_target(input);
     let mut escaped = Vec::with_capacity(input.len() + 2 * part.len());
@@ -294,8 +298,8 @@ fn has_raw_target(input: &[u8]) -> bool {
     !input[escapable_target(input)].is_ascii()
 }
 
-/// The path and query of the target in the first line. A host is not escaped: its name would become
-/// another one.
+/// Returns the range of the path and query in the first line. The host is left out, because an
+/// encoded host would be another name.
 fn escapable_target(input: &[u8]) -> Range<usize> {
     let line_start = if input.starts_with(b"\r\n") { 2 } else { 0 };
     let find = |from: usize, is_end: &dyn Fn(u8) -> bool| {
@@ -318,8 +322,8 @@ fn escapable_target(input: &[u8]) -> Range<usize> {
     path.map_or(0..0, |path| start + authority + path..end)
 }
 
-/// The part of `input` that may be looked at, and why there is no head if none ends in it. Behind
-/// the limits nothing is looked at, be it there already or not.
+/// Returns the part of `input` that may be parsed, and the error if no head ends in it. Bytes
+/// behind the limits are never parsed, even if they are there already.
 fn within<'a>(input: &'a [u8], limits: &HeadLimits) -> (&'a [u8], Option<Reject>) {
     if input.len() > limits.request_line_bytes {
         let line = &input[..limits.request_line_bytes];
@@ -333,8 +337,8 @@ fn within<'a>(input: &'a [u8], limits: &HeadLimits) -> (&'a [u8], Option<Reject>
     }
 }
 
-/// Tunnels are for proxies, and TRACE gives scripts the fields that browsers keep from them.
-/// Neither is implemented (RFC 9110 section 9.1).
+/// Parses a method. CONNECT is for proxies, and TRACE shows scripts the fields that browsers hide
+/// from them. Neither is implemented (RFC 9110 section 9.1).
 fn parse_method(method: &str) -> Result<Method, Reject> {
     if method.len() > MAX_METHOD_BYTES {
         return Err(Reject::Method);
@@ -346,9 +350,9 @@ fn parse_method(method: &str) -> Result<Method, Reject> {
     }
 }
 
-/// `HTTP/2.0` and `HTTP/1.2` are versions that we do not speak (the second does not exist, and only
-/// a probe would ask for it); `HTTQ/1.1` is no request at all. Looks no further than `httparse` has
-/// to.
+/// Returns why a version is refused. `HTTP/2.0` and `HTTP/1.2` are unsupported versions (the second
+/// does not exist; only a probe asks for it). `HTTQ/1.1` is not a request. It reads no further than
+/// `httparse` does.
 fn version_reject(input: &[u8]) -> Reject {
     let version =
         input.splitn(3, |byte| *byte == b' ').nth(2).and_then(|rest| rest.strip_prefix(b"HTTP/"));
@@ -376,8 +380,8 @@ impl<'a> FieldMeaning<'a> {
         let (mut close, mut keep_alive) = (false, false);
         let mut expects_continue = false;
         for field in fields {
-            // The length decides first: of the names that mean something here, no two of different
-            // case share one, and most fields of a request match none.
+            // The length is compared first. The names that matter here all have different lengths,
+            // and most fields of a request have none of these lengths.
             let is = |name: &str| field.name.eq_ignore_ascii_case(name);
             match field.name.len() {
                 4 if is("host") => {
@@ -427,14 +431,14 @@ impl<'a> FieldMeaning<'a> {
             (None, Some(length)) => BodyLength::Exact(length),
         };
         let persistent = !close && (version == Version::Http11 || keep_alive);
-        // Without a body there is nothing to wait for, and HTTP/1.0 knows no expectations.
+        // A request without a body has nothing to continue, and HTTP/1.0 has no expectations.
         let expects_continue =
             expects_continue && body != BodyLength::None && version == Version::Http11;
         Ok(Self { host, body, persistent, expects_continue })
     }
 }
 
-/// A field that may stand once in a head.
+/// Stores the value of a field that may occur once in a head.
 fn once<T>(slot: &mut Option<T>, value: T, otherwise: &'static str) -> Result<(), Reject> {
     match slot.replace(value) {
         None => Ok(()),
@@ -442,8 +446,8 @@ fn once<T>(slot: &mut Option<T>, value: T, otherwise: &'static str) -> Result<()
     }
 }
 
-/// `1*DIGIT`, and no more than fits. No list, no sign, no white space inside (RFC 9110 section
-/// 8.6).
+/// Parses `1*DIGIT` if the number fits. It accepts no list, no sign and no white space inside (RFC
+/// 9110 section 8.6).
 pub fn parse_content_length(value: &[u8]) -> Result<u64, Reject> {
     let bad = Reject::Bad("Content-Length is not a number");
     if value.is_empty() || value.len() > 19 {
@@ -455,8 +459,8 @@ pub fn parse_content_length(value: &[u8]) -> Result<u64, Reject> {
     })
 }
 
-/// `chunked` and nothing else. Without it at the end the length of the body cannot be known, which
-/// is worse than a coding that we lack (RFC 9112 section 6.3).
+/// Accepts `chunked` and nothing else. If it is not the last coding, the length of the body is
+/// unknown, which is a worse error than an unsupported coding (RFC 9112 section 6.3).
 fn parse_transfer_encoding(value: &[u8]) -> Result<BodyLength, Reject> {
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
     if is_chunked(value) {
@@ -470,9 +474,8 @@ fn parse_transfer_encoding(value: &[u8]) -> Result<BodyLength, Reject> {
     Err(Reject::Bad("the last transfer coding is not chunked"))
 }
 
-/// Methods whose requests have a body unless they say that they have none. In HTTP/1.0 they must
-/// have a length (RFC 1945 section 8.3); in HTTP/1.1 none means that there is no body (RFC 9112
-/// section 6.3).
+/// Returns whether requests with this method usually have a body. In HTTP/1.0 they must have a
+/// length (RFC 1945 section 8.3). In HTTP/1.1 no length means no body (RFC 9112 section 6.3).
 fn has_body_by_nature(method: &Method) -> bool {
     *method == Method::POST || *method == Method::PUT || *method == Method::PATCH
 }

@@ -1,4 +1,4 @@
-//! The body of a request, read when a place wants it.
+//! Request bodies. A place reads the body when it wants it.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -14,7 +14,7 @@ use crate::informational::Informational;
 use crate::request::BodyLength;
 use crate::trailers::{TooManyTrailers, Trailers};
 
-/// Yields a request's body piece by piece, with the framing taken off.
+/// The body of a request, given out piece by piece, without its framing.
 pub struct RequestBody {
     source: Option<Source>,
     length: BodyLength,
@@ -25,9 +25,9 @@ pub struct RequestBody {
     share: ClientShare,
     /// Counts the bytes that were given out last.
     given: Option<Reservation>,
-    /// What has come behind the body.
+    /// The trailers that came behind the body.
     trailers: Option<Trailers>,
-    /// Fields that are not taken for trailers.
+    /// Names of fields that are left out of the trailers.
     no_trailers: Vec<HeaderName>,
 }
 
@@ -38,7 +38,7 @@ enum Source {
 
 /// The connection or stream that the data of a request body comes from.
 pub trait BodySource {
-    /// Begins a wait for data. The one before it may have been given up.
+    /// Begins a new wait for data. The wait before it may have been given up.
     fn begin_wait(&mut self);
 
     /// Returns the next data, which is never empty, or `None` at the end.
@@ -50,32 +50,33 @@ pub trait BodySource {
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<Trailers>, BodyError>>;
 
-    /// Whether nothing more comes, as far as is known without waiting.
+    /// Returns whether nothing more comes, as far as is known without waiting.
     fn has_ended(&self) -> bool;
 
-    /// Whether trailers may follow the data.
+    /// Returns whether trailers may follow the data.
     fn may_have_trailers(&self) -> bool;
 
-    /// Notes that the rest of the body is refused: no further request can follow it.
+    /// Notes that the rest of the body is refused, so that no request can follow it on the
+    /// connection.
     fn refuse_rest(&mut self);
 }
 
-/// Why a body could not be read whole.
+/// Why a body could not be read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// It is longer than the limit that the route sets.
+    /// It is longer than the limit of the route.
     #[error("request body is larger than {0} bytes")]
     TooLarge(u64),
-    /// The chunked coding is broken.
+    /// The chunked coding is malformed.
     #[error(transparent)]
     Chunked(#[from] ChunkedError),
-    /// More follows it than is read.
+    /// It has too many trailers.
     #[error(transparent)]
     Trailers(#[from] TooManyTrailers),
-    /// The server holds too much for this client, or for all.
+    /// The server holds too many bytes for this client, or for all clients.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
-    /// The client went away or was too slow.
+    /// The client disconnected or was too slow.
     #[error("client ended the connection inside the request body")]
     Ended,
     /// The socket failed.
@@ -84,7 +85,7 @@ pub enum BodyError {
 }
 
 impl BodyError {
-    /// The status to answer with.
+    /// Returns the status to answer with.
     pub fn status(&self) -> StatusCode {
         match self {
             BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -98,7 +99,7 @@ impl BodyError {
 }
 
 impl RequestBody {
-    /// The body of a request that has none.
+    /// Returns the body of a request without one.
     pub fn empty() -> Self {
         Self {
             source: None,
@@ -114,15 +115,15 @@ impl RequestBody {
         }
     }
 
-    /// This body again, which has been read whole and is `read`: for who is asked after one that
-    /// has read it.
+    /// Returns this body again. It was read to its end, and its data is `read`. This is for a place
+    /// that is asked after another one has read the body.
     pub fn again(self, read: Bytes) -> Self {
         let source = (!read.is_empty()).then_some(Source::Read(read));
         Self { source, read_bytes: 0, ..self }
     }
 
-    /// A body that is there.
-    pub fn of_bytes(body: Bytes) -> Self {
+    /// Returns a body whose data is in memory.
+    pub fn from_bytes(body: Bytes) -> Self {
         let length = match body.len() as u64 {
             0 => BodyLength::None,
             length => BodyLength::Exact(length),
@@ -130,47 +131,47 @@ impl RequestBody {
         Self { length, ..Self::empty() }.again(body)
     }
 
-    /// A body that is announced by `length` and comes from `source`.
+    /// Returns a body that is announced by `length` and comes from `source`.
     pub fn new(source: Box<dyn BodySource>, length: BodyLength) -> Self {
         Self { source: Some(Source::Client(source)), length, ..Self::empty() }
     }
 
-    /// The body of a request whose client understands informational responses.
+    /// Adds the sender of informational responses, if the client understands them.
     #[must_use]
     pub fn with_informational(self, informational: Informational) -> Self {
         Self { informational: Some(informational), ..self }
     }
 
-    /// The body of a request whose client can be watched.
+    /// Adds the watch over the client.
     #[must_use]
     pub fn with_client(self, client: ClientWatch) -> Self {
         Self { client: Some(client), ..self }
     }
 
-    /// The body of a request whose bytes are counted for a client.
+    /// Adds the client for which the bytes are counted.
     #[must_use]
     pub fn with_share(self, share: ClientShare) -> Self {
         Self { share, ..self }
     }
 
-    /// For whom bytes are counted that are held for this request.
+    /// Returns the client for which bytes of this request are counted.
     pub fn share(&self) -> &ClientShare {
         &self.share
     }
 
-    /// Has somebody else count the bytes that were given out last.
+    /// Hands over the count of the bytes that were given out last.
     pub fn take_reservation(&mut self) -> Option<Reservation> {
         self.given.take()
     }
 
-    /// Has fields of these names left out of the trailers: those that `Connection` of the head
-    /// names (RFC 9110 section 7.6.1).
+    /// Leaves fields of these names out of the trailers: those that `Connection` of the head names
+    /// (RFC 9110 section 7.6.1).
     pub fn leave_out_of_trailers(&mut self, names: Vec<HeaderName>) {
         self.no_trailers = names;
     }
 
-    /// Whether trailers may still come, or have come: also behind a body of known length, in
-    /// HTTP/2.
+    /// Returns whether trailers may still come, or have come. In HTTP/2 they may follow a body of
+    /// known length, too.
     pub fn may_have_trailers(&self) -> bool {
         match &self.source {
             Some(Source::Client(source)) => source.may_have_trailers(),
@@ -178,7 +179,8 @@ impl RequestBody {
         }
     }
 
-    /// Whether a first piece of this length is all that comes, as far as is known without waiting.
+    /// Returns whether a first piece of this length is the complete body, as far as is known
+    /// without waiting.
     pub fn has_ended_with(&self, bytes: u64) -> bool {
         match &self.source {
             Some(Source::Client(source)) => source.has_ended(),
@@ -186,7 +188,7 @@ impl RequestBody {
         }
     }
 
-    /// The trailers that may be passed on, after the end.
+    /// Returns the trailers that may be passed on. Call it after the end.
     pub fn take_trailers(&mut self) -> Option<Trailers> {
         let mut trailers = self.trailers.take()?;
         trailers.remove(&self.no_trailers);
@@ -194,29 +196,30 @@ impl RequestBody {
         Some(trailers).filter(|trailers| !trailers.is_empty())
     }
 
-    /// Who has sent the request, if that can be watched.
+    /// Returns the watch over the client, if it can be watched.
     pub fn client(&self) -> Option<ClientWatch> {
         self.client.clone()
     }
 
-    /// The way for informational responses; none to a client that does not understand them.
+    /// Returns the sender of informational responses, or `None` if the client does not understand
+    /// them.
     pub fn informational(&self) -> Option<Informational> {
         self.informational.clone()
     }
 
-    /// How the body was announced.
+    /// Returns the announced length.
     pub fn length(&self) -> BodyLength {
         self.length
     }
 
-    /// Bytes at most; what is longer is [`BodyError::TooLarge`], when announced before a byte of it
-    /// is read. Of several limits the smallest counts.
+    /// Limits the body to `bytes`. A longer body is [`BodyError::TooLarge`]; if its length is
+    /// announced, no byte of it is read. The smallest of several limits counts.
     pub fn limit(&mut self, bytes: u64) {
         self.limit_bytes = self.limit_bytes.min(bytes);
     }
 
-    /// All of the body, if it is no longer than `limit_bytes`. It is counted for the client as long
-    /// as this exists.
+    /// Returns the complete body if it is no longer than `limit_bytes`. It is counted for the
+    /// client as long as this `RequestBody` exists.
     pub async fn read_whole(&mut self, limit_bytes: u64) -> Result<Bytes, BodyError> {
         self.limit(limit_bytes);
         let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
@@ -231,8 +234,8 @@ impl RequestBody {
         Ok(whole.into())
     }
 
-    /// The next bytes, never empty; `None` at the end. They are counted for the client until
-    /// others are given out.
+    /// Returns the next bytes, never empty, or `None` at the end. They are counted for the client
+    /// until the next bytes are given out.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
         if let BodyLength::Exact(length) = self.length
             && length > self.limit_bytes
@@ -256,8 +259,8 @@ impl RequestBody {
         };
         self.read_bytes += bytes.len() as u64;
         if self.read_bytes > self.limit_bytes {
-            // Even if it ended in what has been read: whether it did is chance, and the
-            // connection's end is not to be.
+            // The body may have ended in these bytes by chance. The connection closes in any case,
+            // so that the result does not depend on how the bytes arrived.
             if let Source::Client(source) = source {
                 source.refuse_rest();
             }

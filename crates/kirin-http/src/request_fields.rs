@@ -1,15 +1,15 @@
-//! The fields of a request that say what the client has and wants, found in one pass. For every
-//! place that has validators or variants.
+//! The fields of a request for conditions, ranges and content codings, found in one pass. They are
+//! for every place that has validators or variants.
 
 use std::borrow::Cow;
 
 use crate::request::RequestHead;
 
-/// A field's value. Several lines of one name are one list (RFC 9110 section 5.3); what may be no
-/// list becomes malformed by that, and is then ignored.
+/// The value of a field. Several lines of one name are one list (RFC 9110 section 5.3). A field that
+/// is not a list becomes malformed by that, and is ignored.
 type Value<'a> = Option<Cow<'a, [u8]>>;
 
-/// The values by name.
+/// The values of these fields.
 #[derive(Debug, Default)]
 pub struct RequestFields<'a> {
     /// `Accept-Encoding`
@@ -29,7 +29,7 @@ pub struct RequestFields<'a> {
 }
 
 impl<'a> RequestFields<'a> {
-    /// Those of `request`.
+    /// Returns the fields of `request`.
     pub fn of(request: &RequestHead<'a>) -> Self {
         let mut fields = Self::default();
         for field in request.fields {
@@ -38,8 +38,8 @@ impl<'a> RequestFields<'a> {
         fields
     }
 
-    /// The same from names and values as CGI has them, in which several lines of one name are
-    /// joined already.
+    /// Returns the fields from names and values in the form of CGI, in which several lines of one
+    /// name are joined already.
     pub fn of_cgi(variables: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
         let mut fields = Self::default();
         for (name, value) in variables {
@@ -59,7 +59,7 @@ impl<'a> RequestFields<'a> {
     }
 
     fn add(&mut self, name: &str, value: &'a [u8]) {
-        // The length decides first: most fields of a request are none of these.
+        // The length is compared first: most fields of a request are none of these.
         let (slot, known) = match name.len() {
             5 => (&mut self.range, "range"),
             8 if name.ends_with(['h', 'H']) => (&mut self.if_match, "if-match"),
@@ -83,7 +83,7 @@ impl<'a> RequestFields<'a> {
         }
     }
 
-    /// Whether there is a condition on entity tags.
+    /// Returns whether there is a condition on entity tags.
     pub fn compare_tags(&self) -> bool {
         self.if_match.is_some() || self.if_none_match.is_some()
     }

@@ -1,6 +1,7 @@
-//! Request targets (RFC 9112 section 3.2): split into their parts and checked for their characters.
+//! Request targets (RFC 9112 section 3.2): splits them into their parts and checks their
+//! characters.
 //!
-//! Called by the request parser once a head is whole.
+//! The request parser calls it when a head is complete.
 
 use http::Method;
 
@@ -13,7 +14,7 @@ pub(crate) fn split_target<'a>(
     target: &'a str,
     method: &Method,
 ) -> Result<(Option<&'a str>, &'a str, Option<&'a str>), Reject> {
-    // Bytes above 127 have been escaped before, where they may be.
+    // Bytes above 127 were encoded before, where that is allowed.
     if target.bytes().any(|byte| byte <= b' ' || byte >= 0x7f || byte == b'#') {
         return Err(Reject::Bad("request target has a character that must be percent-encoded"));
     }

@@ -1,5 +1,4 @@
-//! A response as a place in a route gives it: status, field lines, body. The engine adds the
-//! framing.
+//! The response of a place: status, field lines and body. The engine adds the framing.
 
 use http::StatusCode;
 
@@ -25,26 +24,26 @@ impl AnsweredBy {
     }
 }
 
-/// The answer to one request.
+/// The response to one request.
 #[derive(Debug)]
 pub struct Response {
-    /// The status code; an informational one (1xx) only where the engine asks for it.
+    /// The status code. It is informational (1xx) only for a tunnel.
     pub status: StatusCode,
-    /// Everything but the framing fields.
+    /// All fields but the framing fields.
     pub fields: FieldLines,
-    /// The body. For HEAD, 204 and 304 the engine leaves the bytes out itself.
+    /// The body. The engine leaves its bytes out for HEAD, 204 and 304.
     pub body: Body,
     /// Who answered.
     pub answered_by: AnsweredBy,
 }
 
 impl Response {
-    /// A response without field lines.
+    /// Returns a response without field lines.
     pub fn new(answered_by: AnsweredBy, status: StatusCode, body: Body) -> Self {
         Self { status, fields: FieldLines::new(), body, answered_by }
     }
 
-    /// Kirin's own answer for `status`: a short plain text that names it.
+    /// Returns Kirin's own response for `status`: a short plain text that names it.
     pub fn error(status: StatusCode) -> Self {
         let reason = status.canonical_reason().unwrap_or("Error");
         let text = format!("{} {reason}\n", status.as_u16());
@@ -59,14 +58,15 @@ impl Response {
         StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST)
     }
 
-    /// The answer to a request for whose client no more bytes can be held.
+    /// Returns the response to a request for whose client no more bytes can be held.
     pub fn no_room() -> Self {
         let mut response = Self::error(StatusCode::SERVICE_UNAVAILABLE);
         response.fields.push("Retry-After", "5");
         response
     }
 
-    /// Whether the status never has a body (RFC 9110 section 6.4.1): 1xx, 204, 304.
+    /// Returns whether a response with this status never has a body (RFC 9110 section 6.4.1): 1xx,
+    /// 204, 304.
     pub fn is_bodiless_status(status: StatusCode) -> bool {
         status.is_informational()
             || status == StatusCode::NO_CONTENT

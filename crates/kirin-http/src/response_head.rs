@@ -1,7 +1,8 @@
-//! Response heads made by others (an application worker, an upstream, a stored response): from
-//! bytes to status, field lines and framing.
+//! Response heads from an application worker, an upstream or a stored response: parses bytes into
+//! status, field lines and framing.
 //!
-//! The framing fields are taken out here: the engine frames what it sends to the client itself.
+//! The framing fields are removed here, because the engine frames what it sends to the client
+//! itself.
 
 use std::mem::MaybeUninit;
 
@@ -12,10 +13,10 @@ use crate::field_lines::{FieldLines, InvalidField};
 use crate::field_list::members;
 use crate::request::{Version, parse_content_length};
 
-/// Field lines in one response head at most.
+/// The most field lines in one response head.
 pub const MAX_FIELDS: usize = 200;
 
-/// Fields that `Connection` may name at most; each costs a look at all of them.
+/// The most fields that `Connection` may name. Each name costs a search of all fields.
 const MAX_NAMED_FIELDS: usize = 20;
 
 /// A response head without its framing.
@@ -27,61 +28,63 @@ pub struct ResponseHead {
     pub version: Version,
     /// The field lines that go on to the client.
     pub fields: FieldLines,
-    /// How the sender framed the body.
+    /// How the sender has framed the body.
     pub framing: Framing,
     /// Whether the sender closes its connection after this response.
     pub close: bool,
-    /// The fields that `Connection` names. They are no trailers either (RFC 9110 section 7.6.1).
+    /// The fields that `Connection` names. They cannot be trailers either (RFC 9110 section 7.6.1).
     pub named_by_connection: Vec<HeaderName>,
 }
 
-/// How a response body is framed (RFC 9112 section 6.3), before HEAD, 204 and 304 are thought of.
+/// The framing of a response body (RFC 9112 section 6.3), before HEAD, 204 and 304 are considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// `Content-Length`.
+    /// The body has a `Content-Length`.
     Length(u64),
     /// Chunked transfer coding.
     Chunked,
-    /// Neither: up to the end of the connection.
+    /// Neither: the body ends with the connection.
     UntilClose,
 }
 
-/// What the caller does with a field that it looks at.
+/// What the caller does with a field that it inspects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// It goes on to the client.
+    /// The field goes on to the client.
     Keep,
-    /// It was for the front only.
+    /// The field was for Kirin only.
     Take,
 }
 
-/// Why a response head is not used; the client gets 502.
+/// Why a response head is refused. The client gets 502.
 #[derive(Debug, thiserror::Error)]
 pub enum BadResponse {
-    /// Not an HTTP/1 response.
+    /// The bytes are not an HTTP/1 response.
     #[error("response head is malformed: {0}")]
     Malformed(httparse::Error),
-    /// A field that would split the response or is no field.
+    /// A line is not a field, or would split the response.
     #[error("response head: {0}")]
     Field(#[from] InvalidField),
-    /// Lengths that contradict each other.
+    /// The lengths contradict each other.
     #[error("response head: {0}")]
     Framing(&'static str),
-    /// A head that does not fit into the buffer.
+    /// The head does not fit into the buffer.
     #[error("response head is longer than 64 KiB")]
     TooLong,
-    /// A switch of protocols that the request has not asked for.
+    /// The response switches protocols, and the request has not asked for that.
     #[error("101 Switching Protocols for a request that did not ask for it")]
     UnaskedSwitch,
-    /// More informational responses than the gateway is ready to pass on.
+    /// There are more informational responses than the gateway passes on.
     #[error("more informational responses than 64, or than 64 KiB")]
     TooManyInformational,
 }
 
-/// Reads one response head from the start of `input`; `None` when it is not all there yet.
-/// `inspect` sees every field line that is not framing and says whether it goes on. `Keep-Alive` is
-/// shown and never goes on, nor do the fields that `Connection` names: they are between the sender
-/// and us (RFC 9110 section 7.6.1).
+/// Parses one response head from the start of `input`. Returns `None` if it is not complete yet.
+///
+/// `inspect` gets every field line that is not framing, and decides whether it goes on to the
+/// client. `inspect` gets `Keep-Alive`, too, but that field never goes on. The fields that
+/// `Connection` names do not go on either: they are between the sender and Kirin (RFC 9110 section
+/// 7.6.1).
 pub fn parse(
     input: &[u8],
     mut inspect: impl FnMut(&str, &[u8]) -> Field,
@@ -125,7 +128,7 @@ pub fn parse(
                     close = true;
                 } else if option.eq_ignore_ascii_case(b"keep-alive") {
                     keep_alive = true;
-                // To what a 101 switches, the client must hear.
+                // The client must learn to which protocol a 101 switches.
                 } else if !option.eq_ignore_ascii_case(b"upgrade") {
                     named_by_connection.push(option);
                 }

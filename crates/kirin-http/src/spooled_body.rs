@@ -1,5 +1,5 @@
-//! Request bodies that are read whole before somebody else gets them: in memory, or in a file
-//! without a name. For places whose workers or upstreams are not to wait for slow clients.
+//! Request bodies that are read to their end before they are passed on, into memory or into a file
+//! without a name. They are for places whose workers or upstreams should not wait for slow clients.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,47 +17,47 @@ use crate::response::Response;
 /// Bodies of up to this size stay in memory.
 const MEMORY_BYTES: u64 = 1024 * 1024;
 
-/// A whole request body. It can be sent more than once.
+/// A complete request body. It can be sent more than once.
 pub enum SpooledBody {
-    /// Few bytes.
+    /// A body in memory.
     Memory {
-        /// All of them.
+        /// The bytes.
         bytes: Bytes,
-        /// Counts them for the client.
+        /// Counts the bytes for the client.
         reserved: Option<Reservation>,
     },
-    /// Many.
+    /// A body in a file.
     File {
-        /// A file that nobody else can open.
+        /// A file that no other process can open.
         file: File,
-        /// Its length in bytes.
+        /// The length in bytes.
         length: u64,
-        /// Counts them for the client.
+        /// Counts the bytes for the client.
         reserved: Reservation,
     },
 }
 
-/// Why a body could not be had.
+/// Why a body could not be spooled.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
-    /// The client has not sent it whole, or it is too large.
+    /// The client has not sent it completely, or it is too large.
     #[error(transparent)]
     Body(#[from] BodyError),
-    /// The server holds too much for this client, or for all.
+    /// The server holds too many bytes for this client, or for all clients.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
-    /// No space, or no right to write.
+    /// The disk is full, or the file cannot be written.
     #[error("spool file for a request body in {directory}: {error}")]
     Spool {
-        /// Where it was to be made.
+        /// The directory of the file.
         directory: String,
-        /// What the kernel says.
+        /// The error of the kernel.
         error: io::Error,
     },
 }
 
 impl SpoolError {
-    /// The status to answer with.
+    /// Returns the status to answer with.
     pub fn status(&self) -> StatusCode {
         match self {
             SpoolError::Body(error) => error.status(),
@@ -74,7 +74,7 @@ impl SpoolError {
 }
 
 impl SpoolError {
-    /// The answer to the client.
+    /// Returns the response to the client.
     pub fn response(&self) -> Response {
         match self.status() {
             StatusCode::SERVICE_UNAVAILABLE => Response::no_room(),
@@ -83,8 +83,8 @@ impl SpoolError {
     }
 }
 
-/// Returns whether an error means that no file descriptor is left, in the process or in the machine.
-/// Such an error passes.
+/// Returns whether an error means that no file descriptor is left, in the process or in the
+/// machine. Such an error is temporary.
 pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE]
         .iter()
@@ -92,18 +92,18 @@ pub fn is_out_of_descriptors(error: &io::Error) -> bool {
 }
 
 impl SpooledBody {
-    /// No body.
+    /// Returns an empty body.
     pub fn empty() -> Self {
         SpooledBody::Memory { bytes: Bytes::new(), reserved: None }
     }
 
-    /// Reads a body to its end. What finds no room in memory goes to a file. Writing to it is left
-    /// to the page cache: it blocks the loop for as long as a copy takes.
+    /// Reads a body to its end. A body without room in memory goes to a file. The page cache takes
+    /// the writes, so that they block the loop only as long as a copy takes.
     pub async fn read(body: &mut RequestBody, directory: &Path) -> Result<Self, SpoolError> {
         if let BodyLength::Exact(length) = body.length()
             && length > MEMORY_BYTES
         {
-            // The first piece also finds out about the limit, before there is a file.
+            // The first piece also checks the limit before a file is made.
             let first = body.chunk().await?.unwrap_or_default();
             return Self::read_to_file(body, directory, &first).await;
         }
@@ -147,7 +147,7 @@ impl SpooledBody {
         Ok(SpooledBody::File { file, length, reserved })
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn length(&self) -> u64 {
         match self {
             SpooledBody::Memory { bytes, .. } => bytes.len() as u64,

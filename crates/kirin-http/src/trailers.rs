@@ -1,21 +1,21 @@
-//! Fields that follow a body (RFC 9110 section 6.5): which of them are passed on, and their form in
-//! HTTP/1.1. No I/O.
+//! Trailers, the fields that follow a body (RFC 9110 section 6.5): which of them are passed on, and
+//! their form in HTTP/1.1. No I/O.
 //!
-//! They come from the chunked decoder or from h2, and go on to who takes them. They never become
-//! header fields: who has decided by those has decided already.
+//! They come from the chunked decoder or from h2. They never become header fields, because the
+//! receiver has already acted on those.
 
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::proxy_fields::{is_unambiguous, proxy_field};
 
-/// Fields in one trailer section at most, as many as in the head of a request.
+/// The most fields in one trailer section, as many as in the head of a request.
 pub const MAX_TRAILER_FIELDS: usize = 100;
 
-/// Fields that say something of framing, routing, who asks, or how the message or what it carries
-/// is to be handled: whoever took them from behind a body would have acted without them before (RFC
-/// 9110 section 6.5.1). And those between two neighbours. `ETag`, `Content-Digest`, `Repr-Digest`
-/// and `Authentication-Info` may be trailers where they are defined.
+/// Fields that must not be trailers. They affect framing, routing, authentication, or how the
+/// message or its content is handled. A receiver would have acted without them before (RFC 9110
+/// section 6.5.1). Hop-by-hop fields are in the list, too. `ETag`, `Content-Digest`, `Repr-Digest`
+/// and `Authentication-Info` are defined as possible trailers.
 const NEVER_TRAILERS: [&str; 39] = [
     "accept-ranges",
     "age",
@@ -58,20 +58,20 @@ const NEVER_TRAILERS: [&str; 39] = [
     "x-sendfile",
 ];
 
-/// Beginnings of such names.
+/// Prefixes of such names.
 const NEVER_TRAILERS_FROM: [&str; 2] = ["content-", "if-"];
 
-/// The trailers of a message, without those that may not be any.
+/// The trailers of a message, without the fields that must not be trailers.
 #[derive(Clone, Debug, Default)]
 pub struct Trailers(HeaderMap);
 
-/// There are more than [`MAX_TRAILER_FIELDS`].
+/// There are more than [`MAX_TRAILER_FIELDS`] trailers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("more than {MAX_TRAILER_FIELDS} trailers")]
 pub struct TooManyTrailers;
 
 impl Trailers {
-    /// Of lines `name: value` that the chunked decoder has let pass, each ended by LF.
+    /// Parses lines `name: value`, each ended by LF, which the chunked decoder has accepted.
     pub(crate) fn of_lines(lines: &[u8]) -> Self {
         let mut fields = HeaderMap::new();
         for line in lines.split(|byte| *byte == b'\n') {
@@ -88,7 +88,7 @@ impl Trailers {
         Self(fields)
     }
 
-    /// Of what h2 has received.
+    /// Takes the trailers that h2 has received.
     pub fn from_http2(mut fields: HeaderMap) -> Result<Self, TooManyTrailers> {
         if fields.len() > MAX_TRAILER_FIELDS {
             return Err(TooManyTrailers);
@@ -97,24 +97,24 @@ impl Trailers {
         Ok(Self(fields))
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes out every line of the fields of these names.
+    /// Removes every line of the fields of these names.
     pub fn remove(&mut self, names: impl IntoIterator<Item = impl http::header::AsHeaderName>) {
         for name in names {
             self.0.remove(name);
         }
     }
 
-    /// Takes out those that might be taken for others, as it is done with the fields of requests.
+    /// Removes the fields that might be taken for others, as for the fields of requests.
     pub(crate) fn remove_ambiguous(&mut self) {
         retain(&mut self.0, is_unambiguous);
     }
 
-    /// As h2 sends them.
+    /// Returns the trailers in the form that h2 sends.
     pub fn into_fields(self) -> HeaderMap {
         self.0
     }
@@ -136,13 +136,13 @@ fn retain(fields: &mut HeaderMap, is_kept: impl Fn(&str) -> bool) {
     }
 }
 
-/// Whether a field of this name, in lower case, is passed on as a trailer. What nobody has heard of
-/// is: gRPC's own are such.
+/// Returns whether a field of this name, in lower case, is passed on as a trailer. Unknown fields
+/// are passed on, for example those of gRPC.
 fn may_be_trailer(name: &str) -> bool {
     let never = NEVER_TRAILERS.binary_search(&name).is_ok()
         || NEVER_TRAILERS_FROM.iter().any(|start| name.starts_with(start))
         || proxy_field(name).is_some();
-    // RFC 9530 section 2: the digest of what has been sent is known behind it.
+    // The digest of a message is known only behind it (RFC 9530 section 2).
     !never || name == "content-digest"
 }
 

@@ -197,7 +197,7 @@ impl LuaPlace {
                 Answer::Now(response) => fetched_now(response, is_head, limit, &fetch.target),
                 Answer::Later(later) => {
                     let (body, target) =
-                        (RequestBody::of_bytes(fetch.body.clone()), fetch.target.clone());
+                        (RequestBody::from_bytes(fetch.body.clone()), fetch.target.clone());
                     Asked::Coming(Box::pin(async move {
                         let response = later(body).await;
                         fetched(response, is_head, limit, &target).await

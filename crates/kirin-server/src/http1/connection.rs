@@ -329,7 +329,7 @@ fn answer_from<H: Handler>(
     origin: Origin<'_>,
 ) -> Work {
     let record = server.log.as_ref().map(|log| log.begin(origin.peer, head, Instant::now()));
-    let mut exchange = Exchange::of(head);
+    let mut exchange = Exchange::new(head);
     exchange.persistent &= !server.stopping.get();
     io.has_begun.set(true);
     if head.is_misdirected(origin.secure) {

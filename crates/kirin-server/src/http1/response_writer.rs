@@ -26,7 +26,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// Returns the exchange that `request` begins.
-    pub fn of(request: &RequestHead<'_>) -> Self {
+    pub fn new(request: &RequestHead<'_>) -> Self {
         Self {
             version: request.version,
             is_head: request.method == Method::HEAD,

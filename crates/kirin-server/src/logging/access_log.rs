@@ -67,7 +67,7 @@ impl LogFile {
     }
 
     /// Returns a log in `file`, which was opened for appending at `path`.
-    pub fn of(file: File, path: impl Into<PathBuf>) -> Self {
+    pub fn from_file(file: File, path: impl Into<PathBuf>) -> Self {
         Self::new(file, Some(path.into()))
     }
 

@@ -53,7 +53,7 @@ fn open_as_root(path: &Path, user: &User) -> io::Result<LogFile> {
     if is_new {
         user.give_file(&file)?;
     }
-    Ok(LogFile::of(file, path))
+    Ok(LogFile::from_file(file, path))
 }
 
 /// Opens logs anew after they have been renamed. One that cannot be opened is written on under its
