@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use crate::percent;
 
-/// Returns the pairs of `text` as the URL standard separates them: by `&`. Empty pairs are left out.
+/// Returns the pairs of `text` as the URL standard separates them: by `&`. Empty pairs are left
+/// out.
 pub fn pairs(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty())
 }

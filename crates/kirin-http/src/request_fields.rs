@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use crate::request::RequestHead;
 
-/// The value of a field. Several lines of one name are one list (RFC 9110 section 5.3). A field that
-/// is not a list becomes malformed by that, and is ignored.
+/// The value of a field. Several lines of one name are one list (RFC 9110 section 5.3). A field
+/// that is not a list becomes malformed by that, and is ignored.
 type Value<'a> = Option<Cow<'a, [u8]>>;
 
 /// The values of these fields.

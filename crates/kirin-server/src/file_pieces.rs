@@ -5,7 +5,6 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use bytes::Bytes;
-
 use kirin_http::body::FileRange;
 
 /// The part of a file that is still to be read.

@@ -4,6 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use kirin_http::client_bytes::{ClientShare, LoopAccount};
+use kirin_http::client_watch::ClientWatch;
+use kirin_http::forwarded::Forwarding;
+use kirin_http::handler::{Client, Origin};
+use kirin_http::listen_address::ListenAddress;
+use kirin_http::peer::{Peer, address_key};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
@@ -16,12 +22,6 @@ use crate::limits::admission::TooManyOfAddress;
 use crate::limits::deadlines::Deadlines;
 use crate::logging::access_log::AccessLog;
 use crate::tls::Tls;
-use kirin_http::client_bytes::{ClientShare, LoopAccount};
-use kirin_http::client_watch::ClientWatch;
-use kirin_http::forwarded::Forwarding;
-use kirin_http::handler::{Client, Origin};
-use kirin_http::listen_address::ListenAddress;
-use kirin_http::peer::{Peer, address_key};
 
 /// Bytes that one read takes while a connection waits for a request. A browser's head has 1 KB.
 const SCRATCH_BYTES: usize = 16 * 1024;

@@ -13,6 +13,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use kirin_http::ClientCertificate;
+use kirin_http::client_bytes::{ClientShare, Reservation};
+use kirin_http::pace::Pace;
+use kirin_http::peer::Peer;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustix::pipe::SpliceFlags;
@@ -25,10 +29,6 @@ use crate::limits::deadlines::Deadlines;
 use crate::tls::client_certificate;
 use crate::tls::stream::TlsStream;
 use crate::tls::{ALPN_HTTP2, Tls};
-use kirin_http::ClientCertificate;
-use kirin_http::client_bytes::{ClientShare, Reservation};
-use kirin_http::pace::Pace;
-use kirin_http::peer::Peer;
 
 /// What a connection is doing. When the server stops, the table closes idle connections first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

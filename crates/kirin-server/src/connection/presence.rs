@@ -3,8 +3,9 @@
 
 use std::task::{Context, Poll, Waker};
 
-use crate::connection::io::{Closed, Io};
 use kirin_http::client_watch::WatchedClient;
+
+use crate::connection::io::{Closed, Io};
 
 /// A probe: an informational response, which an HTTP/1.1 client discards (RFC 9110 section 15.2.1).
 /// If the client has closed its socket, its kernel answers with a reset.

@@ -6,13 +6,13 @@
 use std::future::poll_fn;
 use std::io;
 
+use kirin_http::handler::{Origin, TrustedProxy};
+use kirin_http::request::RequestHead;
 use rustix::net::RecvFlags;
 
 use crate::connection::io::Io;
 use crate::connection::proxy_protocol::{self, MAX_HEADER_BYTES, Parsed};
 use crate::server::Server;
-use kirin_http::handler::{Origin, TrustedProxy};
-use kirin_http::request::RequestHead;
 
 /// Seconds that a load balancer may take for its header. It has all of it before it connects.
 const HEADER_SECONDS: u64 = 5;

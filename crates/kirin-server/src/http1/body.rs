@@ -4,14 +4,14 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-
-use crate::connection::io::Io;
-use crate::http1::output::Unsent;
 use kirin_http::chunked::{ChunkedDecoder, Event};
 use kirin_http::pace::Pace;
 use kirin_http::request::BodyLength;
 use kirin_http::request_body::{BodyError, BodySource, RequestBody};
 use kirin_http::trailers::Trailers;
+
+use crate::connection::io::Io;
+use crate::http1::output::Unsent;
 
 /// The most bytes of one read. A body of this size comes in one piece.
 const READ_BYTES: usize = 64 * 1024;

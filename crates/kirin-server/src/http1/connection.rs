@@ -14,6 +14,16 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use kirin_http::body::Body;
+use kirin_http::client_bytes::{ClientShare, Reservation, Resource};
+use kirin_http::client_watch::ClientWatch;
+use kirin_http::handler::{Answer, Handler, Later, Origin};
+use kirin_http::informational::Informational;
+use kirin_http::pace::Pace;
+use kirin_http::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead, Version};
+use kirin_http::request_body::BodyError;
+use kirin_http::response::Response;
+
 use crate::connection::io::{Io, Phase};
 use crate::connection::open_connections::OpenConnections;
 use crate::connection::proxied;
@@ -24,15 +34,6 @@ use crate::http1::sending;
 use crate::http2;
 use crate::logging::access_log::{RequestRecord, ResponseRecord};
 use crate::server::Server;
-use kirin_http::body::Body;
-use kirin_http::client_bytes::{ClientShare, Reservation, Resource};
-use kirin_http::client_watch::ClientWatch;
-use kirin_http::handler::{Answer, Handler, Later, Origin};
-use kirin_http::informational::Informational;
-use kirin_http::pace::Pace;
-use kirin_http::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead, Version};
-use kirin_http::request_body::BodyError;
-use kirin_http::response::Response;
 
 /// Responses to pipelined requests are gathered up to this size before they are written.
 const GATHERED_BYTES: usize = 64 * 1024;

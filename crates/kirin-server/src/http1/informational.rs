@@ -5,14 +5,14 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use http::StatusCode;
+use kirin_http::field_lines::FieldLines;
+use kirin_http::informational::InformationalClient;
+use kirin_http::pace::Pace;
 
 use crate::connection::io::Io;
 use crate::http1::output::Unsent;
 use crate::http1::response_writer::write_status_line;
 use crate::http1::sending;
-use kirin_http::field_lines::FieldLines;
-use kirin_http::informational::InformationalClient;
-use kirin_http::pace::Pace;
 
 impl InformationalClient for Io {
     fn send<'a>(

@@ -3,11 +3,11 @@
 //! Only this file decides how a response is framed, and whether the connection goes on after it.
 
 use http::{Method, StatusCode};
-
-use crate::clock::Clock;
 use kirin_http::body::Body;
 use kirin_http::request::{RequestHead, Version};
 use kirin_http::response::Response;
+
+use crate::clock::Clock;
 
 /// The properties of a request that decide how its response is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,11 @@ use std::io;
 use std::task::Poll;
 
 use bytes::Bytes;
+use kirin_http::body::{Body, BodyStream, FileRange};
+use kirin_http::chunked::{LAST_CHUNK, write_chunk_head, write_end};
+use kirin_http::client_bytes::Resource;
+use kirin_http::pace::Pace;
+use kirin_http::response::Response;
 
 use crate::connection::io::Io;
 use crate::file_pieces::FilePieces;
@@ -13,11 +18,6 @@ use crate::http1::output::Unsent;
 use crate::http1::response_writer::{BodyFraming, Exchange, write_head};
 use crate::http1::splicing::{self, Pipes};
 use crate::http1::tunnel;
-use kirin_http::body::{Body, BodyStream, FileRange};
-use kirin_http::chunked::{LAST_CHUNK, write_chunk_head, write_end};
-use kirin_http::client_bytes::Resource;
-use kirin_http::pace::Pace;
-use kirin_http::response::Response;
 
 /// The most bytes that one sendfile call moves before other connections get their turn. When a
 /// thousand clients ask for a large file at once and do not read it, their sockets are filled in

@@ -13,11 +13,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use kirin_http::body::BodyStream;
+use kirin_http::pace::Pace;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
 use crate::connection::io::Io;
-use kirin_http::body::BodyStream;
-use kirin_http::pace::Pace;
 
 /// Shorter bodies are read and written, because a pipe needs two system calls for each piece as
 /// well.

@@ -13,6 +13,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
+use kirin_http::body::Tunnel;
+use kirin_http::field_lines::FieldLines;
+use kirin_http::pace::Pace;
 use tokio::time::{Instant, Sleep};
 
 use crate::connection::io::{Closed, Io};
@@ -20,9 +23,6 @@ use crate::connection::presence::Presence;
 use crate::http1::output::Unsent;
 use crate::http1::response_writer::write_status_line;
 use crate::http1::sending;
-use kirin_http::body::Tunnel;
-use kirin_http::field_lines::FieldLines;
-use kirin_http::pace::Pace;
 
 /// Bytes that one direction buffers.
 const BUFFER_BYTES: usize = 16 * 1024;

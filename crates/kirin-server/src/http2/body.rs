@@ -10,15 +10,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::RecvStream;
 use http::StatusCode;
+use kirin_http::field_lines::FieldLines;
+use kirin_http::pace::Pace;
+use kirin_http::request_body::{BodyError, BodySource};
+use kirin_http::trailers::Trailers;
 use tokio::time::Sleep;
 
 use super::responder::Responder;
 use crate::http1::sending::{LINGER_BYTES, LINGER_SECONDS, LINGER_SILENCE_SECONDS};
 use crate::limits::deadlines::Deadlines;
-use kirin_http::field_lines::FieldLines;
-use kirin_http::pace::Pace;
-use kirin_http::request_body::{BodyError, BodySource};
-use kirin_http::trailers::Trailers;
 
 /// The state that a stream's task and the body of its request share.
 #[derive(Default)]

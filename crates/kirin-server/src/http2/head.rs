@@ -11,7 +11,6 @@ use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use httparse::Header;
-
 use kirin_http::host::parse_host;
 use kirin_http::percent::{self, NOT_ASCII};
 use kirin_http::request::{

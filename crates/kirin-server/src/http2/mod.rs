@@ -29,12 +29,12 @@ use bytes::Bytes;
 use h2::Reason;
 use h2::server::{Builder, SendResponse};
 use http::Request;
+use kirin_http::handler::Handler;
 use tokio::task::JoinSet;
 
 use crate::connection::io::{Io, Phase};
 use crate::http1::sending;
 use crate::server::Server;
-use kirin_http::handler::Handler;
 use socket::{Backlog, Socket};
 use stream::{Ended, Progress};
 

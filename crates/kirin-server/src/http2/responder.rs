@@ -9,12 +9,12 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::StatusCode;
-
-use super::response;
 use kirin_http::client_watch::WatchedClient;
 use kirin_http::field_lines::FieldLines;
 use kirin_http::informational::InformationalClient;
 use kirin_http::pace::Pace;
+
+use super::response;
 
 /// Sends the response of a stream, and informational responses ahead of it. The stream's task and
 /// the body of the request share it.

@@ -4,12 +4,12 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, DATE, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, StatusCode};
-
-use super::prepared_heads;
-use crate::clock::Clock;
 use kirin_http::body::Body;
 use kirin_http::field_lines::FieldLines;
 use kirin_http::response::Response;
+
+use super::prepared_heads;
+use crate::clock::Clock;
 
 /// Connection-specific fields, which HTTP/2 does not have (RFC 9113 section 8.2.2).
 static OF_A_CONNECTION: [HeaderName; 5] = [

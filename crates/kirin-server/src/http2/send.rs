@@ -9,6 +9,10 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http::StatusCode;
+use kirin_http::body::{Body, BodyStream, FileRange};
+use kirin_http::client_bytes::{ClientShare, Reservation, Resource};
+use kirin_http::pace::Pace;
+use kirin_http::response::Response;
 
 use super::body::within;
 use super::response;
@@ -18,10 +22,6 @@ use crate::file_pieces::FilePieces;
 use crate::limits::deadlines::Deadlines;
 use crate::logging::access_log::{RequestRecord, ResponseRecord};
 use crate::server::Server;
-use kirin_http::body::{Body, BodyStream, FileRange};
-use kirin_http::client_bytes::{ClientShare, Reservation, Resource};
-use kirin_http::pace::Pace;
-use kirin_http::response::Response;
 
 /// A body of up to this size is handed over at once if the client has room for it. It fits one
 /// frame.

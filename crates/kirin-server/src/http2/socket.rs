@@ -10,11 +10,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use kirin_http::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::frame_budget::FrameBudget;
 use crate::connection::io::Io;
-use kirin_http::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 
 /// Bytes that may wait in h2 without being counted.
 const UNCOUNTED_BYTES: usize = 64 * 1024;

@@ -9,6 +9,14 @@ use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{Method, Request};
+use kirin_http::client_bytes::ClientShare;
+use kirin_http::client_watch::ClientWatch;
+use kirin_http::handler::{Answer, Handler, Later};
+use kirin_http::informational::Informational;
+use kirin_http::pace::Pace;
+use kirin_http::request::{BodyLength, Reject};
+use kirin_http::request_body::RequestBody;
+use kirin_http::response::Response;
 
 use super::Resets;
 use super::body::{BodyState, Http2Source, drop_rest, within};
@@ -21,14 +29,6 @@ use crate::connection::proxied;
 use crate::limits::deadlines::Deadlines;
 use crate::logging::access_log::RequestRecord;
 use crate::server::Server;
-use kirin_http::client_bytes::ClientShare;
-use kirin_http::client_watch::ClientWatch;
-use kirin_http::handler::{Answer, Handler, Later};
-use kirin_http::informational::Informational;
-use kirin_http::pace::Pace;
-use kirin_http::request::{BodyLength, Reject};
-use kirin_http::request_body::RequestBody;
-use kirin_http::response::Response;
 
 /// An unwanted request body is read and dropped up to this size.
 const SKIPPED_BODY_BYTES: usize = 64 * 1024;

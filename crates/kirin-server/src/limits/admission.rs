@@ -7,9 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-
 use kirin_http::peer::{Peer, address_key};
+use parking_lot::Mutex;
 
 /// Number of locks over the addresses. With several, two event loops rarely wait for the same lock.
 const SHARDS: usize = 16;

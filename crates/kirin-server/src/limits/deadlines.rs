@@ -1,9 +1,10 @@
 //! How long the connections of a listener may take for each step, and the clock that tells when the
 //! time is over.
 
+use kirin_http::pace::MinimumPace;
+
 use crate::clock::Clock;
 use crate::limits::Limits;
-use kirin_http::pace::MinimumPace;
 
 /// The time limits of a listener, in whole seconds, with the clock of the event loop.
 pub(crate) struct Deadlines {

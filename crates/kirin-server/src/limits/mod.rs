@@ -6,9 +6,10 @@ pub(crate) mod deadlines;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::limits::admission::Admission;
 use kirin_http::client_bytes::ListenerBytes;
 use kirin_http::request::HeadLimits;
+
+use crate::limits::admission::Admission;
 
 /// The limits of a listener on what its clients may use.
 #[derive(Clone, Debug)]

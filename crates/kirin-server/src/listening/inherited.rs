@@ -8,11 +8,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use kirin_http::listen_address::ListenAddress;
+use kirin_sockets::keepalive;
 use rustix::net::{SocketAddrAny, SocketAddrUnix};
 
 use crate::listening::listener::{ListenError, Listener};
-use kirin_http::listen_address::ListenAddress;
-use kirin_sockets::keepalive;
 
 /// A listening socket that another process has opened. It does not block.
 pub struct InheritedSocket {

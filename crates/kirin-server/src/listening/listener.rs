@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use kirin_http::handler::Handler;
+use kirin_http::listen_address::ListenAddress;
+use kirin_http::panics;
+use kirin_http::peer::Peer;
+use kirin_sockets::keepalive;
 use rustix::fs::Mode;
 use rustix::process::umask;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -16,11 +21,6 @@ use crate::http1::connection;
 use crate::limits::admission::Admission;
 use crate::server::Server;
 use crate::tls::Tls;
-use kirin_http::handler::Handler;
-use kirin_http::listen_address::ListenAddress;
-use kirin_http::panics;
-use kirin_http::peer::Peer;
-use kirin_sockets::keepalive;
 
 /// The most connections that wait to be accepted, unless [`BindOptions`] say otherwise. The kernel
 /// limits it to net.core.somaxconn.

@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use http::StatusCode;
-use parking_lot::RwLock;
-use rustix::fs::OFlags;
-
-use crate::logging::queued_writer::{Lost, Output, QueuedWriter, write_patiently};
 use kirin_http::basic_credentials::BasicCredentials;
 use kirin_http::peer::Peer;
 use kirin_http::request::{RequestHead, Version};
 use kirin_http::response::{AnsweredBy, Response};
+use parking_lot::RwLock;
+use rustix::fs::OFlags;
+
+use crate::logging::queued_writer::{Lost, Output, QueuedWriter, write_patiently};
 
 /// Gathered bytes after which they are written before the second is over.
 const FLUSH_BYTES: usize = 32 * 1024;
