@@ -16,7 +16,8 @@ What counts as an import from one file to another:
 
   - each path of a `use` or `pub use` tree, and each path in the code that starts with `crate::`,
     `self::`, `super::` or a child module;
-  - a name that lib.rs or main.rs re-exports counts as an import of the file that it comes from.
+  - a name that lib.rs or main.rs re-exports counts as an import of the file that it comes from,
+    in the file that uses it. So the `pub use` of lib.rs itself is none.
 
 A `mod` line is no import. Test modules, comments and strings do not count.
 
@@ -169,7 +170,10 @@ class Crate:
                 inner = text[m.end() : end - 1]
                 self._read(module, here + (m.group(1),), inner)
             text = text[: m.start()] + text[end:]
-        for _, tree in USE.findall(text):
+        for public, tree in USE.findall(text):
+            # Who imports a name that the root re-exports has an arrow to its file.
+            if public and module in ROOTS:
+                continue
             for path, _ in use_tree(tree):
                 self._add(module, here, path)
         for path in PATH.findall(USE.sub("", text)):
