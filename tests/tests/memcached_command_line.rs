@@ -1,7 +1,8 @@
 //! `kirin memcached`, started as scripts written for memcached start it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::process::Output;
 
@@ -112,6 +113,67 @@ fn in_the_background_it_listens_before_the_command_returns() {
     assert_eq!(failed.status.code(), Some(1));
     let said = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert!(said.contains("cannot listen on /nonexistent/m.sock"), "{said}");
+}
+
+#[test]
+fn in_the_background_an_upgrade_keeps_the_items() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (port_file, pid_file) = (directory.path().join("port"), directory.path().join("m.pid"));
+    // The path is relative to a directory that the first program has left.
+    let status = memcached_command(&["-d", "-p", "-1", "-P", "m.pid"])
+        .env("MEMCACHED_PORT_FILENAME", &port_file)
+        .current_dir(directory.path())
+        .status()
+        .expect("the command returns");
+    assert!(status.success());
+    let pid = || fs::read_to_string(&pid_file).ok()?.trim().parse().ok().and_then(Pid::from_raw);
+    let first = pid().expect("a pid file");
+    let port = memcached_port(&port_file);
+    assert_eq!(MemcachedClient::connect(port).ask(b"set a 0 0 1\r\nx\r\n"), b"STORED\r\n");
+    kill_process(first, Signal::USR2).expect("it runs");
+    let second = wait_for("the successor", || pid().filter(|pid| *pid != first));
+    wait_for("the end of the first", || {
+        (test_kill_process(first).is_err() || is_zombie(first)).then_some(())
+    });
+    let answer = MemcachedClient::connect(port).ask(b"get a\r\n");
+    assert_eq!(show(&answer), show(b"VALUE a 0 1\r\nx\r\nEND\r\n"));
+    kill_process(second, Signal::TERM).expect("it runs");
+    wait_for("the end of the second", || (!pid_file.exists()).then_some(()));
+}
+
+#[test]
+fn root_becomes_the_user_and_follows_none_of_its_links() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let all = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(directory.path(), all).expect("a mode");
+    let start = |pid_file: &str| {
+        let mut command =
+            memcached_command(&["-s", "m.sock", "-a", "0770", "-u", "nobody", "-P", pid_file]);
+        command.current_dir(directory.path()).stderr(std::process::Stdio::null());
+        command.spawn().expect("the program starts")
+    };
+    let mut program = start("m.pid");
+    let path = directory.path().join("m.sock");
+    // It answers when it has become the user.
+    let mut client = wait_for("the socket", || UnixStream::connect(&path).ok());
+    client.write_all(b"mn\r\n").expect("a command");
+    client.read_exact(&mut [0; 4]).expect("an answer");
+    let socket = fs::metadata(&path).expect("the socket");
+    let uid = socket.uid();
+    assert_ne!(uid, 0);
+    assert_eq!(socket.permissions().mode() & 0o777, 0o770);
+    let status = fs::read_to_string(format!("/proc/{}/status", program.id())).expect("a status");
+    assert!(status.contains(&format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n")), "{status}");
+    kill_process(Pid::from_child(&program), Signal::TERM).expect("it runs");
+    assert!(program.wait().expect("its end").success());
+
+    let target = directory.path().join("target");
+    std::os::unix::fs::symlink(&target, directory.path().join("link.pid")).expect("a link");
+    assert_eq!(start("link.pid").wait().expect("its end").code(), Some(1));
+    assert!(!target.exists());
 }
 
 /// Returns whether a process is a zombie. In the background, there may be no parent to collect it.
