@@ -1,23 +1,24 @@
-//! What authorities find when they look whether a name leads here: the challenge http-01 (RFC 8555
-//! section 8.3).
+//! The http-01 challenge (RFC 8555 section 8.3), by which an authority checks that a name leads
+//! here.
 //!
-//! Written by the order of a certificate, read by the event loops.
+//! The order of a certificate writes the answers, and the event loops read them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kirin_http::{AnsweredBy, Body, Method, RequestHead, Response, StatusCode};
 
-/// Where authorities look.
+/// The path below which an authority asks.
 pub const PATH: &str = "/.well-known/acme-challenge/";
 
-/// Key authorizations by token.
+/// The key authorizations of open challenges, by token.
 #[derive(Debug, Default)]
 pub struct Challenges(RwLock<HashMap<String, String>>);
 
 impl Challenges {
-    /// The answer to a request whose path is below [`PATH`]; none if it is not about a challenge
-    /// that is open here. The routes may know it then: somebody may run another ACME client.
+    /// Returns the response to a request whose path is below [`PATH`]. Returns none if no such
+    /// challenge is open here. The routes may answer it then, since another ACME client may run
+    /// there.
     pub fn answer(&self, request: &RequestHead<'_>) -> Option<Response> {
         if request.method != Method::GET {
             return None;
@@ -30,20 +31,20 @@ impl Challenges {
         Some(response)
     }
 
-    /// Where an order puts its answers.
+    /// Returns a place for the answers of one order.
     pub fn offer(self: &Arc<Self>) -> Offer {
         Offer { challenges: Arc::clone(self), tokens: Vec::new() }
     }
 }
 
-/// The answers of one order; taken back when dropped.
+/// The answers of one order. They are removed when this is dropped.
 pub struct Offer {
     challenges: Arc<Challenges>,
     tokens: Vec<String>,
 }
 
 impl Offer {
-    /// Answers the challenge `token`.
+    /// Adds the answer to the challenge `token`.
     pub fn add(&mut self, token: &str, key_authorization: &str) {
         self.tokens.push(token.to_owned());
         let mut open = self.challenges.0.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Why there is no certificate, and what to do about it.
+//! Why there is no certificate, and what an operator can do about it.
 
 use std::error::Error;
 use std::io;
@@ -12,31 +12,31 @@ use kirin_user::UserError;
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum AcmeError {
-    /// What is kept cannot be given to the user that serves.
+    /// The files cannot be given to the user that serves.
     #[error(transparent)]
     Owner(#[from] UserError),
-    /// What is to be kept cannot be.
+    /// A file cannot be written or read.
     #[error("cannot keep ACME's keys and certificates: {0}: {1}")]
     State(PathBuf, #[source] io::Error),
-    /// The authority says no.
+    /// The authority refuses a request.
     #[error("{}", .0.detail.as_deref().or(.0.r#type.as_deref()).unwrap_or("the authority does not say why"))]
     Refused(Problem),
-    /// The authority says that a name is not proven to lead here.
+    /// The authority found that a name does not lead here.
     #[error("{0}: {detail}", detail = .1.detail.as_deref().unwrap_or("the authority does not say why"))]
     NotProven(String, Problem),
-    /// The authority does not know http-01 for a name.
+    /// The authority does not offer the http-01 challenge for a name.
     #[error("{0}: the authority offers no challenge http-01")]
     NoChallenge(String),
-    /// It cannot be talked with.
+    /// The authority cannot be reached, or does not follow the protocol.
     #[error("{}", causes(.0))]
     Talk(instant_acme::Error),
-    /// It takes too long.
+    /// The order takes too long.
     #[error("not done within {} s", .0.as_secs())]
     TimedOut(Duration),
-    /// What it has issued is not a certificate that can be used.
+    /// The authority issued a certificate that cannot be used.
     #[error("the certificate cannot be used: {0}")]
     Certificate(String),
-    /// Nor can this.
+    /// The TLS library cannot use the certificate.
     #[error("the certificate cannot be used: {0}")]
     Tls(#[from] TlsError),
 }
@@ -51,7 +51,7 @@ impl From<instant_acme::Error> for AcmeError {
 }
 
 impl AcmeError {
-    /// What a person should look at.
+    /// Returns what an operator should look at.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::State(..) | Self::Owner(_) => {
@@ -85,29 +85,29 @@ impl AcmeError {
         }
     }
 
-    /// Whether asking again soon makes it worse.
+    /// Returns whether another attempt soon makes it worse.
     pub fn is_rate_limit(&self) -> bool {
         matches!(self, Self::Refused(problem) if kind(problem) == "rateLimited")
     }
 
-    /// Whether the authority did not know a number that it had given out (RFC 8555 section 6.5).
-    /// Nothing is wrong with the request, which is to be sent again with the next number.
+    /// Returns whether the authority rejected a nonce that it had issued (RFC 8555 section 6.5).
+    /// The request is correct and is sent again with the next nonce.
     pub fn is_bad_nonce(&self) -> bool {
         matches!(self, Self::Refused(problem) if kind(problem) == "badNonce")
     }
 
-    /// Whether the authority has forgotten the account.
+    /// Returns whether the authority does not know the account any more.
     pub fn is_unknown_account(&self) -> bool {
         matches!(self, Self::Refused(problem) if kind(problem) == "accountDoesNotExist")
     }
 }
 
-/// The last part of a problem's type (RFC 8555 section 6.7).
+/// Returns the last part of a problem's type (RFC 8555 section 6.7).
 fn kind(problem: &Problem) -> &str {
     problem.r#type.as_deref().and_then(|name| name.rsplit(':').next()).unwrap_or_default()
 }
 
-/// An error and those behind it, of which the last often alone says what happened.
+/// Returns an error and its causes as one text. Often only the last cause says what happened.
 fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Keeps one certificate: gets it, serves it, and gets the next in time.
+//! The keeper of one certificate: gets it, serves it, and renews it in time.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -17,36 +17,37 @@ use crate::order;
 use crate::schedule::{self, BETWEEN_ATTEMPTS, BETWEEN_CERTIFICATES, Failures};
 use crate::state::State;
 
-/// A conversation with the authority takes seconds; one that hangs must not be the last.
+/// The longest time for one order. An order takes seconds; one that hangs must not block later
+/// ones.
 const CONVERSATION: Duration = Duration::from_secs(600);
 
-/// How often a conversation begins anew because of a bad nonce. The library has sent each request
-/// three times by then.
+/// The number of attempts at one order if the authority rejects its nonces. The library has sent
+/// each request three times by then.
 const NONCE_ATTEMPTS: usize = 5;
 
-/// How often a Kirin that waits for another one looks whether it is done.
+/// The time between two looks at the lock of another Kirin.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
-/// How often the authority is asked whether it wants a certificate renewed early, as when it has to
-/// revoke it.
+/// The time between two questions whether the authority wants an early renewal, for example because
+/// it has to revoke the certificate.
 const BETWEEN_QUESTIONS: Duration = Duration::from_secs(6 * 3600);
 
-/// A certificate, those who serve it, and what is needed to get another.
+/// A certificate, the listeners that serve it, and the state that is needed to renew it.
 pub struct Keeper {
     config: AcmeConfig,
     listeners: Vec<Arc<Tls>>,
     challenges: Arc<Challenges>,
     state: State,
-    /// What is served.
+    /// The certificate that is served.
     issued: Option<Issued>,
-    /// Before this no other certificate is asked for, whatever dates are in the one that is served.
+    /// The earliest time of the next order. It holds whatever dates the present certificate has.
     earliest: SystemTime,
     /// Ends the waiting for the next attempt.
     renew_now: Arc<Notify>,
 }
 
 impl Keeper {
-    /// Opens the directory and serves the certificate that is in it.
+    /// Opens the directory and serves the certificate in it.
     pub fn open(
         config: AcmeConfig,
         listeners: Vec<Arc<Tls>>,
@@ -71,12 +72,12 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// What root has made for it.
+    /// Returns the files and directories that root has made.
     pub fn paths_of_root(&self) -> Vec<PathBuf> {
         self.state.paths_of_root()
     }
 
-    /// Gets certificates for ever.
+    /// Gets and renews the certificate. Never returns.
     pub async fn keep(mut self) {
         let names = self.config.domains.join(", ");
         let mut failures = self.state.failures(self.first_domain());
@@ -99,7 +100,7 @@ impl Keeper {
             let renewed = match turn {
                 Ok(lock) => {
                     let renewed = self.renew().await;
-                    // Not earlier: others look for the result in the directory.
+                    // Other Kirins look for the result in the directory when the lock is free.
                     drop(lock);
                     renewed
                 }
@@ -138,7 +139,7 @@ impl Keeper {
         }
     }
 
-    /// What clients get while there is no new certificate.
+    /// Describes what clients get until there is a new certificate.
     fn meanwhile(&self) -> String {
         match &self.issued {
             None => "handshakes are refused until then".into(),
@@ -149,14 +150,14 @@ impl Keeper {
         }
     }
 
-    /// Waits until a certificate is to be asked for.
+    /// Waits until it is time to order a certificate.
     async fn until_due(&self) {
         let Some(issued) = &self.issued else { return };
         if !issued.is_for(&self.config.domains) {
             return;
         }
         let due = schedule::renewal(issued.lifetime, schedule::draw()).max(self.earliest);
-        // The wall clock decides, which may be set, and goes on while the machine sleeps.
+        // The wall clock decides. Somebody may set it, and it goes on while the machine sleeps.
         while let Ok(rest @ 1..) = due.duration_since(SystemTime::now()).map(|rest| rest.as_secs())
         {
             self.rest(Duration::ZERO, Duration::from_secs(rest).min(BETWEEN_QUESTIONS)).await;
@@ -170,7 +171,7 @@ impl Keeper {
         }
     }
 
-    /// Waits until no other Kirin talks with the authority for this directory.
+    /// Waits until no other Kirin orders certificates in this directory.
     async fn turn(&self) -> Result<File, AcmeError> {
         let mut is_said = false;
         loop {
@@ -188,8 +189,8 @@ impl Keeper {
         }
     }
 
-    /// Serves the certificate in the directory, if it is another one than is served and need not be
-    /// renewed yet.
+    /// Serves the certificate in the directory if another Kirin has put a new one there that need
+    /// not be renewed yet. Returns whether it does.
     fn serve_what_another_got(&mut self) -> bool {
         let Ok(kept) = std::fs::read(self.file())
             .map_err(drop)
@@ -210,10 +211,10 @@ impl Keeper {
         true
     }
 
-    /// Waits this long, or until a renewal is asked for, but not less than `least`.
+    /// Waits for `time`, or until a renewal is asked for, but at least for `least`.
     async fn rest(&self, least: Duration, time: Duration) {
         let mut asked = pin!(self.renew_now.notified());
-        // A request during the first part counts, too.
+        // A request during `least` counts, too.
         asked.as_mut().enable();
         tokio::time::sleep(least).await;
         tokio::select! {
@@ -224,7 +225,7 @@ impl Keeper {
 
     async fn renew(&self) -> Result<Issued, AcmeError> {
         let result = match self.order().await {
-            // It would be unknown for ever.
+            // The authority will never know it again.
             Err(error) if error.is_unknown_account() => {
                 self.state.forget_account()?;
                 self.order().await
@@ -232,7 +233,7 @@ impl Keeper {
             result => result,
         };
         let pem = result?;
-        // Is looked at before it takes the place of one that can be used.
+        // The new certificate is checked before it replaces one that can be used.
         let issued = Issued::from_pem(pem.as_bytes())?;
         if !issued.is_for(&self.config.domains) {
             return Err(AcmeError::Certificate(
@@ -276,8 +277,8 @@ impl Keeper {
     }
 }
 
-/// Does it again at once while the authority refuses its own numbers, which says nothing about the
-/// request.
+/// Repeats an attempt at once while the authority rejects its own nonces. That error says nothing
+/// about the request.
 async fn again_if_bad_nonce<T, F>(mut attempt: impl FnMut() -> F) -> Result<T, AcmeError>
 where
     F: Future<Output = Result<T, AcmeError>>,

@@ -1,10 +1,10 @@
 #![forbid(unsafe_code)]
-//! Certificates from an authority that speaks ACME (RFC 8555): asked for, proven, kept, served and
-//! renewed without anybody's doing.
+//! Certificates from an authority that speaks ACME (RFC 8555): ordered, proven, kept, served and
+//! renewed without an operator.
 //!
-//! The program opens this before it gives up its rights, and runs it as tasks of the main thread
-//! while it serves. The event loops share two things with it: the answers to the authority's
-//! challenges, which they look at for one path only, and the certificates of their listeners.
+//! The program opens this before it gives up root's rights. While it serves, it runs this as tasks
+//! of the main thread. The event loops share two things with it: the answers to the authority's
+//! challenges, and the certificates of their listeners.
 
 mod challenges;
 mod config;
@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 
 use keeper::Keeper;
 
-/// All certificates that come from authorities.
+/// All certificates that come from authorities, with a keeper for each.
 pub struct Acme {
     keepers: Vec<Keeper>,
     challenges: Arc<Challenges>,
@@ -36,15 +36,16 @@ pub struct Acme {
 }
 
 impl Acme {
-    /// Makes the directories in which certificates are kept, and serves those that are in them.
+    /// Makes the directories for certificates, and serves the certificates that are in them
+    /// already.
     ///
-    /// `certificates` has each listener's certificate, and where the listener takes it from. The
-    /// directories will belong to `owner`, if root opens them.
+    /// `certificates` has the certificate of each listener, and the TLS settings that serve it. The
+    /// directories will belong to `owner` if root opens them.
     pub fn open<'a>(
         certificates: impl Iterator<Item = (&'a AcmeConfig, &'a Arc<Tls>)>,
         owner: Option<&User>,
     ) -> Result<Self, AcmeError> {
-        // Listeners of the same names share a certificate.
+        // Listeners with the same settings share a certificate.
         let mut wanted: Vec<(&AcmeConfig, Vec<Arc<Tls>>)> = Vec::new();
         for (config, tls) in certificates {
             match wanted.iter_mut().find(|(other, _)| *other == config) {
@@ -76,18 +77,18 @@ impl Acme {
         Ok(Self { keepers, challenges, renew_now })
     }
 
-    /// The answers to the authorities' challenges.
+    /// Returns the answers to the authorities' challenges.
     pub fn challenges(&self) -> Arc<Challenges> {
         Arc::clone(&self.challenges)
     }
 
-    /// Returns what ends all waiting when it is notified: failed attempts are repeated, and the
-    /// authority is asked whether it wants certificates renewed.
+    /// Returns a handle that ends all waiting when it is notified. Failed attempts are repeated
+    /// then, and authorities are asked about early renewals.
     pub fn renew_now(&self) -> Arc<Notify> {
         Arc::clone(&self.renew_now)
     }
 
-    /// Starts to get and renew certificates. This ends when the returned tasks are dropped.
+    /// Starts to get and renew certificates. Dropping the returned tasks ends this.
     pub fn keep(&mut self) -> JoinSet<()> {
         self.keepers.drain(..).map(Keeper::keep).collect()
     }

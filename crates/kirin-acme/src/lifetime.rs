@@ -1,4 +1,4 @@
-//! What a certificate says of itself: for which names, and from when to when.
+//! The names and dates in a certificate.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,27 +8,27 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use crate::error::AcmeError;
 
-/// From when to when a certificate is valid.
+/// The time in which a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// The first second.
+    /// The first valid second.
     pub from: SystemTime,
-    /// The last.
+    /// The last valid second.
     pub until: SystemTime,
 }
 
-/// A certificate that was issued.
+/// An issued certificate.
 #[derive(Clone, Debug)]
 pub struct Issued {
-    /// The certificate itself, without those that lead to its authority.
+    /// The certificate in DER, without the certificates that lead to its authority.
     pub der: CertificateDer<'static>,
-    /// From when to when.
+    /// The time in which it is valid.
     pub lifetime: Lifetime,
     names: Vec<String>,
 }
 
 impl Issued {
-    /// Reads the first certificate in a PEM text.
+    /// Parses the first certificate in a PEM text.
     pub fn from_pem(pem: &[u8]) -> Result<Self, AcmeError> {
         let failed = |error: String| AcmeError::Certificate(error);
         let der = CertificateDer::from_pem_slice(pem).map_err(|error| failed(error.to_string()))?;
@@ -50,7 +50,7 @@ impl Issued {
         Ok(Self { lifetime, names, der: der.clone().into_owned() })
     }
 
-    /// Whether it is for all of these names.
+    /// Returns whether the certificate is for all of these names.
     pub fn is_for(&self, domains: &[String]) -> bool {
         domains.iter().all(|domain| self.names.contains(domain))
     }

@@ -1,4 +1,4 @@
-//! One conversation with the authority, from the account to the certificate (RFC 8555 section 7.1).
+//! One order, from the account to the certificate (RFC 8555 section 7.1).
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,11 +14,11 @@ use crate::error::AcmeError;
 use crate::lifetime::Issued;
 use crate::state::State;
 
-/// Asks every so often whether the authority has done its part, more and more seldom.
+/// The pauses between questions whether the authority is done. They grow.
 const POLLING: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(250)).timeout(Duration::from_secs(180));
 
-/// Gets a new certificate: its key and chain in PEM.
+/// Orders a certificate. Returns its key and chain in PEM.
 pub async fn certificate(
     config: &AcmeConfig,
     state: &State,
@@ -31,7 +31,7 @@ pub async fn certificate(
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization = authorization?;
-        // Proven not long ago.
+        // The name was proven not long ago.
         if authorization.status == AuthorizationStatus::Valid {
             continue;
         }
@@ -50,8 +50,8 @@ pub async fn certificate(
     Ok(key + &chain)
 }
 
-/// Whether the authority wants this certificate renewed by now: RFC 9773. One that has no opinion
-/// does not.
+/// Returns whether the authority wants this certificate renewed now (RFC 9773). If it does not know
+/// RFC 9773, it does not want that.
 pub async fn should_be_renewed(
     config: &AcmeConfig,
     state: &State,
@@ -65,7 +65,7 @@ pub async fn should_be_renewed(
     }
 }
 
-/// The account that is kept, or a new one.
+/// Returns the kept account, or creates one.
 async fn account(config: &AcmeConfig, state: &State) -> Result<Account, AcmeError> {
     let builder = Account::builder()?;
     if let Some(kept) = state.account() {
@@ -83,7 +83,7 @@ async fn account(config: &AcmeConfig, state: &State) -> Result<Account, AcmeErro
     Ok(account)
 }
 
-/// The authority's own words about the name that it could not prove.
+/// Returns the authority's message about the name that it could not prove.
 async fn why_not(order: &mut Order) -> Option<AcmeError> {
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {

@@ -1,4 +1,4 @@
-//! When to ask the authority. Pure: time and chance come in as arguments.
+//! The times of orders. The functions are pure: time and randomness come in as arguments.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -8,36 +8,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::lifetime::Lifetime;
 
-/// From one certificate to the next at least, whatever dates the authority puts into them.
+/// The shortest time between two certificates, whatever dates the authority puts into them.
 pub const BETWEEN_CERTIFICATES: Duration = Duration::from_secs(3600);
 
-/// From one attempt to the next at least, whoever wishes otherwise.
+/// The shortest time between two attempts, even if an operator asks for one.
 pub const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(5);
 
-/// So many failures in a row may be followed by another attempt as soon as Kirin is started again:
-/// somebody repairs something. A program that is started over and over must not ask over and over.
+/// The number of failures in a row after which a restart no longer means an attempt at once. An
+/// operator who repairs something may restart a few times. A program that restarts again and again
+/// must not ask each time.
 const PATIENCE_WITH_STARTS: u32 = 3;
 
-/// After the first failure. Let's Encrypt allows five failed proofs of a name in an hour.
+/// The pause after the first failure. Let's Encrypt allows five failed proofs of a name in an hour.
 const FIRST_WAIT: Duration = Duration::from_secs(5 * 60);
 const LONGEST_WAIT: Duration = Duration::from_secs(12 * 3600);
-/// After a failure because too much was asked for.
+/// The pause after a failure because of the authority's rate limit.
 const RATE_LIMIT_WAIT: Duration = Duration::from_secs(2 * 3600);
 
-/// When a certificate is renewed: at two thirds of its life, or up to a tenth of the rest earlier,
-/// so that those who got theirs together do not come together. `lot` is from 0 to 1.
+/// Returns when a certificate is renewed: at two thirds of its life, or up to a tenth of the rest
+/// earlier. So certificates that were issued together are not renewed together. `lot` is random,
+/// from 0 to 1.
 pub fn renewal(lifetime: Lifetime, lot: f64) -> SystemTime {
     let life = lifetime.until.duration_since(lifetime.from).unwrap_or_default();
     let share = 2.0 / 3.0 - lot.clamp(0.0, 1.0) / 30.0;
     lifetime.from + life.mul_f64(share)
 }
 
-/// Failures in a row.
+/// The failures in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
-    /// Their number.
+    /// The number of failures.
     pub count: u32,
-    /// When the last one was.
+    /// The time of the last failure.
     pub last: SystemTime,
 }
 
@@ -47,26 +49,26 @@ impl Default for Failures {
     }
 }
 
-/// How long to wait at the start because of failures before it, if at all.
+/// Returns how long to wait at the start because of earlier failures, if at all.
 pub fn wait_at_start(failures: Failures, now: SystemTime) -> Option<Duration> {
     if failures.count < PATIENCE_WITH_STARTS {
         return None;
     }
-    // A clock that was set back is no reason to wait longer than that.
+    // A clock that was set back does not make the wait longer than that.
     let gone = now.duration_since(failures.last).unwrap_or_default();
     Some(wait_after(failures.count, false, 0.0).saturating_sub(gone)).filter(|wait| !wait.is_zero())
 }
 
-/// How long to wait after `failures` of them in a row.
+/// Returns how long to wait after `failures` in a row.
 pub fn wait_after(failures: u32, is_rate_limit: bool, lot: f64) -> Duration {
     let doubled = FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16));
     let least = if is_rate_limit { RATE_LIMIT_WAIT } else { FIRST_WAIT };
     doubled.clamp(least, LONGEST_WAIT).mul_f64(1.0 + lot.clamp(0.0, 1.0) / 4.0)
 }
 
-/// A number from 0 to 1 by lot.
+/// Returns a random number from 0 to 1.
 pub fn draw() -> f64 {
-    // The standard library's only source of randomness: the keys of its hash maps.
+    // The keys of hash maps are the only source of randomness in the standard library.
     RandomState::new().hash_one(0u8) as f64 / u64::MAX as f64
 }
 

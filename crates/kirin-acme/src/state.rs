@@ -1,10 +1,11 @@
-//! What has to outlive the program: the account's key and the certificates, in a directory that
+//! The state that outlives the program: the account's key and the certificates, in a directory that
 //! only its owner can read.
 //!
-//! `DIRECTORY/AUTHORITY/account.json` and `DIRECTORY/AUTHORITY/NAME.pem`, the key and then the
-//! certificates, and `NAME.failures.json` while there are some. Files are written beside and
-//! renamed, so that there is always a whole one. Several Kirins may use one directory: whoever
-//! talks with the authority has a lock on `lock`, and the others wait and use what it gets.
+//! `DIRECTORY/AUTHORITY/account.json` is the account. `DIRECTORY/AUTHORITY/NAME.pem` is a key,
+//! followed by its certificates. `NAME.failures.json` counts failures while there are any. A file
+//! is written beside its place and renamed, so that there is always a complete one. Several Kirins
+//! may use one directory: the one that orders a certificate holds a lock on `lock`, and the others
+//! wait and use the result.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
@@ -18,28 +19,28 @@ use crate::error::AcmeError;
 use crate::schedule::Failures;
 
 const ACCOUNT: &str = "account.json";
-/// Locked by the Kirin that talks with the authority.
+/// The file that is locked by the Kirin that orders certificates.
 const LOCK: &str = "lock";
 
-/// The directory of one authority.
+/// The state of one authority.
 pub struct State {
     directory: PathBuf,
 }
 
 impl State {
-    /// Makes the directory if it is not there. `authority` is the address of its directory.
+    /// Makes the directory if it does not exist. `authority` is the URL of its ACME directory.
     pub fn open(root: &Path, authority: &str) -> Result<Self, AcmeError> {
         let directory = root.join(file_name(authority));
         let made = || -> io::Result<()> {
-            // Somebody may have named a directory for it that has other things in it: it stays as
-            // it is.
+            // The operator may have named a directory with other files in it. Its mode stays as it
+            // is.
             fs::create_dir_all(root)?;
             match DirBuilder::new().mode(0o700).create(&directory) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
                 _ => {}
             }
-            // Not through a symbolic link, since whom it will belong to may put one there for the
-            // next start by root.
+            // No symbolic link is followed here. The owner of the directory may put one there
+            // before root starts the program the next time.
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
             let directory = rustix::fs::open(&directory, flags, Mode::empty())?;
             Ok(rustix::fs::fchmod(directory, Mode::RWXU)?)
@@ -48,9 +49,9 @@ impl State {
         Ok(Self { directory })
     }
 
-    /// The directory and all that is in it, if it is root's.
+    /// Returns the directory and all files in it, if they belong to root.
     pub fn paths_of_root(&self) -> Vec<PathBuf> {
-        // Root trusts nothing that somebody else has put there.
+        // Root trusts no file of another user.
         if !fs::symlink_metadata(&self.directory)
             .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == 0)
         {
@@ -62,8 +63,8 @@ impl State {
         paths
     }
 
-    /// Takes the right to talk with the authority, until the file is dropped. `None` while another
-    /// Kirin has it.
+    /// Takes the lock for orders, until the file is dropped. Returns none while another Kirin has
+    /// it.
     pub fn try_lock(&self) -> Result<Option<fs::File>, AcmeError> {
         let path = self.directory.join(LOCK);
         let failed = |error| AcmeError::State(path.clone(), error);
@@ -82,17 +83,17 @@ impl State {
         }
     }
 
-    /// Where the certificate for `domain`, and maybe others, is.
+    /// Returns the path of the certificate whose first name is `domain`.
     pub fn certificate(&self, domain: &str) -> PathBuf {
         self.directory.join(format!("{domain}.pem"))
     }
 
-    /// Keeps a certificate and its key.
+    /// Writes a certificate and its key.
     pub fn keep_certificate(&self, domain: &str, pem: &str) -> Result<(), AcmeError> {
         self.write(&self.certificate(domain), pem.as_bytes())
     }
 
-    /// The account, if there is one that can be read.
+    /// Returns the account, if there is one that can be read.
     pub fn account(&self) -> Option<AccountCredentials> {
         let path = self.directory.join(ACCOUNT);
         let text = fs::read(&path).ok()?;
@@ -105,7 +106,7 @@ impl State {
         }
     }
 
-    /// Keeps the account.
+    /// Writes the account.
     pub fn keep_account(&self, account: &AccountCredentials) -> Result<(), AcmeError> {
         let path = self.directory.join(ACCOUNT);
         let text = serde_json::to_vec(account)
@@ -113,19 +114,20 @@ impl State {
         self.write(&path, &text)
     }
 
-    /// Forgets the account.
+    /// Removes the account.
     pub fn forget_account(&self) -> Result<(), AcmeError> {
         let path = self.directory.join(ACCOUNT);
         fs::remove_file(&path).map_err(|error| AcmeError::State(path, error))
     }
 
-    /// Failures in a row to get a certificate for `domain`.
+    /// Returns the failures in a row to get a certificate for `domain`.
     pub fn failures(&self, domain: &str) -> Failures {
         let text = fs::read(self.failures_file(domain)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    /// Remembers them beyond the end of the program. It is no failure more if that cannot be.
+    /// Writes the failures, for the next start of the program. An error here is ignored: the
+    /// certificate matters more.
     pub fn keep_failures(&self, domain: &str, failures: Failures) {
         let path = self.failures_file(domain);
         if failures.count == 0 {
@@ -141,7 +143,7 @@ impl State {
 
     fn write(&self, path: &Path, content: &[u8]) -> Result<(), AcmeError> {
         let written = || -> io::Result<()> {
-            // Mode 0600, as tempfile makes them.
+            // The mode is 0600, because tempfile creates the file.
             let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
             file.write_all(content)?;
             file.as_file().sync_all()?;
@@ -152,7 +154,7 @@ impl State {
     }
 }
 
-/// The address of an authority as the name of a file.
+/// Returns the URL of an authority as a file name.
 fn file_name(address: &str) -> String {
     let address = address.split_once("://").map_or(address, |(_, rest)| rest);
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };

@@ -1,15 +1,15 @@
-//! Descriptors by their number, and variables taken out of the environment: the only unsafe code of
-//! the project.
+//! Takes over descriptors by their number, and removes variables from the environment. This is the
+//! only unsafe code of the crate.
 //!
-//! Both are sound because of when it happens. [`Claims::begin`] succeeds once in a process, and
-//! only while it has one thread:
+//! Both are sound because of when they happen. [`Claims::begin`] succeeds once in a process, and
+//! only while the process has one thread:
 //!
-//! - Taking a variable out of the environment is a data race if another thread reads the
-//!   environment (`std::env::remove_var`). There is no other thread.
-//! - A descriptor must belong to nobody else (`std::os::fd`, "I/O safety"). Who has started this
-//!   program says that the descriptor is ours, and each number is taken once. What was not given by
-//!   him cannot pass for it: the standard streams, which `std` holds, are copied and not taken, and
-//!   a listening socket nobody else can have opened: the program has run no other code yet.
+//! - Removing a variable is a data race if another thread reads the environment
+//!   (`std::env::remove_var`). There is no other thread.
+//! - A descriptor must have no other owner (`std::os::fd`, "I/O safety"). The process that started
+//!   this program says that the descriptor is ours, and each number is taken once. A wrong number
+//!   cannot name a descriptor of another owner: the standard streams, which `std` owns, are copied
+//!   and not taken. No other code of the program has run that could have opened a listening socket.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
@@ -21,7 +21,7 @@ use crate::{InheritError, check};
 /// The first descriptor that is no standard stream.
 const FIRST_OWN: RawFd = 3;
 
-/// The right to take over what the process was started with. Not `Send`, for the reason above.
+/// The right to take over descriptors and variables. It is not `Send`, for the reason above.
 pub(crate) struct Claims {
     taken: RefCell<Vec<RawFd>>,
 }
@@ -36,19 +36,20 @@ impl Claims {
         Ok(Self { taken: RefCell::default() })
     }
 
-    /// Removes a variable.
+    /// Removes a variable from the environment.
     pub(crate) fn forget_variable(&self, name: &str) {
         // SAFETY: there is one thread; see above.
         unsafe { std::env::remove_var(name) };
     }
 
-    /// The socket with this number, close-on-exec; a listening one non-blocking as well.
+    /// Takes the socket with this number, and makes it close-on-exec. A listening socket becomes
+    /// non-blocking as well.
     pub(crate) fn claim(&self, number: RawFd, listening: bool) -> Result<OwnedFd, String> {
         if self.taken.borrow().contains(&number) {
             return Err("is named twice".into());
         }
         let failed = |error: rustix::io::Errno| std::io::Error::from(error).to_string();
-        // SAFETY: a number that is not open makes the calls fail, which is checked; nobody closes
+        // SAFETY: a number that is not open makes the calls fail, which is checked. Nothing closes
         // it meanwhile.
         let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
         rustix::io::fcntl_getfd(borrowed).map_err(|_| "is not open".to_owned())?;
@@ -64,8 +65,8 @@ impl Claims {
         rustix::io::fcntl_setfd(socket.as_fd(), flags | rustix::io::FdFlags::CLOEXEC)
             .map_err(failed)?;
         if listening {
-            // Of the open file, so that it holds for others who have it; all of them wait before
-            // they accept.
+            // This is a flag of the open file, so it holds for other processes with the socket,
+            // too. All of them wait before they accept.
             rustix::io::ioctl_fionbio(socket.as_fd(), true).map_err(failed)?;
         }
         Ok(socket)

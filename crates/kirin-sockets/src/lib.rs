@@ -1,14 +1,14 @@
 #![deny(unsafe_code)]
-//! What a process gets from the one that starts it: listening sockets, and where to say that it is
-//! ready.
+//! Sockets that a process inherits from the one that started it, and the socket of the service
+//! manager.
 //!
 //! Three starters hand sockets over, each with variables of its own (`variables.rs`):
 //! `start_server` of Server::Starter, systemd, and a Kirin that upgrades itself. The program calls
-//! [`Inherited::take`] once, before anything else; afterwards the variables are gone, so that no
-//! child takes them for its own, and the descriptors are closed on exec(2).
+//! [`Inherited::take`] once, before anything else. It removes the variables, so that no child
+//! process reads them, and makes the descriptors close-on-exec.
 //!
-//! The crate `listenfd` does the same for systemd alone: it cannot be told other descriptors than 3
-//! and those that follow.
+//! The crate `listenfd` does the same for systemd alone. It cannot take other descriptors than
+//! those from 3 on.
 
 mod claim;
 pub mod keepalive;
@@ -25,59 +25,59 @@ use rustix::net::{AddressFamily, SocketType};
 
 use variables::{Given, Variables};
 
-/// What was handed over.
+/// The descriptors that were handed over.
 #[derive(Debug, Default)]
 pub struct Inherited {
-    /// By whom, if there are sockets.
+    /// The starter that handed sockets over, if there are any.
     pub source: Option<Source>,
-    /// Listening sockets.
+    /// The listening sockets.
     pub sockets: Vec<InheritedSocket>,
-    /// The channel to the Kirin that this one is to take the place of.
+    /// The channel to the predecessor of this Kirin in an upgrade.
     pub predecessor: Option<UnixStream>,
-    /// Where systemd wants to hear of what the program does.
+    /// The socket of systemd.
     pub notify: Option<NotifySocket>,
 }
 
-/// A listening stream socket.
+/// An inherited listening stream socket.
 #[derive(Debug)]
 pub struct InheritedSocket {
-    /// What the starter calls it: an address, or one of LISTEN_FDNAMES.
+    /// The name that the starter gave: an address, or one of LISTEN_FDNAMES.
     pub name: String,
     /// The socket. It is closed on exec(2) and does not block.
     pub socket: OwnedFd,
 }
 
-/// What a starter says that cannot be.
+/// An error in what a starter handed over.
 #[derive(Debug, thiserror::Error)]
 pub enum InheritError {
-    /// A variable that cannot be read.
+    /// A variable cannot be parsed.
     #[error("{name}=`{value}` is not understood: {expected}")]
     Variable {
-        /// Its name.
+        /// The name of the variable.
         name: &'static str,
-        /// Its value.
+        /// The value of the variable.
         value: String,
-        /// What it should look like.
+        /// The form that the value should have.
         expected: &'static str,
     },
-    /// A descriptor that is not what it should be.
+    /// A descriptor is not a socket of the expected kind.
     #[error("descriptor {number}, which {variable} names, {what}")]
     Descriptor {
-        /// Its number.
+        /// The number of the descriptor.
         number: RawFd,
-        /// Where it is named.
+        /// The variable that names it.
         variable: &'static str,
         /// What is wrong with it.
         what: String,
     },
-    /// There are threads, or it has been called before.
+    /// The process has several threads, or has taken its descriptors already.
     #[error("descriptors can be taken over only once, before the first thread is started")]
     TooLate,
 }
 
 impl Inherited {
-    /// Takes over what the environment names, and removes the names from it. To be called once, at
-    /// the program's begin.
+    /// Takes over the descriptors that the environment names, and removes the variables. Call this
+    /// once, at the start of the program.
     pub fn take() -> Result<Self, InheritError> {
         let claims = claim::Claims::begin()?;
         let variables = Variables::read(|name| std::env::var_os(name), std::process::id());
@@ -112,8 +112,8 @@ fn descriptor_error(number: RawFd, variable: &'static str, what: &dyn ToString) 
     InheritError::Descriptor { number, variable, what: what.to_string() }
 }
 
-/// Says what is wrong with a descriptor that should be a stream socket which listens, or a unix one
-/// which does not.
+/// Returns what is wrong with a descriptor. It should be a stream socket that listens, or a unix
+/// stream socket that does not listen.
 fn check(socket: impl std::os::fd::AsFd, listening: bool) -> Result<(), String> {
     let failed =
         |error: rustix::io::Errno| format!("is not a socket: {}", std::io::Error::from(error));

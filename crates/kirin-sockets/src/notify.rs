@@ -1,4 +1,4 @@
-//! Telling systemd what the program does: sd_notify(3), which is one datagram.
+//! Messages to systemd about the state of the program (sd_notify(3)). Each is one datagram.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// How long a full socket is waited for.
+/// The longest time that a message waits for a full socket.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where systemd listens.
+/// The socket of systemd.
 #[derive(Clone, Debug)]
 pub struct NotifySocket {
     variable: OsString,
@@ -18,8 +18,8 @@ pub struct NotifySocket {
 }
 
 impl NotifySocket {
-    /// From the value of `NOTIFY_SOCKET`; other forms than a path and `@NAME` are those of other
-    /// machines.
+    /// Parses the value of `NOTIFY_SOCKET`: a path, or `@` and an abstract name. Other forms name
+    /// sockets of another machine, and are ignored.
     pub(crate) fn new(variable: OsString) -> Option<Self> {
         let address = match variable.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
@@ -29,15 +29,15 @@ impl NotifySocket {
         Some(Self { address: address.ok()?, variable })
     }
 
-    /// The variable's name and value, for a process that is to speak there as well.
+    /// Returns the variable's name and value, for a process that sends messages, too.
     pub fn variable(&self) -> (&'static str, &OsString) {
         ("NOTIFY_SOCKET", &self.variable)
     }
 
-    /// Says `NAME=VALUE`, a line each.
+    /// Sends lines of the form `NAME=VALUE`.
     pub fn say(&self, lines: &str) -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
-        // A reader that is stuck must not hold the program up.
+        // A reader that is stuck must not block the program.
         socket.set_write_timeout(Some(PATIENCE))?;
         socket.send_to_addr(lines.as_bytes(), &self.address).map(|_| ())
     }

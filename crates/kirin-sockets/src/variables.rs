@@ -13,10 +13,10 @@ use std::os::fd::RawFd;
 
 use crate::{InheritError, NotifySocket};
 
-/// Sockets from a Kirin that upgrades itself, or from `Plack::Handler::Kirin`. Names are addresses
-/// as configured.
+/// The variable with the sockets of a Kirin that upgrades itself, or of `Plack::Handler::Kirin`.
+/// The names in it are addresses of the configuration.
 pub const LISTENERS_VARIABLE: &str = "KIRIN_LISTENERS";
-/// The channel to the Kirin that is to be replaced.
+/// The variable with the channel to the Kirin that is to be replaced.
 pub const PREDECESSOR_VARIABLE: &str = "KIRIN_PREDECESSOR";
 const STARTER: &str = "SERVER_STARTER_PORT";
 const COUNT: &str = "LISTEN_FDS";
@@ -24,17 +24,17 @@ const PID: &str = "LISTEN_PID";
 const NAMES: &str = "LISTEN_FDNAMES";
 const NOTIFY: &str = "NOTIFY_SOCKET";
 
-/// What no child is to see.
+/// The variables that no child process may see.
 pub(crate) const ALL: [&str; 7] =
     [LISTENERS_VARIABLE, PREDECESSOR_VARIABLE, STARTER, COUNT, PID, NAMES, NOTIFY];
 
-/// systemd's descriptors begin here (SD_LISTEN_FDS_START).
+/// The first descriptor of systemd (SD_LISTEN_FDS_START).
 const FIRST: RawFd = 3;
 
-/// Sockets at most that are believed to have been handed over.
+/// The most sockets that a starter may hand over.
 const MOST: RawFd = 1024;
 
-/// Who hands sockets over.
+/// A program that hands sockets over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A Kirin, or a program that has become this one.
@@ -46,7 +46,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The variable with the descriptors.
+    /// Returns the name of the variable with the descriptors.
     pub(crate) fn variable(self) -> &'static str {
         match self {
             Self::Kirin => LISTENERS_VARIABLE,
@@ -73,7 +73,7 @@ pub(crate) struct Given {
     pub(crate) descriptors: Vec<(RawFd, String)>,
 }
 
-/// What all variables say.
+/// The values of all variables.
 #[derive(Debug)]
 pub(crate) struct Variables {
     pub(crate) given: Option<Given>,
@@ -82,7 +82,7 @@ pub(crate) struct Variables {
 }
 
 impl Variables {
-    /// Reads them; `pid` is the reader's.
+    /// Parses the variables. `pid` is the id of this process.
     pub(crate) fn read(
         get: impl Fn(&str) -> Option<OsString>,
         pid: u32,
@@ -111,7 +111,7 @@ impl Variables {
     }
 }
 
-/// `NAME=FD;NAME=FD`. A path may have `=` in it.
+/// Parses `NAME=FD;NAME=FD`. A path may contain `=`.
 fn list(name: &'static str, value: &str) -> Result<Vec<(RawFd, String)>, InheritError> {
     let descriptors: Option<Vec<_>> = value
         .split(';')
@@ -127,7 +127,8 @@ fn list(name: &'static str, value: &str) -> Result<Vec<(RawFd, String)>, Inherit
     })
 }
 
-/// Variables that are for another process have come along from one that did not remove them.
+/// Parses systemd's variables. They are ignored if they are for another process: a process in
+/// between has not removed them.
 fn systemd(
     count: Option<String>,
     for_pid: Option<String>,

@@ -1,9 +1,10 @@
-//! Finding files as root, on paths that another user may have changed.
+//! The directory of a file that root opens on a path which another user may have changed.
 //!
-//! Kirin started as root opens its logs before it becomes the `user` of the configuration, and the
-//! directories of these files often belong to that user. Root must not follow a symbolic link that
-//! somebody else has put there: the link may lead to any file of the machine. So each directory of
-//! the path is opened in its turn, and a link counts only in a directory that root alone can write.
+//! Kirin that is started as root opens its logs before it becomes the `user` of the configuration.
+//! The directories of these files often belong to that user. Root must not follow a symbolic link
+//! that another user has put there: it may lead to any file of the machine. So each directory of
+//! the path is opened one after the other, and a link is followed only in a directory that root
+//! alone can write.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -19,26 +20,26 @@ use rustix::io::Errno;
 
 use crate::user::{self, User};
 
-/// As many links as the kernel follows on one path (path_resolution(7)).
+/// The most links on one path, which is the kernel's limit (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
-/// Access logs have query strings and names of users in them.
+/// The mode of new access logs. They contain query strings and names of users.
 const LOG_MODE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP);
 
 const DIRECTORY: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The opened directory of a file, and the name of the file in it.
+/// The opened directory of a file, and the file's name in it.
 #[derive(Debug)]
 pub struct ParentDirectory {
     directory: OwnedFd,
     name: OsString,
-    /// Whether nobody but root can change what is in the directory.
+    /// Whether only root can change the directory's entries.
     is_roots: bool,
 }
 
 impl ParentDirectory {
-    /// Opens the directory of `path`. Fails at a symbolic link that somebody else than root can
+    /// Opens the directory of `path`. Fails at a symbolic link that another user than root could
     /// have made.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
@@ -59,7 +60,7 @@ impl ParentDirectory {
                     }
                 }
                 Ok(_) => return Err(refused_link(&directory, &name)),
-                // It is no link, or not there.
+                // It is no link, or does not exist.
                 Err(Errno::INVAL | Errno::NOENT) if rest.is_empty() && name != ".." => {
                     return Ok(Self { directory, name, is_roots });
                 }
@@ -72,9 +73,9 @@ impl ParentDirectory {
         Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))
     }
 
-    /// Looks at the path of what root is to create for `user`: a socket, a directory or the file of
-    /// the process id. Nothing is looked at if the program is not root or serves as root, and
-    /// nothing that is not there yet.
+    /// Checks the path of a file that root will create for `user`: a socket, a directory or the pid
+    /// file. Checks nothing if the program is not root or will serve as root, or if a directory of
+    /// the path does not exist yet.
     pub fn check(path: &Path, user: Option<&User>) -> io::Result<()> {
         if user.is_none() || !user::is_root() {
             return Ok(());
@@ -85,8 +86,8 @@ impl ParentDirectory {
         }
     }
 
-    /// Opens the file for appending and creates it if it is not there. The second value is whether
-    /// it has been created.
+    /// Opens the file for appending, and creates it if it does not exist. The second value is
+    /// whether it was created.
     pub fn open_log(&self) -> io::Result<(File, bool)> {
         let flags =
             OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
@@ -96,8 +97,8 @@ impl ParentDirectory {
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
-        // A FIFO is opened for reading, too: it need not have a reader yet. Nothing waits for one,
-        // whatever it has become meanwhile.
+        // A FIFO is opened for reading as well, because it may have no reader yet. NONBLOCK keeps
+        // root from waiting if the file has been replaced by a FIFO meanwhile.
         let stat = statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)?;
         let is_fifo = FileType::from_raw_mode(stat.st_mode) == FileType::Fifo;
         let access = if is_fifo { OFlags::RDWR } else { OFlags::WRONLY };
@@ -122,8 +123,8 @@ fn names(path: &Path) -> impl Iterator<Item = OsString> + '_ {
     path.components().filter(is_name).map(|component| component.as_os_str().to_owned())
 }
 
-/// Whether only root can make and rename files in `directory`. A sticky directory such as `/tmp` is
-/// everybody's.
+/// Returns whether only root can make and rename files in `directory`. A sticky directory such as
+/// `/tmp` is writable for all.
 fn is_roots(directory: impl AsFd) -> io::Result<bool> {
     let stat = fstat(directory)?;
     let (others, group) =

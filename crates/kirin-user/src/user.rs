@@ -24,17 +24,17 @@ pub struct User {
 /// Why Kirin cannot become that user.
 #[derive(Debug, thiserror::Error)]
 pub enum UserError {
-    /// Not started as root, and not as that user.
+    /// The program was started neither by root nor by that user.
     #[error(
         "`user` is {wanted}, but only root can become another user, and Kirin was started by uid {current}"
     )]
     NotRoot {
         /// The user in the configuration.
         wanted: String,
-        /// Who runs the program.
+        /// The user that runs the program.
         current: u32,
     },
-    /// What it needs cannot be its own.
+    /// A file that the user needs cannot be given to it.
     #[error("cannot give {0} to the user {1}: {2}")]
     Give(PathBuf, String, #[source] io::Error),
     /// The kernel refused.
@@ -43,7 +43,7 @@ pub enum UserError {
 }
 
 impl User {
-    /// The user `name`, if there is one.
+    /// Returns the user `name`, if there is one.
     pub fn find(name: &str) -> io::Result<Option<Self>> {
         let found = unistd::User::from_name(name).map_err(io::Error::from)?;
         let Some(user) = found else { return Ok(None) };
@@ -52,8 +52,8 @@ impl User {
         Ok(Some(Self { name, uid: user.uid, gid: user.gid }))
     }
 
-    /// Lets a file or directory, a symbolic link itself, belong to this user, if the program may
-    /// still do so.
+    /// Gives a file or directory to this user, if the program is still root. Of a symbolic link it
+    /// gives the link itself.
     pub fn give(&self, path: &Path) -> Result<(), UserError> {
         if !unistd::geteuid().is_root() {
             return Ok(());
@@ -68,7 +68,7 @@ impl User {
         .map_err(|error| UserError::Give(path.to_owned(), self.name(), error.into()))
     }
 
-    /// Lets an open file belong to this user.
+    /// Gives an open file to this user.
     pub fn give_file(&self, file: &File) -> io::Result<()> {
         unistd::fchown(file, Some(self.uid), Some(self.gid)).map_err(io::Error::from)
     }
@@ -77,7 +77,8 @@ impl User {
         self.name.to_string_lossy().into_owned()
     }
 
-    /// Becomes this user for good, with all its groups. Gives it `paths` before, in their order.
+    /// Gives `paths` to this user, in their order, and then becomes this user with all its groups.
+    /// There is no way back.
     ///
     /// A directory must come after the files in it: its owner can replace a file by a link to any
     /// other file.
@@ -96,8 +97,8 @@ impl User {
             }
             unistd::initgroups(&self.name, self.gid)?;
             unistd::setgid(self.gid)?;
-            // For root: the real, the effective and the saved one. There is no way back
-            // (setuid(2)).
+            // As root this sets the real, the effective and the saved user id, so that there is no
+            // way back (setuid(2)).
             unistd::setuid(self.uid)
         };
         become_user().map_err(|error| UserError::Refused(self.name(), error.into()))?;
@@ -106,13 +107,13 @@ impl User {
     }
 }
 
-/// Whether the program has the rights of root.
+/// Returns whether the program has the rights of root.
 pub fn is_root() -> bool {
     unistd::geteuid().is_root()
 }
 
-/// Says what to do when this process may not write `path`; empty for other errors. A run as root
-/// leaves files that the user who serves cannot open.
+/// Returns a hint for the operator if this process may not write `path`, and an empty text for
+/// other errors. A run as root leaves files that the user which serves cannot open.
 pub fn what_to_do(path: &Path, error: &io::Error) -> String {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return String::new();
