@@ -32,18 +32,18 @@ impl Challenges {
     }
 
     /// Returns a place for the answers of one order.
-    pub fn offer(self: &Arc<Self>) -> Offer {
-        Offer { challenges: Arc::clone(self), tokens: Vec::new() }
+    pub fn answers(self: &Arc<Self>) -> OfferedAnswers {
+        OfferedAnswers { challenges: Arc::clone(self), tokens: Vec::new() }
     }
 }
 
 /// The answers of one order. They are removed when this is dropped.
-pub struct Offer {
+pub struct OfferedAnswers {
     challenges: Arc<Challenges>,
     tokens: Vec<String>,
 }
 
-impl Offer {
+impl OfferedAnswers {
     /// Adds the answer to the challenge `token`.
     pub fn add(&mut self, token: &str, key_authorization: &str) {
         self.tokens.push(token.to_owned());
@@ -52,7 +52,7 @@ impl Offer {
     }
 }
 
-impl Drop for Offer {
+impl Drop for OfferedAnswers {
     fn drop(&mut self) {
         let mut open = self.challenges.0.write().unwrap_or_else(PoisonError::into_inner);
         self.tokens.iter().for_each(|token| _ = open.remove(token));
@@ -67,10 +67,10 @@ mod tests {
     fn answers_go_with_their_order() {
         let challenges = Arc::new(Challenges::default());
         let open = || challenges.0.read().unwrap().len();
-        let mut first = challenges.offer();
+        let mut first = challenges.answers();
         first.add("a", "a.print");
         {
-            let mut second = challenges.offer();
+            let mut second = challenges.answers();
             second.add("b", "b.print");
             assert_eq!(open(), 2);
         }

@@ -9,11 +9,11 @@
 mod challenges;
 mod config;
 mod error;
-mod keeper;
 mod lifetime;
 mod order;
+mod renewer;
 mod schedule;
-mod state;
+mod state_directory;
 
 pub use challenges::{Challenges, PATH as CHALLENGE_PATH};
 pub use config::AcmeConfig;
@@ -26,11 +26,11 @@ use kirin_user::{ParentDirectory, User};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use keeper::Keeper;
+use renewer::CertificateRenewer;
 
-/// All certificates that come from authorities, with a keeper for each.
+/// All certificates that come from authorities, with a renewer for each.
 pub struct Acme {
-    keepers: Vec<Keeper>,
+    renewers: Vec<CertificateRenewer>,
     challenges: Arc<Challenges>,
     renew_now: Arc<Notify>,
 }
@@ -59,10 +59,10 @@ impl Acme {
             ParentDirectory::check(&config.state.join("account"), owner)
                 .map_err(|error| AcmeError::State(config.state.clone(), error))?;
         }
-        let keepers = wanted
+        let renewers = wanted
             .into_iter()
             .map(|(config, listeners)| {
-                Keeper::open(
+                CertificateRenewer::open(
                     config.clone(),
                     listeners,
                     Arc::clone(&challenges),
@@ -71,10 +71,10 @@ impl Acme {
             })
             .collect::<Result<Vec<_>, _>>()?;
         if let Some(owner) = owner {
-            let paths = keepers.iter().flat_map(Keeper::paths_of_root);
+            let paths = renewers.iter().flat_map(CertificateRenewer::paths_of_root);
             paths.into_iter().try_for_each(|path| owner.give(&path))?;
         }
-        Ok(Self { keepers, challenges, renew_now })
+        Ok(Self { renewers, challenges, renew_now })
     }
 
     /// Returns the answers to the authorities' challenges.
@@ -90,6 +90,6 @@ impl Acme {
 
     /// Starts to get and renew certificates. Dropping the returned tasks ends this.
     pub fn keep(&mut self) -> JoinSet<()> {
-        self.keepers.drain(..).map(Keeper::keep).collect()
+        self.renewers.drain(..).map(CertificateRenewer::keep).collect()
     }
 }

@@ -19,7 +19,7 @@ pub struct Lifetime {
 
 /// An issued certificate.
 #[derive(Clone, Debug)]
-pub struct Issued {
+pub struct IssuedCertificate {
     /// The certificate in DER, without the certificates that lead to its authority.
     pub der: CertificateDer<'static>,
     /// The time in which it is valid.
@@ -27,7 +27,7 @@ pub struct Issued {
     names: Vec<String>,
 }
 
-impl Issued {
+impl IssuedCertificate {
     /// Parses the first certificate in a PEM text.
     pub fn from_pem(pem: &[u8]) -> Result<Self, AcmeError> {
         let failed = |error: String| AcmeError::Certificate(error);
@@ -71,7 +71,7 @@ mod tests {
         params.not_after = rcgen::date_time_ymd(2026, 4, 1);
         let key = rcgen::KeyPair::generate().unwrap();
         let pem = key.serialize_pem() + &params.self_signed(&key).unwrap().pem();
-        let issued = Issued::from_pem(pem.as_bytes()).unwrap();
+        let issued = IssuedCertificate::from_pem(pem.as_bytes()).unwrap();
         let life = issued.lifetime.until.duration_since(issued.lifetime.from).unwrap();
         assert_eq!(life.as_secs() / 86_400, 90);
         let is_for = |names: &[&str]| {
@@ -79,6 +79,6 @@ mod tests {
         };
         assert!(is_for(&["a.test"]) && is_for(&["b.test", "a.test"]));
         assert!(!is_for(&["a.test", "c.test"]));
-        assert!(Issued::from_pem(b"hello").is_err());
+        assert!(IssuedCertificate::from_pem(b"hello").is_err());
     }
 }

@@ -11,8 +11,8 @@ use instant_acme::{
 use crate::challenges::Challenges;
 use crate::config::AcmeConfig;
 use crate::error::AcmeError;
-use crate::lifetime::Issued;
-use crate::state::State;
+use crate::lifetime::IssuedCertificate;
+use crate::state_directory::StateDirectory;
 
 /// The pauses between questions whether the authority is done. They grow.
 const POLLING: RetryPolicy =
@@ -21,13 +21,13 @@ const POLLING: RetryPolicy =
 /// Orders a certificate. Returns its key and chain in PEM.
 pub async fn certificate(
     config: &AcmeConfig,
-    state: &State,
+    state: &StateDirectory,
     challenges: &Arc<Challenges>,
 ) -> Result<String, AcmeError> {
     let account = account(config, state).await?;
     let identifiers: Vec<_> = config.domains.iter().cloned().map(Identifier::Dns).collect();
     let mut order = account.new_order(&NewOrder::new(&identifiers)).await?;
-    let mut offer = challenges.offer();
+    let mut answers = challenges.answers();
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization = authorization?;
@@ -38,7 +38,7 @@ pub async fn certificate(
         let name = authorization.identifier().to_string();
         let challenge = authorization.challenge(ChallengeType::Http01);
         let mut challenge = challenge.ok_or(AcmeError::NoChallenge(name))?;
-        offer.add(&challenge.token, challenge.key_authorization().as_str());
+        answers.add(&challenge.token, challenge.key_authorization().as_str());
         challenge.set_ready().await?;
     }
     match order.poll_ready(&POLLING).await {
@@ -54,8 +54,8 @@ pub async fn certificate(
 /// RFC 9773, it does not want that.
 pub async fn should_be_renewed(
     config: &AcmeConfig,
-    state: &State,
-    issued: &Issued,
+    state: &StateDirectory,
+    issued: &IssuedCertificate,
 ) -> Result<bool, AcmeError> {
     let Ok(identifier) = CertificateIdentifier::try_from(&issued.der) else { return Ok(false) };
     match account(config, state).await?.renewal_info(&identifier).await {
@@ -66,7 +66,7 @@ pub async fn should_be_renewed(
 }
 
 /// Returns the kept account, or creates one.
-async fn account(config: &AcmeConfig, state: &State) -> Result<Account, AcmeError> {
+async fn account(config: &AcmeConfig, state: &StateDirectory) -> Result<Account, AcmeError> {
     let builder = Account::builder()?;
     if let Some(kept) = state.account() {
         return Ok(builder.from_credentials(kept).await?);

@@ -26,11 +26,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(12 * 3600);
 const RATE_LIMIT_WAIT: Duration = Duration::from_secs(2 * 3600);
 
 /// Returns when a certificate is renewed: at two thirds of its life, or up to a tenth of the rest
-/// earlier. So certificates that were issued together are not renewed together. `lot` is random,
+/// earlier. So certificates that were issued together are not renewed together. `random` is
 /// from 0 to 1.
-pub fn renewal(lifetime: Lifetime, lot: f64) -> SystemTime {
+pub fn renewal(lifetime: Lifetime, random: f64) -> SystemTime {
     let life = lifetime.until.duration_since(lifetime.from).unwrap_or_default();
-    let share = 2.0 / 3.0 - lot.clamp(0.0, 1.0) / 30.0;
+    let share = 2.0 / 3.0 - random.clamp(0.0, 1.0) / 30.0;
     lifetime.from + life.mul_f64(share)
 }
 
@@ -60,14 +60,14 @@ pub fn wait_at_start(failures: Failures, now: SystemTime) -> Option<Duration> {
 }
 
 /// Returns how long to wait after `failures` in a row.
-pub fn wait_after(failures: u32, is_rate_limit: bool, lot: f64) -> Duration {
+pub fn wait_after(failures: u32, is_rate_limit: bool, random: f64) -> Duration {
     let doubled = FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16));
     let least = if is_rate_limit { RATE_LIMIT_WAIT } else { FIRST_WAIT };
-    doubled.clamp(least, LONGEST_WAIT).mul_f64(1.0 + lot.clamp(0.0, 1.0) / 4.0)
+    doubled.clamp(least, LONGEST_WAIT).mul_f64(1.0 + random.clamp(0.0, 1.0) / 4.0)
 }
 
 /// Returns a random number from 0 to 1.
-pub fn draw() -> f64 {
+pub fn random_fraction() -> f64 {
     // The keys of hash maps are the only source of randomness in the standard library.
     RandomState::new().hash_one(0u8) as f64 / u64::MAX as f64
 }
@@ -80,9 +80,9 @@ mod tests {
     fn a_certificate_is_renewed_at_two_thirds_of_its_life_or_a_little_earlier() {
         let day = Duration::from_secs(86_400);
         let from = SystemTime::UNIX_EPOCH + day * 20_000;
-        for (days, lot, after) in [(90, 0.0, 60), (90, 1.0, 57), (6, 0.0, 4), (0, 0.5, 0)] {
+        for (days, random, after) in [(90, 0.0, 60), (90, 1.0, 57), (6, 0.0, 4), (0, 0.5, 0)] {
             let lifetime = Lifetime { from, until: from + day * days };
-            let due = renewal(lifetime, lot).duration_since(from).unwrap();
+            let due = renewal(lifetime, random).duration_since(from).unwrap();
             assert!(due.abs_diff(day * after) < Duration::from_secs(1), "{days} days: {due:?}");
         }
         let never = Lifetime { from, until: from - day };
@@ -91,8 +91,9 @@ mod tests {
 
     #[test]
     fn failures_are_followed_by_longer_and_longer_waits() {
-        let minutes =
-            |failures, is_rate_limit, lot| wait_after(failures, is_rate_limit, lot).as_secs() / 60;
+        let minutes = |failures, is_rate_limit, random| {
+            wait_after(failures, is_rate_limit, random).as_secs() / 60
+        };
         assert_eq!([1, 2, 3, 4].map(|failures| minutes(failures, false, 0.0)), [5, 10, 20, 40]);
         assert_eq!((minutes(1, true, 0.0), minutes(6, true, 0.0)), (120, 160));
         assert_eq!((minutes(100, false, 0.0), minutes(100, false, 1.0)), (720, 900));
@@ -116,6 +117,6 @@ mod tests {
 
     #[test]
     fn lots_differ() {
-        assert!(draw() != draw());
+        assert!(random_fraction() != random_fraction());
     }
 }

@@ -35,7 +35,7 @@ impl NotifySocket {
     }
 
     /// Sends lines of the form `NAME=VALUE`.
-    pub fn say(&self, lines: &str) -> io::Result<()> {
+    pub fn send(&self, lines: &str) -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
         // A reader that is stuck must not block the program.
         socket.set_write_timeout(Some(PATIENCE))?;
@@ -57,7 +57,7 @@ mod tests {
             (path.clone().into_os_string(), UnixDatagram::bind(&path).unwrap()),
             (format!("@{name}").into(), UnixDatagram::bind_addr(&abstract_address).unwrap()),
         ] {
-            NotifySocket::new(variable).unwrap().say("READY=1\nSTATUS=x").unwrap();
+            NotifySocket::new(variable).unwrap().send("READY=1\nSTATUS=x").unwrap();
             let mut buffer = [0; 64];
             let count = receiver.recv(&mut buffer).unwrap();
             assert_eq!(&buffer[..count], b"READY=1\nSTATUS=x");

@@ -114,7 +114,7 @@ pub fn is_root() -> bool {
 
 /// Returns a hint for the operator if this process may not write `path`, and an empty text for
 /// other errors. A run as root leaves files that the user which serves cannot open.
-pub fn what_to_do(path: &Path, error: &io::Error) -> String {
+pub fn permission_hint(path: &Path, error: &io::Error) -> String {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return String::new();
     }

@@ -8,9 +8,9 @@ use kirin_config::{ConfigErrors, Site, Source};
 
 use crate::admin::client::Target;
 
-/// Where `kirin serve TARGET` listens if nobody says.
+/// The address on which `kirin serve TARGET` listens by default.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
-/// And with `--domain`.
+/// The default address with `--domain`.
 const DEFAULT_HTTPS_ADDRESS: &str = "*:443";
 
 /// One program in front of your application: it keeps every connection, serves what is in memory,
@@ -28,12 +28,12 @@ const DEFAULT_HTTPS_ADDRESS: &str = "*:443";
   kirin serve --print-config app.psgi > kirin.toml    a file to begin with"
 )]
 pub struct CommandLine {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// A command.
 #[derive(Subcommand)]
 pub enum Command {
     /// Serve an application, a directory, or what a configuration file says
@@ -79,12 +79,12 @@ pub enum Command {
         #[arg(long)]
         soft: bool,
         #[command(flatten)]
-        at: Running,
+        at: RunningKirin,
     },
     /// Print as JSON what a running Kirin knows of itself, from its admin listener
     Status {
         #[command(flatten)]
-        at: Running,
+        at: RunningKirin,
     },
     /// Start only the store, with memcached's own options (`kirin memcached -h` lists them)
     #[command(disable_help_flag = true)]
@@ -98,9 +98,9 @@ pub enum Command {
     ConfigReference,
 }
 
-/// Which running Kirin.
+/// A running Kirin.
 #[derive(Args)]
-pub struct Running {
+pub struct RunningKirin {
     /// The configuration file that it was started with
     #[arg(long, short, default_value = "kirin.toml")]
     config: PathBuf,
@@ -109,8 +109,8 @@ pub struct Running {
     admin: Option<String>,
 }
 
-impl Running {
-    /// Where it can be asked.
+impl RunningKirin {
+    /// Returns the address of the running Kirin.
     pub fn target(&self) -> Result<Target, String> {
         match &self.admin {
             Some(address) => Target::at(address),
@@ -119,7 +119,7 @@ impl Running {
     }
 }
 
-/// Arguments of `kirin serve`.
+/// The arguments of `kirin serve`.
 #[derive(Args)]
 pub struct Serve {
     /// A PSGI file, a directory or the address of a server, such as http://127.0.0.1:3000; default:
@@ -159,7 +159,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// The configuration: its text, and what relative paths in it are relative to.
+    /// Returns the text of the configuration, and the directory of its relative paths.
     pub fn source(&self) -> Result<Source, String> {
         let Some(target) = &self.target else {
             let path = self.config.as_deref().unwrap_or(Path::new("kirin.toml"));
@@ -198,23 +198,23 @@ impl Serve {
         }
     }
 
-    /// Whether nobody has said where to listen: sockets that the program was started with tell it.
+    /// Returns whether the command line names no address. The inherited sockets decide then.
     pub fn listens_where_told(&self) -> bool {
         self.target.is_some() && self.listen.is_none() && self.domain.is_empty()
     }
 
-    /// Where the process id is to be written.
+    /// Returns the file for the process id.
     pub fn pid_file(&self) -> Option<&Path> {
         self.pid_file.as_deref()
     }
 
-    /// Whether only to print.
+    /// Returns whether the configuration is only printed.
     pub fn print_config(&self) -> bool {
         self.print_config
     }
 }
 
-/// Reads and checks.
+/// Parses and checks a configuration.
 pub fn site(source: &Source) -> Result<Site, ConfigErrors> {
     kirin_config::read(source)
 }

@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
-//! The program: command line, configuration, and the wiring of the other crates into one running
-//! server.
+//! The program: the command line, the configuration, and the wiring of the other crates into a
+//! running server.
 
 mod admin;
 mod command_line;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let command_line = CommandLine::parse();
     panics::log_and_count();
     let code = match program_log::start() {
-        // The panic is in the log.
+        // The panic has been logged.
         Ok(()) => kirin_http::panics::catch(|| run(command_line)).unwrap_or(ExitCode::FAILURE),
         Err(message) => fail(&message),
     };
@@ -76,7 +76,7 @@ fn run(command_line: CommandLine) -> ExitCode {
 }
 
 fn fail(message: &str) -> ExitCode {
-    program_log::say(&format!("kirin: {message}"));
+    program_log::print_line(&format!("kirin: {message}"));
     ExitCode::FAILURE
 }
 

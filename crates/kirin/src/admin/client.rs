@@ -1,5 +1,5 @@
-//! `kirin purge` and `kirin status`: the other end of the admin listener, or of the memcached port
-//! where there is none.
+//! `kirin purge` and `kirin status`: clients of the admin listener, or of the memcached port if
+//! there is no admin listener.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,36 +15,36 @@ use kirin_gateway::purge::command::{Purge, Purged};
 use kirin_http::ListenAddress;
 use kirin_http::response_head::{self, Field};
 
-/// How long Kirin may be silent.
+/// How long a client waits for Kirin's answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The largest answer that is read.
+/// The largest answer in bytes.
 const ANSWER_LIMIT_BYTES: u64 = 16 << 20;
 
-/// Where a running Kirin can be asked.
+/// The address of a running Kirin.
 pub struct Target {
     admin: Option<ListenAddress>,
     memcached: Vec<ListenAddress>,
-    /// What said so.
+    /// The file or option that named it, for messages.
     named_by: String,
 }
 
 impl Target {
-    /// The address on the command line.
+    /// Returns the address on the command line.
     pub fn at(address: &str) -> Result<Self, String> {
         let admin =
             address.parse().map_err(|error: kirin_http::InvalidListenAddress| error.to_string())?;
         Ok(Self { admin: Some(admin), memcached: Vec::new(), named_by: "--admin".into() })
     }
 
-    /// What a configuration file says.
+    /// Returns the addresses in a configuration file.
     pub fn of_config(path: &Path) -> Result<Self, String> {
         let read = || kirin_config::read_command_addresses(&Source::read(path)?);
         let (admin, memcached) = read().map_err(|errors: ConfigErrors| errors.to_string())?;
         Ok(Self { admin, memcached, named_by: path.display().to_string() })
     }
 
-    /// Purges; by the admin listener, or else by the memcached port.
+    /// Purges by the admin listener, or by the memcached port if there is none.
     pub fn purge(&self, purge: &Purge) -> Result<Purged, String> {
         let mut failures = Vec::new();
         if let Some(address) = &self.admin {
@@ -69,7 +69,7 @@ impl Target {
         Err(format!("nothing is purged\n{}", failures.join("\n")))
     }
 
-    /// The status, as JSON.
+    /// Returns the status as JSON.
     pub fn status(&self) -> Result<String, String> {
         let Some(address) = &self.admin else {
             return Err(format!("{} has no `address` of [admin]", self.named_by));
@@ -110,7 +110,7 @@ fn connect(address: &ListenAddress) -> io::Result<Box<dyn Connection>> {
     }
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a connection of its own, and returns the body of the answer.
 fn ask(address: &ListenAddress, method: &str, path: &str, body: &str) -> Result<String, String> {
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
@@ -137,24 +137,25 @@ fn ask(address: &ListenAddress, method: &str, path: &str, body: &str) -> Result<
     Ok(body)
 }
 
-/// Bytes of a key before it is written in base64, which has 250 at most.
+/// The most bytes of a key before it is encoded in base64. The encoded key has at most 250.
 const BASE64_KEY_BYTES: usize = 186;
 
-/// The command for what routes have cached under a target, or under all that begin with one; none
-/// if `name` is no target.
+/// Returns the command that purges the responses which routes have cached under a target, or under
+/// all targets with a prefix. Returns none if `name` is no target.
 fn cached_command(name: &str, suffix: &str, mark: &str) -> Option<String> {
     if !name.starts_with('/') {
         return None;
     }
     let mut cached = target_prefix(name.as_bytes());
-    // A target that is too long to be named takes those with it that begin as it does.
+    // A target that is too long for a key is purged as a prefix, together with all targets that
+    // start in the same way.
     let suffix =
         if suffix.is_empty() && cached.len() <= BASE64_KEY_BYTES { " Ptag" } else { " Pprefix" };
     cached.truncate(BASE64_KEY_BYTES);
     Some(format!("md {} b{suffix}{mark}\r\n", BASE64_STANDARD.encode(cached)))
 }
 
-/// By the meta commands with Kirin's `P` flag.
+/// Purges by the meta commands with Kirin's `P` flag.
 fn purge_by_memcached(address: &ListenAddress, purge: &Purge) -> Result<Purged, String> {
     let mut stream = BufReader::new(connect(address).map_err(|error| error.to_string())?);
     let mark = if purge.soft { " I" } else { "" };
@@ -190,7 +191,7 @@ fn purge_by_memcached(address: &ListenAddress, purge: &Purge) -> Result<Purged, 
     all().map_err(|error: io::Error| error.to_string())
 }
 
-/// What was done, for people.
+/// Describes what was purged.
 pub fn describe(purge: &Purge, purged: Purged) -> String {
     let mut parts = Vec::new();
     for (what, found, named) in [

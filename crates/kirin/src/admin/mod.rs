@@ -1,10 +1,10 @@
-//! The admin listener: what operators and deployment scripts ask of a running Kirin, by HTTP on a
-//! unix socket or a loopback port.
+//! The admin listener: operators and deployment scripts send requests to a running Kirin, by HTTP
+//! on a unix socket or a loopback port.
 //!
-//! The program opens it ([`open`]), the first event loop serves it ([`serve`]) with the engine of
-//! all listeners. There is no password: who can open the socket, or is on the machine, may. So that
-//! this does not include web pages in a browser on the machine, requests that one could have caused
-//! are refused ([`refusal`]).
+//! The program opens it ([`open`]), and the first event loop serves it ([`serve`]) with the
+//! connection engine of all listeners. There is no password: everybody who can open the socket, or
+//! is on the machine, may use it. Web pages in a browser on the machine may not. So requests that
+//! such a page could have caused are refused ([`refusal`]).
 
 pub mod client;
 mod purge_body;
@@ -33,19 +33,19 @@ use tokio::task::spawn_local;
 use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::sockets::{SocketError, Sockets};
 use crate::serve::stage::{Stage, drain_limit};
-use purge_body::Form;
+use purge_body::BodyFormat;
 
-/// The access mode of a unix socket: for the user alone that serves.
+/// The access mode of a unix socket: only the user that serves may connect.
 const UNIX_MODE: u32 = 0o600;
 
-/// The largest body of a request.
+/// The largest request body in bytes.
 const BODY_LIMIT_BYTES: u64 = 1024 * 1024;
 
-/// The field that a form needs: browsers do not let other sites' pages send it without being asked
-/// first (CORS).
+/// The field that a form must have. Browsers do not let pages of other sites send it without a
+/// preflight request (CORS).
 const FORM_FIELD: &str = "kirin-admin";
 
-/// What is known and can be done here.
+/// The parts of the program that operators can see and purge.
 #[derive(Clone)]
 pub struct Admin {
     /// The store.
@@ -54,22 +54,21 @@ pub struct Admin {
     pub apps: Vec<Arc<App>>,
     /// The upstreams.
     pub upstreams: Vec<Arc<Upstream>>,
-    /// What the caches of the routes have done, by event loop.
+    /// The counters of the caches, by event loop.
     pub cache_counters: Vec<Arc<CacheCounters>>,
     /// The access logs of all listeners.
     pub access_logs: Vec<Arc<LogFile>>,
-    /// Of all listeners but this one.
+    /// The connections of all other listeners.
     pub connections: Arc<ConnectionCount>,
-    /// What is held for clients.
+    /// The accounts of bytes that are held for clients.
     pub accounts: ClientAccounts,
     /// The addresses of the listeners, as configured.
     pub listeners: Vec<String>,
-    /// When the program began to serve.
+    /// The time at which the program started.
     pub started: Instant,
 }
 
-/// Opens the socket. A unix socket is for the user alone as whom Kirin serves. Call while there is
-/// one thread.
+/// Opens the sockets. Call this while the process has one thread.
 pub fn open(site: &Site, sockets: &mut Sockets) -> Result<Vec<Listener>, OpenError> {
     let Some(address) = &site.admin else { return Ok(Vec::new()) };
     let options = BindOptions { unix_mode: Some(UNIX_MODE), ..BindOptions::default() };
@@ -87,15 +86,15 @@ pub fn open(site: &Site, sockets: &mut Sockets) -> Result<Vec<Listener>, OpenErr
 /// Why the admin listener cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The socket.
+    /// The socket cannot be opened.
     #[error("admin: {0}")]
     Socket(#[from] SocketError),
-    /// Its address.
+    /// The address of the socket cannot be read.
     #[error("admin: {0}")]
     Listen(#[from] ListenError),
 }
 
-/// Serves one socket until the program ends. Call on an event loop.
+/// Serves one socket until the program ends. Must run on an event loop.
 pub async fn serve(listener: Listener, admin: Admin, mut stage: watch::Receiver<Stage>) {
     if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
         return;
@@ -137,9 +136,9 @@ impl Admin {
     fn purge(&self, request: &RequestHead<'_>, now: u64) -> Answer {
         let media_type = request.field("content-type").unwrap_or_default();
         let form = match essence(media_type).to_ascii_lowercase().as_slice() {
-            b"application/json" => Form::Json,
+            b"application/json" => BodyFormat::Json,
             b"application/x-www-form-urlencoded" if request.field(FORM_FIELD).is_some() => {
-                Form::UrlEncoded
+                BodyFormat::UrlEncoded
             }
             b"application/x-www-form-urlencoded" => {
                 return Answer::Now(text(
@@ -177,9 +176,9 @@ impl Admin {
     }
 }
 
-/// Why a request is not listened to: a browser may have sent it for a page from elsewhere. One that
-/// does says so in `Origin` or `Sec-Fetch-Site`; and if its name for us is that page's own (DNS
-/// rebinding), it is none of ours.
+/// Returns why a request is refused, if a browser may have sent it for a page of another site. Such
+/// a request has `Origin` or `Sec-Fetch-Site`. After DNS rebinding it has neither, but its `Host`
+/// is the name of the other site.
 fn refusal(request: &RequestHead<'_>, origin: Origin<'_>) -> Option<&'static str> {
     let is_own_site = |site: &[u8]| site == b"none" || site == b"same-origin";
     if request.field("origin").is_some()

@@ -1,15 +1,15 @@
-//! What a `POST /purge` names: JSON or a form. Pure.
+//! The body of `POST /purge`: JSON or a form. Parsing does no I/O.
 
 use kirin_gateway::purge::command::Purge;
 use kirin_http::form;
 use serde::Deserialize;
 
-/// How a body is written.
+/// The format of a body.
 #[derive(Clone, Copy, Debug)]
-pub enum Form {
+pub enum BodyFormat {
     /// `{"keys": ["/"], "prefixes": ["/recent/"], "tags": ["memo-7"], "soft": true}`
     Json,
-    /// `key=/&prefix=/recent/&tag=memo-7`, each as often as need be, and `soft=1`.
+    /// `key=/&prefix=/recent/&tag=memo-7`, each name any number of times, and `soft=1`.
     UrlEncoded,
 }
 
@@ -23,14 +23,14 @@ struct Names {
     soft: bool,
 }
 
-/// Reads a body. At least one name must be in it.
-pub fn parse(form: Form, body: &[u8]) -> Result<Purge, String> {
+/// Parses a body. It must name at least one key, prefix or tag.
+pub fn parse(form: BodyFormat, body: &[u8]) -> Result<Purge, String> {
     let purge = match form {
-        Form::Json => {
+        BodyFormat::Json => {
             let names: Names = serde_json::from_slice(body).map_err(|error| error.to_string())?;
             Purge { keys: names.keys, prefixes: names.prefixes, tags: names.tags, soft: names.soft }
         }
-        Form::UrlEncoded => parse_form(body)?,
+        BodyFormat::UrlEncoded => parse_form(body)?,
     };
     purge.check()?;
     if purge.is_empty() {
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parse_text(form: Form, body: &str) -> Result<Purge, String> {
+    fn parse_text(form: BodyFormat, body: &str) -> Result<Purge, String> {
         parse(form, body.as_bytes())
     }
 
@@ -90,15 +90,15 @@ mod tests {
             soft: false,
         };
         let json = r#"{"keys": ["/", "/a?b=c"], "tags": ["memo-7"], "prefixes": ["/recent/"]}"#;
-        assert_eq!(parse_text(Form::Json, json), Ok(expected.clone()));
+        assert_eq!(parse_text(BodyFormat::Json, json), Ok(expected.clone()));
         let form = "key=/&tag=memo-7&key=%2fa%3Fb%3dc&&prefix=/recent/";
-        assert_eq!(parse_text(Form::UrlEncoded, form), Ok(expected));
+        assert_eq!(parse_text(BodyFormat::UrlEncoded, form), Ok(expected));
         for (form, body, soft) in [
-            (Form::Json, r#"{"tags": ["a"], "soft": true}"#, true),
-            (Form::Json, r#"{"tags": ["a"], "soft": false}"#, false),
-            (Form::UrlEncoded, "tag=a&soft=1", true),
-            (Form::UrlEncoded, "soft=true&tag=a", true),
-            (Form::UrlEncoded, "soft=0&tag=a", false),
+            (BodyFormat::Json, r#"{"tags": ["a"], "soft": true}"#, true),
+            (BodyFormat::Json, r#"{"tags": ["a"], "soft": false}"#, false),
+            (BodyFormat::UrlEncoded, "tag=a&soft=1", true),
+            (BodyFormat::UrlEncoded, "soft=true&tag=a", true),
+            (BodyFormat::UrlEncoded, "soft=0&tag=a", false),
         ] {
             assert_eq!(parse_text(form, body).map(|purge| purge.soft), Ok(soft), "{body}");
         }
@@ -107,20 +107,20 @@ mod tests {
     #[test]
     fn what_is_malformed_is_refused() {
         for (form, body, message) in [
-            (Form::Json, "{}", "nothing is named"),
-            (Form::Json, "", "EOF"),
-            (Form::Json, r#"{"soft": true}"#, "nothing is named"),
-            (Form::Json, r#"{"tags": ["a"], "soft": 1}"#, "expected a boolean"),
-            (Form::UrlEncoded, "soft=yes&tag=a", "none of 1, true"),
-            (Form::Json, r#"{"tag": ["a"]}"#, "unknown field `tag`"),
-            (Form::Json, r#"{"tags": ["a b"]}"#, "no space"),
-            (Form::Json, r#"{"keys": [""]}"#, "1 to 250"),
-            (Form::UrlEncoded, "", "nothing is named"),
-            (Form::UrlEncoded, "keys=/", "`keys` is none of"),
-            (Form::UrlEncoded, "key=%2", "two hexadecimal"),
-            (Form::UrlEncoded, "key=%+1", "two hexadecimal"),
-            (Form::UrlEncoded, "key=%ff", "no UTF-8"),
-            (Form::UrlEncoded, "key=a+b", "no space"),
+            (BodyFormat::Json, "{}", "nothing is named"),
+            (BodyFormat::Json, "", "EOF"),
+            (BodyFormat::Json, r#"{"soft": true}"#, "nothing is named"),
+            (BodyFormat::Json, r#"{"tags": ["a"], "soft": 1}"#, "expected a boolean"),
+            (BodyFormat::UrlEncoded, "soft=yes&tag=a", "none of 1, true"),
+            (BodyFormat::Json, r#"{"tag": ["a"]}"#, "unknown field `tag`"),
+            (BodyFormat::Json, r#"{"tags": ["a b"]}"#, "no space"),
+            (BodyFormat::Json, r#"{"keys": [""]}"#, "1 to 250"),
+            (BodyFormat::UrlEncoded, "", "nothing is named"),
+            (BodyFormat::UrlEncoded, "keys=/", "`keys` is none of"),
+            (BodyFormat::UrlEncoded, "key=%2", "two hexadecimal"),
+            (BodyFormat::UrlEncoded, "key=%+1", "two hexadecimal"),
+            (BodyFormat::UrlEncoded, "key=%ff", "no UTF-8"),
+            (BodyFormat::UrlEncoded, "key=a+b", "no space"),
         ] {
             let error = parse_text(form, body).unwrap_err();
             assert!(error.contains(message), "{body}: {error}");
@@ -130,8 +130,8 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(body in prop::collection::vec(any::<u8>(), 0..80)) {
-            let _ = parse(Form::Json, &body);
-            let _ = parse(Form::UrlEncoded, &body);
+            let _ = parse(BodyFormat::Json, &body);
+            let _ = parse(BodyFormat::UrlEncoded, &body);
         }
     }
 }

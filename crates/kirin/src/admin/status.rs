@@ -1,4 +1,4 @@
-//! What the program knows of itself at the moment.
+//! The status of the program, as JSON.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::Admin;
 use crate::life::{panics, program_log};
 
-/// `GET /status`.
+/// Returns the answer to `GET /status`.
 pub fn status(admin: &Admin) -> Value {
     let stats = admin.store.stats();
     let upstreams: Map<String, Value> = admin
@@ -45,7 +45,7 @@ pub fn status(admin: &Admin) -> Value {
     })
 }
 
-/// The bytes that are held for clients.
+/// Returns the bytes that are held for clients.
 fn status_of_clients(admin: &Admin) -> Value {
     let listeners: Map<String, Value> = admin
         .listeners
@@ -73,7 +73,7 @@ fn status_of_bytes(observed: impl Fn(Resource) -> client_bytes::Observed) -> Val
     })
 }
 
-/// The servers of an upstream, with the addresses that they have now.
+/// Returns the servers of an upstream, with their present addresses.
 fn status_of_upstream(upstream: &Upstream) -> Value {
     let servers = upstream.server_status().iter().map(status_of_server).collect::<Vec<_>>();
     let queue = upstream.queue_status();

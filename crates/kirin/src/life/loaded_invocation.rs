@@ -1,6 +1,6 @@
-//! The file in which `Plack::Handler::Kirin` tells how the process was started that has become this
-//! program: the working directory, the number of arguments, the arguments, and the environment,
-//! each followed by NUL.
+//! The file in which `Plack::Handler::Kirin` writes how the process was started that has become
+//! this program. It has the working directory, the number of arguments, the arguments, and the
+//! environment, each followed by NUL.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use kirin_workers::ParentInvocation;
 
-/// Reads it. There is none if starting that again would not lead here.
+/// Reads the file. There is none if the same start would not lead to Kirin again.
 pub fn read(path: &Path) -> Option<ParentInvocation> {
     let content = std::fs::read(path).ok()?;
     let read = parse(&content);
@@ -60,7 +60,7 @@ mod tests {
     fn what_is_cut_off_is_not_used() {
         let whole = b"/\x002\0perl\0x\0A=1\0";
         assert!(parse(whole).is_some());
-        // At 11 it is whole, with an empty environment.
+        // At length 11 it is complete, with an empty environment.
         for length in [0, 1, 2, 3, 4, 6, 9, 10, 12, 13] {
             assert!(
                 parse(&whole[..length]).is_none(),

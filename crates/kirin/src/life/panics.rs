@@ -1,13 +1,12 @@
-//! Panics: mistakes of the program. Each ends the task that it happened in, a connection as a rule,
-//! and no more. It is logged and counted.
+//! Panics, which are bugs of the program. A panic ends its task, usually one connection, and
+//! nothing else. Panics are logged and counted.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// Logs panics from now on, instead of writing them to standard error, which would fail or wait
-/// with it.
+/// Logs panics from now on. By default they go to standard error, which may fail or block.
 pub fn log_and_count() {
     std::panic::set_hook(Box::new(|panic| {
         COUNT.fetch_add(1, Ordering::Relaxed);
@@ -24,7 +23,7 @@ pub fn log_and_count() {
     }));
 }
 
-/// Panics so far.
+/// Returns the number of panics since the start.
 pub fn count() -> u64 {
     COUNT.load(Ordering::Relaxed)
 }

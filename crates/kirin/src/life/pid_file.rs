@@ -7,7 +7,7 @@ use kirin_user::{ParentDirectory, User};
 
 /// The process id cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the process id to {}: {source}{hint}", path.display(), hint = kirin_user::what_to_do(path, source))]
+#[error("cannot write the process id to {}: {source}{hint}", path.display(), hint = kirin_user::permission_hint(path, source))]
 pub struct PidFileError {
     path: PathBuf,
     source: io::Error,

@@ -1,8 +1,8 @@
-//! The log of the program itself, which goes to standard error. `KIRIN_LOG=debug` shows more.
+//! The log of the program, which goes to standard error. `KIRIN_LOG=debug` shows more.
 //!
-//! Nobody waits for standard error, and nothing ends because of it: its disk may be full, its
-//! terminal closed, its reader stuck. Lines are queued and written by a thread; those that cannot
-//! be are counted.
+//! Nothing waits for standard error or ends because of it. Its disk may be full, its terminal
+//! closed, its reader stuck. So lines are queued, and a thread writes them. Lines that cannot be
+//! written are counted.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -18,17 +18,17 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// The most bytes that wait for standard error.
 const QUEUE_BYTES: usize = 1 << 20;
 
-/// How long the end of the program waits for a reader of its last lines.
+/// How long the program waits at its end for a reader of its last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// What `KIRIN_LOG` may be.
+/// The advice for a wrong `KIRIN_LOG`.
 const ALLOWED: &str = "use a level (off, error, warn, info, debug or trace), or a list such as \
     `info,kirin_proxy=debug`, in which a level may be that of one module";
 
 static QUEUE: OnceLock<QueuedWriter> = OnceLock::new();
 
-/// Begins to log. Lines are kept until [`start_thread`], since the program changes its user while
-/// it has one thread.
+/// Starts to log. Lines are queued until [`start_thread`], because the program changes its user
+/// while it has one thread.
 pub fn start() -> Result<(), String> {
     let filter = match std::env::var("KIRIN_LOG") {
         Err(std::env::VarError::NotPresent) => Targets::new().with_default(LevelFilter::INFO),
@@ -47,8 +47,8 @@ pub fn start() -> Result<(), String> {
     Ok(())
 }
 
-/// Reads `KIRIN_LOG`. A word that is no level is refused, also where the library would take it for
-/// a module: a misspelt level would silence everything.
+/// Parses `KIRIN_LOG`. A word that is no level is refused. The library would take it for a module,
+/// and a misspelt level would silence everything.
 fn parse_filter(text: &str) -> Result<Targets, String> {
     let mut filter = Targets::new().with_default(LevelFilter::INFO);
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -66,24 +66,25 @@ fn parse_filter(text: &str) -> Result<Targets, String> {
     Ok(filter)
 }
 
-/// Writes what is queued from now on. Call when the program serves as the user that it is to serve
-/// as.
+/// Starts the thread that writes queued lines. Call this when the program has become the user that
+/// serves.
 pub fn start_thread() {
     queue().start();
 }
 
-/// Says a line that is not of the log, such as why the program ends.
-pub fn say(text: &str) {
-    // The queue counts what is lost.
+/// Writes a line that is no log line, such as the error that ends the program.
+pub fn print_line(text: &str) {
+    // The queue counts lost lines.
     let _ = queue().push(format!("{text}\n").as_bytes());
 }
 
-/// Waits a moment until all lines are written. Call at the end of the program.
+/// Waits for at most [`LAST_LINES`] until all lines are written. Call this at the end of the
+/// program.
 pub fn flush() {
     queue().flush(LAST_LINES);
 }
 
-/// Lines that could not be written.
+/// Returns the number of lines that could not be written.
 pub fn lost_lines() -> u64 {
     queue().lost_lines()
 }
@@ -94,7 +95,7 @@ fn queue() -> &'static QueuedWriter {
     })
 }
 
-/// Takes one line of the log, as the library has formatted it.
+/// One log line, as the library formats it.
 struct Line;
 
 impl Write for Line {
@@ -108,8 +109,9 @@ impl Write for Line {
     }
 }
 
-/// A copy of standard error, since the standard library's own handle has a lock that a stuck reader
-/// would hold. It is made at the start: a process without descriptors has to say so.
+/// A copy of standard error. The handle of the standard library has a lock that a stuck reader
+/// would hold. The copy is made at the start, since a process without free descriptors must still
+/// be able to log.
 struct StandardError(Option<File>);
 
 fn copy_of_stderr() -> io::Result<File> {
@@ -126,7 +128,7 @@ impl Output for StandardError {
     }
 
     fn failed(&mut self, _error: &io::Error) {
-        // There is nowhere to say it but in the status.
+        // The error cannot be logged. The status counts the lost lines.
     }
 
     fn recovered(&mut self, lost_lines: u64) {

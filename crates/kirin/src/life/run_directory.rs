@@ -1,9 +1,9 @@
-//! The directory of a running Kirin: sockets that only its own applications use. Mode 0700, gone
-//! when Kirin ends.
+//! The run directory: the sockets that only Kirin's own applications use. Its mode is 0700, and it
+//! is removed when Kirin ends.
 //!
-//! A Kirin that is killed leaves its directory. The next one removes it. Whether a directory's
-//! Kirin still runs is told by a lock on a file in it: the kernel releases the lock when the
-//! process ends, and a process id that is used again does not mislead.
+//! A Kirin that is killed leaves its directory, and the next Kirin removes it. A lock on a file in
+//! the directory shows whether its Kirin still runs: the kernel releases the lock when the process
+//! ends. A process id could be used again by another process.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,34 +12,34 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-/// What a program that hands its application to Kirin puts into the directory
-/// (`Plack::Handler::Kirin`).
+/// The configuration of a program that hands its application to Kirin (`Plack::Handler::Kirin`).
 pub const CONFIGURATION: &str = "kirin.toml";
 /// The socket on which the workers of such an application accept.
 pub const WORKERS_SOCKET: &str = "workers";
-/// How the program was started that had loaded the application, if that can be done again.
+/// The file that says how the program was started that loaded the application, if that can be
+/// repeated.
 pub const INVOCATION: &str = "invocation";
 const STORE_SOCKET: &str = "store.sock";
 const STORE_FILE: &str = "store.snapshot";
-/// Locked while the directory's Kirin runs.
+/// The file that is locked while the directory's Kirin runs.
 const LOCK: &str = "kirin.lock";
-/// The lock file before it is locked: nobody looks at this name.
+/// The name of the lock file before it is locked. Nothing looks for this name.
 const NEW_LOCK: &str = "kirin.lock.new";
-/// Names of directories that Kirin makes begin so.
+/// The start of the names of directories that Kirin makes.
 const PREFIX: &str = "kirin-";
 
-/// A temporary directory; dropping it removes it.
+/// The run directory of this program. Dropping it removes it.
 pub struct RunDirectory {
     path: PathBuf,
-    /// Unless it was there before Kirin.
+    /// The directory, if this program has made it.
     made: Option<tempfile::TempDir>,
-    /// Keeps the lock for as long as the process has it open.
+    /// The locked file. The lock lasts until it is closed.
     _lock: File,
 }
 
 impl RunDirectory {
-    /// Makes one below `$TMPDIR` or `/tmp`. Its path is short: a unix socket's path has 107 bytes
-    /// at most (unix(7)).
+    /// Makes a directory below `$TMPDIR` or `/tmp`. Its path must be short, since the path of a
+    /// unix socket has at most 107 bytes (unix(7)).
     pub fn create() -> io::Result<Self> {
         let private = fs::Permissions::from_mode(0o700);
         let made = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir()?;
@@ -47,12 +47,12 @@ impl RunDirectory {
         Ok(Self { path: made.path().to_owned(), made: Some(made), _lock: lock })
     }
 
-    /// Takes over one that was made for this Kirin.
+    /// Takes over a directory that was made for this Kirin.
     pub fn take_over(path: &Path) -> io::Result<Self> {
         Ok(Self { path: path.to_owned(), made: None, _lock: lock(path)? })
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -64,12 +64,12 @@ impl RunDirectory {
         entries.map(|entry| entry.path()).chain([self.path.clone()]).collect()
     }
 
-    /// The memcached socket that applications find in `KIRIN_STORE`.
+    /// Returns the path of the memcached socket that applications find in `KIRIN_STORE`.
     pub fn store_socket(&self) -> PathBuf {
         self.path.join(STORE_SOCKET)
     }
 
-    /// Where the contents of the store are while another Kirin takes over.
+    /// Returns the path of the file that carries the store over to a successor.
     pub fn store_file(&self) -> PathBuf {
         self.path.join(STORE_FILE)
     }
@@ -78,7 +78,7 @@ impl RunDirectory {
 impl Drop for RunDirectory {
     fn drop(&mut self) {
         if self.made.is_none() {
-            // Nothing but what is known to be in it: a wrong path must cost nobody a file.
+            // Only known files are removed, so that a wrong path does no harm.
             for name in [CONFIGURATION, WORKERS_SOCKET, INVOCATION, STORE_SOCKET, STORE_FILE, LOCK]
             {
                 let _ = std::fs::remove_file(self.path.join(name));
@@ -88,8 +88,8 @@ impl Drop for RunDirectory {
     }
 }
 
-/// Makes the lock file of a directory. It has its name only when it is locked, so that no directory
-/// of a living process ever has a lock file that is free.
+/// Makes and locks the lock file of a directory. It gets its name when it is locked. So the
+/// directory of a running process never has a free lock file.
 fn lock(directory: &Path) -> io::Result<File> {
     let new = directory.join(NEW_LOCK);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
@@ -98,7 +98,7 @@ fn lock(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes the directories, beside those of running Kirins, that killed ones have left.
+/// Removes the run directories of Kirins that were killed.
 pub fn remove_abandoned() {
     remove_abandoned_in(&std::env::temp_dir());
 }
@@ -107,7 +107,7 @@ fn remove_abandoned_in(parent: &Path) {
     let own_user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        // Not through a symbolic link: the metadata is that of the entry.
+        // This does not follow a symbolic link: the metadata is that of the entry.
         let is_own = entry.metadata().is_ok_and(|of| of.is_dir() && of.uid() == own_user);
         if is_own && name.to_string_lossy().starts_with(PREFIX) {
             remove_if_abandoned(&entry.path());
@@ -116,11 +116,12 @@ fn remove_abandoned_in(parent: &Path) {
 }
 
 fn remove_if_abandoned(directory: &Path) {
-    // A directory without a lock file may be one that is being made, or somebody else's.
+    // A directory without a lock file may be a new one, or belong to another program.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let lock = OpenOptions::new().write(true).custom_flags(flags).open(directory.join(LOCK));
     let Ok(lock) = lock else { return };
-    // Held until the directory is gone: another Kirin may be looking at it, too.
+    // The lock is held until the directory is removed, since another Kirin may look at it at the
+    // same time.
     if lock.try_lock().is_err() {
         return;
     }

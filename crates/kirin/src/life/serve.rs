@@ -107,7 +107,7 @@ fn plan_upgrade(
     let loading = bound.site.apps.iter().map(|app| app.start_limit).max().unwrap_or_default();
     Ok(Upgrade {
         invocation,
-        sockets: bound.sockets.take_kept(),
+        sockets: bound.sockets.take_for_successor(),
         store_file,
         notify: bound.systemd.socket().cloned(),
         limit: loading + upgrade::LIMIT,

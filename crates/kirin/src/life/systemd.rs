@@ -1,50 +1,51 @@
-//! What systemd is told, if it wants to hear (sd_notify(3)); nothing otherwise.
+//! Messages to systemd about the state of the program (sd_notify(3)). Without systemd, nothing is
+//! sent.
 
 use kirin_sockets::NotifySocket;
 use rustix::time::{ClockId, clock_gettime};
 
-/// The service manager, if there is one.
+/// The service manager. There may be none.
 #[derive(Clone)]
 pub struct Systemd {
     socket: Option<NotifySocket>,
 }
 
 impl Systemd {
-    /// The one behind `socket`.
+    /// Returns the service manager behind `socket`.
     pub fn new(socket: Option<NotifySocket>) -> Self {
         Self { socket }
     }
 
-    /// Where it listens.
+    /// Returns the socket of the service manager.
     pub fn socket(&self) -> Option<&NotifySocket> {
         self.socket.as_ref()
     }
 
-    /// The program serves, or has done what it was asked to do.
+    /// Tells that the program serves, or that a reload is done.
     pub fn ready(&self) {
-        self.say("READY=1");
+        self.send("READY=1");
     }
 
-    /// Applications are loaded anew; [`Systemd::ready`] follows.
+    /// Tells that applications are being reloaded. [`Systemd::ready`] must follow.
     pub fn reloading(&self) {
         let time = clock_gettime(ClockId::Monotonic);
         let microseconds = time.tv_sec * 1_000_000 + time.tv_nsec / 1000;
-        self.say(&format!("RELOADING=1\nMONOTONIC_USEC={microseconds}"));
+        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={microseconds}"));
     }
 
-    /// The program ends.
+    /// Tells that the program ends.
     pub fn stopping(&self) {
-        self.say("STOPPING=1");
+        self.send("STOPPING=1");
     }
 
-    /// Another process is the service from now on.
+    /// Tells that another process is the service from now on.
     pub fn main_process_is(&self, pid: u32) {
-        self.say(&format!("MAINPID={pid}"));
+        self.send(&format!("MAINPID={pid}"));
     }
 
-    fn say(&self, lines: &str) {
+    fn send(&self, lines: &str) {
         if let Some(socket) = &self.socket
-            && let Err(error) = socket.say(lines)
+            && let Err(error) = socket.send(lines)
         {
             tracing::warn!(%error, "systemd cannot be told {}", lines.escape_debug());
         }

@@ -1,21 +1,21 @@
-//! The accounts of bytes that are held for clients: one of the process, and one of each listener.
+//! The accounts of bytes that are held for clients: one for the process, and one for each listener.
 
 use std::sync::Arc;
 
 use kirin_config::{ListenerSite, Site};
 use kirin_http::{ClientBytes, ListenerBytes};
 
-/// All accounts, for who serves and for who reports.
+/// All accounts of the program.
 #[derive(Clone)]
 pub struct ClientAccounts {
-    /// What all clients hold.
+    /// The account of all clients.
     pub all: Arc<ClientBytes>,
-    /// The part of each listener, in the order of the configuration.
+    /// The account of each listener, in the order of the configuration.
     pub listeners: Vec<Arc<ListenerBytes>>,
 }
 
 impl ClientAccounts {
-    /// Accounts with the limits of `site`.
+    /// Creates accounts with the limits of `site`.
     pub fn new(site: &Site) -> Self {
         let all = ClientBytes::new(site.client_memory_bytes, site.client_disk_bytes);
         let of_listener = |listener: &ListenerSite| {

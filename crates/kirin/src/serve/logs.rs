@@ -1,5 +1,5 @@
-//! Access logs: each is opened once, however many listeners write to it, and anew when somebody has
-//! renamed it.
+//! The access logs. Each is opened once, even if several listeners write to it, and reopened after
+//! it has been renamed.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,16 +12,16 @@ use kirin_config::LogTarget;
 use kirin_server::LogFile;
 use kirin_user::{ParentDirectory, User};
 
-/// The access logs that are open.
+/// The open access logs, by their targets in the configuration.
 pub type Logs = HashMap<LogTarget, Arc<LogFile>>;
 
 /// An access log that cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot open the access log {0}: {1}{hint}", hint = kirin_user::what_to_do(.0.as_ref(), .1))]
+#[error("cannot open the access log {0}: {1}{hint}", hint = kirin_user::permission_hint(.0.as_ref(), .1))]
 pub struct LogError(String, #[source] io::Error);
 
-/// Opens a log once, however many listeners write to it. If root opens it for `user`, a new log
-/// belongs to that user.
+/// Opens a log, or returns the one that is open already. If root opens a new log for `user`, the
+/// file belongs to that user.
 pub fn open(
     target: &LogTarget,
     user: Option<&User>,
@@ -56,15 +56,15 @@ fn open_as_root(path: &Path, user: &User) -> io::Result<LogFile> {
     Ok(LogFile::from_file(file, path))
 }
 
-/// Opens logs anew after they have been renamed. One that cannot be opened is written on under its
-/// old name.
+/// Reopens all logs after they have been renamed. If a log cannot be opened, Kirin goes on writing
+/// to the renamed file.
 pub fn reopen(logs: &Logs) {
     for log in logs.values() {
         let Some(path) = log.path() else { continue };
         match log.reopen() {
             Ok(()) => tracing::info!("access log {} is opened anew", path.display()),
             Err(error) => {
-                let hint = kirin_user::what_to_do(path, &error);
+                let hint = kirin_user::permission_hint(path, &error);
                 tracing::error!(%error, "access log {} cannot be opened anew{hint}", path.display());
             }
         }

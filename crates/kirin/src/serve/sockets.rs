@@ -1,8 +1,7 @@
-//! The listening sockets of the program: those that it was started with (`kirin-sockets`), and
-//! those that it binds.
+//! The listening sockets of the program: inherited ones (`kirin-sockets`), and those that it binds.
 //!
-//! A listener of the configuration gets the sockets that listen on its address. So the same
-//! configuration serves with and without a starter.
+//! A listener of the configuration gets the inherited sockets that listen on its address. So the
+//! same configuration works with and without a starter.
 
 use std::fs;
 use std::io;
@@ -16,21 +15,21 @@ use kirin_server::{BindOptions, InheritedSocket, Listener};
 use kirin_sockets::{Inherited, Source};
 use kirin_user::{ParentDirectory, User, UserError};
 
-/// Sockets that cannot be used.
+/// A socket that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// An address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// An address that the starter of this program could have opened, and has not.
+    /// An address is in use, and the starter of this program did not hand its socket over.
     #[error(
         "{0} is in use by another process, perhaps by the Kirin that this one is to follow: {1} has to open it too, and hand it over"
     )]
     NotInherited(ListenAddress, Source),
-    /// A socket that makes no sense.
+    /// An inherited socket is of a kind that Kirin cannot serve.
     #[error("the socket {0} that {1} has handed over cannot be used: {2}")]
     Inherited(String, Source, #[source] io::Error),
-    /// Connections to a socket that nobody serves would hang.
+    /// An inherited socket has no listener. Its clients would wait for ever.
     #[error(
         "{0} has handed over {1}, which no listener of the configuration wants; {2}, or have {0} hand over only what is served"
     )]
@@ -40,29 +39,28 @@ pub enum SocketError {
     Owner(#[from] UserError),
 }
 
-/// Sockets that the program was started with and no listener has yet.
+/// The sockets of the program, inherited or bound.
 pub struct Sockets {
     source: Option<Source>,
-    /// Who serves, if that is not who started the program.
+    /// The user that will serve, if the program is to become one.
     user: Option<User>,
     inherited: Vec<(String, InheritedSocket)>,
-    /// Of each listener, for a Kirin that follows: its address in the configuration, and the
-    /// socket.
-    kept: Vec<(ListenAddress, OwnedFd)>,
+    /// The sockets of each listener for a successor, with their addresses in the configuration.
+    for_successor: Vec<(ListenAddress, OwnedFd)>,
     files: SocketFiles,
 }
 
-/// The files of unix sockets, removed when dropped.
+/// The files of unix sockets. They are removed when this is dropped.
 #[derive(Default)]
 pub struct SocketFiles {
     files: Vec<SocketFile>,
-    /// Whether another Kirin serves on them.
+    /// Whether another Kirin serves on them, and will remove them.
     are_others: bool,
 }
 
 struct SocketFile {
     path: PathBuf,
-    /// Device, inode and time: another process may have put its own socket there.
+    /// Device, inode and time of the file. Another process may have put its own socket at the path.
     identity: (u64, u64, i64, i64),
 }
 
@@ -74,12 +72,12 @@ impl SocketFiles {
         }
     }
 
-    /// Another Kirin serves on them from now on, and removes them.
+    /// Leaves the files to a successor, which removes them.
     pub fn disown(&mut self) {
         self.are_others = true;
     }
 
-    /// This program serves on them from now on.
+    /// Takes the files over from a predecessor.
     pub fn own(&mut self) {
         self.are_others = false;
     }
@@ -94,7 +92,7 @@ impl Drop for SocketFiles {
             if identity(&file.path) == Some(file.identity)
                 && let Err(error) = fs::remove_file(&file.path)
             {
-                // Its directory is not the user's, perhaps. The next start replaces it.
+                // The user may not write the directory. The next start replaces the file.
                 tracing::debug!(%error, "the socket {} stays", file.path.display());
             }
         }
@@ -107,20 +105,26 @@ fn identity(path: &Path) -> Option<(u64, u64, i64, i64)> {
 }
 
 /// The sockets of one listener.
-pub struct Opened {
-    /// By loop.
+pub struct OpenedSockets {
+    /// The sockets, by event loop.
     pub by_loop: Vec<Vec<Listener>>,
-    /// Whether they were there before this program.
+    /// Whether the sockets were inherited.
     pub is_inherited: bool,
 }
 
 impl Sockets {
-    /// Looks at what was inherited. New sockets are bound for `user`.
+    /// Takes the inherited sockets over. New sockets will be bound for `user`.
     pub fn new(inherited: &mut Inherited, user: Option<&User>) -> Result<Self, SocketError> {
         let user = user.cloned();
         let Some(source) = inherited.source else {
-            let (inherited, kept) = (Vec::new(), Vec::new());
-            return Ok(Self { source: None, user, inherited, kept, files: SocketFiles::default() });
+            let (inherited, for_successor) = (Vec::new(), Vec::new());
+            return Ok(Self {
+                source: None,
+                user,
+                inherited,
+                for_successor,
+                files: SocketFiles::default(),
+            });
         };
         let mut known = Vec::new();
         for given in inherited.sockets.drain(..) {
@@ -129,17 +133,17 @@ impl Sockets {
                 Err(error) => return Err(SocketError::Inherited(given.name, source, error)),
             }
         }
-        // Those of a predecessor are its own until this program serves.
+        // The files of a predecessor's sockets belong to it until this program serves.
         let files = SocketFiles { files: Vec::new(), are_others: source == Source::Kirin };
-        Ok(Self { source: Some(source), user, inherited: known, kept: Vec::new(), files })
+        Ok(Self { source: Some(source), user, inherited: known, for_successor: Vec::new(), files })
     }
 
-    /// Who has handed them over.
+    /// Returns the starter that handed sockets over.
     pub fn source(&self) -> Option<Source> {
         self.source
     }
 
-    /// The addresses of what was inherited.
+    /// Returns the addresses of the inherited sockets.
     pub fn inherited_addresses(&self) -> Vec<ListenAddress> {
         let mut addresses: Vec<ListenAddress> = Vec::new();
         for (_, socket) in &self.inherited {
@@ -157,7 +161,7 @@ impl Sockets {
         wanted: &ListenAddress,
         loops: usize,
         options: &BindOptions,
-    ) -> Result<Opened, SocketError> {
+    ) -> Result<OpenedSockets, SocketError> {
         let sockets = self.take(wanted);
         let is_inherited = !sockets.is_empty();
         let by_loop = if is_inherited {
@@ -177,7 +181,7 @@ impl Sockets {
             })?;
             bound.into_iter().map(|listener| vec![listener]).collect()
         };
-        // A starter removes what it has made.
+        // Another starter removes the files that it has made.
         if let ListenAddress::Unix(path) = wanted
             && (!is_inherited || self.source == Some(Source::Kirin))
         {
@@ -187,24 +191,24 @@ impl Sockets {
             }
         }
         if is_inherited {
-            self.kept.extend(sockets.into_iter().map(|socket| (wanted.clone(), socket)));
+            self.for_successor.extend(sockets.into_iter().map(|socket| (wanted.clone(), socket)));
         } else {
             for listener in by_loop.iter().flatten() {
                 let copy =
                     listener.try_clone().map_err(|error| ListenError::Io(wanted.clone(), error))?;
-                self.kept.push((wanted.clone(), copy));
+                self.for_successor.push((wanted.clone(), copy));
                 // Loops share a unix socket.
                 if matches!(wanted, ListenAddress::Unix(_)) {
                     break;
                 }
             }
         }
-        Ok(Opened { by_loop, is_inherited })
+        Ok(OpenedSockets { by_loop, is_inherited })
     }
 
-    /// Takes the sockets of one address out. One that is written just so goes before one that means
-    /// the same; a Kirin that this one follows has named them as its configuration does, which may
-    /// say "any free port".
+    /// Takes the inherited sockets of one address. A socket with exactly this address goes before
+    /// one with an equivalent address. A predecessor names its sockets as the configuration does,
+    /// which may say "any free port".
     fn take(&mut self, wanted: &ListenAddress) -> Vec<OwnedFd> {
         let named = wanted.to_string();
         let by_name = self.source == Some(Source::Kirin);
@@ -219,8 +223,9 @@ impl Sockets {
         taken.into_iter().map(|(_, socket)| socket.into_socket()).collect()
     }
 
-    /// Sockets that no listener wants are closed if they come from a Kirin, whose configuration may
-    /// have been another. Otherwise somebody has asked for something that does not happen.
+    /// Checks that every inherited socket has a listener. Those of a predecessor are closed,
+    /// because its configuration may have been another. Those of another starter are an error,
+    /// because their clients would get no answer.
     pub fn refuse_unwanted(&mut self) -> Result<(), SocketError> {
         let Some(source) = self.source else { return Ok(()) };
         let unwanted: Vec<String> = self
@@ -244,13 +249,13 @@ impl Sockets {
         Err(SocketError::Unwanted(source, unwanted.join(", "), advice))
     }
 
-    /// The files of unix sockets that have been opened.
+    /// Takes the files of the unix sockets that have been opened.
     pub fn take_files(&mut self) -> SocketFiles {
         std::mem::take(&mut self.files)
     }
 
     /// Takes the sockets that a successor gets.
-    pub fn take_kept(&mut self) -> Vec<(ListenAddress, OwnedFd)> {
-        std::mem::take(&mut self.kept)
+    pub fn take_for_successor(&mut self) -> Vec<(ListenAddress, OwnedFd)> {
+        std::mem::take(&mut self.for_successor)
     }
 }

@@ -23,11 +23,11 @@ const ACCOUNT: &str = "account.json";
 const LOCK: &str = "lock";
 
 /// The state of one authority.
-pub struct State {
+pub struct StateDirectory {
     directory: PathBuf,
 }
 
-impl State {
+impl StateDirectory {
     /// Makes the directory if it does not exist. `authority` is the URL of its ACME directory.
     pub fn open(root: &Path, authority: &str) -> Result<Self, AcmeError> {
         let directory = root.join(file_name(authority));
@@ -170,7 +170,7 @@ mod tests {
     fn what_is_kept_is_for_its_owner_alone() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().join("new/acme");
-        let state = State::open(&root, "https://ca.test:14000/dir").unwrap();
+        let state = StateDirectory::open(&root, "https://ca.test:14000/dir").unwrap();
         state.keep_certificate("a.test", "one").unwrap();
         state.keep_certificate("a.test", "two").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -189,10 +189,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mode = || fs::metadata(directory.path()).unwrap().permissions().mode() & 0o777;
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        State::open(directory.path(), "https://ca.test/").unwrap();
+        StateDirectory::open(directory.path(), "https://ca.test/").unwrap();
         assert_eq!(mode(), 0o755);
         symlink("/", directory.path().join("other.test-")).unwrap();
-        assert!(State::open(directory.path(), "https://other.test/").is_err());
+        assert!(StateDirectory::open(directory.path(), "https://other.test/").is_err());
     }
 
     #[test]

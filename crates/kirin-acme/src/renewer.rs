@@ -1,4 +1,4 @@
-//! The keeper of one certificate: gets it, serves it, and renews it in time.
+//! The renewer of one certificate: gets it, serves it, and renews it in time.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use tokio::sync::Notify;
 use crate::challenges::Challenges;
 use crate::config::AcmeConfig;
 use crate::error::AcmeError;
-use crate::lifetime::Issued;
+use crate::lifetime::IssuedCertificate;
 use crate::order;
 use crate::schedule::{self, BETWEEN_ATTEMPTS, BETWEEN_CERTIFICATES, Failures};
-use crate::state::State;
+use crate::state_directory::StateDirectory;
 
 /// The longest time for one order. An order takes seconds; one that hangs must not block later
 /// ones.
@@ -33,20 +33,20 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 const BETWEEN_QUESTIONS: Duration = Duration::from_secs(6 * 3600);
 
 /// A certificate, the listeners that serve it, and the state that is needed to renew it.
-pub struct Keeper {
+pub struct CertificateRenewer {
     config: AcmeConfig,
     listeners: Vec<Arc<Tls>>,
     challenges: Arc<Challenges>,
-    state: State,
+    state: StateDirectory,
     /// The certificate that is served.
-    issued: Option<Issued>,
+    issued: Option<IssuedCertificate>,
     /// The earliest time of the next order. It holds whatever dates the present certificate has.
     earliest: SystemTime,
     /// Ends the waiting for the next attempt.
     renew_now: Arc<Notify>,
 }
 
-impl Keeper {
+impl CertificateRenewer {
     /// Opens the directory and serves the certificate in it.
     pub fn open(
         config: AcmeConfig,
@@ -54,8 +54,8 @@ impl Keeper {
         challenges: Arc<Challenges>,
         renew_now: Arc<Notify>,
     ) -> Result<Self, AcmeError> {
-        let state = State::open(&config.state, &config.directory)?;
-        let mut keeper = Self {
+        let state = StateDirectory::open(&config.state, &config.directory)?;
+        let mut renewer = Self {
             config,
             listeners,
             challenges,
@@ -64,12 +64,12 @@ impl Keeper {
             earliest: UNIX_EPOCH,
             renew_now,
         };
-        if keeper.file().exists()
-            && let Err(error) = keeper.serve_kept()
+        if renewer.file().exists()
+            && let Err(error) = renewer.serve_kept()
         {
-            tracing::warn!(%error, "{} is not served; a new one is asked for", keeper.file().display());
+            tracing::warn!(%error, "{} is not served; a new one is asked for", renewer.file().display());
         }
-        Ok(keeper)
+        Ok(renewer)
     }
 
     /// Returns the files and directories that root has made.
@@ -124,7 +124,7 @@ impl Keeper {
                     let wait = schedule::wait_after(
                         failures.count,
                         error.is_rate_limit(),
-                        schedule::draw(),
+                        schedule::random_fraction(),
                     );
                     tracing::error!(
                         "no certificate for {names} from {}: {error} ({}; next attempt in {} min, or on HUP; {})",
@@ -156,7 +156,8 @@ impl Keeper {
         if !issued.is_for(&self.config.domains) {
             return;
         }
-        let due = schedule::renewal(issued.lifetime, schedule::draw()).max(self.earliest);
+        let due =
+            schedule::renewal(issued.lifetime, schedule::random_fraction()).max(self.earliest);
         // The wall clock decides. Somebody may set it, and it goes on while the machine sleeps.
         while let Ok(rest @ 1..) = due.duration_since(SystemTime::now()).map(|rest| rest.as_secs())
         {
@@ -173,12 +174,12 @@ impl Keeper {
 
     /// Waits until no other Kirin orders certificates in this directory.
     async fn turn(&self) -> Result<File, AcmeError> {
-        let mut is_said = false;
+        let mut is_logged = false;
         loop {
             if let Some(lock) = self.state.try_lock()? {
                 return Ok(lock);
             }
-            if !std::mem::replace(&mut is_said, true) {
+            if !std::mem::replace(&mut is_logged, true) {
                 tracing::info!(
                     "another Kirin asks {} for certificates; this one waits and uses what is in {}",
                     self.config.directory,
@@ -194,7 +195,7 @@ impl Keeper {
     fn serve_what_another_got(&mut self) -> bool {
         let Ok(kept) = std::fs::read(self.file())
             .map_err(drop)
-            .and_then(|pem| Issued::from_pem(&pem).map_err(drop))
+            .and_then(|pem| IssuedCertificate::from_pem(&pem).map_err(drop))
         else {
             return false;
         };
@@ -223,7 +224,7 @@ impl Keeper {
         }
     }
 
-    async fn renew(&self) -> Result<Issued, AcmeError> {
+    async fn renew(&self) -> Result<IssuedCertificate, AcmeError> {
         let result = match self.order().await {
             // The authority will never know it again.
             Err(error) if error.is_unknown_account() => {
@@ -234,7 +235,7 @@ impl Keeper {
         };
         let pem = result?;
         // The new certificate is checked before it replaces one that can be used.
-        let issued = Issued::from_pem(pem.as_bytes())?;
+        let issued = IssuedCertificate::from_pem(pem.as_bytes())?;
         if !issued.is_for(&self.config.domains) {
             return Err(AcmeError::Certificate(
                 "it is not for the names that were asked for".into(),
@@ -256,7 +257,7 @@ impl Keeper {
     fn serve_kept(&mut self) -> Result<(), AcmeError> {
         let path = self.file();
         let pem = std::fs::read(&path).map_err(|error| AcmeError::State(path, error))?;
-        let issued = Issued::from_pem(&pem)?;
+        let issued = IssuedCertificate::from_pem(&pem)?;
         self.install()?;
         self.issued = Some(issued);
         Ok(())
