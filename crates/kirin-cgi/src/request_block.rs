@@ -154,12 +154,16 @@ fn push(block: &mut Vec<u8>, name: &str, value: &str) {
 /// Appends `PATH_INFO`: the path with its percent-encoding taken off (RFC 3875 section 4.1.5). The
 /// `*` of `OPTIONS *` is no path.
 pub(crate) fn push_decoded_path(block: &mut Vec<u8>, path: &str) -> Result<(), NulInPath> {
-    let start = block.len();
-    if path != "*" {
-        percent::decode_into(path.as_bytes(), block);
-    }
-    if memchr::memchr(0, &block[start..]).is_some() {
-        return Err(NulInPath);
+    let path = if path == "*" { &[][..] } else { path.as_bytes() };
+    if memchr::memchr(b'%', path).is_none() {
+        block.extend_from_slice(path);
+    } else {
+        for byte in percent::decoded(path) {
+            if byte == 0 {
+                return Err(NulInPath);
+            }
+            block.push(byte);
+        }
     }
     block.push(0);
     Ok(())

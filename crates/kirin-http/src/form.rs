@@ -3,9 +3,7 @@
 //! The URL standard separates pairs by `&`. Perl's parsers also take `;`. The names of functions
 //! say which rule they have. In all of them the first `=` ends the name.
 
-use std::borrow::Cow;
-
-use crate::percent;
+use crate::percent::{self, Decoded};
 
 /// Returns the pairs of `text` as the URL standard separates them: by `&`. Empty pairs are left
 /// out.
@@ -63,22 +61,19 @@ pub fn argument_like_nginx<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     arguments.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-/// Appends a name or value to `out`, decoded: `+` is a space, and a malformed encoding stays.
+/// Returns the decoded bytes of a name or value: `+` is a space, and a malformed encoding stays.
+pub fn decoded(text: &[u8]) -> Decoded<'_, true> {
+    Decoded { rest: text.iter() }
+}
+
+/// Appends a name or value to `out`, decoded.
 pub fn decode_into(text: &[u8], out: &mut Vec<u8>) {
-    let mut rest = text;
-    while let Some(plus) = memchr::memchr(b'+', rest) {
-        percent::decode_into(&rest[..plus], out);
-        out.push(b' ');
-        rest = &rest[plus + 1..];
-    }
-    percent::decode_into(rest, out);
+    out.extend(decoded(text));
 }
 
 /// Returns a name or value decoded; `None` if an encoding is malformed.
 pub fn decode_strict(text: &[u8]) -> Option<Vec<u8>> {
-    let with_spaces: Vec<u8> =
-        text.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
-    percent::decode_strict(&with_spaces).map(Cow::into_owned)
+    percent::is_well_formed(text).then(|| decoded(text).collect())
 }
 
 #[cfg(test)]

@@ -148,8 +148,8 @@ fn is_unsendable(byte: u8) -> bool {
 fn push_urlencoded(block: &mut Vec<u8>, text: &[u8]) -> Result<(), Unsendable> {
     for pair in form::pairs_like_plack(text) {
         let (name, value) = form::name_and_value(pair);
-        push_decoded(block, name, form::decode_into)?;
-        push_decoded(block, value, form::decode_into)?;
+        push_part(block, form::decoded(name))?;
+        push_part(block, form::decoded(value))?;
     }
     Ok(())
 }
@@ -161,13 +161,13 @@ fn push_cookie_pairs(block: &mut Vec<u8>, field: &[u8]) -> Result<(), Unsendable
     let mut names = Names::default();
     for (name, value) in cookies::pairs(field) {
         let start = block.len();
-        push_decoded(block, name, percent::decode_into)?;
+        push_part(block, percent::decoded(name))?;
         let decoded = start + 1..block.len();
         if !names.add(block, decoded) {
             block.truncate(start);
             continue;
         }
-        push_decoded(block, cookies::unquoted(value), percent::decode_into)?;
+        push_part(block, percent::decoded(cookies::unquoted(value)))?;
     }
     Ok(())
 }
@@ -202,16 +202,16 @@ impl Names {
     }
 }
 
-/// Appends the separator, and `text` as `decode_into` decodes it.
-fn push_decoded(
-    block: &mut Vec<u8>,
-    text: &[u8],
-    decode_into: fn(&[u8], &mut Vec<u8>),
-) -> Result<(), Unsendable> {
+/// Appends the separator and the bytes of a decoded part.
+fn push_part(block: &mut Vec<u8>, part: impl Iterator<Item = u8>) -> Result<(), Unsendable> {
     block.push(SEPARATOR);
-    let start = block.len();
-    decode_into(text, block);
-    if block[start..].iter().any(|byte| is_unsendable(*byte)) { Err(Unsendable) } else { Ok(()) }
+    for byte in part {
+        if is_unsendable(byte) {
+            return Err(Unsendable);
+        }
+        block.push(byte);
+    }
+    Ok(())
 }
 
 #[cfg(test)]
