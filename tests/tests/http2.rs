@@ -1,5 +1,4 @@
-//! HTTP/2 through the built program: that it behaves as HTTP/1 does, and what slow and hostile
-//! clients can do.
+//! HTTP/2 through the built program: it behaves as HTTP/1, also with slow and hostile clients.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,7 +52,7 @@ fn serve() -> (Site, Kirin) {
     (site, kirin)
 }
 
-/// 3 MB that differ everywhere.
+/// Returns 3 MB in which every place differs.
 fn large() -> Vec<u8> {
     (0..3_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
@@ -64,7 +63,7 @@ fn h2spec() -> PathBuf {
     path
 }
 
-/// Runs h2spec; returns its report when it ends well.
+/// Runs h2spec. Returns its report if it ends well.
 fn run_h2spec(arguments: &[&str], port: u16) -> Result<String, String> {
     let output = Command::new(h2spec())
         .args(["--strict", "-h", "127.0.0.1", "-p", &port.to_string()])
@@ -88,8 +87,8 @@ fn h2spec_passes_by_prior_knowledge() {
     let (_site, kirin) = serve();
     let report =
         run_h2spec(&[], kirin.address().port()).expect_err("one case asks for what HTTP/1 forbids");
-    // 3.5.2 sends "INVALID CONNECTION PREFACE" and wants the connection to end without a word. This
-    // port speaks HTTP/1, too, where a line that is no request is answered 400 before the end.
+    // 3.5.2 sends "INVALID CONNECTION PREFACE" and expects the connection to end without an answer.
+    // This port also speaks HTTP/1, and answers an invalid request line with 400 before the end.
     assert!(report.contains(" 0 skipped, 1 failed"), "{report}");
     let failures = report.split("Failures:").nth(1).expect("failures");
     assert!(failures.contains("2: Sends invalid connection preface"), "{report}");
@@ -175,7 +174,7 @@ fn every_request_has_the_same_answer_as_over_http_1() {
         let what =
             format!("{method} {target} {fields:?}\nHTTP/1: {}\nHTTP/2: {:?}", old.head, new.fields);
         assert_eq!(new.status, old.status, "{what}");
-        // A stream of an application has a length when it comes in one piece.
+        // A stream of an application has a length if it arrives in one piece.
         let mut old_fields: Vec<(String, String)> = (old.head.lines().skip(1))
             .filter_map(|line| line.split_once(": "))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
@@ -269,7 +268,7 @@ fn informational_responses_come_first() {
     assert_eq!(status, 200);
     assert_eq!((hints.len(), hints[0].status().as_u16()), (1, 103));
     assert_eq!(hints[0].headers()["link"], "</a.css>; rel=preload");
-    // 100 comes when the body is wanted, and not when nobody wants it.
+    // 100 comes if the body is needed, and not otherwise.
     for (target, expected) in [("/app/body", vec![100]), ("/hello.txt", vec![])] {
         let pending = client.try_begin("POST", target, &[("expect", "100-continue")], false);
         let mut pending = pending.expect("a request");
@@ -305,7 +304,7 @@ fn a_reader_that_takes_nothing_costs_little_and_others_continue() {
     };
     assert_eq!(Http2Client::connect(kirin.address()).get("/large.bin").body.len(), 3_000_000);
     let before = memory();
-    // Each has a window of 64 KB for its stream and takes nothing out of it.
+    // Each has a window of 64 KB for its stream and reads nothing from it.
     let mut slow: Vec<_> = (0..10)
         .map(|_| {
             let mut settings = Builder::new();
@@ -323,7 +322,7 @@ fn a_reader_that_takes_nothing_costs_little_and_others_continue() {
     let mut other = Http2Client::connect(kirin.address());
     assert!(other.get("/large.bin").body == large());
     let grown = memory().saturating_sub(before);
-    // 500 streams of 3 MB would be 1.5 GB; 128 KB each are 64 MB.
+    // 500 streams of 3 MB would be 1.5 GB. With 128 KB each they are 64 MB.
     assert!(grown < 64 * 1024, "{grown} KB for 500 streams");
     let (client, streams) = &mut slow[0];
     let (status, body) = streams.pop().expect("a stream");
@@ -346,8 +345,7 @@ fn a_stalled_client_loses_its_stream_and_not_the_connection() {
     let pending = client.begin("GET", "/large.bin", &[]);
     let (status, body) = client.head_of(pending);
     assert_eq!(status, 200);
-    // It takes nothing out of the stream's window until the log has the response, which was cut
-    // then.
+    // The client reads nothing from the stream until the log has the response, which was cut then.
     wait_for("the response to be cut", || {
         client.pause();
         let log = std::fs::read_to_string(site.path("access.log")).unwrap_or_default();
@@ -355,7 +353,7 @@ fn a_stalled_client_loses_its_stream_and_not_the_connection() {
     });
     let error = client.body_of(body).expect_err("the body was cut");
     assert_eq!(error.reason(), Some(Reason::INTERNAL_ERROR), "{error}");
-    // It sends nothing of the body.
+    // The client sends nothing of the body.
     let pending = client.try_begin("POST", "/app/body", &[], false).expect("a request");
     assert_eq!(client.finish(pending).status, 400);
     assert_eq!(client.get("/hello.txt").text(), "hello\n");
@@ -376,8 +374,8 @@ fn many_reset_requests_end_the_connection() {
     assert!(begun < 2000, "2000 resets were taken");
     let error = client.wait_for_end().expect_err("the connection is ended");
     assert_eq!(error.reason(), Some(Reason::ENHANCE_YOUR_CALM), "{error}");
-    // The workers are there still, for others, and have begun no more requests than there are
-    // workers.
+    // The workers are still there for other clients. They have started no more requests than there
+    // are workers.
     std::fs::write(site.path("go"), "").expect("write");
     assert_eq!(Http2Client::connect(kirin.address()).get("/app/wait").text(), "waited");
     assert!(!kirin.log().contains("was lost"), "{}", kirin.log());
@@ -405,7 +403,8 @@ fn occasional_resets_end_nothing() {
     assert!(!kirin.log().contains("lost"), "no worker is lost by it: {}", kirin.log());
 }
 
-/// The preface, empty settings, and a header block of a GET with a long field, without its end.
+/// Returns the preface, empty settings, and a header block of a GET with a long field, without its
+/// end.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -413,7 +412,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Sends what `more` makes until the server has had enough of it, and returns what it said.
+/// Sends the bytes of `more` until the server closes, and returns the server's answer.
 fn flood(kirin: &Kirin, start: &[u8], more: &[u8]) -> Vec<u8> {
     use std::io::{Read, Write};
     let mut socket = std::net::TcpStream::connect(kirin.address()).expect("connect");
@@ -436,7 +435,7 @@ fn flood(kirin: &Kirin, start: &[u8], more: &[u8]) -> Vec<u8> {
     reading.join().expect("no panic")
 }
 
-/// The error code of the GOAWAY in `received`.
+/// Returns the error code of the GOAWAY in `received`.
 fn goaway(received: &[u8]) -> Option<u32> {
     let mut rest = received;
     while let Some((head, after)) = rest.split_first_chunk::<9>() {
@@ -460,7 +459,7 @@ fn floods_of_continuations_and_empty_frames_end_the_connection() {
     assert!(goaway(&received).is_some(), "continuations: {received:?}");
     let received = flood(&kirin, &headers, &frame(9, 0, 1, b"").repeat(1000));
     assert!(goaway(&received).is_some(), "empty continuations: {received:?}");
-    // Data without any, of a request that an application reads.
+    // Empty DATA frames of a request that an application reads.
     let post = frame(1, 4, 1, b"\x83\x86\x04\x09/app/body\x41\x01a");
     let received = flood(&kirin, &post, &frame(0, 0, 1, b"").repeat(1000));
     assert!(goaway(&received).is_some(), "empty data: {received:?}");
@@ -484,7 +483,7 @@ fn a_flood_of_pings_and_settings_takes_no_memory() {
     for more in [frame(6, 0, 0, b"12345678"), frame(4, 0, 0, b"\0\x04\0\0\x10\0")] {
         let mut socket = std::net::TcpStream::connect(kirin.address()).expect("connect");
         socket.set_nonblocking(true).expect("non-blocking");
-        // The answers are not read: the server stops reading when it cannot write them.
+        // The client does not read the answers. The server stops reading when it cannot write them.
         socket.write_all(PREFACE).expect("send");
         let (more, mut sent) = (more.repeat(1000), 0);
         let mut blocked = 0;
@@ -536,7 +535,7 @@ fn the_preface_is_only_for_the_start_of_a_connection() {
     client.send(PREFACE);
     assert!(client.read_reply().status >= 400);
     assert_eq!(client.read_to_end(), b"");
-    // It may come in pieces.
+    // It may arrive in pieces.
     for at in 1..PREFACE.len() {
         let mut client = Client::connect(kirin.address());
         client.send(&PREFACE[..at]);
@@ -567,7 +566,8 @@ fn an_idle_connection_is_ended_after_its_time_and_pings_do_not_keep_it() {
 fn term_finishes_started_requests_and_accepts_no_more() {
     let (site, mut kirin) = serve();
     let idle = Http2Client::connect(kirin.address());
-    // One that does not answer pings, by which GOAWAY finds out what was on its way.
+    // This client does not answer the ping by which GOAWAY finds out which requests were on their
+    // way.
     let mut silent = Client::connect(kirin.address());
     silent.send(PREFACE).send(frame(1, 5, 1, b"\x82\x86\x04\x0a/hello.txt\x41\x01a"));
     silent.read_until(b"hello\n");
@@ -584,7 +584,7 @@ fn term_finishes_started_requests_and_accepts_no_more() {
     assert_eq!(kirin.wait().code(), Some(0), "{}", kirin.log());
 }
 
-/// The error codes of the GOAWAY frames among `bytes`.
+/// Returns the error codes of the GOAWAY frames in `bytes`.
 fn goaways(mut bytes: &[u8]) -> Vec<u32> {
     let mut codes = Vec::new();
     while let [a, b, c, kind, rest @ ..] = bytes {

@@ -1,5 +1,5 @@
-//! What a visitor sends never chooses which part a page includes: all variables, in both languages,
-//! in a path and in a query.
+//! Visitor text never chooses the part that a page includes. The tests use all variables, in both
+//! languages, in a path and in a query.
 
 use kirin_tests::{Kirin, Memcached, Site};
 
@@ -7,7 +7,8 @@ const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory =
     session_cookie = \"sid\"\n[[route]]\npath = \"/\"\ntry = [\"store\", \"files:public\", \"lua:part.lua\"]\nssi = true\nesi = true\n\
     [[route]]\npath = \"/secret\"\ntry = [\"lua:secret.lua\"]\n";
 
-/// Shows which part it is asked as: no text that is HTML, so that values stay as they came.
+/// An application that shows the requested part. Its response is not HTML, so values stay
+/// unchanged.
 const PART: &str = r#"
 return function(request)
     return { headers = { ["Content-Type"] = "text/plain" }, body = "part " .. request.path .. " ? " .. (request.query or "") }
@@ -20,7 +21,7 @@ return function(request)
 end
 "#;
 
-/// What a visitor tries, as it can stand in a query and in a field.
+/// Attacks, in a form that fits a query and a field.
 const HOSTILE: &[&str] = &[
     "../secret/x",
     "../../secret/x",
@@ -48,7 +49,7 @@ const HOSTILE: &[&str] = &[
     "%26secret=1",
 ];
 
-/// Variables of SSI, as ESI calls them, and whether a request can carry a value in them.
+/// Variables of SSI, their ESI names, and whether a request can carry any value in them.
 const VARIABLES: &[(&str, &str)] = &[
     ("$arg_a", "$(QUERY_STRING{a})"),
     ("$args", "$(QUERY_STRING)"),
@@ -78,14 +79,14 @@ fn serve() -> (Site, Kirin) {
     (site, kirin)
 }
 
-/// A field's value without what cannot stand in one.
+/// Removes bytes that a field's value cannot contain.
 fn fields(value: &str) -> String {
     format!(
         "Cookie: a={value}; sid=visitor\r\nX-A: {value}\r\nReferer: {value}\r\nUser-Agent: {value}\r\n"
     )
 }
 
-/// A value as it can stand in a request line.
+/// Encodes a value for a request line.
 fn in_target(value: &str) -> String {
     value.replace('#', "%23").replace('\\', "%5C")
 }

@@ -1,4 +1,4 @@
-//! The life of an application through the built program: what signals and new code do to it.
+//! The life of an application through the built program: signals and new code.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nstart_limit = \"3s\"\n\
     [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
 
-/// An application that says which code it is, and waits at `/wait` for the file `go`.
+/// An application that answers with its version, and waits at `/wait` for the file `go`.
 fn app(version: &str) -> String {
     format!(
         r#"
@@ -36,7 +36,7 @@ fn serve(version: &str) -> (Site, Kirin) {
     (site, kirin)
 }
 
-/// Takeovers so far, by what the log says.
+/// Returns the number of takeovers in the log.
 fn takeovers(kirin: &Kirin) -> usize {
     kirin.log().matches("new generation serves").count()
 }
@@ -98,7 +98,7 @@ fn requests_in_the_queue_are_served_by_the_new_generation() {
         client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
     }
     site.wait_for_files("begun.", 2);
-    // Both workers stay busy until the end of this test, so that only new code can answer this one.
+    // Both workers stay busy until the end of this test, so only new code can answer this request.
     let mut queued = kirin.connect();
     queued.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     write_app(&site, &app("two"));
@@ -138,7 +138,7 @@ fn if_new_code_cannot_be_loaded_the_old_code_serves_and_the_log_says_why() {
 
 #[test]
 fn several_reloads_in_a_row_become_two_and_the_last_code_serves() {
-    // Loading waits, so that all signals but the first come while it does.
+    // Loading waits, so that all signals except the first come during it.
     let slow = |version: &str| format!("select undef, undef, undef, 0.5;\n{}", app(version));
     let site = Site::new().with("app.psgi", slow("one"));
     let kirin = Kirin::start(&site, CONFIG);
@@ -186,7 +186,7 @@ fn wait_for_workers(kirin: &Kirin, count: usize) {
     wait_for(&format!("{count} workers"), || (kirin.worker_pids().len() == count).then_some(()));
 }
 
-/// Sends as many requests at once as there are workers, and sees them all begun.
+/// Sends as many requests as there are workers, and waits until all have started.
 fn assert_parallel(site: &Site, kirin: &Kirin, count: usize) {
     let mut clients: Vec<_> = (0..count).map(|_| kirin.connect()).collect();
     for client in &mut clients {
@@ -231,7 +231,7 @@ fn the_last_worker_stays() {
 #[test]
 fn a_number_of_workers_changed_during_a_reload_holds_for_the_new_generation() {
     let (site, kirin) = serve("one");
-    // Signals of one kind are not counted, so that each is seen before the next.
+    // The kernel does not count signals of one kind, so each must be seen before the next.
     write_app(&site, &format!("select undef, undef, undef, 0.01 until -e 'load';\n{}", app("two")));
     kirin.signal(Signal::HUP);
     kirin.wait_for_log("generation=2");
@@ -282,7 +282,7 @@ fn a_log_that_cannot_be_reopened_is_still_written() {
     });
 }
 
-/// The promise of a reload: nobody notices.
+/// A reload fails no request.
 #[test]
 fn no_request_fails_while_generations_come_and_go() {
     const THREADS: usize = 4;
@@ -304,7 +304,7 @@ fn no_request_fails_while_generations_come_and_go() {
             }
         };
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(client)).collect();
-        // A thread ends before it is told to only when a request has failed.
+        // A thread ends early only if a request has failed.
         let has_failed = || threads.iter().any(std::thread::ScopedJoinHandle::is_finished);
         while !has_failed() && (reloads < RELOADS || answered.load(Ordering::Relaxed) < REQUESTS) {
             kirin.signal(Signal::HUP);
@@ -323,8 +323,8 @@ fn no_request_fails_while_generations_come_and_go() {
 
 #[test]
 fn a_start_removes_the_directories_of_killed_kirins_and_no_others() {
-    // The one that is killed has no application, whose processes would remove the directory
-    // themselves.
+    // The killed Kirin has no application, because the application's processes would remove the
+    // directory themselves.
     const ALONE: &str =
         "[[listener]]\naddress = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\ntry = [\"files:.\"]\n";
     let site = Site::new()

@@ -50,8 +50,8 @@ fn the_process_has_only_so_many_connections_and_others_wait() {
     for client in &mut clients {
         assert_eq!(client.get("/a.txt").status, 200);
     }
-    // There may be one more for each loop (see `Admission::has_room`), so that these are surely
-    // more than allowed.
+    // There may be one more for each loop (see `Admission::has_room`), so these are certainly more
+    // than allowed.
     let mut waiting: Vec<Client> = (0..20).map(|_| kirin.connect()).collect();
     for client in &mut waiting {
         client.send("GET /a.txt HTTP/1.0\r\n\r\n");
@@ -78,8 +78,8 @@ fn requests_of_an_address_are_limited_over_all_loops() {
     let seconds: u64 =
         reply.field("retry-after").and_then(|value| value.parse().ok()).expect("Retry-After");
     assert!((1..=3600).contains(&seconds), "{reply:?}");
-    // The same by another spelling of the path, with another method, and then elsewhere, on the
-    // same connection.
+    // The client repeats it with another spelling of the path, then with another method, and then
+    // for another route, on the same connection.
     assert_eq!(client.get("/x/..//limited/%61.txt").status, 429);
     assert_eq!(client.post("/limited/a.txt", "text/plain", b"hello").status, 429);
     assert_eq!(client.get("/a.txt").status, 200);
@@ -133,7 +133,7 @@ fn a_route_has_a_limit_on_bodies_of_its_own() {
     client.send("POST /small HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n6\r\n012345\r\n0\r\n\r\n");
     let reply = client.read_reply();
     assert_eq!((reply.status, reply.field("connection")), (413, Some("close")));
-    // Of two limits the smaller counts.
+    // The smaller of two limits counts.
     let mut client = kirin.connect();
     client.send("POST /large HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
     assert_eq!(client.read_reply().status, 413);

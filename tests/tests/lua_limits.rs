@@ -1,5 +1,5 @@
-//! What strangers can have a script do: no body and no number of requests keeps the other clients
-//! waiting.
+//! Work that unknown clients can cause in a script: no body and no number of requests makes other
+//! clients wait.
 
 use kirin_tests::scripts::serve;
 use kirin_tests::{Client, Kirin, Site};
@@ -55,7 +55,7 @@ fn no_body_takes_a_script_over_its_time() {
 
 #[test]
 fn many_long_scripts_let_others_be_served() {
-    // Sixteen seconds of work: the file must not wait for the end of it.
+    // This is sixteen seconds of work. The file must not wait for its end.
     let (site, kirin) = site("1s");
     let mut busy: Vec<Client> = (0..16).map(|_| kirin.connect()).collect();
     for client in &mut busy {

@@ -1,4 +1,4 @@
-//! Scripts that ask other routes, and those that leave the answer to the next place.
+//! Scripts that send requests to other routes, and scripts that pass.
 
 use kirin_tests::scripts::{PATIENT, handler, memcached, serve, serve_script};
 use kirin_tests::{Client, Kirin, Site, wait_for};
@@ -125,7 +125,7 @@ fn subrequests_go_to_any_place() {
     );
 }
 
-/// Two requests each of which is answered when the other has come.
+/// An application with two requests. Each is answered when the other has arrived.
 const MEETING: &str = r#"
 use v5.16; use warnings;
 sub {
@@ -158,7 +158,7 @@ fn subrequests_of_one_call_run_at_the_same_time() {
     assert_eq!(kirin.get("/").text(), "a met b, b met a");
 }
 
-/// A script that waits for `/app/a`, which waits for `/app/b`; at `/x` it answers at once. There is
+/// A script that waits for `/app/a`, which waits for `/app/b`. At `/x` it answers at once. There is
 /// one loop.
 fn serve_waiting() -> (Site, Kirin, Client) {
     let site = Site::new().with("app.psgi", MEETING).with(

@@ -1,5 +1,5 @@
-//! Private memos of the memo example, by its application and by its Lua script: the same tests for
-//! both.
+//! Private memos of the memo example, by its application and by its Lua script, with the same
+//! tests.
 
 use kirin_tests::memo::{
     EXAMPLE, StoppedWorkers, Visitor, csrf_token, names, older_and_newer, serve,
@@ -29,7 +29,7 @@ fn only_its_author_sees_a_private_memo() {
         let mut akira = Visitor::member(kirin, "akira");
         akira.write("content=Mine&is_private=1");
         let memo = mari.write("content=Secret+garden%0A%0AUnder+the+fern&is_private=1");
-        // The first is the application's in any case.
+        // The application always answers the first request.
         for _ in 0..3 {
             let page = mari.get(&memo);
             assert_eq!(page.status, 200);
@@ -67,7 +67,7 @@ fn after_signing_out_a_private_memo_cannot_be_read() {
         for _ in 0..2 {
             assert_eq!(thief.get(&memo).status, 200);
         }
-        // With the form of the private page.
+        // The form is that of the private page.
         let token = csrf_token(&mari.get(&memo).text()).expect("a form").to_owned();
         assert_eq!(
             mari.request("POST", "/signout", "", &format!("csrf_token={token}")).status,
@@ -107,7 +107,7 @@ fn older_and_newer_links_lead_through_all_memos_of_the_author() {
                 );
             }
         }
-        // A new one is the newest at once.
+        // A new memo is the newest at once.
         let newest = mari.write("content=e");
         let last = memos.last().expect("a memo");
         assert_eq!(older_and_newer(&mari.get(last).text()).1, Some(newest.clone()));
@@ -141,7 +141,7 @@ fn the_script_answers_exactly_as_the_application_and_without_a_worker() {
         };
         assert_eq!(fields(&by_lua.head), fields(&by_perl.head));
     }
-    // What is missing is the application's, which puts it back.
+    // The application answers for a missing item, and stores it again.
     let id = memo.strip_prefix("/memo/").expect("a memo");
     for key in
         [mari.session_id(), "author/1/public", "author/1/private", &format!("private/memo/{id}")]
@@ -151,7 +151,7 @@ fn the_script_answers_exactly_as_the_application_and_without_a_worker() {
         assert_eq!(mari.get(&memo).status, 200, "without {key}");
         assert!(memcached.get(&key).is_some(), "{key} is back");
     }
-    // Somebody else's under an id that is hers on no list.
+    // A memo of another author under an id that is on none of her lists.
     memcached.set("author/1/private", b"99");
     memcached.set("private/memo/99", b"2\nof another");
     assert_eq!(mari.get("/memo/99").status, 404);

@@ -1,5 +1,5 @@
-//! The memo example behind the built program: visitors who are signed in get public pages from the
-//! store, with their name in them. That no worker is asked is shown by stopping the workers.
+//! The memo example behind the built program. Signed-in visitors get public pages from the store,
+//! with their name in them. The tests stop the workers to show that none is asked.
 
 use kirin_tests::memo::{
     self, StoppedWorkers, Visitor, csrf_token, is_strangers, names, older_and_newer,
@@ -136,7 +136,7 @@ fn the_links_of_a_public_memo_include_its_authors_private_ones() {
         let _stopped = StoppedWorkers::of(&kirin);
         assert_eq!(older_and_newer(&akira.get(&third).text()), (Some(first.clone()), None));
     }
-    // Who claims to be her by a session of her id gets what the application decides.
+    // For a visitor who claims her id with a session, the application decides.
     memcached.set(akira.session_id(), br#"{"name":"akira","user_id":1,"csrf_token":"x"}"#);
     assert_eq!(older_and_newer(&akira.get(&third).text()), (Some(first), None));
 }

@@ -1,4 +1,4 @@
-//! Outputs that cannot be written or that nobody reads: none may end the program or hold it up.
+//! Outputs that cannot be written or that nobody reads. None may end the program or delay it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ fn site() -> Site {
     Site::new().with("kirin.toml", CONFIG).with("root/page.html", "a page")
 }
 
-/// Asks once over a unix socket of the site; none while nobody listens there.
+/// Sends one request over a unix socket of the site. Returns `None` if no process listens there.
 fn ask(site: &Site, socket: &str, target: &str) -> Option<String> {
     let mut stream = UnixStream::connect(site.path(socket)).ok()?;
     stream.set_read_timeout(Some(kirin_tests::PATIENCE)).expect("a timeout");
@@ -60,7 +60,7 @@ impl Drop for Running {
     }
 }
 
-/// A pipe that takes no more bytes; and its reading end.
+/// Returns a full pipe, and its reading end.
 fn full_pipe() -> (OwnedFd, OwnedFd) {
     let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
     rustix::io::ioctl_fionbio(&writer, true).expect("non-blocking");
@@ -133,7 +133,7 @@ fn log_lines_without_a_reader_are_counted_and_later_lines_written() {
     wait_for("lost lines", || {
         for _ in 0..200 {
             ask(&site, "web.sock", "/page.html").expect("a reply");
-            // Each is a line of the log: not memcached's binary protocol.
+            // Each of these is a line in the log: memcached's binary protocol is refused.
             let mut store = UnixStream::connect(site.path("m.sock")).expect("the store");
             let _ = store.write_all(&[0x80; 24]);
             let _ = store.read(&mut [0; 100]);
@@ -250,7 +250,7 @@ fn a_terminal_gets_colours_unless_no_color_says_otherwise() {
     for (no_color, is_coloured) in [(None, true), (Some(""), true), (Some("1"), false)] {
         let site = site();
         let mut command = kirin_command(&site);
-        // script(1) runs it on a terminal of its own.
+        // script(1) runs it on its own terminal.
         let inner = format!("{} serve --pid-file pid", command.get_program().display());
         command = Command::new("script");
         command
@@ -269,7 +269,7 @@ fn a_terminal_gets_colours_unless_no_color_says_otherwise() {
             assert!(read > 0, "it ended: {seen}");
             seen.push_str(&String::from_utf8_lossy(&buffer[..read]));
         }
-        // The end of script(1) is not that of what it runs: HUP is no signal to end.
+        // The end of script(1) is not the end of its child, because HUP is not a signal to end.
         let pid = std::fs::read_to_string(site.path("pid")).expect("the pid file");
         let pid = pid.trim().parse().ok().and_then(Pid::from_raw).expect("a pid");
         kill_process(pid, Signal::INT).expect("kill");

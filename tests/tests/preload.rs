@@ -1,4 +1,4 @@
-//! What an application opens while it is loaded is not shared by its workers.
+//! Workers do not share the connections that an application opens while it is loaded.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -45,7 +45,7 @@ my $loader = $$;
 sub { [200, [], ["$loader $$ " . getppid . length "$log$table$r$w$temporary$syslog$program" x 0]] };
 "#;
 
-/// Answers each line with it, to the connection that it came by.
+/// A server that answers each line with the line, on the same connection.
 fn start_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let address = listener.local_addr().expect("an address");
@@ -54,7 +54,7 @@ fn start_server() -> SocketAddr {
             std::thread::spawn(move || {
                 let mut to = stream.try_clone().expect("a copy");
                 for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                    // With one write, as the worker reads it.
+                    // It is one write, as the worker reads it.
                     if to.write_all(format!("row {line}\n").as_bytes()).is_err() {
                         break;
                     }
@@ -82,7 +82,7 @@ fn config(more: &str) -> String {
     )
 }
 
-/// The process that has loaded the application, the worker, and its parent.
+/// Returns the process that has loaded the application, the worker, and its parent.
 fn who(kirin: &Kirin) -> [String; 3] {
     let text = kirin.get("/who").text();
     let mut words = text.split(' ').map(str::to_owned);
@@ -115,7 +115,7 @@ fn a_connection_made_while_loading_belongs_to_one_worker() {
     assert_eq!(loader, worker, "the worker has loaded the application");
     assert_each_asker_has_its_own_row(&kirin);
 
-    // One that is replaced comes from a parent that has not loaded the application.
+    // A replacement worker comes from a parent that has not loaded the application.
     let before = kirin.worker_pids();
     kirin.get("/die");
     wait_for("another worker", || {
@@ -124,7 +124,7 @@ fn a_connection_made_while_loading_belongs_to_one_worker() {
     });
     assert_each_asker_has_its_own_row(&kirin);
 
-    // Nor does a reload share it, or a parent that is started again.
+    // A reload and a restarted parent do not share it either.
     kirin.signal(Signal::HUP);
     kirin.wait_for_log("new generation serves");
     let [loader, worker, parent] = who(&kirin);

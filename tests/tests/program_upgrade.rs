@@ -1,4 +1,4 @@
-//! USR2: a new program takes the place of the old one through the built program.
+//! USR2 through the built program: a new program replaces the old one.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kirin_tests::{Client, Kirin, Memcached, PATIENCE, Site, kirin_command, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Says which front it is behind; waits at `/wait` for the file `go`.
+/// An application that shows the front behind which it runs. It waits at `/wait` for the file `go`.
 const APP: &str = r#"
 use v5.16; use warnings;
 my $front = getppid;
@@ -29,7 +29,7 @@ const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[li
     [store]\nmemcached = [\"unix:store.sock\"]\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
     [[route]]\npath = \"/\"\ntry = [\"store\", \"app:web\"]\n";
 
-/// A running program, whichever process it is; ended when dropped.
+/// A running program, whichever process it is. It is ended when it is dropped.
 struct Service {
     site: Site,
     first: Kirin,
@@ -53,7 +53,7 @@ impl Service {
         kill_process(pid, signal).expect("kill");
     }
 
-    /// The address that the first program found free.
+    /// Returns the address that the first program found free.
     fn address(&self) -> SocketAddr {
         self.first.address()
     }
@@ -64,7 +64,7 @@ impl Service {
         reply.text()
     }
 
-    /// Sends USR2 and waits until the next program serves alone. Returns its pid.
+    /// Sends USR2 and waits until only the next program serves. Returns its pid.
     fn upgrade(&self) -> i32 {
         let before = self.pid().expect("a pid");
         self.signal(Signal::USR2);
@@ -84,7 +84,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // The first one is ended by its own drop.
+        // The first program is ended by its own drop.
         if let Some(pid) =
             self.pid().filter(|pid| *pid as u32 != self.first.pid()).and_then(Pid::from_raw)
         {
@@ -104,7 +104,7 @@ fn service_command(site: &Site) -> Command {
     command
 }
 
-/// Whether a process has ended; one that has and is waited for by nobody counts.
+/// Returns whether a process has ended. A process that nobody has waited for counts as ended.
 fn has_ended(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
@@ -170,8 +170,8 @@ fn clients_of_the_store_are_not_sent_to_the_new_one_before_it_has_the_contents()
     std::fs::write(service.site.path("app.psgi"), slow).expect("app.psgi");
     service.signal(Signal::USR2);
     service.site.wait_for_files("loading", 1);
-    // The old program closes connections when the new one serves, in the middle of a command
-    // perhaps: those come again.
+    // The old program closes connections when the new one serves, perhaps in the middle of a
+    // command. Such commands are sent again.
     let get = || loop {
         if let Some(line) = Memcached::connect(&store).try_ask("get /page\r\n") {
             return line;
@@ -180,7 +180,7 @@ fn clients_of_the_store_are_not_sent_to_the_new_one_before_it_has_the_contents()
     for _ in 0..50 {
         assert_eq!(get(), "VALUE /page 0 16");
     }
-    // What comes to the old store before it is copied is carried over.
+    // Items that reach the old store before the copy are carried over.
     Memcached::connect(&store).set("late", b"1");
     std::fs::write(service.site.path("load"), "").expect("a file");
     wait_for("the next program", || {
@@ -202,7 +202,7 @@ fn a_request_in_progress_is_finished_by_the_program_that_began_it() {
     service.signal(Signal::USR2);
     let second = wait_for("the next program", || service.pid().filter(|pid| *pid != first));
     service.first.wait_for_log("upgraded: the new program serves");
-    // The old one accepts for a moment more.
+    // The old program accepts for a moment more.
     wait_for("the new program alone", || {
         (service.get("/") == format!("{second} []")).then_some(())
     });
@@ -250,7 +250,7 @@ fn a_new_program_that_never_serves_changes_nothing() {
     service.signal(Signal::USR2);
     assert_goes_on("is it another program than kirin? It said \"hello\"");
 
-    // The program as it was, with an application that does not start.
+    // The program is the same, but the application does not start.
     let program = kirin_command(&service.site).get_program().to_owned();
     service.replace_program(|path| symlink(program, path).expect("a link"));
     std::fs::write(service.site.path("app.psgi"), "die 'no such table: memo'").expect("app.psgi");
@@ -277,7 +277,7 @@ fn a_program_that_is_told_to_end_while_it_upgrades_ends_with_the_new_one() {
     let path = service.site.path("loading");
     let successor =
         wait_for("the new program", || std::fs::read_to_string(&path).ok()?.parse::<i32>().ok());
-    // A second wish is one too many; HUP and others are heard.
+    // A second USR2 is refused. HUP and others are obeyed.
     service.signal(Signal::USR2);
     service.first.wait_for_log("an upgrade is going on");
     service.signal(Signal::TERM);
@@ -323,7 +323,7 @@ fn systemd_hears_which_process_is_the_service_now() {
     assert_eq!(next(), "STOPPING=1");
 }
 
-/// The promise: nobody notices.
+/// An upgrade fails no request.
 #[test]
 fn no_request_fails_while_programs_come_and_go() {
     const REQUESTS: usize = 20_000;
@@ -370,7 +370,7 @@ fn no_request_fails_while_programs_come_and_go() {
     println!("{upgrades} upgrades, {} requests", answered.into_inner());
 }
 
-/// A service with an item that is in its snapshot. The snapshot's bytes come with it.
+/// Returns a service with an item that is in its snapshot, and the snapshot's bytes.
 fn service_with_snapshot() -> (Service, Vec<u8>) {
     let service =
         Service::start(&CONFIG.replace("[store]\n", "[store]\nsnapshot = \"store.snapshot\"\n"));
@@ -402,12 +402,12 @@ fn a_failed_upgrade_does_not_touch_the_snapshot() {
         let now = std::fs::read(service.site.path("store.snapshot")).expect("a snapshot");
         assert!(now == snapshot, "the snapshot has changed:\n{}", service.first.log());
     };
-    // An application that does not start.
+    // This application does not start.
     std::fs::write(service.site.path("app.psgi"), "die 'no such table: memo'").expect("app.psgi");
     service.signal(Signal::USR2);
     service.first.wait_for_log("upgrade failed");
     unchanged();
-    // The new program is told to end, in both ways, or killed.
+    // The new program gets each of the two signals to end, or is killed.
     for (failures, signal) in [(2, Signal::TERM), (3, Signal::INT), (4, Signal::KILL)] {
         let successor = begin_upgrade(&service);
         kill_process(Pid::from_raw(successor).expect("a pid"), signal).expect("kill");

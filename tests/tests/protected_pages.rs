@@ -1,5 +1,5 @@
-//! What protects a route protects what its application stores: every way into the store with every
-//! way out, through the built program.
+//! The protection of a route protects the pages that its application stores. The tests combine
+//! every way into the store with every way out, through the built program.
 
 use kirin_tests::{Authority, Issued, Kirin, Memcached, Reply, Site, TlsClient, TlsSetup};
 use rustls::ProtocolVersion::TLSv1_3;
@@ -10,7 +10,7 @@ const ZOE: &str = "Authorization: Basic em9lOm5ld3Bhc3M=\r\n";
 const BOB_LINE: &str = "bob:$2y$08$48biTCX6hLFLuo1X9oacu.C9feoeVL5TxFGhMA0T2i1gjC8TRnAwi\n";
 const ZOE_LINE: &str = "zoe:$2y$05$hVMNst6hY.7q7ttcHy.fv.njM23kUU7XrTQUqYJS1ZG2AgnSxkrd6\n";
 
-/// Every route but `/page`, `/lua` and `/error` sees paths below `/app`.
+/// Every route except `/page`, `/lua` and `/error` sees paths below `/app`.
 const CONFIG: &str = r#"
 threads = 2
 [[listener]]
@@ -134,7 +134,7 @@ fn serve() -> Running {
 /// A way into the store, under the key `/app/x`.
 struct In {
     name: &'static str,
-    /// What protects the route that stores.
+    /// The protection of the route that stores.
     protection: Protection,
     store: fn(&mut Running),
 }
@@ -166,7 +166,7 @@ const WAYS_IN: [In; 10] = [
         protection: Protection::Password,
         store: |r| {
             stores(r, "GET", "/password/x?stream", BOB);
-            // The stream has the query in its key.
+            // The key of the stream includes the query.
             let page = r.store.get("/app/x?stream").expect("a page");
             r.store.set("/app/x", &page);
         },
@@ -213,11 +213,11 @@ const WAYS_IN: [In; 10] = [
     },
 ];
 
-/// A way out of the store: whether what is under `/app/x` is shown.
+/// A way out of the store. It reports whether the item `/app/x` is shown.
 struct Out {
     name: &'static str,
     shows: fn(&mut Running) -> bool,
-    /// The protections of the pages that come this way.
+    /// The protections whose pages come out this way.
     gives: &'static [Protection],
 }
 
@@ -321,7 +321,7 @@ fn the_log_says_that_a_protected_page_is_served_by_no_route() {
     running.kirin.wait_for_log("it was sent on a route with `basic_auth` or `rate_limit`");
 }
 
-/// Two listeners with authorities of their own for clients, and one without TLS.
+/// Two listeners with their own authorities for clients, and one without TLS.
 const CERTIFICATES: &str = r#"
 threads = 1
 [[listener]]
@@ -388,7 +388,7 @@ fn a_page_stored_for_a_certificate_is_served_for_one_of_the_same_authority() {
     assert_eq!(get(1, Some(&eve)), "2 for CN=eve,O=Kirin\\, tests");
     assert_eq!(get(0, Some(&bob)), "3 for CN=bob,O=Kirin\\, tests");
     assert_eq!(get(1, None), "4 for nobody");
-    // Now the page in the store is one for everybody.
+    // Now the page in the store is for all visitors.
     for (listener, certificate) in [(0, Some(&alice)), (1, Some(&eve)), (1, None)] {
         assert_eq!(get(listener, certificate), "4 for nobody");
     }

@@ -1,4 +1,4 @@
-//! `proxy:NAME` through the built program, in front of servers whose every byte is known.
+//! `proxy:NAME` through the built program, in front of servers whose bytes the test controls.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
@@ -30,7 +30,7 @@ fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Says what was asked.
+/// Starts a server that answers with the request.
 fn echo(asked: &Asked) -> String {
     ok(&format!("{}\n\n{}", asked.head, String::from_utf8_lossy(&asked.body)))
 }
@@ -420,7 +420,7 @@ fn a_request_whose_client_disconnects_ends_at_the_server() {
     assert_eq!(ends.recv_timeout(kirin_tests::PATIENCE), Ok(()));
 }
 
-/// Another Kirin that serves `hello.txt` by TLS, and `large.bin`.
+/// Starts another Kirin that serves `hello.txt` and `large.bin` by TLS.
 fn tls_server(authority: &Authority, names: &[&str], tls: &str) -> (Site, Kirin) {
     let site = Site::new()
         .with("public/hello.txt", "hello")
@@ -438,7 +438,7 @@ fn tls_server(authority: &Authority, names: &[&str], tls: &str) -> (Site, Kirin)
     (site, kirin)
 }
 
-/// A proxy of that one with these settings of TLS.
+/// Starts a proxy of that Kirin with these settings of TLS.
 fn tls_proxy(authority: &Authority, server: &Kirin, tls: &str) -> (Site, Kirin) {
     let site = Site::new().with("ca.pem", authority.pem());
     authority.issue(&["client.test"]).write(&site, "client");

@@ -1,6 +1,6 @@
-//! Nothing that a server does wrong is lost silently: whatever it is and whatever the server
-//! speaks, the client gets an error or a cut connection, the log has one line with upstream,
-//! server, request and reason, and the server's count of failures is one more.
+//! No failure of a server is silent, with any protocol. The client gets an error or a cut
+//! connection. The log has one line with upstream, server, request and reason. The server's count
+//! of failures grows by one.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -9,16 +9,16 @@ use h2::Reason;
 use http::Response;
 use kirin_tests::{ADMIN, Backend, BackendConnection, Kirin, Site, wait_for};
 
-/// What the client sees of a failure.
+/// The result of a failure for the client.
 #[derive(Clone, Copy, Debug)]
 enum Seen {
     Status(u16),
-    /// A response that begins with `part` and has no end.
+    /// A response that starts with `part` and has no end.
     Cut,
 }
 use Seen::{Cut, Status};
 
-/// A path, what comes of it, and what the log says about it.
+/// A path, its result, and the text in the log.
 type Case = (&'static str, Seen, &'static str);
 
 fn proxy(server: &str) -> (Site, Kirin) {
@@ -73,7 +73,7 @@ fn each_is_told_and_counted(server: &str, cases: &[Case]) {
     }
 }
 
-/// An address at which nobody listens.
+/// Returns an address on which no process listens.
 fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
 }
@@ -146,14 +146,14 @@ fn failures_of_http_1_servers_are_logged_and_counted() {
     );
 }
 
-/// The connection, when what was sent is on its way to the client: a reset takes back what nobody
-/// has read.
+/// Returns the connection when the bytes are on their way to the client. A reset would discard
+/// bytes that the client has not read.
 fn after_part(connection: BackendConnection) -> BackendConnection {
     std::thread::sleep(std::time::Duration::from_millis(50));
     connection
 }
 
-/// Serves [`serve_http2`].
+/// Runs [`serve_http2`].
 fn http2_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("nonblocking");
@@ -208,7 +208,7 @@ async fn serve_http2(stream: tokio::net::TcpStream) {
                     continue;
                 };
                 let _ = stream.send_data(Bytes::from_static(b"part"), false);
-                // What has been handed over goes out while the connection is driven.
+                // Bytes are sent while the connection is polled.
                 let part =
                     tokio::time::timeout(std::time::Duration::from_millis(50), connection.accept());
                 let _ = part.await;
@@ -227,8 +227,7 @@ fn a_server_that_does_not_speak_http_2_is_logged_and_counted() {
     let backend = Backend::start(|mut connection| {
         connection.read_head();
         connection.send("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
-        // Closing with something unread would reset the connection, perhaps before the answer is
-        // read.
+        // Closing with unread bytes would reset the connection, perhaps before the answer is read.
         connection.wait_for_end();
     });
     let reason = "cannot be connected to: connection error detected: frame with invalid size";
@@ -257,13 +256,13 @@ fn a_client_that_aborts_its_upload_is_not_a_failure_of_the_server() {
     }
 }
 
-/// A record of FastCGI (its specification, section 3.3).
+/// Encodes a record of FastCGI (its specification, section 3.3).
 fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     let [high, low] = u16::try_from(content.len()).expect("short content").to_be_bytes();
     [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
 }
 
-/// Reads the records of a request; the value of its `REQUEST_URI`.
+/// Reads the records of a request. Returns the value of its `REQUEST_URI`.
 fn read_fastcgi(connection: &mut BackendConnection) -> Option<String> {
     let mut parameters = Vec::new();
     loop {
@@ -272,7 +271,7 @@ fn read_fastcgi(connection: &mut BackendConnection) -> Option<String> {
         let content = connection.take(length)?;
         match (head[1], length) {
             (4, _) => parameters.extend_from_slice(&content),
-            // The end of the body.
+            // This is the end of the body.
             (5, 0) => break,
             _ => {}
         }

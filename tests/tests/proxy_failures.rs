@@ -1,5 +1,5 @@
-//! Servers behind Kirin that fail in every way: the client gets an error or a cut connection, never
-//! a part for the whole, and the log says why.
+//! Servers behind Kirin that fail in every way. The client gets an error or a cut connection, and
+//! never a part that looks complete. The log has the reason.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -30,13 +30,13 @@ fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// An address at which nobody listens.
+/// Returns an address on which no process listens.
 fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     format!("\"{}\"", listener.local_addr().expect("its address"))
 }
 
-/// The client of a response that was cut: everything that came, which is not whole.
+/// Returns all bytes that a client gets of a cut response, which must not be complete.
 fn cut_response(client: &mut Client, target: &str) -> String {
     client.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\n\r\n"));
     String::from_utf8_lossy(&client.read_to_end()).into_owned()
@@ -124,7 +124,7 @@ fn a_server_that_dies_behind_the_head_leaves_the_client_with_the_head() {
         connection.send(head);
     });
     let (_site, kirin) = proxy(&backend);
-    // Whether the end comes with the head or behind it is the kernel's doing.
+    // The kernel decides whether the end arrives with the head or behind it.
     for _ in 0..50 {
         let got = cut_response(&mut kirin.connect(), "/");
         assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with("\r\n\r\n"), "{got:?}");
@@ -196,7 +196,8 @@ fn a_server_that_takes_nothing_is_a_504() {
     });
     let (_site, kirin) = proxy(&backend);
     let mut client = kirin.connect();
-    // More than the sockets between take, and less than what would keep the client from reading.
+    // This is more than the sockets between hold, and less than would block the reading of the
+    // client.
     client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 100000000\r\n\r\n");
     while client.try_send_now(&[b'x'; 65536]) {}
     assert_eq!(client.read_reply().status, 504);
@@ -241,7 +242,7 @@ fn a_request_that_may_have_been_done_is_not_retried() {
     assert_eq!(client.get("/").text(), "answer");
     assert_eq!(client.post("/", "text/plain", b"once").status, 502);
     assert_eq!(asked_for.load(Ordering::SeqCst), 2);
-    // A new connection that dies is no stale one, so that nothing is repeated either.
+    // A new connection that dies is not a stale one, so no request is retried.
     assert_eq!(client.get("/").text(), "answer");
 }
 
@@ -254,17 +255,18 @@ fn a_connection_that_was_closed_while_it_was_idle_is_not_used() {
     let (_site, kirin) = proxy(&backend);
     let mut client = kirin.connect();
     for number in 0..20 {
-        // Not to be sent twice: on a connection that has ended it would be a 502.
+        // It must not be sent twice. On an ended connection it would be a 502.
         let reply = client.post("/", "text/plain", b"once");
         assert_eq!((reply.status, reply.text()), (200, number.to_string()), "{}", kirin.log());
         wait_for("the end to arrive", || (!has_connection_to(backend.address())).then_some(()));
-        // A request that comes after it: the loop has seen both then.
+        // The loop has seen both when a later request is answered.
         assert_eq!(kirin.get("/%zz").status, 400);
     }
     assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
 }
 
-/// Whether anybody on this machine has a connection to `address` whose end has not come.
+/// Returns whether a process on this machine has a connection to `address` whose end has not
+/// arrived.
 fn has_connection_to(address: SocketAddr) -> bool {
     const ESTABLISHED: &str = "01";
     let port = format!(":{:04X}", address.port());

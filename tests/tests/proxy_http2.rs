@@ -1,5 +1,5 @@
-//! HTTP/2 between Kirin and its servers: gRPC with the h2 crate on both ends, and what streams and
-//! connections may suffer.
+//! HTTP/2 between Kirin and its servers: gRPC with the h2 crate on both ends, and failures of
+//! streams and connections.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -13,12 +13,12 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use kirin_tests::{Authority, Http2Client, Kirin, PATIENCE, Site, wait_for};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A server that speaks HTTP/2 only.
+/// A server that speaks only HTTP/2.
 struct Http2Backend {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
     asked: Arc<AtomicUsize>,
-    /// Requests that were reset before they were answered.
+    /// The number of requests that were reset before they were answered.
     ended: Arc<AtomicUsize>,
 }
 
@@ -27,7 +27,7 @@ impl Http2Backend {
         Self::with_streams(100)
     }
 
-    /// That takes so many streams at once on a connection.
+    /// Starts a server that accepts this many streams at the same time on a connection.
     fn with_streams(streams: u32) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.set_nonblocking(true).expect("nonblocking");
@@ -63,12 +63,12 @@ impl Http2Backend {
         self.proxy_with("")
     }
 
-    /// With further keys of the listener.
+    /// Starts Kirin with more keys of the listener.
     fn proxy_with(&self, listener: &str) -> (Site, Kirin) {
         self.proxy_of(listener, "")
     }
 
-    /// With further keys of the listener and of the upstream.
+    /// Starts Kirin with more keys of the listener and of the upstream.
     fn proxy_of(&self, listener: &str, upstream: &str) -> (Site, Kirin) {
         let site = Site::new();
         let kirin = Kirin::start(
@@ -202,8 +202,8 @@ async fn read_all(body: &mut RecvStream) -> Bytes {
     Bytes::from(all)
 }
 
-/// A gRPC call: the messages are sent one by one, each when the answer to the one before has come.
-/// Gives the head's fields, the data and the trailers.
+/// Makes a gRPC call. It sends each message when the answer to the previous one has arrived.
+/// Returns the head's fields, the data and the trailers.
 fn call(
     kirin: &Kirin,
     path: &str,
@@ -287,8 +287,8 @@ fn a_client_may_be_silent_while_the_server_speaks() {
             data.extend_from_slice(&piece.expect("data"));
             ticks += 1;
             if ticks == 30 {
-                // Three times as long as a client may be silent inside a body that somebody waits
-                // for.
+                // This is three times as long as a client may be silent inside a body for which
+                // Kirin waits.
                 pending.stream.send_data(Bytes::from_static(b"enough"), true).expect("sent");
             }
         }
@@ -385,7 +385,7 @@ fn the_responses_of_many_streams_reach_the_right_clients() {
 
 #[test]
 fn more_requests_than_a_server_allows_on_a_connection_are_all_answered() {
-    // From the first moment on, when it has not said yet what it takes.
+    // The requests come from the first moment on, before the server has sent its limit.
     let backend = Http2Backend::with_streams(2);
     let (_site, kirin) = backend.proxy();
     let mut client = Http2Client::connect(kirin.address());
@@ -404,7 +404,7 @@ fn a_server_with_a_full_window_sees_that_the_client_has_gone() {
     let (_site, kirin) = backend.proxy();
     let mut client = Http2Client::connect(kirin.address());
     let mut pending = client.try_begin("POST", "/unread", &[], false).expect("a request");
-    // More than the server's window, less than what Kirin takes meanwhile.
+    // This is more than the server's window, and less than Kirin reads in this time.
     pending.stream.send_data(Bytes::from(vec![b'x'; 100_000]), false).expect("sent");
     wait_for("the request", || {
         client.pause();
@@ -431,8 +431,8 @@ fn long_responses_do_not_block_others() {
     assert_eq!(client.get("/a").text(), "GET http://test/a 2.0 kirin 0");
     let pending = client.begin("GET", "/stay", &[]);
     stay.push(client.head_of(pending));
-    // There is no room left: who comes now waits until some of them go, and then gets what there
-    // is.
+    // There is no room left. New requests wait until some of the others end, and then get the free
+    // room.
     let waiting = client.begin("GET", "/b", &[]);
     client.pause();
     assert_eq!(backend.asked.load(Ordering::SeqCst), 17);
@@ -477,8 +477,8 @@ fn a_tls_server_that_accepts_http_2_gets_it() {
     assert_eq!(reply.field("via"), Some("1.1 kirin"), "upgrades are HTTP/1.1's");
 }
 
-/// A server that sends informational responses without end, of a thousand fields in a thousand
-/// bytes each.
+/// Starts a server that sends informational responses without end, with a thousand fields of a
+/// thousand bytes each.
 fn flood_of_hints() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
@@ -491,7 +491,8 @@ fn flood_of_hints() -> SocketAddr {
             let hints = hint.repeat(64);
             std::thread::spawn(move || {
                 let _ = stream.write_all(b"\0\0\0\x04\0\0\0\0\0");
-                // The preface, the settings and the request; what exactly comes does not matter.
+                // These are the preface, the settings and the request. Their exact bytes do not
+                // matter.
                 std::thread::sleep(std::time::Duration::from_millis(300));
                 let mut sent = 0;
                 while sent < 20 << 20 && stream.write_all(&hints).is_ok() {
@@ -505,7 +506,7 @@ fn flood_of_hints() -> SocketAddr {
     address
 }
 
-/// The most memory that the program has had, in KB.
+/// Returns the highest memory of the program, in KB.
 fn peak_memory(kirin: &Kirin) -> u64 {
     let status =
         std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("its status");

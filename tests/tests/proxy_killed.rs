@@ -1,5 +1,5 @@
-//! Servers that are processes of their own and are killed (SIGKILL): in the middle of an answer,
-//! and under load.
+//! Servers in their own processes that are killed (SIGKILL): in the middle of a response, and under
+//! load.
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
@@ -21,13 +21,13 @@ fn proxy(site: &Site, server: &str, more: &str) -> Kirin {
     )
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     listener.expect("a free port").port()
 }
 
-/// A process; killed when dropped.
+/// A process. It is killed when it is dropped.
 struct Process(Child);
 
 impl Process {
@@ -44,7 +44,8 @@ impl Drop for Process {
     }
 }
 
-/// Says its port, begins an answer to each request, says so, and never goes on.
+/// A server that reports its port. It starts a response to each request, reports that, and never
+/// continues.
 const BEGINNER: &str = r#"
 use strict; use warnings; use IO::Socket::INET; $| = 1;
 my %part = (
@@ -89,7 +90,7 @@ fn a_process_that_is_killed_while_it_answers_is_an_error_or_a_cut_response() {
             client.read_until(b"part");
         }
         if name == "large" {
-            // All of it is on its way, as the client reads.
+            // All of it is on its way, because the client reads.
             let mut read = 4;
             while read < 1_000_000 {
                 read += client.read_some(100_000);
@@ -113,7 +114,7 @@ fn a_process_that_is_killed_while_it_answers_is_an_error_or_a_cut_response() {
     }
 }
 
-/// What clients have seen.
+/// The results that clients have seen.
 #[derive(Default)]
 struct Seen {
     good: AtomicUsize,
@@ -130,7 +131,7 @@ impl Seen {
         self.errors.load(SeqCst) + self.cut.load(SeqCst)
     }
 
-    /// Asks for one page by a connection of its own, and counts what comes.
+    /// Requests one page on its own connection, and counts the result.
     fn ask(&self, address: SocketAddr, target: &str, page: &[u8]) {
         let mut client = Client::connect(address);
         client.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"));
@@ -157,7 +158,7 @@ impl Seen {
     }
 }
 
-/// The data in chunks that are all there.
+/// Returns the data of complete chunks.
 fn unchunked(mut rest: &[u8]) -> Vec<u8> {
     let mut data = Vec::new();
     loop {
@@ -174,13 +175,13 @@ fn unchunked(mut rest: &[u8]) -> Vec<u8> {
 
 const PAGES: usize = 8;
 
-/// Long enough that a server is killed inside one.
+/// This time is long enough that a server is killed inside a response.
 fn page(number: usize) -> Vec<u8> {
     format!("{number}+").repeat(150_000).into_bytes()
 }
 
-/// Has clients ask for pages while `kill` kills the server, again and again, and `restart` brings
-/// it back; whatever they have seen that was not good is in the log and counted.
+/// Has clients request pages while `kill` kills the server repeatedly, and `restart` starts it
+/// again. Every failure that they see must be in the log and counted.
 fn under_load(
     kirin: &Kirin,
     target: impl Fn(usize) -> String,
@@ -206,7 +207,7 @@ fn under_load(
         let (good, bad) = (seen.good(), seen.bad());
         wait_for("good answers", || (seen.good() > good + 20).then_some(()));
         wait_for("somebody to notice", || {
-            // Now and then between two answers, where nobody does.
+            // Sometimes it is killed between two responses, where no client notices.
             kill();
             (seen.bad() > bad).then_some(())
         });
@@ -231,7 +232,7 @@ fn under_load(
     assert_eq!(kirin.count_of_servers("api", "in_flight"), 0);
 }
 
-/// A Kirin as a server: it serves files, by HTTP/1.1 or HTTP/2.
+/// Starts a Kirin as a server. It serves files, by HTTP/1.1 or HTTP/2.
 fn file_server(site: &Site, port: u16) -> Process {
     let config = format!(
         "threads = 1\n[[listener]]\naddress = \"127.0.0.1:{port}\"\n[[route]]\npath = \"/\"\ntry = [\"files:pages\"]\n"
@@ -290,18 +291,18 @@ fn php_processes_killed_under_load_cause_only_visible_errors() {
         let ps = Command::new("ps").args(["-o", "pid=", "--ppid", &parent]).output().expect("ps");
         for pid in String::from_utf8_lossy(&ps.stdout).split_whitespace() {
             let pid = pid.parse().ok().and_then(Pid::from_raw).expect("a pid");
-            // It may have ended, and another be there.
+            // It may have ended, and another process may be there.
             let _ = kill_process(pid, Signal::KILL);
         }
     };
     under_load(&kirin, |number| format!("/page.php?page={number}"), kill, || {});
-    // Asked to end, it takes its processes with it.
+    // After a signal to end, it ends its processes too.
     let mut master = master;
     let _ = kill_process(Pid::from_child(&master.0), Signal::TERM);
     let _ = master.0.wait();
 }
 
-/// Debian has the version in the name.
+/// The name of the program. Debian includes the version in it.
 fn php_fpm() -> std::path::PathBuf {
     let programs =
         std::fs::read_dir("/usr/sbin").expect("/usr/sbin").flatten().map(|entry| entry.path());

@@ -1,7 +1,7 @@
-//! Servers that are told by name, while the name gets other addresses.
+//! Servers with names whose addresses change.
 //!
-//! The program asks the machine's resolver (getaddrinfo). A file of the test's own stands for
-//! `/etc/hosts`, by Debian's nss_wrapper: no name server, and nothing of the machine is changed.
+//! The program asks the machine's resolver (getaddrinfo). A file of the test replaces `/etc/hosts`,
+//! by Debian's nss_wrapper. So the test needs no name server, and changes nothing on the machine.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
@@ -11,20 +11,20 @@ use std::time::{Duration, SystemTime};
 
 use kirin_tests::{ADMIN, Backend, Kirin, Site, kirin_command, wait_for};
 
-/// Where `libnss-wrapper` has its library.
+/// The path of the library of `libnss-wrapper`.
 fn nss_wrapper() -> String {
     let library = format!("/usr/lib/{}-linux-gnu/libnss_wrapper.so", std::env::consts::ARCH);
     assert!(Path::new(&library).exists(), "{library} is not there: package libnss-wrapper");
     library
 }
 
-/// Which addresses the name `api.test` has.
+/// Sets the addresses of the name `api.test`.
 fn name_has(site: &Site, addresses: &[Ipv4Addr]) {
     let lines: String = addresses.iter().map(|address| format!("{address} api.test\n")).collect();
-    // Beside it first: it is read at any time.
+    // The new file is written beside the old one, because it may be read at any time.
     let (next, hosts) = (site.path("hosts.next"), site.path("hosts"));
     std::fs::write(&next, format!("127.0.0.1 localhost\n{lines}")).expect("hosts");
-    // nss_wrapper looks at the file again when its second has changed.
+    // nss_wrapper reads the file again when the second of its change differs.
     static CHANGES: AtomicU64 = AtomicU64::new(0);
     let time =
         SystemTime::now() + Duration::from_secs(10 * (1 + CHANGES.fetch_add(1, Ordering::SeqCst)));
@@ -36,8 +36,8 @@ fn name_has(site: &Site, addresses: &[Ipv4Addr]) {
     std::fs::rename(next, hosts).expect("hosts");
 }
 
-/// Servers that say the last number of their address, all at one port: of a name only the addresses
-/// change.
+/// Starts servers that answer with the last number of their address, all on one port. So only the
+/// addresses of a name change.
 fn servers(last: &[u8]) -> (u16, Vec<Backend>) {
     let bind = |last: u8, port: u16| TcpListener::bind((Ipv4Addr::new(127, 0, 7, last), port));
     let (port, listeners) = wait_for("a port that is free at all addresses", || {

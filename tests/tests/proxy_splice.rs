@@ -1,5 +1,5 @@
-//! Large bodies of servers, which the kernel moves to the client: whole and right, at the client's
-//! pace, with few descriptors.
+//! Large bodies of servers, which the kernel moves to the client: complete and correct, at the
+//! client's pace, with few descriptors.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -8,12 +8,12 @@ use std::path::Path;
 
 use kirin_tests::{Backend, Client, Kirin, Site, wait_for};
 
-/// No two pieces of it are the same.
+/// No two pieces of it are equal.
 fn body(bytes: usize) -> Vec<u8> {
     (0u32..).flat_map(u32::to_be_bytes).take(bytes).collect()
 }
 
-/// Answers `/N` with a body of N bytes, in pieces of several sizes.
+/// Starts a server that answers `/N` with a body of N bytes, in pieces of several sizes.
 fn backend() -> Backend {
     Backend::start(|mut connection| {
         while let Some(asked) = connection.read_request() {
@@ -45,8 +45,8 @@ fn proxy(server: &str) -> (Site, Kirin) {
 
 const LARGE: usize = 3_000_000;
 
-/// It has a file, and proxies to itself by a unix socket; with `/kept` in front of the path by its
-/// cache.
+/// A Kirin with a file. It proxies to itself by a unix socket, and with `/kept` in front of the
+/// path by its cache.
 fn site_in_front_of_itself() -> (Site, Kirin) {
     let site = Site::new().with("pages/large.bin", body(LARGE));
     let config = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"unix:behind.sock\"\n\
@@ -58,7 +58,7 @@ fn site_in_front_of_itself() -> (Site, Kirin) {
     (site, kirin)
 }
 
-/// Pipes that a process has open.
+/// Returns the pipes that a process has open.
 fn pipes(kirin: &Kirin) -> usize {
     let directory = format!("/proc/{}/fd", kirin.pid());
     let open = std::fs::read_dir(directory).expect("its descriptors").flatten();
@@ -97,7 +97,7 @@ fn bodies_come_from_unix_sockets_and_through_filters_too() {
 
 #[test]
 fn clients_that_do_not_read_hold_few_pipes_and_later_get_everything() {
-    // By unix sockets, whose buffers are small: a client that does not read holds everything up.
+    // Unix sockets have small buffers, so a client that does not read blocks everything.
     let (site, kirin) = site_in_front_of_itself();
     let before = pipes(&kirin);
     let mut clients: Vec<UnixStream> = (0..100)

@@ -1,5 +1,4 @@
-//! The extensions of PSGI through the built program: what an application may do beside giving a
-//! response.
+//! The extensions of PSGI through the built program.
 
 use kirin_tests::{Kirin, Site, wait_for};
 use rustix::process::Signal;
@@ -42,7 +41,7 @@ fn cleanup_costs_the_client_nothing_and_no_request_waits_behind_it() {
     let kirin = Kirin::start(&site, CONFIG);
     for path in ["/whole", "/stream", "/late", "/die"] {
         let mut client = kirin.connect();
-        // The response is whole while the handler still waits.
+        // The response is complete while the handler still waits.
         let cleaning = client.get(path).text();
         site.wait_for_files("begun.", 1);
         for _ in 0..20 {
@@ -98,7 +97,7 @@ sub { [200, ['Content-Type' => 'text/plain'], [$connected == $$ ? $$ : "not conn
     let mut kirin = Kirin::start(&site, &CONFIG.replace("workers = 2", "workers = 1"));
     let first = kirin.get("/").text();
     assert!(first.parse::<u32>().is_ok(), "{first}");
-    // A generation whose workers cannot begin is not ready, however well it was loaded.
+    // A generation whose workers cannot start is not ready, even if it is loaded.
     std::fs::write(site.path("down"), "").expect("a file");
     kirin.signal(Signal::HUP);
     kirin.wait_for_log("no database");
@@ -141,7 +140,7 @@ sub {
         (reply.status, reply.text().as_str()),
         (200, "refused: Not an informational response: 101\n")
     );
-    // A client that speaks HTTP/1.0 would take it for the response.
+    // A client that speaks HTTP/1.0 would read it as the response.
     client.send("GET / HTTP/1.0\r\n\r\n");
     assert_eq!(client.read_reply().status, 200);
 }

@@ -67,7 +67,7 @@ fn allowed_addresses_purge_pages_prefixes_and_tags() {
         (reply.status, reply.text().as_str()),
         (200, "{\"keys\":1,\"prefixes\":0,\"tags\":0}\n")
     );
-    // `X`: it is stale.
+    // `X` means that it is stale.
     assert_eq!(running.memcached.send("mg /soft t\r\n").line(), "HD t-1 X W");
     running.purge("/b/*", "");
     assert_eq!(running.left(), ["/a?x=1", "/v2/c"]);

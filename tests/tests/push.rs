@@ -15,8 +15,8 @@ const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[route]]\npath = \"/comments\"\ntry = [\"store\", \"app:web\"]\nssi = false\n\
     [[route]]\npath = \"/assembled\"\ntry = [\"store\", \"app:web\"]\nssi = true\nesi = true\n";
 
-/// Says in each body how often it has run. The fields `X-Store` and `X-Purge` of a request come
-/// back as Kirin's, `X-Status` as the status.
+/// An application whose bodies have the number of its calls. The fields `X-Store` and `X-Purge` of
+/// a request come back as Kirin's fields, and `X-Status` as the status.
 const APP: &str = r#"
 use v5.16; use warnings;
 sub ran { open my $runs, '>>', 'runs' or die $!; syswrite $runs, 'x'; return -s 'runs' }
@@ -75,14 +75,14 @@ fn serve() -> Running {
 }
 
 impl Running {
-    /// The body of a GET that asks for this `Kirin-Store`.
+    /// Returns the body of a GET whose response has this `Kirin-Store`.
     fn get(&mut self, target: &str, store: &str) -> String {
         let reply = self.client.request("GET", target, &format!("X-Store: {store}\r\n"));
         assert!(!reply.head.to_ascii_lowercase().contains("kirin-"), "{}", reply.head);
         reply.text()
     }
 
-    /// Whether a page is served from the store.
+    /// Returns whether a page is served from the store.
     fn is_stored(&self, target: &str) -> bool {
         self.memcached().get(target).is_some()
     }
@@ -153,7 +153,7 @@ fn without_the_field_nothing_is_stored() {
     let mut running = serve();
     assert_eq!(running.client.get("/page").text(), "run 1");
     assert_eq!(running.client.get("/page").text(), "run 2");
-    // A client cannot ask for it.
+    // A client cannot request it.
     running.client.request(
         "GET",
         "/page",
@@ -216,13 +216,13 @@ fn a_stream_is_stored_at_its_end_and_only_then() {
     assert!(running.get("/stream/large", "ttl=300").len() > 200_000);
     running.kirin.wait_for_log("larger than `store.item_limit` allows");
     assert!(!running.is_stored("/stream/large"));
-    // A worker that dies inside.
+    // A worker dies inside the response.
     let mut client = running.kirin.connect();
     client.send("GET /stream/cut HTTP/1.1\r\nHost: a\r\nX-Store: ttl=300\r\n\r\n");
     let got = client.read_to_end();
     assert!(!got.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&got));
     assert!(!running.is_stored("/stream/cut"));
-    // A client that goes inside.
+    // A client disconnects inside the response.
     let mut client = running.kirin.connect();
     client.send("GET /stream/wait HTTP/1.1\r\nHost: a\r\nX-Store: ttl=300\r\n\r\n");
     client.read_until(b"run");
@@ -260,8 +260,8 @@ fn a_purged_page_is_gone_before_the_purging_response_arrives() {
         .wait_for_log("Kirin-Purge has no effect: `tag` is not known; it is written as `tags=");
 }
 
-/// One worker makes a page from old data; meanwhile the other one changes the data and purges. The
-/// first one ends.
+/// One worker makes a page from old data. In this time the other one changes the data and purges.
+/// Then the first one ends.
 fn is_old_page_kept(purge: &str) -> bool {
     let mut running = serve();
     let mut slow = running.kirin.connect();
@@ -274,7 +274,7 @@ fn is_old_page_kept(purge: &str) -> bool {
     );
     std::fs::write(running.site.path("go"), "").expect("go");
     assert!(slow.read_reply().text().starts_with("none, run 1"), "made from old data");
-    // What is stored is so before the response has come.
+    // The page is stored before the response has arrived.
     let kept = running.is_stored("/slow");
     assert_eq!(running.get("/slow", ""), if kept { "none, run 1" } else { "new, run 3" });
     kept
@@ -346,7 +346,7 @@ fn includes_of_a_stored_response_are_filled_when_it_is_served() {
     assert_eq!(running.get("/includes", ""), format!("run 1two{tag}"));
 }
 
-/// A visitor's comment with a directive in it, which an application has let through, must not show
+/// An application has not escaped a visitor's comment with a directive. The directive must not show
 /// items of the store.
 #[test]
 fn text_in_the_first_response_is_text_from_the_store() {
@@ -369,7 +369,7 @@ fn text_in_the_first_response_is_text_from_the_store() {
         assert_eq!(reply.text(), first, "{path}");
         assert_eq!(reply.field("kirin-store"), None, "{path}");
     }
-    // Also where another route serves it, and where another page includes it.
+    // The same holds where another route serves it, and where another page includes it.
     running.get("/unsaid", "");
     let pushed = running.get("/comments?again", "key=\"/assembled/comments\"");
     assert!(pushed.ends_with(&format!("{directive}{tag}")), "{pushed}");
@@ -378,8 +378,8 @@ fn text_in_the_first_response_is_text_from_the_store() {
         .memcached()
         .set("/assembled/all", b"text/html\r\n(<!--# include key=\"/assembled/comments\" -->)");
     assert_eq!(running.client.get("/assembled/all").text(), format!("({pushed})"));
-    // What a program writes into the store itself is in the store's own format; it can say
-    // otherwise.
+    // A page that a program writes into the store itself has the store's own format. The page can
+    // set a field against that.
     let response = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
     running.memcached().set("/written", format!("{response}\r\n{directive}").as_bytes());
     assert_eq!(running.client.get("/written").text(), "SSI");
@@ -397,13 +397,13 @@ fn a_softly_purged_page_is_served_while_one_request_renews_it() {
     assert_eq!(running.get("/page", "tags=\"memo-7\""), "run 1");
     running.purge("tags=\"memo-7\", soft");
     assert!(running.is_stored("/page"));
-    // A HEAD is no request that could renew it.
+    // A HEAD cannot renew the page.
     assert_eq!(running.client.request("HEAD", "/page", "").status, 200);
     assert_eq!(running.client.get("/page").text(), "run 3", "this one has gone to the application");
     wait_for("the page for others", || {
         (running.client.get("/page").text() == "run 1").then_some(())
     });
-    // The first has stored nothing, so that another goes.
+    // The first request has stored nothing, so another one goes.
     let renewed = wait_for("the next", || {
         let text = running.get("/page", "tags=\"memo-7\"");
         (text != "run 1").then_some(text)

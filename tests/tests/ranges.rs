@@ -7,7 +7,7 @@ use kirin_tests::{Kirin, Memcached, Reply, Site};
 const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory = \"16MB\"\n\
     memcached = [\"unix:m.sock\"]\n[[route]]\npath = \"/\"\ntry = [\"store\", \"files:public\"]\n";
 
-/// Text in which every place looks different.
+/// Returns text in which every place differs.
 fn text(bytes: usize) -> String {
     (0..).map(|n| format!("{n:07}\n")).take(bytes / 8 + 1).collect::<String>()[..bytes].to_owned()
 }
@@ -21,7 +21,7 @@ fn serve() -> (Site, Kirin, Memcached) {
     (site, kirin, memcached)
 }
 
-/// Content range and bytes of each part.
+/// Returns content range and bytes of each part.
 fn parts(reply: &Reply) -> Vec<(String, String)> {
     let content_type = reply.field("content-type").expect("a type");
     let boundary =
@@ -117,7 +117,7 @@ fn several_ranges_come_as_parts_in_the_requested_order() {
                 })
                 .collect();
         assert!(parts(&reply) == expected, "{target}: {}", reply.text());
-        // The connection goes on in step.
+        // The connection continues in order.
         assert_eq!(client.request("GET", target, "Range: bytes=0-6\r\n").text(), "0000000");
     }
     let large = text(1_000_000);
@@ -141,7 +141,7 @@ fn a_thousand_ranges_get_the_complete_file_once() {
         let reply =
             client.request("GET", target, &format!("Range: bytes={}\r\n", apart[..32].join(",")));
         assert_eq!((reply.status, parts(&reply).len()), (206, 32));
-        // The same bytes over and over.
+        // The ranges request the same bytes repeatedly.
         let reply = client.request("GET", target, "Range: bytes=0-,0-,0-,0-,0-\r\n");
         assert_eq!((reply.status, reply.body.len()), (206, 5000));
     }
@@ -186,7 +186,7 @@ fn pages_with_dates_are_compared_by_them_and_conditions_come_in_order() {
         let fields: String =
             lines.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         assert_eq!(client.request("GET", "/dated", &fields).status, status, "{fields}");
-        // What is no success in the first place is not made one by a condition.
+        // A condition does not make an error a success.
         assert_eq!(client.request("GET", "/gone", &fields).status, 404, "{fields}");
     }
     for (fields, status) in [
@@ -213,7 +213,7 @@ fn a_page_with_includes_is_sent_completely() {
         (reply.status, reply.text().as_str(), reply.field("accept-ranges")),
         (200, "a-b-c", None)
     );
-    // Its own tag and date say nothing of the parts.
+    // Its own tag and date do not describe the parts.
     assert_eq!(reply.head.matches("ETag: ").count(), 1);
     assert_eq!(reply.field("last-modified"), None);
     let tag = reply.field("etag").expect("a tag");

@@ -1,5 +1,5 @@
-//! Frameworks that Debian packages, unmodified, behind the built program: Mojolicious, Dancer2 and
-//! Catalyst. The tests are in Perl (`tests/perl-software`), since their clients are.
+//! Unmodified frameworks of Debian packages behind the built program: Mojolicious, Dancer2 and
+//! Catalyst. The tests are in Perl (`tests/perl-software`), because their clients are.
 
 use kirin_tests::prove;
 

@@ -1,9 +1,9 @@
-//! What requests cost the program that are a few bytes on the wire: with HTTP/2 a head of 30 KB is
-//! a hundred indexes into a table, so that each of its bytes must cost little.
+//! The cost of requests that are a few bytes on the wire. With HTTP/2 a head of 30 KB is a hundred
+//! indexes into a table, so each of its bytes must cost little.
 
 use kirin_tests::{Http2Client, Kirin, Site, wait_for};
 
-/// Has the front parse cookies.
+/// Makes the front parse cookies.
 const APP: &str = r#"
 use v5.16; use warnings;
 use Kirin::Worker::Parsed;
@@ -16,10 +16,10 @@ const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[sto
 
 const REQUESTS: usize = 60;
 
-/// How many times more a request may cost than one of the same size that is nothing special.
+/// The most that a request may cost, relative to an ordinary one of the same size.
 const MOST: u64 = 8;
 
-/// Processor time of the program so far, in clock ticks, of which there are 100 in a second.
+/// Returns the processor time of the program so far, in clock ticks of 1/100 second.
 fn ticks(kirin: &Kirin) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", kirin.pid())).expect("stat");
     let (_, fields) = stat.rsplit_once(')').expect("a name");
@@ -28,7 +28,7 @@ fn ticks(kirin: &Kirin) -> u64 {
     number(11).expect("utime") + number(12).expect("stime")
 }
 
-/// What requests with these fields cost, in ticks: the least of several runs.
+/// Returns the cost of requests with these fields, in ticks: the least of several runs.
 fn cost(kirin: &Kirin, client: &mut Http2Client, fields: &[(&str, &str)]) -> u64 {
     let run = |client: &mut Http2Client| {
         let before = ticks(kirin);
@@ -49,13 +49,13 @@ fn a_head_of_many_fields_costs_in_proportion_to_its_bytes() {
     wait_for("a worker that asks for cookies", || {
         (client.request("GET", "/", &[("cookie", "a=b")]).text() == "parsed\n").then_some(())
     });
-    // 8 KB in crumbs, which HTTP/2 sends as an index each from the second request on.
+    // A cookie of 8 KB in crumbs. HTTP/2 sends each crumb as an index from the second request on.
     let crumbs = |cookie: &dyn Fn(usize) -> String| -> Vec<String> {
         (0..8).map(|crumb| (0..200).map(|n| cookie(crumb * 200 + n)).collect::<String>()).collect()
     };
     let ordinary = crumbs(&|_| "a=b;".to_owned());
     let different = crumbs(&|number| format!("{number:x}=;"));
-    // As many fields as a head may have, whose names are long and alike.
+    // As many fields as a head may have. Their names are long and similar.
     let names: Vec<String> =
         (0..90).map(|number| format!("{}-{number}", "a".repeat(300))).collect();
     let same: Vec<String> =

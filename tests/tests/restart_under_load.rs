@@ -1,8 +1,8 @@
-//! Many clients at a few workers: none is forgotten, whatever the others do and however often the
-//! application is replaced.
+//! Many clients with a few workers. Every request is served, whatever other clients do and however
+//! often the application is replaced.
 //!
 //! The full size (1,000 clients, 500 slow readers, 100,000 requests over restarts) is
-//! `bench/compare.py crowd` and `restart`; reloads under a few busy kept connections are in
+//! `bench/compare.py crowd` and `restart`. Reloads under a few busy kept connections are in
 //! `lifecycle.rs`.
 
 use std::net::SocketAddr;

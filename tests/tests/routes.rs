@@ -1,4 +1,4 @@
-//! What a route says besides where to look, through the built program.
+//! The keys of a route besides its places, through the built program.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -9,7 +9,7 @@ const LISTENER: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\nac
 
 const APP: &str = "[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 1\ndeadline = \"1s\"\n";
 
-/// Says what it was asked; `/status/NNN` answers so.
+/// An application that answers with its request. `/status/NNN` answers with that status.
 const PSGI: &str = r#"
 use v5.16; use warnings;
 sub {
@@ -111,7 +111,7 @@ fn a_redirect_keeps_the_rest_and_the_query_and_stays_on_the_site() {
         assert_eq!(reply.field("set-cookie"), None);
     }
     assert_eq!(client.get("/older").status, 404);
-    // A body that nobody reads does not come to be the next request.
+    // A body that nobody reads does not become the next request.
     let reply = client.post("/old/form", "text/plain", b"GET /evil HTTP/1.1\r\n\r\n");
     assert_eq!(reply.field("location"), Some("/new/form"));
     assert_eq!(client.get("/x").status, 200);
@@ -181,7 +181,7 @@ fn error_pages_replace_kirins_own_errors() {
     assert_eq!((reply.status, reply.text().as_str()), (404, "<p>not here</p>"));
     assert_eq!(fields(&reply, "content-type"), ["text/html; charset=utf-8"]);
     assert_eq!((reply.field("etag"), reply.field("last-modified")), (None, None), "{}", reply.head);
-    // Neither a range nor a condition of the request is the page's.
+    // Neither a range nor a condition of the request applies to the error page.
     let reply = client.request("GET", "/nothing", "Range: bytes=0-1\r\nIf-None-Match: *\r\n");
     assert_eq!((reply.status, reply.text().as_str()), (404, "<p>not here</p>"));
     let head = client.request("HEAD", "/nothing", "");
@@ -189,9 +189,9 @@ fn error_pages_replace_kirins_own_errors() {
     let reply = client.request("DELETE", "/errors/404.html", "");
     assert_eq!((reply.status, reply.text().as_str()), (405, "from the store"));
     assert_eq!(reply.field("allow"), Some("GET, HEAD, OPTIONS"));
-    // The page itself, when it is asked for, is a page like others.
+    // The page itself, when it is requested, is an ordinary page.
     assert_eq!(client.get("/errors/404.html").status, 200);
-    // What an application says is left as it is, unless wanted otherwise.
+    // A response of an application stays unchanged, unless configured otherwise.
     assert!(client.get("/app/status/404").text().contains("PATH_INFO=/status/404"));
     assert_eq!(client.get("/all/status/404").text(), "<p>not here</p>");
     let reply = client.get("/all/status/502");
@@ -199,9 +199,9 @@ fn error_pages_replace_kirins_own_errors() {
         (reply.status, reply.text().as_str(), reply.field("server")),
         (502, "<p>sorry</p>", Some("app"))
     );
-    // A page that is not there leaves the error as it is.
+    // A missing page leaves the error unchanged.
     assert!(client.get("/all/status/403").text().contains("PATH_INFO="));
-    // The application dies in the middle: that is Kirin's own 502.
+    // The application dies in the middle. That is Kirin's own 502.
     let reply = client.post("/app/exit", "text/plain", b"");
     assert_eq!((reply.status, reply.text().as_str()), (502, "<p>sorry</p>"));
 }
@@ -231,7 +231,7 @@ fn error_pages_are_built_as_other_pages() {
             text.starts_with(&format!("no {target}: foot of (none), REQUEST_METHOD=GET")),
             "{text}"
         );
-        // A part that is an error has no error page of its own, which would have the part again.
+        // A part that is an error has no error page of its own, which would include the part again.
         assert!(
             text.ends_with(", d, [an error occurred while processing the directive]"),
             "{text}"
@@ -239,7 +239,7 @@ fn error_pages_are_built_as_other_pages() {
         assert_eq!(reply.field("etag"), None);
         assert!(client.request("HEAD", target, "").status == 404);
     }
-    // In the store, too.
+    // The same holds for the store.
     memcached(&site).set("/errors/404.html", b"text/html\r\n<!--# include virtual=\"/app/x\" -->");
     assert!(client.get("/nothing").text().contains("PATH_INFO=/app/x"));
 }
@@ -446,7 +446,7 @@ fn a_password_is_required_and_the_application_gets_the_name() {
             );
         }
     }
-    // Twice: by a check, and from memory.
+    // The request is sent twice: the first is answered by a check, the second from memory.
     for _ in 0..2 {
         let reply = client.request("GET", "/members/f", BOB);
         assert_eq!((reply.status, reply.text().as_str()), (200, "file"));
@@ -462,7 +462,7 @@ fn a_password_is_required_and_the_application_gets_the_name() {
     }
     let head = client.request("HEAD", "/members/f", BOB);
     assert_eq!((head.status, head.field("content-length")), (200, Some("4")));
-    // No spelling of the path leads around it.
+    // No spelling of the path avoids the password.
     for target in
         ["/app%2Fx", "/%61pp/%0a", "/%61pp%2Fx", "/open/..%2Fapp/x", "/app/x/../y", "/app/%2e"]
     {
@@ -475,7 +475,7 @@ fn a_password_is_required_and_the_application_gets_the_name() {
             "{target}: {text}"
         );
     }
-    // A name without a password that was checked is nobody's.
+    // A name without a checked password is nobody's.
     let text = client.request("GET", "/app/", &format!("{BOB}Remote-User: eve\r\n")).text();
     assert!(text.contains("REMOTE_USER=bob\n"), "{text}");
     wait_for("the log", || {
@@ -512,7 +512,7 @@ fn a_request_body_waits_for_the_password_check() {
 
 #[test]
 fn password_checks_do_not_delay_other_visitors() {
-    // By cost 10: some 50 ms each.
+    // With cost 10 a check takes some 50 ms.
     let slow = "bob:$2y$10$XU7t5jn0iM3a0d/Im00MJeyYUrAYoi/uzU/nFjQ4JqgvGDR59OYxW\n";
     let site = Site::new()
         .with("app.psgi", PSGI)
@@ -531,7 +531,7 @@ fn password_checks_do_not_delay_other_visitors() {
     for guesser in &mut guessers {
         assert_eq!(guesser.read_reply().status, 401);
     }
-    // The only loop was free while they waited for their turn.
+    // The only loop was free while the requests waited for their turn.
     wait_for("the log, with others answered before the last guess", || {
         let log = std::fs::read_to_string(site.path("access.log")).ok()?;
         let guesses = log.lines().filter(|line| line.contains("\" 401 ")).count();

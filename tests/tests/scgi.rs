@@ -1,11 +1,11 @@
-//! `proxy:NAME` in front of servers of SCGI and uwsgi whose every byte is known.
+//! `proxy:NAME` in front of SCGI and uwsgi servers whose bytes the test controls.
 
 use kirin_tests::{Backend, BackendConnection, Client, Kirin, Site};
 
-/// What CGI knows of a request: names and values.
+/// The CGI variables of a request: names and values.
 type Variables = Vec<(String, String)>;
 
-/// Everything before the body of a request by SCGI: names and values.
+/// Reads the names and values of an SCGI request, which come before its body.
 fn read_scgi(connection: &mut BackendConnection) -> Option<Variables> {
     let mut digits = String::new();
     loop {
@@ -21,7 +21,7 @@ fn read_scgi(connection: &mut BackendConnection) -> Option<Variables> {
     Some(texts.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
 }
 
-/// The same by uwsgi.
+/// Reads the same of a uwsgi request.
 fn read_uwsgi(connection: &mut BackendConnection) -> Option<Variables> {
     let head = connection.take(4)?;
     assert_eq!((head[0], head[3]), (0, 0));
@@ -43,8 +43,8 @@ fn of<'a>(variables: &'a [(String, String)], name: &str) -> &'a str {
     variables.iter().find(|(other, _)| other == name).map_or("none", |(_, value)| value)
 }
 
-/// Kirin before a server that reads requests with `read`, and answers by the query with a head of
-/// either kind.
+/// Starts Kirin before a server that reads requests with `read`. The query chooses the kind of its
+/// response head.
 fn simple(
     scheme: &str,
     route: &str,
@@ -78,7 +78,7 @@ fn simple(
             _ => format!("{}X-A: b\r\n\r\n{shown} {}", status("201 Made"), body.len()),
         });
     });
-    // bob's is "opensesame".
+    // bob's password is "opensesame".
     let users = "bob:$2y$08$48biTCX6hLFLuo1X9oacu.C9feoeVL5TxFGhMA0T2i1gjC8TRnAwi\n";
     let site = Site::new().with("users", users);
     let address = backend.address();
@@ -109,7 +109,7 @@ fn behaves_as_a_server(kirin: &Kirin, backend: &Backend) {
     assert_eq!(client.request("GET", "/?scheme", "X-Forwarded-Proto: https\r\n").text(), "https");
     assert_eq!(client.get("/?garbage").status, 502);
     assert_eq!(client.request("POST", "/?nothing", "Content-Length: 0\r\n").status, 502);
-    // Each request by a connection of its own.
+    // Each request has its own connection.
     assert_eq!(backend.connections(), 9);
     let mut cut: Client = kirin.connect();
     cut.send("GET /?short HTTP/1.1\r\nHost: test\r\n\r\n");

@@ -88,7 +88,7 @@ fn members_are_reached_with_dots_and_formatted_as_in_perl() {
 #[test]
 fn a_page_with_a_session_is_its_visitors_own() {
     let (_site, kirin, mut memcached) = serve();
-    // Long enough to be compressed, and the same for everybody but for the bar.
+    // It is long enough to be compressed, and the same for all visitors except for the bar.
     memcached.set("/", format!("text/html\r\n{BAR}{}", "<p>text</p>".repeat(500)).as_bytes());
     memcached.set(MARI, br#"{"name":"mari"}"#);
     memcached.set(BEA, br#"{"name":"bea"}"#);

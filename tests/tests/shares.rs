@@ -1,10 +1,10 @@
-//! What clients share: nobody's share of a queue is all of it.
+//! Queues that clients share. No client can have a complete queue for itself.
 
 use std::sync::{Arc, Condvar, Mutex};
 
 use kirin_tests::{ADMIN, Backend, Client, Kirin, PATIENCE, Site, wait_for};
 
-/// One request at a time and three that wait, both for an application and for an upstream.
+/// An application and an upstream, each with one request at a time and three that wait.
 const CONFIG: &str = r#"
 threads = 1
 [[listener]]
@@ -37,7 +37,7 @@ sub {
 };
 "#;
 
-/// Lets requests of the upstream go, one by one.
+/// Releases requests of the upstream, one by one.
 type Gate = Arc<(Mutex<usize>, Condvar)>;
 
 fn serve() -> (Site, Kirin, Backend, Gate) {
@@ -61,7 +61,7 @@ fn serve() -> (Site, Kirin, Backend, Gate) {
     (site, kirin, backend, gate)
 }
 
-/// A request from an address, as a trusted proxy tells it.
+/// Sends a request from an address that a trusted proxy reports.
 fn ask(kirin: &Kirin, address: &str, target: &str) -> Client {
     let mut client = kirin.connect();
     client
@@ -69,9 +69,9 @@ fn ask(kirin: &Kirin, address: &str, target: &str) -> Client {
     client
 }
 
-/// One client floods a queue and another comes: it waits for one request of the flood, whose newest
-/// gives way. `is_busy` says whether a request is being answered, `waiting` is how many wait, and
-/// `release` lets one request be answered.
+/// One client floods a queue and another one comes. It waits for one request of the flood and
+/// replaces the newest. `is_busy` reports whether a request is being answered, `waiting` is the
+/// number of waiting requests, and `release` lets one request be answered.
 fn another_client_has_its_turn(
     kirin: &Kirin,
     path: &str,

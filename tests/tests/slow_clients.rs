@@ -1,5 +1,5 @@
-//! Clients that are slow, silent or gone, through the built program: each takes of us what the
-//! limits allow, and others notice nothing.
+//! Slow, silent and disconnected clients, through the built program. Each takes only what the
+//! limits allow, and other clients notice nothing.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn serve(listener: &str, workers: usize) -> (Site, Kirin) {
     (site, kirin)
 }
 
-/// Sends these bytes one at a time, again and again, until the connection has been ended.
+/// Sends these bytes one at a time, repeatedly, until the connection has been ended.
 fn trickle(mut client: Client, bytes: &[u8]) {
     let mut bytes = bytes.iter().cycle();
     wait_for("the connection to be ended", || {
@@ -50,7 +50,7 @@ fn logged(site: &Site, what: &str) {
     });
 }
 
-/// The next response that is not informational.
+/// Reads the next response that is not informational.
 fn final_reply(client: &mut Client) -> Reply {
     loop {
         let reply = client.read_reply();
@@ -84,7 +84,7 @@ fn a_head_behind_another_request_has_its_own_time() {
     assert_eq!(client.get("/hello.txt").status, 200);
     client.send("GET / HTTP/1.1\r\n");
     assert_eq!(client.read_to_end(), b"");
-    // The same in the packet of a request for the application.
+    // The same bytes are in the packet of a request for the application.
     let mut client = kirin.connect();
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\n");
     assert_eq!(client.read_reply().text(), "hello");
@@ -114,7 +114,7 @@ fn a_body_below_the_minimum_rate_is_ended() {
     let mut client = kirin.connect();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n");
     trickle(client, b"x");
-    // An unwanted body is under the same rule.
+    // The same rule holds for a body that no place reads.
     let mut client = kirin.connect();
     client.send("POST /hello.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
     trickle(client, b"1\r\nx\r\n");

@@ -1,5 +1,5 @@
-//! Clients that read slowly what an application has answered: they hold the front's memory and
-//! disk, never a worker.
+//! Clients that read the response of an application slowly. They take the front's memory and disk,
+//! but never a worker.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
     [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
 
-/// 12 MB of numbered lines: more than sockets and the front's memory take, and no two places are
-/// the same.
+/// Returns 12 MB of numbered lines. That is more than sockets and the front's memory hold, and no
+/// two places are equal.
 const APP: &str = r"
 use v5.16; use warnings;
 my $lines = join '', map { sprintf qq{%011d\n}, $_ } 1 .. 1_000_000;

@@ -1,5 +1,4 @@
-//! Pages that put themselves together: directives, requests for parts, and what the response says
-//! about the whole.
+//! Pages with directives: the directives, requests for parts, and the fields of the response.
 
 use kirin_tests::{Kirin, Memcached, Reply, Site, wait_for};
 
@@ -9,7 +8,7 @@ const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory =
     [[route]]\npath = \"/memory\"\ntry = [\"store\"]\n\
     [[route]]\npath = \"/app\"\ntry = [\"app:web\"]\nrate_limit = [{ rate = \"1/h\" }]\n";
 
-/// `/app/meet/A/B` is not answered before somebody has asked for `/app/meet/B/…`.
+/// An application that answers `/app/meet/A/B` only after a request for `/app/meet/B/…`.
 const APP: &str = r#"
 use v5.16; use warnings; use Plack::Request;
 sub {
@@ -51,7 +50,7 @@ fn serve() -> (Site, Kirin, Memcached) {
     (site, kirin, memcached)
 }
 
-/// Stores `page` and asks for it.
+/// Stores `page` and requests it.
 fn show(kirin: &Kirin, memcached: &mut Memcached, page: &str) -> String {
     memcached.set("/d/page?name=%41lice&x=1", format!("text/html\r\n{page}").as_bytes());
     let fields = "Cookie: a=1; Name=<Mary>\r\nX-Some-Field: field\r\nRange: bytes=0-1\r\n";
@@ -90,7 +89,7 @@ fn directives_are_carried_out_as_nginx_does() {
         ),
         ("<!--# nonsense -->", ERROR),
         ("<!--# config errmsg=\"oops\" --><!--# include virtual=\"/app/none\" -->", "oops"),
-        // Requests: to files, to the application, to the store.
+        // These are requests to files, to the application and to the store.
         ("<!--# include virtual=\"/file.txt\" -->!", "a file!"),
         ("<!--# include file=\"e.txt\" -->", "beside"),
         ("<!--# include file=\"../file.txt\" -->", ERROR),
@@ -134,7 +133,8 @@ fn requests_of_a_page_run_at_the_same_time_unless_it_waits() {
     let page =
         "<!--# include virtual=\"/app/meet/a/b\" -->, <!--# include virtual=\"/app/meet/b/a\" -->.";
     assert_eq!(show(&kirin, &mut memcached, page), "a met b, b met a.");
-    // The second would end the waiting of the first, and is not asked for before that has ended.
+    // The second request would end the waiting of the first, but it is not sent before that has
+    // ended.
     let page = "<!--# include virtual=\"/app/wait/first\" wait=\"yes\" -->, <!--# include virtual=\"/app/wait/second\" -->.";
     std::thread::scope(|scope| {
         let shown = scope.spawn(|| show(&kirin, &mut memcached, page));
@@ -157,14 +157,15 @@ fn pages_within_pages_end() {
         b"text/html\r\n<!--# echo var=\"arg_a\" --> in <!--# echo var=\"uri\" -->",
     );
     assert_eq!(kirin.get("/memory/outer").text(), "(b in /memory/inner)");
-    // What a part says is not looked at for directives again.
+    // Kirin does not look for directives in a part.
     memcached.set("/memory/plain", b"text/plain\r\n<!--# nonsense -->");
     memcached.set("/memory/outer", b"text/html\r\n<!--# include virtual=\"/memory/plain\" -->");
     assert_eq!(kirin.get("/memory/outer").text(), "<!--# nonsense -->");
     memcached.set("/memory/self", b"text/html\r\nx<!--# include virtual=\"/memory/self\" -->");
     assert_eq!(kirin.get("/memory/self").text(), format!("{}{ERROR}", "x".repeat(9)));
     kirin.wait_for_log("requests go in a circle");
-    // Each of them twice: 2 to the power of 9 pages would be in order, 30 to that power not.
+    // Each includes the next twice. 2 to the power of 9 pages would be fine, 2 to the power of 30
+    // would not.
     let many = "<!--# include virtual=\"/memory/many\" -->".repeat(30);
     memcached.set("/memory/many", format!("text/html\r\nx{many}").as_bytes());
     let shown = kirin.get("/memory/many").text();
@@ -240,7 +241,7 @@ fn a_part_has_the_variables_of_its_page() {
             "<!--# include virtual=\"/bar\" wait=\"yes\" --><!--# echo var=\"title\" -->",
             "[(none)]bar&#39;s",
         ),
-        // Two parts do not see each other, and a part that waits for a task is no other.
+        // Two parts do not see each other, and neither does a part that waits for a task.
         (
             "<!--# set var=\"title\" value=\"a\" --><!--# include virtual=\"/app/stream\" --><!--# include virtual=\"/bar\" --><!--# include virtual=\"/bar\" -->",
             "part 1 part 2 part 3 [a][a]",

@@ -1,4 +1,4 @@
-//! Server side includes, page by page against nginx itself (Debian's nginx-light).
+//! Server side includes, page by page, compared with nginx itself (Debian's nginx-light).
 
 use std::fs;
 use std::io::{Read, Write};
@@ -22,13 +22,13 @@ http {
     server { listen unix:plain.sock; server_name test; root public; }
 }";
 
-/// Pages that both make the same of.
+/// Pages for which both give the same result.
 const ALIKE: &[&str] = &[
     // Text.
     "",
     "plain <!-- comment --> <!-- # else --> <!-#else--> <!x",
     "<<!--# echo var=\"arg_name\" --><!<!--# echo var=\"arg_x\" --><!x",
-    // Variables and how they are written.
+    // Variables and their encodings.
     "<!--# echo var=\"arg_name\" -->",
     "<!--#echo var=\"arg_name\"-->",
     "<!--#\n\techo\r\n var = \"arg_name\"\n-->",
@@ -46,7 +46,7 @@ const ALIKE: &[&str] = &[
     "<!--# echo var=\"http_x_field\" --> <!--# echo var=\"http_host\" --> <!--# echo var=\"host\" --> <!--# echo var=\"scheme\" -->",
     "<!--# echo var=\"request_method\" --> <!--# echo var=\"query_string\" --> <!--# echo var=\"args\" --> <!--# echo var=\"is_args\" -->",
     "<!--# echo var=\"document_uri\" --> <!--# echo var=\"request\" default=\"no\" --> <!--# echo var=\"server_protocol\" -->",
-    // Setting them.
+    // Setting variables.
     "<!--# set var=\"a\" value=\"<1>\" --><!--# echo var=\"a\" --><!--# echo var=\"A\" -->",
     "<!--# set var=\"a\" value=\"x$arg_name.${arg_x}y$none.z\" --><!--# echo var=\"a\" -->",
     "<!--# set var=\"a\" value=\"1\" --><!--# set var=\"a\" value=\"${a}2$a\" --><!--# echo var=\"a\" -->",
@@ -99,7 +99,7 @@ const ALIKE: &[&str] = &[
     "<!--# include virtual=\"/d/text.html\" wait=\"maybe\" -->",
     "<!--# include -->|<!--# include nothing=\"a\" -->",
     "<!--# include virtual=\"/d/text.html\" set=\"a\" -->[<!--# echo var=\"a\" -->]",
-    // A part has the variables of the page, and the page those of a part that it waits for.
+    // A part has the variables of the page, and the page has those of a part that it waits for.
     "<!--# set var=\"title\" value=\"<Home>\" --><!--# include virtual=\"/d/head.html\" --><!--# include file=\"head.html\" -->",
     "<!--# set var=\"title\" value=\"1\" --><!--# include virtual=\"/d/outer.html\" -->",
     "<!--# if expr=\"$arg_name = /^(?P<title>al)/\" --><!--# endif --><!--# include virtual=\"/d/head.html\" -->",
@@ -115,7 +115,7 @@ const ALIKE: &[&str] = &[
     "<!--# config timefmt=\"%c\" --><!--# if expr=\"$date_gmt = /^\\w{3} \\w{3} [ \\d]\\d \\d\\d:\\d\\d:\\d\\d \\d{4}\\$/\" -->as C has it<!--# endif -->",
     "<!--# config timefmt=\"%r %X\" --><!--# if expr=\"$date_gmt = /^\\d\\d:\\d\\d:\\d\\d [AP]M \\d\\d:\\d\\d:\\d\\d\\$/\" -->as C has it<!--# endif -->",
     "<!--# config something=\"x\" -->",
-    // What is no directive.
+    // Malformed directives.
     "<!--# nonsense --><!--#exec cmd=\"id\" --><!--#printenv --><!--# ECHO var=\"arg_x\" -->",
     "<!--# echo -->|<!--# echo var=\"arg_x\" more=\"y\" -->|<!--# echo var=\"arg_x\" var=\"arg_x\" -->",
     "<!--# echo var=\"arg_x\"default=\"y\" -->|<!--# set var=\"a\" -->|<!--# set value=\"a\" -->",
@@ -124,7 +124,7 @@ const ALIKE: &[&str] = &[
     "<!--# endblock x=\"y\" -->|<!--# else x=\"y\" -->",
 ];
 
-/// More of them: quotes, spaces, case, what is missing, what is in branches and blocks.
+/// More such pages: quotes, spaces, case, missing values, branches and blocks.
 const ALIKE_TOO: &[&str] = &[
     // Blocks.
     "<!--# if expr=\"$none\" --><!--# block name=\"b\" -->no<!--# endblock --><!--# endif -->[<!--# include virtual=\"/d/empty.html\" stub=\"b\" -->]",
@@ -293,7 +293,7 @@ const ALIKE_TOO: &[&str] = &[
     "<!--# echo var=\"request\" -->|",
 ];
 
-/// Pages that we show otherwise, how, and why.
+/// Pages for which Kirin differs, the result, and the reason.
 const OTHERWISE: &[(&str, &str, &str)] = &[
     (
         "<!--# set var=\"title\" value=\"1\" --><!--# include virtual=\"/d/outer.html\" --><!--# set var=\"title\" value=\"2\" -->",
@@ -591,7 +591,7 @@ impl Nginx {
     }
 }
 
-/// The body of a response that ends with the connection, perhaps in chunks.
+/// Returns the body of a response that ends with the connection, perhaps in chunks.
 fn unchunked(reply: &str) -> String {
     let Some((head, mut rest)) = reply.split_once("\r\n\r\n") else { return "no answer".into() };
     if !head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
@@ -612,7 +612,7 @@ fn unchunked(reply: &str) -> String {
 const ARGUMENTS: &str = "name=alice&x=1&empty=&path=/d/";
 const FIELDS: &str = "Cookie: tag=<b>&; quote='; word=b c\r\nX-Field: value\r\n";
 
-/// Both servers over the same files.
+/// Both servers, with the same files.
 struct Both {
     site: Site,
     nginx: Nginx,
@@ -638,7 +638,7 @@ impl Both {
         Self { site, nginx, kirin, pages: 0 }
     }
 
-    /// What nginx shows, and what we show.
+    /// Returns the results of nginx and of Kirin.
     fn show(&mut self, page: &str) -> (String, String) {
         self.pages += 1;
         let path = format!("d/page{}.html", self.pages);

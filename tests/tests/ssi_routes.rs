@@ -1,5 +1,5 @@
-//! The `ssi` key of a route: directives in what files and applications answer, and what the
-//! responses are like then.
+//! The `ssi` key of a route: directives in files and in responses of applications, and the fields
+//! of these responses.
 
 use std::io::Read;
 
@@ -97,12 +97,12 @@ fn files_are_pages_if_they_are_html_with_directives() {
         client.request("GET", "/page.html", &condition).text(),
         "new value none part /part.html."
     );
-    // A new version of the file is compiled anew.
+    // A new version of the file is compiled again.
     std::fs::write(site.path("public/page.html"), "new: <!--# include key -->").unwrap();
     wait_for("the new version", || {
         (client.request("GET", "/page.html", &condition).text() == "new: new value").then_some(())
     });
-    // One that is sent by the kernel otherwise.
+    // Otherwise the kernel sends such a file.
     for _ in 0..2 {
         let reply = client.get("/large.html");
         assert!(
@@ -134,7 +134,7 @@ fn pages_without_directives_are_served_as_without_the_filter() {
     let huge = client.get("/huge");
     assert_eq!(huge.body.len(), 5_000_105);
     kirin.wait_for_log("too large to be looked at for includes");
-    // After it the worker is free, and the connection in order.
+    // Afterwards the worker is free, and the connection is in order.
     assert_eq!(client.get("/stream").text(), "value streamed");
 }
 
@@ -223,7 +223,8 @@ fn pages_are_compressed_when_they_are_complete() {
         let plain = client.get(path);
         assert_eq!((plain.status, plain.field("content-encoding")), (200, None), "{path}");
     }
-    // What is put together for one visitor may hold a secret, as an answer of an application may.
+    // A page that was built for one visitor may contain a secret, as a response of an application
+    // may.
     let personal =
         format!("<!--# echo var=\"cookie_a\" -->{}", "<!--# include key -->, ".repeat(100));
     memcached.set("/stored", format!("text/html\r\n{personal}").as_bytes());
@@ -277,7 +278,7 @@ fn a_page_starts_before_it_is_complete() {
         assert_eq!(client.get("/part").text(), "a part", "{path}");
         std::fs::remove_file(site.path("go")).unwrap();
     }
-    // Those who need the whole get the whole.
+    // Clients that need the complete page get it.
     std::fs::write(site.path("go"), "").unwrap();
     for path in ["/stored", "/slow.html", "/slow"] {
         let mut client = kirin.connect();
@@ -304,14 +305,14 @@ fn a_page_starts_before_it_is_complete() {
     let mut client = kirin.connect();
     let head = client.request("HEAD", "/stored", "");
     assert_eq!(head.field("content-length"), Some("31"));
-    // A page that may be kept says for how long, which only its parts know.
+    // Only its parts know the lifetime of a page that may be kept.
     let kept = client.get("/kept");
     assert_eq!(
         (kept.field("cache-control"), kept.text().as_str()),
         (Some("public, max-age=7"), "waited for")
     );
     assert!(kept.field("etag").is_some());
-    // A client that goes away in the middle leaves nothing behind.
+    // A client that disconnects in the middle leaves nothing behind.
     std::fs::remove_file(site.path("go")).unwrap();
     client.send("GET /stored HTTP/1.1\r\nHost: test\r\n\r\n");
     client.read_until(b"</head>");

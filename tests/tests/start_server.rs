@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kirin_tests::{Client, Kirin, Memcached, Site, kirin_command, wait_for};
 use rustix::process::Signal;
 
-/// Says which front it is behind, and what it sees of Server::Starter.
+/// An application that shows its front and the variables of Server::Starter.
 const APP: &str = r#"
 my $seen = join ',', sort grep { /^(?:SERVER_STARTER_PORT|LISTEN_|KIRIN_(?:LISTENERS|PREDECESSOR)|NOTIFY_SOCKET)/ } keys %ENV;
 my $front = getppid;
@@ -24,8 +24,8 @@ fn site() -> Site {
     Site::new().with("app.psgi", APP)
 }
 
-/// `start_server OPTIONS -- kirin ARGUMENTS`. What it says and what Kirin says is in one log;
-/// signals go to start_server.
+/// `start_server OPTIONS -- kirin ARGUMENTS`. The output of both is in one log. Signals go to
+/// start_server.
 fn start_server(site: &Site, options: &[&str], arguments: &[&str]) -> Command {
     let kirin = kirin_command(site);
     let mut command = Command::new("start_server");
@@ -46,7 +46,7 @@ fn get_over_unix(site: &Site, name: &str) -> String {
     reply
 }
 
-/// How often start_server has seen the end of a program that it had replaced.
+/// Returns how often start_server has reported the end of a program that it had replaced.
 fn replaced(starter: &Kirin) -> usize {
     starter
         .log()
@@ -96,7 +96,7 @@ fn listeners_get_sockets_by_address_and_the_others_are_bound() {
     let text = Client::connect(given).get("/").text();
     assert_eq!(Client::connect(free).get("/").text(), text);
     assert!(get_over_unix(&site, "web.sock").ends_with(&text));
-    // The next one cannot bind what start_server does not hold.
+    // The next program cannot bind an address that start_server does not hold.
     starter.signal(Signal::HUP);
     starter.wait_for_log(&format!("kirin: {free} is in use by another process"));
     starter.wait_for_log("start_server has to open it too");
@@ -130,7 +130,7 @@ fn the_store_s_port_may_be_handed_over_as_well() {
     client.set("a", b"1");
     starter.signal(Signal::HUP);
     wait_for("the next program", || (replaced(&starter) == 1).then_some(()));
-    // It has a store of its own.
+    // It has its own store.
     let mut client = Memcached::connect(&store);
     assert_eq!(client.send("get a\r\n").line(), "END");
 }
@@ -153,8 +153,8 @@ fn a_descriptor_that_is_not_a_listening_socket_is_refused() {
     refused("127.0.0.1:80", "SERVER_STARTER_PORT=`127.0.0.1:80` is not understood");
 }
 
-/// The promise: nobody notices. New connections for most, and kept ones that take `Connection:
-/// close` for what it says.
+/// A restart fails no request. Most clients use new connections. Others use kept ones and obey
+/// `Connection: close`.
 #[test]
 fn no_request_fails_while_programs_come_and_go() {
     const REQUESTS: usize = 20_000;

@@ -26,7 +26,7 @@ fn a_restarted_kirin_serves_its_old_items() {
     let kirin = Kirin::start(&site, CONFIG);
     kirin.wait_for_log("snapshot loaded");
     assert_eq!(kirin.get("/page/999").text(), "page 999");
-    // Its time went on while nothing ran.
+    // Its lifetime continued while no program ran.
     wait_for("/short to expire", || (kirin.get("/short").status == 404).then_some(()));
 }
 
@@ -39,7 +39,7 @@ fn a_snapshot_is_written_on_command_while_serving() {
     memcached.send("snapshot\r\n");
     assert_eq!(memcached.line(), "OK");
     kirin.wait_for_log("snapshot written");
-    // Killed without a chance to write another.
+    // It was killed without a chance to write another snapshot.
     kirin.signal(Signal::KILL);
     kirin.wait();
     drop(kirin);
@@ -145,7 +145,7 @@ fn a_kirin_killed_while_it_saves_leaves_a_complete_snapshot() {
     }
 }
 
-/// The snapshot and what was made for it.
+/// Returns the snapshot and other files that were made for it.
 fn files(site: &Site) -> Vec<String> {
     let entries = std::fs::read_dir(site.root()).expect("the site").flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -165,7 +165,7 @@ fn a_snapshot_that_is_not_a_file_is_refused_at_the_start() {
         std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
         let mut kirin = Kirin::spawn(&site, &["serve"]);
         assert_eq!(kirin.wait().code(), Some(1), "{}", kirin.log());
-        // The check of the configuration refuses a directory, also without a start.
+        // The check of the configuration refuses a directory, even without a start.
         let by_check = "is not a file in a directory that exists";
         kirin.wait_for_log(if path == "directory" { by_check } else { what });
         let alone = ["memcached", "-p", "0", "-s", "x.sock", "-o", &format!("snapshot={path}")];

@@ -70,7 +70,7 @@ fn includes_are_filled_from_the_store() {
     let etag = reply.field("etag").expect("an ETag").to_owned();
     let again = client.request("GET", "/", &format!("If-None-Match: {etag}\r\n"));
     assert_eq!((again.status, again.field("etag")), (304, Some(etag.as_str())));
-    // A page whose fragment changed is another page.
+    // A page with a changed fragment is another page.
     memcached.send("incr count 1\r\n");
     assert_eq!(memcached.line(), "8");
     let changed = client.request("GET", "/", &format!("If-None-Match: {etag}\r\n"));

@@ -1,5 +1,5 @@
-//! systemd's side of a service, played by the test: sockets as of sd_listen_fds(3), notifications
-//! as of sd_notify(3).
+//! The test plays systemd's side of a service: sockets as in sd_listen_fds(3), notifications as in
+//! sd_notify(3).
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
@@ -14,8 +14,8 @@ my $seen = join ',', sort grep { /^(?:LISTEN_|NOTIFY_SOCKET)/ } keys %ENV;
 sub { [200, ['Content-Type' => 'text/plain'], ["seen: [$seen]"]] };
 "#;
 
-/// Listens on the addresses and paths up to `--`, tells `addresses` where, and becomes the program
-/// behind it with the sockets as descriptors from 3 on. WITHOUT_PID leaves out whom they are for.
+/// Listens on the addresses and paths up to `--`, writes its addresses to `addresses`, and becomes
+/// the program behind it. The sockets are descriptors from 3 on. WITHOUT_PID leaves out LISTEN_PID.
 const STARTER: &str = r#"
 use v5.16; use warnings; use IO::Socket::INET; use IO::Socket::UNIX; use POSIX ();
 my (@sockets, @addresses);
@@ -42,7 +42,7 @@ fn site() -> Site {
     Site::new().with("app.psgi", APP)
 }
 
-/// Kirin with sockets on these addresses.
+/// Starts Kirin with sockets on these addresses.
 fn with_sockets(site: &Site, addresses: &[&str], arguments: &[&str]) -> Command {
     let kirin = kirin_command(site);
     let mut command = Command::new("perl");
@@ -56,7 +56,7 @@ fn with_sockets(site: &Site, addresses: &[&str], arguments: &[&str]) -> Command 
     command
 }
 
-/// Where the starter listens.
+/// Returns the addresses of the starter.
 fn addresses(site: &Site) -> Vec<String> {
     let text = wait_for("the sockets", || std::fs::read_to_string(site.path("addresses")).ok());
     text.lines().map(str::to_owned).collect()
@@ -79,7 +79,7 @@ fn every_socket_serves_without_a_configuration() {
 
 #[test]
 fn a_configuration_finds_its_sockets_by_their_addresses() {
-    // The port is known only when the socket is there: the configuration is written before the
+    // The port is known only when the socket exists. The configuration is written before the
     // program reads it.
     let site = site();
     let (store, admin) = (site.path("store.sock"), site.path("admin.sock"));

@@ -1,5 +1,5 @@
 //! TLS through the built program: versions, names, sessions, reload, certificates of clients, and
-//! bad days.
+//! failures.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use kirin_tests::{Authority, Issued, Kirin, Site, TlsClient, TlsSetup, run_kirin
 use rustix::process::Signal;
 use rustls::ProtocolVersion::{self, TLSv1_2, TLSv1_3};
 
-/// A TLS listener, then one without.
+/// A TLS listener, then one without TLS.
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }, { chain = \"b.pem\", key = \"b.key\" }]\n\
     handshake_time = \"1s\"\nhsts = \"365d\"\nhsts_subdomains = true\n\
@@ -63,7 +63,7 @@ impl Https {
             .expect("a handshake")
     }
 
-    /// What curl gets, which trusts the test's authority.
+    /// Returns curl's output. curl trusts the test's authority.
     fn curl(&self, arguments: &[&str], target: &str) -> Vec<u8> {
         let port = self.kirin.address().port();
         let output = Command::new("curl")
@@ -82,7 +82,7 @@ impl Https {
     }
 }
 
-/// 3 MB that differ everywhere.
+/// Returns 3 MB in which every place differs.
 fn large() -> Vec<u8> {
     (0..3_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
@@ -107,7 +107,7 @@ fn both_versions_of_tls_carry_both_versions_of_http() {
 #[test]
 fn a_client_gets_the_certificate_of_the_name_or_the_first() {
     let https = serve();
-    // Checks names itself, so that a wrong certificate would be an error.
+    // curl checks names itself, so a wrong certificate would be an error.
     let shown = |name: &str, issued: &Issued| {
         TlsClient::connect(https.kirin.address(), name, &https.setup(TLSv1_3))
             .map(|client| client.server_is(issued))
@@ -124,7 +124,7 @@ fn sessions_resume_on_any_loop() {
     let https = serve();
     for version in [TLSv1_2, TLSv1_3] {
         let setup = https.setup(version);
-        // More connections than loops, so that some come to another one than the first.
+        // There are more connections than loops, so some reach another loop than the first.
         for number in 0..8 {
             let mut client =
                 TlsClient::connect(https.kirin.address(), "a.test", &setup).expect("a handshake");
@@ -150,7 +150,7 @@ fn hup_exchanges_certificates_and_open_connections_stay() {
 fn a_bad_certificate_file_changes_nothing_and_the_log_names_it() {
     let https = serve();
     https.authority.issue(&["a.test"]).write(&https.site, "a");
-    // The second pair does not fit; the first must not be taken alone.
+    // The second pair does not match. The first must not be used alone.
     std::fs::write(https.site.path("b.pem"), &https.authority.issue(&["b.test"]).chain)
         .expect("write");
     https.kirin.signal(Signal::HUP);
@@ -204,7 +204,7 @@ fn applications_see_https_and_the_certificate_of_the_client() {
         let get = |certificate: Option<&Issued>| {
             let setup = TlsSetup::new(&https.authority, certificate, TLSv1_3);
             let mut bodies = Vec::new();
-            // The second connection resumes, and is the same client's.
+            // The second connection resumes, and belongs to the same client.
             for _ in 0..2 {
                 let mut client = TlsClient::connect(kirin.address(), "a.test", &setup)?;
                 client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
@@ -242,7 +242,7 @@ fn applications_see_https_and_the_certificate_of_the_client() {
 fn a_stalled_handshake_is_ended_and_delays_no_other() {
     let https = serve();
     let mut silent: Vec<_> = (0..50).map(|_| https.kirin.connect()).collect();
-    // A record of a handshake that announces 512 bytes.
+    // A handshake record that announces 512 bytes.
     silent[0].send(b"\x16\x03\x01\x02\x00\x01");
     assert!(https.connect().get_and_close("/hello.txt").ends_with("hello\n"));
     for client in &mut silent {
@@ -258,7 +258,7 @@ fn bytes_that_are_not_a_handshake_are_refused() {
     assert_eq!(reply.status, 400);
     assert!(reply.text().contains("speaks HTTPS"), "{reply:?}");
     assert_eq!(client.read_to_end(), b"");
-    // A fatal alert: unexpected version or message, and the end.
+    // A fatal alert (unexpected version or message), and the end.
     for garbage in
         [&b"\x16\x03\x01\x00\x05hello"[..], b"\x17\x03\x03\x00\x01x", b"\0\0\0\0\0\0\0\0"]
     {
@@ -321,7 +321,7 @@ fn a_slow_reader_gets_all_and_pipelined_requests_are_answered_in_order() {
     let mut client = https.connect();
     let get = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
     client.send([get("/large.bin"), get("/hello.txt"), get("/large.bin")].concat()).end();
-    // Nothing is read until the socket's buffers are full.
+    // The client reads nothing until the socket's buffers are full.
     let mut received = vec![0; 1];
     assert_eq!(client.read(&mut received).expect("a byte"), 1);
     let (rest, result) = client.read_to_end();
@@ -347,7 +347,8 @@ fn a_response_that_is_cut_ends_without_close_notify() {
          [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n",
     );
     let mut client = https.connect();
-    // Up to the end of the connection: only close_notify tells a whole body from a part.
+    // It reads to the end of the connection, because only close_notify distinguishes a complete
+    // body from a part.
     client.send("GET /cut HTTP/1.0\r\n\r\n");
     let (received, result) = client.read_to_end();
     assert!(received.ends_with(b"first\n"), "{}", String::from_utf8_lossy(&received));

@@ -1,6 +1,5 @@
-//! Trailers through the reverse proxy, of requests and responses, between HTTP/1.1 and HTTP/2 in
-//! all four ways, and what filters make of them. gRPC with a client and a server of its own is in
-//! grpc.rs.
+//! Trailers through the reverse proxy: of requests and responses, between HTTP/1.1 and HTTP/2 in
+//! all four directions, and through filters. grpc.rs has gRPC with a separate client and server.
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -11,7 +10,7 @@ use http::{HeaderMap, Request, Response};
 use kirin_tests::{Backend, Http2Client, Kirin, Site};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Kirin with this server behind it. `more` are further keys of the route.
+/// Starts Kirin with this server behind it. `more` are further keys of the route.
 fn proxy(server: &str, more: &str) -> (Site, Kirin) {
     let site = Site::new();
     let kirin = Kirin::start(
@@ -44,7 +43,7 @@ fn lines(fields: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-/// A server by HTTP/2 that says what it has got, and whose responses have trailers.
+/// Starts an HTTP/2 server that answers with the request, and whose responses have trailers.
 fn http2_backend() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("nonblocking");
@@ -111,8 +110,8 @@ async fn answer(request: Request<RecvStream>, mut respond: h2::server::SendRespo
     let _ = stream.send_trailers(trailers);
 }
 
-/// A server by HTTP/1.1 whose responses have trailers; all at once, or piece by piece where the
-/// target says so.
+/// Starts an HTTP/1.1 server whose responses have trailers. The target chooses whether they come at
+/// once or piece by piece.
 fn http1_backend() -> Backend {
     Backend::start(|mut connection| {
         while let Some(asked) = connection.read_request() {
@@ -131,8 +130,8 @@ fn http1_backend() -> Backend {
                 connection.send(response);
                 continue;
             }
-            // Head and first bytes of the chunk, so that Kirin has to wait in the middle of all the
-            // rest.
+            // This is the head and the first bytes of the chunk, so that Kirin has to wait in the
+            // middle of the rest.
             let start = response.find("\r\n\r\n").unwrap_or(0) + 6;
             connection.send(&response[..start]);
             for byte in response.as_bytes()[start..].chunks(1) {
@@ -143,7 +142,7 @@ fn http1_backend() -> Backend {
     })
 }
 
-/// Sends a request by HTTP/1.1 and gives the whole answer.
+/// Sends an HTTP/1.1 request and returns the complete response.
 fn exchange(kirin: &Kirin, request: &str) -> (String, String) {
     let mut client = kirin.connect();
     client.send(request);
@@ -157,7 +156,7 @@ fn get(target: &str, more: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{more}\r\n")
 }
 
-/// A body in one chunk, with trailers.
+/// Returns a body in one chunk, with trailers.
 const IN_CHUNKS: &str = "4\r\n0 []\r\n0\r\nx-sum: 1\r\nx-sum: 2\r\n\r\n";
 
 #[test]
@@ -221,8 +220,7 @@ fn trailers_of_an_http_2_server_reach_an_http_1_client() {
     let (_site, kirin) = proxy(&format!("h2c://{}", http2_backend()), "");
     for (target, te, is_chunked) in [
         ("/unsized", true, true),
-        // A length is worth more than trailers that nobody has heard of, and gives way to those
-        // that are announced.
+        // A length has precedence over unannounced trailers, but not over announced ones.
         ("/sized", true, false),
         ("/announced", true, true),
         ("/announced", false, false),
@@ -248,7 +246,7 @@ fn trailers_of_an_http_2_server_reach_an_http_1_client() {
     }
 }
 
-/// What a server must have got of a request whose body has `length` bytes.
+/// Returns the request with a body of `length` bytes that a server must have got.
 fn got(length: usize) -> String {
     format!("{length} [\"x-sum: 1\", \"x-other: a, b\"]")
 }
@@ -288,8 +286,8 @@ fn trailers_of_requests_reach_servers_of_both_protocols_from_clients_of_both() {
                 let reply =
                     http2.send_with_trailers("POST", "/y", &[], &body, Some(trailers.clone()));
                 assert_eq!(reply.text(), got(length), "{what}");
-                // With a length, too; where there is no place for both, if they are announced or
-                // known before.
+                // The request may have a length, too. Where both have no place, the trailers must
+                // be announced or known beforehand.
                 let text = length.to_string();
                 let sized = [("content-length", text.as_str()), ("trailer", "x-sum")];
                 let reply = http2.send_with_trailers("POST", "/z", &sized, &body, Some(trailers));
@@ -321,7 +319,7 @@ fn a_request_without_trailers_keeps_its_length() {
 fn a_request_with_trailers_is_retried_with_them() {
     let backend = Backend::start(|mut connection| {
         while let Some(asked) = connection.read_request() {
-            // The first connection ends in the moment in which it is used again.
+            // The first connection ends at the moment of its second use.
             if connection.number == 0 && asked.target() == "/2" {
                 return;
             }
@@ -368,7 +366,7 @@ fn too_many_trailers_are_an_error_of_their_sender() {
     });
     let mut client = Http2Client::connect(kirin.address());
     assert_eq!(client.send_with_trailers("POST", "/", &[], b"hello", Some(map)).status, 400);
-    // All of it has come at once: nothing has been sent to the client yet.
+    // All of it has arrived at once, so nothing has been sent to the client yet.
     assert_eq!(client.get("/many").status, 502);
 
     let (_site, kirin) = proxy(&format!("h2c://{}", http2_backend()), "");
@@ -378,7 +376,7 @@ fn too_many_trailers_are_an_error_of_their_sender() {
     kirin.wait_for_log("more than 100 trailers");
 }
 
-/// A server whose response is this one.
+/// Starts a server with this response.
 fn always(content_type: &'static str, field: &'static str, body: &'static str) -> Backend {
     Backend::answering(move |_| {
         format!(

@@ -1,5 +1,4 @@
-//! `Upgrade` through the built program: WebSocket with a real client library, and what can go
-//! wrong.
+//! `Upgrade` through the built program: WebSocket with a real client library, and failures.
 
 use std::net::TcpStream;
 
@@ -11,7 +10,7 @@ const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\ndeadline = \"2s\"\n\
     [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
 
-/// Echoes WebSocket messages (RFC 6455), in both ways that an application may take.
+/// An application that echoes WebSocket messages (RFC 6455), in both ways that PSGI allows.
 const APP: &str = r#"
 use v5.16; use warnings; use Digest::SHA qw(sha1_base64);
 sub read_exactly {
@@ -67,7 +66,7 @@ fn serve() -> (Site, Kirin) {
     (site, kirin)
 }
 
-/// A WebSocket and the pid of the worker at its other end.
+/// Returns a WebSocket and the pid of the worker at its other end.
 fn open(kirin: &Kirin, path: &str) -> (WebSocket<TcpStream>, String) {
     let stream = TcpStream::connect(kirin.address()).expect("connect");
     stream.set_read_timeout(Some(kirin_tests::PATIENCE)).expect("read timeout");
@@ -93,7 +92,7 @@ fn a_websocket_echoes_text_and_binary_of_any_size_and_closes() {
             let bytes: Vec<u8> = (0..size).map(|at: u32| (at % 251) as u8).collect();
             assert_echo(&mut socket, Message::binary(bytes));
         }
-        // The other worker is there for everybody else, on new and kept connections.
+        // The other worker serves all others, on new and kept connections.
         let mut client = kirin.connect();
         for _ in 0..5 {
             assert!(!client.get("/").text().starts_with(&worker), "{path}");

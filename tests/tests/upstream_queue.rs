@@ -1,4 +1,4 @@
-//! The limit of an upstream's servers and the queue before it, through the built program.
+//! The limit of an upstream's servers and its queue, through the built program.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -7,24 +7,24 @@ use kirin_tests::{
 };
 use serde_json::Value;
 
-/// Servers whose requests wait until the test lets one of them go.
+/// Servers whose requests wait until the test releases one of them.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<Passage>, Condvar)>);
 
 #[derive(Default)]
 struct Passage {
-    /// Methods and targets, in the order in which they came.
+    /// Methods and targets, in the order of their arrival.
     arrived: Vec<String>,
     inside: usize,
-    /// How many were inside at the same time.
+    /// The highest number of requests at the same time.
     most: usize,
-    /// How many more may go.
+    /// The number of requests that may still be answered.
     passes: usize,
 }
 
 impl Gate {
-    /// A server behind it, which answers with its name; a request for `/cut` has its connection
-    /// ended instead, one for `/upgrade` has it switched until the client ends it.
+    /// Starts a server that answers with its name. It ends the connection of a request for `/cut`.
+    /// It switches that of a request for `/upgrade` until the client ends it.
     fn server(&self, name: &'static str) -> Backend {
         let gate = self.clone();
         Backend::start(move |mut connection| {
@@ -57,7 +57,7 @@ impl Gate {
         self.0.0.lock().expect("the gate")
     }
 
-    /// Lets so many go, now or when they come.
+    /// Releases this many requests, now or when they arrive.
     fn open(&self, passes: usize) {
         self.look().passes += passes;
         self.0.1.notify_all();
@@ -91,7 +91,7 @@ fn start(site: &Site, servers: &str, upstream: &str) -> Kirin {
     start_with_route(site, servers, upstream, "")
 }
 
-/// With further keys of the route.
+/// Starts Kirin with further keys of the route.
 fn start_with_route(site: &Site, servers: &str, upstream: &str, route: &str) -> Kirin {
     let config = format!(
         "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n{ADMIN}\
@@ -107,12 +107,12 @@ fn list(backends: &[&Backend]) -> String {
     quoted.join(", ")
 }
 
-/// What `kirin status` says of the upstream.
+/// Returns the upstream's part of `kirin status`.
 fn status(kirin: &Kirin) -> Value {
     kirin.status()["upstreams"]["api"].clone()
 }
 
-/// A server with a limit of one request, which it is at.
+/// Starts a server with a limit of one request, which is in use.
 struct Busy {
     gate: Gate,
     _server: Backend,
@@ -121,7 +121,7 @@ struct Busy {
     first: Client,
 }
 
-/// One with these limits of its queue.
+/// Starts Kirin with these limits of its queue.
 fn busy(queue: &str) -> Busy {
     busy_with_route(queue, "")
 }
@@ -137,7 +137,7 @@ fn busy_with_route(queue: &str, route: &str) -> Busy {
     Busy { gate, _server: server, _site: site, kirin, first }
 }
 
-/// Waits until so many requests wait.
+/// Waits until this many requests wait.
 fn wait_for_queue(kirin: &Kirin, queued: u64) -> Value {
     wait_for(&format!("{queued} requests in the queue"), || {
         let status = status(kirin);
@@ -145,7 +145,7 @@ fn wait_for_queue(kirin: &Kirin, queued: u64) -> Value {
     })
 }
 
-/// A connection on which a request for `target` has been sent.
+/// Opens a connection and sends a request for `target`.
 fn asking(kirin: &Kirin, target: &str) -> Client {
     let mut client = kirin.connect();
     client.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\n\r\n"));
@@ -164,7 +164,7 @@ const TOO_LONG: &str = "all of its servers were at their limit (`max_in_flight`)
 #[test]
 fn servers_never_get_more_requests_than_their_limits() {
     let gate = Gate::default();
-    // Enough for all; what is counted is how many there are at once.
+    // All requests are released. The test counts how many there are at the same time.
     gate.open(usize::MAX / 2);
     let (a, b) = (gate.server("a"), gate.server("b"));
     let servers =
@@ -341,7 +341,7 @@ fn a_visitor_waits_for_its_server_and_goes_to_another_when_that_is_ejected() {
         if first.text().starts_with('a') { ("a", "b") } else { ("b", "a") };
 
     let mut busy = kirin.connect();
-    // What may have been done is not sent again, so that it goes nowhere else.
+    // A request that may have been done is not retried, so it goes to no other server.
     busy.send(format!(
         "POST /cut HTTP/1.1\r\nHost: test\r\nCookie: {own}\r\nContent-Length: 0\r\n\r\n"
     ));
@@ -350,13 +350,13 @@ fn a_visitor_waits_for_its_server_and_goes_to_another_when_that_is_ejected() {
     let mut visitor = kirin.connect();
     visitor.send(format!("GET /visitor HTTP/1.1\r\nHost: test\r\nCookie: {own}\r\n\r\n"));
     wait_for_queue(&kirin, 1);
-    // Others do not wait behind it.
+    // Other requests do not wait behind it.
     let mut other = asking(&kirin, "/other");
     let arrived = [arrived[0].clone(), arrived[1].clone(), format!("{other_name}/other")];
     gate.wait_for(&arrived.each_ref().map(String::as_str));
     assert_eq!(status(&kirin)["queued"], 1);
 
-    // Both are let go; the one ends without an answer.
+    // Both are released. One ends without a response.
     gate.open(2);
     assert_eq!((busy.read_reply().status, other.read_reply().status), (502, 200));
     gate.open(1);
@@ -387,11 +387,11 @@ fn a_retried_request_waits_for_a_slot_too() {
     let (_site, kirin) = proxy(&list(&[&a, &b]), "max_in_flight = 1\nmax_failures = 0\nqueue = 4");
     let mut clients = [asking(&kirin, "/cut"), asking(&kirin, "/cut")];
     wait_for("both to be busy", || (first.look().inside + gate.look().inside == 2).then_some(()));
-    // That of the first is sent again to the second, which is busy.
+    // The request of the first server is retried on the second, which is busy.
     first.open(1);
     let status = wait_for_queue(&kirin, 1);
     assert_eq!(status["retries"], 1, "{status:#}");
-    // Now the second cuts both, and the first gets the one that it has not had.
+    // Now the second server cuts both. The first gets the request that it has not had.
     gate.open(2);
     first.open(1);
     for client in &mut clients {
@@ -419,7 +419,7 @@ fn a_connection_that_is_upgraded_holds_its_slot_until_it_ends() {
     assert_eq!(second.read_reply().status, 200);
 }
 
-/// A server that switches and then does not care for what comes, nor for the end.
+/// A server that switches protocols, and then ignores the bytes and the end.
 fn deaf_server() -> Backend {
     Backend::start(|mut connection| {
         let Some(asked) = connection.read_request() else { return };
@@ -453,7 +453,8 @@ fn a_tunnel_ends_with_its_client_though_the_server_ignores_that() {
     wait_for("both slots to be free", || {
         (status(&kirin)["servers"][0]["in_flight"] == 0).then_some(())
     });
-    // More than anybody between takes, so that the client is not read any more when it goes.
+    // This is more than the buffers between hold. So the client is no longer read when it
+    // disconnects.
     let mut reset = upgraded(&kirin);
     while reset.try_send_now(&[0; 65_536]) {}
     reset.reset();
@@ -483,7 +484,7 @@ fn streams_of_http2_are_limited_too() {
     assert_eq!(status["servers"][0]["requests"], 120, "{status:#}");
 }
 
-/// A server that takes a moment for each stream, and how many it had at once.
+/// Starts a server that needs a moment for each stream, and counts its streams at the same time.
 fn http2_server() -> (std::net::SocketAddr, Arc<std::sync::atomic::AtomicUsize>) {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -524,7 +525,7 @@ fn http2_server() -> (std::net::SocketAddr, Arc<std::sync::atomic::AtomicUsize>)
 fn requests_for_php_wait_in_kirin_and_not_in_the_kernel() {
     let wait = "<?php while (!file_exists(__DIR__ . '/go')) { clearstatcache(); usleep(10000); } echo 'done';";
     let site = Site::new().with("public/index.php", wait);
-    // It has two processes.
+    // php-fpm has two processes.
     let _php = PhpFpm::start(&site);
     let kirin = start(
         &site,

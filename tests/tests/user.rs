@@ -1,4 +1,4 @@
-//! Kirin that is started as root and serves as somebody else.
+//! A Kirin that is started as root and serves as another user.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -23,7 +23,7 @@ sub {
 };
 "#;
 
-/// The real, effective, saved and file system ids of every thread of a process.
+/// Returns the real, effective, saved and file system ids of every thread of a process.
 fn ids(pid: u32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("a running Kirin");
     let statuses = tasks
@@ -40,7 +40,7 @@ fn ids(pid: u32) -> Vec<String> {
     statuses.flat_map(lines).collect()
 }
 
-/// A site that everybody can read; the modules too, as when they are installed.
+/// Returns a site that all users can read, with the modules, as when they are installed.
 fn site() -> Site {
     let site = Site::new().with("app.psgi", APP).with("kirin.toml", CONFIG);
     fs::set_permissions(site.root(), fs::Permissions::from_mode(0o755)).expect("a mode");
@@ -71,7 +71,7 @@ fn root_opens_the_port_and_the_user_nobody_serves() {
     for id in &ids {
         assert!(*id == [uid; 4].join(" ") || *id == [gid; 4].join(" "), "{ids:?}");
     }
-    // What was made as root before is at hand: the store's socket, and a new generation's.
+    // Files that root made before are usable: the store's socket, and that of a new generation.
     assert_eq!(kirin.get("/push").status, 200);
     assert_eq!(kirin.get("/page").text(), "pushed");
     kirin.signal(Signal::HUP);
@@ -79,7 +79,7 @@ fn root_opens_the_port_and_the_user_nobody_serves() {
     assert_eq!(kirin.get("/").text(), whole);
 }
 
-/// A log directory that belongs to `nobody`, as docs/user.md says, in the site.
+/// Makes a log directory in the site that belongs to `nobody`, as docs/user.md says.
 fn site_with_logs(log: &str) -> Site {
     let config = "user = \"nobody\"\nthreads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"LOG\"\n\
                   [[route]]\npath = \"/\"\ntry = [\"files:.\"]\n";
@@ -119,8 +119,7 @@ fn root_follows_no_links_of_the_user_that_serves() {
             assert!(!site.path(name).exists(), "{log}: {name}");
         }
     }
-    // The same for what else root makes: sockets, the file of the process id, the directory of
-    // ACME.
+    // The same holds for other files that root makes: sockets, the pid file, the directory of ACME.
     let tls = "[listener.tls.acme]\ndomains = [\"a.test\"]\nstate = \"logs/there/acme\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nredirect_to_https = 443\n";
     for (listener, more, arguments) in [
         ("unix:logs/there/http.sock", "", &[][..]),
@@ -153,7 +152,7 @@ fn a_log_created_by_root_belongs_to_the_serving_user_and_is_private() {
     if !geteuid().is_root() {
         return;
     }
-    // In a directory of the user's, and by a link of root's in one that is not.
+    // The log is in a directory of the user's, and behind a link of root's in another directory.
     for log in ["logs/access.log", "roots/link.log"] {
         let site = site_with_logs(log);
         symlink("../logs/access.log", site.path("roots/link.log")).expect("a link");
@@ -166,7 +165,7 @@ fn a_log_created_by_root_belongs_to_the_serving_user_and_is_private() {
         let metadata = fs::metadata(&path).expect("a log");
         assert_eq!((metadata.uid(), metadata.gid()), (nix_id("-u"), nix_id("-g")), "{log}");
         assert_eq!(metadata.mode() & 0o777, 0o640, "{log}");
-        // The user can open it anew.
+        // The user can reopen it.
         fs::rename(&path, site.path("logs/access.log.1")).expect("a rename");
         kirin.signal(Signal::USR1);
         kirin.wait_for_log("is opened anew");
@@ -186,14 +185,14 @@ fn a_log_that_cannot_be_opened_is_refused_with_the_command_that_helps() {
         let output = command.current_dir(site.root()).output().expect("setpriv of util-linux");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    // As a run as root without `user` leaves it.
+    // A run as root without `user` leaves it like this.
     fs::write(site.path("logs/access.log"), "").expect("a log");
     fs::set_permissions(site.path("logs/access.log"), fs::Permissions::from_mode(0o640))
         .expect("a mode");
     let (said, path) = (kirin_as_nobody(), site.path("logs/access.log"));
     let command = format!("chown nobody: {}", path.display());
     assert!(said.contains("cannot open the access log") && said.contains(&command), "{said}");
-    // And a directory of root's.
+    // The directory belongs to root, too.
     fs::remove_file(&path).expect("a log");
     std::os::unix::fs::chown(site.path("logs"), Some(0), Some(0)).expect("chown");
     let (said, command) =

@@ -13,11 +13,11 @@ const APP: &str = "sub {
     return [201, ['Content-Type' => 'text/plain', 'X-A' => 'b'], [@lines, $body // '']];
 }";
 
-/// uWSGI with one process; ends when dropped.
+/// A uWSGI with one process. It ends when it is dropped.
 struct Uwsgi(Child);
 
 impl Uwsgi {
-    /// By the unix sockets `uwsgi.sock` and `scgi.sock` of the site.
+    /// Starts it on the unix sockets `uwsgi.sock` and `scgi.sock` of the site.
     fn start(site: &Site) -> Self {
         std::fs::write(site.path("app.psgi"), APP).expect("app.psgi");
         let mut child = Command::new("uwsgi")

@@ -1,5 +1,5 @@
-//! What ends a worker before the application ends, through the built program: age, memory, the
-//! request deadline.
+//! Limits that end a worker before the application ends, through the built program: age, memory,
+//! the request deadline.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nstart_limit = \"3s\"\n\
     [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
 
-/// A site whose only worker is replaced by `limit`, a line of the configuration.
+/// Returns a site whose only worker is replaced by `limit`, a line of the configuration.
 fn serve_limited(limit: &str) -> (Site, Kirin) {
     let program = r#"
 use v5.16; use warnings; use Time::HiRes;

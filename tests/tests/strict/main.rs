@@ -1,8 +1,8 @@
-//! Strict HTTP/1 (RFC 9112), through the built program and over raw sockets: a table of inputs, and
-//! what becomes of them ([`kirin_tests::strict`]).
+//! Strict HTTP/1 (RFC 9112), through the built program and over raw sockets: a table of inputs and
+//! their results ([`kirin_tests::strict`]).
 //!
-//! Each is sent whole, and cut into two pieces at every place. What comes back, and what the
-//! application behind has seen, must be the same each time.
+//! Each input is sent complete, and cut into two pieces at every place. The responses, and the
+//! requests that the application has seen, must be the same each time.
 
 mod runner;
 

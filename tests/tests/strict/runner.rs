@@ -1,4 +1,4 @@
-//! Sends the cases of the table, whole and in two pieces, many connections at once.
+//! Sends the cases of the table, complete and in two pieces, on many connections at the same time.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -14,8 +14,8 @@ const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\nhead
     [[route]]\npath = \"/\"\ntry = [\"app:echo\"]\n\
     [[route]]\npath = \"/files\"\ntry = [\"files:public\"]\n";
 
-/// Tells the request that it has seen, in its response and in a file, so that nothing it sees goes
-/// unnoticed.
+/// An application that writes the request that it has seen to its response and to a file. So no
+/// request stays unnoticed.
 const ECHO: &str = r#"
 use v5.16; use warnings;
 open my $seen, '>>', 'seen' or die $!;
@@ -32,16 +32,16 @@ sub {
 };
 "#;
 
-/// Connections open at once.
+/// The number of connections that are open at the same time.
 const AT_ONCE: usize = 400;
 
-/// Runs all cases in one program and shows all that went otherwise.
+/// Runs all cases in one program and shows all differences.
 pub(crate) fn run(cases: &[Case]) {
     let site = Site::new().with("echo.psgi", ECHO).with("public/files/a", "a\n");
     let kirin = Kirin::start(&site, CONFIG);
     let mut wrong = BTreeMap::new();
     let mut expected: BTreeMap<String, usize> = BTreeMap::new();
-    // Cut behind the last byte is not cut at all.
+    // A cut behind the last byte is no cut.
     let runs: Vec<(&Case, usize)> =
         cases.iter().flat_map(|case| (1..=case.input.len()).map(move |cut| (case, cut))).collect();
     for runs in runs.chunks(AT_ONCE) {
@@ -82,8 +82,8 @@ pub(crate) fn run(cases: &[Case]) {
     assert_eq!(seen, expected, "what the application has seen");
 }
 
-/// Opens a connection for each, sends all first pieces, then all second ones, then reads what came
-/// back.
+/// Opens a connection for each case, sends all first pieces, then all second ones, then reads the
+/// responses.
 fn send_all(address: SocketAddr, runs: &[(&Case, usize)]) -> Vec<Vec<u8>> {
     let mut streams = Vec::new();
     for (case, cut) in runs {
@@ -93,8 +93,8 @@ fn send_all(address: SocketAddr, runs: &[(&Case, usize)]) -> Vec<Vec<u8>> {
         stream.write_all(&case.input[..*cut]).expect("first piece");
         streams.push(stream);
     }
-    // The loop takes what has become ready in its order: when it answers here, it has read the
-    // first pieces.
+    // The loop serves ready connections in order. When it answers here, it has read the first
+    // pieces.
     for _ in 0..2 {
         let mut last = TcpStream::connect(address).expect("connect");
         last.write_all(b"GET /files/a HTTP/1.0\r\n\r\n").expect("request");
@@ -145,7 +145,7 @@ fn outcomes(received: &[u8]) -> Result<Vec<String>, String> {
             }
             None => {
                 rest = rest.get(length..).ok_or_else(failed)?;
-                // After a refusal nothing is read any more, and that is said.
+                // After a refusal Kirin reads no more, and says so.
                 if status != "404" && field("Connection").as_deref() != Some("close") {
                     return Err(failed());
                 }
@@ -156,7 +156,7 @@ fn outcomes(received: &[u8]) -> Result<Vec<String>, String> {
     Ok(outcomes)
 }
 
-/// Bytes as Latin-1 text, so that each has a character.
+/// Shows bytes as Latin-1 text, so that each has a character.
 fn unhex(hex: &str) -> String {
     let digit = |byte: u8| (byte as char).to_digit(16).expect("a hexadecimal digit") as u8;
     hex.trim()
