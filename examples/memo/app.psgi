@@ -8,7 +8,8 @@ use warnings;
 use File::Basename qw(dirname);
 use File::Spec ();
 
-# PSGI loaders differ in what __FILE__ is relative to; here it is made absolute before anything changes folder.
+# PSGI loaders make __FILE__ relative to different directories. So it is made absolute before any
+# directory change.
 my $HERE;
 BEGIN { $HERE = dirname(File::Spec->rel2abs(__FILE__)) }
 use lib "$HERE/lib";
@@ -23,10 +24,10 @@ my $memo = Memo::App->new(
 );
 
 builder {
-    # Behind Kirin the files are found before the application is asked; this is for plackup alone.
+    # Behind Kirin the files are found before the application is asked. This is only for plackup.
     enable 'Static', path => qr{\A/(?:memo\.css|favicon\.svg|robots\.txt)\z},
         root              => "$HERE/public";
-    # HEAD is answered like GET, without the body.
+    # HEAD is answered as GET, without the body.
     enable 'Head';
     $memo->to_app;
 };

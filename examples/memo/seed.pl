@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Makes the demonstration database: 30 authors and some thousand memos, the same ones every time.
+# Makes the demonstration database: 30 authors and some thousand memos, always the same ones.
 #
 #   perl seed.pl [--memos 3000] [--force]
 #

@@ -1,5 +1,5 @@
-//! Cache-Control and what else a response says to caches: no input panics, a word against storing
-//! is obeyed, and what is stored is read back as it was.
+//! Cache-Control and other cache fields of a response. No input panics, a directive against storing
+//! is obeyed, and a stored response is read back unchanged.
 #![no_main]
 
 use http::{Method, StatusCode};
@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let _ = Stored::read(input);
-    // Each line of the input is a field; the first letter says which.
+    // Each line of the input is a field. The first letter chooses which.
     let mut fields = FieldLines::new();
     for line in input.split(|byte| *byte == b'\n') {
         let Some((kind, value)) = line.split_first() else { continue };

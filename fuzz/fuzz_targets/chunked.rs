@@ -4,7 +4,7 @@
 use kirin_http::chunked::{ChunkedDecoder, ChunkedError, Event};
 use libfuzzer_sys::fuzz_target;
 
-/// The data, and whether the body has ended.
+/// Returns the data, and whether the body has ended.
 fn decode(pieces: &[&[u8]]) -> Result<(Vec<u8>, bool), ChunkedError> {
     let mut decoder = ChunkedDecoder::new();
     let mut data = Vec::new();

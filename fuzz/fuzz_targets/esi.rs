@@ -1,5 +1,5 @@
-//! Edge side includes, with SSI in the same page: no page panics, and rendering ends, whatever its
-//! requests come to.
+//! Edge side includes, with SSI in the same page. No page panics, and rendering ends with any
+//! results of its requests.
 #![no_main]
 
 mod itself;

@@ -1,5 +1,5 @@
-//! What a FastCGI server says: no input panics, and it makes no difference in which pieces it
-//! comes.
+//! Responses of a FastCGI server. No input panics, and the pieces in which it arrives make no
+//! difference.
 #![no_main]
 
 use bytes::BytesMut;
@@ -7,7 +7,7 @@ use kirin_cgi::fastcgi::{Decoder, Event};
 use kirin_cgi::parse_head;
 use libfuzzer_sys::fuzz_target;
 
-/// Everything that was said, and whether it ended in an error.
+/// Returns the complete response, and whether it ended in an error.
 fn read(pieces: impl Iterator<Item = impl AsRef<[u8]>>) -> (Vec<u8>, Vec<u8>, usize, bool) {
     let (mut decoder, mut input) = (Decoder::default(), BytesMut::new());
     let (mut out, mut errors, mut ends) = (Vec::new(), Vec::new(), 0);

@@ -1,7 +1,7 @@
-//! Requests on a connection, read as the engine reads them: heads, bodies, and what is pipelined
+//! Requests on a connection, read as the engine reads them: heads, bodies, and pipelined requests
 //! behind them.
 //!
-//! No input panics; it does not matter in which pieces it arrives; and what is accepted has one
+//! No input panics. The pieces in which it arrives make no difference. Accepted input has one
 //! reading.
 #![no_main]
 
@@ -13,16 +13,16 @@ use kirin_http::chunked::{ChunkedDecoder, Event};
 use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, RequestHead, escape_target, parse};
 use libfuzzer_sys::fuzz_target;
 
-/// Small, so that the fuzzer reaches them.
+/// Small limits, so that the fuzzer reaches them.
 const LIMITS: HeadLimits = HeadLimits { head_bytes: 600, request_line_bytes: 120 };
 
-/// What a connection has been read as so far.
+/// The reading of a connection so far.
 #[derive(Default, PartialEq, Debug)]
 struct Read {
     requests: Vec<Request>,
     /// The status of the refusal that ended it.
     refused: Option<u16>,
-    /// Bytes of an unfinished head.
+    /// The number of bytes of an unfinished head.
     unread: usize,
 }
 
@@ -40,7 +40,7 @@ enum State {
     Refused,
 }
 
-/// Reads what arrives in `pieces`.
+/// Reads the bytes that arrive in `pieces`.
 fn read(pieces: &[&[u8]]) -> Read {
     let mut read = Read::default();
     let mut state = State::Head(Vec::new());
@@ -56,7 +56,7 @@ fn read(pieces: &[&[u8]]) -> Read {
     read
 }
 
-/// Takes a part of `input`; all of it when it needs more.
+/// Takes a part of `input`, or all of it if it needs more.
 fn advance(state: State, input: &mut Vec<u8>, read: &mut Read) -> State {
     match state {
         State::Head(mut unread) => {
@@ -127,7 +127,7 @@ fn refuse(input: &mut Vec<u8>, read: &mut Read, status: u16) -> State {
     State::Refused
 }
 
-/// What every accepted head is.
+/// Checks the properties of every accepted head.
 fn check(head: &RequestHead<'_>, bytes: &[u8]) {
     let bytes = bytes.strip_prefix(b"\r\n").unwrap_or(bytes);
     assert!(bytes.ends_with(b"\r\n\r\n") && bytes.len() <= LIMITS.head_bytes);
@@ -135,7 +135,7 @@ fn check(head: &RequestHead<'_>, bytes: &[u8]) {
     for line in bytes[..bytes.len() - 4].split(|byte| *byte == b'\n') {
         assert!(!line.strip_suffix(b"\r").unwrap_or(line).iter().any(is_control), "{head:?}");
     }
-    // The head without its last line end is no head, and what follows it has no part in it.
+    // The head without its last line end is not a head, and the bytes behind it are no part of it.
     let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     assert!(matches!(parse(&bytes[..bytes.len() - 1], &mut storage, &LIMITS), Ok(Parsed::Partial)));
     assert!(head.path.starts_with('/') || head.path == "*");

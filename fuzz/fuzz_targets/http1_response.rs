@@ -1,5 +1,5 @@
-//! Response heads of workers and stored responses: no input panics, and nothing of the framing is
-//! passed on.
+//! Response heads of workers and stored responses. No input panics, and no framing field is passed
+//! on.
 #![no_main]
 
 use kirin_http::response_head::{Field, parse};
@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
             assert!(!name.eq_ignore_ascii_case(framing.as_bytes()));
         }
     }
-    // The lines that go on are read as the same lines again.
+    // The lines that are passed on are read as the same lines again.
     let again = [b"HTTP/1.1 200 OK\r\n", &wire[..], b"\r\n"].concat();
     if let Ok(Some((second, _))) = parse(&again, |_, _| Field::Keep) {
         assert!(second.fields.iter().eq(head.fields.iter()));

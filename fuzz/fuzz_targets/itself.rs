@@ -1,5 +1,5 @@
-//! A page that includes itself wherever it can: the worst site there is. Shared by the targets of
-//! includes.
+//! A site whose page includes itself wherever it can, which is the worst case. The targets for
+//! includes share it.
 
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ impl Source for Itself {
     }
 }
 
-/// Compiles and renders `page`; every other request fails. The page must come to an end, and all of
-/// it must be given out.
+/// Compiles and renders `page`. Every other request fails. The page must end, and all of it must be
+/// returned.
 pub fn render(page: &[u8], syntax: Syntax) {
     let page = Arc::new(Template::compile(&Bytes::copy_from_slice(page), syntax));
     let mut source = Itself { page: Arc::clone(&page), requested: 0 };

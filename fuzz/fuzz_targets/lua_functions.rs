@@ -1,4 +1,4 @@
-//! Library functions of scripts, with any arguments: none runs much longer than the time limit of
+//! Library functions of scripts, with any arguments. None runs much longer than the time limit of
 //! its call, and none panics.
 #![no_main]
 
@@ -26,7 +26,7 @@ thread_local! {
     };
 }
 
-/// Time of this thread on a processor.
+/// Returns the processor time of this thread.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has schedstat");
     Duration::from_nanos(text.split(' ').next().and_then(|time| time.parse().ok()).expect("a number"))

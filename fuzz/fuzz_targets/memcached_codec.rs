@@ -1,5 +1,5 @@
-//! The memcached codec and everything behind it, on any bytes: no panic, and the same answers when
-//! the bytes come in two pieces. The first byte says where they are cut.
+//! The memcached codec and the code behind it, on any bytes. Nothing panics, and the answers are
+//! the same when the bytes come in two pieces. The first byte says where they are cut.
 #![no_main]
 
 use std::io::IoSlice;
@@ -47,7 +47,7 @@ fn answers(pieces: &[&[u8]]) -> Vec<u8> {
     without_changing(answers)
 }
 
-/// `stats` shows the process's own time and use of memory; those answers are not compared.
+/// The answers of `stats` show the process's own time and memory, so they are not compared.
 fn without_changing(answers: Vec<u8>) -> Vec<u8> {
     if answers.windows(5).any(|word| word == b"STAT ") { Vec::new() } else { answers }
 }

@@ -1,5 +1,5 @@
-//! What the proxy passes on: a request that is parsed goes out as exactly one request with the
-//! framing that it was given, and a response's head never panics.
+//! Messages that the proxy passes on. A parsed request is sent as exactly one request with its
+//! original framing, and no head of a response panics.
 #![no_main]
 
 use std::mem::MaybeUninit;
@@ -39,7 +39,7 @@ fuzz_target!(|input: &[u8]| {
                 assert_eq!((length, again.body), (sent.len(), expected));
                 assert_eq!((again.method, again.target), (request.method.clone(), request.target));
             }
-            // We add some fields to as many as there may be.
+            // Kirin adds some fields, even if there are already as many as allowed.
             Err(kirin_http::request::Reject::HeadTooLarge) => {}
             other => panic!("{:?} is not one request: {other:?}", String::from_utf8_lossy(sent)),
         }

@@ -1,4 +1,4 @@
-//! Includes: no page panics, and rendering ends, whatever its requests come to.
+//! Includes. No page panics, and rendering ends with any results of its requests.
 #![no_main]
 
 mod itself;

@@ -1,9 +1,11 @@
--- What only an author sees, without a worker: a private memo, and on a public one the links through the private ones.
+-- Pages that only an author sees, without a worker: a private memo, and on a public memo the links
+-- through the private ones.
 --
--- Made of what lib/Memo/PrivatePages.pm has put into the store, and answered as lib/Memo/Handler/Public.pm does. Whatever is
--- missing, or is not the visitor's, is for the next place: the application decides, and stores what was missing.
+-- The script uses the items that lib/Memo/PrivatePages.pm has stored, and answers as
+-- lib/Memo/Handler/Public.pm does. If an item is missing, or is not the visitor's, the next place
+-- answers: the application decides, and stores the missing item.
 
--- As in lib/Memo/Response.pm, for one visitor.
+-- The same fields as in lib/Memo/Response.pm, for one visitor.
 local HEADERS = {
   ["Content-Type"] = "text/html; charset=UTF-8",
   ["Cache-Control"] = "private, no-store",
@@ -14,7 +16,8 @@ local HEADERS = {
     .. "form-action 'self'; frame-ancestors 'none'",
 }
 
--- The largest id of the lists below `id`, the smallest above it, and whether it is in one of them.
+-- Returns the largest id of the lists below `id`, the smallest above it, and whether `id` is in one
+-- of them.
 local function neighbours(id, ...)
   local older, newer, is_there
   for index = 1, select("#", ...) do
@@ -61,7 +64,7 @@ return function(request)
   local nav = links(session.name, older, newer)
   if rest == "/neighbours" then return { headers = HEADERS, body = nav } end
 
-  -- Not there, if the memo is public.
+  -- There is no such item if the memo is public.
   if not page then return nil end
   local owner, html = page:match("^(%d+)\n(.*)$")
   if owner ~= tostring(session.user_id) then return nil end

@@ -18,13 +18,14 @@ use Memo::StoreClient ();
 use Memo::Users ();
 use Memo::View ();
 
-# database (path), templates (folder), store (address, or none).
+# Creates the application. Arguments: database (path), templates (directory), store (address, or
+# none).
 sub new {
     my ($class, %given) = @_;
     my $database = Memo::Database->new($given{database});
     warn "memo: made an empty database at @{[ $database->path ]}; seed.pl fills one\n"
         if $database->install_schema;
-    # A preloading server forks its workers from here on; each opens its own.
+    # A preloading server forks its workers after this. Each worker opens its own handle.
     $database->close;
 
     my $view = Memo::View->new($given{templates});
@@ -85,7 +86,8 @@ sub respond {
     my $answer = eval { $self->_dispatch($request) };
     return $answer if $answer;
     my $error = $@;
-    # What is not a refusal is a mistake of ours: the server logs it and answers 500.
+    # An exception that is not a refusal is an error of the application. The server logs it and
+    # answers 500.
     die $error if ref $error ne 'Memo::Response::Refusal';
     return $self->_refuse($request, $error);
 }
@@ -99,7 +101,8 @@ sub _dispatch {
     die Memo::Response::refusal(404, 'There is no such page.');
 }
 
-# A page for this visitor: with the session bar filled in, and the token and cookie that its forms need.
+# Returns a page for this visitor: with the session bar filled in, and with the token and cookie
+# that its forms need.
 sub personal_page {
     my ($self, $request, $status, $template, $variables, $raw) = @_;
     my $csrf_token = $variables->{form} ? $request->csrf_token : undef;
@@ -111,7 +114,7 @@ sub personal_page {
     return Memo::Response::personal_page($status, $bytes, $request->form_cookies);
 }
 
-# The end of the bar at the top, for this visitor, as HTML in text.
+# Returns the end of the bar at the top for this visitor, as HTML in text.
 sub session_bar {
     my ($self, $request) = @_;
     my $user = $request->user_signed_in;

@@ -2,7 +2,8 @@ package Memo::ConstantTime;
 use v5.16;
 use warnings;
 
-# Compares without saying, by its duration, where two strings first differ. Their length is no secret here.
+# Compares two strings. The time does not show where they first differ. Their length is not a secret
+# here.
 sub equal {
     my ($left, $right) = @_;
     return 0 if length $left != length $right;

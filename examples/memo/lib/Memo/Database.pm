@@ -19,8 +19,9 @@ sub new {
 
 sub path { return $_[0]{path} }
 
-# The handle of *this* process, opened at its first use. SQLite's locks belong to the process that took them, so a handle
-# that came over a fork must not be used and not even be closed by the child (AutoInactiveDestroy sees to that).
+# Returns the handle of *this* process, which is opened at its first use. SQLite's locks belong to
+# the process that took them. So a child must not use a handle from before the fork, and not even
+# close it (AutoInactiveDestroy prevents that).
 sub handle {
     my ($self) = @_;
     return $self->{handle} if $self->{pid} == $$;
@@ -29,8 +30,9 @@ sub handle {
     return $self->{handle};
 }
 
-# For a parent that is about to fork. SQLite keeps, beside its handles, one list of the locks that this process
-# holds on a file; a child would inherit the list without the locks, and a handle it opened itself would then work unlocked:
+# A parent that is about to fork calls this. SQLite keeps one list of the locks that this process
+# has on a file, beside its handles. A child would inherit the list without the locks, and its own
+# handle would then work unlocked:
 # https://www.sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_
 sub close {
     my ($self) = @_;
@@ -52,15 +54,16 @@ sub _open {
         },
     );
     $handle->sqlite_busy_timeout($BUSY_TIMEOUT_MS);
-    # Readers do not wait for the writer, nor the writer for them. With WAL, NORMAL loses at most the last
-    # commits when the machine (not the process) dies, and never corrupts: https://www.sqlite.org/pragma.html#pragma_synchronous
+    # Readers do not wait for the writer, nor the writer for them. With WAL, NORMAL loses at most
+    # the last commits when the machine (not the process) dies, and never corrupts:
+    # https://www.sqlite.org/pragma.html#pragma_synchronous
     $handle->do('PRAGMA journal_mode = WAL');
     $handle->do('PRAGMA synchronous = NORMAL');
     $handle->do('PRAGMA foreign_keys = ON');
     return $handle;
 }
 
-# Creates the tables in an empty file. Returns true when it did.
+# Creates the tables in an empty file. Returns whether it did.
 sub install_schema {
     my ($self) = @_;
     return $self->exclusively(
@@ -91,7 +94,7 @@ sub setting {
     return $value // die "no setting $name in $self->{path}\n";
 }
 
-# Runs the code while no other process can commit: reads are of the newest state and stay so until the end.
+# Runs the code while no other process can commit. All reads see the newest state until the end.
 sub exclusively { return $_[0]->_transaction('BEGIN IMMEDIATE', $_[1]) }
 
 # Runs the code with all its reads from one state of the database.

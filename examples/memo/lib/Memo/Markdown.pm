@@ -5,16 +5,17 @@ use utf8;
 
 use CommonMark qw(:node :event);
 
-# libcmark and not Text::Markdown: it is a parser of the written CommonMark grammar, so what is safe can be
-# decided on the tree, before there is any HTML; Text::Markdown is a series of substitutions that lets raw
-# HTML through by design. It also stays linear: 48 KB of "*a_ " take it 12 ms, Text::Markdown minutes.
+# This uses libcmark and not Text::Markdown. libcmark is a parser of the written CommonMark grammar.
+# So the code can decide on the tree what is safe, before there is any HTML. Text::Markdown is a
+# series of substitutions, and passes raw HTML on purpose. libcmark is also linear: 48 KB of "*a_ "
+# take it 12 ms, and Text::Markdown minutes.
 
 my $TITLE_LONGEST = 80;
 my $EXCERPT_LONGEST = 140;
 
 my $SAFE_URL = qr{\A (?: https?:// | mailto: | / | \# | \? )}xi;
 
-# Memo as safe HTML, without the title that the page shows above it.
+# Returns a memo as safe HTML, without the title that the page shows above it.
 sub html {
     my ($markdown) = @_;
     my $document = CommonMark->parse_document($markdown);
@@ -22,12 +23,12 @@ sub html {
     $first->unlink if $first && _is_just_the_title($first);
     _make_safe($document);
     my $html = $document->render_html;
-    # The renderer writes every tag itself and escapes all text, so this meets its own links only.
+    # The renderer writes every tag itself and escapes all text. So this matches only its own links.
     $html =~ s/<a href=/<a rel="nofollow noopener ugc" href=/g;
     return $html;
 }
 
-# What lists show: the first line as plain text, and how it goes on.
+# Returns the values for lists: the first line as plain text, and the start of the rest.
 sub title_and_excerpt {
     my ($markdown) = @_;
     my $document = CommonMark->parse_document($markdown);
@@ -56,7 +57,8 @@ sub _has_link {
         _nodes($block);
 }
 
-# The nodes in the order of the text, collected first so that the tree may then be changed.
+# Returns the nodes in the order of the text. They are collected first, so that the tree may then be
+# changed.
 sub _nodes {
     my ($root) = @_;
     my @nodes;
@@ -89,9 +91,9 @@ sub _shortened {
     return (substr($text, 0, $longest - 1) =~ s/\s+\S{0,15}\z//r) . '…';
 }
 
-# Raw HTML becomes text that shows it; a link to anything but the web, mail or this site becomes its words;
-# a picture becomes a link to it (else a memo could make every reader's browser call on a stranger); and
-# headings go one level down, below the page's own.
+# Makes the tree safe. Raw HTML becomes text that shows it. A link to anything but the web, mail or
+# this site becomes its words. A picture becomes a link to it; otherwise a memo could make every
+# reader's browser send requests to any server. Headings go one level down, below the page's own.
 sub _make_safe {
     my ($document) = @_;
     for my $node (_nodes($document)) {
@@ -118,7 +120,7 @@ sub _make_link_safe {
     my $url = $node->get_url // '';
     my $is_web = $url =~ $SAFE_URL;
     return if $type == NODE_LINK && $is_web;
-    # Links do not nest: a picture in a link gives just its words.
+    # Links do not nest. A picture in a link becomes only its words.
     my $link = $is_web && !_is_in_link($node) ? CommonMark->create_link(url => $url) : undef;
     if ($link) {
         $node->insert_before($link);

@@ -15,7 +15,8 @@ sub new {
     return bless { database => $database }, $class;
 }
 
-# The new memo's id. "before_commit" (code, or none) runs when nobody else can write.
+# Creates a memo. Returns its id. "before_commit" (code, or none) runs when no other process can
+# write.
 sub create {
     my ($self, $user_id, $content, $is_private, $before_commit) = @_;
     my ($title, $excerpt) = Memo::Markdown::title_and_excerpt($content);
@@ -36,7 +37,7 @@ sub create {
     );
 }
 
-# Inside an exclusive transaction, which is what keeps the public numbers without a hole.
+# This runs inside an exclusive transaction. So the public numbers have no gap.
 sub insert {
     my ($self, $memo) = @_;
     my $handle = $self->{database}->handle;
@@ -55,13 +56,14 @@ sub find {
     );
 }
 
-# How many public memos there are; also the version of every public page, for nothing else changes them.
+# Returns the number of public memos. It is also the version of every public page, because nothing
+# else changes them.
 sub public_total {
     my ($self) = @_;
     return $self->_value('SELECT MAX(public_number) FROM memo') // 0;
 }
 
-# Public memos of a page of $PER_PAGE, newest first; page 0 is the newest.
+# Returns the public memos of a page of $PER_PAGE, newest first. Page 0 is the newest.
 sub public_page {
     my ($self, $page) = @_;
     my $newest = $self->public_total - $page * $PER_PAGE;
@@ -72,7 +74,7 @@ sub public_page {
     );
 }
 
-# The number of the last page that has a memo.
+# Returns the number of the last page that has a memo.
 sub last_page {
     my ($self) = @_;
     my $total = $self->public_total;
@@ -96,7 +98,7 @@ sub of_user {
     );
 }
 
-# Ids of the same author's public memos before and after this one.
+# Returns the ids of the same author's public memos before and after this one.
 sub public_neighbours {
     my ($self, $memo) = @_;
     return {
@@ -111,7 +113,7 @@ sub public_neighbours {
     };
 }
 
-# Ids of all the author's memos before and after this one: for the author's eyes.
+# Returns the ids of all the author's memos before and after this one. Only the author may see them.
 sub all_neighbours {
     my ($self, $memo) = @_;
     return {
@@ -126,8 +128,8 @@ sub all_neighbours {
     };
 }
 
-# The ids of memos whose page has changed since there were $number public memos: the new ones, and of each new
-# one's author the memo before, which now has a newer one.
+# Returns the ids of memos whose page has changed since there were $number public memos. These are
+# the new ones, and for each new one its author's previous memo, which now has a newer neighbour.
 sub ids_touched_since {
     my ($self, $number) = @_;
     my %ids;
@@ -146,7 +148,7 @@ sub ids_touched_since {
     return keys %ids;
 }
 
-# Ids of an author's memos: the public ones and the private ones, ascending.
+# Returns the ids of an author's memos: the public ones and the private ones, ascending.
 sub ids_of_author {
     my ($self, $user_id) = @_;
     my (@public, @private);

@@ -6,19 +6,21 @@ use Encode ();
 use Memo::Random ();
 use Memo::ConstantTime ();
 
-# yescrypt with the cost Debian uses for /etc/shadow ("j9T": 16 MB of memory, about 20 ms here), through
-# Perl's own crypt(), that is the system's libcrypt. It is salted, slow, costly in memory for a guesser, in C,
-# and needs no module: PBKDF2 over Digest::SHA would be as slow for us as for the guesser's graphics card fast.
-# crypt(5) has the format.
+# yescrypt with the cost that Debian uses for /etc/shadow ("j9T": 16 MB of memory, about 20 ms
+# here), through Perl's own crypt(), which is the system's libcrypt. It has a salt, it is slow, it
+# costs an attacker memory, it is in C, and it needs no module. PBKDF2 over Digest::SHA would be
+# slow here and fast on an attacker's graphics card. crypt(5) has the format.
 my $SETTING = '$y$j9T$';
 my $SALT_LENGTH = 22;
 my @CRYPT64 = ('.', '/', 0 .. 9, 'A' .. 'Z', 'a' .. 'z');
 
-# Verified against when the name is unknown, so that the answer takes as long as for a known one.
+# The hash that is verified if the name is unknown, so that the answer takes as long as for a known
+# name.
 my $HASH_OF_NOBODY;
 
-# The digits of one byte each: of 256 values 64 letters, so every letter is equally likely.
-# The last letter of yescrypt's 22 stands for the top two bits of 16 bytes; it must be one of the first four.
+# The letters for one byte each. 256 values map to 64 letters, so every letter is equally likely.
+# The last letter of yescrypt's 22 stands for the top two bits of 16 bytes, so it must be one of the
+# first four.
 sub _salt {
     my @bytes = unpack 'C*', Memo::Random::bytes($SALT_LENGTH);
     my $last = pop @bytes;
@@ -28,7 +30,7 @@ sub _salt {
 sub hash {
     my ($password) = @_;
     my $hash = crypt Encode::encode_utf8($password), $SETTING . _salt();
-    # A libcrypt without yescrypt answers with an error token or nothing; never store that.
+    # A libcrypt without yescrypt returns an error token or nothing. That must never be stored.
     die "crypt(3) has no yescrypt here\n" if !defined $hash || index($hash, $SETTING) != 0;
     return $hash;
 }
@@ -40,7 +42,7 @@ sub matches {
     return Memo::ConstantTime::equal($again, $hash);
 }
 
-# As slow as matches, and false.
+# Takes as long as matches, and returns false.
 sub matches_nobody {
     my ($password) = @_;
     $HASH_OF_NOBODY //= Memo::Password::hash('nobody');

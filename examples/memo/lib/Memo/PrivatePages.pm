@@ -5,26 +5,28 @@ use warnings;
 use Encode ();
 use Memo::Markdown ();
 
-# What only an author sees: private memos, and the links that lead through them. The store has what lua/private_memo.lua makes
-# the same pages of, under keys that nobody can request:
+# Pages that only an author sees: private memos, and the links through them. The store has the parts
+# from which lua/private_memo.lua makes the same pages, under keys that nobody can request:
 #
-#   private/memo/N                      the author's id, LF, and the page with comments where links and CSRF token go
-#   author/ID/public, author/ID/private ids of the author's memos, ascending
+# - private/memo/N has the author's id, LF, and the page with comments in place of links and CSRF
+#   token.
+# - author/ID/public and author/ID/private have the ids of the author's memos, ascending.
 #
-# Memos do not change, but the lists do. They are written inside the database's write lock, as all that is committed then; and
-# whoever adds a memo deletes them inside the lock, before committing. So a list that is there is right, and a process may
-# die at any time. A list that cannot be deleted, because the store is away: see Memo::StoreClient.
+# Memos do not change, but the lists do. They are written inside the database's write lock, from
+# committed data only. A process that adds a memo deletes them inside the lock, before it commits.
+# So an existing list is correct, and a process may die at any time. Memo::StoreClient handles a
+# list that cannot be deleted because the store is away.
 my $LIFETIME_SECS = 600;
 my $NEIGHBOURS = '<!--# neighbours -->';
 my $CSRF_TOKEN = '<!--# csrf_token -->';
 
-# database, memos, view, store (a Memo::StoreClient).
+# Arguments: database, memos, view, store (a Memo::StoreClient).
 sub new {
     my ($class, %given) = @_;
     return bless {%given}, $class;
 }
 
-# The page of a private memo as bytes, for its author.
+# Returns the page of a private memo as bytes, for its author.
 sub page {
     my ($self, $memo, $csrf_token) = @_;
     my $view = $self->{view};
@@ -48,7 +50,7 @@ sub page {
     return Encode::encode_utf8($html =~ s/(\Q$NEIGHBOURS\E|\Q$CSRF_TOKEN\E)/$parts{$1}/gr);
 }
 
-# The links of any memo as its author sees them, as HTML in text.
+# Returns the links of any memo as its author sees them, as HTML in text.
 sub neighbours {
     my ($self, $memo) = @_;
     $self->_keep($memo);
@@ -63,14 +65,14 @@ sub _links {
     );
 }
 
-# Inside the transaction that adds a memo.
+# Runs inside the transaction that adds a memo.
 sub author_writes {
     my ($self, $user_id) = @_;
     $self->{store}->delete_surely($LIFETIME_SECS, _lists($user_id));
     return;
 }
 
-# All that may be in the store.
+# Returns all keys that may be in the store.
 sub keys_in_store {
     my ($self) = @_;
     my $memos = $self->{memos};
@@ -79,7 +81,7 @@ sub keys_in_store {
 
 sub _lists { return ("author/$_[0]/public", "author/$_[0]/private") }
 
-# Stores the lists of the memo's author and the items given, if they are not there.
+# Stores the lists of the memo's author and the given items, if they are missing.
 sub _keep {
     my ($self, $memo, %items) = @_;
     return if !$self->{store}->is_used;
@@ -97,7 +99,7 @@ sub _keep {
         );
         1;
     };
-    # They are only copies: whatever went wrong with them must not spoil the answer.
+    # They are only copies. A failure to store them must not affect the response.
     warn "private pages: $@" if !$done;
     return;
 }

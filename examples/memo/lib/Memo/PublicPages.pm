@@ -10,29 +10,31 @@ use Memo::Sessions ();
 use Memo::View ();
 use Text::Xslate ();
 
-# The pages that everybody may see: /, /recent/N and /memo/N of a public memo. What is stored of them is the same for
-# everybody, with comments that Kirin carries out when it serves the page (server side includes):
+# The pages for all visitors: /, /recent/N and /memo/N of a public memo. A stored page is the same
+# for all visitors. It has comments that Kirin carries out when it serves the page (server side
+# includes):
 #
-#  - "include KEY", in the places of what most of them share and every new memo changes, so that a new memo
-#    replaces two small items and leaves thousands of pages as they are.
-#  - "if" and "echo" of the visitor's session (Memo::SessionItems), in the bar at the top and, for the links to private
-#    neighbours, on a memo's page. "include virtual" asks the application for what is missing.
+# - "include KEY" stands for parts that most pages share and every new memo changes. So a new memo
+#   replaces two small items and leaves thousands of pages unchanged.
+# - "if" and "echo" of the visitor's session (Memo::SessionItems) are in the bar at the top and, for
+#   the links to private neighbours, on a memo's page. "include virtual" asks the application for
+#   missing parts.
 #
-# Where a page does not go through the store, "_fill" does the same.
+# If a page does not go through the store, "_fill" does the same.
 my $TOTAL = 'fragment/total';
 my $NEWEST = 'fragment/newest';
 my $SESSION_BAR = 'fragment/session-bar';
-# Nobody but our templates can write such a comment: "<" in a memo is always escaped.
+# Only our templates can write such a comment, because "<" in a memo is always escaped.
 my $INCLUDE = qr/<!--# include (\S+) -->/;
 my $FOR_AUTHOR =
     qr/<!--# if expr="\$session\.user_id = (\d+)" -->.*?<!--# else -->(.*?)<!--# endif -->/s;
 
-# database, memos, view, store (a Memo::StoreClient), and private (Memo::PrivatePages).
+# Arguments: database, memos, view, store (a Memo::StoreClient), and private (Memo::PrivatePages).
 sub new {
     my ($class, %given) = @_;
     my $self = bless {%given}, $class;
     my $view = $given{view};
-    # The closures do not hold $self: it holds the store.
+    # The closures do not refer to $self, because $self refers to the store.
     my $parts = { memos => $given{memos}, view => $view };
     $self->{store} = Memo::PageStore->new(
         store    => $given{store},
@@ -53,8 +55,8 @@ sub new {
 
 sub store { return $_[0]{store} }
 
-# The page as bytes for the answer, or nothing when there is no such public page. Stored on the way.
-# visitor: session_bar (HTML as text), user_id (or none).
+# Returns the page as bytes for the response, or nothing if there is no such public page. Stores it
+# too. visitor: session_bar (HTML as text), user_id (or none).
 sub answer {
     my ($self, $path, $visitor) = @_;
     my ($html, $version, $fragments);
@@ -83,15 +85,16 @@ sub _neighbours_of_author {
     return $self->{private}->neighbours($self->{memos}->find($path =~ m{\A/memo/(\d+)\z}a));
 }
 
-# A public memo was added: nothing older may be served from here on. The page that most people see is made anew at
-# once, so that they need not come for it all together; storing it settles the others under the same lock.
+# Runs after a public memo was added: no older page may be served from here on. It renews the most
+# popular page at once, so that its visitors do not all request it at the same time. Storing it
+# settles the other pages under the same lock.
 sub memo_was_added {
     my ($self) = @_;
     $self->answer('/', {}) if $self->{store}->is_used;
     return;
 }
 
-# As stored, with the comments; as text.
+# Returns the page as it is stored, with the comments, as text.
 sub render {
     my ($self, $path) = @_;
     return $self->_list(0, 1) if $path eq '/';
@@ -144,7 +147,7 @@ sub _fragments {
     };
 }
 
-# The bar's end: what each kind of visitor sees of it, and a template that chooses.
+# Returns the bar's end: the part for each kind of visitor, and a template that chooses.
 sub _session_bar {
     my ($view) = @_;
     return $view->part(
@@ -163,12 +166,12 @@ sub _session_bar {
     );
 }
 
-# Kirin escapes what it echoes.
+# Kirin escapes echoed values.
 sub _echo { return Text::Xslate::mark_raw(qq{<!--# echo var="$_[0]" default="" -->}) }
 
-# Every list shifts by one with every new memo, so all are removed and made again on demand. Of the
-# memos' pages only the new ones' and their older neighbours' change. What private pages are made of goes only when nothing
-# in the store can be trusted.
+# Every new memo shifts all lists, so all are removed and made again at the next request. Of the
+# memos' pages only those of the new memos and of their older neighbours change. The parts of
+# private pages go only if nothing in the store can be trusted.
 sub _keys_changed {
     my ($memos, $private, $settled) = @_;
     my @ids = defined $settled ? $memos->ids_touched_since($settled) : $memos->public_ids;

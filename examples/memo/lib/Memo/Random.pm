@@ -4,7 +4,7 @@ use warnings;
 
 my $TOKEN_BYTES = 18;
 
-# Bytes from the kernel's generator.
+# Returns bytes from the kernel's generator.
 sub bytes {
     my ($count) = @_;
     open my $source, '<:raw', '/dev/urandom' or die "cannot open /dev/urandom: $!\n";
@@ -13,7 +13,7 @@ sub bytes {
     return $bytes;
 }
 
-# 144 unguessable bits as 36 hexadecimal digits.
+# Returns 144 unguessable bits as 36 hexadecimal digits.
 sub token { return unpack 'H*', bytes($TOKEN_BYTES) }
 
 1;

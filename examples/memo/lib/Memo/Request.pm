@@ -26,7 +26,7 @@ sub session_token {
     return $self->{session_token};
 }
 
-# The signed-in user, or undef.
+# Returns the signed-in user, or undef.
 sub user_signed_in {
     my ($self) = @_;
     $self->{user_signed_in} = $self->{sessions}->user($self->session_token)
@@ -34,7 +34,8 @@ sub user_signed_in {
     return $self->{user_signed_in};
 }
 
-# For the forms of this answer; a visitor without a cookie gets one for it (see form_cookies).
+# Returns the token for the forms of this response. A visitor without a cookie gets one for it (see
+# form_cookies).
 sub csrf_token {
     my ($self) = @_;
     if (!defined $self->session_token) {
@@ -44,7 +45,7 @@ sub csrf_token {
     return $self->{sessions}->csrf_token($self->session_token);
 }
 
-# Set-Cookie values that a page with forms must carry.
+# Returns the Set-Cookie values of a page with forms.
 sub form_cookies {
     my ($self) = @_;
     return $self->{has_new_token}
@@ -52,7 +53,7 @@ sub form_cookies {
         : ();
 }
 
-# A field of the posted form as text.
+# Returns a field of the posted form as text.
 sub field {
     my ($self, $name) = @_;
     my $bytes = $self->body_parameters->{$name} // '';
@@ -61,7 +62,7 @@ sub field {
     return $text;
 }
 
-# Every POST passes here before its form is believed.
+# Checks every POST before its form is used.
 sub refuse_forgeries {
     my ($self) = @_;
     die Memo::Response::refusal(413, 'The form is too large.')

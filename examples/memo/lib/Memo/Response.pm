@@ -2,8 +2,8 @@ package Memo::Response;
 use v5.16;
 use warnings;
 
-# No script, no styles but ours, nothing from elsewhere, no framing. The pages repeat it in a meta element,
-# because those from the store come without the application's headers.
+# No script, only our own styles, nothing from other sites, no framing. The pages repeat this in a
+# meta element, because pages from the store come without the application's headers.
 our $CONTENT_SECURITY_POLICY =
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'";
 
@@ -13,7 +13,8 @@ my @SAFETY = (
     'Referrer-Policy'         => 'same-origin',
     'Content-Security-Policy' => $CONTENT_SECURITY_POLICY . "; frame-ancestors 'none'",
 );
-# The same for everybody who is not signed in. It may change with the next memo, so it is to be asked for again each time.
+# A page for all visitors who are not signed in. It may change with the next memo, so browsers must
+# request it again each time.
 sub public_page {
     my ($bytes) = @_;
     my $answer = _answer(200, 'text/html; charset=UTF-8', 'no-cache', $bytes);
@@ -21,7 +22,7 @@ sub public_page {
     return $answer;
 }
 
-# For one visitor.
+# A page for one visitor.
 sub personal_page {
     my ($status, $bytes, @cookies) = @_;
     return _answer($status, 'text/html; charset=UTF-8', 'private, no-store', $bytes, @cookies);
@@ -35,7 +36,7 @@ sub see_other {
     return $answer;
 }
 
-# To be thrown by a handler; Memo::App makes the page of it.
+# A handler throws this. Memo::App makes the page of it.
 sub refusal {
     my ($status, $reason, @headers) = @_;
     return bless { status => $status, reason => $reason, headers => \@headers },

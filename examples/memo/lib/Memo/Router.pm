@@ -2,11 +2,11 @@ package Memo::Router;
 use v5.16;
 use warnings;
 
-# "{number}" in a route's path. One spelling a number (no leading zeros), for the path is also the page's key
-# in the store.
+# "{number}" in a route's path. Each number has one spelling (no leading zeros), because the path is
+# also the page's key in the store.
 my $NUMBER = '(0|[1-9][0-9]{0,8})';
 
-# A list of [method, path, handler].
+# Argument: a list of [method, path, handler].
 sub new {
     my ($class, @routes) = @_;
     my @compiled;
@@ -18,8 +18,8 @@ sub new {
     return bless { routes => \@compiled }, $class;
 }
 
-# (handler, numbers…) for the request; (undef, allowed methods…) when the path is known under other methods; nothing
-# when it is not known.
+# Returns (handler, numbers…) for the request, (undef, allowed methods…) if the path is known under
+# other methods, and nothing if it is unknown.
 sub match {
     my ($self, $method, $path) = @_;
     $method = 'GET' if $method eq 'HEAD';

@@ -3,7 +3,7 @@ use v5.16;
 use warnings;
 use utf8;
 
-# The names of the sample authors; "demo" is the one with a known password.
+# The names of the sample authors. "demo" is the one with a known password.
 our @AUTHORS = qw(
     demo akira bea chika dario emi farid greta haruka ines jun kaito lena mari naoki oskar
     priya quentin rin sora tomas umeko vera wakana xenia yuki zoe anders midori pablo
@@ -109,7 +109,7 @@ my @WORDS = (
 my @KINDS =
     (\&_recipe, \&_book, \&_shell, \&_chores, \&_garden, \&_walk, \&_word, \&_idea, \&_meeting);
 
-# A memo in Markdown. The same after the same srand.
+# Returns a memo in Markdown. It is the same after the same srand.
 sub memo { return _one(@KINDS)->() }
 
 sub _one { return $_[rand @_] }

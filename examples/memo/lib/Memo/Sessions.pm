@@ -6,20 +6,22 @@ use Digest::SHA qw(sha256_hex hmac_sha256_hex);
 use Memo::ConstantTime ();
 use Memo::Random ();
 
-# Sessions live in the database and not in the store: the store is a memory that may be restarted, evicts
-# and may be switched off; nobody should be signed out by that. The store has copies (Memo::SessionItems).
+# Sessions are in the database and not in the store. The store may be restarted, may evict items,
+# and may be switched off, and that should sign nobody out. The store has copies
+# (Memo::SessionItems).
 #
-# The cookie is a random token that everybody who sees a form gets; only a signed-in visitor's token has a
-# row. The CSRF token of a form is a MAC of the cookie's token, so the sign-in form is protected too and
-# nothing has to be kept for visitors who only look.
+# The cookie is a random token that every visitor of a form gets. Only a signed-in visitor's token
+# has a row. The CSRF token of a form is a MAC of the cookie's token. So the sign-in form is
+# protected too, and nothing has to be kept for visitors who only read.
 my $COOKIE = 'memo_session';
 my $TOKEN = qr/\A[0-9a-f]{36}\z/;
 my $LIFETIME_SECS = 30 * 24 * 3600;
 
-# Tells a page from the store, when the copy of the session is missing, that asking the application is worth it.
+# A cookie for pages from the store. If the copy of the session is missing, it shows that a request
+# to the application is useful.
 our $HINT_COOKIE = 'memo_signed_in';
 
-# database, items (Memo::SessionItems).
+# Arguments: database, items (Memo::SessionItems).
 sub new {
     my ($class, %given) = @_;
     return bless {%given}, $class;
@@ -31,7 +33,7 @@ sub token_from_cookies {
     return $token =~ $TOKEN ? $token : undef;
 }
 
-# The user who is signed in under this token, or nothing.
+# Returns the user who is signed in under this token, or nothing.
 sub user {
     my ($self, $token) = @_;
     my $session = defined $token ? $self->_find($token) : undef;
@@ -50,7 +52,7 @@ sub _find {
     return { %$session, csrf_token => $self->csrf_token($token) };
 }
 
-# Signs the user in under a new token: one that somebody else may have planted is worth nothing.
+# Signs the user in under a new token. So a token that an attacker has planted is worthless.
 sub start {
     my ($self, $user, $old_token) = @_;
     my $token = Memo::Random::token();
@@ -88,7 +90,7 @@ sub csrf_token_is_right {
     return Memo::ConstantTime::equal($given, $self->csrf_token($token));
 }
 
-# Set-Cookie values.
+# Returns Set-Cookie values.
 sub cookies_for_form { return _cookie($COOKIE, $_[1], 'HttpOnly', $_[2]) }
 
 sub cookies_for_sign_in {

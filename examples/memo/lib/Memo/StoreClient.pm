@@ -5,7 +5,8 @@ use warnings;
 use Cache::Memcached::Fast ();
 use File::Spec ();
 
-# The connection to the store. The address is unix:PATH or HOST:PORT; undefined: there is no store.
+# The connection to the store. The address is unix:PATH or HOST:PORT. Undefined means that there is
+# no store.
 sub new {
     my ($class, $address) = @_;
     $address = File::Spec->rel2abs($1) if defined $address && $address =~ /\Aunix:(.+)\z/s;
@@ -14,7 +15,7 @@ sub new {
 
 sub is_used { return defined $_[0]{address} }
 
-# The client of this process: a socket that came over a fork is the parent's.
+# Returns the client of this process. A socket from before a fork belongs to the parent.
 sub client {
     my ($self) = @_;
     return $self->{client} if $self->{pid} == $$;
@@ -24,15 +25,16 @@ sub client {
             servers         => [$self->{address}],
             connect_timeout => 0.25,
             io_timeout      => 0.5,
-            # A dead store costs a request at most this, and then nothing for two seconds.
+            # A dead store costs a request at most this time, and then nothing for two seconds.
             max_failures    => 2,
             failure_timeout => 2,
         }
     );
 }
 
-# Deletes items that must not be served any longer. Those that cannot be deleted, because the store is away, are deleted
-# before this process answers its next request (catch_up), until they have ended by themselves after $lifetime_secs.
+# Deletes items that must no longer be served. If the store is away, they are deleted before this
+# process answers its next request (catch_up), unless they have ended by themselves after
+# $lifetime_secs.
 sub delete_surely {
     my ($self, $lifetime_secs, @keys) = @_;
     return if !$self->is_used;
@@ -45,7 +47,8 @@ sub catch_up {
     my ($self) = @_;
     my $undeleted = $self->{undeleted};
     for my $key (keys %$undeleted) {
-        # A connection that the store has closed meanwhile fails once. False is "was not there", undefined is "no answer".
+        # A connection that the store has closed fails once. False means "was not there", undefined
+        # means "no answer".
         my $answer = $self->client->delete($key) // $self->client->delete($key);
         delete $undeleted->{$key} if defined $answer || time > $undeleted->{$key};
     }

@@ -14,7 +14,7 @@ sub new {
     return bless { database => $database }, $class;
 }
 
-# Creates the account. Returns (user, undef) or (undef, what is wrong with it).
+# Creates the account. Returns (user, undef) or (undef, error message).
 sub sign_up {
     my ($self, $name, $password) = @_;
     return (
@@ -28,7 +28,7 @@ sub sign_up {
         || (undef, "The name “$name” is taken.");
 }
 
-# The new user, or nothing when the name is taken.
+# Returns the new user, or nothing if the name is taken.
 sub add {
     my ($self, $name, $password_hash, $created_at) = @_;
     my $handle = $self->{database}->handle;
@@ -40,7 +40,7 @@ sub add {
     return { id => $handle->sqlite_last_insert_rowid, name => $name };
 }
 
-# The user with this name and password, or nothing.
+# Returns the user with this name and password, or nothing.
 sub sign_in {
     my ($self, $name, $password) = @_;
     my $user = $self->{database}->handle->selectrow_hashref(

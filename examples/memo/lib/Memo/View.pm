@@ -10,13 +10,13 @@ use Memo::Response ();
 use POSIX ();
 use Text::Xslate qw(mark_raw);
 
-# Loads every template at once: a preloading server compiles them before it forks.
+# Loads every template at once, because a preloading server compiles them before it forks.
 sub new {
     my ($class, $directory) = @_;
     my $self = bless {
         files => [sort glob "$directory/*.tx"],
-        # Xslate keeps compiled templates as files. They are code, so they go into a folder only we can write,
-        # which goes away with the process that made it.
+        # Xslate keeps compiled templates as files. They are code. So they go into a directory that
+        # only we can write, which is removed with the process that made it.
         compiled => File::Temp->newdir('memo-templates-XXXXXXXX', TMPDIR => 1),
     }, $class;
     die "no templates in $directory\n" if !@{ $self->{files} };
@@ -30,13 +30,13 @@ sub new {
     return $self;
 }
 
-# The page as UTF-8 bytes. The variables are text; {raw} ones are HTML already.
+# Returns the page as UTF-8 bytes. The variables are text. Those in {raw} are HTML already.
 sub render {
     my ($self, @of) = @_;
     return Encode::encode_utf8($self->part(@of));
 }
 
-# A part of a page, as text.
+# Returns a part of a page, as text.
 sub part {
     my ($self, $template, $variables, $raw) = @_;
     my %all = (
@@ -47,7 +47,7 @@ sub part {
     return $self->{xslate}->render("$template.tx", \%all);
 }
 
-# Changes when a template does: pages made with the old one are then of no use.
+# Returns a value that changes with the templates. Pages of old templates are then useless.
 sub fingerprint {
     my ($self) = @_;
     return $self->{fingerprint} //= do {

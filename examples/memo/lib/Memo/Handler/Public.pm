@@ -5,14 +5,15 @@ use warnings;
 use Encode ();
 use Memo::Response ();
 
-# GET / and /recent/N. Here only when the store has no such page.
+# GET / and /recent/N. The application gets these only if the store has no such page.
 sub page {
     my ($app, $request) = @_;
     return _public_page($app, $request)
         // die Memo::Response::refusal(404, 'There is no such page.');
 }
 
-# GET /memo/N. A public one as above. A private one for its author; to others it does not exist.
+# GET /memo/N. Public memos are as above. A private memo is for its author. For others it does not
+# exist.
 sub memo {
     my ($app, $request, $id) = @_;
     my $answer = _public_page($app, $request);
@@ -26,7 +27,8 @@ sub memo {
     );
 }
 
-# GET /memo/N/neighbours, included by the page of a public memo that its author looks at: the links that others do not see.
+# GET /memo/N/neighbours: the links that only the author sees. The page of a public memo includes
+# them for its author.
 sub neighbours {
     my ($app, $request, $id) = @_;
     my $memo = _own_memo($app, $request, $id)
@@ -34,8 +36,8 @@ sub neighbours {
     return _part($app->private_pages->neighbours($memo));
 }
 
-# GET /session-bar, included by public pages when the store has no copy of the visitor's session. To look at the session is
-# to write the copy again.
+# GET /session-bar. Public pages include it if the store has no copy of the visitor's session.
+# Looking at the session writes the copy again.
 sub session_bar {
     my ($app, $request) = @_;
     return _part($app->session_bar($request));
@@ -54,7 +56,7 @@ sub _public_page {
     return $user ? Memo::Response::personal_page(200, $bytes) : Memo::Response::public_page($bytes);
 }
 
-# The memo, if the visitor has written it.
+# Returns the memo, if the visitor has written it.
 sub _own_memo {
     my ($app, $request, $id) = @_;
     my $user = $request->user_signed_in or return;

@@ -6,7 +6,7 @@ use Memo::Response ();
 
 my $LONGEST_MEMO = 64_000;
 
-# GET /mypage: the form and all one's memos.
+# GET /mypage: the form and all memos of the visitor.
 sub mypage {
     my ($app, $request) = @_;
     my $user = $request->user_signed_in or return Memo::Response::see_other('/signin');
@@ -46,7 +46,7 @@ sub _mypage {
     );
 }
 
-# Browsers send CR LF; control characters are nobody's text.
+# Browsers send CR LF. Other control characters are removed.
 sub _clean {
     my ($content) = @_;
     $content =~ s/\r\n?/\n/g;
