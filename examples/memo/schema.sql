@@ -7,10 +7,10 @@ CREATE TABLE user (
     created_at    INTEGER NOT NULL              -- seconds since 1970
 );
 
--- A memo without a public_number is private. The numbers of the public ones run 1, 2, 3 … without a
--- gap (memos are never deleted or changed). So one index answers three questions: how many are there
--- (the largest), which are on page N (a range), and which came after a page was made (the larger
--- ones).
+-- A memo without a public_number is private. The numbers of the public ones run 1, 2, 3 … without
+-- a gap (memos are never deleted or changed). So one index answers three questions: how many are
+-- there (the largest), which are on page N (a range), and which came after a page was made (the
+-- larger ones).
 CREATE TABLE memo (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     public_number INTEGER UNIQUE,
@@ -23,8 +23,8 @@ CREATE TABLE memo (
 CREATE INDEX memo_of_user ON memo (user_id, id);
 CREATE INDEX public_memo_of_user ON memo (user_id, public_number) WHERE public_number IS NOT NULL;
 
--- Signed-in visitors. The cookie has the token, and the table only its digest. So nobody can use a copy
--- of the database to act as another visitor.
+-- Signed-in visitors. The cookie has the token, and the table only its digest. So nobody can use a
+-- copy of the database to act as another visitor.
 CREATE TABLE session (
     token_digest  TEXT PRIMARY KEY,
     user_id       INTEGER NOT NULL REFERENCES user (id),

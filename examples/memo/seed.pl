@@ -3,7 +3,8 @@
 #
 #   perl seed.pl [--memos 3000] [--force]
 #
-# The file is MEMO_DATABASE, or data/memo.sqlite beside this script. An existing one is left alone unless --force is given.
+# The file is MEMO_DATABASE, or data/memo.sqlite beside this script. The script does not change an
+# existing file without --force.
 # One account can be signed in to: name demo, password demo.
 use v5.16;
 use warnings;
