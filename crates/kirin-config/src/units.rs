@@ -1,4 +1,7 @@
 //! Sizes and times as a user writes them: a number and a unit in a string.
+//!
+//! The crates `bytesize` and `humantime` read another syntax. In the first, `64MB` is 64,000,000
+//! bytes and `64` alone is a size; in the second, `1h 30m` and `5 months` are times.
 
 use std::fmt;
 use std::time::Duration;

@@ -26,8 +26,8 @@ pub struct FileName {
 /// The reason why a path names no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoFile {
-    /// No file can have such a name (an encoded `/` in a segment, a control character). A path of an
-    /// application may have it.
+    /// No file can have such a name (an encoded `/` in a segment, a control character). A path of
+    /// an application may have it.
     #[error("path cannot be the name of a file")]
     Unnameable,
     /// The path is malformed for all places.
@@ -62,8 +62,8 @@ impl FileName {
         Ok(Self { name, directory: resolved.is_directory })
     }
 
-    /// Returns whether a segment starts with a dot (`.git`, `.env`, `.htpasswd`). Such files are not
-    /// for visitors. `/.well-known/` is for them (RFC 8615), but no hidden name inside it.
+    /// Returns whether a segment starts with a dot (`.git`, `.env`, `.htpasswd`). Such files are
+    /// not for visitors. `/.well-known/` is for them (RFC 8615), but no hidden name inside it.
     pub fn is_hidden(&self) -> bool {
         let mut segments = self.name.split(|byte| *byte == b'/');
         let first = segments.next().unwrap_or(b"");

@@ -1,5 +1,8 @@
 //! Messages to systemd about the state of the program (sd_notify(3)). Without systemd, nothing is
 //! sent.
+//!
+//! The crate `sd-notify` reads the socket's name from the environment for each message. Kirin takes
+//! the variable out of the environment at the start, so that applications do not inherit it.
 
 use kirin_sockets::NotifySocket;
 use rustix::time::{ClockId, clock_gettime};
