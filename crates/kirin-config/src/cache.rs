@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kirin_cache::StorageRules;
-use kirin_gateway::filters::cache::settings::{Bypass, CacheSettings};
+use kirin_gateway::filters::cache::settings::{BypassCondition, CacheSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -106,15 +106,15 @@ pub fn check_cache(
         ignore_query: section.ignore_query.clone(),
         wait: section.wait.into(),
         obeys_reload: section.reload,
-        flights: Arc::default(),
+        pending_fetches: Arc::default(),
     })))
 }
 
-fn check_bypass(text: &Written<String>, source: &Source) -> Result<Bypass, ConfigError> {
+fn check_bypass(text: &Written<String>, source: &Source) -> Result<BypassCondition, ConfigError> {
     match text.split_once(':') {
-        Some(("cookie", name)) if !name.is_empty() => Ok(Bypass::Cookie(name.into())),
-        Some(("header", name)) if !name.is_empty() => Ok(Bypass::Header(name.into())),
-        Some(("query", name)) if !name.is_empty() => Ok(Bypass::Query(name.into())),
+        Some(("cookie", name)) if !name.is_empty() => Ok(BypassCondition::Cookie(name.into())),
+        Some(("header", name)) if !name.is_empty() => Ok(BypassCondition::Header(name.into())),
+        Some(("query", name)) if !name.is_empty() => Ok(BypassCondition::Query(name.into())),
         _ => {
             let message = format!(
                 "`bypass` has `{}`: allowed are cookie:NAME, header:NAME and query:NAME",

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kirin_gateway::routing::password_checks::PasswordChecks;
-use kirin_gateway::routing::settings::{RouteSite, SiteConfig};
+use kirin_gateway::routing::settings::{RouteConfig as RouteSite, SiteConfig};
 use kirin_http::ListenAddress;
 use kirin_proxy::UpstreamConfig;
 use kirin_user::User;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kirin_gateway::routing::settings::PlaceSite;
+use kirin_gateway::routing::settings::PlaceConfig as PlaceSite;
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn a_route_says_what_is_compressed() {
     ] {
         let text = format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"store\"]\n{key}\n");
         let compress = check_text(&text).unwrap().gateway.routes[0].compress;
-        assert_eq!((compress.of_shared(), compress.of_app()), (shared, app), "{key}");
+        assert_eq!((compress.for_shared(), compress.for_code()), (shared, app), "{key}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The places in `try` of a route.
 
-use kirin_gateway::routing::settings::PlaceSite;
+use kirin_gateway::routing::settings::PlaceConfig as PlaceSite;
 
 use crate::source::{ConfigError, Source};
 use crate::suggestion::did_you_mean;

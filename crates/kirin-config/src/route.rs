@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kirin_files::FollowLinks;
 use kirin_gateway::routing::password_checks::PasswordChecks;
-use kirin_gateway::routing::settings::{PlaceSite, RouteSite};
+use kirin_gateway::routing::settings::{PlaceConfig as PlaceSite, RouteConfig as RouteSite};
 use kirin_proxy::BodyBuffering;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -7,7 +7,7 @@ use kirin_gateway::routing::password_checks::PasswordChecks;
 use kirin_gateway::routing::redirect::Redirect;
 use kirin_gateway::routing::rewrite::Rewrite;
 use kirin_gateway::routing::rules::Rules;
-use kirin_gateway::routing::settings::{PlaceSite, RouteSite};
+use kirin_gateway::routing::settings::{PlaceConfig as PlaceSite, RouteConfig as RouteSite};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

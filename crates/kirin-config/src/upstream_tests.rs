@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kirin_gateway::routing::settings::PlaceSite;
+use kirin_gateway::routing::settings::PlaceConfig as PlaceSite;
 use kirin_proxy::{ForwardedPolicy, HashKey, HostPolicy, Method};
 
 use crate::check::tests::{LISTENER, check_text};

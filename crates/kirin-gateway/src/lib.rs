@@ -1,9 +1,10 @@
 #![forbid(unsafe_code)]
-//! The gateway: what a request meets between the connection and the crate that answers it.
+//! The gateway: everything between the connection and the crate that answers a request.
 //!
-//! A request finds its route (`routing`), asks the places of that route one after the other
-//! (`places`), and the response passes the filters of the route (`filters`). Pages of the store are
-//! in `pages`, their removal in `purge`. Requests that come of requests are in `request`.
+//! The router finds the route of a request (`routing`) and asks the places of the route one after
+//! the other (`places`). The response passes the filters of the route (`filters`). `pages` reads
+//! pages of the store, `purge` removes them. `request` has the context of a request, and requests
+//! that come of a request.
 
 #[cfg(test)]
 mod doubling_tests;

@@ -1,22 +1,22 @@
-//! What a content coding does to the fields of a response: which responses may be coded at all, and
-//! how their `Vary`, `ETag` and `Content-Encoding` read then. For pages of the store and for what
-//! applications answer.
+//! The effect of a content coding on the fields of a response: which responses may be coded, and
+//! the `Vary`, `ETag` and `Content-Encoding` of the result. Used for pages of the store and for
+//! responses of code.
 
 use http::StatusCode;
 use kirin_compress::{Coding, is_compressible};
 use kirin_http::field_list::members;
 use kirin_http::{FieldLines, Response};
 
-/// Fields that speak of the bytes as they are: coding them would make a lie of these.
+/// Fields about the bytes of a body. Coding the body would make them false.
 const OF_THE_BYTES: [&[u8]; 5] =
     [b"content-range", b"content-md5", b"content-digest", b"repr-digest", b"digest"];
 
-/// Trailers that do; a response is coded before it is known that it has them, so that it goes on
-/// without.
+/// Trailers about the bytes of a body. A response is coded before it is known whether it has these,
+/// so it loses them.
 pub const TRAILERS_OF_THE_BYTES: [&str; 4] = ["content-digest", "repr-digest", "digest", "etag"];
 
-/// Whether a response with these fields may be coded: a compressible type, not coded already, and
-/// nothing in the fields that forbids it. 206 is a part of something that is not coded.
+/// Whether a response with these fields may be coded: its type is compressible, it is not coded
+/// already, and no field forbids it. A 206 is a part of something that is not coded.
 pub fn may_be_coded(status: StatusCode, fields: &FieldLines) -> bool {
     if status == StatusCode::PARTIAL_CONTENT || Response::is_bodiless_status(status) {
         return false;
@@ -40,7 +40,7 @@ pub fn may_be_coded(status: StatusCode, fields: &FieldLines) -> bool {
     compressible
 }
 
-/// The fields of a response that could have been coded: `Vary` names `Accept-Encoding`.
+/// Returns the fields of a response that could have been coded: `Vary` names `Accept-Encoding`.
 pub fn varying(fields: &FieldLines) -> FieldLines {
     let mut varying = FieldLines::new();
     let mut is_named = false;
@@ -61,7 +61,7 @@ pub fn varying(fields: &FieldLines) -> FieldLines {
             .iter()
             .any(|(name, value)| name.eq_ignore_ascii_case(b"vary") && names_it(value))
         {
-            // Another line of the list does.
+            // Another line of the list names it.
             varying.try_push(name, value)
         } else {
             is_named = true;
@@ -75,8 +75,8 @@ pub fn varying(fields: &FieldLines) -> FieldLines {
     varying
 }
 
-/// The fields of the response coded: with the tag that this variant has, and without
-/// `Accept-Ranges`, as ranges are of the original.
+/// Returns the fields of the coded response. It has the tag of this variant and no `Accept-Ranges`,
+/// as ranges are of the uncoded response.
 pub fn coded(fields: &FieldLines, coding: Coding) -> FieldLines {
     let mut coded = FieldLines::new();
     for (name, value) in varying(fields).iter() {
@@ -92,8 +92,8 @@ pub fn coded(fields: &FieldLines, coding: Coding) -> FieldLines {
     coded
 }
 
-/// The tag of a variant: two codings of one page are two representations, and a strong tag must
-/// tell them apart (RFC 9110 section 8.8.3.3).
+/// Returns the tag of a variant. Two codings of one page are two representations, and a strong tag
+/// must tell them apart (RFC 9110 section 8.8.3.3).
 pub fn coded_tag(tag: &[u8], coding: Coding) -> Vec<u8> {
     match tag.strip_suffix(b"\"") {
         Some(open) if open.contains(&b'"') => {
@@ -103,8 +103,8 @@ pub fn coded_tag(tag: &[u8], coding: Coding) -> Vec<u8> {
     }
 }
 
-/// A list of tags as the application knows them: those of coded variants without what [`coded_tag`]
-/// has added. `None` if that changes nothing.
+/// Returns a list of tags as the application knows them: without what [`coded_tag`] has added.
+/// Returns `None` if that changes nothing.
 pub fn plain_tags(list: &[u8]) -> Option<Vec<u8>> {
     let mut plain = Vec::with_capacity(list.len());
     let mut rest = list;

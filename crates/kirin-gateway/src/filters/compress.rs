@@ -1,14 +1,13 @@
-//! The `compress` filter of a route: codes what an application answers.
+//! The `compress` filter of a route: compresses the responses of code.
 //!
-//! A whole body is coded at once, a stream chunk by chunk, each flushed so that the client sees it
-//! when it comes. The worker is free as early as without: the front takes its bytes off it first.
-//! Called by the router around an application's answer.
+//! A complete body is coded at once. A stream is coded chunk by chunk, and each chunk is flushed,
+//! so that the client sees it when it arrives. The worker is free as early as without compression:
+//! the front reads its response first.
 
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use httparse::Header;
 use kirin_compress::{AcceptEncoding, Coding, Encoder, MIN_BYTES};
 use kirin_http::body::{BodyStream, StreamError};
 use kirin_http::entity_tag;
@@ -19,78 +18,81 @@ use kirin_http::{
 use crate::filters::coded_fields;
 use crate::filters::compress_codings::PlaceCodings;
 use crate::filters::compress_threads::CompressThreads;
+use crate::request::context::Request;
+use crate::request::field_changes::FieldChange;
 
-/// Bytes of a chunk that are coded before the connection gets to write: some 0.5 ms.
+/// How many bytes of a chunk are coded before the connection may write: about 0.5 ms.
 const SLICE_BYTES: usize = 64 * 1024;
 
-/// What of a request decides about its response.
-pub struct Compress {
+/// The parts of a request that decide how its response is compressed.
+struct Compression {
     accept: AcceptEncoding,
     codings: PlaceCodings,
     is_head: bool,
-    /// The client's `If-None-Match`, when the application gets another.
+    /// The client's `If-None-Match`, if the application gets another.
     if_none_match: Option<Vec<u8>>,
     threads: CompressThreads,
 }
 
-impl Compress {
-    /// Has `ask` give an answer to `request`, with its body in one of `codings` if the client takes
-    /// that.
-    pub fn around(
-        request: &RequestHead<'_>,
-        codings: impl Into<PlaceCodings>,
-        threads: &CompressThreads,
-        ask: impl FnOnce(&RequestHead<'_>) -> Answer,
-    ) -> Answer {
-        let codings = codings.into();
-        if codings.shared.is_empty() {
-            return ask(request);
-        }
-        let mut compress = Compress {
-            accept: AcceptEncoding::parse(joined(request, "accept-encoding").as_deref()),
-            codings,
-            is_head: request.method == Method::HEAD,
-            if_none_match: None,
-            threads: threads.clone(),
-        };
-        // The application knows its tags without what a coding adds to them.
-        let if_none_match = joined(request, "if-none-match");
-        let if_match = joined(request, "if-match");
-        let plain_if_none_match = if_none_match.as_deref().and_then(coded_fields::plain_tags);
-        let plain_if_match = if_match.as_deref().and_then(coded_fields::plain_tags);
-        let answer = if plain_if_none_match.is_none() && plain_if_match.is_none() {
-            ask(request)
-        } else {
-            let mut fields = request.fields.to_vec();
-            replace(&mut fields, "if-none-match", plain_if_none_match.as_deref());
-            replace(&mut fields, "if-match", plain_if_match.as_deref());
-            compress.if_none_match = if_none_match;
-            ask(&RequestHead { fields: &fields, method: request.method.clone(), ..*request })
-        };
-        match answer {
-            // What the front says itself.
-            Answer::Now(mut response)
-                if response.body.length().is_some_and(|length| length < MIN_BYTES) =>
-            {
-                compress.restore_tag(&mut response);
-                Answer::Now(response)
-            }
-            Answer::Now(response) => {
-                Answer::later(
-                    move |body| async move { compress.response(response, body.share()).await },
-                )
-            }
-            Answer::Later(later) => Answer::later(move |body| async move {
-                let share = body.share().clone();
-                let response = later(body).await;
-                compress.response(response, &share).await
-            }),
-        }
+/// Has `ask` answer the request, with a body in one of `codings` if the client accepts that.
+pub fn around(
+    request: &Request<'_>,
+    codings: impl Into<PlaceCodings>,
+    threads: &CompressThreads,
+    ask: impl FnOnce(&Request<'_>) -> Answer,
+) -> Answer {
+    let codings = codings.into();
+    if codings.shared.is_empty() {
+        return ask(request);
     }
+    let head = request.head;
+    let mut compression = Compression {
+        accept: AcceptEncoding::parse(joined(head, "accept-encoding").as_deref()),
+        codings,
+        is_head: head.method == Method::HEAD,
+        if_none_match: None,
+        threads: threads.clone(),
+    };
+    // The application knows its tags without the suffix of a coding.
+    let if_none_match = joined(head, "if-none-match");
+    let plain = |list: &Option<Vec<u8>>| list.as_deref().and_then(coded_fields::plain_tags);
+    let mut changes = Vec::new();
+    for (name, list) in
+        [("if-none-match", plain(&if_none_match)), ("if-match", plain(&joined(head, "if-match")))]
+    {
+        changes.extend(list.map(|list| FieldChange::Replace(name, list)));
+    }
+    let answer = if changes.is_empty() {
+        ask(request)
+    } else {
+        compression.if_none_match = if_none_match;
+        request.with_changes(&changes, ask)
+    };
+    match answer {
+        // Short responses of Kirin itself.
+        Answer::Now(mut response)
+            if response.body.length().is_some_and(|length| length < MIN_BYTES) =>
+        {
+            compression.restore_tag(&mut response);
+            Answer::Now(response)
+        }
+        Answer::Now(response) => {
+            Answer::later(
+                move |body| async move { compression.response(response, body.share()).await },
+            )
+        }
+        Answer::Later(later) => Answer::later(move |body| async move {
+            let share = body.share().clone();
+            let response = later(body).await;
+            compression.response(response, &share).await
+        }),
+    }
+}
 
+impl Compression {
     async fn response(self, mut response: Response, share: &ClientShare) -> Response {
         self.restore_tag(&mut response);
-        let codings = self.codings.of(&response.fields);
+        let codings = self.codings.for_response(&response.fields);
         if codings.is_empty() || !coded_fields::may_be_coded(response.status, &response.fields) {
             return response;
         }
@@ -98,7 +100,7 @@ impl Compress {
         let is_body = match &response.body {
             Body::Bytes(_) | Body::Segments(_) | Body::Stream(_) => true,
             Body::Withheld(_) => self.is_head,
-            // A file is sent by the kernel; what is worth it has been compressed beforehand.
+            // The kernel sends a file. Files that are worth it have been compressed before.
             Body::Empty | Body::File(_) | Body::Tunnel(_) => false,
         };
         if !is_body || length.is_some_and(|length| length < MIN_BYTES) {
@@ -113,13 +115,13 @@ impl Compress {
         response.fields = coded_fields::coded(&response.fields, coding);
         let body = std::mem::replace(&mut response.body, Body::Empty);
         let whole = match body {
-            // As long as GET's coded body, which is not known before it is made.
+            // It is as long as the coded body of GET, which is not known before that is made.
             _ if self.is_head => {
                 response.body = Body::Stream(Box::new(Withheld));
                 return response;
             }
             Body::Stream(stream) => {
-                // A client for which too much is held already does without.
+                // A client for which too much memory is held already gets it uncoded.
                 let encoder = share
                     .reserve(Resource::Memory, Encoder::MEMORY_BYTES)
                     .map_err(std::io::Error::other)
@@ -149,7 +151,7 @@ impl Compress {
         response
     }
 
-    /// A 304 for a tag that we have stripped names the variant that the client holds.
+    /// Restores the tag of the variant that the client holds in a 304 to a tag that was stripped.
     fn restore_tag(&self, response: &mut Response) {
         if response.status != StatusCode::NOT_MODIFIED {
             return;
@@ -167,14 +169,14 @@ impl Compress {
             .find(|tag| entity_tag::weakly_in(&quoted(tag), list));
         if let Some(held) = held {
             let mut fields = response.fields.without("etag");
-            // It was a field value before, and has letters more.
+            // It was a field value before, and is longer by letters only.
             let _ = fields.try_push(b"ETag", &held);
             response.fields = coded_fields::varying(&fields);
         }
     }
 }
 
-/// The value of a field, its lines joined.
+/// Returns the value of a field, its lines joined.
 fn joined(request: &RequestHead<'_>, name: &str) -> Option<Vec<u8>> {
     let mut lines = request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
     let mut value = lines.next()?.value.to_vec();
@@ -185,20 +187,7 @@ fn joined(request: &RequestHead<'_>, name: &str) -> Option<Vec<u8>> {
     Some(value)
 }
 
-/// Gives the field `name` another value, in its first line.
-fn replace<'a>(fields: &mut Vec<Header<'a>>, name: &str, value: Option<&'a [u8]>) {
-    let Some(value) = value else { return };
-    let mut is_first = true;
-    fields.retain_mut(|field| {
-        let is_it = field.name.eq_ignore_ascii_case(name);
-        if is_it {
-            field.value = value;
-        }
-        !is_it || std::mem::take(&mut is_first)
-    });
-}
-
-/// No bytes, of a body whose length nobody knows.
+/// A body without bytes whose length is not known.
 pub struct Withheld;
 
 impl BodyStream for Withheld {
@@ -211,12 +200,12 @@ impl BodyStream for Withheld {
     }
 }
 
-/// A stream coded chunk by chunk.
+/// A stream that is coded chunk by chunk.
 struct CodedStream {
     source: Box<dyn BodyStream>,
-    /// None when the end has been given.
+    /// None after the end.
     encoder: Option<Encoder>,
-    /// Counts its memory.
+    /// The memory of the encoder, counted for the client.
     _reserved: Reservation,
     /// The rest of a chunk that is being coded.
     chunk: Bytes,
@@ -227,8 +216,8 @@ impl CodedStream {
         Self { source, encoder: Some(encoder), _reserved: reserved, chunk: Bytes::new() }
     }
 
-    /// Codes a slice of the chunk; flushed at its end, so that nothing that has come waits for what
-    /// has not.
+    /// Codes a slice of the chunk. The end of a chunk is flushed, so that its bytes do not wait for
+    /// the next chunk.
     fn code_slice(&mut self) -> std::io::Result<Vec<u8>> {
         let Some(encoder) = &mut self.encoder else { return Ok(Vec::new()) };
         let slice = self.chunk.split_to(self.chunk.len().min(SLICE_BYTES));
@@ -256,14 +245,15 @@ impl BodyStream for CodedStream {
                         self.chunk = chunk;
                         continue;
                     }
-                    // The client must not take what there is for the whole: no end.
+                    // There is no end: the client must not take the bytes so far for the complete
+                    // body.
                     Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                     None => self.encoder.take().map_or_else(|| Ok(Vec::new()), Encoder::finish),
                 }
             };
             match coded {
                 Err(error) => return Poll::Ready(Some(Err(StreamError(error.to_string())))),
-                // Small pieces of a slice may stay in the encoder.
+                // Small pieces may stay in the encoder.
                 Ok(coded) if coded.is_empty() => {}
                 Ok(coded) => return Poll::Ready(Some(Ok(Bytes::from(coded)))),
             }
@@ -280,7 +270,7 @@ impl BodyStream for CodedStream {
 
     fn take_trailers(&mut self) -> Option<Trailers> {
         let mut trailers = self.source.take_trailers()?;
-        // Of the bytes as they were, too.
+        // These are about the uncoded bytes too.
         trailers.remove(coded_fields::TRAILERS_OF_THE_BYTES);
         Some(trailers)
     }

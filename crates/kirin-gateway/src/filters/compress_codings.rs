@@ -5,29 +5,29 @@ use kirin_http::FieldLines;
 
 use crate::filters::ssi::cacheability;
 
-/// What a route's answers may be compressed in.
+/// The codings of a route, by who makes a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compress {
-    /// Not said: what the store and files have, which is the same for everybody, and not what an
-    /// application answers, which may hold a secret beside something that a stranger has chosen
+    /// Not configured. Pages of the store and files are coded: they are the same for all clients.
+    /// Responses of code are not: they may hold a secret beside text that an attacker has chosen
     /// (BREACH).
     #[default]
     Shared,
-    /// What any place answers.
+    /// The responses of all places.
     All(Codings),
 }
 
 impl Compress {
-    /// The codings for pages of the store and files.
-    pub fn of_shared(self) -> Codings {
+    /// Returns the codings for pages of the store and files.
+    pub fn for_shared(self) -> Codings {
         match self {
             Compress::Shared => Codings::ALL,
             Compress::All(codings) => codings,
         }
     }
 
-    /// The codings for what an application answers, and for what is put together for one visitor.
-    pub fn of_app(self) -> Codings {
+    /// Returns the codings for responses of code, and for pages that are assembled for one visitor.
+    pub fn for_code(self) -> Codings {
         match self {
             Compress::Shared => Codings::NONE,
             Compress::All(codings) => codings,
@@ -38,17 +38,16 @@ impl Compress {
 /// The codings of a place.
 #[derive(Clone, Copy, Debug)]
 pub struct PlaceCodings {
-    /// For what is the same for everybody.
+    /// The codings for responses that are the same for all clients.
     pub shared: Codings,
-    /// For a page that has been put together from what is one visitor's, which may hold a secret,
-    /// too.
+    /// The codings for pages that are assembled for one visitor, which may hold a secret.
     pub private: Codings,
 }
 
 impl Compress {
-    /// The codings for pages of the store and files, put together or not.
-    pub fn of_pages(self) -> PlaceCodings {
-        PlaceCodings { shared: self.of_shared(), private: self.of_app() }
+    /// Returns the codings for pages of the store and files, assembled or not.
+    pub fn for_pages(self) -> PlaceCodings {
+        PlaceCodings { shared: self.for_shared(), private: self.for_code() }
     }
 }
 
@@ -59,8 +58,8 @@ impl From<Codings> for PlaceCodings {
 }
 
 impl PlaceCodings {
-    /// The codings for a response with these fields.
-    pub fn of(self, fields: &FieldLines) -> Codings {
+    /// Returns the codings for a response with these fields.
+    pub fn for_response(self, fields: &FieldLines) -> Codings {
         if cacheability::is_private(fields) { self.private } else { self.shared }
     }
 }

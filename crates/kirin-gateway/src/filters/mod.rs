@@ -1,6 +1,9 @@
-//! The filters around the places of a route: the cache, pushed pages, includes and compression.
+//! The filters around the places of a route: stored pages, the cache, includes and compression.
+//! [`chain::Filters`] is all of them for one route.
 
+pub mod backend;
 pub mod cache;
+pub mod chain;
 pub mod coded_fields;
 pub mod compress;
 pub mod compress_codings;

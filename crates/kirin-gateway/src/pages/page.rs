@@ -1,8 +1,8 @@
-//! Pages: how an item of the store is read as something to serve.
+//! Pages: how an item of the store is read as a response.
 //!
-//! Two formats have a head: `media/type CRLF body`, and a whole HTTP response (status line, field
-//! lines, empty line, body). Everything else is a fragment: it can be included but not requested,
-//! so that a session or a counter never leaves by its key.
+//! Two formats have a head: `media/type CRLF body`, and a complete HTTP response (status line,
+//! field lines, empty line, body). All other items are fragments. They can be included but not
+//! requested, so that a session or a counter is never served by its key.
 
 use std::sync::Arc;
 
@@ -21,58 +21,58 @@ use crate::filters::push::store_field::{STORE, syntax_of};
 use crate::pages::page_renewal::PageRenewal;
 use crate::routing::protection::Protection;
 
-/// The longest `media/type` line.
+/// The longest `media/type` line, in bytes.
 const MAX_MEDIA_TYPE_BYTES: usize = 200;
 
 /// An item, compiled.
 pub struct Page {
-    /// What its response needs; `None` for a fragment.
+    /// The head of its response. `None` for a fragment.
     pub head: Option<PageHead>,
-    /// The body, cut at its includes; a single literal when the media type has none.
+    /// The body, cut at its directives. It is one literal if the media type has none.
     pub template: Arc<Template>,
-    /// The body as stored.
+    /// The body as it was stored.
     pub body: Bytes,
-    /// Digest of the whole item.
+    /// The digest of the complete item.
     pub digest: u128,
-    /// The conditions on which a request may have it.
+    /// The conditions that a request must have passed to get it.
     pub protection: Protection,
-    /// Who makes it anew when it is stale.
+    /// The requests that renew it when it is stale.
     pub renewal: PageRenewal,
-    /// The same for routes with `esi`, when it makes a difference.
+    /// The page for routes with `esi`, if it differs there.
     edge: Option<Arc<Page>>,
 }
 
 /// The head of a page.
 pub struct PageHead {
-    /// 200, or what the stored response says.
+    /// 200, or the status of the stored response.
     pub status: StatusCode,
-    /// Prepared field lines; with the ETag when the page has no includes.
+    /// The prepared field lines. They have the ETag if the page has no directives.
     pub fields: FieldLines,
-    /// The same for a route that compresses, when the page may be coded: `Vary` says so.
+    /// The fields for a route that compresses, if the page may be coded: `Vary` says so.
     pub varying: Option<FieldLines>,
-    /// The ETag as it stands in the field, when the page has no includes.
+    /// The value of the ETag, if the page has no directives.
     pub etag: Vec<u8>,
     /// `Last-Modified` in seconds since the epoch, when the page has no includes.
     pub last_modified: Option<u64>,
-    /// Whether `Cache-Control`, `Expires` or `Vary` is among the fields: a page that includes this
-    /// one has to know.
+    /// Whether `Cache-Control`, `Expires` or `Vary` is among the fields. A page that includes this
+    /// one needs them.
     pub says_cacheability: bool,
-    /// How the stored response is coded already.
+    /// The coding that the stored response has already.
     pub stored_coding: Option<StoredCoding>,
 }
 
 /// `Content-Encoding` of a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredCoding {
-    /// One that clients name.
+    /// A coding that Kirin knows.
     Known(Coding),
-    /// One that we do not know, or several.
+    /// A coding that Kirin does not know, or several.
     Unknown,
 }
 
 impl StoredCoding {
-    /// Whether a client with this `Accept-Encoding` takes it. One that does not say takes anything
-    /// (RFC 9110 section 12.5.3).
+    /// Whether a client with this `Accept-Encoding` accepts it. A client without the field accepts
+    /// any coding (RFC 9110 section 12.5.3).
     pub fn is_taken_by(self, accept_encoding: Option<&[u8]>) -> bool {
         match (self, accept_encoding) {
             (_, None) | (StoredCoding::Unknown, _) => true,
@@ -84,7 +84,8 @@ impl StoredCoding {
 }
 
 impl Page {
-    /// Reads `value`. The second part is the memory it takes beside the item, in bytes.
+    /// Compiles the value of an item. The second part is the memory that the page takes beside the
+    /// item, in bytes.
     pub fn compile(value: &Bytes) -> (Page, usize) {
         let (page, memory_bytes) = Page::compile_for(value, Syntax::SSI);
         if !may_be_dynamic(value, Syntax::ESI) && !page.has_surrogate_control() {
@@ -94,7 +95,7 @@ impl Page {
         (Page { edge: Some(Arc::new(edge)), ..page }, memory_bytes + edge_bytes)
     }
 
-    /// The page as a route reads it.
+    /// Returns the page as a route with this syntax reads it.
     pub fn read_with(self: Arc<Page>, syntax: Syntax) -> Arc<Page> {
         match &self.edge {
             Some(edge) if syntax.esi => Arc::clone(edge),
@@ -120,7 +121,7 @@ impl Page {
             Some((_, fields)) => fields.get("content-type").is_some_and(is_html),
             None => true,
         };
-        // A response that was stored on its way keeps as text what was text in its first answer.
+        // A response that was stored while it was sent keeps as text what was text in the response.
         let allowed =
             head.as_ref().map_or(Syntax { ssi: true, esi: true }, |(_, fields)| syntax_of(fields));
         let counts = match may_include {
@@ -130,12 +131,12 @@ impl Page {
         let template = Template::compile(&body, counts);
         let without_ours = |fields: FieldLines| {
             let fields = fields.without(STORE);
-            // It is for us (Edge Architecture Specification section 2.3).
+            // The field is for Kirin (Edge Architecture Specification section 2.3).
             if syntax.esi { fields.without("surrogate-control") } else { fields }
         };
         let head = head.map(|(status, fields)| (status, without_ours(fields)));
         let head = head
-            .map(|(status, fields)| PageHead::of(status, fields, &template, digest, body.len()));
+            .map(|(status, fields)| PageHead::new(status, fields, &template, digest, body.len()));
         let head_bytes = head.as_ref().map_or(0, PageHead::memory_bytes);
         let memory_bytes = size_of::<Page>() + template.memory_bytes() + head_bytes + 64;
         let renewal = PageRenewal::default();
@@ -143,19 +144,19 @@ impl Page {
         (Page { head, template, body, digest, protection, renewal, edge: None }, memory_bytes)
     }
 
-    /// Reads a stored response that is served as it is: one that the cache has kept. The second
-    /// part is whether the place that it is from can be asked if it is still good, the third the
-    /// memory it takes in bytes. `None` if it is no response.
-    pub fn of_response(value: &Bytes) -> Option<(Page, bool, usize)> {
+    /// Compiles a response of the cache, which is served as it is. The second part is whether it
+    /// has a validator, the third the memory it takes in bytes. Returns `None` if it is no
+    /// response.
+    pub fn from_response(value: &Bytes) -> Option<(Page, bool, usize)> {
         let (status, mut fields, body) = split_response(value)?;
         let has_validator = storable::has_validator(&fields);
         surrogate::remove_consumed(&mut fields);
         let template = Template::default();
         let digest = xxh3_128(&body);
-        let head = PageHead::of(status, fields, &template, digest, body.len());
+        let head = PageHead::new(status, fields, &template, digest, body.len());
         let memory_bytes = size_of::<Page>() + head.memory_bytes() + 64;
         let (template, renewal) = (Arc::new(template), PageRenewal::default());
-        // The cache has rules of its own for what was sent with a password.
+        // The cache has rules of its own for responses to requests with a password.
         let protection = Protection::default();
         let page =
             Page { head: Some(head), template, edge: None, body, digest, protection, renewal };
@@ -164,7 +165,7 @@ impl Page {
 }
 
 impl PageHead {
-    fn of(
+    fn new(
         status: StatusCode,
         mut fields: FieldLines,
         template: &Template,
@@ -176,13 +177,13 @@ impl PageHead {
             Coding::from_name(&name).map_or(StoredCoding::Unknown, StoredCoding::Known)
         });
         if stored_coding.is_some() {
-            // Who does not take it gets the answer of another place.
+            // Clients that do not accept the coding get the answer of another place.
             fields = coded_fields::varying(&fields);
         }
         let mut etag = Vec::new();
         let mut last_modified = None;
         if template.is_dynamic() {
-            // They speak of the page without its parts.
+            // They are about the page without its parts.
             fields = fields.without("etag").without("last-modified");
         } else {
             etag = match fields.get("etag") {
@@ -207,21 +208,21 @@ impl PageHead {
         PageHead { status, fields, varying, etag, last_modified, says_cacheability, stored_coding }
     }
 
-    /// Memory that the parts take, in bytes.
+    /// Returns the memory that the parts take, in bytes.
     fn memory_bytes(&self) -> usize {
         let varying = self.varying.as_ref().map_or(0, FieldLines::len_bytes);
         self.fields.len_bytes() + varying + self.etag.capacity()
     }
 }
 
-/// Whether there can be directives in `content`: a look that costs little.
+/// Whether there may be directives in `content`. The check is quick.
 pub fn may_be_dynamic(content: &[u8], syntax: Syntax) -> bool {
     let has = |mark: &[u8]| memchr::memmem::find(content, mark).is_some();
     (syntax.ssi && has(b"<!--#"))
         || (syntax.esi && (has(b"<esi:") || has(b"</esi:") || has(b"<!--esi")))
 }
 
-/// Status, field lines and body of a value that is a page.
+/// Returns status, field lines and body of a value that is a page.
 fn split_head(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
     if value.starts_with(b"HTTP/1.") {
         return split_response(value);
@@ -237,8 +238,8 @@ fn split_head(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
     Some((StatusCode::OK, fields, value.slice(line_end + 2..)))
 }
 
-/// A stored response: framed by the item, whatever its own fields say; a length that contradicts
-/// the item shows that it was cut.
+/// Returns the parts of a stored response. The item frames it, whatever its own fields say. A
+/// length that contradicts the item shows that it was cut.
 fn split_response(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
     let (head, length) = response_head::parse(value, |_, _| Field::Keep).ok()??;
     let body = value.slice(length..);
@@ -248,12 +249,12 @@ fn split_response(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
         Framing::Chunked => false,
     };
     let mut fields = head.fields;
-    // It says something of parts alone (RFC 9110 section 14.4).
+    // The field is about parts only (RFC 9110 section 14.4).
     fields.remove("content-range");
     (is_whole && !head.status.is_informational()).then_some((head.status, fields, body))
 }
 
-/// `type/subtype` with parameters (RFC 9110 section 8.3.1).
+/// Whether the text is `type/subtype` with parameters (RFC 9110 section 8.3.1).
 fn is_media_type(text: &[u8]) -> bool {
     let essence = text.split(|byte| *byte == b';').next().unwrap_or(text).trim_ascii_end();
     let is_name = |name: &[u8]| {

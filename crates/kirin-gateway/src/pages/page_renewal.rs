@@ -1,25 +1,25 @@
-//! When a page that has been purged softly is asked for behind the store. Called by the `store`
-//! place for stale pages.
+//! Decides when a stale page is renewed. The `store` place asks for pages that have been purged
+//! softly.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use kirin_store::Now;
 
-/// How long a request that was to renew a page keeps others from being sent after it. The
-/// application may have had its reasons not to store the answer, such as a visitor who is signed
-/// in.
+/// How long a request that may renew a page keeps others from being sent too, in seconds. The
+/// application may have a reason not to store the response, such as a signed-in visitor.
 const WAIT_SECONDS: u64 = 5;
 
-/// Who is to renew a stale page. Kept beside the page, so that all event loops have the same.
+/// The last request that may renew a stale page. It is kept beside the page, so that all event
+/// loops share it.
 #[derive(Debug, Default)]
 pub struct PageRenewal {
-    /// When the last request was sent; 0 for never.
+    /// The second at which the last request was sent; 0 for never.
     asked: AtomicU64,
 }
 
 impl PageRenewal {
-    /// Whether this request is to go where the page comes from. To all others, the answer is no for
-    /// a while.
+    /// Whether this request must go to the place that made the page. For all others the answer is
+    /// no for a while.
     pub fn is_due(&self, now: Now) -> bool {
         let (now, asked) = (now.unix_seconds(), self.asked.load(Relaxed));
         let is_over = asked == 0 || now.saturating_sub(asked) >= WAIT_SECONDS;

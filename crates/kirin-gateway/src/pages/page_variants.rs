@@ -1,9 +1,9 @@
-//! Coded variants of a page: made when they are first asked for, and kept beside the item inside
-//! the store's budget.
+//! Coded variants of a page. They are made for the first request that accepts them, and kept beside
+//! the item inside the budget of the store.
 //!
-//! What is small is compressed at once; for the rest a thread does it, and until then clients get
-//! the page as it is. Of a page with includes the last assembly is kept: it is the next one too
-//! until a part changes. Called by the `store` place.
+//! A small page is compressed at once. A large one is compressed by a thread, and clients get it
+//! uncoded until then. Of a page with directives the last assembly is kept: it is the same until a
+//! part changes.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -23,19 +23,20 @@ use crate::pages::page::{Page, PageHead};
 /// A page in one coding.
 #[derive(Clone)]
 pub struct PageVariant {
-    /// Of a 200 or 304.
+    /// The fields of a 200 or 304.
     pub fields: FieldLines,
     /// The coded body.
     pub body: Bytes,
 }
 
-/// The companion of an item that is its variant in the coding of this index; `None` when that would
-/// be no smaller. A type of its own for each coding, as the store keeps one companion of a type.
-struct Kept<const CODING: usize>(Option<PageVariant>);
+/// The companion of an item that is its variant in the coding of this index. `None` if the variant
+/// would be no smaller. Each coding has a type of its own, as the store keeps one companion of a
+/// type.
+struct CodedVariant<const CODING: usize>(Option<PageVariant>);
 
 /// The companion of an item that is the last assembly of its page, coded.
 struct LastAssembly<const CODING: usize> {
-    /// Bytes that are counted in the store's budget for it; a longer one is not kept.
+    /// The bytes that count in the budget of the store for it. A longer one is not kept.
     room_bytes: usize,
     last: Mutex<KeptAssembly>,
 }
@@ -43,24 +44,24 @@ struct LastAssembly<const CODING: usize> {
 /// A page with its parts, coded.
 #[derive(Clone)]
 pub struct KeptAssembly {
-    /// Of all that is in it.
+    /// The digest of everything in it.
     pub digest: u128,
     /// The coded body.
     pub body: Bytes,
 }
 
-/// A variant that a thread is at: the item's key, and what in.
+/// A variant that a thread makes: the key of the item, and the coding.
 type Underway = (Vec<u8>, Coding);
 
-/// What a loop knows of variants in the making.
+/// The variants that one loop has in the making.
 #[derive(Default)]
 pub struct PageVariants {
     underway: Rc<RefCell<HashSet<Underway>>>,
 }
 
 impl PageVariants {
-    /// The variant of `page`, which was compiled from `item`; `None` if there is none yet, or it
-    /// would be no smaller.
+    /// Returns the variant of `page`, which was compiled from `item`. Returns `None` if there is
+    /// none yet, or it would be no smaller.
     pub fn get(
         &self,
         store: &Arc<Store>,
@@ -85,7 +86,7 @@ impl PageVariants {
         now: Now,
         threads: &CompressThreads,
     ) -> Option<PageVariant> {
-        if let Some(kept) = item.companion::<Kept<CODING>>() {
+        if let Some(kept) = item.companion::<CodedVariant<CODING>>() {
             return kept.0.clone();
         }
         let coding = Coding::ALL[CODING];
@@ -112,7 +113,7 @@ impl PageVariants {
     }
 }
 
-/// The assembly with this digest of the page in `item`, if it is the last one.
+/// Returns the assembly of the page in `item` with this digest, if it is the last one.
 pub fn last_assembly(item: &ItemRef, coding: Coding, digest: u128) -> Option<Bytes> {
     let last = match coding.index() {
         0 => item.companion::<LastAssembly<0>>()?.last.lock().clone(),
@@ -143,9 +144,9 @@ fn keep_assembly_of<const CODING: usize>(
     now: Now,
     assembly: KeptAssembly,
 ) {
-    // The item is as it was found; the store may have a companion of it by now.
+    // The item is as it was found. The store may have a companion of it by now.
     let kept = store.companion(item, now, |_| {
-        // Parts change, and the page with them is seldom exactly as long.
+        // Parts change, and the next page is seldom exactly as long.
         let room_bytes = assembly.body.len() + assembly.body.len() / 4;
         let last = Mutex::new(assembly.clone());
         let kept = LastAssembly::<CODING> { room_bytes, last };
@@ -158,7 +159,7 @@ fn keep_assembly_of<const CODING: usize>(
 }
 
 /// Encodes a page. The second part is the memory it takes, in bytes.
-fn make<const CODING: usize>(page: &Page, coding: Coding) -> (Kept<CODING>, usize) {
+fn make<const CODING: usize>(page: &Page, coding: Coding) -> (CodedVariant<CODING>, usize) {
     let encoded = encode(coding, Effort::Kept, &page.body).ok();
     let smaller = encoded.filter(|encoded| encoded.len() < page.body.len());
     let variant = smaller.zip(page.head.as_ref()).map(|(mut encoded, head)| {
@@ -167,7 +168,7 @@ fn make<const CODING: usize>(page: &Page, coding: Coding) -> (Kept<CODING>, usiz
     });
     let held =
         variant.as_ref().map_or(0, |variant| variant.body.len() + variant.fields.len_bytes() + 64);
-    (Kept(variant), size_of::<Kept<CODING>>() + held)
+    (CodedVariant(variant), size_of::<CodedVariant<CODING>>() + held)
 }
 
 /// The fields of a variant.
@@ -223,7 +224,7 @@ mod tests {
         };
         assert!(get(&item).is_none());
         let item = store.get(b"/p", NOW).unwrap();
-        assert!(item.companion::<Kept<2>>().is_some_and(|kept| kept.0.is_none()));
+        assert!(item.companion::<CodedVariant<2>>().is_some_and(|kept| kept.0.is_none()));
         assert!(get(&item).is_none());
     }
 

@@ -1,9 +1,9 @@
 //! The visitor's session: the item of the store whose key is the value of one cookie, as
 //! Plack::Middleware::Session::Kirin and Session::Simple write it.
 //!
-//! A visitor chooses the cookie, so only a value that can be a session id is looked up, and only an
-//! item that is a JSON object is a session: no visitor can name a page, a counter or other data of
-//! the application. Called where pages ask for `session` variables.
+//! A visitor chooses the cookie. So only a value that can be a session id is looked up, and only an
+//! item that is a JSON object is a session. No visitor can name a page, a counter or other data of
+//! the application.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use kirin_store::{Now, Store};
 
 use crate::pages::session_item::SessionItem;
 
-/// Length of a session id in hexadecimal digits. Fewer than these could be guessed; 40 is
-/// Session::Kirin's.
+/// The length of a session id in hexadecimal digits. Shorter ones could be guessed; those of
+/// Session::Kirin have 40.
 const ID_DIGITS: std::ops::RangeInclusive<usize> = 32..=128;
 
 /// The session of one request.
@@ -22,14 +22,19 @@ const ID_DIGITS: std::ops::RangeInclusive<usize> = 32..=128;
 pub struct Session(Arc<SessionItem>);
 
 impl Session {
-    /// The session that the cookie `cookie` of `request` names.
-    pub fn of(request: &RequestHead<'_>, cookie: &str, store: &Store, now: Now) -> Option<Self> {
+    /// Returns the session that the cookie `cookie` of `request` names.
+    pub fn from_request(
+        request: &RequestHead<'_>,
+        cookie: &str,
+        store: &Store,
+        now: Now,
+    ) -> Option<Self> {
         let lines = request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("cookie"));
-        Self::of_cookies(lines.map(|field| field.value), cookie, store, now)
+        Self::from_cookies(lines.map(|field| field.value), cookie, store, now)
     }
 
-    /// The same from the values of all `Cookie` fields.
-    pub fn of_cookies<'a>(
+    /// Returns the session from the values of all `Cookie` fields.
+    pub fn from_cookies<'a>(
         fields: impl Iterator<Item = &'a [u8]>,
         cookie: &str,
         store: &Store,
@@ -37,7 +42,7 @@ impl Session {
     ) -> Option<Self> {
         let id = session_id(fields, cookie)?;
         let item = store.get(id, now)?;
-        // A stale item is one that the application has taken back.
+        // The application has invalidated a stale item.
         if item.is_stale() {
             return None;
         }
@@ -45,7 +50,7 @@ impl Session {
         session.is_session().then_some(Self(session))
     }
 
-    /// What the variable `name` holds: `session` itself, or `session.` and the way to a member.
+    /// Returns the variable `name`: `session` itself, or `session.` and the path of a member.
     pub fn variable(&self, name: &str) -> Option<Bytes> {
         match name.strip_prefix("session")? {
             "" => Some(Bytes::from_static(b"1")),
@@ -54,13 +59,13 @@ impl Session {
     }
 }
 
-/// Whether `name` is that of a variable that a session may have.
+/// Whether `name` is the name of a variable that a session may have.
 pub fn is_variable(name: &str) -> bool {
     name.strip_prefix("session").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The text of the session that the values of all `Cookie` fields name: for scripts, which read all
-/// of it.
+/// Returns the text of the session that the values of all `Cookie` fields name. Scripts read all of
+/// it.
 pub fn item_of_cookies<'a>(
     fields: impl Iterator<Item = &'a [u8]>,
     cookie: &str,
@@ -73,8 +78,8 @@ pub fn item_of_cookies<'a>(
     is_session.then(|| item.value())
 }
 
-/// The value of the first cookie of this name, if it can be a session id. The first, as in
-/// Cookie::Baker: page and application must not take two visitors for one.
+/// Returns the value of the first cookie of this name, if it can be a session id. As in
+/// Cookie::Baker the first counts: page and application must see the same visitor.
 fn session_id<'a>(fields: impl Iterator<Item = &'a [u8]>, cookie: &str) -> Option<&'a [u8]> {
     let mut pairs =
         fields.flat_map(|field| field.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
@@ -99,7 +104,7 @@ mod tests {
     }
 
     fn session(store: &Store, cookies: &[&str]) -> Option<Session> {
-        Session::of_cookies(cookies.iter().map(|line| line.as_bytes()), "sid", store, NOW)
+        Session::from_cookies(cookies.iter().map(|line| line.as_bytes()), "sid", store, NOW)
     }
 
     #[test]

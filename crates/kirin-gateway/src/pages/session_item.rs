@@ -1,37 +1,37 @@
-//! What a session holds, parsed from JSON once and kept beside the item in the store.
+//! The members of a session, parsed from JSON once and kept beside the item in the store.
 //!
 //! Pure; called by [`crate::pages::session`].
 
 use bytes::Bytes;
 use serde_json::Value;
 
-/// A longer item is no session that a page could use.
+/// The longest session, in bytes. A page could not use a longer one.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Objects and arrays inside each other; what is deeper is left out.
+/// The deepest nesting of objects and arrays. Deeper ones are left out.
 const MAX_DEPTH: usize = 8;
 
-/// True, as Perl and nginx have it.
+/// The value of true, as in Perl and nginx.
 const TRUE: Bytes = Bytes::from_static(b"1");
 
-/// An item that was looked at as a session.
+/// An item that was read as a session.
 #[derive(Debug)]
 pub struct SessionItem {
-    /// By name; none if the item is no JSON object.
+    /// The members by name. None if the item is no JSON object.
     members: Option<Vec<(Box<str>, Member)>>,
 }
 
 /// A value in a session.
 #[derive(Debug)]
 enum Member {
-    /// A string, a number as JSON writes it, and "1" or nothing for the rest.
+    /// A string, a number as JSON writes it, "1" for true, and an empty text for false and null.
     Text(Bytes),
     Object(Vec<(Box<str>, Member)>),
     Array(Vec<Member>),
 }
 
 impl SessionItem {
-    /// Reads `value`. The second part is the memory it takes beside the item, in bytes.
+    /// Parses `value`. The second part is the memory it takes beside the item, in bytes.
     pub fn parse(value: &Bytes) -> (Self, usize) {
         let parsed = match value.len() <= MAX_BYTES && value.trim_ascii_start().starts_with(b"{") {
             true => serde_json::from_slice(value).ok(),
@@ -50,14 +50,14 @@ impl SessionItem {
         (Self { members }, memory_bytes)
     }
 
-    /// Whether it is one.
+    /// Whether it is a session.
     pub fn is_session(&self) -> bool {
         self.members.is_some()
     }
 
-    /// The value at `path`: names of members, and indexes of arrays, with dots between. Pages have
-    /// names of variables in lower case: a member of exactly this name is taken, or else one that
-    /// differs in case only. An object or array is true.
+    /// Returns the value at `path`: names of members and indexes of arrays, with dots between.
+    /// Variables of pages have names in lower case. A member of exactly this name is taken, or else
+    /// one that differs in case only. An object or array is true.
     pub fn member(&self, path: &str) -> Option<Bytes> {
         let mut steps = path.split('.');
         let mut found = in_object(self.members.as_ref()?, steps.next()?)?;
@@ -88,13 +88,13 @@ fn named(
     depth: usize,
     memory_bytes: &mut usize,
 ) -> Option<(Box<str>, Member)> {
-    let member = Member::of(value, depth, memory_bytes)?;
+    let member = Member::from_json(value, depth, memory_bytes)?;
     *memory_bytes += size_of::<Box<str>>() + name.len();
     Some((name.into_boxed_str(), member))
 }
 
 impl Member {
-    fn of(value: Value, depth: usize, memory_bytes: &mut usize) -> Option<Self> {
+    fn from_json(value: Value, depth: usize, memory_bytes: &mut usize) -> Option<Self> {
         *memory_bytes += size_of::<Self>();
         let text = match value {
             Value::Null | Value::Bool(false) => Bytes::new(),
@@ -111,8 +111,10 @@ impl Member {
             Value::Array(elements) => {
                 let elements = elements.into_iter();
                 let elements = elements.map(|value| {
-                    // One that is left out keeps its place: the others are found by their number.
-                    Member::of(value, depth + 1, memory_bytes).unwrap_or(Member::Text(Bytes::new()))
+                    // An element that is left out keeps its place: the others are found by their
+                    // number.
+                    Member::from_json(value, depth + 1, memory_bytes)
+                        .unwrap_or(Member::Text(Bytes::new()))
                 });
                 return Some(Member::Array(elements.collect()));
             }

@@ -1,9 +1,7 @@
-//! The place `lua:FILE`: a script of this loop answers, passes, or waits for what the program gets
-//! it.
+//! The place `lua:FILE`: a script answers, passes, or waits for the body or for other requests.
 //!
-//! A script that waits for nothing answers at once, without a task. Subrequests are answered by the
-//! routes themselves: what they find in memory is there at once, too, and only what takes waiting
-//! is waited for, all of it together. Called by the router.
+//! A script that waits for nothing answers at once, without a task. The routes answer its
+//! subrequests: a response from memory is there at once. The script waits for all others together.
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -14,31 +12,49 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use kirin_http::{
-    Answer, Body, BodyLength, FieldLines, Origin, RequestBody, RequestHead, Response,
-};
+use kirin_http::{Answer, Body, BodyLength, FieldLines, RequestBody, Response};
 use kirin_lua::{
     Called, Fetch, Fetched, Host, Limits, LuaError, ScriptFile, Step, Supply, Suspended, Wanted,
 };
 use kirin_store::{Now, Store};
-use kirin_workers::MetaVariables;
 
+use super::script_turns::{ScriptTurns, Turn};
+use crate::filters::chain::Filters;
 use crate::pages::session;
-use crate::places::script_turns::{ScriptTurns, Turn};
+use crate::request::answers::PlaceNumber;
+use crate::request::collected_body::{self, CollectError};
+use crate::request::context::Request;
 use crate::request::kept_request::KeptRequest;
-use crate::request::subrequest::{self, CollectError, Lineage, Parent};
-use crate::routing::path_rest::meant_path;
-use crate::routing::router::{At, Lookup, Routes};
 
-/// A script, opened.
-pub struct LuaPlace {
-    script: ScriptFile,
+/// The place of one route.
+pub struct LuaPlace(Rc<Script>);
+
+/// A script of one route, opened.
+struct Script {
+    file: ScriptFile,
+    /// The position of its place in the configuration.
+    number: PlaceNumber,
+    filters: Rc<Filters>,
     turns: Rc<ScriptTurns>,
+    /// The largest body of a request that it reads, in bytes.
     body_limit_bytes: u64,
+    /// The largest answer to a subrequest that it reads, in bytes.
     fetch_limit_bytes: usize,
 }
 
-/// The program around the scripts: the visitors' sessions, and turns of the loop.
+/// The configuration of a script.
+pub struct ScriptSettings {
+    /// The file of the script.
+    pub file: PathBuf,
+    /// The name of the cookie of visitors' sessions.
+    pub session_cookie: Option<Arc<str>>,
+    /// The limits of scripts.
+    pub limits: Limits,
+    /// The largest request body of the route, in bytes.
+    pub body_limit_bytes: Option<u64>,
+}
+
+/// What Kirin offers to scripts: the visitors' sessions, and turns on the event loop.
 struct Program {
     store: Arc<Store>,
     cookie: Option<Arc<str>>,
@@ -61,15 +77,15 @@ impl Host for Program {
 }
 
 /// An answer to a subrequest.
-enum Asked {
+enum FetchAnswer {
     Here(Fetched),
     Coming(Pin<Box<dyn Future<Output = Result<Fetched, String>>>>),
 }
 
-/// What a call waits for that is not there.
+/// What a call waits for.
 enum Awaited {
     Body,
-    Answers(Vec<Asked>),
+    Answers(Vec<FetchAnswer>),
 }
 
 /// What a call does next, when it has its turn.
@@ -79,100 +95,97 @@ enum Next {
 }
 
 /// How far a call has come without waiting.
-enum Progress {
+enum CallProgress {
     Answered(Response),
     Passed,
     Waits(Suspended, Awaited),
 }
 
 impl LuaPlace {
-    /// Loads the script `file`. `session_cookie` names visitors' sessions, `body_limit_bytes` is
-    /// the route's own. `turns` are those of the loop's scripts.
+    /// Loads the script of the place `number`. `turns` are those of the loop's scripts.
     pub fn open(
-        file: PathBuf,
+        settings: ScriptSettings,
+        number: PlaceNumber,
         store: &Arc<Store>,
-        session_cookie: Option<Arc<str>>,
-        limits: Limits,
-        body_limit_bytes: Option<u64>,
         turns: &Rc<ScriptTurns>,
+        filters: Rc<Filters>,
     ) -> Result<Self, LuaError> {
+        let ScriptSettings { file, session_cookie, limits, body_limit_bytes } = settings;
         let turns = Rc::clone(turns);
         let program = Rc::new(Program {
             store: Arc::clone(store),
             cookie: session_cookie,
             turns: Rc::clone(&turns),
         });
-        let script = ScriptFile::open(file, Arc::clone(store), program, limits)?;
+        let file = ScriptFile::open(file, Arc::clone(store), program, limits)?;
         let body_limit_bytes = body_limit_bytes.unwrap_or(u64::MAX).min(limits.body_bytes);
         let fetch_limit_bytes = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
-        Ok(Self { script, turns, body_limit_bytes, fetch_limit_bytes })
+        let script = Script { file, number, filters, turns, body_limit_bytes, fetch_limit_bytes };
+        Ok(Self(Rc::new(script)))
     }
+}
 
+impl super::Place for LuaPlace {
+    fn answer(&self, request: &Request<'_>) -> Option<Answer> {
+        let script = &self.0;
+        let called = Called::of(request.rewritten, request.origin, request.path, request.user);
+        if !script.turns.is_free() {
+            let (script, kept) = (Rc::clone(script), request.keep());
+            return Some(Answer::later(move |body| go_on(script, kept, Next::Begin(called), body)));
+        }
+        let now = Now::from_unix_seconds(request.origin.now);
+        let step = script.file.call(called, now);
+        match script.advance(step, now, request) {
+            CallProgress::Answered(response) => {
+                Some(script.filters.around_response(request, response))
+            }
+            CallProgress::Passed => None,
+            CallProgress::Waits(suspended, awaited) => {
+                let (script, kept) = (Rc::clone(script), request.keep());
+                Some(Answer::later(move |body| {
+                    go_on(script, kept, Next::Resume(suspended, awaited), body)
+                }))
+            }
+        }
+    }
+}
+
+impl Script {
     /// Waits until a call of this script may run.
     async fn turn(&self) -> Option<Turn> {
         self.turns.turn(std::ptr::from_ref(self).addr()).await
     }
 
-    /// Answers, or passes. `at` is where it stands.
-    pub fn answer(
-        &self,
-        routes: &Rc<Routes>,
-        at: At,
-        lookup: &Lookup<'_>,
-        origin: Origin<'_>,
-    ) -> Option<Answer> {
-        let path = match meant_path(lookup.seen.path) {
-            Ok(path) => path,
-            Err(status) => return Some(Answer::Now(Response::error(status))),
-        };
-        let called = Called::of(lookup.seen, origin, &path, lookup.meta.user);
-        if !self.turns.is_free() {
-            let (routes, kept) = (Rc::clone(routes), KeptLookup::of(lookup, origin));
-            return Some(Answer::later(move |body| {
-                go_on(routes, at, kept, Next::Begin(called), body)
-            }));
-        }
-        let now = Now::from_unix_seconds(origin.now);
-        let step = self.script.call(called, now);
-        match self.advance(step, now, routes.parent_at(at, lookup, origin)) {
-            Progress::Answered(response) => Some(Answer::Now(response)),
-            Progress::Passed => None,
-            Progress::Waits(suspended, awaited) => {
-                let (routes, kept) = (Rc::clone(routes), KeptLookup::of(lookup, origin));
-                Some(Answer::later(move |body| {
-                    go_on(routes, at, kept, Next::Resume(suspended, awaited), body)
-                }))
-            }
-        }
-    }
-
-    /// Has a call go on as long as it waits for nothing that is not there.
-    fn advance(&self, mut step: Step, now: Now, parent: Parent<'_>) -> Progress {
+    /// Continues a call until it must wait.
+    fn advance(&self, mut step: Step, now: Now, request: &Request<'_>) -> CallProgress {
         loop {
             let mut suspended = match step {
-                Step::Answered(response) => return Progress::Answered(response),
-                Step::Passed => return Progress::Passed,
+                Step::Answered(response) => return CallProgress::Answered(response),
+                Step::Passed => return CallProgress::Passed,
                 Step::Failed(fault) => {
-                    return Progress::Answered(Response {
-                        answered_by: kirin_lua::ANSWERED_BY,
-                        ..Response::error(fault.status())
-                    });
+                    return CallProgress::Answered(failure(fault.status()));
                 }
                 Step::Waiting(suspended) => suspended,
             };
             let supply = match suspended.wanted() {
                 None => Supply::Refused("nothing to wait for".into()),
-                Some(Wanted::Body) => return Progress::Waits(suspended, Awaited::Body),
-                Some(Wanted::Fetches(fetches)) => match self.ask(parent, &fetches) {
+                Some(Wanted::Body) => return CallProgress::Waits(suspended, Awaited::Body),
+                Some(Wanted::Fetches(fetches)) => match self.fetch(request, &fetches) {
                     Err(problem) => Supply::Refused(problem),
-                    Ok(asked) if asked.iter().all(|asked| matches!(asked, Asked::Here(_))) => {
-                        let here = |asked| match asked {
-                            Asked::Here(fetched) => Some(fetched),
-                            Asked::Coming(_) => None,
+                    Ok(answers)
+                        if answers
+                            .iter()
+                            .all(|answers| matches!(answers, FetchAnswer::Here(_))) =>
+                    {
+                        let here = |answers| match answers {
+                            FetchAnswer::Here(fetched) => Some(fetched),
+                            FetchAnswer::Coming(_) => None,
                         };
-                        Supply::Fetched(asked.into_iter().filter_map(here).collect())
+                        Supply::Fetched(answers.into_iter().filter_map(here).collect())
                     }
-                    Ok(asked) => return Progress::Waits(suspended, Awaited::Answers(asked)),
+                    Ok(answers) => {
+                        return CallProgress::Waits(suspended, Awaited::Answers(answers));
+                    }
                 },
             };
             step = suspended.resume(supply, now);
@@ -180,7 +193,7 @@ impl LuaPlace {
     }
 
     /// Asks the routes for all of `fetches`.
-    fn ask(&self, parent: Parent<'_>, fetches: &[Fetch]) -> Result<Vec<Asked>, String> {
+    fn fetch(&self, request: &Request<'_>, fetches: &[Fetch]) -> Result<Vec<FetchAnswer>, String> {
         let limit = self.fetch_limit_bytes;
         let ask = |fetch: &Fetch| {
             let fields: Vec<_> =
@@ -189,7 +202,7 @@ impl LuaPlace {
                 0 => BodyLength::None,
                 length => BodyLength::Exact(length),
             };
-            let answer = parent.ask(&fetch.method, fetch.target.as_bytes(), &fields, length);
+            let answer = request.ask(&fetch.method, fetch.target.as_bytes(), &fields, length);
             let answer =
                 answer.map_err(|refused| format!("fetch `{}`: {refused}", fetch.target))?;
             let is_head = fetch.method == Method::HEAD;
@@ -198,7 +211,7 @@ impl LuaPlace {
                 Answer::Later(later) => {
                     let (body, target) =
                         (RequestBody::from_bytes(fetch.body.clone()), fetch.target.clone());
-                    Asked::Coming(Box::pin(async move {
+                    FetchAnswer::Coming(Box::pin(async move {
                         let response = later(body).await;
                         fetched(response, is_head, limit, &target).await
                     }))
@@ -209,18 +222,20 @@ impl LuaPlace {
     }
 }
 
-/// An answer whose body is in memory is there.
-fn fetched_now(mut response: Response, is_head: bool, limit: usize, target: &str) -> Asked {
+/// Returns an answer whose body is in memory, or one that must be waited for.
+fn fetched_now(mut response: Response, is_head: bool, limit: usize, target: &str) -> FetchAnswer {
     let is_short = response.body.length().is_some_and(|length| length <= limit as u64);
     if is_short && !is_head {
         let body = std::mem::replace(&mut response.body, Body::Empty);
-        match subrequest::collect_now(body) {
-            Ok(pieces) => return Asked::Here(whole(response.status, response.fields, pieces)),
+        match collected_body::collect_now(body) {
+            Ok(pieces) => {
+                return FetchAnswer::Here(whole(response.status, response.fields, pieces));
+            }
             Err(body) => response.body = body,
         }
     }
     let target = target.to_owned();
-    Asked::Coming(Box::pin(async move { fetched(response, is_head, limit, &target).await }))
+    FetchAnswer::Coming(Box::pin(async move { fetched(response, is_head, limit, &target).await }))
 }
 
 async fn fetched(
@@ -231,7 +246,7 @@ async fn fetched(
 ) -> Result<Fetched, String> {
     let (status, fields) = (response.status, response.fields);
     let body = if is_head { Body::Empty } else { response.body };
-    match subrequest::collect(body, limit).await {
+    match collected_body::collect(body, limit).await {
         Ok(pieces) => Ok(whole(status, fields, pieces)),
         Err(CollectError::TooLarge(limit)) => Err(format!(
             "fetch `{target}`: the answer is larger than `lua.body_limit`, {limit} bytes"
@@ -249,70 +264,63 @@ fn whole(status: StatusCode, fields: FieldLines, mut pieces: Vec<Bytes>) -> Fetc
     Fetched { status, fields, body }
 }
 
-/// Waits with a call until it has answered; if it passes, the next place answers.
+/// Waits with a call until it has answered. If it passes, the places behind it answer.
 async fn go_on(
-    routes: Rc<Routes>,
-    at: At,
-    kept: KeptLookup,
+    script: Rc<Script>,
+    kept: KeptRequest,
     mut next: Next,
     mut body: RequestBody,
 ) -> Response {
-    let Some(place) = routes.script(at) else {
-        return Response::error(StatusCode::INTERNAL_SERVER_ERROR);
-    };
     let mut read = None;
     loop {
         let work: Box<dyn FnOnce(Now) -> Step + '_> = match next {
-            Next::Begin(called) => Box::new(|now| place.script.call(called, now)),
+            Next::Begin(called) => Box::new(|now| script.file.call(called, now)),
             Next::Resume(suspended, awaited) => {
                 let supply = match awaited {
-                    Awaited::Answers(asked) => {
-                        all(asked).await.map_or_else(Supply::Refused, Supply::Fetched)
+                    Awaited::Answers(answers) => {
+                        all(answers).await.map_or_else(Supply::Refused, Supply::Fetched)
                     }
-                    Awaited::Body => match body.read_whole(place.body_limit_bytes).await {
+                    Awaited::Body => match body.read_whole(script.body_limit_bytes).await {
                         Ok(bytes) => Supply::Body(read.insert(bytes).clone()),
-                        Err(error) => {
-                            return Response {
-                                answered_by: kirin_lua::ANSWERED_BY,
-                                ..Response::error(error.status())
-                            };
-                        }
+                        Err(error) => return failure(error.status()),
                     },
                 };
                 Box::new(|now| suspended.resume(supply, now))
             }
         };
-        let turn = place.turn().await;
+        let turn = script.turn().await;
         let now = Now::from_unix_seconds(kirin_clock::steady_seconds());
         let step = work(now);
-        let progress = kept
-            .with(|lookup, origin| place.advance(step, now, routes.parent_at(at, &lookup, origin)));
+        let progress = kept.with(|request| script.advance(step, now, request));
         drop(turn);
         match progress {
-            Progress::Answered(response) => {
-                let answer =
-                    kept.with(|lookup, origin| routes.filtered(at, &lookup, origin, response));
+            CallProgress::Answered(response) => {
+                let answer = kept.with(|request| script.filters.around_response(request, response));
                 return answer.response(RequestBody::empty()).await;
             }
-            Progress::Waits(waiting, what) => next = Next::Resume(waiting, what),
-            Progress::Passed => break,
+            CallProgress::Waits(waiting, what) => next = Next::Resume(waiting, what),
+            CallProgress::Passed => break,
         }
     }
     if let Some(read) = read {
         body = body.again(read);
     }
-    let next = At { place: at.place + 1, ..at };
-    kept.with(|lookup, origin| routes.look(next, &lookup, origin)).response(body).await
+    let answer = kept.with(|request| request.routes.ask_behind(script.number, request));
+    answer.response(body).await
+}
+
+fn failure(status: StatusCode) -> Response {
+    Response { answered_by: kirin_lua::ANSWERED_BY, ..Response::error(status) }
 }
 
 /// Waits for all answers together.
-async fn all(mut asked: Vec<Asked>) -> Result<Vec<Fetched>, String> {
+async fn all(mut answers: Vec<FetchAnswer>) -> Result<Vec<Fetched>, String> {
     std::future::poll_fn(|context| {
         let mut is_ready = true;
-        for one in &mut asked {
-            if let Asked::Coming(coming) = one {
+        for one in &mut answers {
+            if let FetchAnswer::Coming(coming) = one {
                 match coming.as_mut().poll(context) {
-                    Poll::Ready(Ok(fetched)) => *one = Asked::Here(fetched),
+                    Poll::Ready(Ok(fetched)) => *one = FetchAnswer::Here(fetched),
                     Poll::Ready(Err(problem)) => return Poll::Ready(Err(problem)),
                     Poll::Pending => is_ready = false,
                 }
@@ -321,52 +329,9 @@ async fn all(mut asked: Vec<Asked>) -> Result<Vec<Fetched>, String> {
         if is_ready { Poll::Ready(Ok(())) } else { Poll::Pending }
     })
     .await?;
-    let here = |asked| match asked {
-        Asked::Here(fetched) => Some(fetched),
-        Asked::Coming(_) => None,
+    let here = |answers| match answers {
+        FetchAnswer::Here(fetched) => Some(fetched),
+        FetchAnswer::Coming(_) => None,
     };
-    Ok(asked.into_iter().filter_map(here).collect())
-}
-
-/// A [`Lookup`] that outlives the connection's read buffer.
-struct KeptLookup {
-    request: KeptRequest,
-    /// Target and path as they are seen, if they are others than were sent.
-    seen: Option<(String, String)>,
-    script_name: String,
-    path: Option<String>,
-    user: Option<String>,
-    lineage: Lineage,
-}
-
-impl KeptLookup {
-    fn of(lookup: &Lookup<'_>, origin: Origin<'_>) -> Self {
-        let is_rewritten = !std::ptr::eq(lookup.seen, lookup.sent);
-        Self {
-            request: KeptRequest::of(lookup.sent, origin),
-            seen: is_rewritten
-                .then(|| (lookup.seen.target.to_owned(), lookup.seen.path.to_owned())),
-            script_name: lookup.meta.script_name.to_owned(),
-            path: lookup.meta.path.map(Into::into),
-            user: lookup.meta.user.map(Into::into),
-            lineage: lookup.lineage.clone(),
-        }
-    }
-
-    fn with<R>(&self, work: impl FnOnce(Lookup<'_>, Origin<'_>) -> R) -> R {
-        let meta = MetaVariables {
-            script_name: &self.script_name,
-            path: self.path.as_deref(),
-            user: self.user.as_deref(),
-        };
-        self.request.with(|sent, origin| {
-            let rewritten = self.seen.as_ref().map(|(target, path)| RequestHead {
-                target,
-                path,
-                ..sent.clone()
-            });
-            let seen = rewritten.as_ref().unwrap_or(sent);
-            work(Lookup { sent, seen, meta, lineage: &self.lineage }, origin)
-        })
-    }
+    Ok(answers.into_iter().filter_map(here).collect())
 }

@@ -1,10 +1,10 @@
-//! Turns of the scripts of one event loop, so that scripts that compute long do not keep the loop
-//! from its other clients.
+//! Turns of the scripts of one event loop, so that long scripts do not keep the loop from its other
+//! clients.
 //!
-//! A script holds the loop while it runs. Without turns, the loop would run every script whose
-//! request is there before it looks at its sockets again: sixty requests of 100 ms each are six
-//! seconds. So when scripts have run for [`LONG`], the next one waits until the loop has served
-//! what else there is. Scripts take turns then, and requests of one script wait in their order.
+//! A script blocks the loop while it runs. Without turns, the loop would run every script whose
+//! request is there before it reads its sockets again: sixty requests of 100 ms each take six
+//! seconds. So when scripts have run for [`LONG`], the next one waits until the loop has served its
+//! other work. Scripts take turns then, and requests of one script wait in their order.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,21 +13,21 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-/// How long scripts run until the loop serves others.
+/// How long scripts run until the loop does its other work.
 const LONG: Duration = Duration::from_millis(2);
 
-/// Who runs next on one loop.
+/// The scripts that wait on one loop.
 #[derive(Default)]
 pub struct ScriptTurns {
     /// Whether scripts wait for their turn.
     is_taken: Cell<bool>,
-    /// How long scripts have run since the loop served others.
+    /// How long scripts have run since the loop did its other work.
     ran: Cell<Duration>,
-    /// Calls that wait, by script, in the order of the scripts' turns.
+    /// The calls that wait, by script, in the order of the scripts' turns.
     waiting: RefCell<VecDeque<(usize, VecDeque<oneshot::Sender<Turn>>)>>,
 }
 
-/// The right to run. It is passed on when it is dropped.
+/// The right to run. Dropping it passes it on.
 pub struct Turn(Rc<ScriptTurns>);
 
 impl Drop for Turn {
@@ -42,7 +42,7 @@ impl ScriptTurns {
         !self.is_taken.get()
     }
 
-    /// Notes that a script ran for so long.
+    /// Notes that a script ran for `time`.
     pub fn ran(self: &Rc<Self>, time: Duration) {
         self.ran.set(self.ran.get() + time);
         if self.is_free() && self.ran.get() >= LONG {
@@ -51,7 +51,7 @@ impl ScriptTurns {
         }
     }
 
-    /// Waits until a call of the script may run. Scripts are told apart by their number.
+    /// Waits until a call of the script may run. `script` is a number that identifies it.
     pub async fn turn(self: &Rc<Self>, script: usize) -> Option<Turn> {
         if self.is_free() {
             return None;
@@ -69,7 +69,7 @@ impl ScriptTurns {
         }
     }
 
-    /// Has the next script run: at once, or when the loop has served others.
+    /// Lets the next script run: at once, or after the loop has done its other work.
     fn pass_on(self: &Rc<Self>) {
         if self.ran.get() < LONG {
             return self.next();
@@ -97,7 +97,7 @@ impl ScriptTurns {
             if call.is_closed() {
                 continue;
             }
-            // Not received after all, it is dropped, and passed on to the next.
+            // A turn that is not received is dropped, and passed to the next call.
             let _ = call.send(Turn(Rc::clone(self)));
             return;
         }

@@ -1,6 +1,5 @@
-//! What is to leave the store, or only to become stale there: keys, prefixes of keys, tags. However
-//! it is asked for: `Kirin-Purge` of an application's response, `PURGE`, the admin listener, `kirin
-//! purge`.
+//! The names of items that are purged: keys, prefixes of keys, tags. They come with `Kirin-Purge`
+//! of an application's response, with `PURGE`, by the admin listener or from `kirin purge`.
 
 use kirin_cache::key::{target_prefix, target_tags};
 use kirin_store::{DeleteOutcome, DeleteRequest, Invalidation, Now, Store, TAG_LIMIT_BYTES};
@@ -8,45 +7,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::filters::push::dictionary::{self, Item};
 
-/// Bytes of a key, as of a memcached key, and of a prefix.
+/// The longest key and prefix in bytes, as for memcached.
 pub const MAX_KEY_BYTES: usize = 250;
 
-/// Bytes of a tag, as on the memcached port.
+/// The longest tag in bytes, as on the memcached port.
 pub const MAX_TAG_BYTES: usize = 64;
 
-/// Names that one request purges at most; each takes well below a microsecond.
+/// The most names that one request purges. Each takes well below a microsecond.
 const MAX_NAMES: usize = 1000;
 
-/// How `Kirin-Purge` is written.
+/// The form of `Kirin-Purge`, for the log.
 pub const FORM: &str =
     "`tags=\"memo-7 user-3\", keys=\"/ /recent/0\", prefixes=\"/recent/\"`, and `, soft` behind it";
 
-/// Names of what is to leave, or to become stale.
+/// A purge: the names of items that are removed, or become stale.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Purge {
-    /// Keys of items; of a page its request target.
+    /// The keys of items. The key of a page is its request target.
     pub keys: Vec<String>,
-    /// What keys begin with.
+    /// The prefixes of keys.
     pub prefixes: Vec<String>,
-    /// Tags that items carry.
+    /// The tags of items.
     pub tags: Vec<String>,
-    /// It stays, and is stale from now on.
+    /// Whether the items stay and are stale from now on.
     pub soft: bool,
 }
 
-/// How many of the names there was something for. Of a prefix that is not known.
+/// How many of the names were found. It is not known for a prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purged {
-    /// Keys that were there.
+    /// The keys that were there.
     pub keys: usize,
-    /// Prefixes, all of them.
+    /// The prefixes, all of them.
     pub prefixes: usize,
-    /// Tags that items had, or had of late.
+    /// The tags that items had or had recently.
     pub tags: usize,
 }
 
 impl Purge {
-    /// Reads the value of `Kirin-Purge`.
+    /// Parses the value of `Kirin-Purge`.
     pub fn parse(value: &[u8]) -> Result<Self, String> {
         let mut purge = Purge::default();
         for (name, item) in dictionary::parse(value).map_err(|error| error.to_string())? {
@@ -70,12 +69,12 @@ impl Purge {
         Ok(purge)
     }
 
-    /// Whether anything is named.
+    /// Whether it names nothing.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.prefixes.is_empty() && self.tags.is_empty()
     }
 
-    /// Whether every name can be one.
+    /// Checks whether every name is valid.
     pub fn check(&self) -> Result<(), String> {
         if self.keys.len() + self.prefixes.len() + self.tags.len() > MAX_NAMES {
             return Err(format!("more than {MAX_NAMES} names"));
@@ -86,9 +85,9 @@ impl Purge {
         self.tags.iter().try_for_each(|tag| check_tag(tag))
     }
 
-    /// Takes it out of `store`, or marks it there. When this returns nobody finds it any more, or
-    /// it is stale for everybody. A key that is a target, and a prefix of some, are also those of
-    /// what routes have cached.
+    /// Removes the items from `store`, or marks them as stale. When this returns, it is so for
+    /// everybody. A key that is a target, and a prefix of targets, also name what routes have
+    /// cached.
     pub fn apply(&self, store: &Store, now: Now) -> Purged {
         let how = if self.soft { Invalidation::Soft } else { Invalidation::Hard };
         let delete = DeleteRequest { invalidate: self.soft, ..DeleteRequest::default() };
@@ -102,7 +101,7 @@ impl Purge {
         let is_carried = |tag: &&String| store.invalidate_tag(tag.as_bytes(), how);
         let is_taken = |prefix: &&String| {
             let mut cached = target_prefix(prefix.as_bytes());
-            // The longest that the store takes; what is shorter purges no less.
+            // The store takes no longer prefix. A shorter one purges no less.
             cached.truncate(TAG_LIMIT_BYTES);
             store.invalidate_prefix(&cached, how, now);
             store.invalidate_prefix(prefix.as_bytes(), how, now)
@@ -115,12 +114,12 @@ impl Purge {
     }
 }
 
-/// A key, or a prefix of keys, as a memcached client could have written it.
+/// Checks a key or a prefix of keys, as a memcached client could have written it.
 pub fn check_key(key: &str) -> Result<(), String> {
     check_name(key, MAX_KEY_BYTES, "key or prefix", false)
 }
 
-/// A tag as a memcached client could have written it, among others.
+/// Checks a tag, as a memcached client could have written it in a list.
 pub fn check_tag(tag: &str) -> Result<(), String> {
     check_name(tag, MAX_TAG_BYTES, "tag", true)
 }

@@ -1,7 +1,7 @@
-//! The method `PURGE` on ordinary listeners, for those whom `store.purge_from` names.
+//! The method `PURGE` on ordinary listeners, for the peers that `store.purge_from` names.
 //!
-//! From anybody else it is a method as any other, which goes to the application. Called by the
-//! router before the places of a route.
+//! From other peers it is a method as any other, which goes to the application. The router calls
+//! this before it asks places.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use kirin_http::{AnsweredBy, Body, Origin, RequestHead, Response, TrustedPeers, 
 use kirin_store::{Now, Store};
 
 use crate::purge::command::{self, Purge};
+use crate::request::context::Request;
 
 /// Answers PURGE on one loop.
 pub struct PurgeRequests {
@@ -19,25 +20,20 @@ pub struct PurgeRequests {
 }
 
 impl PurgeRequests {
-    /// Of pages in `store`.
+    /// Purges items of `store` for these peers.
     pub fn new(store: Arc<Store>, from: TrustedPeers) -> Self {
         let is_on = from.unix || !from.networks.is_empty();
         Self { store, from, is_on }
     }
 
-    /// Purges if this is a request for it from one who may. `sent` is what the client has sent,
-    /// which is what the cache of a route knows; `seen` has its path rewritten, as the `store`
-    /// place sees it.
-    pub fn answer(
-        &self,
-        sent: &RequestHead<'_>,
-        seen: &RequestHead<'_>,
-        origin: Origin<'_>,
-    ) -> Option<Response> {
+    /// Purges if the request asks for it and comes from a peer that may. The cache of a route knows
+    /// the target as the client sent it, the `store` place with its path rewritten.
+    pub fn answer(&self, request: &Request<'_>) -> Option<Response> {
+        let Request { head: sent, rewritten, origin, .. } = *request;
         if !self.is_on || sent.method.as_str() != "PURGE" || !self.may(sent, origin) {
             return None;
         }
-        let purge = match named(sent, seen) {
+        let purge = match named(sent, rewritten) {
             Ok(purge) => purge,
             Err(message) => {
                 let mut response = Response::error(StatusCode::BAD_REQUEST);
@@ -53,9 +49,9 @@ impl PurgeRequests {
         Some(response)
     }
 
-    /// A browser says in `Origin` which page wants it; none may. Who comes through a proxy is
-    /// somebody else than the peer seems, unless the proxy is trusted; and if it is, a purge may
-    /// still come directly.
+    /// Whether the request may purge. A browser names the page that sends it in `Origin`; no page
+    /// may purge. Behind a proxy the client is not the peer. Even if the proxy is trusted, a purge
+    /// must come directly.
     fn may(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> bool {
         self.from.contains(origin.peer)
             && request.field("origin").is_none()
@@ -64,17 +60,17 @@ impl PurgeRequests {
     }
 }
 
-/// What `Kirin-Purge` names, or if that is nothing the target, by its own path and by the one that
-/// it is rewritten to; with `*` at its end all that begins so.
-fn named(sent: &RequestHead<'_>, seen: &RequestHead<'_>) -> Result<Purge, String> {
+/// Returns the purge that `Kirin-Purge` names. Without names it is the target, by its own path and
+/// by the rewritten one. A `*` at the end purges all targets with this prefix.
+fn named(sent: &RequestHead<'_>, rewritten: &RequestHead<'_>) -> Result<Purge, String> {
     let mut purge = Purge::parse(sent.field("kirin-purge").unwrap_or_default())
         .map_err(|error| format!("Kirin-Purge: {error}; it is written as {}", command::FORM))?;
     if !purge.is_empty() {
         return Ok(purge);
     }
     let mut keys = Vec::new();
-    for request in [seen, sent] {
-        // Longer than a key of the store may be, since the cache has longer ones.
+    for request in [rewritten, sent] {
+        // It may be longer than a key of the store, since the cache has longer ones.
         let key = match request.query {
             Some(query) => [request.path, "?", query].concat(),
             None => request.path.to_owned(),

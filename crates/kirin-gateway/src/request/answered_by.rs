@@ -1,4 +1,5 @@
-//! Labels of the responses that the gateway itself makes. The crates of the other places have theirs.
+//! Labels of the responses that the gateway itself makes. The crates of the other places have
+//! theirs.
 
 use kirin_http::AnsweredBy;
 

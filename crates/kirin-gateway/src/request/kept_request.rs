@@ -1,15 +1,22 @@
-//! A request that outlives the connection's read buffer, for when an answer begins with waiting: a
-//! password check.
-//!
-//! A copy of the head; taken only then.
+//! A request that outlives the connection's read buffer, for an answer that must wait.
 
+use std::rc::Rc;
+
+use httparse::Header;
 use kirin_http::request::{BodyLength, RequestHead, Version};
 use kirin_http::{
     Client, ClientCertificate, ForwardedFields, ListenAddress, Method, Origin, Peer, TrustedProxy,
 };
+use kirin_ssi::Syntax;
 
-/// A request head and where it came from.
-pub struct KeptRequest {
+use super::answers::Answers;
+use super::context::{Kept, Request, SharedHead};
+use super::field_changes::{FieldChange, apply};
+use super::lineage::Lineage;
+use crate::routing::protection::Protection;
+
+/// A copy of a request head as it was sent, and of its origin.
+pub struct KeptHead {
     method: Method,
     target: String,
     path: String,
@@ -28,27 +35,24 @@ pub struct KeptRequest {
     now: u64,
 }
 
-/// What the client has shown.
+/// A copy of what the client has shown in the TLS handshake.
 enum KeptClient {
     NotAsked,
     Anonymous,
     Verified(ClientCertificate),
 }
 
-impl KeptRequest {
-    /// Copies.
-    pub fn of(request: &RequestHead<'_>, origin: Origin<'_>) -> Self {
+impl KeptHead {
+    /// Copies the head, with these fields, so that it outlives the connection's buffer.
+    fn copy(request: &RequestHead<'_>, fields: &[Header<'_>], origin: Origin<'_>) -> Self {
+        let fields = fields.iter();
         Self {
             method: request.method.clone(),
             target: request.target.into(),
             path: request.path.into(),
             query: request.query.map(Into::into),
             host: request.host.into(),
-            fields: request
-                .fields
-                .iter()
-                .map(|field| (field.name.into(), field.value.into()))
-                .collect(),
+            fields: fields.map(|field| (field.name.into(), field.value.into())).collect(),
             version: request.version,
             body: request.body,
             persistent: request.persistent,
@@ -66,22 +70,26 @@ impl KeptRequest {
         }
     }
 
-    /// Has `work` look at it again.
-    pub fn with<R>(&self, work: impl FnOnce(&RequestHead<'_>, Origin<'_>) -> R) -> R {
-        let fields: Vec<_> =
-            self.fields.iter().map(|(name, value)| httparse::Header { name, value }).collect();
-        let request = RequestHead {
+    fn fields(&self) -> Vec<Header<'_>> {
+        self.fields.iter().map(|(name, value)| Header { name, value }).collect()
+    }
+
+    fn head<'a>(&'a self, fields: &'a [Header<'a>]) -> RequestHead<'a> {
+        RequestHead {
             method: self.method.clone(),
             target: &self.target,
             path: &self.path,
             query: self.query.as_deref(),
             version: self.version,
             host: &self.host,
-            fields: &fields,
+            fields,
             body: self.body,
             persistent: self.persistent,
             expects_continue: self.expects_continue,
-        };
+        }
+    }
+
+    fn origin(&self) -> Origin<'_> {
         let client = match &self.client {
             KeptClient::NotAsked => Client::NotAsked,
             KeptClient::Anonymous => Client::Anonymous,
@@ -90,6 +98,138 @@ impl KeptRequest {
         let proxy =
             self.proxy.as_ref().map(|(peer, fields)| TrustedProxy { peer, fields: *fields });
         let (secure, now) = (self.secure, self.now);
-        work(&request, Origin { peer: &self.peer, local: &self.local, secure, client, proxy, now })
+        Origin { peer: &self.peer, local: &self.local, secure, client, proxy, now }
+    }
+}
+
+/// A [`Request`] that outlives the connection's read buffer. It shares the copy of the head with
+/// all others that were made of the same request.
+pub struct KeptRequest {
+    head: Rc<KeptHead>,
+    changes: Vec<FieldChange>,
+    /// Target and path that the route has rewritten.
+    rewritten: Option<(String, String)>,
+    /// The normalized path, if it is not the path as it is written.
+    path: Option<Vec<u8>>,
+    script_name: String,
+    path_info: Option<String>,
+    user: Option<String>,
+    syntax: Syntax,
+    protection: Protection,
+    lineage: Lineage,
+    routes: Rc<dyn Answers>,
+}
+
+impl Request<'_> {
+    /// Keeps the request for an answer that must wait. The head is copied the first time only.
+    pub fn keep(&self) -> KeptRequest {
+        let Kept { copy, fields, changes } = self.kept;
+        let head = copy.get_or_init(|| Rc::new(KeptHead::copy(self.head, fields, self.origin)));
+        let is_plain = self.path == self.rewritten.path.as_bytes();
+        KeptRequest {
+            head: Rc::clone(head),
+            changes: changes.to_vec(),
+            rewritten: self
+                .is_rewritten()
+                .then(|| (self.rewritten.target.into(), self.rewritten.path.into())),
+            path: (!is_plain).then(|| self.path.to_vec()),
+            script_name: self.script_name.into(),
+            path_info: self.path_info.map(Into::into),
+            user: self.user.map(Into::into),
+            syntax: self.syntax,
+            protection: self.protection,
+            lineage: self.lineage.keep(),
+            routes: self.routes.shared(),
+        }
+    }
+}
+
+impl KeptRequest {
+    /// Calls `work` with the request as it was when it was kept.
+    pub fn with<R>(&self, work: impl FnOnce(&Request<'_>) -> R) -> R {
+        let fields = self.head.fields();
+        let sent = self.head.head(&fields);
+        let mut changed_fields = Vec::new();
+        let mut head = sent.clone();
+        if !self.changes.is_empty() {
+            changed_fields.clone_from(&fields);
+            apply(&self.changes, &mut changed_fields);
+            head.fields = &changed_fields;
+        }
+        let rewritten = match &self.rewritten {
+            Some((target, path)) => RequestHead { target, path, ..sent },
+            None => sent,
+        };
+        let copy = SharedHead::from(Rc::clone(&self.head));
+        work(&Request {
+            head: &head,
+            origin: self.head.origin(),
+            path: self.path.as_deref().unwrap_or(rewritten.path.as_bytes()),
+            rewritten: &rewritten,
+            script_name: &self.script_name,
+            path_info: self.path_info.as_deref(),
+            user: self.user.as_deref(),
+            syntax: self.syntax,
+            protection: self.protection,
+            lineage: &self.lineage,
+            routes: &*self.routes,
+            kept: Kept { copy: &copy, fields: &fields, changes: &self.changes },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::request::test_requests::with_request;
+
+    fn lines(request: &Request<'_>) -> Vec<String> {
+        let line = |field: &Header<'_>| {
+            format!("{}: {}", field.name, String::from_utf8_lossy(field.value))
+        };
+        request.head.fields.iter().map(line).collect()
+    }
+
+    #[test]
+    fn all_who_wait_share_one_copy_of_the_head() {
+        let changes = [
+            FieldChange::Remove("range"),
+            FieldChange::Add("Accept-Encoding", Cow::Borrowed(b"identity")),
+        ];
+        with_request("GET /a?b HTTP/1.1\r\nHost: h\r\nRange: bytes=0-", |request| {
+            let (changed, inner) = request.with_changes(&changes, |request| {
+                let kept = request.keep();
+                let inner = kept.with(|request| request.keep().head);
+                (kept, inner)
+            });
+            let outer = request.keep();
+            assert!(Rc::ptr_eq(&changed.head, &outer.head) && Rc::ptr_eq(&inner, &outer.head));
+            assert_eq!(changed.with(lines), ["Host: h", "Accept-Encoding: identity"]);
+            assert_eq!(outer.with(lines), ["Host: h", "Range: bytes=0-"]);
+        });
+    }
+
+    #[test]
+    fn a_kept_request_is_as_it_was() {
+        with_request("GET /a?b HTTP/1.1\r\nHost: h", |request| {
+            let rewritten = RequestHead { target: "/x/a?b", path: "/x/a", ..request.head.clone() };
+            let kept = Request {
+                rewritten: &rewritten,
+                path: b"/x/a",
+                script_name: "/s",
+                path_info: Some("/i"),
+                user: Some("mari"),
+                ..*request
+            };
+            kept.keep().with(|request| {
+                assert_eq!((request.head.path, request.head.query), ("/a", Some("b")));
+                assert_eq!((request.rewritten.target, request.path), ("/x/a?b", &b"/x/a"[..]));
+                assert_eq!((request.script_name, request.path_info), ("/s", Some("/i")));
+                assert_eq!((request.user, request.origin.now), (Some("mari"), 7));
+                assert!(request.is_rewritten());
+            });
+        });
     }
 }

@@ -1,7 +1,7 @@
-//! The `basic_auth` of a route: who may see it (RFC 7617).
+//! The `basic_auth` of a route: the users that may see it (RFC 7617).
 //!
-//! Asked by the router before any place. A password that was right a short while ago is let in at
-//! once; any other takes a check, which is waited for.
+//! The router asks it before any place. A password that was right a short while ago is accepted at
+//! once. All others need a check, which takes time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use kirin_http::{BasicCredentials, Peer, RequestHead, Response, address_key};
 use crate::routing::password_checks::{Busy, PasswordChecks};
 use crate::routing::password_file::{Account, PasswordFile};
 
-/// What `basic_auth` and `basic_auth_realm` say.
+/// The values of `basic_auth` and `basic_auth_realm`.
 #[derive(Debug)]
 pub struct BasicAuth {
     file: PasswordFile,
@@ -22,17 +22,17 @@ pub struct BasicAuth {
     challenge: String,
 }
 
-/// What comes of a request.
+/// The result for a request.
 pub enum Admission {
     /// Its user is known.
     Admitted(String),
-    /// It is answered so.
+    /// It gets this response.
     Refused(Response),
-    /// Its password has to be checked.
+    /// Its password must be checked.
     ToCheck(PasswordCheck),
 }
 
-/// A check that is to be done.
+/// A password check that must be done.
 pub struct PasswordCheck {
     account: Account,
     credentials: BasicCredentials,
@@ -42,7 +42,7 @@ pub struct PasswordCheck {
 }
 
 impl BasicAuth {
-    /// Reads the password file. The error is to be shown to who configured it.
+    /// Reads the password file. The error is for the author of the configuration.
     pub fn open(file: &Path, realm: &str, checks: Arc<PasswordChecks>) -> Result<Self, String> {
         if realm.contains(['"', '\\']) || realm.chars().any(|c| c.is_control() || !c.is_ascii()) {
             return Err(format!("realm `{realm}`: it must be ASCII without `\"` and `\\`"));
@@ -56,7 +56,7 @@ impl BasicAuth {
         self.file.path()
     }
 
-    /// Looks at the credentials of `request` from `peer`; `now` in seconds.
+    /// Reads the credentials of `request` from `peer`. `now` is in seconds.
     pub fn admit(&self, request: &RequestHead<'_>, peer: &Peer, now: u64) -> Admission {
         let mut fields =
             request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("authorization"));
@@ -75,7 +75,7 @@ impl BasicAuth {
         Admission::ToCheck(PasswordCheck { account, credentials, user, client, now })
     }
 
-    /// Does a check: the user, or how the request is answered.
+    /// Checks a password. Returns the user, or the response for the request.
     pub async fn check(&self, check: PasswordCheck) -> Result<String, Response> {
         let PasswordCheck { account, credentials, user, client, now } = check;
         match self.checks.check(client, account, &credentials, now).await {

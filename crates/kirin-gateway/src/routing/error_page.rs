@@ -1,22 +1,22 @@
-//! The `error_pages` of a route: which page stands in for which error.
+//! The `error_pages` of a route: which page replaces which error.
 //!
-//! Pure: the router (`router/error_pages.rs`) looks the page up, as it would for a GET of its path,
-//! and has it [`clothe`] the error.
+//! Pure. The router (`router/error_pages.rs`) gets the page as it would for a GET of its path, and
+//! calls [`with_error_page`].
 
 use http::StatusCode;
 use kirin_http::{FieldLines, Response};
 
 use crate::request::answered_by;
 
-/// Pages by status.
+/// The pages by status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorPages {
     pages: Vec<(Errors, String)>,
-    /// Whether error responses of applications and of the store are replaced, too.
+    /// Whether error responses of applications and of the store are replaced too.
     pub intercept: bool,
 }
 
-/// Statuses that share a page.
+/// The statuses that share a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Errors {
     One(u16),
@@ -25,7 +25,8 @@ enum Errors {
 }
 
 impl ErrorPages {
-    /// Adds a page for `404` or `5xx`: the path of the page. The error says what is allowed.
+    /// Adds a page for `404` or `5xx`. `path` is the path of the page. The error says what is
+    /// allowed.
     pub fn add(&mut self, errors: &str, path: &str) -> Result<(), String> {
         let errors = match errors {
             "4xx" => Errors::Class(4),
@@ -46,23 +47,23 @@ impl ErrorPages {
             ));
         }
         self.pages.push((errors, path.to_owned()));
-        // The single ones are found first.
+        // Pages for one status come first.
         self.pages.sort_by_key(|(errors, _)| matches!(errors, Errors::Class(_)));
         Ok(())
     }
 
-    /// The paths of all pages.
+    /// Returns the paths of all pages.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.pages.iter().map(|(_, path)| path.as_str())
     }
 
-    /// The path of the page for `response`, if it is to have one.
+    /// Returns the path of the page for `response`, if it must be replaced.
     pub fn page_for(&self, response: &Response) -> Option<&str> {
         let status = response.status.as_u16();
         if status < 400 {
             return None;
         }
-        // What an application or a stored response says is content, unless the configuration says
+        // The response of an application or of the store is content, unless the configuration says
         // otherwise.
         let is_content = matches!(
             response.answered_by,
@@ -83,32 +84,33 @@ impl ErrorPages {
     }
 }
 
-/// Fields that belong to a body, and not to the answer.
+/// Whether a field is about the body, and not about the response.
 fn is_of_body(name: &[u8]) -> bool {
     let of_body =
         ["content-type", "content-encoding", "content-language", "content-disposition", "vary"];
     of_body.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
 }
 
-/// Validators would make the client ask for the page in place of what it wanted.
+/// Whether a field is about the file of the page. With a validator the client would revalidate the
+/// page in place of its target.
 fn is_of_file(name: &[u8]) -> bool {
     let of_file = ["etag", "last-modified", "accept-ranges"];
     of_file.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
 }
 
-/// The error with the body of `page`: status, place and fields such as `Allow` and
+/// Returns the error with the body of `page`. Its status, its label and fields such as `Allow` and
 /// `WWW-Authenticate` stay.
-pub fn clothe(error: &Response, page: Response) -> Response {
+pub fn with_error_page(error: &Response, page: Response) -> Response {
     let mut fields = FieldLines::new();
     let kept = error.fields.iter().filter(|(name, _)| !is_of_body(name) && !is_of_file(name));
     for (name, value) in kept.chain(page.fields.iter().filter(|(name, _)| !is_of_file(name))) {
-        // Both were good lines before.
+        // Both were field lines before.
         let _ = fields.try_push(name, value);
     }
     Response { status: error.status, fields, body: page.body, answered_by: error.answered_by }
 }
 
-/// Whether `page` can stand for an error.
+/// Whether `page` can replace an error.
 pub fn is_page(page: &Response) -> bool {
     page.status == StatusCode::OK
 }
@@ -169,11 +171,11 @@ mod tests {
         page.fields.push("Content-Type", "text/html");
         page.fields.push("ETag", "\"x\"");
         page.fields.push("Last-Modified", "then");
-        let clothed = clothe(&error, page);
-        assert_eq!(clothed.status, 405);
-        let names: Vec<_> = clothed.fields.iter().map(|(_, value)| value.to_vec()).collect();
+        let response = with_error_page(&error, page);
+        assert_eq!(response.status, 405);
+        let names: Vec<_> = response.fields.iter().map(|(_, value)| value.to_vec()).collect();
         assert_eq!(names, [b"GET".to_vec(), b"text/html".to_vec()]);
-        assert_eq!(clothed.body.length(), Some(5));
+        assert_eq!(response.body.length(), Some(5));
     }
 
     #[test]

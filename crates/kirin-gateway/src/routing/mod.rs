@@ -1,4 +1,4 @@
-//! Routes: which places a request is for, and the rules that it passes before and after them.
+//! Routes: the places that a request is for, and the rules before and after them.
 
 pub mod basic_auth;
 pub mod error_page;

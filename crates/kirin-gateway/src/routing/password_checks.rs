@@ -1,8 +1,8 @@
-//! Password checks, which are made to be expensive: done on threads of their own, a few at a time,
-//! and not again for a while when they have succeeded. Clients take turns, so that one that guesses
-//! delays only itself.
+//! Password checks, which are slow by design. They run on threads of their own, a few at a time. A
+//! success is remembered for a while. Clients take turns, so that a client that guesses delays only
+//! itself.
 //!
-//! One for the program, so that the bound holds however many loops and routes there are.
+//! There is one for the program, so that the bound holds for all loops and routes together.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::routing::password_file::Account;
 /// password counts at once.
 const REMEMBERED_SECONDS: u64 = 300;
 
-/// Successes remembered.
+/// The most successes that are remembered.
 const REMEMBERED: usize = 4096;
 
-/// Checks that may wait for their turn. One more is answered 503: a flood of guesses must not fill
-/// the memory.
+/// The most checks that wait for their turn. One more is answered 503: a flood of guesses must not
+/// fill the memory.
 const MAX_WAITING: usize = 256;
 
-/// A digest that stands for a user, a password and a hash; worth nothing without the key, which is
-/// made at the start.
+/// A digest of a user, a password and a hash. It is worthless without the key, which is made at the
+/// start.
 type Digest = [u8; 32];
 
-/// Checks and remembers.
+/// The checks of the program.
 pub struct PasswordChecks {
     key: Digest,
     turns: Arc<Mutex<Turns>>,
@@ -40,12 +40,12 @@ pub struct PasswordChecks {
 
 /// The checks that wait for their turn.
 struct Turns {
-    /// Checks that may begin now.
+    /// How many checks may begin now.
     free: usize,
     waiting: FairQueue<oneshot::Sender<Turn>>,
 }
 
-/// The right to do a check; dropping it gives the turn to the next.
+/// The right to do a check. Dropping it gives the turn to the next.
 struct Turn(Arc<Mutex<Turns>>);
 
 /// Too many checks wait.
@@ -53,7 +53,7 @@ struct Turn(Arc<Mutex<Turns>>);
 pub struct Busy;
 
 impl PasswordChecks {
-    /// Checks as many at a time as half of the `cores`, so that guessing leaves the rest for
+    /// Allows as many checks at a time as half of the `cores`, so that guesses leave the rest for
     /// serving.
     pub fn new(cores: usize) -> Result<Self, String> {
         let mut key = Digest::default();
@@ -73,8 +73,7 @@ impl PasswordChecks {
         account.exists && self.recent.lock().has(&self.digest(account, credentials), now)
     }
 
-    /// Whether the password that `client` has sent is right. Takes as long for users that are not
-    /// there.
+    /// Checks the password that `client` has sent. It takes as long for users that do not exist.
     pub async fn check(
         &self,
         client: ClientKey,
@@ -83,7 +82,7 @@ impl PasswordChecks {
         now: u64,
     ) -> Result<bool, Busy> {
         let turn = Turn::take(&self.turns, client).await?;
-        // Of several requests of one visitor, the first may have been through it meanwhile.
+        // Another request of the visitor may have succeeded meanwhile.
         if self.knows(&account, credentials, now) {
             return Ok(true);
         }
@@ -118,8 +117,8 @@ impl std::fmt::Debug for PasswordChecks {
 }
 
 impl Turn {
-    /// Waits until it is the turn of a check of `client`. An error if its place is wanted by
-    /// another.
+    /// Waits for the turn of a check of `client`. Fails if another check takes its place in the
+    /// queue.
     async fn take(turns: &Arc<Mutex<Turns>>, client: ClientKey) -> Result<Self, Busy> {
         let receiver = {
             let mut state = turns.lock();
@@ -128,7 +127,7 @@ impl Turn {
                 return Ok(Self(Arc::clone(turns)));
             }
             let (sender, receiver) = oneshot::channel();
-            // What is displaced sees the end of its sender.
+            // A check that is displaced sees the end of its sender.
             state.waiting.enter(client, sender).map_err(|_| Busy)?;
             receiver
         };

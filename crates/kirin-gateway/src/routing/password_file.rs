@@ -1,6 +1,6 @@
 //! Password files in the format of `htpasswd`: `NAME:HASH` lines.
 //!
-//! [`Accounts`] is pure; [`PasswordFile`] reads the file anew when it has changed.
+//! [`Accounts`] is pure; [`PasswordFile`] reads the file again when it has changed.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,28 +12,28 @@ use parking_lot::Mutex;
 
 use crate::routing::password_hash::PasswordHash;
 
-/// A larger file is not a password file.
+/// The largest password file, in bytes.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Names and hashes.
+/// The users of a file with their hashes.
 #[derive(Debug)]
 pub struct Accounts {
     by_name: HashMap<String, PasswordHash>,
-    /// What the password of an unknown user is checked against, so that it takes as long.
+    /// The hash that the password of an unknown user is checked against, so that it takes as long.
     decoy: PasswordHash,
 }
 
-/// What a name stands for.
+/// The account of a name.
 #[derive(Debug)]
 pub struct Account {
     /// The hash to check the password against.
     pub hash: PasswordHash,
-    /// Whether there is such a user; if not, no password is right.
+    /// Whether there is such a user. If not, no password is right.
     pub exists: bool,
 }
 
 impl Accounts {
-    /// Reads the text of a file. The error names the line.
+    /// Parses the text of a file. The error names the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut by_name = HashMap::new();
         let mut decoy = None;
@@ -61,7 +61,7 @@ impl Accounts {
         Ok(Self { by_name, decoy })
     }
 
-    /// The account of `name`, or one that takes as long and is never right.
+    /// Returns the account of `name`, or one that takes as long and is never right.
     pub fn account(&self, name: &str) -> Account {
         match self.by_name.get(name) {
             Some(hash) => Account { hash: hash.clone(), exists: true },
@@ -81,17 +81,17 @@ pub struct PasswordFile {
 struct State {
     accounts: Arc<Accounts>,
     stamp: Option<Stamp>,
-    /// Second at which it was looked at.
+    /// The second at which the file was last examined.
     looked: u64,
 }
 
-/// What changes when a file is written or replaced: device, inode, size, and the time of the last
-/// change in nanoseconds.
+/// The state of a file, which changes when the file is written or replaced: device, inode, size,
+/// and the time of the last change in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp(u64, u64, u64, i64, i64);
 
 impl PasswordFile {
-    /// Reads the file. The error is to be shown to who configured it.
+    /// Reads the file. The error is for the author of the configuration.
     pub fn open(path: &Path) -> Result<Self, String> {
         let stamp = stamp(path).ok();
         let accounts = Arc::new(read(path)?);
@@ -103,12 +103,14 @@ impl PasswordFile {
         &self.path
     }
 
-    /// The accounts as of this second. If the file has become unreadable the ones before it stay.
+    /// Returns the accounts as of this second. If the file has become unreadable, those before it
+    /// stay.
     pub fn accounts(&self, now: u64) -> Arc<Accounts> {
         let mut state = self.state.lock();
         if state.looked != now {
             state.looked = now;
-            // Looked at before it is read: what is written in between is seen the next time.
+            // The state is taken before the file is read: a change in between is seen the next
+            // time.
             let stamp = stamp(&self.path).ok();
             if stamp != state.stamp {
                 state.stamp = stamp;

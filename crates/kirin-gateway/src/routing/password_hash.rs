@@ -1,8 +1,7 @@
-//! Hashed passwords as they stand in a password file: which schemes are good enough, and checking
-//! one.
+//! Hashed passwords of a password file: the schemes that are accepted, and the check.
 //!
-//! Checking takes from milliseconds to a quarter of a second: [`crate::routing::password_checks`]
-//! has it done beside the event loop.
+//! A check takes from milliseconds to a quarter of a second: [`crate::routing::password_checks`]
+//! does it beside the event loop.
 
 use argon2::password_hash::PasswordVerifier;
 use argon2::{Argon2, PasswordHash as Argon2Hash};
@@ -15,10 +14,10 @@ const MAX_BCRYPT_COST: u32 = 17;
 /// The most rounds of SHA-crypt: about as long.
 const MAX_SHA_ROUNDS: u64 = 50_000_000;
 
-/// Memory that Argon2 may take, in KiB.
+/// The most memory that Argon2 may take, in KiB.
 const MAX_ARGON2_KIB: u32 = 1024 * 1024;
 
-/// A hash of a scheme that is made for passwords. Does not show itself.
+/// A hash of a scheme that is made for passwords. Its debug output does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash {
     scheme: Scheme,
@@ -33,7 +32,7 @@ enum Scheme {
 }
 
 impl PasswordHash {
-    /// Reads a hash; the error says what is wrong with it, and does not repeat it.
+    /// Parses a hash. The error says what is wrong with it, and does not repeat it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let scheme = match text.as_bytes() {
             [b'$', b'2', b'a' | b'b' | b'y', b'$', ..] => bcrypt(text)?,
@@ -70,7 +69,7 @@ impl PasswordHash {
         }
     }
 
-    /// The text, which tells one hash from another.
+    /// Returns the text, which identifies the hash.
     pub fn as_bytes(&self) -> &[u8] {
         self.text.as_bytes()
     }

@@ -1,34 +1,34 @@
-//! Paths of requests as routes see them, and what is left of one below a route: for redirects and
-//! rewrites.
+//! Normalized paths, by which routes are found, and the rest of a path below a route, for redirects
+//! and rewrites.
 //!
-//! Pure. What comes out of here stands in `Location` fields and is looked up below another prefix,
-//! so that it never begins with `//` (another host), never has a backslash (browsers take it for a
-//! slash) and has no `..` that could climb out.
+//! Pure. The rest of a path stands in `Location` fields and is looked up below another prefix. So
+//! it never begins with `//` (another host), never has a backslash (browsers read it as a slash)
+//! and has no `..`.
 
 use std::borrow::Cow;
 
 use http::StatusCode;
 use kirin_http::RequestHead;
 
-/// The path as routes see it: decoded, and with `.`, `..` and `//` resolved, so that `/x/../admin`
-/// and `/%61dmin` come under the route of `/admin`. An encoded slash is one, as it is in
-/// `PATH_INFO`. Places get the request as it was sent.
-pub fn meant_path(raw: &str) -> Result<Cow<'_, [u8]>, StatusCode> {
+/// Returns the path by which the route is found: decoded, and without `.`, `..` and `//`. So
+/// `/x/../admin` and `/%61dmin` have the route of `/admin`. An encoded slash counts as a slash, as
+/// it does in `PATH_INFO`. Places get the request as it was sent.
+pub fn normalized_path(raw: &str) -> Result<Cow<'_, [u8]>, StatusCode> {
     if is_plain(raw.as_bytes()) {
         return Ok(Cow::Borrowed(raw.as_bytes()));
     }
     resolve(raw).map(|resolved| Cow::Owned(resolved.path))
 }
 
-/// Whether the path means what it says.
+/// Whether the path is normalized already.
 fn is_plain(path: &[u8]) -> bool {
     memchr::memchr(b'%', path).is_none()
         && !path.windows(2).any(|pair| pair == b"//" || pair == b"/.")
 }
 
-/// What is left of the path `raw` below `prefix`, percent-encoded: empty, or with one `/` at its
-/// start. `prefix` is decoded and without a slash at its end; the path is below it by
-/// [`meant_path`].
+/// Returns the rest of the path `raw` below `prefix`, percent-encoded: empty, or with one `/` at
+/// its start. `prefix` is decoded and without a slash at its end. The path is below it by
+/// [`normalized_path`].
 pub fn rest_below<'a>(raw: &'a str, prefix: &str) -> Cow<'a, str> {
     if is_plain(raw.as_bytes()) {
         let rest = raw.strip_prefix(prefix).unwrap_or("");
@@ -41,9 +41,9 @@ pub fn rest_below<'a>(raw: &'a str, prefix: &str) -> Cow<'a, str> {
     Cow::Owned(encode(path.strip_prefix(prefix.as_bytes()).unwrap_or(b"")))
 }
 
-/// The path `raw` without `.` and `..`, percent-encoded, if it has any. Applications get this one:
-/// `/members/../x` came by the route of `/x`, and must not be taken for something below `/members`
-/// by a dispatcher that compares beginnings.
+/// Returns the path `raw` without `.` and `..`, percent-encoded, if it has any. Applications get
+/// this one. `/members/../x` came by the route of `/x`: a dispatcher that compares prefixes must
+/// not find `/members` in it.
 pub fn without_dots(raw: &str) -> Option<String> {
     if is_plain(raw.as_bytes()) {
         return None;
@@ -52,8 +52,8 @@ pub fn without_dots(raw: &str) -> Option<String> {
     Some(encode(&resolved.with_slash()))
 }
 
-/// Path and query as another server gets them: as they were sent, but for `.` and `..`, so that it
-/// sees the path by which the route was found.
+/// Returns path and query for another server: as they were sent, but without `.` and `..`, so that
+/// it sees the path by which the route was found.
 pub fn target<'a>(request: &RequestHead<'a>) -> Cow<'a, str> {
     let resolved = without_dots(request.path);
     if resolved.is_none() && (request.target.starts_with('/') || request.path == "*") {
@@ -69,7 +69,7 @@ pub fn target<'a>(request: &RequestHead<'a>) -> Cow<'a, str> {
 
 /// A path, decoded and resolved.
 struct Resolved {
-    /// Begins with `/`; has one at its end only if it is nothing else.
+    /// The path. It begins with `/`, and ends with `/` only if it is nothing else.
     path: Vec<u8>,
     /// Whether it ended in `/`, `/.` or `/..`.
     directory: bool,
@@ -77,7 +77,7 @@ struct Resolved {
 }
 
 impl Resolved {
-    /// With the slash at its end, if it had one.
+    /// Returns the path with the slash at its end, if it had one.
     fn with_slash(self) -> Vec<u8> {
         let mut path = self.path;
         if self.directory && path.len() > 1 {
@@ -87,8 +87,8 @@ impl Resolved {
     }
 }
 
-/// Malformed encodings, NUL and more `..` than segments before them are refused, as nginx refuses
-/// them.
+/// Resolves a path. As nginx does, it refuses malformed encodings, NUL, and more `..` than segments
+/// before them.
 fn resolve(raw: &str) -> Result<Resolved, StatusCode> {
     let decoded = decode(raw.as_bytes()).ok_or(StatusCode::BAD_REQUEST)?;
     let mut resolved =
@@ -118,7 +118,7 @@ fn resolve(raw: &str) -> Result<Resolved, StatusCode> {
     Ok(resolved)
 }
 
-/// Takes the percent-encoding off; `None` if it is malformed or has a NUL.
+/// Decodes the percent-encoding. Returns `None` if it is malformed or has a NUL.
 fn decode(raw: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut decoded = Vec::with_capacity(raw.len());
@@ -157,12 +157,12 @@ pub fn push_encoded(text: &mut String, byte: u8) {
     text.push(char::from(HEX[usize::from(byte & 15)]));
 }
 
-/// The path `raw` decoded, without `.`, `..` and `//`; `None` if it is refused.
+/// Returns the path `raw` decoded, without `.`, `..` and `//`. Returns `None` if it is refused.
 pub fn decoded(raw: &str) -> Option<Vec<u8>> {
     resolve(raw).ok().map(Resolved::with_slash)
 }
 
-/// `pchar` without the percent sign, and `/` (RFC 3986 section 3.3).
+/// Whether a byte is of `pchar` without the percent sign, or `/` (RFC 3986 section 3.3).
 fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(&byte)
 }
@@ -192,7 +192,7 @@ mod tests {
             ("/%00", Err(400)),
             ("*", Ok("*")),
         ] {
-            let got = meant_path(raw).map(|path| String::from_utf8_lossy(&path).into_owned());
+            let got = normalized_path(raw).map(|path| String::from_utf8_lossy(&path).into_owned());
             assert_eq!(
                 got.as_deref().map_err(StatusCode::as_u16),
                 meant.map_err(|status: u16| status),
@@ -249,7 +249,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_an_application_sees_lies_below_the_route_that_it_came_by(raw in "/[a./%25fF2eE]{0,16}") {
-            let Ok(meant) = meant_path(&raw) else { return Ok(()) };
+            let Ok(meant) = normalized_path(&raw) else { return Ok(()) };
             let path_info = without_dots(&raw).unwrap_or_else(|| raw.clone());
             let mut path_info = decode(path_info.as_bytes()).unwrap();
             // Slashes may be doubled.
@@ -260,7 +260,7 @@ mod tests {
 
         #[test]
         fn no_rest_names_another_host_or_climbs(raw in "/(old)?[/\\\\.%25fao;]{0,12}") {
-            let Ok(meant) = meant_path(&raw) else { return Ok(()) };
+            let Ok(meant) = normalized_path(&raw) else { return Ok(()) };
             for prefix in ["", "/old"] {
                 let below = meant.strip_prefix(prefix.as_bytes());
                 if !below.is_some_and(|rest| rest.is_empty() || rest[0] == b'/') {

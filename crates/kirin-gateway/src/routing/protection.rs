@@ -1,4 +1,4 @@
-//! What protects a page in the store: the conditions that the request passed whose response was
+//! The protection of a page in the store: the conditions that the request passed whose response was
 //! stored.
 //!
 //! An application stores its response with `Kirin-Store` ([`crate::filters::push`]). If the route
@@ -31,7 +31,7 @@ pub struct Protection {
 
 impl Protection {
     /// Returns the protection of the route at `path` with these rules.
-    pub fn of_route(path: &str, rules: &Rules, has_rate_limit: bool) -> Self {
+    pub fn from_rules(path: &str, rules: &Rules, has_rate_limit: bool) -> Self {
         let password = rules
             .basic_auth
             .as_ref()

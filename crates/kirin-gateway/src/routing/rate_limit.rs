@@ -1,9 +1,9 @@
-//! How many requests a client may make: a token bucket for each key, such as an address.
+//! Limits on the rate of requests: a token bucket for each key, such as an address.
 //!
-//! Shared by all event loops, of bounded memory, and without a task that cleans up. A bucket is one
+//! All event loops share a limit. Its memory is bounded, and no task cleans it up. A bucket is one
 //! number, the moment at which it is full again (the virtual scheduling form of the generic cell
-//! rate algorithm, ITU-T I.371), so that a bucket that is full and one that is not there are the
-//! same. The program's router asks before any place does.
+//! rate algorithm, ITU-T I.371). So a full bucket and an absent one are the same. The router asks
+//! before any place does.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -14,17 +14,17 @@ use kirin_http::cookies::cookie;
 use kirin_http::peer::{Peer, address_key};
 use kirin_http::request::RequestHead;
 
-/// Buckets of one limit: 1 MiB. When clients with more keys come at once, those are forgotten that
-/// had the most left.
+/// The buckets of one limit: 1 MiB. If clients with more keys come at once, the fullest buckets are
+/// forgotten.
 const BUCKETS: usize = 64 * 1024;
 
-/// Buckets that a key may be in, so that finding one is a look at two cache lines.
+/// How many buckets a key may be in, so that a search reads two cache lines.
 const WAYS: usize = 8;
 
-/// Locks over the buckets.
+/// The number of locks over the buckets.
 const SHARDS: usize = 64;
 
-/// What requests are counted by.
+/// The part of a request that it is counted by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateKey {
     /// The client's address; of IPv6 the /64.
@@ -38,9 +38,9 @@ pub enum RateKey {
 /// A limit on the rate of requests.
 pub struct RateLimit {
     key: RateKey,
-    /// Nanoseconds in which one request becomes possible.
+    /// The nanoseconds in which one request becomes possible.
     interval: u64,
-    /// Nanoseconds in which an empty bucket becomes full.
+    /// The nanoseconds in which an empty bucket becomes full.
     full: u64,
     start: Instant,
     hasher: RandomState,
@@ -49,21 +49,21 @@ pub struct RateLimit {
 
 #[derive(Clone, Copy, Default)]
 struct Bucket {
-    /// Hash of the key, with a seed that nobody knows: no one can aim at another's bucket.
+    /// The hash of the key, with a secret seed: nobody can aim at another client's bucket.
     hash: u64,
-    /// When it is full again, in nanoseconds since the start.
+    /// The time when it is full again, in nanoseconds since the start.
     full_at: u64,
 }
 
-/// The request is one too many.
+/// There are too many requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany {
-    /// When the next one may come.
+    /// How long until the next one may come.
     pub retry_after: Duration,
 }
 
 impl RateLimit {
-    /// On the average `requests` each `per`, and up to `burst` (at least 1) at once.
+    /// Allows `requests` each `per` on average, and up to `burst` (at least 1) at once.
     pub fn new(key: RateKey, requests: u64, per: Duration, burst: u64, now: Instant) -> Self {
         let interval = nanoseconds(per) / requests.max(1);
         let interval = interval.max(1);
@@ -78,7 +78,7 @@ impl RateLimit {
         }
     }
 
-    /// Counts one request. One without the field or cookie counts for its address.
+    /// Counts a request. A request without the field or cookie counts for its address.
     pub fn count(
         &self,
         request: &RequestHead<'_>,
@@ -98,7 +98,7 @@ impl RateLimit {
     }
 
     fn take(&self, hash: u64, now: u64) -> Result<(), TooMany> {
-        // Zero is for buckets that nobody has.
+        // Zero marks buckets without a key.
         let hash = hash.max(1);
         let mut shard = self.shards[hash as usize % SHARDS].lock();
         let set = (hash >> 32) as usize % (shard.len() / WAYS) * WAYS;
@@ -119,7 +119,7 @@ impl std::fmt::Debug for RateLimit {
     }
 }
 
-/// The bucket of `hash`; if there is none, the fullest of the set becomes it.
+/// Returns the bucket of `hash`. If there is none, the fullest of the set becomes it.
 fn bucket_of(set: &mut [Bucket], hash: u64) -> &mut Bucket {
     let mut chosen = 0;
     for (index, bucket) in set.iter().enumerate() {

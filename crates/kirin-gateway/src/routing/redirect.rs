@@ -5,14 +5,15 @@
 use http::StatusCode;
 use kirin_http::{AnsweredBy, Body, Response};
 
-/// Where a route's requests are sent on to. The rest of the path and the query are kept.
+/// The target to which the requests of a route are redirected. The rest of the path and the query
+/// are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     target: String,
     status: StatusCode,
 }
 
-/// The status codes that say "ask there".
+/// The status codes of redirects.
 pub const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
 
 impl Redirect {
@@ -36,8 +37,8 @@ impl Redirect {
         Ok(Self { target: target.to_owned(), status })
     }
 
-    /// The response to a request with this rest of the path below the route, percent-encoded, and
-    /// this query.
+    /// Returns the response to a request. `rest` is the rest of its path below the route,
+    /// percent-encoded.
     pub fn respond(&self, rest: &str, query: Option<&str>) -> Response {
         let mut location = self.target.clone();
         if !rest.is_empty() {

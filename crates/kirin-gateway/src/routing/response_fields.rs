@@ -5,8 +5,8 @@
 use http::StatusCode;
 use kirin_http::{FieldLines, Response};
 
-/// Fields that are the engine's: about the connection or the framing (RFC 9110 section 7.6.1), or
-/// true of one response only.
+/// Fields that Kirin writes itself: they are about the connection or the framing (RFC 9110 section
+/// 7.6.1), or true for one response only.
 const NOT_TO_BE_SET: [&str; 11] = [
     "connection",
     "keep-alive",
@@ -21,11 +21,11 @@ const NOT_TO_BE_SET: [&str; 11] = [
     "location",
 ];
 
-/// Fields of the representation that a 304 does not carry: a cache would write them over what it
-/// has (RFC 9110 section 15.4.5).
+/// Fields of the representation that a 304 must not have: a cache would replace its own with them
+/// (RFC 9110 section 15.4.5).
 const NOT_IN_304: [&str; 3] = ["content-type", "content-encoding", "content-language"];
 
-/// What `headers` says, ready to be applied.
+/// The fields of `headers`, ready to be applied.
 #[derive(Clone, Debug, Default)]
 pub struct ResponseFields {
     names: Vec<String>,
@@ -34,8 +34,8 @@ pub struct ResponseFields {
 }
 
 impl ResponseFields {
-    /// Adds a field; an empty value removes it from what places send. The error says what is
-    /// allowed.
+    /// Adds a field. An empty value removes the field from the responses of places. The error says
+    /// what is allowed.
     pub fn add(&mut self, name: &str, value: &str) -> Result<(), String> {
         let lower = name.to_ascii_lowercase();
         if NOT_TO_BE_SET.contains(&lower.as_str()) {
@@ -59,12 +59,12 @@ impl ResponseFields {
         Ok(())
     }
 
-    /// Whether nothing is to be set or removed.
+    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Sets and removes.
+    /// Sets and removes the fields of a response.
     pub fn apply(&self, response: &mut Response) {
         for name in &self.names {
             response.fields.remove(name);

@@ -4,7 +4,7 @@
 
 use crate::routing::path_rest;
 
-/// What takes the place of the route's own path.
+/// The prefix that replaces the path of the route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewrite {
     /// Percent-encoded, without a slash at its end.
@@ -12,8 +12,8 @@ pub struct Rewrite {
 }
 
 impl Rewrite {
-    /// A rewrite to `prefix`, which is written decoded as a route's path is. The error says what is
-    /// allowed.
+    /// A rewrite to `prefix`, which is written decoded as the path of a route is. The error says
+    /// what is allowed.
     pub fn new(prefix: &str) -> Result<Self, String> {
         let is_resolved = !prefix.contains("//")
             && !prefix.split('/').any(|segment| matches!(segment, "." | ".."));
@@ -27,7 +27,7 @@ impl Rewrite {
         Ok(Self { prefix: path_rest::encode(prefix.trim_end_matches('/').as_bytes()) })
     }
 
-    /// The path that places see, for this rest below the route.
+    /// Returns the path that places see, for this rest below the route.
     pub fn path(&self, rest: &str) -> String {
         match (self.prefix.as_str(), rest) {
             ("", "") => "/".into(),
@@ -35,15 +35,15 @@ impl Rewrite {
         }
     }
 
-    /// Whether places may see `path`.
+    /// Whether `path` is one that places may see.
     pub fn leads_to(&self, path: &[u8]) -> bool {
         let rest = path.strip_prefix(self.prefix.as_bytes());
         rest.is_some_and(|rest| rest.is_empty() || matches!(rest[0], b'/' | b'?'))
     }
 
-    /// What an application sees: `SCRIPT_NAME`, and the path for `PATH_INFO`. An application whose
-    /// route's path is taken off (`rewrite = "/"`) is mounted there, as with Plack::App::URLMap,
-    /// and makes right links.
+    /// Returns what an application sees: `SCRIPT_NAME`, and the path for `PATH_INFO`. An
+    /// application whose route's path is removed (`rewrite = "/"`) is mounted there, as with
+    /// Plack::App::URLMap, and makes the right links.
     pub fn mount<'a>(&self, route_path: &'a str, rest: &str) -> (&'a str, String) {
         match self.prefix.as_str() {
             "" => (route_path, rest.to_owned()),

@@ -1,5 +1,5 @@
-//! What a route says besides where to look: made when the configuration is checked, shared by all
-//! loops.
+//! The rules of a route around its places. They are made when the configuration is checked, and all
+//! loops share them.
 
 use crate::routing::basic_auth::BasicAuth;
 use crate::routing::error_page::ErrorPages;
@@ -7,23 +7,23 @@ use crate::routing::redirect::Redirect;
 use crate::routing::response_fields::ResponseFields;
 use crate::routing::rewrite::Rewrite;
 
-/// In the order in which a request passes them.
+/// The rules of a route, in the order in which a request passes them.
 #[derive(Debug, Default)]
 pub struct Rules {
-    /// Everything is elsewhere: no place is asked, and nobody for a password.
+    /// A redirect. No place is asked, and no password.
     pub redirect: Option<Redirect>,
-    /// Who may pass.
+    /// The users that may pass.
     pub basic_auth: Option<BasicAuth>,
-    /// Where places look.
+    /// The path below which places look.
     pub rewrite: Option<Rewrite>,
-    /// Pages for errors.
+    /// The pages for errors.
     pub error_pages: ErrorPages,
-    /// Fields of all responses.
+    /// The fields of all responses.
     pub response_fields: ResponseFields,
 }
 
 impl Rules {
-    /// Whether there are none, so that the router need not look.
+    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.redirect.is_none()
             && self.basic_auth.is_none()

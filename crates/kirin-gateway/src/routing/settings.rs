@@ -1,4 +1,4 @@
-//! What configures the gateway: the routes, and what holds for all of them.
+//! The configuration of the gateway: the routes, and what holds for all of them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,16 +7,18 @@ use crate::routing::rate_limit::RateLimit;
 use kirin_files::FollowLinks;
 use kirin_http::TrustedPeers;
 use kirin_proxy::BodyBuffering;
+use kirin_ssi::Syntax;
 
 use crate::filters::cache::settings::CacheSettings;
 use crate::filters::compress_codings::Compress;
+use crate::routing::protection::Protection;
 use crate::routing::rules::Rules;
 
 /// The routes of a site, and what holds for all of them.
 #[derive(Debug)]
 pub struct SiteConfig {
     /// The routes, longest path first.
-    pub routes: Vec<RouteSite>,
+    pub routes: Vec<RouteConfig>,
     /// The cookie that names the visitor's session.
     pub session_cookie: Option<Arc<str>>,
     /// The peers that may purge by HTTP.
@@ -29,36 +31,36 @@ pub struct SiteConfig {
 
 /// A route.
 #[derive(Debug)]
-pub struct RouteSite {
-    /// Path without a slash at its end; empty for `/`.
+pub struct RouteConfig {
+    /// The path, decoded and without a slash at its end. Empty for `/`.
     pub path: String,
-    /// Where to look, in order.
-    pub places: Vec<PlaceSite>,
+    /// The places, in the order in which they are asked.
+    pub places: Vec<PlaceConfig>,
     /// Whether directories are listed.
     pub listing: bool,
     /// Which links that lead out of its directories are followed.
     pub follow_links: FollowLinks,
-    /// What it says besides.
+    /// The rules around the places.
     pub rules: Arc<Rules>,
-    /// Largest request body in bytes.
+    /// The largest request body, in bytes.
     pub body_limit_bytes: Option<u64>,
-    /// Whether an upstream gets whole bodies only.
+    /// Whether an upstream gets complete bodies only.
     pub request_buffering: BodyBuffering,
-    /// Limits on the rate of requests; shared by all loops.
+    /// The limits on the rate of requests. All loops share them.
     pub rate_limits: Vec<Arc<RateLimit>>,
-    /// What is compressed.
+    /// The codings of responses.
     pub compress: Compress,
-    /// How answers are kept.
+    /// The cache, if responses are cached.
     pub cache: Option<Arc<CacheSettings>>,
-    /// What directives are carried out in.
+    /// Whether SSI directives are carried out. By default they are in pages of the store only.
     pub ssi: Option<bool>,
-    /// Whether tags of ESI are carried out.
+    /// Whether ESI tags are carried out.
     pub esi: bool,
 }
 
 /// A place of a route.
 #[derive(Debug, PartialEq, Eq)]
-pub enum PlaceSite {
+pub enum PlaceConfig {
     /// The store.
     Store,
     /// A directory.
@@ -69,4 +71,33 @@ pub enum PlaceSite {
     Lua(PathBuf),
     /// The upstream of this index.
     Proxy(usize),
+}
+
+impl PlaceConfig {
+    /// Whether the place runs code, which can make a page again.
+    pub fn runs_code(&self) -> bool {
+        match self {
+            PlaceConfig::Store | PlaceConfig::Files(_) => false,
+            PlaceConfig::App(_) | PlaceConfig::Lua(_) | PlaceConfig::Proxy(_) => true,
+        }
+    }
+}
+
+impl RouteConfig {
+    /// Returns the directives that are carried out in what files and code answer. In pages of the
+    /// store, SSI is on by default.
+    pub fn syntax(&self) -> Syntax {
+        Syntax { ssi: self.ssi == Some(true), esi: self.esi }
+    }
+
+    /// Whether directives are looked for in what files and code answer.
+    pub fn has_directives(&self) -> bool {
+        self.syntax() != Syntax::default()
+    }
+
+    /// Returns the conditions that a request has passed when the places of the route are asked,
+    /// without those of its client.
+    pub fn protection(&self) -> Protection {
+        Protection::from_rules(&self.path, &self.rules, !self.rate_limits.is_empty())
+    }
 }

@@ -1,127 +1,132 @@
-//! Requests for one key at the same time: one goes to the place, and the others are answered with
-//! what it brings. From memory if that is stored by then, and while it comes if not.
+//! Collapses requests for one key at the same time. One of them goes to the place, and the others
+//! are answered with its response: from memory if that is stored by then, or while it arrives.
 
 use kirin_cache::{CacheStatus, Collapse, Reuse, collapse, reuse};
+use kirin_clock::steady_seconds;
 use kirin_http::{RequestBody, Response};
 use tokio::time::{Instant, timeout_at};
 
 use super::fetch::Fetch;
-use super::flights::{Joined, Landed, News};
+use super::memory::CacheEntry;
+use super::pending_fetches::{FetchEvent, FetchOutcome, Joined};
 use super::shared_response::SharedResponse;
-use super::{Found, steady_now, ttl};
 
-/// Keys under which a request looks for those that are like it at most. What a target varies by is
-/// learned from a response to another request; places that say something else each time are
-/// nobody's guide.
+/// The most keys under which a request waits for others. A request learns the fields that a target
+/// varies by from the response to another request. A place that names other fields each time must
+/// not lead it on forever.
 const MAX_KEYS: usize = 3;
 
-/// What a response that comes is to a request.
-enum Along {
-    /// The answer.
+/// How a response that arrives for another request can be used for this one.
+enum SharedUse {
+    /// It is the answer.
     Answer(Response),
-    /// Nothing before it is stored.
+    /// It can be used after it is stored.
     WhenStored,
-    /// Too old.
+    /// It is too old.
     TooOld,
-    /// Another variant than its own, which has this key.
+    /// It is another variant. The request's own variant has this key.
     Variant(Vec<u8>),
-    /// For others only.
+    /// It is for other clients only.
     NotForIt,
 }
 
 impl Fetch {
-    /// Goes to the place, or waits for somebody who does.
+    /// Goes to the place, or waits for another request that does.
     pub async fn run(mut self, body: RequestBody) -> Response {
         let give_up = Instant::now() + self.settings.wait;
         let mut collapsed = false;
         let mut keys = 1;
-        let mut joined = self.settings.flights.join(&self.key);
+        let mut joined = self.settings.pending_fetches.join(&self.key);
         loop {
             let mut waiting = match joined {
-                Joined::Leads(flight) => {
-                    // Somebody may have come back between our look and this.
+                Joined::Leads(pending) => {
+                    // Another request may have stored it since the cache was searched.
                     return match self.found_by_now(collapsed) {
                         Some(response) => response,
-                        None => self.go(Some(flight), body).await,
+                        None => self.go(Some(pending), body).await,
                     };
                 }
                 Joined::Full => return self.go(None, body).await,
                 Joined::Waits(waiting) => waiting,
             };
-            let landed = match timeout_at(give_up, waiting.news()).await {
-                Ok(News::Landed(landed)) => Ok(landed),
-                Ok(News::Filling(response)) => match self.along(&response, waiting.is_early()) {
-                    Along::Answer(response) => return response,
-                    Along::WhenStored => timeout_at(give_up, waiting.landed()).await,
-                    Along::TooOld => {
-                        joined = self.settings.flights.join_anew(&self.key, &waiting);
-                        continue;
+            let outcome = match timeout_at(give_up, waiting.event()).await {
+                Ok(FetchEvent::FetchOutcome(outcome)) => Ok(outcome),
+                Ok(FetchEvent::Filling(response)) => {
+                    match self.shared_use(&response, waiting.is_early()) {
+                        SharedUse::Answer(response) => return response,
+                        SharedUse::WhenStored => timeout_at(give_up, waiting.outcome()).await,
+                        SharedUse::TooOld => {
+                            joined = self.settings.pending_fetches.join_anew(&self.key, &waiting);
+                            continue;
+                        }
+                        // Requests for the same variant find each other by its key.
+                        SharedUse::Variant(key) if keys < MAX_KEYS => {
+                            keys += 1;
+                            joined = self.settings.pending_fetches.join(&key);
+                            self.key = key;
+                            continue;
+                        }
+                        SharedUse::Variant(_) | SharedUse::NotForIt => {
+                            return self.go(None, body).await;
+                        }
                     }
-                    // Those who want ours find each other by its key.
-                    Along::Variant(key) if keys < MAX_KEYS => {
-                        keys += 1;
-                        joined = self.settings.flights.join(&key);
-                        self.key = key;
-                        continue;
-                    }
-                    Along::Variant(_) | Along::NotForIt => return self.go(None, body).await,
-                },
+                }
                 Err(elapsed) => Err(elapsed),
             };
-            match landed {
-                Ok(Landed::Stored) => {
+            match outcome {
+                Ok(FetchOutcome::Stored) => {
                     collapsed = true;
                     if let Some(response) = self.found_by_now(collapsed) {
                         return response;
                     }
                     match self.find() {
-                        Found::Nothing { key, .. } if key != self.key => self.key = key,
+                        CacheEntry::Nothing { key, .. } if key != self.key => self.key = key,
                         _ => return self.go(None, body).await,
                     }
                 }
-                Ok(Landed::Failed(status)) => {
+                Ok(FetchOutcome::Failed(status)) => {
                     let found = self.find();
                     let stale = match &found {
-                        Found::Response(found) => self.in_place_of_error(found, status, true),
-                        Found::Nothing { .. } | Found::Pass { .. } => None,
+                        CacheEntry::Response(found) => self.in_place_of_error(found, status, true),
+                        CacheEntry::Nothing { .. } | CacheEntry::Pass { .. } => None,
                     };
                     return match stale {
                         Some(response) => response,
                         None => self.go(None, body).await,
                     };
                 }
-                Ok(Landed::Personal) if self.asked.has_credentials() => {
+                Ok(FetchOutcome::PerVisitor) if self.cache_request.has_credentials() => {
                     return self.go(None, body).await;
                 }
-                Ok(Landed::Lost | Landed::Personal) => {}
-                // It is of no use to us, or takes too long.
-                Ok(Landed::NotStored) | Err(_) => return self.go(None, body).await,
+                Ok(FetchOutcome::Lost | FetchOutcome::PerVisitor) => {}
+                // The response is of no use to this request, or it takes too long.
+                Ok(FetchOutcome::NotStored) | Err(_) => return self.go(None, body).await,
             }
-            joined = self.settings.flights.join(&self.key);
+            joined = self.settings.pending_fetches.join(&self.key);
         }
     }
 
-    /// The part of what comes just now for others that the request asks for, if that is known to be
-    /// one.
+    /// Returns the part that the request asks for of a response that arrives at the moment. Returns
+    /// `None` if it is not known to be a part of that.
     pub(super) fn part_of_what_comes(&self) -> Option<Response> {
-        let coming = self.settings.flights.filling(&self.key)?;
-        match self.along(&coming, false) {
-            Along::Answer(response) => Some(response),
+        let coming = self.settings.pending_fetches.filling(&self.key)?;
+        match self.shared_use(&coming, false) {
+            SharedUse::Answer(response) => Some(response),
             _ => None,
         }
     }
 
-    /// What is stored by now, if it is an answer.
+    /// Returns the response that is stored by now, if it is an answer.
     fn found_by_now(&self, collapsed: bool) -> Option<Response> {
-        let Found::Response(found) = self.find() else { return None };
-        let (cached, now) = (found.cached()?, steady_now());
-        match reuse(&cached.policy, &self.asked.directives, now, found.item.is_stale()) {
+        let CacheEntry::Response(found) = self.find() else { return None };
+        let (cached, now) = (found.cached()?, steady_seconds());
+        match reuse(&cached.policy, &self.cache_request.directives, now, found.item.is_stale()) {
             Reuse::Fresh | Reuse::Stale | Reuse::StaleWhileRevalidate => {}
-            // It has just come from the place, after this was asked.
+            // It comes from the place, and is newer than this request.
             Reuse::ValidateRequested if collapsed => {}
             Reuse::ValidateRequested | Reuse::ValidateStale => return None,
         }
-        let ttl = ttl(cached, &found.item, now);
+        let ttl = found.ttl(cached, now);
         let status = match collapsed {
             true => {
                 self.cache.counters.collapsed.add();
@@ -135,31 +140,33 @@ impl Fetch {
         Some(self.respond(&found, status))
     }
 
-    /// What `coming` is to the request, which was there before it if it `is_earlier`.
-    fn along(&self, coming: &SharedResponse, is_earlier: bool) -> Along {
+    /// Returns how `coming` can be used for the request. `is_earlier` says that the request is
+    /// older than that response.
+    fn shared_use(&self, coming: &SharedResponse, is_earlier: bool) -> SharedUse {
         let SharedResponse { keep, policy, .. } = coming;
-        let key = self.request.with(|request, _| keep.key_for(&self.asked.key, request.fields));
+        let key =
+            self.request.with(|request| keep.key_for(&self.cache_request.key, request.head.fields));
         if key != keep.key() {
-            return Along::Variant(key);
+            return SharedUse::Variant(key);
         }
-        if !self.asked.may_have(policy) {
-            return Along::NotForIt;
+        if !self.cache_request.may_have(policy) {
+            return SharedUse::NotForIt;
         }
-        let now = steady_now();
-        match collapse(policy, &self.asked.directives, now, is_earlier) {
-            // What it was made from has changed before this was asked, perhaps.
-            _ if keep.check_unpurged(&self.cache.store).is_err() => return Along::TooOld,
-            Collapse::Forward => return Along::TooOld,
-            Collapse::WaitUntilStored => return Along::WhenStored,
+        let now = steady_seconds();
+        match collapse(policy, &self.cache_request.directives, now, is_earlier) {
+            // The data it was made from may have changed before this request came.
+            _ if keep.check_unpurged(&self.cache.store).is_err() => return SharedUse::TooOld,
+            Collapse::Forward => return SharedUse::TooOld,
+            Collapse::WaitUntilStored => return SharedUse::WhenStored,
             Collapse::Share => {}
         }
-        let Some(mut response) = self.request.with(|request, _| coming.answer(request)) else {
-            return Along::WhenStored;
+        let Some(mut response) = self.request.with(|request| coming.answer(request.head)) else {
+            return SharedUse::WhenStored;
         };
         self.cache.counters.collapsed.add();
         let status = CacheStatus { collapsed: true, ttl: Some(policy.ttl(now)), ..self.status() };
         response.fields.push("Age", policy.age(now).to_string());
         response.fields.push("Cache-Status", status.to_string());
-        Along::Answer(response)
+        SharedUse::Answer(response)
     }
 }

@@ -1,4 +1,4 @@
-//! What the caches of the routes have done since the start. Each event loop counts for itself; `GET
+//! Counters of the caches of all routes since the start. Each event loop counts for itself; `GET
 //! /status` adds them up.
 
 use std::sync::Arc;
@@ -6,42 +6,43 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde_json::{Map, Value};
 
-/// Counts of one event loop.
+/// The counters of one event loop.
 #[derive(Debug, Default)]
 pub struct CacheCounters {
-    /// Requests answered by what is fresh.
+    /// Requests answered with a fresh response.
     pub hits: Count,
-    /// Requests answered by what is stale: it is made anew meanwhile, or the client does not mind.
+    /// Requests answered with a stale response. It is revalidated meanwhile, or the client accepts
+    /// it.
     pub stale_hits: Count,
-    /// Requests that were answered by what another had asked for: waited for, or read while it
-    /// came.
+    /// Requests answered with the response to another request, which they waited for or read as it
+    /// arrived.
     pub collapsed: Count,
-    /// Times that the place was asked since nothing was stored, or nothing that it could be asked
-    /// about.
+    /// Times that the place was asked because no response was stored, or none that can be
+    /// revalidated.
     pub misses: Count,
-    /// Times that it was asked whether what is stored is still good.
+    /// Times that the place was asked to revalidate a response.
     pub validations: Count,
-    /// Times that it said so.
+    /// Times that the place answered 304.
     pub not_modified: Count,
-    /// Times that it failed and what is stale took its place.
+    /// Times that the place failed and a stale response was sent.
     pub stale_if_error: Count,
-    /// Requests passed on since it is known that the answer is not stored.
+    /// Requests passed to the place because the response is known not to be stored.
     pub passed: Count,
-    /// Requests that the configuration or their form keeps away.
+    /// Requests that bypass the cache because of the configuration or their form.
     pub bypassed: Count,
     /// Responses stored.
     pub stored: Count,
-    /// Responses that may not be stored, or are too large.
+    /// Responses not stored: they must not be, or are too large.
     pub not_stored: Count,
 }
 
-/// A count that one thread writes and any reads.
+/// A counter that one thread writes and any thread reads.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// One more. Not one instruction, and so without the price of one: the loop is the only one
-    /// that writes.
+    /// Adds one. This is a load and a store and not one atomic instruction, which costs more: only
+    /// the loop itself writes.
     pub fn add(&self) {
         self.0.store(self.0.load(Relaxed).wrapping_add(1), Relaxed);
     }
@@ -65,7 +66,7 @@ impl CacheCounters {
     }
 }
 
-/// The counts of all loops.
+/// Returns the sums of all loops.
 pub fn sum(loops: &[Arc<CacheCounters>]) -> Map<String, Value> {
     let mut sums = Map::new();
     for (index, (name, _)) in CacheCounters::default().named().iter().enumerate() {

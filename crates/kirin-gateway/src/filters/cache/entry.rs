@@ -1,4 +1,5 @@
-//! A stored item as the cache reads it: made once from its value and kept beside it, as pages are.
+//! A stored item as the cache reads it. It is made once from the item's value and kept beside it,
+//! as pages are.
 
 use std::sync::Arc;
 
@@ -13,23 +14,23 @@ use crate::pages::page::Page;
 pub enum Entry {
     /// A response.
     Response(CachedResponse),
-    /// Responses vary by these fields.
+    /// The request fields by which responses to this target vary.
     Varies(Vec<String>),
-    /// Requests go past.
+    /// A note that requests go past the cache.
     Pass,
-    /// Nothing that can be read: as if it were not there.
+    /// A value that cannot be read. It counts as absent.
     Unreadable,
 }
 
 /// A response that can be served.
 pub struct CachedResponse {
-    /// What may be done with it.
+    /// The rules by which it may be reused.
     pub policy: Policy,
-    /// How it is served: head made once, variants beside it.
+    /// The page by which it is served, with its head and coded variants.
     pub page: Arc<Page>,
-    /// Where it begins in the value.
+    /// The offset of the response in the value, in bytes.
     at: usize,
-    /// Whether the place can be asked if it is still good.
+    /// Whether it has a validator, with which the place can be asked for a revalidation.
     pub has_validator: bool,
 }
 
@@ -43,18 +44,20 @@ impl Entry {
                 let bytes = by.iter().map(|name| name.len() + size_of::<String>()).sum();
                 (Entry::Varies(by), bytes)
             }
-            Some(Stored::Response { policy, at }) => match Page::of_response(&value.slice(at..)) {
-                None => (Entry::Unreadable, 0),
-                Some((page, has_validator, bytes)) => {
-                    let page = Arc::new(page);
-                    (Entry::Response(CachedResponse { policy, page, at, has_validator }), bytes)
+            Some(Stored::Response { policy, at }) => {
+                match Page::from_response(&value.slice(at..)) {
+                    None => (Entry::Unreadable, 0),
+                    Some((page, has_validator, bytes)) => {
+                        let page = Arc::new(page);
+                        (Entry::Response(CachedResponse { policy, page, at, has_validator }), bytes)
+                    }
                 }
-            },
+            }
         };
         (entry, bytes + size_of::<Entry>() + 32)
     }
 
-    /// The response, if it is one.
+    /// Returns the response, if it is one.
     pub fn response(&self) -> Option<&CachedResponse> {
         match self {
             Entry::Response(response) => Some(response),
@@ -64,7 +67,7 @@ impl Entry {
 }
 
 impl CachedResponse {
-    /// Its fields as they were stored, of the item that it was made from.
+    /// Returns the fields as they were stored. `item` is the item that this was made from.
     pub fn stored_fields(&self, item: &ItemRef) -> FieldLines {
         let value = item.value_slice().get(self.at..).unwrap_or_default();
         match response_head::parse(value, |_, _| Field::Keep) {

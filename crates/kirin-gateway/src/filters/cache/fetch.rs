@@ -1,5 +1,5 @@
-//! Asking the place for what is not stored, or not any more. Who else wants it at the same time is
-//! in [`super::collapse`].
+//! Asks the place for a response that is not stored, or must be revalidated. [`super::collapse`]
+//! has the other requests for it at the same time.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -7,57 +7,60 @@ use std::time::SystemTime;
 
 use http::{Method, StatusCode};
 use kirin_cache::validation;
-use kirin_cache::{CacheStatus, Forwarded, Policy, Unstorable, policy_of, storable};
+use kirin_cache::{CacheStatus, Forwarded, Policy, Unstorable, policy_of, storable, surrogate};
+use kirin_clock::steady_seconds;
 use kirin_compress::Codings;
 use kirin_http::{Answer, AnsweredBy, Body, ClientShare, FieldLines, RequestBody, Response};
 use kirin_store::{Moment, Now};
 use tokio::time::Instant;
 
-use super::asked::{Asked, as_cache, as_known};
+use super::cache_request::{CacheRequest, Miss, as_cache, as_known};
 use super::fill::fill;
-use super::flights::{Flight, Landed};
-use super::forward::said;
 use super::keep::{self, Keep};
+use super::memory::{Cache, CacheEntry};
+use super::pending_fetches::{FetchOutcome, PendingFetch};
 use super::settings::CacheSettings;
 use super::shared_response::SharedResponse;
-use super::{Ask, Cache, Found, FoundResponse, steady_now, ttl};
+use super::stored_response::StoredResponse;
+use crate::filters::backend::Backend;
 use crate::request::kept_request::KeptRequest;
 
-/// A request that is to be answered by the place.
+/// A request that the place must answer.
 pub struct Fetch {
     pub(super) cache: Rc<Cache>,
     pub(super) settings: Arc<CacheSettings>,
-    pub(super) asked: Asked,
-    /// Where what comes is expected to be stored: what requests wait for each other by.
+    pub(super) cache_request: CacheRequest,
+    /// The key under which the response is expected to be stored. Requests wait for each other by
+    /// this key.
     pub(super) key: Vec<u8>,
     why: Forwarded,
     pub(super) request: KeptRequest,
-    ask: Ask,
+    backend: Rc<dyn Backend>,
     /// When the place was asked.
     began: Arc<Moment>,
-    /// For whom it is counted what is stored, until it is.
+    /// The client that the memory of the response is counted for, until it is stored.
     share: ClientShare,
 }
 
 impl Fetch {
-    /// For a request; `how` is what it asks, the key it is missing at, and why.
+    /// A fetch for `request`, which `backend` will answer.
     pub fn new(
         cache: &Rc<Cache>,
         settings: &Arc<CacheSettings>,
-        how: (Asked, Vec<u8>, Forwarded),
+        miss: Miss,
         request: KeptRequest,
-        ask: Ask,
+        backend: Rc<dyn Backend>,
     ) -> Self {
-        let ((asked, key, why), began) = (how, Arc::new(cache.store.moment()));
         let (cache, settings) = (Rc::clone(cache), Arc::clone(settings));
-        let share = ClientShare::default();
-        Self { cache, settings, asked, key, why, request, ask, began, share }
+        let (began, share) = (Arc::new(cache.store.moment()), ClientShare::default());
+        let Miss { request: cache_request, key, why } = miss;
+        Self { cache, settings, cache_request, key, why, request, backend, began, share }
     }
 
-    /// Goes to the place as it is.
+    /// Sends the request to the place as it is.
     pub async fn pass(mut self, body: RequestBody) -> Response {
         self.share = body.share().clone();
-        if self.asked.is_partial
+        if self.cache_request.is_partial
             && self.why != Forwarded::Bypass
             && let Some(response) = self.part_of_what_comes()
         {
@@ -68,13 +71,13 @@ impl Fetch {
             Forwarded::Bypass => counters.passed.add(),
             _ => counters.misses.add(),
         }
-        let answer = self.request.with(|request, origin| {
-            as_known(request, &self.settings, |request| (self.ask)(request, origin))
+        let answer = self.request.with(|request| {
+            as_known(request, &self.settings, |request| self.backend.answer(request))
         });
         let (response, delay) = given(answer, body).await;
-        if !self.asked.is_plain {
-            // The response is not the one to a plain GET.
-            return said(
+        if !self.cache_request.is_plain {
+            // This is not the response to a plain GET.
+            return with_cache_status(
                 response,
                 CacheStatus { detail: Some("head-or-condition"), ..self.status() },
             );
@@ -82,14 +85,14 @@ impl Fetch {
         self.received(None, response, delay).await
     }
 
-    /// Asks the place, if what is stored is still good or for all of it.
-    pub async fn go(mut self, flight: Option<Flight>, body: RequestBody) -> Response {
-        // It may have waited.
+    /// Asks the place to revalidate what is stored, or for the complete response.
+    pub async fn go(mut self, pending: Option<PendingFetch>, body: RequestBody) -> Response {
+        // The request may have waited until now.
         self.began = Arc::new(self.cache.store.moment());
         self.share = body.share().clone();
         let stale = match self.find() {
-            Found::Response(found) => Some(found),
-            Found::Nothing { .. } | Found::Pass { .. } => None,
+            CacheEntry::Response(found) => Some(found),
+            CacheEntry::Nothing { .. } | CacheEntry::Pass { .. } => None,
         };
         let conditions = match &stale {
             Some(found) => found.conditions(),
@@ -100,44 +103,44 @@ impl Fetch {
             false => self.cache.counters.validations.add(),
         }
         let (mut response, mut delay) = self.given(&conditions, body).await;
-        let Some(found) = stale else { return self.received(flight, response, delay).await };
+        let Some(found) = stale else { return self.received(pending, response, delay).await };
         if response.status == StatusCode::NOT_MODIFIED && !conditions.is_empty() {
             if found.is_meant_by(&response.fields) {
                 self.cache.counters.not_modified.add();
                 complete(&mut response.fields);
-                return self.not_modified(flight, found, &response.fields, delay);
+                return self.not_modified(pending, found, &response.fields, delay);
             }
-            // Of something else: nothing is known then.
+            // The 304 is about another response, so it says nothing.
             self.cache.counters.misses.add();
             (response, delay) = self.given(&[], RequestBody::empty()).await;
         }
         let status = response.status;
         if let Some(response) = self.in_place_of_error(&found, status, false) {
-            if let Some(flight) = flight {
-                flight.land(Landed::Failed(status));
+            if let Some(pending) = pending {
+                pending.finish(FetchOutcome::Failed(status));
             }
             return response;
         }
-        self.received(flight, response, delay).await
+        self.received(pending, response, delay).await
     }
 
-    /// What the place says, asked with `conditions`.
+    /// Asks the place with `conditions` and returns its response.
     async fn given(
         &self,
         conditions: &[(&'static str, Vec<u8>)],
         body: RequestBody,
     ) -> (Response, u64) {
-        let answer = self.request.with(|request, origin| {
-            as_cache(request, &self.settings, conditions, |request| (self.ask)(request, origin))
+        let answer = self.request.with(|request| {
+            as_cache(request, &self.settings, conditions, |request| self.backend.answer(request))
         });
         given(answer, body).await
     }
 
-    /// The place says that what is stored is still good: with what it says now, and for as long.
+    /// Stores the response again with the fields of the 304: it is valid for as long as they say.
     fn not_modified(
         self,
-        flight: Option<Flight>,
-        found: FoundResponse,
+        pending: Option<PendingFetch>,
+        found: StoredResponse,
         said_now: &FieldLines,
         delay: u64,
     ) -> Response {
@@ -145,9 +148,9 @@ impl Fetch {
         let Some(cached) = found.cached() else { return Response::error(StatusCode::BAD_GATEWAY) };
         let (page_status, body) = (self.page_status(&found), cached.page.body.clone());
         let fields = validation::merge(&cached.stored_fields(&found.item), said_now);
-        let received = steady_now();
-        let personal = self.personal_fields(said_now);
-        let (mut response, landed) = match self.policy(page_status, &fields, delay) {
+        let received = steady_seconds();
+        let unstored = self.unstored_fields(said_now);
+        let (mut response, outcome) = match self.policy(page_status, &fields, delay) {
             Ok(policy) => {
                 let kept = self.keep(&policy, page_status, &fields).ok_or(Unstorable::TooLarge);
                 let renewed = kept.and_then(|(keep, _)| {
@@ -156,39 +159,39 @@ impl Fetch {
                 });
                 match renewed {
                     Ok(found) => {
-                        let ttl = found.cached().map(|cached| ttl(cached, &found.item, received));
+                        let ttl = found.cached().map(|cached| found.ttl(cached, received));
                         let status = CacheStatus { stored: true, ttl, ..status };
-                        (self.respond(&found, status), Landed::Stored)
+                        (self.respond(&found, status), FetchOutcome::Stored)
                     }
                     Err(reason) => {
                         let status = CacheStatus { detail: Some(reason.name()), ..status };
-                        (self.respond(&found, status), Landed::of(Err(reason)))
+                        (self.respond(&found, status), FetchOutcome::from_stored(Err(reason)))
                     }
                 }
             }
             Err(reason) => {
-                // It was good for this once.
+                // It may be used this once.
                 self.cache.store.delete(found.item.key(), now());
                 let status = CacheStatus { detail: Some(reason.name()), ..status };
-                (self.respond(&found, status), Landed::NotStored)
+                (self.respond(&found, status), FetchOutcome::NotStored)
             }
         };
-        if let Some(flight) = flight {
-            flight.land(landed);
+        if let Some(pending) = pending {
+            pending.finish(outcome);
         }
-        response.fields.append(&personal);
+        response.fields.append(&unstored);
         response
     }
 
-    /// What is stored, if the place has failed and that may take its place (RFC 5861 section 4).
-    /// The request may have waited for another to learn that.
+    /// Returns the stored response, if the place has failed and the response may stand in (RFC 5861
+    /// section 4). `collapsed` says that another request has learned this.
     pub(super) fn in_place_of_error(
         &self,
-        found: &FoundResponse,
+        found: &StoredResponse,
         status: StatusCode,
         collapsed: bool,
     ) -> Option<Response> {
-        let now = steady_now();
+        let now = steady_seconds();
         let cached = found.cached()?;
         if !matches!(status.as_u16(), 500 | 502 | 503 | 504) || !cached.policy.serves_error(now) {
             return None;
@@ -197,21 +200,21 @@ impl Fetch {
         let status = CacheStatus {
             forwarded_status: Some(status.as_u16()),
             collapsed,
-            ttl: Some(ttl(cached, &found.item, now)),
+            ttl: Some(found.ttl(cached, now)),
             detail: Some("stale-if-error"),
             ..self.status()
         };
         Some(self.respond(found, status))
     }
 
-    /// A whole response has come, or begins to.
+    /// Handles a response of the place, of which the body may still arrive.
     async fn received(
         self,
-        flight: Option<Flight>,
+        pending: Option<PendingFetch>,
         mut response: Response,
         delay: u64,
     ) -> Response {
-        let received = steady_now();
+        let received = steady_seconds();
         complete(&mut response.fields);
         let stored = self.policy(response.status, &response.fields, delay).and_then(|policy| {
             let kept = self.keep(&policy, response.status, &response.fields);
@@ -230,22 +233,24 @@ impl Fetch {
             Err(reason) => {
                 self.cache.counters.not_stored.add();
                 self.remember(reason, &response);
-                if let Some(flight) = flight
+                if let Some(pending) = pending
                     && !is_of_gone_client(&response)
                     && !is_of_one_request(response.status)
                 {
-                    flight.land(match Landed::of(Err(reason)) {
-                        Landed::NotStored if self.asked.has_credentials() => Landed::Personal,
-                        landed => landed,
+                    pending.finish(match FetchOutcome::from_stored(Err(reason)) {
+                        FetchOutcome::NotStored if self.cache_request.has_credentials() => {
+                            FetchOutcome::PerVisitor
+                        }
+                        outcome => outcome,
                     });
                 }
-                return said(
+                return with_cache_status(
                     response,
                     CacheStatus { detail: Some(reason.name()), ..self.status() },
                 );
             }
         };
-        let personal = self.personal_fields(&response.fields);
+        let unstored = self.unstored_fields(&response.fields);
         let status = CacheStatus { stored: true, ..self.status() };
         let pieces = match std::mem::replace(&mut response.body, Body::Empty) {
             Body::Bytes(bytes) => vec![bytes],
@@ -257,50 +262,55 @@ impl Fetch {
                     (policy, keep),
                     source.length(),
                 );
-                if let Some(flight) = &flight {
-                    flight.fills(Arc::clone(&shared));
+                if let Some(pending) = &pending {
+                    pending.fills(Arc::clone(&shared));
                 }
                 let cache = Rc::clone(&self.cache);
                 tokio::task::spawn_local(fill(
                     source,
                     (shared, filler),
                     cache,
-                    flight,
+                    pending,
                     self.share.clone(),
                 ));
                 response.body = body;
                 response.fields = fields;
-                response.fields.append(&personal);
+                response.fields.append(&unstored);
                 push_age(&mut response.fields, &policy);
-                return said(response, status);
+                return with_cache_status(response, status);
             }
             _ => Vec::new(),
         };
         let stored = self.cache.store(&keep, &pieces);
-        if let Some(flight) = flight {
-            flight.land(Landed::of(stored));
+        if let Some(pending) = pending {
+            pending.finish(FetchOutcome::from_stored(stored));
         }
         let found = stored.ok().and_then(|()| keep.stored(&self.cache.store, now()));
         if let Some(found) = found {
-            let ttl = found.cached().map(|cached| ttl(cached, &found.item, received));
+            let ttl = found.cached().map(|cached| found.ttl(cached, received));
             let mut response = self.respond(&found, CacheStatus { ttl, ..status });
-            response.fields.append(&personal);
+            response.fields.append(&unstored);
             return response;
         }
-        // There was no room, or something has been purged meanwhile.
+        // There was no room, or a purge came meanwhile.
         response.body = Body::Segments(pieces);
         let reason = stored.err().unwrap_or(Unstorable::NoMemory);
-        said(response, CacheStatus { stored: false, detail: Some(reason.name()), ..status })
+        with_cache_status(
+            response,
+            CacheStatus { stored: false, detail: Some(reason.name()), ..status },
+        )
     }
 
-    pub(super) fn find(&self) -> Found {
-        self.request.with(|request, _| self.cache.find(&self.asked, request.fields, steady_now()))
+    pub(super) fn find(&self) -> CacheEntry {
+        self.request.with(|request| {
+            self.cache.find(&self.cache_request, request.head.fields, steady_seconds())
+        })
     }
 
-    /// With what is stored. Coded, if at all, by who called the cache.
-    pub(super) fn respond(&self, found: &FoundResponse, status: CacheStatus) -> Response {
-        self.request.with(|request, _| {
-            self.cache.respond(found, request, Codings::NONE, steady_now(), status)
+    /// Returns the response with what is stored. The caller of the cache compresses it.
+    pub(super) fn respond(&self, stored: &StoredResponse, status: CacheStatus) -> Response {
+        self.request.with(|request| {
+            self.cache.respond(stored, request.head, Codings::NONE, steady_seconds(), status)
         })
     }
 
@@ -308,7 +318,7 @@ impl Fetch {
         CacheStatus::forwarded(self.why)
     }
 
-    fn page_status(&self, found: &FoundResponse) -> StatusCode {
+    fn page_status(&self, found: &StoredResponse) -> StatusCode {
         let head = found.cached().and_then(|cached| cached.page.head.as_ref());
         head.map_or(StatusCode::OK, |head| head.status)
     }
@@ -316,9 +326,9 @@ impl Fetch {
     fn storable_request(&self) -> kirin_cache::StorableRequest<'static> {
         kirin_cache::StorableRequest {
             method: &Method::GET,
-            has_authorization: self.asked.has_authorization,
-            has_cookie: self.asked.has_cookie,
-            no_store: self.asked.directives.no_store,
+            has_authorization: self.cache_request.has_authorization,
+            has_cookie: self.cache_request.has_cookie,
+            no_store: self.cache_request.directives.no_store,
         }
     }
 
@@ -328,15 +338,15 @@ impl Fetch {
         fields: &FieldLines,
         delay: u64,
     ) -> Result<Policy, Unstorable> {
-        // `Date` and `Expires` are compared with the wall clock. The age is a duration from then
-        // on.
+        // `Date` and `Expires` are compared with the wall clock. From then on the age is a
+        // duration.
         let wall = kirin_clock::wall_seconds();
         let policy =
             policy_of(self.storable_request(), status, fields, &self.settings.rules, wall, delay)?;
-        Ok(Policy { received: steady_now(), ..policy })
+        Ok(Policy { received: steady_seconds(), ..policy })
     }
 
-    /// What is needed to store a response with `said`, and its fields that are stored.
+    /// Returns what is needed to store the response, and its fields that are stored.
     fn keep(
         &self,
         policy: &Policy,
@@ -347,11 +357,11 @@ impl Fetch {
         for name in storable::unstored_fields(said) {
             fields.remove(&name);
         }
-        let keep = self.request.with(|request, _| {
-            Keep::of(
-                request,
+        let keep = self.request.with(|request| {
+            Keep::new(
+                request.head,
                 &self.settings,
-                (&self.asked.key, &self.began),
+                (&self.cache_request.key, &self.began),
                 policy,
                 status,
                 &fields,
@@ -360,41 +370,42 @@ impl Fetch {
         keep.map(|keep| (keep, fields))
     }
 
-    /// Fields that are for this client, and not stored.
-    fn personal_fields(&self, said: &FieldLines) -> FieldLines {
-        let unstored = storable::unstored_fields(said);
-        // What is read along has no trailers (RFC 9111 section 3.1), and so announces none.
+    /// Returns the fields that are not stored, but sent to this client.
+    fn unstored_fields(&self, response: &FieldLines) -> FieldLines {
+        let names = storable::unstored_fields(response);
+        // A body that others read too has no trailers (RFC 9111 section 3.1), so it announces none.
         let is_dropped = |name: &str| {
             matches!(name, "age" | "content-range" | "trailer")
                 || name == "set-cookie" && self.settings.rules.ignore_cookies
         };
-        let mut personal = FieldLines::new();
-        for (name, value) in said.iter() {
-            let is_unstored = unstored
+        let mut unstored = FieldLines::new();
+        for (name, value) in response.iter() {
+            let is_unstored = names
                 .iter()
                 .any(|other| name.eq_ignore_ascii_case(other.as_bytes()) && !is_dropped(other));
             if is_unstored {
                 // It was a field line before.
-                let _ = personal.try_push(name, value);
+                let _ = unstored.try_push(name, value);
             }
         }
-        personal
+        unstored
     }
 
-    /// Has the next requests go by themselves, if it would be the same with them.
+    /// Remembers that responses to this target are not stored, so that the next requests do not
+    /// wait for each other.
     fn remember(&self, reason: Unstorable, response: &Response) {
         let is_of_request = reason.is_of_request(self.storable_request());
         let is_of_visitor = matches!(reason, Unstorable::Cookie | Unstorable::Authorization);
-        // An error passes. Then many come at once, and should find each other.
+        // An error ends some time. Many requests come then and must find each other.
         let is_error = response.status.is_server_error()
             || response.answered_by == AnsweredBy::SERVER
             || is_of_one_request(response.status);
         if is_error || is_of_request && !is_of_visitor {
             return;
         }
-        let primary_key = &self.asked.key;
-        // Those who do not show who they are may get another response, and one that is stored.
-        let key = match self.asked.has_credentials() {
+        let primary_key = &self.cache_request.key;
+        // Requests without credentials may get another response, and one that is stored.
+        let key = match self.cache_request.has_credentials() {
             true => keep::credentials_key(primary_key),
             false => self.key.clone(),
         };
@@ -402,24 +413,14 @@ impl Fetch {
     }
 }
 
-impl FoundResponse {
-    fn conditions(&self) -> Vec<(&'static str, Vec<u8>)> {
-        match self.cached() {
-            Some(cached) if cached.has_validator => {
-                validation::conditions(&cached.stored_fields(&self.item))
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn is_meant_by(&self, not_modified: &FieldLines) -> bool {
-        self.cached().is_some_and(|cached| {
-            validation::applies_to(&cached.stored_fields(&self.item), not_modified)
-        })
-    }
+/// Returns a response that is not stored, as clients see it.
+pub(super) fn with_cache_status(mut response: Response, status: CacheStatus) -> Response {
+    surrogate::remove_consumed(&mut response.fields);
+    response.fields.push("Cache-Status", status.to_string());
+    response
 }
 
-/// The response, and the seconds that it took.
+/// Waits for the response. Returns it with the seconds that it took.
 async fn given(answer: Answer, body: RequestBody) -> (Response, u64) {
     let began = Instant::now();
     let response = match answer {
@@ -429,20 +430,21 @@ async fn given(answer: Answer, body: RequestBody) -> (Response, u64) {
     (response, began.elapsed().as_secs())
 }
 
-/// Who passes on a response without a date says when it came (RFC 9110 section 6.6.1).
+/// Adds `Date` if it is missing, as a recipient must that passes the response on (RFC 9110 section
+/// 6.6.1).
 fn complete(fields: &mut FieldLines) {
     if !fields.has_date() {
         fields.push("Date", httpdate::fmt_http_date(SystemTime::now()));
     }
 }
 
-/// Errors that a request has brought on itself, by a field that is too large or comes too often:
-/// those who wait have not sent that, so the next of them goes.
+/// Whether the request itself caused the error, such as by a field that is too large. The requests
+/// that wait have not sent that, so the next of them goes.
 fn is_of_one_request(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 408 | 413 | 417 | 421 | 429 | 431)
 }
 
-/// Nobody has waited for it, so it tells nothing of what others would get.
+/// Whether the client left before the response. Then it says nothing about what others would get.
 fn is_of_gone_client(response: &Response) -> bool {
     response.answered_by == AnsweredBy::SERVER && response.status.as_u16() == 499
 }
@@ -454,5 +456,5 @@ fn push_age(fields: &mut FieldLines, policy: &Policy) {
 }
 
 fn now() -> Now {
-    Now::from_unix_seconds(steady_now())
+    Now::from_unix_seconds(steady_seconds())
 }

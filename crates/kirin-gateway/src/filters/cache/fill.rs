@@ -1,9 +1,8 @@
-//! Storing a body while it is sent: the client gets it as it comes, and so does whoever asks for it
-//! meanwhile.
+//! Stores a body while it is sent to the client and to others that ask for it meanwhile.
 //!
-//! A task of its own reads from the place, so that neither a slow client nor one that goes keeps it
-//! from being stored. What is longer than may be stored goes to those who read it already, for as
-//! long as any of them does ([`super::filling_body`]). What is cut is not stored, and cut for all
+//! A task of its own reads from the place. So neither a slow client nor one that leaves keeps the
+//! response from being stored. A body that is too long to be stored goes on to its readers, as long
+//! as there are any ([`super::filling_body`]). A body that is cut is not stored, and is cut for all
 //! of them.
 
 use std::future::poll_fn;
@@ -18,18 +17,18 @@ use kirin_store::Now;
 use tokio::time::{Instant, timeout};
 
 use super::filling_body::{Demand, Filler};
-use super::flights::{Flight, Landed};
-use super::patience::{GRACE, Patience};
+use super::memory::Cache;
+use super::pending_fetches::{FetchOutcome, PendingFetch};
 use super::shared_response::SharedResponse;
-use super::{Cache, steady_now};
+use super::slow_reader_allowance::{GRACE, SlowReaderAllowance};
 
-/// Reads `source` to its end and stores it. What it takes until all have read it is counted for the
-/// client with this `share`, who was the first to ask; if that finds no room it is not stored.
+/// Reads `source` to its end and stores it. Until all have read it, its memory counts for the
+/// client of `share`, which asked first. If that client has no room left, the body is not stored.
 pub async fn fill(
     mut source: Box<dyn BodyStream>,
     (response, filler): (Arc<SharedResponse>, Filler),
     cache: Rc<Cache>,
-    flight: Option<Flight>,
+    pending: Option<PendingFetch>,
     share: ClientShare,
 ) {
     let Ok(mut reserved) = share.reserve(Resource::Memory, 0) else { return };
@@ -41,18 +40,19 @@ pub async fn fill(
                 filler.push(piece);
                 let is_counted = reserved.resize(bytes).is_ok();
                 if !is_counted || !response.keep.has_room(&cache.store, bytes) {
-                    // First of all, so that nobody comes who would be too late.
+                    // This comes first, so that no reader joins too late.
                     filler.is_too_long();
                     cache.counters.not_stored.add();
                     if is_counted {
-                        response
-                            .keep
-                            .remember_pass(&cache.store, Now::from_unix_seconds(steady_now()));
+                        response.keep.remember_pass(
+                            &cache.store,
+                            Now::from_unix_seconds(kirin_clock::steady_seconds()),
+                        );
                     }
-                    if let Some(flight) = flight {
-                        flight.land(Landed::NotStored);
+                    if let Some(pending) = pending {
+                        pending.finish(FetchOutcome::NotStored);
                     }
-                    // With it goes the moment since when purges are remembered.
+                    // This also ends the moment since which purges are remembered.
                     drop(response);
                     pass_on(source, filler, GRACE).await;
                     return drop(reserved);
@@ -63,38 +63,38 @@ pub async fn fill(
         }
     }
     let stored = cache.store(&response.keep, &filler.pieces());
-    if let Some(flight) = flight {
-        flight.land(Landed::of(stored));
+    if let Some(pending) = pending {
+        pending.finish(FetchOutcome::from_stored(stored));
     }
     filler.end();
     poll_fn(|context| filler.poll_deserted(context)).await;
 }
 
-/// Reads the rest for those who read what came before: as fast as the fastest of them, and without
-/// losing the slowest, unless that is so slow that it would be a way to keep others from getting
+/// Reads the rest of a body for its readers, as fast as the fastest of them reads. The slowest
+/// reader keeps its place, unless it is so slow that it would keep the others from getting
 /// anything.
 async fn pass_on(mut source: Box<dyn BodyStream>, filler: Filler, grace: Duration) {
-    let mut patience = Patience::new(grace);
+    let mut allowance = SlowReaderAllowance::new(grace);
     loop {
         if poll_fn(|context| filler.poll_demand(context)).await == Demand::Nobody {
             return;
         }
         let began = Instant::now();
-        if timeout(patience.left(), poll_fn(|context| filler.poll_room(context))).await.is_err() {
+        if timeout(allowance.left(), poll_fn(|context| filler.poll_room(context))).await.is_err() {
             filler.cut_slowest();
-            patience = Patience::new(grace);
+            allowance = SlowReaderAllowance::new(grace);
             continue;
         }
-        patience.waited(began.elapsed());
+        allowance.waited(began.elapsed());
         let next = poll_fn(|context| match filler.poll_deserted(context) {
             Poll::Ready(()) => Poll::Ready(None),
             Poll::Pending => Poll::Ready(Some(ready!(source.poll_chunk(context)))),
         });
         match next.await {
-            // Nobody is there to be told.
+            // There are no readers left.
             None => return,
             Some(Some(Ok(piece))) => {
-                patience.got(piece.len());
+                allowance.got(piece.len());
                 filler.push(piece);
             }
             Some(Some(Err(error))) => return filler.cut(&error),

@@ -1,11 +1,13 @@
-//! The body of a response that is being stored, as all read it who have asked for it meanwhile.
+//! The body of a response that is being stored, as its readers see it.
 //!
-//! One task fills it ([`super::fill`]); readers on any loop take its pieces, each at its own pace.
-//! A piece is in memory once, whoever reads it. As long as the body may be stored all of it stays,
-//! and nobody's pace matters to anybody else. A body that turns out too long for that takes no more
-//! readers; those that it has get all of it, and what the slowest of them has read is let go. It is
-//! then filled no faster than the fastest of them reads, and the slowest may be behind by what
-//! could have been stored: that is the memory it takes. Pure: no clock, no tasks, no I/O.
+//! One task fills it ([`super::fill`]). Readers on any loop take its pieces, each at its own pace.
+//! A piece is in memory once, however many read it.
+//!
+//! As long as the body may be stored, all of it stays, and the readers do not slow each other down.
+//! A body that turns out too long takes no more readers. Those that it has get all of it, and
+//! pieces that all have read are freed. It is then filled no faster than the fastest reader reads.
+//! The slowest may be behind by the bytes that could have been stored: that is the memory it takes.
+//! Pure: no clock, no tasks, no I/O.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,13 +18,13 @@ use kirin_http::body::{BodyStream, StreamError};
 use kirin_http::byte_range::ByteRange;
 use parking_lot::Mutex;
 
-/// Bytes of a body that is not stored which are there before the fastest reader wants them.
+/// How many bytes of a body that is not stored are read before the fastest reader wants them.
 const AHEAD_BYTES: u64 = 64 * 1024;
 
-/// Why a reader is cut that others have waited for.
+/// The error of a reader that kept others waiting.
 const TOO_SLOW: &str = "others wait for this reader, and it takes too little";
 
-/// What all readers share.
+/// A body that all readers share.
 #[derive(Debug)]
 pub struct FillingBody {
     shared: Mutex<Shared>,
@@ -33,27 +35,27 @@ pub struct FillingBody {
 #[derive(Debug, Default)]
 struct Shared {
     pieces: VecDeque<Bytes>,
-    /// The number of the first of them: those before have been let go.
+    /// The number of the first piece. The pieces before it have been freed.
     first: usize,
-    /// Bytes that have come, those that have been let go too.
+    /// The bytes that have arrived, including those that have been freed.
     bytes: u64,
     state: State,
     readers: HashMap<u64, Reader>,
-    /// Readers that there have been.
+    /// The number of readers so far.
     count: u64,
     filler: Option<Waker>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// It comes, and may be stored.
+    /// It arrives, and may be stored.
     #[default]
     Filling,
-    /// It comes, and is too long to be stored.
+    /// It arrives, and is too long to be stored.
     TooLong,
-    /// All of it has come.
+    /// All of it has arrived.
     Whole,
-    /// Why it was cut.
+    /// It was cut, with the reason.
     Cut(String),
 }
 
@@ -61,52 +63,52 @@ enum State {
 struct Reader {
     /// The number of the piece that it takes next.
     next: usize,
-    /// Bytes that it has taken.
+    /// The bytes that it has taken.
     bytes: u64,
     waker: Option<Waker>,
-    /// It was too slow.
+    /// Whether it was too slow.
     is_cut: bool,
 }
 
-/// Who fills it. To drop it before the end cuts the body.
+/// The writer of a body. Dropping it before the end cuts the body.
 pub struct Filler(Arc<FillingBody>);
 
-/// Whether more is wanted of a body that is not stored.
+/// Whether readers want more of a body that is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// It is.
+    /// They do.
     More,
-    /// Nobody reads any more.
+    /// There are no readers.
     Nobody,
 }
 
-/// Reads the body, or a part of it.
+/// A reader of the body, or of a part of it.
 pub struct BodyReader {
     body: Arc<FillingBody>,
     id: u64,
     length: Option<u64>,
-    /// Bytes before the part that are not given yet.
+    /// The bytes before the part that are not skipped yet.
     skip: u64,
-    /// Bytes of the part that are not given yet.
+    /// The bytes of the part that are not read yet.
     left: u64,
 }
 
 impl FillingBody {
-    /// A body of this length, if it is known, of which up to `limit_bytes` are stored; with its
-    /// first reader.
+    /// A body with its writer and its first reader. `length` is its length in bytes, if it is
+    /// known. Up to `limit_bytes` are stored.
     pub fn new(length: Option<u64>, limit_bytes: u64) -> (Arc<Self>, Filler, BodyReader) {
         let body = Arc::new(Self { shared: Mutex::default(), length, limit_bytes });
         let reader = body.join(&mut body.shared.lock(), None);
         (Arc::clone(&body), Filler(body), reader)
     }
 
-    /// Its length, when it is known before the end.
+    /// Returns the length in bytes, if it is known before the end.
     pub fn length(&self) -> Option<u64> {
         self.length
     }
 
-    /// Reads from the beginning, or a part of a body whose length is known. None if the beginning
-    /// is not there any more, or the end will not come.
+    /// Adds a reader that starts at the first byte, or at a part of a body whose length is known.
+    /// Returns `None` if the first piece has been freed, or if the end will not arrive.
     pub fn reader(self: &Arc<Self>, part: Option<ByteRange>) -> Option<BodyReader> {
         let mut shared = self.shared.lock();
         match shared.state {
@@ -132,7 +134,7 @@ impl FillingBody {
     ) -> Poll<Option<Result<Bytes, StreamError>>> {
         let mut shared = self.shared.lock();
         let Shared { pieces, first, state, readers, filler, .. } = &mut *shared;
-        // It is there for as long as its reader is.
+        // The entry exists as long as its reader.
         let Some(reader) = readers.get_mut(&id) else { return Poll::Ready(None) };
         if reader.is_cut {
             return Poll::Ready(Some(Err(StreamError(TOO_SLOW.into()))));
@@ -155,7 +157,7 @@ impl FillingBody {
 }
 
 impl Filler {
-    /// The next piece has come.
+    /// Adds the next piece.
     pub fn push(&self, piece: Bytes) {
         let mut shared = self.0.shared.lock();
         shared.bytes += piece.len() as u64;
@@ -163,22 +165,22 @@ impl Filler {
         shared.wake_readers();
     }
 
-    /// What has come so far, of a body that may be stored.
+    /// Returns the pieces so far, of a body that may be stored.
     pub fn pieces(&self) -> Vec<Bytes> {
         self.0.shared.lock().pieces.iter().cloned().collect()
     }
 
-    /// All of it has come.
+    /// All of it has arrived.
     pub fn end(&self) {
         self.0.shared.lock().change(State::Whole);
     }
 
-    /// No more of it will come.
+    /// Cuts the body: no more of it will arrive.
     pub fn cut(self, why: &StreamError) {
         self.0.shared.lock().change(State::Cut(why.0.clone()));
     }
 
-    /// It is too long to be stored.
+    /// Marks the body as too long to be stored.
     pub fn is_too_long(&self) {
         self.0.shared.lock().change(State::TooLong);
     }
@@ -194,22 +196,22 @@ impl Filler {
         }
     }
 
-    /// Lets go what all have read of a body that is not stored, and waits until the slowest reader
-    /// is near enough.
+    /// Frees the pieces that all have read of a body that is not stored, and waits until the
+    /// slowest reader is near enough.
     pub fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut shared = self.0.shared.lock();
         shared.filler = Some(context.waker().clone());
         if shared.let_go() < self.0.limit_bytes.max(1) { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Waits until nobody reads any more.
+    /// Waits until there are no readers.
     pub fn poll_deserted(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut shared = self.0.shared.lock();
         shared.filler = Some(context.waker().clone());
         if shared.reading().next().is_none() { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Cuts the slowest readers, if there are others who have read all that there is.
+    /// Cuts the slowest readers, if other readers have read everything and wait.
     pub fn cut_slowest(&self) {
         let mut shared = self.0.shared.lock();
         let end = shared.first + shared.pieces.len();
@@ -238,7 +240,7 @@ impl Shared {
         self.readers.values().filter(|reader| !reader.is_cut)
     }
 
-    /// Lets go what all have read; returns the bytes that are left.
+    /// Frees the pieces that all have read. Returns the bytes that are left.
     fn let_go(&mut self) -> u64 {
         let end = (self.first + self.pieces.len(), self.bytes);
         let (next, bytes) =
@@ -276,7 +278,7 @@ impl BodyStream for BodyReader {
             };
             let skipped = self.skip.min(piece.len() as u64);
             self.skip -= skipped;
-            // No more than the piece has.
+            // This is at most the length of the piece.
             piece = piece.slice(skipped as usize..);
             piece.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
             self.left -= piece.len() as u64;

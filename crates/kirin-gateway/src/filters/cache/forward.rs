@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use kirin_cache::invalidation::{self, RequestTarget};
-use kirin_cache::{CacheStatus, Forwarded, key, surrogate};
-use kirin_http::{Answer, FieldLines, Origin, RequestHead, Response};
+use kirin_cache::{CacheStatus, Forwarded, key};
+use kirin_http::{Answer, FieldLines, Response};
 use kirin_store::Invalidation;
 
-use super::asked::{Asked, shortened_query};
-use super::fetch::Fetch;
+use super::cache_request::{Miss, shortened_query};
+use super::fetch::{Fetch, with_cache_status};
+use super::memory::Cache;
 use super::settings::CacheSettings;
-use super::{Ask, Cache};
-use crate::request::kept_request::KeptRequest;
+use crate::filters::backend::Backend;
+use crate::request::context::Request;
 
 /// A request on its way to the place.
 pub struct Forward {
@@ -22,20 +23,19 @@ pub struct Forward {
     how: How,
 }
 
-/// In which way it goes.
+/// The way in which it goes.
 pub enum How {
-    /// Its method is none that is cached; it may change what is stored.
+    /// Its method is not GET or HEAD. It may change what is stored.
     Method,
-    /// The cache has nothing to do with it, for this reason.
+    /// The cache does not serve it, for this reason.
     Bypass(&'static str),
-    /// As it is, waiting for nobody. What comes may be stored; under this key, if nothing was
-    /// there.
-    Pass(Asked, Vec<u8>, Forwarded),
-    /// For all who want the same: what is or would be stored under this key.
-    Fetch(Asked, Vec<u8>, Forwarded),
+    /// As it is, without waiting for another request. The response may be stored.
+    Pass(Miss),
+    /// For all requests for the same response: one of them goes.
+    Fetch(Miss),
 }
 
-/// The target of a request, for later.
+/// The target of a request, for the time after its response.
 struct Target {
     method: Method,
     path: String,
@@ -50,52 +50,39 @@ impl Forward {
     }
 
     /// Asks the place.
-    pub fn answer(self, request: &RequestHead<'_>, origin: Origin<'_>, ask: Ask) -> Answer {
+    pub fn answer(self, request: &Request<'_>, backend: &Rc<dyn Backend>) -> Answer {
         let Self { cache, settings, how } = self;
         match how {
             How::Bypass(reason) => {
                 cache.counters.bypassed.add();
-                let status = CacheStatus {
-                    detail: Some(reason),
-                    ..CacheStatus::forwarded(Forwarded::Bypass)
-                };
-                around(ask(request, origin), move |response| said(response, status))
+                let detail = Some(reason);
+                let status = CacheStatus { detail, ..CacheStatus::forwarded(Forwarded::Bypass) };
+                around(backend.answer(request), move |response| with_cache_status(response, status))
             }
             How::Method => {
+                let head = request.head;
                 let target = Target {
-                    method: request.method.clone(),
-                    path: request.path.to_owned(),
-                    // Stored without the arguments that make no difference.
-                    query: match shortened_query(request, &settings) {
-                        None => request.query.map(str::to_owned),
+                    method: head.method.clone(),
+                    path: head.path.to_owned(),
+                    // The key is without the arguments that the route ignores.
+                    query: match shortened_query(head, &settings) {
+                        None => head.query.map(str::to_owned),
                         Some(kept) => kept,
                     },
-                    secure: origin.secure,
-                    host: request.host.to_owned(),
+                    secure: request.origin.secure,
+                    host: head.host.to_owned(),
                 };
-                around(ask(request, origin), move |response| {
+                around(backend.answer(request), move |response| {
                     cache.invalidate(&target, response.status, &response.fields);
-                    said(response, CacheStatus::forwarded(Forwarded::Method))
+                    with_cache_status(response, CacheStatus::forwarded(Forwarded::Method))
                 })
             }
-            How::Pass(asked, key, why) => {
-                let fetch = Fetch::new(
-                    &cache,
-                    &settings,
-                    (asked, key, why),
-                    KeptRequest::of(request, origin),
-                    ask,
-                );
+            How::Pass(miss) => {
+                let fetch = Fetch::new(&cache, &settings, miss, request.keep(), Rc::clone(backend));
                 Answer::later(move |body| fetch.pass(body))
             }
-            How::Fetch(asked, key, why) => {
-                let fetch = Fetch::new(
-                    &cache,
-                    &settings,
-                    (asked, key, why),
-                    KeptRequest::of(request, origin),
-                    ask,
-                );
+            How::Fetch(miss) => {
+                let fetch = Fetch::new(&cache, &settings, miss, request.keep(), Rc::clone(backend));
                 Answer::later(move |body| fetch.run(body))
             }
         }
@@ -103,7 +90,7 @@ impl Forward {
 }
 
 impl Cache {
-    /// Has what is stored not used any more, after a request that has changed something.
+    /// Invalidates the stored responses that a request has changed.
     fn invalidate(&self, target: &Target, status: StatusCode, response: &FieldLines) {
         if !invalidation::invalidates(&target.method, status) {
             return;
@@ -115,19 +102,12 @@ impl Cache {
                 Some(query) => format!("{}?{query}", target.path),
                 None => target.path,
             };
-            // By whatever name of this host it was asked for.
+            // The key has the name of the host, but the responses are invalidated for all names.
             for tag in key::target_tags(text.as_bytes()) {
                 self.store.invalidate_tag(&tag, Invalidation::Hard);
             }
         }
     }
-}
-
-/// The response as clients see it that was not stored.
-pub(super) fn said(mut response: Response, status: CacheStatus) -> Response {
-    surrogate::remove_consumed(&mut response.fields);
-    response.fields.push("Cache-Status", status.to_string());
-    response
 }
 
 fn around(answer: Answer, finish: impl FnOnce(Response) -> Response + 'static) -> Answer {

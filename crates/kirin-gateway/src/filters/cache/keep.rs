@@ -1,4 +1,4 @@
-//! Putting a response into the store, and what stands for one that is not to be there.
+//! Puts a response into the store, or a note that it must not be there.
 
 use std::sync::Arc;
 
@@ -11,47 +11,48 @@ use kirin_store::{
     Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest, Value, ValueBuffer,
 };
 
-use super::FoundResponse;
 use super::entry::Entry;
 use super::settings::CacheSettings;
+use super::stored_response::StoredResponse;
 
-/// How long it is remembered that responses to a target are not stored, so that requests for it do
-/// not wait for each other.
+/// How long it is remembered that responses to a target are not stored, in seconds. Requests for it
+/// do not wait for each other meanwhile.
 const PASS_SECONDS: u64 = 60;
 
-/// How long a stale response is kept to be asked if it is still good.
+/// How long a stale response is kept so that it can be revalidated, in seconds.
 const VALIDATABLE_SECONDS: u64 = 24 * 60 * 60;
 
-/// Field lines of a stored response at most: fewer than are read of a head.
+/// The most field lines of a stored response. It is less than the parser of heads accepts.
 const MAX_LINES: usize = 180;
 
 /// A response that is to be stored, without its body.
 #[derive(Debug)]
 pub struct Keep {
-    /// Where it goes.
+    /// The key of the response.
     key: Vec<u8>,
-    /// Where requests look first.
+    /// The key that requests look at first.
     primary_key: Vec<u8>,
-    /// By which fields responses vary.
+    /// The request fields by which responses vary.
     by: Vec<String>,
-    /// What requests find there then.
+    /// The value under the primary key, if responses vary.
     varies: Option<String>,
-    /// What the response says that it is purged by.
+    /// The tags that the response names for purges.
     tags: Vec<Vec<u8>>,
-    /// What its target is purged by.
+    /// The tags of its target.
     target_tags: Vec<Vec<u8>>,
-    /// What is before the body.
+    /// The bytes before the body.
     head: Vec<u8>,
     expires: Expires,
     limit_bytes: usize,
-    /// When it was asked for: what has been purged since is not stored.
+    /// When it was asked for. It is not stored if it has been purged since.
     began: Arc<Moment>,
 }
 
 impl Keep {
     /// Prepares to store a response with `fields`, which are those to be stored. `primary_key` is
-    /// its target's, `began` when it was asked for. None if it cannot be stored.
-    pub fn of(
+    /// the key of its target, `began` the moment when it was asked for. Returns `None` if it cannot
+    /// be stored.
+    pub fn new(
         request: &RequestHead<'_>,
         settings: &CacheSettings,
         (primary_key, began): (&[u8], &Arc<Moment>),
@@ -61,7 +62,7 @@ impl Keep {
     ) -> Option<Self> {
         let Vary::By(mut names) = Vary::from_fields(fields) else { return None };
         if settings.rules.ignore_cookies {
-            // The place has not seen them.
+            // The place does not get cookies.
             names.retain(|name| name != "cookie");
         }
         let mut key = primary_key.to_vec();
@@ -99,20 +100,20 @@ impl Keep {
         })
     }
 
-    /// Where it goes.
+    /// The key of the response.
     pub fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// Where a request with these fields would find its variant, whose target has this key.
+    /// Returns the key of the variant for a request with these fields, whose target has this key.
     pub fn key_for(&self, primary_key: &[u8], fields: &[Header<'_>]) -> Vec<u8> {
         let mut key = primary_key.to_vec();
         vary::append_secondary_key(&self.by, fields, &mut key);
         key
     }
 
-    /// Why it is not stored and no answer to later requests: it has been purged since it was asked
-    /// for.
+    /// Fails if the response has been purged since it was asked for. It is not stored then, and
+    /// later requests must not get it.
     pub fn check_unpurged(&self, store: &Store) -> Result<(), Unstorable> {
         match store.change_since(&self.began, &self.key, &self.tags()) {
             None => Ok(()),
@@ -121,7 +122,7 @@ impl Keep {
         }
     }
 
-    /// The longest value that may be stored, in bytes.
+    /// Returns the longest value that may be stored, in bytes.
     pub fn limit_bytes(&self) -> usize {
         self.limit_bytes
     }
@@ -133,7 +134,7 @@ impl Keep {
         value_bytes <= self.limit_bytes && store.is_storable(&self.key, value_bytes, &self.tags())
     }
 
-    /// Stores it with its body, whole.
+    /// Stores the response with its complete body.
     pub fn store(&self, store: &Store, body: &[Bytes], now: Now) -> Result<(), Unstorable> {
         let body_bytes: usize = body.iter().map(Bytes::len).sum();
         if !self.has_room(store, body_bytes as u64) {
@@ -152,12 +153,13 @@ impl Keep {
                 return Err(Unstorable::NewerStored);
             }
         }
-        // Behind the response itself: a request that finds this looks for that.
+        // This comes after the response itself: a request that finds it looks for the response.
         self.store_varies(store, now)
     }
 
-    /// Stores by what responses vary, where requests look first. It carries the tags of the target,
-    /// but not those of the response, which would take all others with it.
+    /// Stores the names of the fields by which responses vary, where requests look first. The item
+    /// has the tags of the target only. With those of the response, a purge of one variant would
+    /// remove all of them.
     fn store_varies(&self, store: &Store, now: Now) -> Result<(), Unstorable> {
         let Some(varies) = &self.varies else { return Ok(()) };
         let tags: Vec<&[u8]> = self.target_tags.iter().map(Vec::as_slice).collect();
@@ -170,19 +172,19 @@ impl Keep {
         }
     }
 
-    /// What has been stored, for who has just asked for it. That is no use yet by which to tell
-    /// what is asked for again, and nothing is kept beside the item before it is.
-    pub(super) fn stored(&self, store: &Store, now: Now) -> Option<FoundResponse> {
+    /// Returns what has been stored, for the request that asked for it. This does not count as a
+    /// use of the item, and nothing is kept beside it yet.
+    pub(super) fn stored(&self, store: &Store, now: Now) -> Option<StoredResponse> {
         let item = store.peek(&self.key, now)?;
         let (entry, _) = Entry::compile(&item.value());
         let entry = Arc::new(entry);
-        entry.response().is_some().then_some(FoundResponse { item, entry })
+        entry.response().is_some().then_some(StoredResponse { item, entry })
     }
 
-    /// Has requests for this variant go by themselves for a while: the body turned out too large.
+    /// Makes requests for this variant go by themselves for a while: the body is too large.
     pub fn remember_pass(&self, store: &Store, now: Now) {
         remember_pass(store, &self.key, &self.primary_key, now);
-        // Without it they wait for each other, that is all.
+        // Without it requests wait for each other, and nothing else happens.
         let _ = self.store_varies(store, now);
     }
 
@@ -209,18 +211,18 @@ impl Keep {
     }
 }
 
-/// Where it is remembered that visitors who show who they are get responses of their own, while
+/// Returns the key of the note that visitors with credentials get responses of their own, while
 /// others may share one.
 pub fn credentials_key(primary_key: &[u8]) -> Vec<u8> {
     [primary_key, b"\0\0"].concat()
 }
 
-/// Remembers that what is under `key` is not stored, for a while.
+/// Remembers for a while that the response under `key` is not stored.
 pub fn remember_pass(store: &Store, key: &[u8], primary_key: &[u8], now: Now) {
     let tags = key::target_tags_of(primary_key);
     let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
     let expires = Expires::after_seconds(PASS_SECONDS, now);
     let value = stored::pass();
-    // Without it requests wait for each other once more, that is all.
+    // Without it requests wait for each other once more, and nothing else happens.
     store.set(key, NewItem::new(value.as_bytes()).expires(expires).tags(&tags), now);
 }

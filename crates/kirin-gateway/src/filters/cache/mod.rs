@@ -1,264 +1,141 @@
-//! The `cache` of a route: what an application has answered is given to others, as RFC 9111 allows.
+//! The `cache` of a route: shares the responses of code between clients, as RFC 9111 allows.
 //!
-//! [`Cache::look`] is called by the router before the place is asked. A hit is a response from
-//! memory, at once; what else there is to do is a [`Forward`], which asks the place in the end:
-//! [`collapse`] has one request a key go there ([`flights`]) by
-//! [`fetch`]; [`keep`] and [`fill`] store what comes, while all who want it read it along
-//! ([`shared_response`]). The rules are in `kirin-cache`, the memory is the store's: a cached
-//! response is an item with a key that no memcached client comes upon ([`kirin_cache::key`]), and
-//! it is served as a page is, conditions, ranges and coded variants included. One cache a loop.
+//! [`RouteCache::look`] is called before the place is asked. A hit is a response from memory, at
+//! once. In all other cases there is a [`Forward`], which asks the place in the end.
+//!
+//! - [`collapse`] sends one request for each key to the place ([`pending_fetches`], [`fetch`]).
+//! - [`keep`] and [`fill`] store the response, and other clients read it meanwhile
+//!   ([`shared_response`], [`filling_body`]).
+//!
+//! The rules are in `kirin-cache`. The memory is the store's ([`memory`]): a cached response is an
+//! item with a key that no memcached client can name ([`kirin_cache::key`]). It is served as a page
+//! is, with conditions, ranges and coded variants.
 
-pub mod asked;
+pub mod cache_request;
 pub mod collapse;
 pub mod counters;
 pub mod entry;
 pub mod fetch;
 pub mod fill;
 pub mod filling_body;
-pub mod flights;
 pub mod forward;
 pub mod keep;
-pub mod patience;
+pub mod memory;
+pub mod pending_fetches;
 pub mod settings;
 pub mod shared_response;
+pub mod slow_reader_allowance;
+pub mod stored_response;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::StatusCode;
-use httparse::Header;
-use kirin_cache::{CacheStatus, Forwarded, Reuse, Unstorable, reuse, vary};
+use kirin_cache::{CacheStatus, Forwarded, Reuse, reuse};
 use kirin_compress::Codings;
-use kirin_http::{Answer, Origin, RequestBody, RequestHead, Response};
-use kirin_store::{ItemRef, Now, Store};
+use kirin_http::{RequestBody, Response};
 
-use crate::filters::compress_threads::CompressThreads;
-use crate::places::store::StorePlace;
-use crate::request::answered_by;
-use crate::request::kept_request::KeptRequest;
-use asked::{Asked, Past};
-use counters::CacheCounters;
-use entry::{CachedResponse, Entry};
+use super::backend::Backend;
+use crate::request::context::Request;
+use cache_request::{Bypass, CacheRequest, Miss};
 use fetch::Fetch;
-use flights::Joined;
-use forward::Forward;
-use keep::Keep;
+use forward::{Forward, How};
+use memory::{Cache, CacheEntry};
+use pending_fetches::Joined;
 use settings::CacheSettings;
 
-/// Asks the place behind the cache; as often as it takes, and also after the request itself has
-/// been answered.
-pub type Ask = Rc<dyn Fn(&RequestHead<'_>, Origin<'_>) -> Answer>;
-
-/// The cache of one event loop.
-pub struct Cache {
-    store: Arc<Store>,
-    pages: StorePlace,
-    counters: Arc<CacheCounters>,
+/// The cache of one route.
+pub struct RouteCache {
+    /// The responses of this event loop.
+    pub cache: Rc<Cache>,
+    /// The configuration of the route.
+    pub settings: Arc<CacheSettings>,
 }
 
-/// What has been found for a request.
-pub enum Looked {
+/// What the cache says to a request.
+pub enum CacheLookup {
     /// The response.
     Hit(Response),
-    /// The place is to be asked, in this way.
+    /// The place must be asked, in this way.
     Forward(Forward),
 }
 
-/// What is stored for a request.
-enum Found {
-    /// Nothing under this key, where it would be.
-    Nothing { key: Vec<u8>, why: Forwarded },
-    /// That it is no use, under this key.
-    Pass { key: Vec<u8> },
-    /// A response.
-    Response(FoundResponse),
-}
-
-/// A stored response.
-struct FoundResponse {
-    item: ItemRef,
-    entry: Arc<Entry>,
-}
-
-impl FoundResponse {
-    fn cached(&self) -> Option<&CachedResponse> {
-        self.entry.response()
-    }
-}
-
-impl Cache {
-    /// In `store`. What it does is counted in `counters`, by this event loop alone.
-    pub fn new(
-        store: Arc<Store>,
-        threads: CompressThreads,
-        counters: Arc<CacheCounters>,
-    ) -> Rc<Self> {
-        Rc::new(Self { pages: StorePlace::new(Arc::clone(&store), threads), store, counters })
-    }
-
-    /// Answers from memory, or says how the place is to be asked, on behalf of `user`. `codings` is
-    /// what hits may be coded in. `ask` makes what asks the place, for when a response is made anew
-    /// behind the client's back.
+impl RouteCache {
+    /// Answers from memory, or says how the place must be asked. A hit may have one of `codings`.
+    /// `backend` is asked behind the client's back to renew a stale response.
     pub fn look(
-        self: &Rc<Self>,
-        settings: &Arc<CacheSettings>,
-        request: &RequestHead<'_>,
-        (origin, user): (Origin<'_>, Option<&str>),
-        codings: Codings,
-        ask: impl FnOnce() -> Ask,
-    ) -> Looked {
-        let forward = |how| Looked::Forward(Forward::new(self, settings, how));
-        let asked = match Asked::of(request, origin, user, settings) {
-            Ok(asked) => asked,
-            Err(Past::Method) => return forward(forward::How::Method),
-            Err(Past::Bypass(reason)) => return forward(forward::How::Bypass(reason)),
-        };
-        let found = self.find(&asked, request.fields, origin.now);
-        let (key, why) = match found {
-            Found::Response(found) => {
-                let Some(cached) = found.cached() else {
-                    return forward(forward::How::Bypass("unreadable"));
-                };
-                let policy = cached.policy;
-                let status = CacheStatus::hit(ttl(cached, &found.item, origin.now));
-                let reuse = reuse(&policy, &asked.directives, origin.now, found.item.is_stale());
-                match reuse {
-                    Reuse::Fresh | Reuse::Stale => {
-                        match reuse {
-                            Reuse::Fresh => self.counters.hits.add(),
-                            _ => self.counters.stale_hits.add(),
-                        }
-                        return Looked::Hit(
-                            self.respond(&found, request, codings, origin.now, status),
-                        );
-                    }
-                    Reuse::StaleWhileRevalidate => {
-                        self.counters.stale_hits.add();
-                        let response = self.respond(&found, request, codings, origin.now, status);
-                        if let Joined::Leads(flight) = settings.flights.join(found.item.key()) {
-                            let kept = KeptRequest::of(request, origin);
-                            let how = (asked, found.item.key().to_vec(), Forwarded::Stale);
-                            let fetch = Fetch::new(self, settings, how, kept, ask());
-                            tokio::task::spawn_local(async move {
-                                fetch.go(Some(flight), RequestBody::empty()).await;
-                            });
-                        }
-                        return Looked::Hit(response);
-                    }
-                    Reuse::ValidateStale => (found.item.key().to_vec(), Forwarded::Stale),
-                    Reuse::ValidateRequested => (found.item.key().to_vec(), Forwarded::Request),
-                }
-            }
-            Found::Nothing { key, why } => (key, why),
-            Found::Pass { .. } if asked.directives.only_if_cached => {
-                return Looked::Hit(not_cached());
-            }
-            Found::Pass { key } => {
-                return forward(forward::How::Pass(asked, key, Forwarded::Bypass));
-            }
-        };
-        if asked.directives.only_if_cached {
-            return Looked::Hit(not_cached());
-        }
-        let is_miss = matches!(why, Forwarded::UriMiss | Forwarded::VaryMiss);
-        // What is for this request alone is asked for as it is.
-        if asked.directives.no_store || is_miss && asked.is_partial {
-            return forward(forward::How::Pass(asked, key, why));
-        }
-        forward(forward::How::Fetch(asked, key, why))
-    }
-
-    /// Looks for what is stored.
-    fn find(&self, asked: &Asked, fields: &[Header<'_>], now: u64) -> Found {
-        let now = Now::from_unix_seconds(now);
-        let mut found = self.entry(&asked.key, now);
-        let mut variant_key = None;
-        if let Some((_, entry)) = &found
-            && let Entry::Varies(by) = &**entry
-        {
-            let mut key = asked.key.clone();
-            vary::append_secondary_key(by, fields, &mut key);
-            found = self.entry(&key, now);
-            variant_key = Some(key);
-        }
-        if let Some((item, entry)) = found {
-            match &*entry {
-                Entry::Pass => return Found::Pass { key: item.key().to_vec() },
-                Entry::Response(cached) => {
-                    return match asked.may_have(&cached.policy) {
-                        true => Found::Response(FoundResponse { item, entry }),
-                        false => Found::Pass { key: item.key().to_vec() },
-                    };
-                }
-                Entry::Varies(_) | Entry::Unreadable => {}
-            }
-        }
-        if asked.has_credentials()
-            && let Some((_, entry)) = self.entry(&keep::credentials_key(&asked.key), now)
-            && matches!(*entry, Entry::Pass)
-        {
-            return Found::Pass { key: asked.key.clone() };
-        }
-        match variant_key {
-            Some(key) => Found::Nothing { key, why: Forwarded::VaryMiss },
-            None => Found::Nothing { key: asked.key.clone(), why: Forwarded::UriMiss },
-        }
-    }
-
-    fn entry(&self, key: &[u8], now: Now) -> Option<(ItemRef, Arc<Entry>)> {
-        let item = self.store.get(key, now)?;
-        let entry = self.store.companion::<Entry>(&item, now, Entry::compile);
-        Some((item, entry))
-    }
-
-    /// Stores a response with its body, and counts it.
-    fn store(&self, keep: &Keep, body: &[Bytes]) -> Result<(), Unstorable> {
-        let stored = keep.store(&self.store, body, Now::from_unix_seconds(steady_now()));
-        match stored {
-            Ok(()) => self.counters.stored.add(),
-            Err(_) => self.counters.not_stored.add(),
-        }
-        stored
-    }
-
-    /// The response with what was found: 200, 206, 304 or 412, as the request has it.
-    fn respond(
         &self,
-        found: &FoundResponse,
-        request: &RequestHead<'_>,
+        request: &Request<'_>,
         codings: Codings,
-        now: u64,
-        status: CacheStatus,
-    ) -> Response {
-        let Some(cached) = found.cached() else { return Response::error(StatusCode::NOT_FOUND) };
-        let seconds = Now::from_unix_seconds(now);
-        let mut response =
-            self.pages.stored_response(&found.item, &cached.page, request, codings, seconds);
-        response.answered_by = answered_by::CACHE;
-        response.fields.push("Age", cached.policy.age(now).to_string());
-        response.fields.push("Cache-Status", status.to_string());
-        response
+        backend: &Rc<dyn Backend>,
+    ) -> CacheLookup {
+        let Self { cache, settings } = self;
+        let (head, now, counters) = (request.head, request.origin.now, &cache.counters);
+        let forward = |how| CacheLookup::Forward(Forward::new(cache, settings, how));
+        let cache_request = match CacheRequest::from_request(request, settings) {
+            Ok(cache_request) => cache_request,
+            Err(Bypass::Method) => return forward(How::Method),
+            Err(Bypass::Reason(reason)) => return forward(How::Bypass(reason)),
+        };
+        let directives = &cache_request.directives;
+        let (key, why) = match cache.find(&cache_request, head.fields, now) {
+            CacheEntry::Response(stored) => {
+                let Some(cached) = stored.cached() else {
+                    return forward(How::Bypass("unreadable"));
+                };
+                let key = stored.item.key().to_vec();
+                match reuse(&cached.policy, directives, now, stored.item.is_stale()) {
+                    Reuse::ValidateStale => (key, Forwarded::Stale),
+                    Reuse::ValidateRequested => (key, Forwarded::Request),
+                    reuse @ (Reuse::Fresh | Reuse::Stale | Reuse::StaleWhileRevalidate) => {
+                        match reuse {
+                            Reuse::Fresh => counters.hits.add(),
+                            _ => counters.stale_hits.add(),
+                        }
+                        let status = CacheStatus::hit(stored.ttl(cached, now));
+                        let response = cache.respond(&stored, head, codings, now, status);
+                        if reuse == Reuse::StaleWhileRevalidate {
+                            let miss = Miss { request: cache_request, key, why: Forwarded::Stale };
+                            self.revalidate(miss, request, backend);
+                        }
+                        return CacheLookup::Hit(response);
+                    }
+                }
+            }
+            CacheEntry::Nothing { key, why } => (key, why),
+            CacheEntry::Pass { .. } if directives.only_if_cached => {
+                return CacheLookup::Hit(not_cached());
+            }
+            CacheEntry::Pass { key } => {
+                let miss = Miss { request: cache_request, key, why: Forwarded::Bypass };
+                return forward(How::Pass(miss));
+            }
+        };
+        if directives.only_if_cached {
+            return CacheLookup::Hit(not_cached());
+        }
+        let is_missing = matches!(why, Forwarded::UriMiss | Forwarded::VaryMiss);
+        // The response would be of use to this request alone, so it is not shared.
+        let is_alone = directives.no_store || is_missing && cache_request.is_partial;
+        let miss = Miss { request: cache_request, key, why };
+        forward(if is_alone { How::Pass(miss) } else { How::Fetch(miss) })
+    }
+
+    /// Asks the place for a new response, if no other request does so at this moment.
+    fn revalidate(&self, miss: Miss, request: &Request<'_>, backend: &Rc<dyn Backend>) {
+        if let Joined::Leads(pending) = self.settings.pending_fetches.join(&miss.key) {
+            let (kept, backend) = (request.keep(), Rc::clone(backend));
+            let fetch = Fetch::new(&self.cache, &self.settings, miss, kept, backend);
+            tokio::task::spawn_local(async move {
+                fetch.go(Some(pending), RequestBody::empty()).await;
+            });
+        }
     }
 }
 
-/// Seconds of freshness that are left; of what is stale, since when.
-fn ttl(cached: &CachedResponse, item: &ItemRef, now: u64) -> i64 {
-    match cached.policy.ttl(now) {
-        // It has been purged softly.
-        ttl if item.is_stale() => ttl.min(0),
-        ttl => ttl,
-    }
-}
-
-/// 504 for a client that wants nobody asked (RFC 9111 section 5.2.1.7).
+/// Returns 504 for a client that wants a stored response only (RFC 9111 section 5.2.1.7).
 fn not_cached() -> Response {
     let mut response = Response::error(StatusCode::GATEWAY_TIMEOUT);
     response.fields.push("Cache-Status", "Kirin; detail=only-if-cached");
     response
-}
-
-/// The steady clock's time after waiting, when the loop's has gone on.
-fn steady_now() -> u64 {
-    kirin_clock::steady_seconds()
 }

@@ -1,4 +1,5 @@
-//! What a route says of its cache; made when the configuration is checked, shared by all loops.
+//! The configuration of the cache of a route. It is made when the configuration is checked, and all
+//! loops share it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,30 +7,30 @@ use std::time::Duration;
 use kirin_cache::StorageRules;
 use kirin_http::RequestHead;
 
-use super::flights::Flights;
+use super::pending_fetches::PendingFetches;
 
 /// The cache of a route.
 #[derive(Debug)]
 pub struct CacheSettings {
-    /// The largest stored response in bytes.
+    /// The largest stored response, in bytes.
     pub item_limit_bytes: usize,
-    /// What is stored.
+    /// The rules for what is stored.
     pub rules: StorageRules,
-    /// What goes past.
-    pub bypass: Vec<Bypass>,
-    /// Arguments of the query that are left out.
+    /// The conditions on which a request goes past the cache.
+    pub bypass: Vec<BypassCondition>,
+    /// The arguments of the query that are no part of the key.
     pub ignore_query: Vec<String>,
     /// How long a request waits for another.
     pub wait: Duration,
-    /// Whether clients may have a fresh response validated.
+    /// Whether clients may have a fresh response revalidated.
     pub obeys_reload: bool,
-    /// Requests for what is not there, which are at the place.
-    pub flights: Arc<Flights>,
+    /// The requests that are at the place now.
+    pub pending_fetches: Arc<PendingFetches>,
 }
 
-/// What a request may have to go past the cache.
+/// A part of a request that makes it go past the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bypass {
+pub enum BypassCondition {
     /// A cookie of this name.
     Cookie(String),
     /// A header of this name.
@@ -38,18 +39,18 @@ pub enum Bypass {
     Query(String),
 }
 
-impl Bypass {
+impl BypassCondition {
     /// Whether the request has it.
     pub fn is_in(&self, request: &RequestHead<'_>) -> bool {
         match self {
-            Bypass::Header(name) => request.field(name).is_some(),
-            Bypass::Cookie(name) => request
+            BypassCondition::Header(name) => request.field(name).is_some(),
+            BypassCondition::Cookie(name) => request
                 .fields
                 .iter()
                 .filter(|field| field.name.eq_ignore_ascii_case("cookie"))
                 .flat_map(|field| field.value.split(|byte| *byte == b';'))
                 .any(|pair| name_of(pair) == name.as_bytes()),
-            Bypass::Query(name) => request
+            BypassCondition::Query(name) => request
                 .query
                 .unwrap_or_default()
                 .split('&')

@@ -1,4 +1,4 @@
-//! A response that is being stored, as it answers others than the request that it was asked for by.
+//! A response that is being stored, as other requests than the first get it.
 
 use std::sync::Arc;
 
@@ -15,22 +15,23 @@ use super::filling_body::{Filler, FillingBody};
 use super::keep::Keep;
 use crate::request::answered_by;
 
-/// Its head, and its body as far as it has come.
+/// The head, and the body as far as it has arrived.
 #[derive(Debug)]
 pub struct SharedResponse {
     status: StatusCode,
-    /// Those that are stored, as clients see them.
+    /// The fields that are stored, as clients see them.
     fields: FieldLines,
-    /// What may be done with it.
+    /// The rules by which it may be reused.
     pub policy: Policy,
-    /// Where it will be stored.
+    /// The place in the store where it will be.
     pub keep: Keep,
     body: Arc<FillingBody>,
 }
 
 impl SharedResponse {
-    /// A response whose head has come; `fields` are those that are stored, `length` that of its
-    /// body, if it is known. The body is for the request that it was asked for by.
+    /// A response whose head has arrived. `fields` are those that are stored, `length` is the
+    /// length of its body in bytes, if it is known. The returned body is for the request that it
+    /// was asked for by.
     pub fn new(
         status: StatusCode,
         mut fields: FieldLines,
@@ -43,12 +44,12 @@ impl SharedResponse {
         (Arc::new(response), filler, Body::Stream(Box::new(reader)))
     }
 
-    /// The response to `request`: 200, 206, 304, 412 or 416, as far as that can be said before the
-    /// end. None if it cannot, or if the body is not to be had from its beginning.
+    /// Returns the response to `request`: 200, 206, 304, 412 or 416. Returns `None` if that cannot
+    /// be known before the end of the body, or if the first bytes of the body are gone.
     pub fn answer(&self, request: &RequestHead<'_>) -> Option<Response> {
         let asked = RequestFields::of(request);
         let etag = self.fields.get("etag").map(Tag::of);
-        // The tag of what has none is made of the body.
+        // A response without a tag gets one that is made from its body.
         if asked.if_match.is_some() && etag.is_none() {
             return None;
         }
@@ -92,7 +93,7 @@ impl SharedResponse {
                 response.fields.push("Content-Range", range.content_range(length?));
                 Some(response)
             }
-            // One part after the other is not the order in which they come.
+            // The parts are not in the order in which the body arrives.
             Part::Several(_) => None,
             Part::Unsatisfiable => {
                 let none = |_| Body::Empty;

@@ -1,13 +1,13 @@
 //! Structured fields (RFC 9651), as far as the fields of applications need them: a dictionary of
 //! integers, strings and booleans.
 //!
-//! Pure. What is well-formed but of another kind is refused with its name, so that the log can say
-//! what was meant.
+//! Pure. A value that is well-formed but of another kind is refused with its name, so that the log
+//! can say what was meant.
 
 use std::collections::HashSet;
 use std::fmt;
 
-/// A value of a member.
+/// The value of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// `?1`, or only the name of the member (RFC 9651 sections 3.2 and 3.3.6).
@@ -18,12 +18,12 @@ pub enum Item {
     String(String),
 }
 
-/// Why a field value is none of ours.
+/// Why a field value cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// Where, in bytes.
+    /// The offset of the error in bytes.
     pub at: usize,
-    /// What is wrong there.
+    /// The error.
     pub what: &'static str,
 }
 
@@ -33,10 +33,10 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// Digits of an integer at most (section 3.3.1).
+/// The most digits of an integer (section 3.3.1).
 const MAX_DIGITS: usize = 15;
 
-/// Reads the members of a dictionary, in order. One that comes twice counts with its last value
+/// Parses the members of a dictionary, in order. The last value of a repeated member counts
 /// (section 4.2.2).
 pub fn parse(value: &[u8]) -> Result<Vec<(String, Item)>, Malformed> {
     let mut input = Input { bytes: value, at: 0 };
@@ -66,7 +66,7 @@ pub fn parse(value: &[u8]) -> Result<Vec<(String, Item)>, Malformed> {
     Ok(with_last_values(members))
 }
 
-/// The members without those that come again behind them.
+/// Removes the members that come again later.
 fn with_last_values(mut members: Vec<(String, Item)>) -> Vec<(String, Item)> {
     let mut later = HashSet::with_capacity(members.len());
     let mut is_last: Vec<bool> =
@@ -109,7 +109,7 @@ impl Input<'_> {
         Malformed { at: self.at, what }
     }
 
-    /// Of the byte that has been taken.
+    /// Returns the error at the byte that was taken last.
     fn wrong_before(&self, what: &'static str) -> Malformed {
         Malformed { at: self.at.saturating_sub(1), what }
     }

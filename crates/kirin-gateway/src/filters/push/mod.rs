@@ -1,10 +1,11 @@
-//! Responses that an application has Kirin store and purge: `Kirin-Store` and `Kirin-Purge`.
+//! The `push` filter: stores and purges what an application demands with `Kirin-Store` and
+//! `Kirin-Purge`.
 //!
-//! The router wraps each answer of an application in [`Push::around`]. The fields are for Kirin and
-//! never reach the client. What is purged is gone before the client has a byte of the response, so
-//! that it reads its own writes. A response is stored as the application has sent it, before
-//! includes are filled and anything is compressed, and only when nothing has been purged since its
-//! request came that it could have been made from (`kirin_store::Moment`).
+//! The fields are for Kirin and never reach the client. Purged items are gone before the client has
+//! a byte of the response, so that it reads its own writes. A response is stored as the application
+//! has sent it, before directives are carried out and before compression. It is stored only if
+//! nothing that it could have been made from has been purged since its request came
+//! (`kirin_store::Moment`).
 
 pub mod dictionary;
 mod pushed_stream;
@@ -19,50 +20,64 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Method;
-use kirin_http::{Answer, Body, FieldLines, RequestHead, Response};
+use kirin_http::{Answer, Body, FieldLines, Response};
 use kirin_ssi::Syntax;
 use kirin_store::{Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest};
 
+use crate::filters::backend::Backend;
 use crate::pages::page::{is_html, may_be_dynamic};
-use crate::places::store::key_of;
+use crate::pages::store_key::key_of;
 use crate::purge::command::{self, Purge};
+use crate::request::context::Request;
 use crate::routing::protection::Protection;
-use crate::routing::route::Route;
+use crate::routing::settings::RouteConfig;
 use pushed_stream::PushedStream;
 use reach::Reach;
 use store_field::{STORE, StoreField, Unstorable, stored_head, text_only_line};
 
 const PURGE: &str = "kirin-purge";
 
-/// How often the log says the same thing about responses.
-const SAY_AGAIN: Duration = Duration::from_secs(10);
+/// The shortest time between two warnings of one kind.
+const WARN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What pushes and purges for the applications, on one event loop.
+/// Stores and purges for the applications, on one event loop.
 pub struct Push {
     store: Arc<Store>,
     reach: Reach,
-    said: RefCell<HashMap<&'static str, Instant>>,
+    warned: RefCell<HashMap<&'static str, Instant>>,
 }
 
-/// A request, as far as storing its response depends on it.
-struct Asked {
+/// The parts of a request on which it depends how its response is stored.
+struct PushRequest {
     method: Method,
-    /// Under which the `store` place looks for it.
+    /// The key under which the `store` place looks for its page.
     key: Option<Vec<u8>>,
-    /// What its route says of pages.
-    terms: PushTerms,
+    /// The directives that its route carries out.
+    syntax: Syntax,
+    /// The conditions that it has passed.
+    protection: Protection,
 }
 
-/// What the route of a request says of pages that its application stores.
-#[derive(Clone, Copy)]
-pub struct PushTerms {
-    /// Which directives the route carries out.
-    pub syntax: Syntax,
-    /// The conditions that the request has passed.
-    pub protection: Protection,
+/// An application whose responses are stored if they say so.
+pub struct PushBackend<B> {
+    push: Rc<Push>,
+    backend: B,
 }
 
-/// Where a response goes.
+impl<B: Backend> PushBackend<B> {
+    /// Stores the responses of `backend`.
+    pub fn new(push: Rc<Push>, backend: B) -> Self {
+        Self { push, backend }
+    }
+}
+
+impl<B: Backend> Backend for PushBackend<B> {
+    fn answer(&self, request: &Request<'_>) -> Answer {
+        self.push.around(request, self.backend.answer(request))
+    }
+}
+
+/// The place in the store where a response goes.
 struct Destination {
     push: Rc<Push>,
     key: Vec<u8>,
@@ -70,41 +85,25 @@ struct Destination {
     ttl_seconds: Option<u64>,
     protection: Protection,
     began: Moment,
-    /// What may be a directive in it and is text, since its route does not carry it out.
+    /// The syntaxes whose directives are text in the response, since its route does not carry them
+    /// out.
     text_only: Syntax,
     head_bytes: usize,
 }
 
 impl Push {
-    /// Into `store`, out of which these routes answer.
-    pub fn new(store: Arc<Store>, routes: &[Route]) -> Rc<Self> {
-        Rc::new(Self { store, reach: Reach::of(routes), said: RefCell::default() })
+    /// Stores pages in `store`. These routes answer from it.
+    pub fn new(store: Arc<Store>, routes: &[RouteConfig]) -> Rc<Self> {
+        Rc::new(Self { store, reach: Reach::from_config(routes), warned: RefCell::default() })
     }
 
-    /// The answer of an application, with what it says about the store carried out. `request` is as
-    /// the `store` place sees it, `terms` are those of its route. Call before the application gets
-    /// the request.
-    pub fn around(
-        self: &Rc<Self>,
-        request: &RequestHead<'_>,
-        terms: PushTerms,
-        answer: Answer,
-    ) -> Answer {
-        self.around_page(&request.method, key_of(request).map(<[u8]>::to_vec), terms, answer)
-    }
-
-    /// The same of a request with this method, whose page the `store` place would look for under
-    /// `key`.
-    pub fn around_page(
-        self: &Rc<Self>,
-        method: &Method,
-        key: Option<Vec<u8>>,
-        terms: PushTerms,
-        answer: Answer,
-    ) -> Answer {
+    /// Returns the answer of an application, and does what it says about the store. The moment
+    /// counts since which nothing may have been purged: call it when the application gets the
+    /// request.
+    fn around(self: &Rc<Self>, request: &Request<'_>, answer: Answer) -> Answer {
         let Answer::Later(later) = answer else { return answer };
         let push = Rc::clone(self);
-        let (asked, began) = (Asked { method: method.clone(), key, terms }, self.store.moment());
+        let (push_request, began) = (PushRequest::from_request(request), self.store.moment());
         Answer::later(move |body| async move {
             let response = later(body).await;
             let is_for_us = |(name, _): (&[u8], &[u8])| {
@@ -115,18 +114,23 @@ impl Push {
             {
                 return response;
             }
-            push.carry_out(asked, began, response)
+            push.carry_out(push_request, began, response)
         })
     }
 
-    fn carry_out(self: &Rc<Self>, asked: Asked, began: Moment, mut response: Response) -> Response {
+    fn carry_out(
+        self: &Rc<Self>,
+        request: PushRequest,
+        began: Moment,
+        mut response: Response,
+    ) -> Response {
         let (to_store, to_purge) =
             (take(&mut response.fields, STORE), take(&mut response.fields, PURGE));
         if let Some(value) = to_purge {
             match Purge::parse(&value) {
                 Ok(purge) => drop(purge.apply(&self.store, now())),
-                Err(error) => self.say("purge", || {
-                    tracing::error!(page = %asked.target(), value = %text(&value), "Kirin-Purge has no effect: {error}; it is \
+                Err(error) => self.warn("purge", || {
+                    tracing::error!(page = %request.target(), value = %text(&value), "Kirin-Purge has no effect: {error}; it is \
                                     written as {}", command::FORM);
                 }),
             }
@@ -135,36 +139,36 @@ impl Push {
         let field = match StoreField::parse(&value) {
             Ok(field) => field,
             Err(error) => {
-                self.say("field", || {
-                    tracing::warn!(page = %asked.target(), value = %text(&value), "a response is not stored, its Kirin-Store \
+                self.warn("field", || {
+                    tracing::warn!(page = %request.target(), value = %text(&value), "a response is not stored, its Kirin-Store \
                                    is malformed: {error}; it is written as {}", store_field::FORM);
                 });
                 return response;
             }
         };
-        if let Err(reason) = self.push(&asked, began, field, &mut response) {
-            self.say_unstorable(&asked.target(), &reason);
+        if let Err(reason) = self.push(&request, began, field, &mut response) {
+            self.warn_unstorable(&request.target(), &reason);
         }
         response
     }
 
-    /// Stores the response, or lets it be stored while it is sent.
+    /// Stores the response, or has it stored while it is sent.
     fn push(
         self: &Rc<Self>,
-        asked: &Asked,
+        request: &PushRequest,
         began: Moment,
         field: StoreField,
         response: &mut Response,
     ) -> Result<(), Unstorable> {
-        store_field::check(&asked.method, &field, response)?;
+        store_field::check(&request.method, &field, response)?;
         let (key, protection) = match field.key {
-            Some(key) => (key.into_bytes(), asked.terms.protection.without_rate()),
-            None => (asked.key.clone().ok_or(Unstorable::Target)?, asked.terms.protection),
+            Some(key) => (key.into_bytes(), request.protection.without_rate()),
+            None => (request.key.clone().ok_or(Unstorable::Target)?, request.protection),
         };
         let (tags, ttl_seconds) = (field.tags, field.ttl_seconds);
         let head = stored_head(response.status, &response.fields, protection);
         let is_page = response.fields.get("content-type").is_some_and(is_html);
-        let syntax = asked.terms.syntax;
+        let syntax = request.syntax;
         let text_only = Syntax { ssi: is_page && !syntax.ssi, esi: is_page && !syntax.esi };
         let (push, head_bytes) = (Rc::clone(self), head.len());
         let destination =
@@ -191,7 +195,7 @@ impl Push {
         Ok(())
     }
 
-    fn say_unstorable(&self, target: &str, reason: &Unstorable) {
+    fn warn_unstorable(&self, target: &str, reason: &Unstorable) {
         let kind = match reason {
             Unstorable::NotWhole => {
                 return tracing::debug!(page = target, %reason, "a response is not stored");
@@ -204,22 +208,31 @@ impl Push {
             Unstorable::Target => "target",
             Unstorable::TooLarge => "too large",
         };
-        self.say(kind, || tracing::warn!(page = target, "a response is not stored: {reason}"));
+        self.warn(kind, || tracing::warn!(page = target, "a response is not stored: {reason}"));
     }
 
-    /// Says a thing of one kind, unless that has been said just now: it may be true of every
-    /// response.
-    fn say(&self, kind: &'static str, say: impl FnOnce()) {
+    /// Logs a warning of one kind, unless that was logged a short time ago: it may be true for
+    /// every response.
+    fn warn(&self, kind: &'static str, say: impl FnOnce()) {
         let now = Instant::now();
-        let last = self.said.borrow().get(kind).copied();
-        if last.is_none_or(|last| now.duration_since(last) >= SAY_AGAIN) {
-            self.said.borrow_mut().insert(kind, now);
+        let last = self.warned.borrow().get(kind).copied();
+        if last.is_none_or(|last| now.duration_since(last) >= WARN_INTERVAL) {
+            self.warned.borrow_mut().insert(kind, now);
             say();
         }
     }
 }
 
-impl Asked {
+impl PushRequest {
+    fn from_request(request: &Request<'_>) -> Self {
+        Self {
+            method: request.head.method.clone(),
+            key: key_of(request.rewritten).map(<[u8]>::to_vec),
+            syntax: request.syntax,
+            protection: request.protection,
+        }
+    }
+
     fn target(&self) -> String {
         self.key.as_deref().map(text).unwrap_or_default()
     }
@@ -233,10 +246,10 @@ impl Destination {
             .is_ok_and(|bytes| self.push.store.is_storable(&self.key, bytes, &tags))
     }
 
-    /// Stores a whole response.
+    /// Stores a complete response.
     fn store(&self, mut value: Vec<u8>, pieces: &[Bytes]) {
         pieces.iter().for_each(|piece| value.extend_from_slice(piece));
-        // What is text in the response as it is sent now stays text when it comes from the store.
+        // Text that looks like a directive in the response stays text when the store serves it.
         let body = &value[self.head_bytes..];
         let has = |syntax| may_be_dynamic(body, syntax);
         let line = text_only_line(
@@ -255,7 +268,7 @@ impl Destination {
             StoreRequest { unchanged_since: Some(&self.began), ..StoreRequest::default() };
         let item = NewItem::new(value.as_slice()).expires(expires).tags(&tags);
         match store.store(&self.key, item, &request, now) {
-            StoreOutcome::Stored { .. } if self.push.reach.is_news(&self.key, self.protection) => {
+            StoreOutcome::Stored { .. } if self.push.reach.warns_of(&self.key, self.protection) => {
                 if self.protection != Protection::default() {
                     return tracing::warn!(key = %text(&self.key), "a response is stored that no request is answered with: \
                                           it was sent on a route with `basic_auth` or `rate_limit`, and no route that serves \
@@ -274,18 +287,18 @@ impl Destination {
                 };
                 tracing::debug!(key = %text(&self.key), "a response is not stored: {reason}");
             }
-            outcome => self.push.say("no memory", || {
+            outcome => self.push.warn("no memory", || {
                 tracing::warn!(key = %text(&self.key), ?outcome, "a response is not stored: there is no room in the store");
             }),
         }
     }
 
-    fn say_too_large(&self) {
-        self.push.say_unstorable(&text(&self.key), &Unstorable::TooLarge);
+    fn warn_too_large(&self) {
+        self.push.warn_unstorable(&text(&self.key), &Unstorable::TooLarge);
     }
 }
 
-/// Takes out all lines of a field, joined as one value (RFC 9651 section 4.2).
+/// Removes all lines of a field. Returns their values joined (RFC 9651 section 4.2).
 fn take(fields: &mut FieldLines, name: &str) -> Option<Vec<u8>> {
     let lines = fields.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes()));
     let lines: Vec<&[u8]> =

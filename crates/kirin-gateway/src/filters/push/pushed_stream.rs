@@ -8,22 +8,22 @@ use kirin_http::body::{BodyStream, StreamError};
 
 use super::Destination;
 
-/// Gives what `source` gives, and keeps a copy, which is stored when the end has come. A body that
-/// was cut, or that the client did not wait for, is not.
+/// Returns what `source` returns and keeps a copy, which is stored at the end. A body that is cut,
+/// or that the client did not wait for, is not stored.
 pub struct PushedStream {
     source: Box<dyn BodyStream>,
-    /// None when the end has come, or it cannot be stored.
+    /// None after the end, or if it cannot be stored.
     copy: Option<Copy>,
 }
 
 struct Copy {
     destination: Destination,
-    /// The head and what has come of the body.
+    /// The head, and the body so far.
     value: Vec<u8>,
 }
 
 impl PushedStream {
-    /// Of a response with this head.
+    /// The stream of a response with this head.
     pub fn new(source: Box<dyn BodyStream>, destination: Destination, head: Vec<u8>) -> Self {
         Self { source, copy: Some(Copy { destination, value: head }) }
     }
@@ -43,7 +43,7 @@ impl BodyStream for PushedStream {
                     copy.value.extend_from_slice(chunk);
                     self.copy = Some(copy);
                 } else {
-                    copy.destination.say_too_large();
+                    copy.destination.warn_too_large();
                 }
             }
         }

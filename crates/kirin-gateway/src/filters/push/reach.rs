@@ -1,45 +1,46 @@
-//! Which keys any request is answered from: a page that is stored under another is never served,
-//! which its author should hear.
+//! The keys that requests are answered from. A page under another key is never served, which the
+//! author of the application should hear.
 
 use std::cell::Cell;
 
-use crate::routing::path_rest::meant_path;
+use crate::routing::path_rest::normalized_path;
 use crate::routing::protection::Protection;
 use crate::routing::rewrite::Rewrite;
-use crate::routing::route::{Place, Route};
+use crate::routing::settings::{PlaceConfig, RouteConfig};
 
-/// The routes, as far as the keys of the `store` place go.
+/// The routes, as the keys of the `store` place need them.
 pub struct Reach(Vec<Reached>);
 
 struct Reached {
-    /// Decoded, without a slash at its end.
+    /// The path, decoded and without a slash at its end.
     path: String,
     rewrite: Option<Rewrite>,
     has_store: bool,
     protection: Protection,
-    /// Whether the log has said that what is stored below it is not served.
-    is_said: Cell<bool>,
+    /// Whether the log has warned that pages below it are not served.
+    is_warned: Cell<bool>,
 }
 
 impl Reach {
-    /// Of `routes`, the longest path first.
-    pub fn of(routes: &[Route]) -> Self {
-        let reached = |route: &Route| Reached {
+    /// The keys that `routes` serve, of which the longest path comes first.
+    pub fn from_config(routes: &[RouteConfig]) -> Self {
+        let reached = |route: &RouteConfig| Reached {
             path: route.path.clone(),
-            rewrite: route.rules.as_ref().and_then(|rules| rules.rewrite.clone()),
-            has_store: route.places.iter().any(|place| matches!(place, Place::Store)),
-            protection: route.protection,
-            is_said: Cell::default(),
+            rewrite: route.rules.rewrite.clone(),
+            has_store: route.places.contains(&PlaceConfig::Store),
+            protection: route.protection(),
+            is_warned: Cell::default(),
         };
         Self(routes.iter().map(reached).collect())
     }
 
-    /// Whether a page under `key` with this protection is served by nobody and its route's author
-    /// has not been told; once a route.
-    pub fn is_news(&self, key: &[u8], protection: Protection) -> bool {
+    /// Whether the log must warn that no route serves a page under `key` with this protection. It
+    /// is true once for each route.
+    pub fn warns_of(&self, key: &[u8], protection: Protection) -> bool {
         let path = key.split(|byte| *byte == b'?').next().unwrap_or_default();
-        let Ok(path) =
-            std::str::from_utf8(path).map_err(drop).and_then(|path| meant_path(path).map_err(drop))
+        let Ok(path) = std::str::from_utf8(path)
+            .map_err(drop)
+            .and_then(|path| normalized_path(path).map_err(drop))
         else {
             return false;
         };
@@ -51,7 +52,7 @@ impl Reach {
             return false;
         };
         let is_served = behind_rewrite || (route.may_serve(protection) && route.rewrite.is_none());
-        !is_served && !route.is_said.replace(true)
+        !is_served && !route.is_warned.replace(true)
     }
 }
 

@@ -1,5 +1,5 @@
-//! `Kirin-Store`, with which an application has its response stored: what it says, and whether the
-//! response can be.
+//! The field `Kirin-Store`, with which an application has its response stored, and the check
+//! whether the response can be stored.
 //!
 //! Pure. Called for each response of an application that has the field.
 
@@ -12,18 +12,18 @@ use super::dictionary::{self, Item};
 use crate::purge::command::{check_key, check_tag};
 use crate::routing::protection::{self, Protection};
 
-/// How it is written.
+/// The form of the field, for the log.
 pub const FORM: &str = "`ttl=300, tags=\"memo-7 user-3\", key=\"/memo/7\"`, each of them optional";
 
-/// Tags of one page at most, as on the memcached port.
+/// The most tags of one page, as on the memcached port.
 const MAX_TAGS: usize = 16;
 
-/// Seconds at most: some 30 years.
+/// The longest `ttl` in seconds: about 30 years.
 const MAX_TTL_SECONDS: i64 = 1_000_000_000;
 
-/// Fields that are about one delivery of the response and not about what is stored, beside those of
-/// the framing. A new `Date` is made for each delivery: what is in the store is what the
-/// application would answer now.
+/// Fields about one delivery of the response and not about what is stored, beside those of the
+/// framing. A new `Date` is made for each delivery: the store serves what the application would
+/// answer now.
 const NOT_STORED: [&[u8]; 11] = [
     b"age",
     b"alt-svc",
@@ -39,29 +39,29 @@ const NOT_STORED: [&[u8]; 11] = [
     b"server-timing",
 ];
 
-/// What the application wishes.
+/// The demands of the application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreField {
-    /// How long it is kept; none until it is purged or evicted.
+    /// How long it is kept, in seconds. None: until it is purged or evicted.
     pub ttl_seconds: Option<u64>,
-    /// By which it can be purged.
+    /// The tags by which it can be purged.
     pub tags: Vec<String>,
-    /// Under which it is served; none for the target of the request.
+    /// The key under which it is served. None: the target of the request.
     pub key: Option<String>,
 }
 
 /// Why a response is not stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unstorable {
-    /// Something that an application does without meaning it: HEAD, 304, 206.
+    /// It is a response to HEAD, or a 304 or 206. Applications send these without intent.
     #[error("it is no whole answer to a GET")]
     NotWhole,
-    /// No GET.
+    /// It is not the response to a GET.
     #[error(
         "it answers {0}; answers to GET are stored, and those to POST for which `key` says where"
     )]
     Method(Method),
-    /// Not one of ours.
+    /// Its status is not one that is stored.
     #[error(
         "its status is {0}; stored are 200, 203, 300, 301, 302, 307, 308, 404 and 410: send Kirin-Store only with those"
     )]
@@ -72,7 +72,7 @@ pub enum Unstorable {
          them, and set cookies (or start sessions) elsewhere"
     )]
     SetCookie,
-    /// It is for some.
+    /// It is for some visitors.
     #[error("it varies by `{0}`, and one page is stored for all: leave Vary out, or Kirin-Store")]
     Vary(String),
     /// It is a file.
@@ -83,13 +83,13 @@ pub enum Unstorable {
     /// Its target cannot be a key.
     #[error("its target has more than 250 bytes; a shorter `key` can say where it is stored")]
     Target,
-    /// There is no room.
+    /// It is too large.
     #[error("it is larger than `store.item_limit` allows")]
     TooLarge,
 }
 
 impl StoreField {
-    /// Reads the value of the field.
+    /// Parses the value of the field.
     pub fn parse(value: &[u8]) -> Result<Self, String> {
         let mut field = StoreField::default();
         for (name, item) in dictionary::parse(value).map_err(|error| error.to_string())? {
@@ -125,7 +125,7 @@ impl StoreField {
     }
 }
 
-/// Whether this response to a request with `method` can be stored at all.
+/// Checks whether this response to a request with `method` can be stored at all.
 pub fn check(method: &Method, field: &StoreField, response: &Response) -> Result<(), Unstorable> {
     match *method {
         Method::GET => {}
@@ -153,7 +153,7 @@ pub fn check(method: &Method, field: &StoreField, response: &Response) -> Result
     }
 }
 
-/// What differs by the coding that the client takes is looked at when the page is served.
+/// A response may vary by the coding that the client accepts: the store codes pages itself.
 fn check_vary(value: &[u8]) -> Result<(), Unstorable> {
     let mut others = members(value).filter(|name| !name.eq_ignore_ascii_case(b"accept-encoding"));
     match others.next() {
@@ -165,9 +165,8 @@ fn check_vary(value: &[u8]) -> Result<(), Unstorable> {
 /// The name of the field in which a stored page says which syntaxes count in it.
 pub const STORE: &str = "kirin-store";
 
-/// The syntaxes that count in a stored page with these fields: all but those that it says no to. A
-/// program that writes pages into the store itself writes them in the store's format, directives
-/// included.
+/// Returns the syntaxes that count in a stored page with these fields: all that it does not
+/// disable. A program that writes pages into the store itself writes them with directives.
 pub fn syntax_of(fields: &FieldLines) -> Syntax {
     let mut syntax = Syntax { ssi: true, esi: true };
     let lines = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(STORE.as_bytes()));
@@ -181,7 +180,7 @@ pub fn syntax_of(fields: &FieldLines) -> Syntax {
     syntax
 }
 
-/// The field line of a stored page in which what looks like directives of these syntaxes is text.
+/// Returns the field line of a stored page in which directives of these syntaxes are text.
 pub fn text_only_line(ssi: bool, esi: bool) -> &'static [u8] {
     match (ssi, esi) {
         (true, true) => b"Kirin-Store: ssi=?0, esi=?0\r\n",
@@ -191,8 +190,8 @@ pub fn text_only_line(ssi: bool, esi: bool) -> &'static [u8] {
     }
 }
 
-/// The head of what is stored, in the form of a whole response (`page.rs`); its body follows. It
-/// says what protects the page.
+/// Returns the head of a stored page, in the form of a complete response (`page.rs`). Its body
+/// follows. The head says what protects the page.
 pub fn stored_head(status: StatusCode, fields: &FieldLines, protection: Protection) -> Vec<u8> {
     let mut head = Vec::with_capacity(fields.len_bytes() + 48);
     head.extend_from_slice(b"HTTP/1.1 ");

@@ -1,8 +1,7 @@
-//! Putting a page together: what is in memory at once, without a task; what takes waiting all at
-//! the same time.
+//! Assembles a page: parts in memory at once and without a task, all other parts at the same time.
 //!
-//! [`Assembly::run`] first; if that has not been enough, [`Assembly::settle`]. Called by the store
-//! place and by the `ssi` filter of routes.
+//! [`Assembly::run`] comes first. If it has to wait, [`Assembly::settle`] goes on. The `store`
+//! place and the `ssi` filter call them.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -11,20 +10,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kirin_http::ClientWatch;
 use kirin_ssi::{Progress, Rendering, Template, Trouble};
-use kirin_store::{Now, Store};
+use kirin_store::Now;
 use tokio::task::JoinSet;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::cacheability::Cacheability;
 use super::part::{Failure, Part};
-use super::source::{PageSource, Parts, Surroundings};
-use crate::request::subrequest::{KeptParent, Variables};
+use super::source::{IncludeSources, PageSource, Parts, Surroundings};
+use crate::request::kept_request::KeptRequest;
+use crate::request::lineage::Variables;
 
-/// A page that is being put together.
+/// A page that is being assembled.
 pub struct Assembly {
     rendering: Rendering,
     parts: Parts,
-    /// What it shares with the page that it is a part of.
+    /// The variables that it shares with the page that it is a part of.
     around: Option<Rc<Variables>>,
 }
 
@@ -33,7 +33,7 @@ pub struct Assembly {
 pub enum Stage {
     /// All of it is there.
     Whole,
-    /// Requests take waiting.
+    /// Requests must be waited for.
     Waiting,
 }
 
@@ -41,41 +41,44 @@ pub enum Stage {
 pub struct Assembled {
     /// The body.
     pub pieces: Vec<Bytes>,
-    /// Of all that is in it: other parts, another digest.
+    /// The digest of everything in it. Other parts give another digest.
     pub digest: u128,
-    /// What its parts say about keeping it.
+    /// What its parts say about caching it.
     pub cacheability: Cacheability,
 }
 
 /// [`Surroundings`] that outlive the connection's read buffer.
 pub struct KeptSurroundings {
-    /// The store, for items that the page includes.
-    pub store: Arc<Store>,
-    /// The time of the request.
-    pub now: Now,
+    sources: Rc<IncludeSources>,
+    now: Now,
     /// The request for the page.
-    pub parent: KeptParent,
+    pub request: KeptRequest,
 }
 
 impl KeptSurroundings {
-    /// Has `work` look at them again.
+    /// The surroundings of the page that `request` asks for.
+    pub fn new(sources: &Rc<IncludeSources>, now: Now, request: KeptRequest) -> Self {
+        Self { sources: Rc::clone(sources), now, request }
+    }
+
+    /// Calls `work` with the surroundings.
     pub fn with<R>(&self, work: impl FnOnce(Surroundings<'_>) -> R) -> R {
-        let (store, now) = (&*self.store, self.now);
-        self.parent.with(|parent| work(Surroundings { store, now, parent }))
+        let (sources, now) = (&self.sources, self.now);
+        self.request.with(|request| work(Surroundings { sources, now, request }))
     }
 }
 
 impl Assembly {
-    /// Of the page with this digest, which depends on its bytes. `around` has the variables of the
-    /// page that this one is a part of.
-    pub fn of(template: &Arc<Template>, digest: u128, around: Option<&Rc<Variables>>) -> Self {
+    /// Starts a page. `digest` is the digest of its bytes, `around` has the variables of the page
+    /// that this one is a part of.
+    pub fn new(template: &Arc<Template>, digest: u128, around: Option<&Rc<Variables>>) -> Self {
         let (template, around) = (Arc::clone(template), around.cloned());
         let scope = around.as_ref().map(|around| around.given.clone()).unwrap_or_default();
-        let parts = Parts::of(digest, &scope);
+        let parts = Parts::new(digest, &scope);
         Self { rendering: Rendering::within(template, scope), parts, around }
     }
 
-    /// Carries out what can be at once.
+    /// Carries out the directives, as far as that is possible without waiting.
     pub fn run(&mut self, page: Surroundings<'_>) -> Stage {
         loop {
             let progress = self.rendering.run(&mut PageSource { parts: &mut self.parts, page });
@@ -86,15 +89,15 @@ impl Assembly {
             }
             match progress {
                 Progress::Done if self.rendering.is_settled_whole() => return Stage::Whole,
-                // What has been filled in may let it go on, and an alternate may have been there at
-                // once.
+                // A part that was filled in may let the page go on. An alternate may have been
+                // there at once.
                 Progress::Done | Progress::Wait(_) if !is_over => {}
                 Progress::Done | Progress::Wait(_) => return Stage::Waiting,
             }
         }
     }
 
-    /// Waits for everything, or until `client` has gone. Call on an event loop.
+    /// Waits for all parts, or until `client` has left. Call on an event loop.
     pub async fn settle_whole(&mut self, page: &KeptSurroundings, client: Option<ClientWatch>) {
         match client {
             None => self.settle(page, |_| ()).await,
@@ -106,10 +109,10 @@ impl Assembly {
         }
     }
 
-    /// Waits for everything. `ready` is called whenever there may be more to
-    /// [`Assembly::take_ready`]. Call on an event loop.
+    /// Waits for all parts. Calls `ready` whenever there may be more for [`Assembly::take_ready`].
+    /// Call on an event loop.
     pub async fn settle(&mut self, page: &KeptSurroundings, mut ready: impl FnMut(&mut Self)) {
-        // Requests end with the set: a client that has gone is not worked for.
+        // The requests end with the set, so that nothing works for a client that has left.
         let mut requests = JoinSet::new();
         let mut ids = HashMap::new();
         loop {
@@ -147,17 +150,17 @@ impl Assembly {
         self.rendering.fill(id, content);
     }
 
-    /// What has gone wrong so far.
+    /// Returns the first problem so far.
     pub fn trouble(&self) -> Option<Trouble> {
         self.rendering.trouble()
     }
 
-    /// The pieces that are final and have not been taken yet.
+    /// Returns the pieces that are final and have not been taken yet.
     pub fn take_ready(&mut self) -> Vec<Bytes> {
         self.rendering.take_ready()
     }
 
-    /// The page, when it is whole. What has gone wrong is logged.
+    /// Returns the complete page, and logs its problems.
     pub fn finish(mut self, name: &str) -> Assembled {
         self.log_trouble(name);
         if let Some(around) = self.around.take() {
@@ -175,7 +178,7 @@ impl Assembly {
         Assembled { pieces, digest, cacheability: self.parts.cacheability }
     }
 
-    /// Logs what has gone wrong.
+    /// Logs the problems of the page.
     pub fn log_trouble(&self, name: &str) {
         let text = |key: &Bytes| String::from_utf8_lossy(key).into_owned();
         match self.trouble() {

@@ -1,4 +1,4 @@
-//! What a page and its parts together say about being kept: the strictest of them counts.
+//! What a page and its parts say about caching. The strictest of them counts.
 
 use kirin_cache::directives::{Directive, delta_seconds, directives};
 use kirin_http::FieldLines;
@@ -6,24 +6,24 @@ use kirin_http::date::parse_date;
 use kirin_http::field_list::members;
 use kirin_http::token::is_token;
 
-/// What the parts of a page have said so far, and whether it depends on who asks.
+/// The restrictions of the parts of a page so far, and whether the page depends on the visitor.
 #[derive(Debug, Default)]
 pub struct Cacheability {
     no_store: bool,
     no_cache: bool,
     private: bool,
     must_revalidate: bool,
-    /// The smallest, in seconds.
+    /// The smallest `max-age`, in seconds.
     max_age: Option<u64>,
-    /// The smallest that shared caches would go by, in seconds.
+    /// The smallest lifetime for shared caches, in seconds.
     shared_max_age: Option<u64>,
-    /// Fields of requests that a part varies by, in lower case.
+    /// The request fields that a part varies by, in lower case.
     vary: Vec<Vec<u8>>,
     is_visitors: bool,
 }
 
 impl Cacheability {
-    /// Takes in what a part says; `now` is in seconds since the epoch.
+    /// Adds the fields of a part. `now` is in seconds since the epoch.
     pub fn add_part(&mut self, fields: &FieldLines, now: u64) {
         let (mut max_age, mut shared_max_age, mut expires) = (None, None, None);
         for (name, value) in fields.iter() {
@@ -54,18 +54,17 @@ impl Cacheability {
         self.no_cache |= max_age == Some(0);
     }
 
-    /// A part is not there: the page as it is must not be kept, since the next one may be whole.
+    /// Adds a part that failed. The page must not be stored, since the next one may be complete.
     pub fn add_failure(&mut self) {
         self.no_store = true;
     }
 
-    /// The page has looked at the visitor's session: it is for nobody else, whatever it says
-    /// itself.
+    /// Adds the visitor's session. The page is private then, whatever it says itself.
     pub fn add_session(&mut self) {
         self.private = true;
     }
 
-    /// The page depends on who asks.
+    /// Adds a dependency on the visitor.
     pub fn add_visitor(&mut self) {
         self.is_visitors = true;
     }
@@ -89,8 +88,8 @@ impl Cacheability {
         !flags && self.shared_max_age.is_none() && self.vary.is_empty()
     }
 
-    /// The fields of the page, with what its parts demand. A lifetime is only shortened: a page
-    /// that names none gets none.
+    /// Returns the fields of the page with the restrictions of its parts. A lifetime is only
+    /// shortened: a page without one gets none.
     pub fn apply(&self, fields: &FieldLines) -> FieldLines {
         if self.is_silent() {
             return fields.clone();
@@ -160,7 +159,7 @@ impl Cacheability {
     }
 }
 
-/// Whether a response is for one visitor, or for nobody to keep.
+/// Whether a response is for one visitor, or must not be stored.
 pub fn is_private(fields: &FieldLines) -> bool {
     let mut controls =
         fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));
@@ -173,7 +172,7 @@ fn lower(smallest: &mut Option<u64>, other: Option<u64>) {
     *smallest = smallest.iter().copied().chain(other).min();
 }
 
-/// A directive's value as it stands in a field: a token, or a quoted string.
+/// Returns the value of a directive as it is written in a field: a token, or a quoted string.
 fn written(value: &[u8]) -> Vec<u8> {
     if is_token(value) {
         return value.to_vec();

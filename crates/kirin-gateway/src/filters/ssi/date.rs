@@ -8,14 +8,14 @@ use jiff::fmt::strtime::{BrokenDownTime, Config};
 use jiff::tz::TimeZone;
 use kirin_ssi::Zone;
 
-/// The longest format that is looked at, and the longest date, in bytes.
+/// The longest format that is read, and the longest date, in bytes.
 const MAX_BYTES: usize = 256;
 
-/// The time `now`, in seconds since the epoch, in `format`; the server's zone is the one of `TZ` or
-/// `/etc/localtime`. What is no conversion stays as it is.
+/// Returns the time `now`, in seconds since the epoch, in `format`. The server's zone is that of
+/// `TZ` or `/etc/localtime`. Text that is no conversion stays as it is.
 pub fn format(now: u64, zone: Zone, format: &str) -> Bytes {
     let zone = match zone {
-        // Kept by the library, and looked for anew every few minutes.
+        // The library keeps it and reads it again every few minutes.
         Zone::Local => TimeZone::system(),
         // "GMT" for %Z, as strftime(3) has it after gmtime(3).
         Zone::Gmt => TimeZone::posix("GMT0").unwrap_or(TimeZone::UTC),
@@ -37,9 +37,9 @@ fn formatted(now: u64, zone: TimeZone, format: &str) -> Option<Bytes> {
     (date.len() <= 4 * MAX_BYTES).then(|| Bytes::from(date))
 }
 
-/// The format with what depends on a locale written out as POSIX's own has it, in which servers
-/// run: the library has Unicode's there. `E` and `O` ask for other calendars and digits of a
-/// locale, of which that has none.
+/// Returns the format with the conversions that depend on a locale written out as in the POSIX
+/// locale, in which servers run. The library has those of Unicode. `E` and `O` ask for other
+/// calendars and digits of a locale; the POSIX locale has none.
 fn posix(format: &str) -> Cow<'_, str> {
     if !format.contains('%') {
         return Cow::Borrowed(format);

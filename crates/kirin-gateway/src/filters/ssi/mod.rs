@@ -1,10 +1,10 @@
-//! Pages that are put together for each request: what `kirin-ssi` needs of this server.
+//! Pages with directives (SSI and ESI), which are assembled for each request. `kirin-ssi` has the
+//! language; this is what it needs of the server.
 //!
-//! [`filter`] finds pages in what files and applications answer; the store place knows its own.
-//! [`assembly`] carries a page out, [`source`] is where its parts come from: items of the store,
-//! the routes (`subrequest.rs`), [`variables`] and [`date`]s.
-//! [`cacheability`] is what the parts say about keeping the whole; [`streamed`] sends a page while
-//! it is made.
+//! [`filter`] finds pages in what files and code answer. The `store` place knows its own pages.
+//! [`assembly`] carries a page out. [`source`] is where its parts come from: items of the store,
+//! the routes (`subrequest.rs`), [`variables`] and [`date`]s. [`cacheability`] merges what the
+//! parts say about caching the page. [`streamed`] sends a page while it is made.
 
 pub mod assembly;
 pub mod cacheability;

@@ -1,19 +1,19 @@
-//! The answer to a request that a page has made, as a part of that page.
+//! The answer to a request that a page has made, as a part of the page.
 
 use bytes::Bytes;
 use http::StatusCode;
 use kirin_http::{Answer, Body, FieldLines, Later, RequestBody, Response};
 
-use crate::request::subrequest::{CollectError, collect, collect_now};
+use crate::request::collected_body::{CollectError, collect, collect_now};
 
 /// The largest part, in bytes.
 const MAX_PART_BYTES: usize = 4 * 1024 * 1024;
 
-/// All parts of one page together, in bytes.
+/// The largest sum of all parts of one page, in bytes.
 pub const MAX_PARTS_BYTES: usize = 16 * 1024 * 1024;
 
-/// A part that is there. Its `Set-Cookie`, like all else but what it says about being kept, is not
-/// the page's.
+/// A part that is there. The page takes over what the part says about caching, but no other field,
+/// such as `Set-Cookie`.
 pub struct Part {
     /// The body.
     pub pieces: Vec<Bytes>,
@@ -24,60 +24,60 @@ pub struct Part {
 /// Why a part is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It is an error, or elsewhere.
+    /// It is an error or a redirect.
     #[error("it was answered {0}")]
     Status(StatusCode),
     /// Its bytes are compressed.
     #[error("it is there only in a content coding")]
     Coded,
-    /// Who answered it came to a bad end.
+    /// The task that answered it ended.
     #[error("{0}")]
     Lost(String),
     /// With it the page would be too large.
     #[error("the parts of the page are larger than {MAX_PARTS_BYTES} bytes together")]
     TooMuch,
-    /// Its body cannot be had.
+    /// Its body cannot be read.
     #[error(transparent)]
     Body(#[from] CollectError),
 }
 
-/// What an answer is as a part.
-pub enum Answered {
-    /// It is there, or will not be.
+/// An answer as a part.
+pub enum PartAnswer {
+    /// It is there, or will never be.
     Now(Result<Part, Failure>),
-    /// It takes waiting.
+    /// It must be waited for.
     Later(Waiting),
 }
 
-/// A part that takes waiting; nothing is done for it before [`Waiting::part`].
+/// A part that must be waited for. No work is done for it before [`Waiting::part`].
 pub enum Waiting {
-    /// For the response.
+    /// The response.
     Response(Later),
-    /// For its body.
+    /// The body of a response.
     Body(Response),
 }
 
-impl Answered {
-    pub fn of(answer: Answer) -> Self {
+impl PartAnswer {
+    pub fn from_answer(answer: Answer) -> Self {
         let response = match answer {
             Answer::Now(response) => response,
-            Answer::Later(later) => return Answered::Later(Waiting::Response(later)),
+            Answer::Later(later) => return PartAnswer::Later(Waiting::Response(later)),
         };
         if let Err(failure) = check(&response) {
-            return Answered::Now(Err(failure));
+            return PartAnswer::Now(Err(failure));
         }
         let Response { status, fields, body, answered_by } = response;
         match collect_now(body) {
-            Ok(pieces) => Answered::Now(Ok(Part { pieces, fields })),
+            Ok(pieces) => PartAnswer::Now(Ok(Part { pieces, fields })),
             Err(body) => {
-                Answered::Later(Waiting::Body(Response { status, fields, body, answered_by }))
+                PartAnswer::Later(Waiting::Body(Response { status, fields, body, answered_by }))
             }
         }
     }
 }
 
 impl Waiting {
-    /// Waits. Call on an event loop.
+    /// Waits for the part. Call on an event loop.
     pub async fn part(self) -> Result<Part, Failure> {
         let response = match self {
             Waiting::Response(later) => later(RequestBody::empty()).await,

@@ -10,49 +10,56 @@ use kirin_store::{Now, Store};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::cacheability::Cacheability;
-use super::part::{Answered, Failure, MAX_PARTS_BYTES, Part, Waiting};
+use super::part::{Failure, MAX_PARTS_BYTES, Part, PartAnswer, Waiting};
 use super::{date, variables};
 use crate::pages::page::Page;
 use crate::pages::session::{self, Session};
-use crate::request::subrequest::{Parent, Refused, Variables};
+use crate::request::context::Request;
+use crate::request::lineage::{Refused, Variables};
 
-/// What is around a page while it is carried out.
-#[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
-    /// Where keys are.
-    pub store: &'a Store,
-    /// The time.
-    pub now: Now,
-    /// Who asks.
-    pub parent: Parent<'a>,
+/// Where pages find the items that they include, and the sessions of visitors.
+pub struct IncludeSources {
+    /// The store.
+    pub store: Arc<Store>,
+    /// The name of the cookie of visitors' sessions.
+    pub session_cookie: Option<Arc<str>>,
 }
 
-/// What the parts of a page have come to so far.
+/// The surroundings of a page while it is carried out.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Items and sessions.
+    pub sources: &'a IncludeSources,
+    /// The time of the request.
+    pub now: Now,
+    /// The request for the page.
+    pub request: &'a Request<'a>,
+}
+
+/// The parts of a page so far.
 pub struct Parts {
-    /// Of the page and the items in it, in their order.
+    /// The digest of the page and the items in it, in their order.
     items: Xxh3,
-    /// Whether there is more in the page than items, so that their digest does not tell pages
-    /// apart.
+    /// Whether the page has more than items, so that their digest does not identify it.
     has_more: bool,
     pub(super) cacheability: Cacheability,
     /// Answers that were in memory.
     pub(super) answered: Vec<(usize, Result<Part, Failure>)>,
-    /// Requests that take waiting and have not been started.
+    /// Requests that must be waited for and have not been started.
     pub(super) waiting: Vec<(usize, Waiting)>,
-    /// What has been requested, by id, and the variables that go with it.
+    /// The targets of requests by id, with the variables of each.
     requested: Vec<(Bytes, Rc<Variables>)>,
-    /// What has come of requests.
+    /// The bytes of all parts so far.
     bytes: usize,
-    /// What is to be requested if that fails, with its id.
+    /// The targets to request if the first target fails, with the id of the request.
     alternates: Vec<(usize, Bytes)>,
-    /// The visitor's session, when it has been looked for: the page is about one visitor from its
-    /// beginning to its end.
+    /// The visitor's session, once it has been looked for. All of a page is about the same session.
     session: Option<Option<Session>>,
 }
 
 impl Parts {
-    /// Of a page with this digest, to which these variables are given.
-    pub fn of(page: u128, given: &Scope) -> Self {
+    /// The parts of a page with this digest, to which these variables are given.
+    pub fn new(page: u128, given: &Scope) -> Self {
         let mut items = Xxh3::new();
         items.update(&page.to_le_bytes());
         Self {
@@ -68,42 +75,42 @@ impl Parts {
         }
     }
 
-    /// The digest of the page and its items, if there is nothing else in it.
+    /// Returns the digest of the page and its items, if it has nothing else.
     pub fn digest_of_items(&self) -> Option<u128> {
         (!self.has_more).then(|| self.items.digest128())
     }
 
-    fn take(&mut self, id: usize, answer: Answered) {
+    fn take(&mut self, id: usize, answer: PartAnswer) {
         match answer {
-            Answered::Now(part) => self.answered.push((id, part)),
-            Answered::Later(waiting) => self.waiting.push((id, waiting)),
+            PartAnswer::Now(part) => self.answered.push((id, part)),
+            PartAnswer::Later(waiting) => self.waiting.push((id, waiting)),
         }
     }
 
-    /// Requests the alternate of what has failed, if it has one that has not been tried. Whether it
-    /// has.
+    /// Requests the alternate of a part that has failed. Returns whether there was one that had not
+    /// been tried.
     pub fn try_alternate(&mut self, id: usize, failure: &Failure, page: &Surroundings<'_>) -> bool {
         let Some(place) = self.alternates.iter().position(|(other, _)| *other == id) else {
             return false;
         };
         let (_, alternate) = self.alternates.swap_remove(place);
         let Some((name, variables)) = self.requested.get_mut(id) else { return false };
-        let Ok(answer) = page.parent.get(&alternate, variables) else {
+        let Ok(answer) = page.request.get(&alternate, variables) else {
             return false;
         };
         let include = String::from_utf8_lossy(&alternate);
         tracing::info!(page = page.name(), %failure, %include, "an include cannot be had, its alternate is asked for");
         *name = alternate.clone();
-        self.take(id, Answered::of(answer));
+        self.take(id, PartAnswer::from_answer(answer));
         true
     }
 
-    /// The variables that a part has left, if it has been put together.
+    /// Returns the variables that a part has left, if it is a page with directives.
     pub fn left_by(&self, id: usize) -> Option<Scope> {
         self.requested.get(id)?.1.left.take()
     }
 
-    /// Takes in what a part says, or why it is not there; gives the content.
+    /// Adds a part, or the reason why it is not there. Returns its content.
     pub fn content(
         &mut self,
         id: usize,
@@ -131,34 +138,34 @@ impl Parts {
 }
 
 impl Surroundings<'_> {
-    /// What to call the page in the log.
+    /// Returns the name of the page for the log.
     pub fn name(&self) -> &str {
-        self.parent.request.target
+        self.request.head.target
     }
 }
 
-/// Both together: what a rendering asks.
+/// The source that a rendering asks: the parts of a page and its surroundings.
 pub struct PageSource<'a> {
     /// The parts of the page.
     pub parts: &'a mut Parts,
-    /// The page around them.
+    /// The surroundings of the page.
     pub page: Surroundings<'a>,
 }
 
 impl Source for PageSource<'_> {
     fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
-        let Surroundings { store, now, .. } = self.page;
-        let syntax = self.page.parent.syntax;
+        let Surroundings { sources, now, request } = self.page;
+        let (store, syntax) = (&sources.store, request.syntax);
         let page = store
             .get(key, now)
             .map(|item| store.companion::<Page>(&item, now, Page::compile).read_with(syntax));
-        let protection = self.page.parent.protection;
+        let protection = request.protection;
         let page = page.filter(|page| protection.admits(page.protection));
-        // A coded body would be noise in the middle of the page.
+        // A coded body cannot stand in the middle of the page.
         let page =
             page.filter(|page| page.head.as_ref().is_none_or(|head| head.stored_coding.is_none()));
         let Some(page) = page else {
-            // Which part is missing makes a difference, too.
+            // The digest also depends on which part is missing.
             self.parts.items.update(b"missing");
             return None;
         };
@@ -174,8 +181,8 @@ impl Source for PageSource<'_> {
         if session::is_variable(name) {
             return self.session()?.variable(name);
         }
-        let Parent { request, origin, user, .. } = self.page.parent;
-        let variable = variables::variable(name, request, origin, user);
+        let Request { head, origin, user, .. } = *self.page.request;
+        let variable = variables::variable(name, head, origin, user);
         if variable
             .as_ref()
             .map_or_else(|| variables::is_visitors(name), |variable| variable.is_visitors)
@@ -197,7 +204,7 @@ impl Source for PageSource<'_> {
             return self.fail(name, &"a file is named relative to the page, and not above it");
         }
         let variables = Rc::new(Variables { given: scope.clone(), left: RefCell::default() });
-        let answer = match self.page.parent.get(name, &variables) {
+        let answer = match self.page.request.get(name, &variables) {
             Ok(answer) => answer,
             Err(Refused::Cut { again: true }) => {
                 self.parts.cacheability.add_failure();
@@ -210,7 +217,7 @@ impl Source for PageSource<'_> {
         self.parts
             .alternates
             .extend(alternate.map(|alternate| (id, Bytes::copy_from_slice(alternate))));
-        self.parts.take(id, Answered::of(answer));
+        self.parts.take(id, PartAnswer::from_answer(answer));
         Requested::Pending
     }
 
@@ -220,7 +227,7 @@ impl Source for PageSource<'_> {
 }
 
 impl PageSource<'_> {
-    /// A request that is not made: the log says why.
+    /// Logs why a request is not made.
     fn fail(&mut self, name: &[u8], why: &dyn std::fmt::Display) -> Requested {
         let include = String::from_utf8_lossy(name);
         tracing::warn!(page = self.page.name(), %include, %why, "an include cannot be had");
@@ -229,18 +236,18 @@ impl PageSource<'_> {
     }
 
     fn session(&mut self) -> Option<&Session> {
-        let Surroundings { store, now, parent } = self.page;
-        let cookie = parent.routes.session_cookie()?;
-        // That there is none, too, is about who asks.
+        let Surroundings { sources, now, request } = self.page;
+        let cookie = sources.session_cookie.as_deref()?;
+        // The absence of a session is about the visitor too.
         self.parts.cacheability.add_session();
         self.parts
             .session
-            .get_or_insert_with(|| Session::of(parent.request, cookie, store, now))
+            .get_or_insert_with(|| Session::from_request(request.head, cookie, &sources.store, now))
             .as_ref()
     }
 }
 
-/// Whether `name` is a path below the page's directory, when it is decoded.
+/// Whether `name` is a path below the directory of the page, after decoding.
 fn is_beside(name: &[u8]) -> bool {
     let path = name.split(|byte| *byte == b'?').next().unwrap_or_default();
     let path = variables::unescaped(path);

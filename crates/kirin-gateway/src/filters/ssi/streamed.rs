@@ -1,8 +1,8 @@
-//! Pages that begin before they are whole: what is ready goes out while the rest is waited for.
+//! Pages that begin before they are complete: what is ready is sent while the rest is waited for.
 //!
-//! The head goes out before the parts are known. So there is no `ETag`, and nobody may keep the
-//! page: a part may turn out to forbid it. A page that says how long it may be kept, and a client
-//! that has a condition, are worth waiting for the whole.
+//! The head is sent before the parts are known. So there is no `ETag`, and the page must not be
+//! stored: a part may turn out to forbid it. A page with a lifetime, and a request with a
+//! condition, wait for the complete page instead.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -14,11 +14,11 @@ use http::Method;
 use kirin_http::{Body, BodyStream, FieldLines, RequestFields, RequestHead, StreamError, Version};
 
 use super::assembly::{Assembly, KeptSurroundings};
-use crate::request::subrequest::Parent;
+use crate::request::context::Request;
 
-/// Whether the page with these fields is to begin before it is whole.
-pub fn is_wanted(parent: &Parent<'_>, page: &FieldLines) -> bool {
-    !parent.lineage.is_subrequest() && is_wanted_by(parent.request, page)
+/// Whether the page with these fields is to begin before it is complete.
+pub fn is_wanted(request: &Request<'_>, page: &FieldLines) -> bool {
+    !request.lineage.is_subrequest() && is_wanted_by(request.head, page)
 }
 
 fn is_wanted_by(request: &RequestHead<'_>, page: &FieldLines) -> bool {
@@ -37,14 +37,14 @@ fn is_wanted_by(request: &RequestHead<'_>, page: &FieldLines) -> bool {
     !has_condition && !has_lifetime
 }
 
-/// The fields of such a page.
+/// Returns the fields of such a page.
 pub fn fields(page: &FieldLines) -> FieldLines {
     let mut fields = page.without("cache-control").without("etag");
     fields.push("Cache-Control", "no-store");
     fields
 }
 
-/// The body of such a page. `name` is what to call it in the log.
+/// Returns the body of such a page. `name` is its name for the log.
 pub fn body(mut assembly: Assembly, page: KeptSurroundings, name: String) -> Body {
     let ready = Rc::new(RefCell::new(Vec::new()));
     let sink = Rc::clone(&ready);
@@ -57,7 +57,7 @@ pub fn body(mut assembly: Assembly, page: KeptSurroundings, name: String) -> Bod
 
 struct Streamed {
     ready: Rc<RefCell<Vec<Bytes>>>,
-    /// None at the end.
+    /// None after the end.
     work: Option<Pin<Box<dyn Future<Output = ()>>>>,
 }
 

@@ -1,19 +1,20 @@
-//! Compiled pages of files and applications, so that one is compiled once and not for each request.
-//! Pages of the store have theirs beside the item.
+//! Compiled pages of files and applications, so that a page is not compiled for each request. Pages
+//! of the store have theirs beside the item.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use kirin_ssi::Template;
 
-/// Memory of the templates of one loop, in bytes.
+/// The memory of the templates of one loop, in bytes.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// What a body has come to: a template and the digest of the body, or nothing to carry out.
+/// What a body was compiled to: a template and the digest of the body, or nothing if there are no
+/// directives.
 pub type Compiled = Option<(Arc<Template>, u128)>;
 
-/// The templates of one loop, by a digest that tells bodies apart. When half of the room is taken,
-/// what has not been used since the last time is dropped.
+/// The templates of one loop, by a digest that identifies a body. When half of the memory is taken,
+/// templates that have not been used since the last time are dropped.
 #[derive(Default)]
 pub struct Templates {
     young: HashMap<u128, (Compiled, usize)>,
@@ -22,7 +23,7 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// What is known of the body with this digest.
+    /// Returns what is known of the body with this digest.
     pub fn get(&mut self, of: u128) -> Option<Compiled> {
         if let Some((compiled, _)) = self.young.get(&of) {
             return Some(compiled.clone());
@@ -32,7 +33,7 @@ impl Templates {
         Some(compiled)
     }
 
-    /// Remembers; `bytes` is the memory that it keeps taken.
+    /// Adds a template. `bytes` is the memory that it holds.
     pub fn put(&mut self, of: u128, compiled: Compiled, bytes: usize) {
         let bytes = bytes + 64;
         if bytes > MAX_BYTES / 2 {

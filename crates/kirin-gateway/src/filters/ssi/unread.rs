@@ -1,4 +1,4 @@
-//! Bodies that have to be read before anybody can look for directives in them.
+//! Reads bodies that must be in memory before directives can be found in them.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -8,11 +8,13 @@ use bytes::Bytes;
 use http::StatusCode;
 use kirin_http::{Body, BodyStream, Response, StreamError, Trailers};
 
-use super::filter::MAX_PAGE_BYTES;
-use crate::request::subrequest::collect;
+use crate::request::collected_body::collect;
 
-/// Reads the body into memory, without trailers: they would speak of another page. What is too
-/// large, or ends before its end, is given back as it would have been sent.
+/// The largest page in which directives are looked for, in bytes.
+pub const MAX_PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Reads the body into memory, without its trailers: they would be about another page. A body that
+/// is too large, or is cut, is returned as it would have been sent.
 pub async fn read(response: Response) -> Result<Response, Response> {
     let Response { status, mut fields, body, answered_by } = response;
     match body {
@@ -63,10 +65,10 @@ pub async fn read(response: Response) -> Result<Response, Response> {
     }
 }
 
-/// A stream of which some has been read.
+/// A stream of which the first pieces have been read.
 struct Resumed {
     pieces: VecDeque<Bytes>,
-    /// None at the end.
+    /// None after the end.
     rest: Option<Rest>,
 }
 

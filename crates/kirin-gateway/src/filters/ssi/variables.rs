@@ -1,23 +1,23 @@
-//! Variables of pages, in nginx's names: of its SSI module and of its core. Apache's come to the
-//! same in lower case.
+//! Variables of pages, with nginx's names: those of its SSI module and of its core. Apache's are
+//! the same in lower case.
 
 use bytes::Bytes;
 use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead};
 
 use crate::routing::path_rest;
 
-/// The longest variable of several lines or cookies put together.
+/// The longest variable that is joined from several lines, in bytes.
 const MAX_JOINED_BYTES: usize = 32 * 1024;
 
-/// A value, and for whom it is the same.
+/// A value, and whether it is the same for all visitors.
 pub struct Variable {
     /// The value.
     pub value: Bytes,
-    /// Whether it depends on who asks, and not only on what is asked for.
+    /// Whether it depends on the visitor, and not only on the target.
     pub is_visitors: bool,
 }
 
-/// The variable `name`, which is in lower case; none if it has no value.
+/// Returns the variable `name`, which is in lower case. Returns `None` if it has no value.
 pub fn variable(
     name: &str,
     request: &RequestHead<'_>,
@@ -29,13 +29,13 @@ pub fn variable(
     let visitors =
         |value: &[u8]| Some(Variable { value: Bytes::copy_from_slice(value), is_visitors: true });
     match name {
-        // Of an error page, what the visitor has asked for.
+        // For an error page this is the target that the visitor has asked for.
         "request_uri" if request.target.starts_with('/') => ours(request.target.as_bytes()),
         "request_uri" => match request.query {
             Some(query) => ours([request.path, "?", query].concat().as_bytes()),
             None => ours(request.path.as_bytes()),
         },
-        // Decoded and without dots, as nginx has it.
+        // As in nginx, it is decoded and without dot segments.
         "uri" | "document_uri" => ours(&path_rest::decoded(request.path)?),
         "document_name" => {
             let path = path_rest::decoded(request.path)?;
@@ -82,14 +82,14 @@ pub fn variable(
     }
 }
 
-/// Whether the absence of this variable, too, says something about who asks.
+/// Whether the absence of this variable depends on the visitor too.
 pub fn is_visitors(name: &str) -> bool {
     matches!(name, "remote_user" | "ssl_client_s_dn" | "remote_port")
         || name.starts_with("cookie_")
         || (name.starts_with("http_") && name != "http_host")
 }
 
-/// What the client calls this server, or its address.
+/// Returns the host that the client names, or a default.
 fn host<'a>(request: &RequestHead<'a>) -> &'a str {
     if request.host.is_empty() { "localhost" } else { request.host }
 }
@@ -107,8 +107,8 @@ fn local_port(origin: Origin<'_>) -> u16 {
     }
 }
 
-/// The value of a cookie, as it was sent. Names are compared without case, since those of variables
-/// have none.
+/// Returns the value of a cookie as it was sent. Names are compared without case, since names of
+/// variables have none.
 fn cookie_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
     let lines = request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("cookie"));
     let mut pairs = lines.flat_map(|field| field.value.split(|byte| *byte == b';'));
@@ -120,7 +120,7 @@ fn cookie_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
     })
 }
 
-/// The value of an argument, as it was sent.
+/// Returns the value of an argument as it was sent.
 fn argument_named<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     query.split('&').find_map(|pair| {
         let (other, value) = pair.split_once('=')?;
@@ -128,7 +128,7 @@ fn argument_named<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// The lines of a field, whose name is written with `_` for `-`.
+/// Returns the lines of a field, whose name is written with `_` for `-`.
 fn field_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
     let is_it = |other: &str| {
         other.len() == name.len()
@@ -150,7 +150,7 @@ fn field_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
     Some(Bytes::from(value))
 }
 
-/// A query or path with its percent-encoding taken off; what is no encoding stays as it is.
+/// Decodes the percent-encoding of a query or path. Malformed encodings stay as they are.
 pub fn unescaped(bytes: &[u8]) -> Vec<u8> {
     let digit = |byte: Option<&u8>| {
         char::from(*byte?).to_digit(16).and_then(|digit| u8::try_from(digit).ok())

@@ -1,45 +1,39 @@
-//! What happens to every response of a route with rules: an error may get a page, and then all get
-//! the route's fields.
+//! The end of every response of a route with rules: an error may get a page, and all get the fields
+//! of the route.
 //!
-//! The page comes from a place that has it in memory or in a file. No application is asked for it:
-//! it may be what failed. What the page includes is asked for as for other pages, on behalf of who
-//! has asked for what failed.
+//! The page comes from a place that has it in memory or in a file. The code of an application is
+//! not asked for it: it may be what failed. The parts of the page are asked for as those of other
+//! pages, on behalf of the client whose request failed.
 
-use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 use http::Method;
 use httparse::Header;
-use kirin_http::{Answer, BodyLength, Origin, RequestBody, RequestHead, Response};
-use kirin_store::Now;
-use kirin_workers::MetaVariables;
+use kirin_http::{Answer, BodyLength, RequestBody, RequestHead, Response};
 
-use crate::request::subrequest::{Lineage, Parent, is_kept};
+use super::Router;
+use crate::request::context::{Request, SharedHead};
+use crate::request::subrequest::is_kept;
 use crate::routing::error_page;
-use crate::routing::path_rest::{self, meant_path};
+use crate::routing::path_rest::{self, normalized_path};
 use crate::routing::protection::Protection;
-use crate::routing::route::Place;
-use crate::routing::router::{Lookup, Routes};
 use crate::routing::rules::Rules;
 
-impl Routes {
-    /// The response to `request` as it leaves.
+impl Router {
+    /// Returns the response to `request` as it leaves the route.
     pub(super) fn finish(
-        self: &Rc<Self>,
+        &self,
         rules: &Arc<Rules>,
         mut response: Response,
-        request: &RequestHead<'_>,
-        (origin, lineage): (Origin<'_>, &Lineage),
+        request: &Request<'_>,
     ) -> Answer {
-        // A part of a page that is an error is not shown, so that nobody would see its page.
-        let path = if lineage.variables().is_none() {
+        // A part of a page that is an error is not shown, so it needs no page.
+        let path = if request.lineage.variables().is_none() {
             rules.error_pages.page_for(&response)
         } else {
             None
         };
-        let page = path.map(|path| (path, self.error_page(path, request, origin, lineage)));
-        match page {
+        match path.map(|path| (path, self.error_page(path, request))) {
             None => {}
             Some((path, None)) => {
                 tracing::debug!(
@@ -48,12 +42,12 @@ impl Routes {
                     "there is no such error page"
                 );
             }
-            Some((_, Some(Answer::Now(page)))) => response = clothed(response, page),
+            Some((_, Some(Answer::Now(page)))) => response = with_page(response, page),
             Some((_, Some(Answer::Later(later)))) => {
                 let rules = Arc::clone(rules);
                 return Answer::later(move |_| async move {
                     let page = later(RequestBody::empty()).await;
-                    let mut response = clothed(response, page);
+                    let mut response = with_page(response, page);
                     rules.response_fields.apply(&mut response);
                     response
                 });
@@ -63,62 +57,41 @@ impl Routes {
         Answer::Now(response)
     }
 
-    /// The page at `path`, for the answer to `request`.
-    fn error_page(
-        self: &Rc<Self>,
-        path: &str,
-        request: &RequestHead<'_>,
-        origin: Origin<'_>,
-        lineage: &Lineage,
-    ) -> Option<Answer> {
-        let route = &self.routes[self.find(&meant_path(path).ok()?)?];
+    /// Returns the page at `path`, for the response to `request`.
+    fn error_page(&self, path: &str, request: &Request<'_>) -> Option<Answer> {
+        let route = self.find(&normalized_path(path).ok()?)?;
+        let head = request.head;
         let is_coding = |field: &&Header<'_>| field.name.eq_ignore_ascii_case("accept-encoding");
-        let fields: Vec<_> = request
-            .fields
-            .iter()
-            .filter(|field| is_kept(field.name) || is_coding(field))
-            .copied()
-            .collect();
-        let method = if request.method == Method::HEAD { Method::HEAD } else { Method::GET };
-        // The page's own path, beside which its parts are; and what the visitor has asked for,
-        // which it may name.
-        let (body, expects_continue) = (BodyLength::None, false);
+        let fields = head.fields.iter().filter(|field| is_kept(field.name) || is_coding(field));
+        let fields: Vec<_> = fields.copied().collect();
+        let method = if head.method == Method::HEAD { Method::HEAD } else { Method::GET };
+        // Its parts are beside the page's own path. The target stays the one that the visitor has
+        // asked for, which the page may name.
         let sent = RequestHead {
             method,
             path,
             fields: &fields,
-            body,
-            expects_continue,
-            ..request.clone()
+            body: BodyLength::None,
+            expects_continue: false,
+            ..head.clone()
         };
         let rewrite = route.rules.as_ref().and_then(|rules| rules.rewrite.as_ref());
-        let rewritten =
-            rewrite.map(|rewrite| rewrite.path(&path_rest::rest_below(path, &route.path)));
-        let path = rewritten.as_deref().unwrap_or(path);
-        let seen = RequestHead { target: path, path, query: None, ..sent.clone() };
-        let lookup = Lookup { sent: &sent, seen: &seen, meta: MetaVariables::default(), lineage };
-        // Nobody has been asked for a password.
-        let protection = Protection::default();
-        let parent = Parent { protection, ..self.parent(route, &lookup, origin) };
-        let now = Now::from_unix_seconds(origin.now);
-        route.places.iter().find_map(|place| match place {
-            Place::Store => self.store.answer(&seen, now, route.store_terms(true), parent),
-            Place::Files(files, hidden) if !hidden.hide(seen.path) => {
-                let ask = |request: &RequestHead<'_>| files.answer(request, Instant::now());
-                match route.has_filter() {
-                    true => {
-                        let compress = (route.compress.of_pages(), &self.threads);
-                        self.ssi.around_files(parent, &seen, compress, ask)
-                    }
-                    false => ask(&seen).map(Answer::Now),
-                }
-            }
-            Place::Files(..) | Place::App(_) | Place::Lua(_) | Place::Proxy(_) => None,
-        })
+        let path = match rewrite {
+            Some(rewrite) => rewrite.path(&path_rest::rest_below(path, &route.path)),
+            None => path.to_owned(),
+        };
+        let rewritten = RequestHead { target: &path, path: &path, query: None, ..sent.clone() };
+        let normalized = normalized_path(&path).ok()?;
+        let (origin, lineage, kept) = (request.origin, request.lineage, SharedHead::new());
+        let page = Request::new(&sent, origin, &normalized, lineage, request.routes, &kept);
+        let page = Request { rewritten: &rewritten, ..route.enter(page) };
+        // No password was asked for.
+        let page = Request { protection: Protection::default(), ..page };
+        route.places.iter().find_map(|place| place.answer_without_code(&page))
     }
 }
 
-/// The error with its page, if that is one.
-fn clothed(error: Response, page: Response) -> Response {
-    if error_page::is_page(&page) { error_page::clothe(&error, page) } else { error }
+/// Returns the error with the body of `page`, if that is a page.
+fn with_page(error: Response, page: Response) -> Response {
+    if error_page::is_page(&page) { error_page::with_error_page(&error, page) } else { error }
 }

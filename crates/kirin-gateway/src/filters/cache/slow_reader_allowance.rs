@@ -1,39 +1,41 @@
-//! How long readers of one body wait for the slowest of them. Pure: durations in, a duration out.
+//! How long the readers of one body wait for the slowest of them. Pure: durations in, a duration
+//! out.
 
 use std::time::Duration;
 
-/// What they wait in any case: connections come to a stand now and then.
+/// How long they wait in any case: connections may stop for a moment.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// Bytes a second that they can expect on the average after that.
+/// The bytes a second that they may expect on average after that.
 const BYTES_A_SECOND: u64 = 64 * 1024;
 
-/// With one reader at the end of a body that grows no further until another has read.
+/// The time that a reader may keep the others waiting. They are at the end of a body that grows
+/// only when that reader has read.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct SlowReaderAllowance {
     grace: Duration,
     waited: Duration,
     bytes: u64,
 }
 
-impl Patience {
-    /// Of readers that have not waited yet.
+impl SlowReaderAllowance {
+    /// The allowance of readers that have not waited yet.
     pub fn new(grace: Duration) -> Self {
         Self { grace, waited: Duration::ZERO, bytes: 0 }
     }
 
-    /// For how long they wait now.
+    /// Returns how long they wait from now on.
     pub fn left(&self) -> Duration {
         let earned = Duration::from_secs_f64(self.bytes as f64 / BYTES_A_SECOND as f64);
         (self.grace + earned).saturating_sub(self.waited)
     }
 
-    /// They have waited.
+    /// Notes that they have waited.
     pub fn waited(&mut self, time: Duration) {
         self.waited += time;
     }
 
-    /// They have got something.
+    /// Notes that they have got `bytes`.
     pub fn got(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
     }
@@ -46,13 +48,13 @@ mod tests {
     /// A slowest reader that has `bytes` taken every `seconds`; when the others have had enough, if
     /// within an hour.
     fn ends_after(bytes: usize, seconds: u64) -> Option<u64> {
-        let (mut patience, step) = (Patience::new(GRACE), Duration::from_secs(seconds));
+        let (mut allowance, step) = (SlowReaderAllowance::new(GRACE), Duration::from_secs(seconds));
         for number in 1..3600 / seconds {
-            if patience.left() < step {
+            if allowance.left() < step {
                 return Some(number * seconds);
             }
-            patience.waited(step);
-            patience.got(bytes);
+            allowance.waited(step);
+            allowance.got(bytes);
         }
         None
     }

@@ -1,0 +1,129 @@
+//! The cached responses of one event loop, in the memory of the store.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use httparse::Header;
+use kirin_cache::{CacheStatus, Forwarded, Unstorable, vary};
+use kirin_compress::Codings;
+use kirin_http::{RequestHead, Response};
+use kirin_store::{ItemRef, Now, Store};
+
+use super::cache_request::CacheRequest;
+use super::counters::CacheCounters;
+use super::entry::Entry;
+use super::keep::{self, Keep};
+use super::stored_response::StoredResponse;
+use crate::pages::page_response::PageResponses;
+use crate::request::answered_by;
+
+/// The cache of one event loop.
+pub struct Cache {
+    /// The memory of all loops.
+    pub store: Arc<Store>,
+    responses: Rc<PageResponses>,
+    /// The counters of this loop.
+    pub counters: Arc<CacheCounters>,
+}
+
+/// What is stored for a request.
+pub enum CacheEntry {
+    /// Nothing. A response would be stored under this key.
+    Nothing {
+        /// The key.
+        key: Vec<u8>,
+        /// The reason for `Cache-Status`.
+        why: Forwarded,
+    },
+    /// A note that the response under this key is of no use to the request.
+    Pass {
+        /// The key.
+        key: Vec<u8>,
+    },
+    /// A response.
+    Response(StoredResponse),
+}
+
+impl Cache {
+    /// The cache in the store of `responses`, which makes its responses. Only this event loop
+    /// counts in `counters`.
+    pub fn new(responses: &Rc<PageResponses>, counters: Arc<CacheCounters>) -> Rc<Self> {
+        let (store, responses) = (Arc::clone(responses.store()), Rc::clone(responses));
+        Rc::new(Self { store, responses, counters })
+    }
+
+    /// Returns what is stored for the request with these fields.
+    pub fn find(&self, request: &CacheRequest, fields: &[Header<'_>], now: u64) -> CacheEntry {
+        let now = Now::from_unix_seconds(now);
+        let mut found = self.entry(&request.key, now);
+        let mut variant_key = None;
+        if let Some((_, entry)) = &found
+            && let Entry::Varies(by) = &**entry
+        {
+            let mut key = request.key.clone();
+            vary::append_secondary_key(by, fields, &mut key);
+            found = self.entry(&key, now);
+            variant_key = Some(key);
+        }
+        if let Some((item, entry)) = found {
+            match &*entry {
+                Entry::Pass => return CacheEntry::Pass { key: item.key().to_vec() },
+                Entry::Response(cached) => {
+                    return match request.may_have(&cached.policy) {
+                        true => CacheEntry::Response(StoredResponse { item, entry }),
+                        false => CacheEntry::Pass { key: item.key().to_vec() },
+                    };
+                }
+                Entry::Varies(_) | Entry::Unreadable => {}
+            }
+        }
+        if request.has_credentials()
+            && let Some((_, entry)) = self.entry(&keep::credentials_key(&request.key), now)
+            && matches!(*entry, Entry::Pass)
+        {
+            return CacheEntry::Pass { key: request.key.clone() };
+        }
+        match variant_key {
+            Some(key) => CacheEntry::Nothing { key, why: Forwarded::VaryMiss },
+            None => CacheEntry::Nothing { key: request.key.clone(), why: Forwarded::UriMiss },
+        }
+    }
+
+    fn entry(&self, key: &[u8], now: Now) -> Option<(ItemRef, Arc<Entry>)> {
+        let item = self.store.get(key, now)?;
+        let entry = self.store.companion::<Entry>(&item, now, Entry::compile);
+        Some((item, entry))
+    }
+
+    /// Stores a response with its body and counts it.
+    pub fn store(&self, keep: &Keep, body: &[Bytes]) -> Result<(), Unstorable> {
+        let stored =
+            keep.store(&self.store, body, Now::from_unix_seconds(kirin_clock::steady_seconds()));
+        match stored {
+            Ok(()) => self.counters.stored.add(),
+            Err(_) => self.counters.not_stored.add(),
+        }
+        stored
+    }
+
+    /// Returns the response with what is stored: 200, 206, 304 or 412, as the request demands.
+    pub fn respond(
+        &self,
+        stored: &StoredResponse,
+        request: &RequestHead<'_>,
+        codings: Codings,
+        now: u64,
+        status: CacheStatus,
+    ) -> Response {
+        let Some(cached) = stored.cached() else { return Response::error(StatusCode::NOT_FOUND) };
+        let seconds = Now::from_unix_seconds(now);
+        let mut response =
+            self.responses.cached(&stored.item, &cached.page, request, codings, seconds);
+        response.answered_by = answered_by::CACHE;
+        response.fields.push("Age", cached.policy.age(now).to_string());
+        response.fields.push("Cache-Status", status.to_string());
+        response
+    }
+}

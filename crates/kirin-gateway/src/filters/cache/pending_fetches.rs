@@ -1,0 +1,314 @@
+//! The requests of a route that are at the place now: one for each key. Others for the same key
+//! wait for its response.
+//!
+//! All loops share them. A waiter learns that a response has begun, which it then reads too, or how
+//! the fetch ended. It then searches the store itself. A fetch ends when it is told to or dropped,
+//! so that nobody waits for a request that is gone.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::StatusCode;
+use kirin_cache::Unstorable;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::shared_response::SharedResponse;
+
+/// The most requests that wait for one. One more goes to the place itself.
+const MAX_WAITING: usize = 4096;
+
+/// The number of parts, each with a lock of its own.
+const PARTS: usize = 16;
+
+/// How a fetch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchOutcome {
+    /// The response is in the store.
+    Stored,
+    /// The response is of no use to others. They go to the place themselves, all at once.
+    NotStored,
+    /// The response was for one visitor with credentials. Other visitors with credentials go to the
+    /// place themselves. Of the others, one goes: else anybody with a cookie could send all of them
+    /// to the place.
+    PerVisitor,
+    /// The place has failed with this status. Requests that may have a stale response get that.
+    Failed(StatusCode),
+    /// There is no response, or it has been purged on its way. One of the others goes.
+    Lost,
+}
+
+impl FetchOutcome {
+    /// Returns how a fetch ends whose response is stored, or is not for this reason.
+    pub fn from_stored(stored: Result<(), Unstorable>) -> Self {
+        match stored {
+            Ok(()) | Err(Unstorable::NewerStored) => FetchOutcome::Stored,
+            Err(Unstorable::Cookie | Unstorable::Authorization) => FetchOutcome::PerVisitor,
+            // A response that is fetched now can be stored.
+            Err(Unstorable::PurgedWhileFetched | Unstorable::TooManyPurges) => FetchOutcome::Lost,
+            Err(_) => FetchOutcome::NotStored,
+        }
+    }
+}
+
+/// How far a fetch is.
+#[derive(Clone, Debug, Default)]
+enum FetchProgress {
+    /// The place was asked.
+    #[default]
+    BackendAsked,
+    /// Its response arrives and is stored.
+    Filling(Arc<SharedResponse>),
+    /// It has ended.
+    FetchOutcome(FetchOutcome),
+}
+
+/// An event that a waiter learns.
+pub enum FetchEvent {
+    /// A response arrives.
+    Filling(Arc<SharedResponse>),
+    /// The fetch has ended.
+    FetchOutcome(FetchOutcome),
+}
+
+/// All fetches of a route.
+#[derive(Debug, Default)]
+pub struct PendingFetches {
+    hasher: RandomState,
+    parts: [Mutex<ByKey>; PARTS],
+}
+
+type ByKey = HashMap<Box<[u8]>, Arc<SharedFetch>>;
+
+#[derive(Debug, Default)]
+struct SharedFetch {
+    progress: watch::Sender<FetchProgress>,
+    waiting: AtomicUsize,
+}
+
+/// The part of a request in the fetch of its key.
+pub enum Joined {
+    /// It goes to the place.
+    Leads(PendingFetch),
+    /// It waits.
+    Waits(Waiting),
+    /// Too many wait already.
+    Full,
+}
+
+/// The request that goes to the place.
+pub struct PendingFetch {
+    pending_fetches: Arc<PendingFetches>,
+    key: Box<[u8]>,
+    shared: Arc<SharedFetch>,
+}
+
+/// A request that waits for another.
+pub struct Waiting {
+    progress: watch::Receiver<FetchProgress>,
+    shared: Arc<SharedFetch>,
+    is_early: bool,
+}
+
+impl PendingFetches {
+    /// Joins the requests for `key`.
+    pub fn join(self: &Arc<Self>, key: &[u8]) -> Joined {
+        self.join_unless(key, None)
+    }
+
+    /// Joins the requests for `key`, but not the fetch that `old` waits for: its response is of no
+    /// use any more.
+    pub fn join_anew(self: &Arc<Self>, key: &[u8], old: &Waiting) -> Joined {
+        self.join_unless(key, Some(&old.shared))
+    }
+
+    fn join_unless(self: &Arc<Self>, key: &[u8], old: Option<&Arc<SharedFetch>>) -> Joined {
+        let mut part = self.part(key).lock();
+        if let Some(found) = part.get(key)
+            && !old.is_some_and(|old| Arc::ptr_eq(old, found))
+        {
+            return Joined::waits(found);
+        }
+        let shared = Arc::<SharedFetch>::default();
+        part.insert(key.into(), Arc::clone(&shared));
+        Joined::Leads(PendingFetch { pending_fetches: Arc::clone(self), key: key.into(), shared })
+    }
+
+    /// Returns the response for `key` that arrives now.
+    pub fn filling(&self, key: &[u8]) -> Option<Arc<SharedResponse>> {
+        match &*self.part(key).lock().get(key)?.progress.borrow() {
+            FetchProgress::Filling(response) => Some(Arc::clone(response)),
+            FetchProgress::BackendAsked | FetchProgress::FetchOutcome(_) => None,
+        }
+    }
+
+    fn part(&self, key: &[u8]) -> &Mutex<ByKey> {
+        &self.parts[self.hasher.hash_one(key) as usize % PARTS]
+    }
+}
+
+impl Joined {
+    fn waits(shared: &Arc<SharedFetch>) -> Self {
+        if shared.waiting.fetch_add(1, Ordering::Relaxed) >= MAX_WAITING {
+            shared.waiting.fetch_sub(1, Ordering::Relaxed);
+            return Joined::Full;
+        }
+        let progress = shared.progress.subscribe();
+        let is_early = matches!(*progress.borrow(), FetchProgress::BackendAsked);
+        Joined::Waits(Waiting { progress, shared: Arc::clone(shared), is_early })
+    }
+}
+
+impl PendingFetch {
+    /// Tells the waiters that a response has begun, which they can read.
+    pub fn fills(&self, response: Arc<SharedResponse>) {
+        self.shared.progress.send_replace(FetchProgress::Filling(response));
+    }
+
+    /// Ends the fetch. Its response must be in the store by now.
+    pub fn finish(self, outcome: FetchOutcome) {
+        self.end(outcome);
+    }
+
+    fn end(&self, outcome: FetchOutcome) {
+        self.shared.progress.send_if_modified(|progress| {
+            let is_first = !matches!(progress, FetchProgress::FetchOutcome(_));
+            if is_first {
+                *progress = FetchProgress::FetchOutcome(outcome);
+            }
+            is_first
+        });
+    }
+}
+
+impl Drop for PendingFetch {
+    fn drop(&mut self) {
+        // The fetch leaves the table first: a request that comes then finds the store filled, or
+        // leads. Another fetch may have taken its place in the table.
+        let mut part = self.pending_fetches.part(&self.key).lock();
+        if part.get(&self.key).is_some_and(|shared| Arc::ptr_eq(shared, &self.shared)) {
+            part.remove(&self.key);
+        }
+        drop(part);
+        self.end(FetchOutcome::Lost);
+    }
+}
+
+impl Waiting {
+    /// Whether it began before a response did.
+    pub fn is_early(&self) -> bool {
+        self.is_early
+    }
+
+    /// Waits for a response to begin, or for the end.
+    pub async fn event(&mut self) -> FetchEvent {
+        match self.wait_for(|progress| !matches!(progress, FetchProgress::BackendAsked)).await {
+            Some(FetchProgress::Filling(response)) => FetchEvent::Filling(response),
+            Some(FetchProgress::FetchOutcome(outcome)) => FetchEvent::FetchOutcome(outcome),
+            Some(FetchProgress::BackendAsked) | None => {
+                FetchEvent::FetchOutcome(FetchOutcome::Lost)
+            }
+        }
+    }
+
+    /// Waits for the end.
+    pub async fn outcome(&mut self) -> FetchOutcome {
+        match self.wait_for(|progress| matches!(progress, FetchProgress::FetchOutcome(_))).await {
+            Some(FetchProgress::FetchOutcome(outcome)) => outcome,
+            _ => FetchOutcome::Lost,
+        }
+    }
+
+    async fn wait_for(
+        &mut self,
+        is_it: impl FnMut(&FetchProgress) -> bool,
+    ) -> Option<FetchProgress> {
+        self.progress.wait_for(is_it).await.ok().map(|progress| progress.clone())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lead(pending_fetches: &Arc<PendingFetches>, key: &[u8]) -> PendingFetch {
+        let Joined::Leads(pending) = pending_fetches.join(key) else {
+            panic!("somebody is under way")
+        };
+        pending
+    }
+
+    fn wait(pending_fetches: &Arc<PendingFetches>, key: &[u8]) -> Waiting {
+        let Joined::Waits(waiting) = pending_fetches.join(key) else {
+            panic!("nobody is under way")
+        };
+        waiting
+    }
+
+    #[tokio::test]
+    async fn others_learn_how_the_first_one_fared() {
+        let pending_fetches = Arc::new(PendingFetches::default());
+        for outcome in [FetchOutcome::Stored, FetchOutcome::NotStored, FetchOutcome::PerVisitor] {
+            let pending = lead(&pending_fetches, b"a");
+            let others = [wait(&pending_fetches, b"a"), wait(&pending_fetches, b"a")];
+            let other = lead(&pending_fetches, b"b");
+            pending.finish(outcome);
+            for mut waiting in others {
+                assert_eq!(waiting.outcome().await, outcome);
+            }
+            drop(other);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_given_up_holds_nobody() {
+        let pending_fetches = Arc::new(PendingFetches::default());
+        let pending = lead(&pending_fetches, b"a");
+        let mut waiting = wait(&pending_fetches, b"a");
+        drop(pending);
+        assert_eq!(waiting.outcome().await, FetchOutcome::Lost);
+        drop(lead(&pending_fetches, b"a"));
+    }
+
+    #[test]
+    fn only_so_many_wait() {
+        let pending_fetches = Arc::new(PendingFetches::default());
+        let _flight = lead(&pending_fetches, b"a");
+        let mut others: Vec<_> = (0..MAX_WAITING).map(|_| wait(&pending_fetches, b"a")).collect();
+        assert!(matches!(pending_fetches.join(b"a"), Joined::Full));
+        others.pop();
+        assert!(matches!(pending_fetches.join(b"a"), Joined::Waits(_)));
+    }
+
+    #[tokio::test]
+    async fn a_request_in_the_place_of_another_is_one_that_all_wait_for() {
+        let pending_fetches = Arc::new(PendingFetches::default());
+        let old = lead(&pending_fetches, b"a");
+        let (mut first, second) = (wait(&pending_fetches, b"a"), wait(&pending_fetches, b"a"));
+        let Joined::Leads(new) = pending_fetches.join_anew(b"a", &first) else {
+            panic!("nobody was before")
+        };
+        let Joined::Waits(mut third) = pending_fetches.join_anew(b"a", &second) else {
+            panic!("the first was")
+        };
+        let mut fourth = wait(&pending_fetches, b"a");
+        // The old one ends, and takes nothing with it.
+        old.finish(FetchOutcome::NotStored);
+        assert_eq!(first.outcome().await, FetchOutcome::NotStored);
+        drop(wait(&pending_fetches, b"a"));
+        new.finish(FetchOutcome::Stored);
+        assert_eq!(
+            (third.outcome().await, fourth.outcome().await),
+            (FetchOutcome::Stored, FetchOutcome::Stored)
+        );
+        drop(lead(&pending_fetches, b"a"));
+    }
+}

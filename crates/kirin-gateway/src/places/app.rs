@@ -1,0 +1,67 @@
+//! The place `app:NAME`: the workers of an application.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use kirin_files::AppFiles;
+use kirin_http::Answer;
+use kirin_workers::{App, MetaVariables};
+
+use super::Place;
+use crate::filters::backend::{Backend, limit_body};
+use crate::filters::chain::Filters;
+use crate::request::context::Request;
+use crate::routing::path_rest;
+
+/// The place of one route.
+pub struct AppPlace {
+    backend: Rc<dyn Backend>,
+    filters: Rc<Filters>,
+}
+
+/// An application, behind the filters.
+struct AppBackend {
+    app: Arc<App>,
+    /// The files that applications hand back for Kirin to send.
+    files: Rc<AppFiles>,
+    body_limit_bytes: Option<u64>,
+}
+
+impl AppPlace {
+    /// The place of an application, which gets bodies of at most `body_limit_bytes`.
+    pub fn new(
+        app: Arc<App>,
+        files: Rc<AppFiles>,
+        body_limit_bytes: Option<u64>,
+        filters: Rc<Filters>,
+    ) -> Self {
+        let backend = AppBackend { app, files, body_limit_bytes };
+        Self { backend: filters.push_from(backend), filters }
+    }
+}
+
+impl Place for AppPlace {
+    fn answer(&self, request: &Request<'_>) -> Option<Answer> {
+        Some(self.filters.around(request, &self.backend))
+    }
+
+    fn answers_all(&self) -> bool {
+        true
+    }
+}
+
+impl Backend for AppBackend {
+    fn answer(&self, request: &Request<'_>) -> Answer {
+        let resolved = path_rest::without_dots(request.head.path);
+        let meta = meta_variables(request, resolved.as_deref());
+        let answer = self.app.answer(request.head, request.origin, &self.files, &meta);
+        limit_body(answer, self.body_limit_bytes)
+    }
+}
+
+/// Returns what code is told beside the request. `resolved` is the path without dot segments, if
+/// it has any.
+pub fn meta_variables<'a>(request: &Request<'a>, resolved: Option<&'a str>) -> MetaVariables<'a> {
+    let Request { script_name, path_info, user, .. } = *request;
+    MetaVariables { script_name, path: path_info.or(resolved), user }
+}

@@ -1,0 +1,30 @@
+//! What a request may ask of the routes: an answer to a request that comes of it, or the answer of
+//! the places behind its own.
+
+use std::rc::Rc;
+
+use kirin_http::{Answer, Origin, RequestHead};
+
+use super::context::Request;
+use super::lineage::Lineage;
+
+/// The routes, as places and filters see them.
+pub trait Answers {
+    /// Answers a request by the route of its path. `lineage` says which request it comes of.
+    fn ask(&self, head: &RequestHead<'_>, origin: Origin<'_>, lineage: &Lineage) -> Answer;
+
+    /// Answers a request by the places behind `place`, which has passed after it has waited.
+    fn ask_behind(&self, place: PlaceNumber, request: &Request<'_>) -> Answer;
+
+    /// Returns the routes in a form that outlives the request.
+    fn shared(&self) -> Rc<dyn Answers>;
+}
+
+/// The position of a place in the configuration of one loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlaceNumber {
+    /// The index of the route.
+    pub route: usize,
+    /// The index of the place in the route.
+    pub place: usize,
+}

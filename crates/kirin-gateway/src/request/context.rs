@@ -1,0 +1,121 @@
+//! The context of a request: its head, and what its route adds to it on the way to a place.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use httparse::Header;
+use kirin_http::{Origin, RequestHead};
+use kirin_ssi::Syntax;
+
+use super::answers::Answers;
+use super::field_changes::{FieldChange, apply};
+use super::kept_request::KeptHead;
+use super::lineage::Lineage;
+use crate::routing::protection::Protection;
+
+/// A copy of a head, made when the first of those who must wait asks for it, and shared by all.
+pub type SharedHead = OnceCell<Rc<KeptHead>>;
+
+/// A request as routes, filters and places get it. All of it is borrowed: a request that is
+/// answered at once is never copied.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The head as the client sent it, with the changes that filters made to its fields.
+    pub head: &'a RequestHead<'a>,
+    /// The client, the listener and the time in seconds.
+    pub origin: Origin<'a>,
+    /// The normalized path of `rewritten`: decoded and without `.`, `..` and `//`.
+    pub path: &'a [u8],
+    /// The head as the client sent it, with the path that `rewrite` gives it. All places but
+    /// applications look there. Without a `rewrite` it is the head as it was sent.
+    pub rewritten: &'a RequestHead<'a>,
+    /// `SCRIPT_NAME` for applications: the decoded path below which they are mounted.
+    pub script_name: &'a str,
+    /// The percent-encoded path of which `PATH_INFO` is made, if a `rewrite` changes it.
+    pub path_info: Option<&'a str>,
+    /// The user whose password the route has checked.
+    pub user: Option<&'a str>,
+    /// The directives that the route carries out in what files and code answer.
+    pub syntax: Syntax,
+    /// The conditions that the request has passed. Pages of the store may depend on them.
+    pub protection: Protection,
+    /// The request of a client that it comes of, if it is not a client's own.
+    pub lineage: &'a Lineage,
+    /// The routes, for requests that come of this one.
+    pub routes: &'a dyn Answers,
+    /// The copy of the head, for those who must wait.
+    pub kept: Kept<'a>,
+}
+
+/// The copy of a head as it was before filters changed it, and their changes.
+#[derive(Clone, Copy)]
+pub struct Kept<'a> {
+    /// The copy, once it is made.
+    pub(super) copy: &'a SharedHead,
+    /// The fields of the head before `changes`.
+    pub(super) fields: &'a [Header<'a>],
+    /// The changes that filters made to the fields.
+    pub(super) changes: &'a [FieldChange],
+}
+
+impl<'a> Request<'a> {
+    /// A request as it was sent, before a route is known. `path` is its normalized path, `kept` an
+    /// empty cell for the copy of its head.
+    pub fn new(
+        head: &'a RequestHead<'a>,
+        origin: Origin<'a>,
+        path: &'a [u8],
+        lineage: &'a Lineage,
+        routes: &'a dyn Answers,
+        kept: &'a SharedHead,
+    ) -> Self {
+        Self {
+            head,
+            origin,
+            path,
+            rewritten: head,
+            script_name: "",
+            path_info: None,
+            user: None,
+            syntax: Syntax::default(),
+            protection: Protection::default(),
+            lineage,
+            routes,
+            kept: Kept { copy: kept, fields: head.fields, changes: &[] },
+        }
+    }
+
+    /// Whether the route has rewritten the path.
+    pub fn is_rewritten(&self) -> bool {
+        self.rewritten.path != self.head.path || self.rewritten.target != self.head.target
+    }
+
+    /// Calls `work` with this request after `changes` to the fields of its head.
+    pub fn with_changes<R>(
+        &self,
+        changes: &[FieldChange],
+        work: impl FnOnce(&Request<'_>) -> R,
+    ) -> R {
+        let mut fields = self.head.fields.to_vec();
+        apply(changes, &mut fields);
+        let head = RequestHead { fields: &fields, ..self.head.clone() };
+        let earlier = self.kept.changes;
+        let all;
+        let changes = match earlier {
+            [] => changes,
+            _ => {
+                all = [earlier, changes].concat();
+                &all
+            }
+        };
+        work(&Request { head: &head, kept: Kept { changes, ..self.kept }, ..*self })
+    }
+
+    /// Calls `work` with this request under another head, which is copied for itself if that must
+    /// wait.
+    pub fn with_head<R>(&self, head: &RequestHead<'_>, work: impl FnOnce(&Request<'_>) -> R) -> R {
+        let copy = SharedHead::new();
+        let kept = Kept { copy: &copy, fields: head.fields, changes: &[] };
+        work(&Request { head, kept, ..*self })
+    }
+}

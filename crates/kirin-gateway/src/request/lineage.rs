@@ -1,0 +1,110 @@
+//! Where a request comes from: a client, or a request of a client and how far below it. The limits
+//! on requests inside requests are counted here.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+
+use kirin_ssi::Scope;
+
+/// The most requests inside each other. A page that includes itself ends here.
+pub const MAX_DEPTH: u8 = 8;
+
+/// The most requests that come of one request of a client, directly or not.
+const MAX_REQUESTS: usize = 1024;
+
+/// The requests that a request comes of.
+#[derive(Clone, Default)]
+pub struct Lineage {
+    /// How many requests it is inside of: 0 for a client's own.
+    depth: u8,
+    /// The variables of the page that includes the answer.
+    variables: Option<Rc<Variables>>,
+    /// The state that all requests below one of a client share. Made for the first of them.
+    family: OnceCell<Rc<Family>>,
+}
+
+/// All requests that come of one request of a client.
+#[derive(Default)]
+struct Family {
+    started: Cell<usize>,
+    /// Whether one has been refused.
+    is_cut: Cell<bool>,
+}
+
+/// The variables that a page and a part of it share. As in nginx and Apache, a part gets the
+/// variables of the page, and the page gets those of a part that it has waited for.
+#[derive(Default)]
+pub struct Variables {
+    /// The variables of the page when it asked for the part.
+    pub given: Scope,
+    /// The variables of the part at its end. None if the part is not a page with directives.
+    pub left: RefCell<Option<Scope>>,
+}
+
+/// Why there is no subrequest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Its target is empty or too long.
+    #[error("is no target of a request")]
+    Target,
+    /// The requests are too deep or too many.
+    #[error("requests go in a circle, too deep or are too many")]
+    Cut {
+        /// Whether another one below the same request was refused before. A page in a circle makes
+        /// thousands, and the log gets one line.
+        again: bool,
+    },
+}
+
+impl Lineage {
+    /// Returns the variables of the page that includes the answer.
+    pub fn variables(&self) -> Option<&Rc<Variables>> {
+        self.variables.as_ref()
+    }
+
+    /// Whether the request is not a client's own.
+    pub fn is_subrequest(&self) -> bool {
+        self.depth > 0
+    }
+
+    /// Returns the lineage of a new request that comes of this one, and counts it. `variables` are
+    /// those of the page that includes its answer.
+    pub fn child(&self, variables: Option<&Rc<Variables>>) -> Result<Self, Refused> {
+        let family = self.family.get_or_init(Rc::default);
+        let started = family.started.get();
+        if self.depth >= MAX_DEPTH || started >= MAX_REQUESTS {
+            return Err(Refused::Cut { again: family.is_cut.replace(true) });
+        }
+        family.started.set(started + 1);
+        let (variables, family) = (variables.cloned(), Rc::clone(family).into());
+        Ok(Self { depth: self.depth + 1, variables, family })
+    }
+
+    /// Returns a copy that counts requests together with this one.
+    pub fn keep(&self) -> Self {
+        self.family.get_or_init(Rc::default);
+        self.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_of_requests_has_limits() {
+        let mut lineage = Lineage::default();
+        assert!(!lineage.is_subrequest());
+        for _ in 0..MAX_DEPTH {
+            lineage = lineage.child(None).unwrap();
+            assert!(lineage.is_subrequest());
+        }
+        assert_eq!(lineage.child(None).err(), Some(Refused::Cut { again: false }));
+        assert_eq!(lineage.child(None).err(), Some(Refused::Cut { again: true }));
+        let lineage = Lineage::default();
+        for _ in 0..MAX_REQUESTS / 2 {
+            lineage.child(None).unwrap().child(None).unwrap();
+        }
+        assert_eq!(lineage.child(None).err(), Some(Refused::Cut { again: false }));
+    }
+}

@@ -1,0 +1,46 @@
+//! Requests for unit tests.
+
+use std::mem::MaybeUninit;
+use std::rc::Rc;
+
+use http::StatusCode;
+use kirin_http::request::{self, Parsed};
+use kirin_http::{Answer, Client, ListenAddress, Origin, Peer, RequestHead, Response};
+
+use super::answers::{Answers, PlaceNumber};
+use super::context::{Request, SharedHead};
+use super::lineage::Lineage;
+
+/// Routes that have nothing.
+struct NoRoutes;
+
+impl Answers for NoRoutes {
+    fn ask(&self, _: &RequestHead<'_>, _: Origin<'_>, _: &Lineage) -> Answer {
+        Answer::Now(Response::error(StatusCode::NOT_FOUND))
+    }
+
+    fn ask_behind(&self, _: PlaceNumber, _: &Request<'_>) -> Answer {
+        Answer::Now(Response::error(StatusCode::NOT_FOUND))
+    }
+
+    fn shared(&self) -> Rc<dyn Answers> {
+        Rc::new(NoRoutes)
+    }
+}
+
+/// Calls `work` with the request of this head, which is without the empty line at its end.
+pub fn with_request<R>(head: &str, work: impl FnOnce(&Request<'_>) -> R) -> R {
+    let text = format!("{head}\r\n\r\n");
+    let mut storage = [const { MaybeUninit::uninit() }; request::MAX_FIELDS];
+    let Ok(Parsed::Complete(head, _)) =
+        request::parse(text.as_bytes(), &mut storage, &Default::default())
+    else {
+        panic!("{text}")
+    };
+    let peer = Peer::Tcp("192.0.2.7:1234".parse().unwrap());
+    let local = ListenAddress::Tcp("127.0.0.1:8443".parse().unwrap());
+    let client = Client::NotAsked;
+    let origin = Origin { peer: &peer, local: &local, secure: false, client, proxy: None, now: 7 };
+    let (lineage, kept) = (Lineage::default(), SharedHead::new());
+    work(&Request::new(&head, origin, head.path.as_bytes(), &lineage, &NoRoutes, &kept))
+}

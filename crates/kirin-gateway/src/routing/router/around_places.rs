@@ -1,0 +1,118 @@
+//! What a route with rules does around its places: `redirect`, `basic_auth` and `rewrite` before
+//! them, `error_pages` and `headers` after them.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use kirin_http::{Answer, RequestBody, RequestHead, Response};
+
+use super::Router;
+use crate::request::context::Request;
+use crate::routing::basic_auth::{Admission, BasicAuth};
+use crate::routing::path_rest::{normalized_path, rest_below};
+use crate::routing::route::Route;
+use crate::routing::rules::Rules;
+
+impl Router {
+    /// Answers by a route that has rules.
+    pub(super) fn answer_by_rules(
+        &self,
+        route: &Route,
+        rules: &Arc<Rules>,
+        request: &Request<'_>,
+    ) -> Answer {
+        if let Some(refusal) = route.refuse_excess(request) {
+            return self.finish(rules, refusal, request);
+        }
+        let answer = match (&rules.redirect, &rules.basic_auth) {
+            (Some(redirect), _) => {
+                let rest = rest_below(request.head.path, &route.path);
+                Answer::Now(redirect.respond(&rest, request.head.query))
+            }
+            (None, None) => self.ask_rewritten(route, rules, request),
+            (None, Some(basic_auth)) => self.ask_with_password(route, rules, basic_auth, request),
+        };
+        match answer {
+            Answer::Now(response) => self.finish(rules, response, request),
+            Answer::Later(later) if rules.error_pages.paths().next().is_none() => {
+                let rules = Arc::clone(rules);
+                Answer::later(move |body| async move {
+                    let mut response = later(body).await;
+                    rules.response_fields.apply(&mut response);
+                    response
+                })
+            }
+            Answer::Later(later) => {
+                let (router, rules, kept) = (self.clone(), Arc::clone(rules), request.keep());
+                Answer::later(move |body| async move {
+                    let response = later(body).await;
+                    let finished = kept.with(|request| router.finish(&rules, response, request));
+                    finished.response(RequestBody::empty()).await
+                })
+            }
+        }
+    }
+
+    /// Asks the places on behalf of a user whose password is right.
+    fn ask_with_password(
+        &self,
+        route: &Route,
+        rules: &Arc<Rules>,
+        basic_auth: &BasicAuth,
+        request: &Request<'_>,
+    ) -> Answer {
+        match basic_auth.admit(request.head, request.origin.peer, request.origin.now) {
+            Admission::Admitted(user) => {
+                self.ask_rewritten(route, rules, &Request { user: Some(&user), ..*request })
+            }
+            Admission::Refused(response) => Answer::Now(response),
+            Admission::ToCheck(check) => {
+                let (router, rules, kept) = (self.clone(), Arc::clone(rules), request.keep());
+                Answer::later(move |body| async move {
+                    let Some(basic_auth) = &rules.basic_auth else {
+                        return Response::error(StatusCode::INTERNAL_SERVER_ERROR);
+                    };
+                    let user = match basic_auth.check(check).await {
+                        Ok(user) => user,
+                        Err(refused) => return refused,
+                    };
+                    let answer = kept.with(|request| {
+                        let request = Request { user: Some(&user), ..*request };
+                        // The path has led to this route before.
+                        match router.find(request.path) {
+                            Some(route) => router.ask_rewritten(route, &rules, &request),
+                            None => Answer::Now(router.no_route(request.head)),
+                        }
+                    });
+                    answer.response(body).await
+                })
+            }
+        }
+    }
+
+    /// Asks the places with the path rewritten.
+    fn ask_rewritten(&self, route: &Route, rules: &Rules, request: &Request<'_>) -> Answer {
+        let Some(rewrite) = &rules.rewrite else { return self.ask_places(route, request, 0) };
+        let head = request.head;
+        let rest = rest_below(head.path, &route.path);
+        let path = rewrite.path(&rest);
+        let target = match head.query {
+            Some(query) => [&path, "?", query].concat(),
+            None => path.clone(),
+        };
+        let (script_name, path_info) = rewrite.mount(&route.path, &rest);
+        let normalized = match normalized_path(&path) {
+            Ok(normalized) => normalized,
+            Err(status) => return Answer::Now(Response::error(status)),
+        };
+        let rewritten = RequestHead { target: &target, path: &path, ..head.clone() };
+        let request = Request {
+            path: &normalized,
+            rewritten: &rewritten,
+            script_name,
+            path_info: Some(&path_info),
+            ..*request
+        };
+        self.ask_places(route, &request, 0)
+    }
+}
