@@ -44,18 +44,18 @@ pub enum Command {
         #[arg(long, short, default_value = "kirin.toml")]
         config: PathBuf,
     },
-    /// Serve an application that the program which has become Kirin had loaded; see
+    /// Serve an application that was loaded by the program that became Kirin; see
     /// Plack::Handler::Kirin
     #[command(hide = true)]
     ServeLoaded {
         /// A directory made for this Kirin, with a configuration and the socket of the workers;
-        /// Kirin removes it in the end
+        /// Kirin removes it at the end
         #[arg(long)]
         directory: PathBuf,
-        /// The child process that has the application loaded; its control channel is standard input
+        /// The child process that has loaded the application; its control channel is standard input
         #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
         app_parent: u32,
-        /// Write the process id to this file, and remove it in the end
+        /// Write the process id to this file, and remove the file at the end
         #[arg(long)]
         pid_file: Option<PathBuf>,
     },
@@ -65,23 +65,23 @@ pub enum Command {
   kirin purge --tag memo-7 --tag user-3 --config /etc/kirin/kirin.toml
   kirin purge --prefix /blog/ --soft")]
     Purge {
-        /// An item, by its key: of a page its path and query. May be given more than once, as the
-        /// others
+        /// Purge the item with this key; the key of a page is its path and query. Can be repeated,
+        /// as the next two options
         #[arg(long = "key", short, required_unless_present_any = ["prefixes", "tags"], value_name = "KEY")]
         keys: Vec<String>,
-        /// All items whose keys begin so
+        /// Purge all items whose keys start with this prefix
         #[arg(long = "prefix", short, value_name = "PREFIX")]
         prefixes: Vec<String>,
-        /// All items that carry a tag
+        /// Purge all items with this tag
         #[arg(long = "tag", short, value_name = "TAG")]
         tags: Vec<String>,
-        /// Only mark it stale: it is served on while it is made anew
+        /// Only mark the items stale; Kirin serves them until they are renewed
         #[arg(long)]
         soft: bool,
         #[command(flatten)]
         at: RunningKirin,
     },
-    /// Print as JSON what a running Kirin knows of itself, from its admin listener
+    /// Print the status of a running Kirin as JSON, from its admin listener
     Status {
         #[command(flatten)]
         at: RunningKirin,
@@ -133,15 +133,14 @@ pub struct Serve {
     /// --domain *:443]
     #[arg(long, short, requires = "target")]
     listen: Option<String>,
-    /// Serve https with a certificate for this name, from Let's Encrypt, to whose terms of service
-    /// you agree; more names in more of this option. Listens on *:443, and on *:80 for those who
-    /// come by HTTP
+    /// Serve https with a certificate of Let's Encrypt for this name; you agree to its terms of
+    /// service. Repeat the option for more names. Listens on *:443 for https and on *:80 for http
     #[arg(long, requires = "target")]
     domain: Vec<String>,
     /// With --domain: where to listen for HTTP. Port 80 of the names must lead there
     #[arg(long, requires = "domain", default_value = "*:80")]
     listen_http: String,
-    /// With --domain: where the authority may write to when something is wrong
+    /// With --domain: the e-mail address to which the authority may write
     #[arg(long, requires = "domain")]
     email: Option<String>,
     /// With --domain: another authority, by the https address of its ACME directory
@@ -150,7 +149,7 @@ pub struct Serve {
     /// Worker processes of the application
     #[arg(long, short, default_value_t = 5, requires = "target")]
     workers: usize,
-    /// Write the process id to this file, and remove it in the end
+    /// Write the process id to this file, and remove the file at the end
     #[arg(long)]
     pid_file: Option<PathBuf>,
     /// Print the configuration that the command line stands for, and end

@@ -4,7 +4,6 @@
 
 mod admin;
 mod command_line;
-mod entrance;
 mod life;
 mod memcached;
 mod serve;

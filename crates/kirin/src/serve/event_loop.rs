@@ -22,7 +22,7 @@ use tokio::sync::{Barrier, oneshot, watch};
 use tokio::task::spawn_local;
 
 use crate::admin::{self, Admin};
-use crate::entrance::Entrance;
+use crate::serve::entrance::Entrance;
 use crate::serve::listeners::{BoundListener, LoopListeners};
 use crate::serve::memcached;
 use crate::serve::stage::{Stage, drain_limit};

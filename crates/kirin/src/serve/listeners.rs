@@ -32,7 +32,7 @@ pub struct BoundListener {
 }
 
 /// A bound socket for memcached clients.
-pub struct StoreListener {
+pub struct MemcachedListener {
     /// The socket.
     pub socket: Listener,
     /// Whether clients find another Kirin on this socket when this one ends. They are disconnected
@@ -52,7 +52,7 @@ pub struct LoopListeners {
     /// Listeners for operators. Only the first loop has any.
     pub admin: Vec<Listener>,
     /// Listeners for memcached clients.
-    pub memcached: Vec<StoreListener>,
+    pub memcached: Vec<MemcachedListener>,
 }
 
 /// A listener that could not be opened.
@@ -134,7 +134,7 @@ pub fn open_memcached(
             }
         }
         for (of_loop, sockets) in loops.iter_mut().zip(opened.by_loop) {
-            of_loop.memcached.extend(sockets.into_iter().map(|socket| StoreListener {
+            of_loop.memcached.extend(sockets.into_iter().map(|socket| MemcachedListener {
                 socket,
                 has_successor: has_successor.clone(),
                 has_predecessor,
@@ -151,7 +151,7 @@ pub fn open_app_store(path: &Path, loops: &mut [LoopListeners]) -> Result<(), Op
     let sockets = Listener::bind(&address, loops.len())?;
     for (of_loop, socket) in loops.iter_mut().zip(sockets) {
         let has_successor = watch::channel(false).1;
-        of_loop.memcached.push(StoreListener { socket, has_successor, has_predecessor: false });
+        of_loop.memcached.push(MemcachedListener { socket, has_successor, has_predecessor: false });
     }
     Ok(())
 }

@@ -7,13 +7,13 @@ use kirin_memcache::Server;
 use kirin_server::Listener;
 use tokio::sync::watch;
 
-use crate::serve::listeners::StoreListener;
+use crate::serve::listeners::MemcachedListener;
 use crate::serve::stage::{Stage, drain_limit};
 
 /// Serves the memcached clients of one listener, from its first stage until its clients have to
 /// leave or the task is dropped.
 pub async fn serve(
-    listener: StoreListener,
+    listener: MemcachedListener,
     server: Arc<Server>,
     mut stage: watch::Receiver<Stage>,
 ) {

@@ -1,6 +1,7 @@
 //! The event loops, and the sockets and logs that they serve on.
 
 pub mod client_accounts;
+mod entrance;
 pub mod event_loop;
 pub mod listeners;
 pub mod logs;

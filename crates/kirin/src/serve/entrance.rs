@@ -1,5 +1,5 @@
-//! What a listener does with every request and response that passes it, before and behind the
-//! routes.
+//! The entrance of a listener: what happens to every request before the routes, and to every
+//! response after them.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use kirin_gateway::routing::router::Router;
 use kirin_http::host::without_port;
 use kirin_http::{Answer, AnsweredBy, Body, Handler, Origin, RequestHead, Response};
 
-/// A listener's side of the routes.
+/// The handler of a listener, in front of the routes.
 pub struct Entrance {
-    /// The routes, which all listeners of a loop share.
+    /// The routes. All listeners of a loop share them.
     pub router: Rc<Router>,
     /// The port of https to which clients are sent.
     pub redirect_to_https: Option<u16>,
     /// The value of Strict-Transport-Security.
     pub hsts: Option<Rc<str>>,
-    /// What authorities find that are asked for a certificate.
+    /// The answers to authorities that issue certificates.
     pub challenges: Arc<Challenges>,
 }
 
@@ -28,7 +28,7 @@ impl Handler for Entrance {
             if let Some(response) = self.challenges.answer(request) {
                 return Answer::Now(response);
             }
-        // A trusted proxy may have told that its client came by https.
+        // A trusted proxy may have said that its client uses https.
         } else if let Some(port) = self.redirect_to_https
             && !origin.secure
         {
@@ -42,16 +42,15 @@ impl Handler for Entrance {
     }
 }
 
-/// Whether an authority may ask for this path. A token is of the base64url alphabet (RFC 8555
-/// section 8.3), so that the path means what it says: with `..` or `%2F` in it, it would be another
-/// page of the site.
+/// Returns whether an authority may ask for this path. A token consists of base64url characters
+/// (RFC 8555 section 8.3). A path with `..` or `%2F` would be another page of the site.
 fn is_challenge(path: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     path.strip_prefix(CHALLENGE_PATH)
         .is_some_and(|token| !token.is_empty() && token.bytes().all(is_part))
 }
 
-/// 308 keeps method and body (RFC 9110 section 15.4.9).
+/// Redirects to https. Status 308 keeps method and body (RFC 9110 section 15.4.9).
 fn to_https(request: &RequestHead<'_>, port: u16) -> Response {
     let host = without_port(request.host);
     if host.is_empty() || !request.path.starts_with('/') {
