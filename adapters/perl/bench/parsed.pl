@@ -3,8 +3,9 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib", "$FindBin::Bin/../t/lib";
 
-# CPU time of front and worker per request, with what the front parses and without (KIRIN_PARSED=0), for applications that look
-# and for one that does not. The least of some interleaved rounds, so that others on the machine do little harm.
+# Measures the CPU time of front and worker per request, with the front's parsing and without
+# (KIRIN_PARSED=0), for applications that use it and for one that does not. The figure is the least
+# of some interleaved rounds, so that other processes on the machine matter little.
 #
 #     cargo build --release -p kirin && perl adapters/perl/bench/parsed.pl
 
@@ -79,7 +80,7 @@ for my $case (@cases) {
     printf "| %-36s | %.1f | %.1f | %+.1f |\n", $case->[0], $with, $without, $with - $without;
 }
 
-# Nanoseconds that the threads of both have run.
+# Returns the nanoseconds that the threads of both have run.
 sub cpu {
     my $side = shift;
     my $sum = 0;

@@ -3,13 +3,15 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 
-# Kirin::RequestBody beside HTTP::Entity::Parser on the shapes of Kossy's benchmarks: a request without parameters, a GET with
-# parameters and POSTs with parameters. Each time query and body are parsed, as a framework does it.
+# Compares Kirin::RequestBody with HTTP::Entity::Parser on the cases of Kossy's benchmarks: a
+# request without parameters, a GET with parameters and POSTs with parameters. Each time query and
+# body are parsed, as a framework does it.
 #
 #     perl adapters/perl/bench/request_body.pl                              # with XS if it is installed
 #     WWW_FORM_URLENCODED_PP=1 perl adapters/perl/bench/request_body.pl     # in Perl only
 #
-# `with front` is what a worker of Kirin has: the query and the form come parsed (docs/worker-protocol.md).
+# `with front` is the case of a Kirin worker: the query and the form arrive parsed
+# (docs/worker-protocol.md).
 
 use Benchmark qw(cmpthese);
 use HTTP::Entity::Parser;
@@ -19,7 +21,8 @@ use Kirin::RequestBody::MultiPart;
 use Time::HiRes qw(clock_gettime CLOCK_PROCESS_CPUTIME_ID);
 use WWW::Form::UrlEncoded qw(parse_urlencoded_arrayref);
 
-# Interleaved, and the least CPU time of them counts: what others on the machine do harms little.
+# The rounds are interleaved, and the least CPU time counts. So other processes on the machine
+# matter little.
 use constant ROUNDS        => $ENV{ROUNDS} // 20;
 use constant ROUND_SECONDS => 0.01;
 
@@ -75,7 +78,7 @@ sub post {
     );
 }
 
-# What the front adds.
+# Adds the values of the front.
 sub with_front {
     my %env = %{ $_[0] };
     my $query = $env{QUERY_STRING};
@@ -109,7 +112,7 @@ for my $shape (@shapes) {
     my ($name, $env) = @$shape;
     my $front = with_front($env);
     my %way = (
-        # As Plack::Request does it: a parser for each request.
+        # Plack::Request makes a parser for each request, too.
         'entity, new' => sub {
             my %env = %$env;
             my $query = parse_urlencoded_arrayref($env{QUERY_STRING});
@@ -134,7 +137,7 @@ for my $shape (@shapes) {
     cmpthese(least_times(\%way));
 }
 
-# Benchmark objects, as timethese makes them.
+# Returns Benchmark objects, as timethese makes them.
 sub least_times {
     my $way = shift;
     my (%count, %least);

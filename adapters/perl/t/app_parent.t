@@ -9,7 +9,7 @@ use POSIX ();
 use Test::More;
 use Time::HiRes ();
 
-# An app parent with an application that is loaded already, as Kirin::Front makes it.
+# Starts an app parent with an application that is already loaded, as Kirin::Front does.
 
 sub start {
     my (%option) = @_;

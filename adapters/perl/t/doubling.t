@@ -1,5 +1,6 @@
-# What parses a stranger's bytes costs as much as they are long, and not as their square: eight times the input costs eight
-# times as much, and must cost less than 24 times as much. The least processor time of several runs counts.
+# Parsers of untrusted bytes must take time in proportion to the length, not to its square. Eight
+# times the input should take eight times as long, and must take less than 24 times as long. The
+# least processor time of several runs counts.
 use v5.16;
 use warnings;
 

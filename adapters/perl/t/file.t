@@ -54,7 +54,7 @@ sub write_file {
     "$directory/$name";
 }
 
-# A handle on $path that says it is on $says.
+# Returns a handle on $path whose path method returns $says.
 sub handle {
     my ($path, $says, $layer) = @_;
     open my $handle, '<' . ($layer // ':raw'), $path or die "$path: $!";

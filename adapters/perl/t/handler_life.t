@@ -10,7 +10,8 @@ use Plackup;
 use Test::More;
 use Test::TCP qw(empty_port);
 
-# Loaded in, served by, parent of that.
+# The application returns the process that loaded it, the process that serves, and the parent of
+# that.
 my $PIDS = 'my $loaded = $$; sub { [200, [], [join " ", $loaded, $$, getppid]] }';
 
 subtest 'plackup serves and stops' => sub {
@@ -214,7 +215,7 @@ subtest 'when kirin is killed after a HUP all processes end' => sub {
 };
 
 subtest 'HUP has no effect where the command would lead elsewhere' => sub {
-    # The first process watches files, and it is its child that serves.
+    # The first process watches files, and its child serves.
     my $server = Plackup->start('sub { [200, [], [getppid]] }', '-r');
     my $parent = $server->get('/');
     my $front = qx(ps -o ppid= -p $parent) =~ s/\D//gr;
@@ -274,7 +275,7 @@ subtest 'a loader that delays loads in the worker' => sub {
 subtest 'a loader that restarts' => sub {
     my $server = Plackup->start('sub { [200, [], ["first"]] }', '-r');
     is $server->get('/'), 'first', 'the first code';
-    # The watcher may begin a moment later than the server.
+    # The watcher may start a moment later than the server.
     $server->wait_until('it watches', sub { $server->log =~ /Watching/ });
     my $seen = '';
     my $tries = 0;

@@ -20,7 +20,7 @@ sub warnings_of(&) {
 subtest 'where to listen' => sub {
     my $here = Cwd::abs_path('.');
     for my $case (
-        # What Plack::Runner gives for -p 5000; -o; --listen twice; -S.
+        # Plack::Runner gives these for -p 5000; -o; --listen twice; -S.
         [[host => undef, port => 5000, listen    => [':5000'], socket => undef], ['*:5000'], 5000],
         [[host => '127.0.0.1', port => 1, listen => ['127.0.0.1:1']], ['127.0.0.1:1'], 1],
         [
@@ -28,7 +28,7 @@ subtest 'where to listen' => sub {
             ['*:2', 'unix:/run/a.sock'], 2
         ],
         [[listen => ['a.sock'], socket => 'a.sock'], ["unix:$here/a.sock"], 'a.sock'],
-        # What programs give.
+        # Programs give these.
         [[host   => '127.0.0.1', port => 3], ['127.0.0.1:3'], 3],
         [[host   => 0, port           => 4], ['*:4'], 4],
         [[port   => '/run/b.sock'], ['unix:/run/b.sock'], '/run/b.sock'],
@@ -83,7 +83,7 @@ subtest 'sockets that are there' => sub {
     my @addresses = ('127.0.0.1:' . $tcp->sockport, "unix:$directory/a=b.sock");
     my @ignored = (port => 5000, listen => [':5000']);
     {
-        # As start_server writes them.
+        # start_server writes them in this form.
         local $ENV{SERVER_STARTER_PORT} = sprintf '8080=%d;%s=%d', $tcp->fileno,
             "$directory/a=b.sock", $unix->fileno;
         my $handler = Plack::Handler::Kirin->new(@ignored);

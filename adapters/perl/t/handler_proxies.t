@@ -9,7 +9,7 @@ use Plack::LWPish;
 use Test::TCP;
 use Test::More;
 
-# A proxy on the same machine is believed, with and without Plack::Middleware::ReverseProxy.
+# Kirin trusts a proxy on the same machine, with and without Plack::Middleware::ReverseProxy.
 $ENV{PLACK_SERVER} = 'Kirin';
 
 my $app = sub {

@@ -15,12 +15,13 @@ use Time::HiRes ();
 my ($start_server) = grep { -x } map { "$_/start_server" } File::Spec->path;
 plan skip_all => 'start_server is not installed' if !$start_server;
 
-# Where it is loaded, and what it and its children see of the starter.
+# The application returns where it was loaded, and the starter's variables that it and its children
+# see.
 my $APP = '
     my $front = $$;
     sub { [200, [], [join " ", $front, $$, join ",", grep { /^(?:SERVER_STARTER_PORT|KIRIN_LISTENERS|LISTEN_FDS)$/ } sort keys %ENV]] }';
 
-# plackup -s Kirin behind start_server, on a unix socket and a port.
+# Starts plackup -s Kirin behind start_server, on a unix socket and a port.
 sub start {
     my @options = @_;
     my $port = empty_port();
@@ -32,7 +33,7 @@ sub start {
 
 sub tcp { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $_[0]) }
 
-# Programs that have ended after another had taken over.
+# Returns the programs that have ended after another one had taken over.
 sub replaced {
     my $server = shift;
     return scalar(() = $server->log =~ /^old worker [0-9]+ died/mg);
@@ -86,7 +87,7 @@ subtest 'listen_sock' => sub {
     is $server->stop('TERM'), 0, 'status';
 };
 
-# Returns pipes on which each client says how many requests were answered, or what went wrong.
+# Returns pipes on which each client reports how many requests were answered, or the error.
 sub start_clients {
     my ($count, $request) = @_;
     my $stop = File::Temp->new;

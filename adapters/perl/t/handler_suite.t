@@ -10,7 +10,7 @@ use Plack::Test::Server;
 use Plack::Test::Suite;
 use Test::More;
 
-# Plack's own tests of servers, through a kirin in front. One of their applications dies on purpose.
+# Plack's own tests of servers, with a kirin in front. One of their applications dies on purpose.
 $ENV{PLACK_SERVER} = 'Kirin';
 open my $stderr, '>&', \*STDERR or die $!;
 open STDERR, '>', '/dev/null' or die $!;

@@ -6,8 +6,9 @@ use NeedsKirin;
 use Plackup;
 use Test::More;
 
-# Responses that PSGI does not allow, or hardly. No client may be left waiting, and no worker may be lost over one: the same
-# worker answers the next request. Where Starlet has a status, that is Kirin's too, unless the table says otherwise.
+# Responses that PSGI does not allow, or barely allows. No client may wait forever, and no worker
+# may be lost: the same worker answers the next request. If Starlet answers with a status, Kirin
+# uses the same one, unless the table says otherwise.
 
 my $PSGI = <<'PSGI';
 package Body { sub new { my $class = shift; bless {@_}, $class } sub getline { shift @{ $_[0]{lines} } // do { die "in getline\n" if $_[0]{getline}; undef } } sub close { die "in close\n" if $_[0]{close} } }
@@ -61,7 +62,7 @@ sub {
 }
 PSGI
 
-# Status and body by kind of response. "cut" is a response that begins and does not come to its end.
+# Status and body by kind of response. "cut" is a response that starts and does not reach its end.
 my %expected = (
     'undef in the body'        => [200, ''], 'undef among others' => [200, 'ab'],
     'an empty array'           => [200, ''],
@@ -108,7 +109,7 @@ for my $kind (sort keys %expected) {
     is $now, $pid, "$kind: the worker goes on";
     $pid = $now;
 }
-# What Starlet, which ours are compared with elsewhere too, answers in full, Kirin answers with the same status.
+# Kirin answers with the same status as Starlet if Starlet answers completely.
 subtest 'Starlet answers no more of them' => sub {
     eval { require Plack::Handler::Starlet; 1 } or plan skip_all => 'no Starlet';
     my $listener = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1', ReuseAddr => 1)
@@ -130,7 +131,7 @@ subtest 'Starlet answers no more of them' => sub {
         my $is_whole = ($head =~ /^Content-Length: ([0-9]+)/mi && length $body == $1)
             || $body =~ /(?:\A|\n)0\r\n\r\n\z/;
         next if !$is_whole;
-        # A line end would make a field of its own; a status is a number (PSGI).
+        # A line end would make another field. A status is a number (PSGI).
         next
             if $kind eq 'a name with a line end'
             || $kind eq 'a status with text'

@@ -9,7 +9,7 @@ use Test::More;
 
 my $US = "\x1f";
 
-# Says what Plack::Request has found.
+# Returns the values that Plack::Request has found.
 my $APP = 'use Plack::Request;
     sub {
         my $request = Plack::Request->new(shift);

@@ -2,7 +2,8 @@ use v5.16;
 use warnings;
 use lib 't/lib';
 
-# The parsers that the front does as, here and in the server, also where their relatives in C are installed.
+# The modules whose results the front reproduces, here and in the server, even if their variants in
+# C are installed.
 BEGIN { @ENV{qw(WWW_FORM_URLENCODED_PP COOKIE_BAKER_PP)} = (1, 1) }
 
 use IO::Socket::UNIX;
@@ -13,8 +14,8 @@ use RawClient;
 use Storable qw(thaw);
 use Test::More;
 
-# The same requests to Plack::Request behind Kirin, which has what the front has parsed, and to Plack::Request here, which has
-# not.
+# Sends the same requests to Plack::Request behind Kirin, with the front's parsing, and to
+# Plack::Request here, without it.
 
 use constant REQUESTS => 6_000;
 use constant SEED     => 4;
@@ -35,7 +36,8 @@ my $client = RawClient->new(sub { $server->connect });
 
 my (%given, %parsed, @differences);
 
-# Sends a request of these parts and compares. They are bytes as a client may send them.
+# Sends a request with these parts and compares the results. The parts are bytes as a client may
+# send them.
 sub compare {
     my (%part) = @_;
     my $change = $part{change} // 'none';
@@ -86,7 +88,7 @@ subtest 'by hand' => sub {
     compare(query => $_) for undef, @texts;
     compare(query => $_)
         for "\xe9\xba\x92=1", 'a="b"', "a='b'", 'a=<b>', 'a=\\', 'a?b=c?d', 'a={b}|c^`';
-    # Bodies may hold what targets cannot.
+    # Bodies may have bytes that targets cannot have.
     for my $text (
         @texts, 'a=1& b=2', 'a=1;  b=2', 'a& ', '& &', ' a = b ', "a=1\r\n&b=2", "\0=\0",
         "a=\x1f", "a=\n", 'a=1&b=%', map { chr } 0 .. 255
@@ -122,7 +124,7 @@ subtest 'by hand' => sub {
     no_differences('inputs by hand');
 };
 
-# Pieces of which odd texts are made.
+# Pieces of unusual texts.
 my @PIECES = (
     qw(a b c name = = = & & & & ; + %20 % %4 %zz %41 %e9 %BA%92 %FF %2B %26 %3d %3B %25 %0A 1 22 [] "),
     'value', 'x' x 40,
@@ -132,7 +134,7 @@ my %MORE = (
     body   => [' ', '; ', '& ', "\r\n", "\xe9", "\xff", "\x{0b}"],
     cookie => [' ', '; ', '; ', '; ', '; ', ',', "\t", "\xe9", "\xa0", '"', qw(= = = =)],
 );
-# What the front cannot pass on.
+# Bytes that the front cannot pass on.
 my %RARE =
     (query => ['%00', '%1f'], body => ['%00', "\0", "\x1f", '%1F'], cookie => ['%00', '%1f']);
 
@@ -142,7 +144,7 @@ sub text {
         (@PIECES, rand() < 0.5 ? @{ $MORE{$kind} } : (), rand() < 0.1 ? @{ $RARE{$kind} } : ());
     my $count = rand() < 0.02 ? 300 : 1 + rand 20;
     my $text = join '', map { $pieces[rand @pieces] } 1 .. $count;
-    # A field's value has no whitespace around it.
+    # A field's value has no white space around it.
     $text =~ s/\A[ \t]+|[ \t]+\z//g if $kind eq 'cookie';
     return $text;
 }

@@ -5,8 +5,9 @@ use FakeFront;
 use Test::More;
 use Time::HiRes ();
 
-# What an application does to its process, while it is loaded or in a request, and what is left to work: docs/perl.md has the table.
-# In each case the parent replaces a worker, a worker answers the next requests, takes a large body, logs, and leaves on TERM.
+# An application changes its process, while it is loaded or in a request. docs/perl.md has the table
+# of what still works. In each case the parent replaces a worker, and a worker answers the next
+# requests, takes a large body, logs, and leaves on TERM.
 
 my %deed = (
     'Safe'          => 'use Safe; Safe->new->reval("1 + 1")',
@@ -79,7 +80,7 @@ sub check {
     is $front->request(PATH_INFO => '/die')->{status}, 500, 'an error is an answer';
     like $front->log, qr/GET \/: (?:mine: )?died/, 'and the log has it';
 
-    # A worker that cannot be stopped would be found here.
+    # This finds a worker that cannot be stopped.
     $front->send(PATH_INFO => '/slow');
     my $file = "$front->{directory}/app.psgi";
     ok wait_until(sub { -e "$file.begun" }), 'a request is in progress';
@@ -112,7 +113,7 @@ for my $name (sort keys %deed) {
             "my \$FILE = __FILE__; { $deed }\nsub { $APP [200, [], [\$path eq '/do' ? 'done' : \$\$]] }"
         );
     };
-    # An alarm that the application leaves is its own way to end a worker.
+    # An alarm that the application leaves ends a worker, as intended.
     next if $name eq 'an alarm left over';
     subtest "in a request: $name" => sub {
         check(

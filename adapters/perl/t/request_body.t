@@ -9,7 +9,7 @@ use Test::More;
 my $FORM = 'application/x-www-form-urlencoded';
 my $PARTS = 'multipart/form-data; boundary=B';
 
-# An input like a socket: read once, a few bytes at a time, no seek.
+# An input like a socket: it can be read once, a few bytes at a time, without seek.
 package OneWay {
     sub new { my ($class, $bytes) = @_; bless { bytes => $bytes }, $class }
 
@@ -40,7 +40,7 @@ my $parser = Kirin::RequestBody->new;
 
 sub content { local (@ARGV, $/) = shift; scalar readline }
 
-# The code and the message of what a request dies with.
+# Returns the code and the message of a request's error.
 sub refusal {
     my ($parser, $env) = @_;
     my @result = eval { $parser->parse($env) };

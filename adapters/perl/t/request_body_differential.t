@@ -8,8 +8,9 @@ use Kirin::RequestBody::MultiPart;
 use Test::More;
 use WWW::Form::UrlEncoded::PP;
 
-# The same bodies to HTTP::Entity::Parser and to Kirin::RequestBody. What the former refuses the latter refuses; what both take,
-# they take alike; what only the former takes must be one of those things that are refused on purpose.
+# Gives the same bodies to HTTP::Entity::Parser and to Kirin::RequestBody. Kirin::RequestBody must
+# refuse the same bodies, and give the same result for bodies that both accept. A body that only
+# HTTP::Entity::Parser accepts must be one that is refused on purpose.
 
 use constant BODIES => 4_000;
 use constant SEED   => 4;
@@ -38,7 +39,7 @@ sub env {
     };
 }
 
-# Results as text. Order of JSON's members is by chance.
+# Returns results as text. The order of JSON's members is random.
 sub as_text {
     my ($params, $uploads) = @_;
     my @uploads = @$uploads;
@@ -192,7 +193,7 @@ my @PIECES = (
     "Content-Disposition: form-data; name=\"c\"\r\n\r\nvalue",
 );
 
-# Whole bodies, of which some have a piece too many or too few.
+# Complete bodies. Some of them have a piece too many or too few.
 sub multipart {
     my $body = '';
     for (1 .. 1 + rand 4) {
@@ -233,7 +234,7 @@ subtest 'multipart in pieces, at every byte' => sub {
     for my $body ((grep { length $_ < 1_000 } @BY_HAND), map { multipart() } 1 .. 20) {
         my ($expected, $expected_error) = result_of($ours, env($TYPE, $body));
         for my $at (0 .. length $body) {
-            # The last time, a byte at a time.
+            # In the last round the input comes a byte at a time.
             my @parts = $at < length $body ? (substr($body, 0, $at), substr $body, $at) : split //,
                 $body;
             my $parser = Kirin::RequestBody::MultiPart->new({ CONTENT_TYPE => $TYPE });

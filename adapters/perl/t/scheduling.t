@@ -4,7 +4,8 @@ use Kirin::Worker::Scheduling;
 use POSIX ();
 use Test::More;
 
-# The policy of this process: field 41 of proc(5)'s stat, counted behind the command's parenthesis.
+# Returns the policy of this process: field 41 of proc(5)'s stat, counted behind the command's
+# parenthesis.
 sub policy {
     open my $file, '<', '/proc/self/stat' or die "stat: $!";
     my ($fields) = readline($file) =~ /\A.*\) (.*)/;

@@ -17,12 +17,13 @@ BEGIN {
         };
 }
 
-# The same visitors do the same things to the same application, once with Plack::Middleware::Session and once with ours.
-# After each request both must have shown the application the same and have the same in store for each visitor.
+# The same visitors do the same things with the same application, once with
+# Plack::Middleware::Session and once with Kirin's middleware. After each request both must have
+# shown the same to the application, and must have the same data in the store for each visitor.
 
 use constant { ROUNDS => 3000, VISITORS => 6 };
 
-# Another seed each day would find more, and fail on days when nothing has changed.
+# Another seed each day would find more, but would also fail on days without a change.
 srand 20261121;
 
 my $what;
@@ -171,7 +172,7 @@ for my $keep_empty (1, 0) {
             $browser->{cookie}{plack_session} = $forge if defined $forge;
             $what = $make->(@arguments);
             $seen{$side} = $browser->get('/');
-            # None and an empty one are the same to an application.
+            # No session and an empty one are the same for an application.
             $stored{$side} = stored($cache{$side}, $browser) // {};
         }
         next if $seen{theirs} eq $seen{ours} && Test::More::eq_hash($stored{theirs}, $stored{ours});

@@ -10,8 +10,8 @@ use Plack::Middleware::Session::Kirin;
 use Plackup;
 use Test::More;
 
-# What a request writes while others of the same visitor are in progress. A request inside another one comes after the first has
-# read the session and before it writes.
+# Writes of a request while other requests of the same visitor are in progress. A request inside
+# another one comes after the first has read the session and before it writes.
 
 my $server = Memcached->start;
 my $store = Kirin::Store->new(address => $server->address);
@@ -31,7 +31,7 @@ sub ask {
     return $browser->get('/');
 }
 
-# A visitor with a session, and a second window of the same browser.
+# Returns a visitor with a session, and a second window of the same browser.
 sub visitor {
     my $browser = Browser->new($app);
     ask($browser, sub { %{ $_[0] } = (user => 'tama', count => 1, list => [1]) });

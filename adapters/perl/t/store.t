@@ -14,7 +14,7 @@ use Time::HiRes ();
 my $server = Memcached->start;
 my $store = Kirin::Store->new(address => $server->address);
 
-# What any memcached does.
+# Functions of any memcached.
 sub commands_of_memcached {
     my $store = shift;
     is $store->get('a'), undef, 'nothing there';

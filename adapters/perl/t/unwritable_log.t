@@ -6,7 +6,7 @@ use Fcntl ();
 use POSIX ();
 use Test::More;
 
-# A STDERR that cannot be written costs what would have been logged, and nothing else.
+# A STDERR that cannot be written loses log lines, and nothing else happens.
 
 my $APP = <<'PSGI';
 warn "loading\n";
@@ -45,7 +45,7 @@ my %stderr = (
 );
 for my $name (sort keys %stderr) {
     subtest $name => sub {
-        # What waits for ever would otherwise be found by nobody.
+        # Otherwise a test that waits forever would never end.
         local $SIG{ALRM} = sub { die "$name: a process waits for its log\n" };
         alarm 60;
         my $front = FakeFront->start($APP, stderr => $stderr{$name});

@@ -8,25 +8,27 @@ use HTTP::Request::Common ();
 use LWP::UserAgent;
 use Test::More;
 
-# One session of a browser with two servers that serve the same application: what both answer must be the same.
+# One browser session with two servers that serve the same application. Both must give the same
+# responses.
 #
 #     my $session = Differential->new(kirin => $kirin, starlet => $starlet);
 #     my $answer  = $session->step('the form', GET => '/', status => 200, body => qr/<form/);
 #     $session->step('send it', POST => '/memo', content => [text => 'x'], status => 302);
 #
-# Every step says what it expects too: two servers that fail alike have shown nothing.
+# Every step also has its expected result, because two servers that fail alike would prove nothing.
 
 # Both are asked for the same site, so that absolute links are the same.
 use constant SITE => 'memo.example';
 
-# Fields that are the server's own and not the application's.
+# Fields that belong to the server and not to the application.
 my %OF_THE_SERVER = map { $_ => 1 } qw(connection date keep-alive server transfer-encoding);
 
-# What Kirin may say and the other does not: a length, since how a body is framed is between server and client, and what a file
-# server tells of a file. Where the other says it, so must Kirin.
+# Fields that only Kirin may send: a length, because the framing of a body is a matter between
+# server and client, and the fields of a file server. If the other server sends them, Kirin must
+# send them too.
 my @ADDED = qw(content-length accept-ranges etag last-modified);
 
-# Two servers by name, Kirin's name being the first of both.
+# Two servers by name. The first name is Kirin's.
 sub new {
     my ($class, %servers) = @_;
     my $self = bless { names => [sort keys %servers] }, $class;
@@ -69,7 +71,7 @@ sub step {
         like $answers{$kirin}->content, $step{body}, 'body' if $step{body};
         is $answers{$kirin}->header($step{field}[0]), $step{field}[1], "field $step{field}[0]"
             if $step{field};
-        # A target that climbs out of the site is nothing that an application gets to see.
+        # An application never sees a target that climbs out of the site.
         return if $step{refused_by_front};
         my %essence = map { $_ => essence($answers{$_}, \%step) } $kirin, $other;
         for my $name (@ADDED) {
@@ -83,7 +85,8 @@ sub step {
     return $answers{$kirin};
 }
 
-# Something out of the last answer of each server, such as a token of a form, for the next request.
+# Returns a part of the last response of each server, such as a token of a form, for the next
+# request.
 sub of_last {
     my ($self, $name, $pattern) = @_;
     my ($found) = $self->{last}{$name}->content =~ $pattern;
@@ -99,10 +102,10 @@ sub request {
     return HTTP::Request->new($method, $url, \@fields, $content);
 }
 
-# What has to be the same.
+# Returns the parts that must be the same.
 sub essence {
     my ($answer, $step) = @_;
-    # Compressed bytes hold the time of their making.
+    # Compressed bytes contain their time.
     my $content = $answer->decoded_content(charset => 'none');
     $content =~ s/$step->{random}/RANDOM/g if $step->{random};
     $content = 'SHA-1 ' . Digest::SHA::sha1_hex($content) . ', ' . length $content
@@ -115,7 +118,7 @@ sub essence {
             && !$step->{framework_fields}
             && $name ne 'content-type';
         my @values = $answer->header($name);
-        # In the order of a hash, in Catalyst.
+        # In Catalyst the order is that of a hash.
         @values = sort map { cookie($_) } @values if $name eq 'set-cookie';
         do { s/$step->{random}/RANDOM/g for @values } if $step->{random};
         $fields{$name} = \@values;
@@ -124,7 +127,8 @@ sub essence {
     return { status => $answer->code, fields => \%fields, content => $content };
 }
 
-# A cookie without what depends on the moment or on chance: its value if that is long, and when it expires.
+# Returns a cookie without the parts that depend on time or chance: its value if that is long, and
+# its expiry.
 sub cookie {
     my ($name, $value, $attributes) = $_[0] =~ /^([^=]+)=([^;]*)(.*)/s or return $_[0];
     $value = 'RANDOM' if length $value > 20;
@@ -132,7 +136,7 @@ sub cookie {
     return "$name=$value$attributes";
 }
 
-# Connections first: Starlet ends when its workers have none.
+# The connections go first, because Starlet ends when its workers have none.
 sub DESTROY { delete $_[0]{agents} }
 
 1;

@@ -5,7 +5,7 @@ use warnings;
 use Mojo::URL;
 use Mojo::UserAgent::Server;
 
-# Has Test::Mojo, and so the tests of any Mojolicious application, ask a server that is already there:
+# Makes Test::Mojo, and so the tests of any Mojolicious application, use a running server:
 #
 #     KIRIN_URL=http://127.0.0.1:8080 prove -MMojoAtKirin t
 

@@ -10,10 +10,10 @@ use POSIX ();
 use Test::TCP ();
 use Time::HiRes ();
 
-# So that a test that is interrupted stops its servers.
+# A test that is interrupted then stops its servers.
 use sigtrap qw(die normal-signals);
 
-# An application behind a server, in a process of its own, until it goes out of scope.
+# An application behind a server in its own process. It ends when the object goes out of scope.
 #
 #     my $kirin   = Served->by_kirin('apps/mojolicious', 'memo.pl');
 #     my $starlet = Served->by_starlet('apps/mojolicious', 'memo.pl');
@@ -21,13 +21,13 @@ use sigtrap qw(die normal-signals);
 
 use constant WORKERS => 2;
 
-# Seconds that a server may take to serve, on a machine that is busy.
+# Seconds that a server may take to start on a busy machine.
 use constant PATIENCE => 60;
 
 my $REPOSITORY = Cwd::abs_path(File::Basename::dirname(__FILE__) . '/../../..');
 my $ADAPTER = "$REPOSITORY/adapters/perl/lib";
 
-# `kirin serve`, with nothing but the application's file.
+# Starts `kirin serve` with only the application's file.
 sub by_kirin {
     my ($class, $directory, $app, %env) = @_;
     my $port = Test::TCP::empty_port();
@@ -37,7 +37,7 @@ sub by_kirin {
     );
 }
 
-# `plackup -s Kirin`.
+# Starts `plackup -s Kirin`.
 sub by_plackup {
     my ($class, $directory, $app, %env) = @_;
     my $port = Test::TCP::empty_port();
@@ -49,8 +49,8 @@ sub by_plackup {
     );
 }
 
-# Starlet, the server it is compared with. (Starman frames a response anew that its application has framed in chunks, as
-# those of Mojolicious do.)
+# Starts Starlet, the server for the comparison. (Starman frames a response again if its application
+# has framed it in chunks, as Mojolicious does.)
 sub by_starlet {
     my ($class, $directory, $app, %env) = @_;
     my $port = Test::TCP::empty_port();
@@ -67,7 +67,7 @@ sub start {
     my $self = bless { port => $port, log => File::Temp->new }, $class;
     $self->{pid} = fork // die "fork: $!";
     if (!$self->{pid}) {
-        # What is left in the environment must not decide in which mode a framework runs.
+        # The environment must not decide the mode of a framework.
         delete @ENV{qw(PLACK_ENV PLACK_SERVER MOJO_MODE DANCER_ENVIRONMENT KIRIN_LOG)};
         @ENV{ 'PERL5LIB', keys %$env } = ('lib', values %$env);
         POSIX::setpgid(0, 0);
@@ -90,7 +90,7 @@ sub log {
     return readline($log) // '';
 }
 
-# Waits until the log has this: an access log is written a little later.
+# Waits until the log has this text, because an access log is written a little later.
 sub has_logged {
     my ($self, $pattern) = @_;
     my $start = Time::HiRes::time();
@@ -115,7 +115,7 @@ sub wait_until_it_serves {
     }
 }
 
-# Kirin as `cargo build` made it, or what KIRIN_BINARY names.
+# Returns the Kirin that `cargo build` made, or the one that KIRIN_BINARY names.
 sub binary {
     my $binary = $ENV{KIRIN_BINARY} // "$REPOSITORY/target/debug/kirin";
     die "there is no $binary: cargo build -p kirin\n" if !-x $binary;

@@ -78,7 +78,7 @@ $session->step(
 );
 $session->step('OPTIONS', OPTIONS => '/echo/x', status  => 200);
 $session->step('HEAD', HEAD       => '/unicode', status => 200);
-# The connection ends, because Starlet sends the end of a body all the same.
+# The connection ends, because Starlet still sends the end of a body.
 $session->step(
     'HEAD of a streamed page', HEAD => '/streamed', status => 200,
     fields                          => { Connection => 'close' }

@@ -79,7 +79,7 @@ $session->step(
     body                       => qr/\Apiece 1\n.*piece 50\n\z/s
 );
 $session->step('a delayed one', GET => '/delayed', status => 200, body => qr/\Adelayed\z/);
-# The connection ends, because Starlet sends the end of a body all the same.
+# The connection ends, because Starlet still sends the end of a body.
 $session->step(
     'HEAD of a streamed one', HEAD => '/streamed', status => 200,
     fields                         => { Connection => 'close' }

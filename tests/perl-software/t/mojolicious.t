@@ -79,7 +79,8 @@ my @targets = (
     '/echo/%25', '/echo/x?%E9%BA%92=%E9%BA%9F&empty=&=noname',
 );
 $session->step("GET $_", GET => $_, status => 200) for @targets;
-# Which route a path belongs to is decided without dots, and so they do not reach an application.
+# Kirin chooses the route of a path after it has resolved the dots. So they do not reach an
+# application.
 $session->step(
     'a dot', GET     => '/echo/./dot', status => 200, body => qr/dot/,
     refused_by_front => 1
@@ -110,7 +111,7 @@ $session->step(
 );
 $session->step('unicode', GET => '/unicode', status => 200);
 
-# `file` is the framework's own way; `/picture.svg` is in ./public, which the front serves by itself.
+# `file` is sent by the framework. `/picture.svg` is in ./public, which the front serves itself.
 my $file = $session->step('a static file', GET => '/file', status => 200, body => qr/<circle/);
 $session->step(
     'the same, not modified', GET => '/file', status => 304,
@@ -150,7 +151,7 @@ $session->step(
 );
 $session->step('nothing there, without a body', HEAD => '/nothing', status => 404);
 
-# Mojolicious has no WebSockets over PSGI: the route is not found, and the worker is free again.
+# Mojolicious has no WebSockets over PSGI. The route is not found, and the worker is free again.
 $session->step(
     'a WebSocket is declined',
     GET    => '/ws',

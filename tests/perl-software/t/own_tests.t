@@ -8,14 +8,14 @@ use HTTP::Tiny;
 use Served;
 use Test::More;
 
-# Applications as the frameworks' own generators write them, and as a package brings them, pass the tests that they have,
-# against Kirin.
+# Applications that the frameworks' own generators write, and one from a package, pass their own
+# tests against Kirin.
 
 my $LIB = getcwd() . '/lib';
 my $ADAPTER = getcwd() . '/../../adapters/perl/lib';
 my $LOGIN = '/usr/share/doc/libmojolicious-perl/examples/login';
 
-# Runs a command; its output is told if it fails.
+# Runs a command. Shows its output if it fails.
 sub run {
     my ($what, $directory, $env, @command) = @_;
     my $pid = open my $output, '-|' // die "fork: $!";
@@ -32,7 +32,7 @@ sub run {
     return $text;
 }
 
-# Proves the tests in t. That they were not skipped is part of it.
+# Runs the tests in t, and checks that they were not skipped.
 sub prove {
     my ($what, $directory, $env, @options) = @_;
     my $text = run($what, $directory, $env, 'prove', '-v', '-I', 'lib', @options);
@@ -72,7 +72,7 @@ subtest 'mojo generate app' => sub {
 };
 
 subtest 'the example "login" of Mojolicious' => sub {
-    # Debian can be told to leave out documentation, where the example is.
+    # Debian can leave out documentation, where the example is.
     plan skip_all => "no $LOGIN" if !-d $LOGIN;
     my $kirin = Served->by_kirin($LOGIN, 'script/login_app');
     my %env = (KIRIN_URL => $kirin->url, PERL5OPT => "-I$LIB -MMojoAtKirin");

@@ -4,7 +4,7 @@ use warnings;
 
 use Storable qw(dclone);
 
-# A cache in memory that keeps copies, as one behind a network does, and remembers what was called.
+# A cache in memory that keeps copies, as a cache behind a network does, and records the calls.
 
 sub new { bless { item => {}, calls => [] }, shift }
 
@@ -28,7 +28,7 @@ sub remove {
     return defined delete $self->{item}{$key};
 }
 
-# What was called since the last time.
+# Returns the calls since the last time.
 sub calls {
     my $self = shift;
     my $calls = join ', ', @{ $self->{calls} };

@@ -6,14 +6,15 @@ use File::Temp ();
 use IO::Socket::UNIX;
 use Socket qw(SOCK_STREAM);
 
-# The front's side of the protocol, for tests: starts kirin-worker with an application and speaks to its workers.
+# The front's side of the protocol, for tests. It starts kirin-worker with an application and talks
+# to its workers.
 #
 #     my $front = FakeFront->start('sub { [200, [], ["hello"]] }', workers => 1);
 #     my $response = $front->request(REQUEST_METHOD => 'GET', PATH_INFO => '/');
 
 sub start {
     my ($class, $program, %option) = @_;
-    # Where STDERR leads; code that opens it.
+    # The target of STDERR, or code that opens it.
     my $open_stderr = delete $option{stderr};
     my $directory = File::Temp->newdir;
     my $self = bless { directory => $directory, log => "$directory/log" }, $class;
@@ -39,7 +40,7 @@ sub start {
     return $self;
 }
 
-# The next line of the control channel.
+# Returns the next line of the control channel.
 sub control_line {
     my $self = shift;
     my $line = readline $self->{control};
@@ -146,7 +147,7 @@ sub read_bytes {
     return substr $self->{unread}, 0, $count, '';
 }
 
-# What parent and workers have written to STDERR.
+# Returns the output of parent and workers to STDERR.
 sub log {
     my $self = shift;
     open my $log, '<', $self->{log} or return '';

@@ -5,7 +5,8 @@ use warnings;
 use HTTP::Response;
 use IO::Socket::INET;
 
-# Speaks HTTP/1.0, in the place of Plack::LWPish: one request a connection, which the server closes.
+# Speaks HTTP/1.0 in place of Plack::LWPish: one request for each connection, which the server
+# closes.
 #
 #     local *Plack::LWPish::request = \&Http10::request;
 

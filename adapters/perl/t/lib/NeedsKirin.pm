@@ -5,7 +5,7 @@ use warnings;
 use Kirin::Front;
 use Test::More;
 
-# Skips the test file if the program has not been built. One that KIRIN_BINARY names must be there.
+# Skips the test file if the program is not built. A program that KIRIN_BINARY names must exist.
 
 sub import {
     my $binary = eval { Kirin::Front::binary() };

@@ -4,8 +4,8 @@ use warnings;
 
 use Plack::Request;
 
-# What Plack::Request makes of an environment, after middleware has changed something in it. As text, for two processes to
-# compare: a line for each list, a word for each element.
+# Returns Plack::Request's view of an environment after middleware has changed it. It is text, so
+# that two processes can compare it: a line for each list, a word for each element.
 #
 #     my $seen = PlackLook::look($env, 'none');
 
@@ -27,12 +27,13 @@ our %change = (
     not_buffered => sub { delete $_[0]{'psgix.input.buffered'} },
     chunked      => sub { $_[0]{HTTP_TRANSFER_ENCODING} = 'chunked' if $_[0]{CONTENT_LENGTH} },
     half_read    => sub { read $_[0]{'psgi.input'}, my $some, 3 },
-    # An environment of one's own, as for a request to another part of the application.
+    # A separate environment, as for a request to another part of the application.
     copied     => sub { $_[0] = { %{ $_[0] }, QUERY_STRING => $OTHER } },
     own_parser => sub { $_[1]{request_body_parser} = HTTP::Entity::Parser->new },
     subclass   => sub { bless $_[1], 'PlackLook::WithoutForms' },
     parsed     => sub { $_[1]->parameters; $_[1]->cookies },
-    # Plack does not notice that the query has changed once it has been parsed, but does with cookies.
+    # Plack does not notice a change of the query after it has parsed it, but it notices a change of
+    # the cookies.
     parsed_before => sub {
         $_[1]->parameters;
         $_[1]->cookies;
@@ -58,7 +59,7 @@ sub look {
             [$request->query_parameters->flatten], [$request->body_parameters->flatten],
             [$request->parameters->flatten],
             [sort grep { /^plack/ } keys %$env];
-        # Where reading goes on.
+        # This is the position at which reading continues.
         my $unread = $env->{'psgi.input'} && do { local $/; readline $env->{'psgi.input'} }
             // '';
         push @lists,

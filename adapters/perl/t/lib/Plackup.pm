@@ -6,7 +6,7 @@ use File::Temp ();
 use IO::Socket::UNIX;
 use Time::HiRes ();
 
-# plackup -s Kirin in a process of its own, on a unix socket.
+# plackup -s Kirin in its own process, on a unix socket.
 #
 #     my $server = Plackup->start('sub { [200, [], ["hello"]] }', '--workers', 2);
 #     my $body = $server->get('/');
@@ -21,8 +21,8 @@ sub start {
     return $self;
 }
 
-# Behind a starter, which gives the socket: %SOCKET% and %DIRECTORY% in its command and in options stand for paths. The signals
-# go to the starter.
+# Starts it behind a starter, which gives the socket. %SOCKET% and %DIRECTORY% in its command and
+# options stand for paths. Signals go to the starter.
 sub start_behind {
     my ($class, $program, $starter, @options) = @_;
     local $STARTER = $starter;
@@ -64,7 +64,7 @@ sub connect {
     return IO::Socket::UNIX->new($self->{socket});
 }
 
-# Sends a GET; returns the connection.
+# Sends a GET. Returns the connection.
 sub send {
     my ($self, $path, $socket) = @_;
     $socket //= $self->connect // die "connect: $!\n" . $self->log;
@@ -72,7 +72,7 @@ sub send {
     return $socket;
 }
 
-# The head and the body of a response, to the end of the connection.
+# Reads a response to the end of the connection. Returns head and body.
 sub receive {
     my ($self, $socket) = @_;
     my $response = do { local $/; readline($socket) // '' };
@@ -95,7 +95,7 @@ sub log {
     return readline($log) // '';
 }
 
-# Files that Kirin has left in TMPDIR.
+# Returns the files that Kirin has left in TMPDIR.
 sub left_behind {
     my $self = shift;
     return glob "$self->{directory}/tmp/*";
@@ -132,7 +132,7 @@ sub wait_until {
     die "waited in vain: $what\n" . $self->log;
 }
 
-# Waits until none of these processes is there.
+# Waits until none of these processes exists.
 sub all_gone {
     my ($self, @pids) = @_;
     return $self->wait_until(

@@ -2,7 +2,7 @@ package RawClient;
 use v5.16;
 use warnings;
 
-# Sends requests as they are over one kept connection and reads responses that have a length.
+# Sends requests unchanged over one kept connection, and reads responses that have a length.
 #
 #     my $client = RawClient->new(sub { IO::Socket::UNIX->new($path) });
 #     my ($status, $body) = $client->ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n");

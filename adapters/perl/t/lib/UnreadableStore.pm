@@ -4,7 +4,7 @@ use warnings;
 
 use parent 'Kirin::Store';
 
-# A Kirin::Store that cannot be read at the moment, but written: it has come back between the two, say.
+# A Kirin::Store that can be written but not read, as if it has come back in between.
 
 sub new { bless { done => [] }, shift }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# A Mojolicious application as Mojolicious' guides teach them; nothing in it knows of PSGI.
+# A Mojolicious application in the style of Mojolicious' guides. It knows nothing about PSGI.
 use Mojolicious::Lite -signatures;
 use Mojo::Util qw(sha1_sum);
 

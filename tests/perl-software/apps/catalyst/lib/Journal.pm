@@ -1,5 +1,5 @@
 package Journal;
-# A Catalyst application as Catalyst's tutorial builds them; nothing in it knows of a server.
+# A Catalyst application in the style of Catalyst's tutorial. It knows nothing about its server.
 use Moose;
 use namespace::autoclean;
 

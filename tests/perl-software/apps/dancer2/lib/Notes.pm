@@ -1,5 +1,5 @@
 package Notes;
-# A Dancer2 application as Dancer2's manual teaches them; nothing in it knows of a server.
+# A Dancer2 application in the style of Dancer2's manual. It knows nothing about its server.
 use Dancer2;
 use Digest::SHA qw(sha1_hex);
 

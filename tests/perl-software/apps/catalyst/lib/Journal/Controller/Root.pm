@@ -132,7 +132,7 @@ sub temporary : Local {
     $c->response->body($file);
 }
 
-# A PSGI response inside of Catalyst's.
+# A PSGI response inside of Catalyst's response.
 sub psgi : Local {
     my ($self, $c) = @_;
     $c->response->from_psgi_response(
