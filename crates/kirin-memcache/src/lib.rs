@@ -19,7 +19,7 @@ mod snapshot_file;
 
 pub use counters::Counters;
 pub use execute::{Executed, Executor, VERSION};
-pub use output::{LARGE_VALUE_BYTES, OUTPUT_LIMIT_BYTES, Output};
+pub use output::{OUTPUT_LIMIT_BYTES, Output};
 pub use serve::{Listener, serve};
 pub use server::{Description, Server, ServerOptions};
 pub use session::{Ending, Flow, Session};

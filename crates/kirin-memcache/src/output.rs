@@ -13,7 +13,7 @@ use kirin_store::ItemRef;
 
 /// The length in bytes from which a value is sent from the store's memory. A shorter value is
 /// copied, which costs less than another piece in a `writev`.
-pub const LARGE_VALUE_BYTES: usize = 1024;
+const LARGE_VALUE_BYTES: usize = 1024;
 
 /// With more unsent bytes than this, commands wait until the client has read its answers.
 pub const OUTPUT_LIMIT_BYTES: usize = 1 << 20;

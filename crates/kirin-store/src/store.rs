@@ -118,17 +118,14 @@ impl Store {
         }
     }
 
-    /// Returns the configuration of the store. [`Store::set_memory_limit`] does not change it.
-    pub fn config(&self) -> &StoreConfig {
-        &self.config
-    }
-
+    #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
         self.hasher.hash_one(key)
     }
 
     /// Returns the index of the shard for a hash. hashbrown uses the highest and the lowest bits
     /// itself.
+    #[inline]
     pub(crate) fn shard_index(&self, hash: u64) -> usize {
         (hash >> 40) as usize & (self.shards.len() - 1)
     }

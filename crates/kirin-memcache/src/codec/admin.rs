@@ -6,9 +6,9 @@
 //! that was started with `-W` and `-X`.
 
 use super::command::{Command, StatsTopic};
+use super::line::{Limits, Line, answer, error};
 use super::number::{Exptime, parse_f64, parse_i32, parse_u32};
 use super::tokens::Tokens;
-use super::{Limits, Line, answer, error};
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 

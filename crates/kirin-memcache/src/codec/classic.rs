@@ -2,10 +2,11 @@
 
 use kirin_store::{Direction, StoreMode};
 
+use super::admin;
 use super::command::{Arithmetic, Command, DataBlock, KEY_LIMIT_BYTES, Key, Retrieval, Storage};
+use super::line::{Close, Limits, Line, PendingStore, answer, error, fits};
 use super::number::{Exptime, parse_i32, parse_u32, parse_u64};
 use super::tokens::{Keys, Tokens};
-use super::{Close, Limits, Line, PendingStore, admin, answer, error, fits};
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 

@@ -7,10 +7,10 @@ use kirin_store::{Direction, StoreMode};
 
 use super::classic::value_length;
 use super::command::{Command, DataBlock, KEY_LIMIT_BYTES, Key, Meta, MetaSet};
+use super::line::{Limits, Line, PendingStore, answer, error, fits};
 use super::meta_flags::MetaFlags;
 use super::number::parse_i32;
 use super::tokens::{Keys, Tokens};
-use super::{Limits, Line, PendingStore, answer, error, fits};
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 

@@ -12,6 +12,7 @@ mod admin;
 mod classic;
 mod command;
 mod extension;
+mod line;
 mod meta;
 mod meta_flags;
 mod number;
@@ -22,33 +23,11 @@ pub use command::{
     Storage,
 };
 pub use extension::{Extension, TAG_LIMIT_BYTES, TAGS_PER_COMMAND, Tags};
+pub use line::{Close, LINE_LIMIT_BYTES, Limits, RETRIEVAL_LINE_LIMIT_BYTES};
+use line::{Line, error};
 pub use meta_flags::MetaFlags;
 pub use number::Exptime;
 pub use tokens::Keys;
-
-/// The longest command line in bytes, unless it is a retrieval. A client that sends more without a
-/// line end is disconnected (`try_read_command_ascii` of memcached).
-pub const LINE_LIMIT_BYTES: usize = 2048;
-
-/// The longest line of `get`, `gets`, `gat` or `gats` in bytes. memcached has no limit. This one
-/// takes 4,000 keys of the longest size.
-pub const RETRIEVAL_LINE_LIMIT_BYTES: usize = 1 << 20;
-
-/// The settings of the server that the codec needs.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// The largest item in bytes (`-I`). The key, the value and 48 to 60 bytes for memcached's item
-    /// header count. So the same values fit as in a memcached with that setting.
-    pub item_size_bytes: usize,
-    /// Whether `flush_all` is allowed. `-F` forbids it.
-    pub flush_enabled: bool,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits { item_size_bytes: 1 << 20, flush_enabled: true }
-    }
-}
 
 /// The result of parsing the front of the input.
 #[derive(Debug, PartialEq)]
@@ -75,33 +54,6 @@ pub enum Parsed<'a> {
     },
     /// The peer is not a memcached client. The connection is closed without an answer.
     Close(Close),
-}
-
-/// The reason why a connection is closed without an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Close {
-    /// There are more than [`LINE_LIMIT_BYTES`] without a line end.
-    #[error("a command line longer than {LINE_LIMIT_BYTES} bytes")]
-    LineTooLong,
-    /// The input is an HTTP request. A web page may have made a browser send it.
-    #[error("an HTTP request")]
-    Http,
-}
-
-/// A parsed line: a command, or a storage command without its data block.
-enum Line<'a> {
-    Command(Command<'a>),
-    /// The data block follows and is needed.
-    Block(PendingStore<'a>),
-    /// The data block follows and is skipped. It has this many bytes.
-    Skip(Command<'a>, usize),
-    Close(Close),
-}
-
-/// A storage command without its value, and the length of that value.
-struct PendingStore<'a> {
-    command: Command<'a>,
-    value_bytes: usize,
 }
 
 /// Parses one command at the front of `input`.
@@ -199,40 +151,4 @@ fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
         [b'm', _] => meta::parse(line, &tokens, limits),
         _ => classic::parse(name, line, &tokens, limits),
     }
-}
-
-impl<'a> PendingStore<'a> {
-    fn with(self, bytes: DataBlock<'a>) -> Command<'a> {
-        let mut command = self.command;
-        match &mut command {
-            Command::Store(Storage { value, .. }) | Command::MetaSet(MetaSet { value, .. }) => {
-                *value = bytes
-            }
-            _ => {}
-        }
-        command
-    }
-
-    /// Returns the error for a data block that does not end where its line said. As in memcached,
-    /// the bytes that follow are read as commands.
-    fn without_line_end(&self) -> Command<'a> {
-        let noreply = matches!(&self.command, Command::Store(Storage { noreply: true, .. }));
-        Command::Answer((!noreply).then_some("CLIENT_ERROR bad data chunk"))
-    }
-}
-
-fn error<'a>() -> Line<'a> {
-    Line::Command(Command::Answer(Some("ERROR")))
-}
-
-fn answer<'a>(text: &'static str, noreply: bool) -> Line<'a> {
-    Line::Command(Command::Answer((!noreply).then_some(text)))
-}
-
-/// Returns whether memcached would accept an item under its size limit. Its items have a header of
-/// 48 bytes, the CAS unique, the key with a NUL, client flags unless they are 0, and the CR LF
-/// (`item_size_ok` of memcached).
-fn fits(limits: &Limits, key_bytes: usize, client_flags: u32, value_bytes: usize) -> bool {
-    let flags_bytes = if client_flags == 0 { 0 } else { 4 };
-    48 + 8 + key_bytes + 1 + flags_bytes + value_bytes + 2 <= limits.item_size_bytes
 }

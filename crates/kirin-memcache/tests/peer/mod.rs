@@ -58,7 +58,7 @@ impl Kirin {
         Kirin::on(address, (0..loops).map(|_| clone()).collect(), options)
     }
 
-    /// A server on a unix socket, with `loops` event loops.
+    /// Starts a server on a unix socket, with `loops` event loops.
     pub fn on_unix_socket(path: &Path, loops: usize) -> Kirin {
         let listener = UnixListener::bind(path).expect("a socket");
         listener.set_nonblocking(true).expect("a non-blocking listener");

@@ -107,12 +107,6 @@ impl ItemRef {
     }
 }
 
-impl AsRef<[u8]> for ItemRef {
-    fn as_ref(&self) -> &[u8] {
-        self.value_slice()
-    }
-}
-
 impl fmt::Debug for ItemRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ItemRef")

@@ -73,6 +73,7 @@ impl Page {
         };
     }
 
+    #[inline]
     pub(crate) fn written(&self) -> &[u8] {
         match &self.contents {
             Contents::Vacant => &[],
@@ -81,6 +82,7 @@ impl Page {
         }
     }
     /// Returns the record at an offset.
+    #[inline]
     pub(crate) fn record_at(&self, offset: u32) -> Option<Record<'_>> {
         let (slot, rest) = self.written().get(offset as usize..)?.split_first_chunk::<4>()?;
         let (key_len, rest) = rest.split_first_chunk::<2>()?;

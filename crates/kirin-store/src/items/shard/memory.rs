@@ -59,6 +59,7 @@ impl Shard {
     }
 
     /// Returns the bytes that an item takes, without its slot and its entry in the table.
+    #[inline]
     pub(crate) fn item_bytes(&self, index: u32) -> usize {
         let record = self.record(index);
         record_bytes(record.key.len() + record.value.len())
