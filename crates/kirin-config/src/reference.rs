@@ -14,43 +14,65 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated from crates/kirin-config/src: `kirin config-reference > docs/configuration.md`. -->
 
-`kirin serve --config kirin.toml` reads one TOML file; `kirin check --config kirin.toml` only checks it, and
-`kirin serve --print-config app.psgi` shows the file that a command line stands for. Relative paths are relative to the
-file's own directory. A key that is not in here is an error. Sizes are written as `\"64MB\"` (B, KB, MB, GB; 1 KB is 1,024
-bytes), times as `\"30s\"` (s, m, h, d).
+`kirin serve --config kirin.toml` reads one TOML file. `kirin check --config kirin.toml` only checks
+it. `kirin serve --print-config app.psgi` shows the file that a command line stands for.
 
-Everything is one of: a listener, the store, an app, an upstream, a route; and `[admin]` is the door for operators.
+- Relative paths are relative to the directory of the file.
+- A key that is not on this page is an error.
+- Sizes are written as `\"64MB\"` (B, KB, MB, GB; 1 KB is 1,024 bytes), times as `\"30s\"` (s, m, h, d).
+
+Everything is one of: a listener, the store, an app, an upstream, a route. `[admin]` is the listener
+for operators.
+
+## Contents
+
 ";
 
-/// The reference.
+/// The sections: heading, type, and what stands before its keys.
+const SECTIONS: [(&str, &str, &str); 13] = [
+    ("`[[listener]]`: an address", "ListenerSection", "listener."),
+    ("`[listener.tls]`: https on a listener", "TlsSection", "listener.tls."),
+    (
+        "`acme` of `[listener.tls]`: certificates from an authority",
+        "AcmeSection",
+        "listener.tls.acme.",
+    ),
+    ("`[limits]`: bytes held for clients", "LimitsSection", "limits."),
+    ("`[store]`: items in memory", "StoreSection", "store."),
+    ("`[admin]`: a listener for operators", "AdminSection", "admin."),
+    ("`[[app]]`: an application", "AppSection", "app."),
+    ("`[lua]`: what scripts may take", "LuaSection", "lua."),
+    ("`[[upstream]]`: other HTTP servers", "UpstreamSection", "upstream."),
+    ("`health` of an upstream", "HealthSection", "upstream.health."),
+    ("`tls` of an upstream", "UpstreamTlsSection", "upstream.tls."),
+    ("`[[route]]`: which request goes where", "RouteSection", "route."),
+    ("`rate_limit` of a route", "RateLimitSection", "route.rate_limit."),
+];
+
+const TOP_LEVEL: &str = "Top level";
+const CACHE: &str = "`cache` of a route";
+
+/// Returns the reference as Markdown.
 pub fn reference() -> String {
     let schema = schemars::schema_for!(ConfigFile).to_value();
     let mut out = String::from(INTRODUCTION);
-    write_section(&mut out, "Top level", &schema, "");
-    for (heading, definition, prefix) in [
-        ("`[[listener]]`: an address", "ListenerSection", "listener."),
-        ("`[listener.tls]`: https on a listener", "TlsSection", "listener.tls."),
-        (
-            "`acme` of `[listener.tls]`: certificates from an authority",
-            "AcmeSection",
-            "listener.tls.acme.",
-        ),
-        ("`[limits]`: bytes held for clients", "LimitsSection", "limits."),
-        ("`[store]`: items in memory", "StoreSection", "store."),
-        ("`[admin]`: a listener for operators", "AdminSection", "admin."),
-        ("`[[app]]`: an application", "AppSection", "app."),
-        ("`[lua]`: what scripts may take", "LuaSection", "lua."),
-        ("`[[upstream]]`: other HTTP servers", "UpstreamSection", "upstream."),
-        ("`health` of an upstream", "HealthSection", "upstream.health."),
-        ("`tls` of an upstream", "UpstreamTlsSection", "upstream.tls."),
-        ("`[[route]]`: which request goes where", "RouteSection", "route."),
-        ("`rate_limit` of a route", "RateLimitSection", "route.rate_limit."),
-    ] {
+    let headings = SECTIONS.iter().map(|(heading, ..)| *heading);
+    for heading in std::iter::once(TOP_LEVEL).chain(headings).chain([CACHE]) {
+        let _ = writeln!(out, "- [{heading}](#{})", anchor(heading));
+    }
+    write_section(&mut out, TOP_LEVEL, &schema, "");
+    for (heading, definition, prefix) in SECTIONS {
         write_section(&mut out, heading, &schema["$defs"][definition], prefix);
     }
     let cache = schemars::schema_for!(CacheSection).to_value();
-    write_section(&mut out, "`cache` of a route", &cache, "route.cache.");
+    write_section(&mut out, CACHE, &cache, "route.cache.");
     out
+}
+
+/// Returns the name by which Markdown links to a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-'));
+    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
 }
 
 fn write_section(out: &mut String, heading: &str, schema: &Value, prefix: &str) {
