@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds pebble, Let's Encrypt's certificate authority for tests, and the DNS server that goes with it; tests/acme.rs runs
-# them. The Makefile calls it; the tests install nothing. Safe to run again.
+# Builds pebble, Let's Encrypt's certificate authority for tests, and its DNS server.
+# tests/acme.rs runs them. The Makefile calls this, because the tests install nothing. It can be run
+# again.
 #
 #   tests/install_pebble.sh [DIRECTORY]     default: target/pebble of the workspace
 set -eu

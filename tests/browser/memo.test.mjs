@@ -1,4 +1,4 @@
-// The memo site in a real browser. The site runs already:
+// The memo site in a real browser. The site must already run:
 //
 //   BASE_URL=http://127.0.0.1:8080 SCREENSHOT=front.png node --test tests/browser/memo.test.mjs
 //
@@ -12,7 +12,7 @@ import { Browser, startChromedriver } from './webdriver.mjs';
 const site = process.env.BASE_URL?.replace(/\/$/, '');
 if (!site) throw new Error('BASE_URL is not set: the address of the running memo site');
 
-// A name of this run: the site may have been tested before.
+// Each run has its own name, because the site may have been tested before.
 const author = `mari${Math.floor(Date.now() / 1000) % 1_000_000}`;
 const password = `password of ${author}`;
 
@@ -94,7 +94,7 @@ test('a private memo is shown to her and to nobody else', async () => {
   await reader.go(second);
   await reader.see(/Not found/);
   assert.doesNotMatch(await reader.text(), /Secret|fern/);
-  // The console reports the 404 that was asked for.
+  // The console reports the 404 that the test requested.
   assert.match((await reader.complaints()).join('\n'), /404/);
   await reader.go(`${site}/`);
   assert.doesNotMatch(await reader.text(), /Secret garden/);

@@ -1,6 +1,7 @@
-// A WebDriver client as small as the browser test needs it (https://www.w3.org/TR/webdriver2/), with nothing but Node's
-// standard library. Debian's chromedriver speaks the protocol over plain HTTP; a browser automation package
-// would bring megabytes and an installation step for these few calls. Used by memo.test.mjs.
+// A WebDriver client with only the functions that memo.test.mjs needs
+// (https://www.w3.org/TR/webdriver2/). It uses only Node's standard library. Debian's chromedriver
+// speaks the protocol over plain HTTP. A browser automation package would need megabytes and an
+// installation step for these few calls.
 
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -122,7 +123,7 @@ export class Browser {
   async until(what, look, report = () => '') {
     const deadline = Date.now() + LONGEST_WAIT_MS;
     for (;;) {
-      // A page that is being replaced has no elements to ask; the next look meets the new one.
+      // A page that is being replaced has no elements. The next try finds the new page.
       const seen = await look().catch((error) => {
         if (error.code === 'stale element reference' || error.code === 'no such element') return undefined;
         throw error;

@@ -23,7 +23,7 @@ def unary(name):
 
 
 def wait_for_end(test, name):
-    """The server has noticed that the call of this name is over."""
+    """Waits until the server has noticed the end of the call with this name."""
     start = time.monotonic()
     while unary("HowEnded")(name.encode(), timeout=PATIENCE) != b"1":
         test.assertLess(time.monotonic() - start, PATIENCE, "the server works on for nobody")
@@ -108,7 +108,7 @@ class Calls(unittest.TestCase):
                 yield b"%d" % index
 
         call = channel.stream_stream("/test.Test/Chat")(speak(), timeout=PATIENCE)
-        # It begins before the client has said anything.
+        # It starts before the client has sent anything.
         self.assertEqual(next(call), b"welcome")
         for index in range(20):
             may_speak.release()
@@ -117,7 +117,7 @@ class Calls(unittest.TestCase):
         self.assertEqual(call.code(), grpc.StatusCode.OK)
 
     def test_the_server_hears_of_the_deadline(self):
-        # It is rounded up on its way.
+        # The deadline is rounded up on its way.
         self.assertTrue(0 < float(unary("Remaining")(b"", timeout=PATIENCE)) <= PATIENCE + 1)
 
     def test_a_deadline_that_is_over(self):

@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""A gRPC server without a .proto: messages are bytes. Prints its port, and that of TLS if it has a certificate.
+"""A gRPC server without a .proto: messages are bytes.
+
+It prints its port, and that of TLS if it has a certificate.
 
 service.py MAX_CONCURRENT_STREAMS [CHAIN.pem KEY.pem]
 """
@@ -20,7 +22,7 @@ def metadata(context):
 
 
 def note_end(context):
-    """Counts the end of the call under the name that the client has given it."""
+    """Counts the end of the call under the name that the client has chosen."""
     name = metadata(context).get("x-name")
     over = threading.Event()
 
