@@ -1,4 +1,4 @@
-//! Choosing a server among the candidates that have room.
+//! The choice of a server among the candidates that have room.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -11,37 +11,38 @@ use crate::fair_queue::ClientKey;
 use crate::rendezvous;
 use crate::round_robin::RoundRobin;
 use crate::server::{Server, Servers};
-use crate::tried::Tried;
+use crate::tried::TriedServers;
 
-/// How a server is chosen among those that could be.
+/// How a server is chosen among the candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// One after the other, by weight.
+    /// The servers take turns, by weight.
     #[default]
     RoundRobin,
-    /// The one with the fewest requests under way for its weight.
+    /// The server with the fewest requests in relation to its weight.
     LeastConnections,
-    /// Of two at random, the one that is expected to answer earlier: latency × requests under way.
+    /// Of two random servers, the one that should respond earlier: the product of latency and
+    /// requests in flight is smaller.
     PeakEwma,
-    /// By the request's key: the same key to the same server.
+    /// The server that belongs to the request's key.
     Hash,
 }
 
-/// What a request says about the choice.
+/// The properties of a request that decide which server gets it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Criteria {
-    /// The key for [`Method::Hash`]; a request without one is sent by turns.
+    /// The key for [`Method::Hash`]. Requests without one get the servers in turn.
     pub key: Option<u64>,
-    /// The server that the visitor was sent to before ([`Servers::id`]). It is taken if it is
+    /// The server that the visitor was sent to before (see [`Servers::id`]). It is chosen if it is
     /// available.
     pub sticky: Option<u64>,
-    /// Servers that this request has been to.
-    pub tried: Tried,
-    /// The client, whose requests share its turns in the queue.
+    /// Servers at which this request has been tried.
+    pub tried: TriedServers,
+    /// The client. Its requests share its turns in the queue.
     pub client: ClientKey,
 }
 
-/// One loop's choice among the servers of an upstream.
+/// Chooses among the servers of an upstream, for one event loop.
 #[derive(Debug)]
 pub struct Balancer {
     servers: Arc<Servers>,
@@ -51,24 +52,24 @@ pub struct Balancer {
 }
 
 impl Balancer {
-    /// `seed` makes loops choose differently from each other.
+    /// Returns a balancer. `seed` makes event loops choose differently from each other.
     pub fn new(servers: Arc<Servers>, method: Method, seed: u64) -> Self {
         let turns = RefCell::new(RoundRobin::new(servers.len()));
         Self { servers, method, turns, random: Cell::new(seed | 1) }
     }
 
-    /// The servers.
+    /// Returns the servers.
     pub fn servers(&self) -> &Arc<Servers> {
         &self.servers
     }
 
-    /// Begins a request to the server that is to get it. Those that wait come first.
+    /// Claims a slot of a server for a request. Requests that wait in the queue come first.
     pub fn begin(&self, criteria: &Criteria, now: Instant) -> Claim {
         if self.servers.queue().has_waiting() {
             return Claim::Full;
         }
         while let Some(index) = self.choose(criteria, now) {
-            // Unless another loop has taken the last slot meanwhile.
+            // Another event loop may have taken the last slot in the meantime.
             if let Some(attempt) = Attempt::begin(&self.servers, index, now) {
                 return Claim::Given(attempt);
             }
@@ -76,7 +77,7 @@ impl Balancer {
         if self.servers.has_candidate(criteria, now) { Claim::Full } else { Claim::NoServer }
     }
 
-    /// The server to ask next; `None` when there is none left that could answer, or none of them
+    /// Returns the server for the next request; `None` if there is no candidate, or no candidate
     /// has room.
     pub fn choose(&self, criteria: &Criteria, now: Instant) -> Option<usize> {
         let servers = &self.servers;
@@ -89,9 +90,9 @@ impl Balancer {
         let weight = |server: &Server| servers.weight(server, millis);
         match (self.method, criteria.key) {
             (Method::Hash, Some(key)) => {
-                // Without the slow start: keys are not to move for it.
+                // The slow start must not move keys to other servers.
                 let draw =
-                    |server: &Server| rendezvous::draw(key, server.id, server.whole_weight());
+                    |server: &Server| rendezvous::draw(key, server.id, server.configured_weight());
                 candidates.max_by(|a, b| draw(a.1).total_cmp(&draw(b.1))).map(|(index, _)| index)
             }
             (Method::RoundRobin | Method::Hash, _) => self
@@ -103,7 +104,7 @@ impl Balancer {
         }
     }
 
-    /// Equals take turns.
+    /// Chooses the least busy server. Equally busy servers take turns.
     fn least_busy<'s>(
         &self,
         candidates: impl Iterator<Item = (usize, &'s Server)>,
@@ -139,7 +140,7 @@ impl Balancer {
         let count = candidates.clone().count();
         let first = self.below(count)?;
         let second = match self.below(count - 1) {
-            // One of the others, each as likely.
+            // Each of the other servers is equally likely.
             Some(other) => (first + 1 + other) % count,
             None => first,
         };
@@ -152,7 +153,8 @@ impl Balancer {
         Some(if load(two.1) < load(one.1) { two.0 } else { one.0 })
     }
 
-    /// A number below `count`, if there is one (xorshift64*; nobody gains by foreseeing it).
+    /// Returns a random number below `count`; `None` if `count` is 0. The generator is xorshift64*,
+    /// because nobody gains by predicting the numbers.
     fn below(&self, count: usize) -> Option<usize> {
         let mut x = self.random.get();
         x ^= x >> 12;

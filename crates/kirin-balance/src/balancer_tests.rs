@@ -1,4 +1,4 @@
-//! Choices among servers that fail, recover and differ.
+//! Tests of the choice among servers that fail, recover and differ.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use crate::{
-    Attempt, Availability, Balancer, Criteria, Method, ServerSettings, Servers, Settings, Tried,
+    Attempt, Availability, Balancer, Criteria, Method, ServerSettings, Servers, Settings,
+    TriedServers,
 };
 
 const SETTINGS: Settings = Settings {
@@ -32,7 +33,7 @@ fn balancer(
     Balancer::new(Arc::new(Servers::new(servers, settings, now)), method, 7)
 }
 
-/// How often each is chosen when each request ends before the next.
+/// Returns how often each server is chosen, if each request ends before the next one.
 fn counts(balancer: &Balancer, requests: usize, now: Instant) -> Vec<usize> {
     let mut counts = vec![0; balancer.servers().len()];
     for key in 0..requests {
@@ -56,7 +57,7 @@ fn requests_are_spread_by_weight() {
     let now = Instant::now();
     for method in [Method::RoundRobin, Method::LeastConnections, Method::Hash] {
         let balancer = balancer(method, &[("a", 1, false), ("b", 3, false)], SETTINGS, now);
-        // Of least connections, each stays busy.
+        // With least connections, each server stays busy.
         let mut attempts = Vec::new();
         let mut counts = [0; 2];
         for key in 0..4000 {
@@ -140,13 +141,13 @@ fn a_server_that_comes_back_gets_more_and_more() {
     let settings = Settings { slow_start: Duration::from_secs(16), ..SETTINGS };
     let balancer =
         balancer(Method::RoundRobin, &[("a", 1, false), ("b", 1, false)], settings, start);
-    for is_well in [false, false, true, true] {
-        balancer.servers().probed(0, is_well, start);
+    for is_healthy in [false, false, true, true] {
+        balancer.servers().probed(0, is_healthy, start);
     }
     let at = |seconds| counts(&balancer, 1000, start + Duration::from_secs(seconds))[0];
     let shares = [at(0), at(4), at(8), at(16)];
-    // Of 1000 a sixteenth, a quarter, a half and the whole of the other's weight; turns owed from
-    // before are among them.
+    // Of 1000 requests, the shares for 1/16, 1/4, 1/2 and all of the other server's weight,
+    // including turns owed from before.
     for (share, expected) in shares.into_iter().zip([59_usize, 200, 333, 500]) {
         assert!(share.abs_diff(expected) <= 5, "{shares:?}");
     }
@@ -159,7 +160,7 @@ fn a_slow_server_gets_little_by_latency() {
     Attempt::begin(balancer.servers(), 0, now).unwrap().answered(now + Duration::from_millis(200));
     Attempt::begin(balancer.servers(), 1, now).unwrap().answered(now + Duration::from_millis(2));
     assert_eq!(counts(&balancer, 1000, now), [0, 1000]);
-    // Until the other one is busier than that.
+    // The other server must become busier than that.
     let _attempts: Vec<_> =
         (0..150).map(|_| Attempt::begin(balancer.servers(), 1, now).unwrap()).collect();
     assert_eq!(counts(&balancer, 1000, now), [1000, 0]);
@@ -250,7 +251,7 @@ proptest! {
         for (index, _) in weights.iter().zip(&failing).enumerate().filter(|(_, (_, is_failing))| **is_failing) {
             fail(&balancer, index, 2, now);
         }
-        let mut tried = Tried::default();
+        let mut tried = TriedServers::default();
         for _ in 0..weights.len() {
             let index = balancer.choose(&Criteria { key, tried, ..Criteria::default() }, now).unwrap();
             prop_assert!(!tried.has(index));

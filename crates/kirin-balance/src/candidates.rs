@@ -1,9 +1,8 @@
-//! Which servers come into question for a request.
+//! The servers that may get a request.
 //!
-//! First those that are available, then the backups, and when all of them have failed, all that
-//! health checks do not speak against: somebody may be back, and a client that gets an error has
-//! lost nothing by the attempt. A server that is at its limit is a candidate as any other; it will
-//! have room again.
+//! First come the available servers, then the backups. When all of them have failed, all servers
+//! that the health checks accept are candidates: one may have recovered, and the client would get
+//! an error anyway. A server at its limit is a candidate too, because it will have room again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,24 +12,24 @@ use crate::attempt::Attempt;
 use crate::balancer::Criteria;
 use crate::server::{Server, Servers};
 
-/// What asking for a server came to.
+/// The result of asking for a server.
 #[derive(Debug)]
 pub enum Claim {
-    /// The request has one.
+    /// The request has a slot of a server.
     Given(Attempt),
-    /// All that could take it are at their limit, or others wait for them.
+    /// All candidates are at their limit, or other requests wait for them.
     Full,
-    /// None is left that could answer.
+    /// No server is left that could respond.
     NoServer,
 }
 
-/// The servers that a request may be sent to.
+/// The servers that may get a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Candidates {
-    /// The one that the visitor was sent to before.
-    Own(usize),
-    /// All of a tier.
-    Of(Tier),
+    /// The server that the visitor was sent to before.
+    Sticky(usize),
+    /// All servers of a tier.
+    Tier(Tier),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +40,7 @@ pub(crate) enum Tier {
 }
 
 impl Servers {
-    /// Whether there is a server that could answer, with room or without.
+    /// Returns whether a server could respond, with or without room.
     pub fn has_candidate(&self, criteria: &Criteria, now: Instant) -> bool {
         self.candidates(criteria, self.millis(now)).is_some()
     }
@@ -49,16 +48,16 @@ impl Servers {
     pub(crate) fn candidates(&self, criteria: &Criteria, millis: u64) -> Option<Candidates> {
         if let Some(index) = criteria.sticky.and_then(|id| self.with_id(id))
             && !criteria.tried.has(index)
-            && self.all().get(index).is_some_and(|server| self.is_in(server, millis))
+            && self.all().get(index).is_some_and(|server| self.is_available(server, millis))
         {
-            return Some(Candidates::Own(index));
+            return Some(Candidates::Sticky(index));
         }
-        [Tier::Primary, Tier::Backup, Tier::LastResort].map(Candidates::Of).into_iter().find(
+        [Tier::Primary, Tier::Backup, Tier::LastResort].map(Candidates::Tier).into_iter().find(
             |some| (0..self.len()).any(|index| self.is_candidate(index, *some, criteria, millis)),
         )
     }
 
-    /// Whether the server `index` is one of `candidates`.
+    /// Returns whether the server `index` is one of `candidates`.
     pub(crate) fn is_candidate(
         &self,
         index: usize,
@@ -68,21 +67,21 @@ impl Servers {
     ) -> bool {
         let Some(server) = self.all().get(index) else { return false };
         match candidates {
-            Candidates::Own(own) => own == index,
-            Candidates::Of(_) if criteria.tried.has(index) => false,
-            Candidates::Of(Tier::Primary) => !server.backup && self.is_in(server, millis),
-            Candidates::Of(Tier::Backup) => server.backup && self.is_in(server, millis),
-            Candidates::Of(Tier::LastResort) => self.is_last_resort(server),
+            Candidates::Sticky(own) => own == index,
+            Candidates::Tier(_) if criteria.tried.has(index) => false,
+            Candidates::Tier(Tier::Primary) => !server.backup && self.is_available(server, millis),
+            Candidates::Tier(Tier::Backup) => server.backup && self.is_available(server, millis),
+            Candidates::Tier(Tier::LastResort) => self.is_last_resort(server),
         }
     }
 
-    /// Begins a request to the least busy of its candidates that have room, whatever the method:
-    /// for those that have waited, which nearly always have no choice.
+    /// Claims a slot of the least busy candidate with room. The method does not matter here:
+    /// requests that have waited rarely have a choice.
     pub(crate) fn claim(self: &Arc<Self>, criteria: &Criteria, now: Instant) -> Claim {
         let millis = self.millis(now);
         let Some(candidates) = self.candidates(criteria, millis) else { return Claim::NoServer };
         let load = |server: &Server| {
-            f64::from(server.in_flight.load(Relaxed)) / server.whole_weight() as f64
+            f64::from(server.in_flight.load(Relaxed)) / server.configured_weight() as f64
         };
         loop {
             let all = self.all().iter().enumerate();
@@ -97,7 +96,7 @@ impl Servers {
         }
     }
 
-    /// Whether any server has room, candidate or not.
+    /// Returns whether any server has room, candidate or not.
     pub(crate) fn has_room(&self) -> bool {
         self.all().iter().any(|server| server.has_room())
     }

@@ -1,80 +1,82 @@
-//! Passive ejection: a server that fails requests one after the other is left alone for a while.
+//! Passive ejection: a server that fails consecutive requests gets none for a while.
 //!
-//! When the time is over, one request tries it. If that is answered the server is back, if not it
-//! is away for twice as long. Failures are what the proxy could not get an answer to; an error that
-//! the server itself has answered with is none.
+//! After that time, one request tries the server. If it succeeds, the server is back. If it fails,
+//! the server is ejected for twice as long. Failures are requests without a response; an error
+//! response of the server is not a failure.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The longest time away is the shortest, doubled this often.
-const MOST_DOUBLINGS: u32 = 4;
+/// How often the time of an ejection is doubled at most.
+const MAX_DOUBLINGS: u32 = 4;
 
-/// The state of one server, shared by the loops.
+/// The state of one server, shared by the event loops.
 #[derive(Debug, Default)]
 pub(crate) struct Ejection {
-    /// One after the other.
+    /// Consecutive failures.
     failures: AtomicU32,
-    /// Times that it was ejected without an answer in between.
+    /// Consecutive ejections.
     rounds: AtomicU32,
-    /// Milliseconds since the start.
+    /// The end of the ejection, in milliseconds since the start.
     until: AtomicU64,
 }
 
-/// What may be sent to a server.
+/// Which requests may be sent to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Whatever comes.
-    In,
-    /// One request at a time, to see.
+pub(crate) enum EjectionState {
+    /// Any request.
+    Active,
+    /// One request at a time, to try the server.
     Trial,
-    /// Nothing, unless there is nobody else.
-    Out,
+    /// No request, unless there is no other server.
+    Ejected,
 }
 
 impl Ejection {
-    pub(crate) fn standing(&self, max_failures: u32, now: u64) -> Standing {
+    pub(crate) fn state(&self, max_failures: u32, now: u64) -> EjectionState {
         if max_failures == 0 || self.failures.load(Relaxed) < max_failures {
-            Standing::In
+            EjectionState::Active
         } else if now < self.until.load(Relaxed) {
-            Standing::Out
+            EjectionState::Ejected
         } else {
-            Standing::Trial
+            EjectionState::Trial
         }
     }
 
-    /// Failures since the last answer.
+    /// Returns how many failures there were since the last response.
     pub(crate) fn failures_in_a_row(&self) -> u32 {
         self.failures.load(Relaxed)
     }
 
-    /// For how much longer nothing is sent.
+    /// Returns the time until the end of the ejection.
     pub(crate) fn left(&self, max_failures: u32, now: u64) -> Duration {
-        match self.standing(max_failures, now) {
-            Standing::Out => Duration::from_millis(self.until.load(Relaxed).saturating_sub(now)),
-            Standing::In | Standing::Trial => Duration::ZERO,
+        match self.state(max_failures, now) {
+            EjectionState::Ejected => {
+                Duration::from_millis(self.until.load(Relaxed).saturating_sub(now))
+            }
+            EjectionState::Active | EjectionState::Trial => Duration::ZERO,
         }
     }
 
-    /// Returns whether the server has been ejected by this one.
+    /// Counts a failure. Returns whether it has ejected the server.
     pub(crate) fn failed(&self, max_failures: u32, time: Duration, now: u64) -> bool {
-        let was = self.standing(max_failures, now);
+        let was = self.state(max_failures, now);
         let failures = self.failures.fetch_update(Relaxed, Relaxed, |n| Some(n.saturating_add(1)));
         let failures = failures.unwrap_or_else(|n| n).saturating_add(1);
-        // Requests that were under way when it was ejected say nothing new.
-        if max_failures == 0 || failures < max_failures || was == Standing::Out {
+        // Requests that were in flight at the ejection say nothing new.
+        if max_failures == 0 || failures < max_failures || was == EjectionState::Ejected {
             return false;
         }
-        let rounds = self.rounds.fetch_add(1, Relaxed).min(MOST_DOUBLINGS);
+        let rounds = self.rounds.fetch_add(1, Relaxed).min(MAX_DOUBLINGS);
         let millis =
             u64::try_from(time.as_millis()).unwrap_or(u64::MAX).saturating_mul(1 << rounds);
         self.until.store(now.saturating_add(millis), Relaxed);
         true
     }
 
-    /// Returns whether the server has come back by this one.
+    /// Counts a response. Returns whether it has brought the server back.
     pub(crate) fn answered(&self, max_failures: u32) -> bool {
-        // Nearly always nothing to write: a line of cache that all loops can keep.
+        // There is usually nothing to write. Then all loops keep the cache line.
         if self.failures.load(Relaxed) == 0 {
             return false;
         }
@@ -98,9 +100,9 @@ mod tests {
         assert!(!ejection.answered(3));
         assert!(!ejection.failed(3, TIME, 2));
         assert!(!ejection.failed(3, TIME, 3));
-        assert_eq!(ejection.standing(3, 3), Standing::In);
+        assert_eq!(ejection.state(3, 3), EjectionState::Active);
         assert!(ejection.failed(3, TIME, 4));
-        assert_eq!(ejection.standing(3, 4), Standing::Out);
+        assert_eq!(ejection.state(3, 4), EjectionState::Ejected);
     }
 
     #[test]
@@ -112,16 +114,16 @@ mod tests {
             assert!(ejection.failed(1, TIME, now));
             let back = (now..)
                 .step_by(1000)
-                .find(|now| ejection.standing(1, *now) == Standing::Trial)
+                .find(|now| ejection.state(1, *now) == EjectionState::Trial)
                 .unwrap();
             times.push((back - now) / 1000);
             now = back;
         }
         assert_eq!(times, [10, 20, 40, 80, 160, 160, 160]);
         assert!(ejection.answered(1));
-        assert_eq!(ejection.standing(1, now), Standing::In);
+        assert_eq!(ejection.state(1, now), EjectionState::Active);
         assert!(ejection.failed(1, TIME, now));
-        assert_eq!(ejection.standing(1, now + 10_000), Standing::Trial);
+        assert_eq!(ejection.state(1, now + 10_000), EjectionState::Trial);
     }
 
     #[test]
@@ -131,7 +133,7 @@ mod tests {
         for now in 1..100 {
             assert!(!ejection.failed(1, TIME, now));
         }
-        assert_eq!(ejection.standing(1, 10_000), Standing::Trial);
+        assert_eq!(ejection.state(1, 10_000), EjectionState::Trial);
     }
 
     #[test]
@@ -139,7 +141,7 @@ mod tests {
         let ejection = Ejection::default();
         for now in 0..100 {
             assert!(!ejection.failed(0, TIME, now));
-            assert_eq!(ejection.standing(0, now), Standing::In);
+            assert_eq!(ejection.state(0, now), EjectionState::Active);
         }
     }
 }

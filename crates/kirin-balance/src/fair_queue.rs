@@ -1,38 +1,37 @@
-//! A queue that clients share fairly: no client's requests keep those of the others waiting, or
-//! out.
+//! A queue that clients share fairly. The requests of one client neither delay nor displace those
+//! of the others.
 //!
-//! Requests are served in rounds, in each of them one request of a client: the n-th request that a
-//! client has waiting is served in the n-th round from now. So one client alone, and clients with
-//! one request each, are served in the order in which they came. A client that floods the queue
-//! delays only itself.
+//! Requests are served in rounds. Each round serves one request of each client: the n-th waiting
+//! request of a client is served in the n-th round from now. So a single client, and clients with
+//! one request each, are served in order of arrival. A client that floods the queue delays only
+//! itself.
 //!
-//! In a full queue a newcomer takes the place of the request that would be served last, if that
-//! belongs to a later round. So a flood fills the queue with its own requests only as long as
-//! nobody else wants the places.
+//! In a full queue, a new request displaces the request that would be served last, if that belongs
+//! to a later round. So a flood fills the queue only while no other client needs the places.
 //!
-//! Pure: what waits is the caller's. Used by the queues of upstreams and of applications, and by
-//! password checks.
+//! No I/O; the caller decides what waits. The queues of upstreams and applications use it, and so
+//! do the password checks.
 
 use std::collections::{HashMap, VecDeque};
 
-/// The client that a request belongs to: a number for its address. Requests without a known address
-/// are one client.
+/// The client of a request, as a number for its address. All requests without a known address
+/// belong to one client.
 pub type ClientKey = Option<u64>;
 
-/// When a request is served, in relation to others.
+/// The position of a request in the order of service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket {
     round: u64,
-    /// Counts the requests.
+    /// The number of the request.
     number: u64,
 }
 
-/// Requests that wait, in the order of their tickets.
+/// Waiting requests, in the order of their tickets.
 #[derive(Debug)]
 pub struct FairQueue<T> {
     limit: usize,
     entries: VecDeque<Entry<T>>,
-    /// The clients that have something waiting.
+    /// The clients with waiting requests.
     shares: HashMap<ClientKey, Share>,
     /// The round that is being served.
     round: u64,
@@ -49,39 +48,40 @@ struct Entry<T> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     waiting: usize,
-    /// Of its newest request.
+    /// The round of its newest request.
     last_round: u64,
 }
 
 /// A place in the queue.
 #[derive(Debug)]
 pub struct FairPlace<T> {
-    /// By which the request leaves the queue.
+    /// The ticket with which the request leaves the queue.
     pub ticket: Ticket,
-    /// The request that has lost its place to this one.
+    /// The request that this one has displaced.
     pub displaced: Option<T>,
 }
 
 impl<T> FairQueue<T> {
-    /// A queue in which at most `limit` requests wait.
+    /// Returns a queue in which at most `limit` requests wait.
     pub fn new(limit: usize) -> Self {
         Self { limit, entries: VecDeque::new(), shares: HashMap::new(), round: 0, next_number: 0 }
     }
 
-    /// Requests that wait.
+    /// Returns how many requests wait.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none waits.
+    /// Returns whether no request waits.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Adds a request of `client`. Gives `value` back if the queue is full and the client's share
-    /// of it is not smaller than that of the others.
+    /// Adds a request of `client`. Returns `value` as an error if the queue is full and the
+    /// client's share is not smaller than that of the others.
     pub fn enter(&mut self, client: ClientKey, value: T) -> Result<FairPlace<T>, T> {
-        // Never the round that is being served: newcomers could keep the next one away for ever.
+        // A new request never joins the present round. Otherwise new requests could delay the next
+        // round for ever.
         let last_round = self.shares.get(&client).map_or(self.round, |share| share.last_round);
         let round = self.round.max(last_round) + 1;
         let mut displaced = None;
@@ -97,8 +97,7 @@ impl<T> FairQueue<T> {
         Ok(FairPlace { ticket, displaced })
     }
 
-    /// Adds a request that has been here before to the place that it had, also if the queue is
-    /// full.
+    /// Adds a request that was here before at its old place, even if the queue is full.
     pub fn enter_again(&mut self, ticket: Ticket, client: ClientKey, value: T) {
         let share = self.shares.entry(client).or_default();
         share.waiting += 1;
@@ -107,39 +106,39 @@ impl<T> FairQueue<T> {
         self.entries.insert(index, Entry { ticket, client, value });
     }
 
-    /// The request at this place of the order.
+    /// Returns the request at this position.
     pub fn get(&self, index: usize) -> Option<&T> {
         self.entries.get(index).map(|entry| &entry.value)
     }
 
-    /// The same, to be changed.
+    /// Returns the request at this position, to change it.
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         self.entries.get_mut(index).map(|entry| &mut entry.value)
     }
 
-    /// All requests, in order.
+    /// Returns all requests in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().map(|entry| &entry.value)
     }
 
-    /// The tickets of all requests, in order.
+    /// Returns the tickets of all requests in order.
     pub fn tickets(&self) -> impl Iterator<Item = Ticket> {
         self.entries.iter().map(|entry| entry.ticket)
     }
 
-    /// Takes out the request at this place because it is served.
+    /// Removes the request at this position because it is served.
     pub fn serve(&mut self, index: usize) -> Option<T> {
         self.round = self.round.max(self.entries.get(index)?.ticket.round);
         self.remove(index)
     }
 
-    /// Takes out a request that leaves without being served.
+    /// Removes a request that leaves without being served.
     pub fn leave(&mut self, ticket: Ticket) -> Option<T> {
         let index = self.entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok()?;
         self.remove(index)
     }
 
-    /// Takes out the requests for which `leaves` is true, without being served.
+    /// Removes the requests for which `leaves` is true, without serving them.
     pub fn leave_if(&mut self, leaves: impl Fn(&T) -> bool) -> Vec<T> {
         let mut left = Vec::new();
         let mut index = 0;
@@ -153,7 +152,8 @@ impl<T> FairQueue<T> {
         left
     }
 
-    /// Takes out all requests. Those that come back with their tickets are before all newcomers.
+    /// Removes all requests. Those that come back with their tickets are placed before all new
+    /// requests.
     pub fn drain(&mut self) -> impl Iterator<Item = T> {
         self.shares.clear();
         self.round =
@@ -166,7 +166,7 @@ impl<T> FairQueue<T> {
         if let Some(share) = self.shares.get_mut(&entry.client) {
             share.waiting -= 1;
             if entry.ticket.round == share.last_round {
-                // Its newest request: the round is free for another.
+                // This was its newest request, so the round is free for another one.
                 share.last_round = share.last_round.saturating_sub(1);
             }
             if share.waiting == 0 {
@@ -182,7 +182,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Requests of these clients, in this order; each is called by its client and its number.
+    /// Adds requests of these clients in this order. Each value is the client and the request's
+    /// number.
     fn queue(limit: usize, clients: &[u64]) -> FairQueue<(u64, usize)> {
         let mut queue = FairQueue::new(limit);
         for (number, client) in clients.iter().enumerate() {
@@ -246,15 +247,15 @@ mod tests {
     }
 
     proptest! {
-        /// While a client waits for its next turn each other one has at most two: one in its round,
-        /// and one in the round before. Nothing is kept of clients that have gone.
+        /// While a client waits for its next turn, each other client has at most two: one in the
+        /// same round and one in the round before. Clients that have gone leave nothing behind.
         #[test]
         fn clients_take_turns_whatever_comes(
             steps in prop::collection::vec(prop::option::of(0u64..4), 1..200)
         ) {
             let mut queue = FairQueue::new(50);
             let mut served = [0usize; 4];
-            // How much each had been served when the other began to wait.
+            // How often each client had been served when the other began to wait.
             let mut since: [Option<[usize; 4]>; 4] = [None; 4];
             for step in steps {
                 match step {

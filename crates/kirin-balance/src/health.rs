@@ -1,7 +1,6 @@
-//! Active health checks: what a few probes in a row say of a server.
+//! Active health checks: what consecutive probes say about a server.
 //!
-//! The proxy sends the probes, whenever it is time; a server counts as healthy until they say
-//! otherwise.
+//! The proxy sends the probes. A server counts as healthy until they say otherwise.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -9,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     is_down: AtomicBool,
-    /// Results in a row that speak against what is believed now.
-    against: AtomicU32,
+    /// Consecutive results that contradict the present state.
+    contrary_results: AtomicU32,
 }
 
 impl Health {
@@ -18,20 +17,20 @@ impl Health {
         self.is_down.load(Relaxed)
     }
 
-    /// Takes a result; `needed` of them in a row change what is believed. Returns whether this one
-    /// did.
-    pub(crate) fn probed(&self, is_well: bool, needed: u32) -> bool {
-        if is_well != self.is_down() {
-            self.against.store(0, Relaxed);
+    /// Takes a result. `needed` consecutive results change the state. Returns whether this one has
+    /// changed it.
+    pub(crate) fn probed(&self, is_healthy: bool, needed: u32) -> bool {
+        if is_healthy != self.is_down() {
+            self.contrary_results.store(0, Relaxed);
             return false;
         }
-        let against = self.against.load(Relaxed).saturating_add(1);
-        if against < needed {
-            self.against.store(against, Relaxed);
+        let contrary_results = self.contrary_results.load(Relaxed).saturating_add(1);
+        if contrary_results < needed {
+            self.contrary_results.store(contrary_results, Relaxed);
             return false;
         }
-        self.against.store(0, Relaxed);
-        self.is_down.store(!is_well, Relaxed);
+        self.contrary_results.store(0, Relaxed);
+        self.is_down.store(!is_healthy, Relaxed);
         true
     }
 }
@@ -43,7 +42,7 @@ mod tests {
     #[test]
     fn results_in_a_row_change_what_is_believed() {
         let health = Health::default();
-        for (is_well, needed, changes, is_down) in [
+        for (is_healthy, needed, changes, is_down) in [
             (true, 3, false, false),
             (false, 3, false, false),
             (false, 3, false, false),
@@ -57,7 +56,7 @@ mod tests {
             (true, 2, false, true),
             (true, 2, true, false),
         ] {
-            assert_eq!(health.probed(is_well, needed), changes);
+            assert_eq!(health.probed(is_healthy, needed), changes);
             assert_eq!(health.is_down(), is_down);
         }
     }

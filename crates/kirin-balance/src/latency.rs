@@ -1,27 +1,27 @@
-//! How long a server takes: a moving average that believes bad news at once (the "peak EWMA" of
-//! Finagle).
+//! The latency of a server: a moving average that rises at once and falls slowly (the "peak EWMA"
+//! of Finagle).
 //!
-//! Value and time are two atomics that are not written together. Two loops that do so at once leave
-//! the value of one and the time of the other, microseconds apart, which makes no difference to an
-//! average over seconds.
+//! The value and its time are two atomics that are not written together. If two loops write at
+//! once, the value of one may stay with the time of the other. They are microseconds apart, which
+//! does not matter for an average over seconds.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// After this time an observation counts for 1/e.
+/// After this time, an observation counts for 1/e.
 const DECAY: Duration = Duration::from_secs(10);
 
 /// The average of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Latency {
-    /// Microseconds.
+    /// The average in microseconds.
     average: AtomicU64,
-    /// When, in milliseconds since the start.
+    /// The time of the last observation, in milliseconds since the start.
     observed_at: AtomicU64,
 }
 
 impl Latency {
-    /// A response has begun after `latency`.
+    /// Counts a response that began after `latency`.
     pub(crate) fn observe(&self, latency: Duration, now: u64) {
         let observed = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         let before = self.average.load(Relaxed);
@@ -35,7 +35,8 @@ impl Latency {
         self.observed_at.store(now, Relaxed);
     }
 
-    /// Microseconds. What was bad long ago is forgotten, so that the server is tried again.
+    /// Returns the average in microseconds. Old bad values decay, so that the server is tried
+    /// again.
     pub(crate) fn now(&self, now: u64) -> f64 {
         self.average.load(Relaxed) as f64 * self.kept(now)
     }

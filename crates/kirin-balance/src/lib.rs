@@ -1,12 +1,14 @@
 #![forbid(unsafe_code)]
-//! Which of an upstream's servers gets a request.
+//! Decides which server of an upstream gets a request. No I/O: the proxy reports what it has seen
+//! of a server, and asks here for the next one.
 //!
-//! No I/O: the proxy says what it has seen of a server, this says which one to ask next.
-//! [`Servers`] is what all event loops know together (who is ejected, unhealthy, how busy and how
-//! fast); a [`Balancer`] is one loop's way to choose among them. A request is an [`Attempt`], which
-//! counts as long as it lives; when all servers are at their limit it waits in the [`Queue`].
-//! [`FairQueue`] says in which order requests wait, also those of applications.
-//! [`RetryBudget`] says whether there may be another.
+//! - [`Servers`] is what all event loops know together: which servers are ejected or unhealthy, how
+//!   busy and how fast they are.
+//! - A [`Balancer`] chooses among them for one event loop.
+//! - An [`Attempt`] is a request that holds a slot of a server.
+//! - The [`Queue`] holds requests while all servers are at their limit.
+//! - [`FairQueue`] is the order in which requests wait, also for applications.
+//! - The [`RetryBudget`] limits how many requests are retried.
 
 mod attempt;
 mod balancer;
@@ -33,4 +35,4 @@ pub use queue::{Entered, Leaving, Queue, QueueStatus, Refused, Wait};
 pub use rendezvous::key_of;
 pub use retry_budget::RetryBudget;
 pub use server::{Availability, ServerSettings, ServerStatus, Servers, Settings};
-pub use tried::Tried;
+pub use tried::TriedServers;

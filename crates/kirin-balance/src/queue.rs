@@ -1,14 +1,15 @@
-//! Requests that wait because all servers that could take them are at their limit: one queue an
-//! upstream, in which clients take turns ([`FairQueue`]).
+//! Requests that wait because all servers that could take them are at their limit. Each upstream
+//! has one queue, in which clients take turns ([`FairQueue`]).
 //!
-//! A request does not wait for one server: the first slot that is freed of a server that may take
-//! it is its own. (Only a visitor with a server of its own waits for that one.) Who frees a slot
-//! gives it to the request whose turn it is.
+//! A request does not wait for a certain server. It gets the first free slot of any server that may
+//! take it. Only a visitor with a sticky server waits for that one. A request that frees a slot
+//! gives it to the waiting request whose turn it is.
 //!
-//! Requests that find room neither lock nor count here. For that, two sides have to see each other:
-//! who frees a slot does so and then looks whether anybody waits; who waits says so and then looks
-//! whether a slot is free. These four are in one order for all threads (`SeqCst`), so that at least
-//! one of the two sees the other, and no slot is free while somebody waits for it.
+//! A request that finds room neither locks nor counts here. For that, the two sides must see each
+//! other. One side frees a slot and then checks whether a request waits. The other side announces
+//! that it waits and then checks whether a slot is free. These four steps have one order for all
+//! threads (`SeqCst`). So at least one side sees the other, and no slot stays free while a request
+//! waits for it.
 
 use std::fmt;
 use std::future::Future;
@@ -29,7 +30,7 @@ use crate::server::Servers;
 
 /// The requests that wait for a server of one upstream, on all event loops.
 pub struct Queue {
-    /// How many wait; changed under the lock, read without.
+    /// How many requests wait. Changed under the lock, read without it.
     waiting: AtomicUsize,
     state: Mutex<State>,
     full: AtomicU64,
@@ -42,7 +43,7 @@ pub struct Queue {
 
 struct State {
     waiting: FairQueue<Waiter>,
-    /// Of the servers that are there now.
+    /// The generation of the present servers.
     generation: u64,
 }
 
@@ -52,7 +53,7 @@ struct Waiter {
     sender: oneshot::Sender<Result<Attempt, Refused>>,
 }
 
-/// What coming to the queue came to.
+/// The result of entering the queue.
 #[derive(Debug)]
 pub enum Entered {
     /// There was room after all.
@@ -64,45 +65,45 @@ pub enum Entered {
 /// Why a request gets no server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// As many wait as may, and the client has no smaller share of them than others.
+    /// The queue is full, and the client does not have a smaller share of it than others.
     Full,
-    /// None is left that could answer.
+    /// No server is left that could respond.
     NoServer,
-    /// The servers are no longer those that the request knows. With its ticket it has the same
-    /// place in the queue for others.
+    /// The servers have been replaced. With its ticket, the request keeps its place for the new
+    /// servers.
     Exchanged,
 }
 
 /// Why a request leaves the queue without a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaving {
-    /// It has waited for too long.
+    /// The request has waited too long.
     TimedOut,
-    /// Its client has gone.
+    /// The client has gone.
     ClientGone,
 }
 
-/// What has been seen of the requests that wait. Counts are since the start.
+/// The state of the queue. Counts are since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueStatus {
     /// Requests that wait now.
     pub waiting: usize,
-    /// Requests that got a server after they had waited.
+    /// Requests that got a server after a wait.
     pub waited: u64,
-    /// How long these have waited, together.
+    /// The sum of their waiting times.
     pub wait_total: Duration,
-    /// How long one of them has waited at most.
+    /// The longest of their waiting times.
     pub wait_longest: Duration,
     /// Requests that found the queue full.
     pub full: u64,
-    /// Requests that have waited for too long.
+    /// Requests that have waited too long.
     pub timeouts: u64,
     /// Requests whose clients have gone while they waited.
     pub clients_gone: u64,
 }
 
 impl Queue {
-    /// One in which at most `limit` requests wait.
+    /// Returns a queue in which at most `limit` requests wait.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             waiting: AtomicUsize::new(0),
@@ -116,13 +117,13 @@ impl Queue {
         }
     }
 
-    /// Whether anybody waits.
+    /// Returns whether a request waits.
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting.load(SeqCst) > 0
     }
 
-    /// A server of `servers` for a request, or a place in the queue, behind all or, with `ticket`,
-    /// where it was.
+    /// Claims a server of `servers` for a request, or enters the queue: at its old place with
+    /// `ticket`, and otherwise behind the others.
     pub fn enter(
         self: &Arc<Self>,
         servers: &Arc<Servers>,
@@ -130,12 +131,12 @@ impl Queue {
         ticket: Option<Ticket>,
         now: Instant,
     ) -> Result<Entered, Refused> {
-        self.enter_between(servers, criteria, ticket, now, || ())
+        self.enter_with(servers, criteria, ticket, now, || ())
     }
 
-    /// The same; `between` is what others may do after it was seen that there is no room, and
-    /// before they can see who waits.
-    fn enter_between(
+    /// Does the same as [`Queue::enter`]. `between` runs after no room was found, and before others
+    /// can see that the request waits.
+    fn enter_with(
         self: &Arc<Self>,
         servers: &Arc<Servers>,
         criteria: &Criteria,
@@ -143,13 +144,15 @@ impl Queue {
         now: Instant,
         between: impl FnOnce(),
     ) -> Result<Entered, Refused> {
-        // Dropping attempts takes the lock: this goes after it, at each end of this function.
+        // Dropping attempts takes the lock. So this is dropped after the lock, at each end of this
+        // function.
         let mut unsent = Vec::new();
         let mut state = self.state.lock();
         if servers.generation < state.generation {
             return Err(Refused::Exchanged);
         }
-        // Who has waited longer comes first, whatever may have happened since somebody looked.
+        // Requests that have waited longer come first, even if a slot was freed since the last
+        // check.
         unsent.extend(self.serve_locked(&mut state, now, false));
         match servers.claim(criteria, now) {
             Claim::Given(attempt) => return Ok(Entered::Given(attempt)),
@@ -179,19 +182,19 @@ impl Queue {
             }
         };
         self.waiting.store(state.waiting.len(), SeqCst);
-        // What was freed by somebody who did not see it wait.
+        // A slot may have been freed by a request that did not see this one wait.
         unsent.extend(self.serve_locked(&mut state, now, false));
         Ok(Entered::Waits(Wait { queue: Arc::clone(self), ticket, receiver, is_over: false }))
     }
 
-    /// Gives the slots that are free to those that wait.
+    /// Gives free slots to the waiting requests.
     pub(crate) fn serve(&self, now: Instant) {
         let unsent = self.serve_locked(&mut self.state.lock(), now, false);
         drop(unsent);
     }
 
-    /// The same when servers may have come or gone: looks at each that waits, also if no slot is
-    /// free. To be called now and then, since an ejected server may be tried after a time.
+    /// Checks every waiting request, even if no slot is free. This is for servers that come or go.
+    /// It must be called now and then, because an ejected server may be tried after a time.
     pub fn serve_all(&self, now: Instant) {
         if self.has_waiting() {
             let unsent = self.serve_locked(&mut self.state.lock(), now, true);
@@ -199,7 +202,7 @@ impl Queue {
         }
     }
 
-    /// Returns what could not be given, to be dropped without the lock.
+    /// Returns the attempts that could not be given. The caller drops them without the lock.
     #[must_use]
     fn serve_locked(&self, state: &mut State, now: Instant, all: bool) -> Vec<Attempt> {
         let (mut unsent, mut index) = (Vec::new(), 0);
@@ -215,7 +218,7 @@ impl Queue {
                 Claim::Given(attempt) => Ok(attempt),
                 Claim::NoServer => Err(Refused::NoServer),
             };
-            // A receiver leaves the queue before it goes, so this does not fail.
+            // A receiver leaves the queue before it is dropped, so this does not fail.
             if let Some(waiter) = state.waiting.serve(index)
                 && let Err(Ok(attempt)) = waiter.sender.send(given)
             {
@@ -226,7 +229,7 @@ impl Queue {
         unsent
     }
 
-    /// Has all that wait for servers of an earlier generation look at the new ones.
+    /// Sends all requests that wait for earlier servers to the new ones.
     pub(crate) fn exchange(&self, generation: u64) {
         let mut state = self.state.lock();
         state.generation = generation;
@@ -236,7 +239,7 @@ impl Queue {
         self.waiting.store(0, SeqCst);
     }
 
-    /// Counts a request that got a server after so long a time.
+    /// Counts a request that got a server after waiting for `time`.
     pub fn count_waited(&self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.waited.fetch_add(1, Relaxed);
@@ -244,7 +247,7 @@ impl Queue {
         self.longest_micros.fetch_max(micros, Relaxed);
     }
 
-    /// Counts a request that has given up.
+    /// Counts a request that has left the queue.
     pub fn count_leaving(&self, why: Leaving) {
         let count = match why {
             Leaving::TimedOut => &self.timeouts,
@@ -272,8 +275,8 @@ impl fmt::Debug for Queue {
     }
 }
 
-/// A request's place in the queue. Dropping it leaves the queue; a server that was on its way goes
-/// to the next.
+/// A request's place in the queue. Dropping it leaves the queue. A slot that was already assigned
+/// goes to the next request.
 #[derive(Debug)]
 pub struct Wait {
     queue: Arc<Queue>,
@@ -283,7 +286,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// To come back to the same place with.
+    /// Returns the ticket, with which the request can come back to this place.
     pub fn ticket(&self) -> Ticket {
         self.ticket
     }
@@ -293,7 +296,7 @@ impl Future for Wait {
     type Output = Result<Attempt, Refused>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // The sender is dropped unused only with the queue itself.
+        // The sender is dropped unused only with the queue.
         let given =
             ready!(Pin::new(&mut self.receiver).poll(context)).unwrap_or(Err(Refused::NoServer));
         self.is_over = true;
@@ -314,8 +317,8 @@ impl Drop for Wait {
             return;
         }
         drop(state);
-        // Senders send under the lock: what this request was given is here already. Dropping it
-        // serves the next.
+        // Senders send under the lock, so an assigned slot has arrived here. Dropping it serves the
+        // next request.
         drop(self.receiver.try_recv());
     }
 }

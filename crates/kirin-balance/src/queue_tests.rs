@@ -1,4 +1,5 @@
-//! Slots and those that wait for them: none is lost, none is given twice, nobody is overtaken.
+//! Tests of slots and the requests that wait for them: no slot is lost or given twice, and no
+//! request is overtaken.
 
 use std::future::Future;
 use std::num::NonZeroU32;
@@ -15,8 +16,8 @@ use super::{Entered, Queue, Refused, Wait};
 use crate::fair_queue::Ticket;
 use crate::{Attempt, Balancer, Claim, Criteria, Method, ServerSettings, Servers, Settings};
 
-/// How long a slot that is free may take to be seen.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long it may take until a free slot is noticed.
+const SLOT_WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 fn server(name: usize, limit: u32, backup: bool) -> ServerSettings {
     ServerSettings {
@@ -27,7 +28,7 @@ fn server(name: usize, limit: u32, backup: bool) -> ServerSettings {
     }
 }
 
-/// Servers with these limits; 0 for none.
+/// Returns servers with these limits; 0 for no limit.
 fn servers(limits: &[u32], queue_length: usize, now: Instant) -> Arc<Servers> {
     let settings = Settings {
         max_failures: 1,
@@ -41,7 +42,7 @@ fn servers(limits: &[u32], queue_length: usize, now: Instant) -> Arc<Servers> {
     Arc::new(Servers::new(all, settings, now))
 }
 
-/// What a request does: asks, and comes to the queue if there is no room.
+/// Asks for a server, and enters the queue if there is no room.
 fn ask(servers: &Arc<Servers>, criteria: &Criteria, now: Instant) -> Result<Entered, Refused> {
     match Balancer::new(Arc::clone(servers), Method::RoundRobin, 7).begin(criteria, now) {
         Claim::Given(attempt) => Ok(Entered::Given(attempt)),
@@ -75,7 +76,7 @@ fn index(polled: &Poll<Result<Attempt, Refused>>) -> Option<usize> {
     }
 }
 
-/// No server that somebody waits for has room, and the places are in order.
+/// Checks that no server with waiting requests has room, and that the places are in order.
 fn check(queue: &Queue, servers: &Servers, now: Instant) {
     let state = queue.state.lock();
     let millis = servers.millis(now);
@@ -168,7 +169,7 @@ fn a_visitor_waits_for_its_own_server_and_others_do_not_wait_behind_it() {
     assert_eq!(other.index(), 1);
     drop(other);
     assert!(poll(&mut visitor).is_pending());
-    // Until its server is no longer there for it.
+    // The server is no longer there for the request.
     busy.failed(now);
     assert_eq!(index(&poll(&mut visitor)), Some(1));
 }
@@ -242,7 +243,7 @@ fn new_servers_are_there_for_those_that_wait_in_the_order_in_which_they_came() {
     assert_eq!(index(&poll(&mut first)), Some(1));
 }
 
-/// What may happen, with numbers of what it happens to.
+/// An event. Its numbers choose what it happens to.
 #[derive(Clone, Debug)]
 enum Event {
     Come { own: Option<usize> },
@@ -263,7 +264,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => any::<usize>().prop_map(Event::Go),
         1 => any::<usize>().prop_map(Event::Eject),
         1 => any::<usize>().prop_map(Event::Answer),
-        1 => (any::<usize>(), any::<bool>()).prop_map(|(index, is_well)| Event::Probe(index, is_well)),
+        1 => (any::<usize>(), any::<bool>()).prop_map(|(index, is_healthy)| Event::Probe(index, is_healthy)),
         1 => (1usize..5).prop_map(Event::Exchange),
     ]
 }
@@ -284,8 +285,8 @@ proptest! {
         let now = Instant::now();
         let mut servers = servers(&limits, queue_length, now);
         let queue = Arc::clone(servers.queue());
-        // Those that wait, or have been given something that they have not looked at; and whether
-        // for any server.
+        // Requests that wait or have not looked at what they were given yet. The flag tells whether
+        // they accept any server.
         let (mut running, mut waiting): (Vec<Attempt>, Vec<(Wait, bool)>) = (Vec::new(), Vec::new());
         let mut most_given = None;
         for event in events {
@@ -315,7 +316,7 @@ proptest! {
                     attempt.answered(now);
                     running.push(attempt);
                 },
-                Event::Probe(number, is_well) => { servers.probed(number % servers.len(), is_well, now); }
+                Event::Probe(number, is_healthy) => { servers.probed(number % servers.len(), is_healthy, now); }
                 Event::Exchange(count) => {
                     let limit = |name: usize| limits.get(name).copied().unwrap_or(1);
                     servers = Arc::new(servers.exchanged((0..count).map(|name| server(name, limit(name), false))));
@@ -327,7 +328,8 @@ proptest! {
             for server in servers.server_status(now) {
                 prop_assert!(server.in_flight <= server.max_in_flight.map_or(u32::MAX, NonZeroU32::get));
             }
-            // Of those that take any server, who waits has come after all that have one.
+            // Among requests that accept any server, those that still wait have come after those
+            // that have one.
             let still: Vec<Ticket> = queue.state.lock().waiting.tickets().collect();
             for (wait, is_for_any) in &waiting {
                 if *is_for_any && still.binary_search(&wait.ticket()).is_err() {
@@ -353,7 +355,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits for `wait` to be given something.
+/// Waits until `wait` is given a slot.
 fn block_on(wait: Wait) -> Attempt {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
@@ -363,8 +365,8 @@ fn block_on(wait: Wait) -> Attempt {
             return given.expect("a server");
         }
         let began = Instant::now();
-        thread::park_timeout(PATIENCE);
-        assert!(began.elapsed() < PATIENCE, "a slot has been lost");
+        thread::park_timeout(SLOT_WAIT_LIMIT);
+        assert!(began.elapsed() < SLOT_WAIT_LIMIT, "a slot has been lost");
     }
 }
 
@@ -379,7 +381,7 @@ fn threads_that_come_and_go_at_once_lose_no_slot() {
                 for round in 0..3000usize {
                     let attempt = match ask(servers, &Criteria::default(), Instant::now()) {
                         Ok(Entered::Given(attempt)) => attempt,
-                        // Some go at once, and with it perhaps what they are just given.
+                        // Some leave at once, perhaps with a slot that they are just given.
                         Ok(Entered::Waits(wait)) if (round + number) % 3 == 0 => {
                             thread::yield_now();
                             drop(wait);
@@ -407,9 +409,9 @@ fn a_slot_that_is_freed_in_the_moment_in_which_somebody_comes_to_wait_is_found()
     let now = Instant::now();
     let servers = servers(&[1], 1, now);
     let attempt = given(ask(&servers, &Criteria::default(), now));
-    // Who frees it here sees nobody that waits.
+    // The request that frees the slot here sees no waiting request.
     let entered =
-        servers.queue().enter_between(&servers, &Criteria::default(), None, now, || drop(attempt));
+        servers.queue().enter_with(&servers, &Criteria::default(), None, now, || drop(attempt));
     let mut wait = waits(entered);
     check(servers.queue(), &servers, now);
     assert_eq!(index(&poll(&mut wait)), Some(0));

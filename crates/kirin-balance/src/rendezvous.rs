@@ -1,22 +1,22 @@
-//! Consistent hashing: the same key always to the same server, and a server that comes or goes
+//! Consistent hashing: a key always belongs to the same server, and a server that comes or goes
 //! moves only its own keys.
 //!
-//! Weighted rendezvous hashing (Thaler and Ravishankar 1998; the logarithmic weighting of
-//! Schindelhauer and Schomaker 2005): every server draws a number for the key, the highest wins,
-//! and the next highest is next when it fails. All loops, and all Kirins with the same servers,
-//! agree without telling each other.
+//! This is weighted rendezvous hashing (Thaler and Ravishankar 1998; the logarithmic weighting of
+//! Schindelhauer and Schomaker 2005). Every server has a number for the key. The highest number
+//! wins, and the next highest follows when that server fails. All loops, and all Kirins with the
+//! same servers, agree without communication.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// The key that stands for `bytes`: the same in every process.
+/// Returns the key for `bytes`. It is the same in every process.
 pub fn key_of(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// The number that a server draws for a key.
+/// Returns the number of a server for a key.
 pub(crate) fn draw(key: u64, server: u64, weight: u64) -> f64 {
     let hash = xxh3_64_with_seed(&key.to_le_bytes(), server);
-    // 53 bits are what a double holds; a half more keeps it off both 0 and 1.
+    // A double holds 53 bits. Adding a half avoids 0 and 1.
     let uniform = ((hash >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
     -(weight as f64) / uniform.ln()
 }

@@ -1,8 +1,8 @@
-//! How many requests may be sent a second time.
+//! The limit for retries.
 //!
-//! When everything fails, retries double the load on what is failing. A budget bounds them by the
-//! requests there are: a token bucket that each request fills by a part of a token, and time by a
-//! few a second, so that little traffic may retry too (Finagle's RetryBudget).
+//! When everything fails, retries double the load on the failing servers. This token bucket limits
+//! them: each request adds a part of a token, and each second adds a few tokens, so that retries
+//! are possible with little traffic too (Finagle's RetryBudget).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -10,25 +10,25 @@ use std::time::Instant;
 /// Parts of a token.
 const TOKEN: u64 = 1000;
 
-/// Tokens that time brings, a second.
+/// Tokens that are added each second.
 const PER_SECOND: u64 = 10;
 
-/// Tokens at most: what may be retried at once after a quiet time.
-const MOST: u64 = 100 * TOKEN;
+/// The most parts in the bucket, which limits the retries after a quiet time.
+const MAX_PARTS: u64 = 100 * TOKEN;
 
-/// Shared by all loops, for one upstream.
+/// The budget of one upstream, shared by all event loops.
 #[derive(Debug)]
 pub struct RetryBudget {
-    /// Parts of a token that a request brings.
+    /// Parts of a token that each request adds.
     per_request: u64,
     parts: AtomicU64,
     start: Instant,
-    /// Milliseconds since the start up to which time has been counted.
+    /// The time up to which tokens have been added, in milliseconds since the start.
     counted_until: AtomicU64,
 }
 
 impl RetryBudget {
-    /// Retries for up to `percent` of the requests, and 10 a second beside that.
+    /// Returns a budget for retries of `percent` of the requests, and 10 more each second.
     pub fn new(percent: u32, now: Instant) -> Self {
         Self {
             per_request: u64::from(percent.min(100)) * TOKEN / 100,
@@ -38,12 +38,12 @@ impl RetryBudget {
         }
     }
 
-    /// Counts a request, which is not a retry.
+    /// Counts a request that is not a retry.
     pub fn count_request(&self) {
         self.add(self.per_request);
     }
 
-    /// Whether one may be retried; takes it from the budget.
+    /// Takes a retry from the budget. Returns whether there was one.
     pub fn take(&self, now: Instant) -> bool {
         let millis = u64::try_from(now.saturating_duration_since(self.start).as_millis())
             .unwrap_or(u64::MAX);
@@ -54,9 +54,9 @@ impl RetryBudget {
 
     fn add(&self, parts: u64) {
         if parts > 0 {
-            let _ = self
-                .parts
-                .fetch_update(Relaxed, Relaxed, |now| Some(now.saturating_add(parts).min(MOST)));
+            let _ = self.parts.fetch_update(Relaxed, Relaxed, |now| {
+                Some(now.saturating_add(parts).min(MAX_PARTS))
+            });
         }
     }
 }

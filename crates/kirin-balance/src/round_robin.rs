@@ -1,6 +1,6 @@
-//! Weighted round robin, as evenly in time as the weights allow (the smooth way that nginx has).
+//! Weighted round robin, as evenly in time as the weights allow. nginx uses the same method.
 
-/// The state of one loop.
+/// The state of one event loop.
 #[derive(Debug)]
 pub(crate) struct RoundRobin {
     credit: Vec<i64>,
@@ -11,8 +11,8 @@ impl RoundRobin {
         Self { credit: vec![0; servers] }
     }
 
-    /// The next of `candidates`, which are indices with weights: each gains its weight, and who has
-    /// most pays for all.
+    /// Returns the next of `candidates`, which are indices with weights. Each candidate gains its
+    /// weight as credit. The one with the most credit is chosen and pays the sum of the weights.
     pub(crate) fn next(&mut self, candidates: impl Iterator<Item = (usize, u64)>) -> Option<usize> {
         let mut total = 0;
         let mut best: Option<(usize, i64)> = None;

@@ -7,74 +7,76 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::ejection::{Ejection, Standing};
+use crate::ejection::{Ejection, EjectionState};
 use crate::health::Health;
 use crate::latency::Latency;
 use crate::queue::{Queue, QueueStatus};
 use crate::slow_start;
 
-/// A server as it is configured.
+/// The configuration of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
-    /// Its address as written. Keys and sticky cookies go by it, so that the order of servers makes
-    /// no difference.
+    /// The address as written. Keys and sticky cookies depend on it, so that the order of the
+    /// servers makes no difference.
     pub name: String,
-    /// How much it gets in relation to the others; from 1 on.
+    /// The share of requests in relation to the other servers, from 1.
     pub weight: u32,
-    /// Whether it is only asked when no other can be.
+    /// Whether the server gets requests only if no other can take them.
     pub backup: bool,
-    /// Requests at most that it is at at the same time; none for any number.
+    /// The most requests at the same time; `None` for no limit.
     pub max_in_flight: Option<NonZeroU32>,
 }
 
-/// What goes for all servers of an upstream.
+/// The configuration that holds for all servers of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Failures in a row after which a server is ejected; 0 for never.
+    /// Consecutive failures after which a server is ejected; 0 for never.
     pub max_failures: u32,
-    /// For how long, the first time.
+    /// How long the first ejection lasts.
     pub ejection_time: Duration,
-    /// Probes in a row that make an unhealthy server healthy.
+    /// Consecutive good probes that make an unhealthy server healthy.
     pub healthy_after: u32,
-    /// Probes in a row that make a healthy server unhealthy.
+    /// Consecutive bad probes that make a healthy server unhealthy.
     pub unhealthy_after: u32,
-    /// In which a server that has come back grows to its weight; zero for at once.
+    /// How long a recovered server takes to return from 1/16 of its weight to all of it; zero for
+    /// at once.
     pub slow_start: Duration,
-    /// Requests at most that wait for a server below its limit.
+    /// The most requests that wait for a server.
     pub queue_length: usize,
 }
 
-/// The servers of one upstream, for all loops.
+/// The servers of one upstream, shared by all event loops.
 #[derive(Debug)]
 pub struct Servers {
     servers: Box<[Arc<Server>]>,
     settings: Settings,
     start: Instant,
-    /// The same for all that take each other's place.
+    /// The queue, which later servers of the upstream take over.
     queue: Arc<Queue>,
-    /// Counts the exchanges.
+    /// How often the servers have been replaced.
     pub(crate) generation: u64,
 }
 
-/// One of them.
+/// The state of one server.
 #[derive(Debug)]
 pub(crate) struct Server {
     name: String,
     pub(crate) id: u64,
     weight: u64,
     pub(crate) backup: bool,
-    /// At most this many at the same time.
+    /// The most requests at the same time.
     max_in_flight: Option<NonZeroU32>,
-    /// Each is a slot that a request has. Changed and read in one order with the number of those
-    /// that wait, so that no slot is freed unseen (`queue.rs`).
+    /// The slots that requests hold. All threads see its changes in one order with those of the
+    /// queue's length, so that no slot is freed unseen (`queue.rs`).
     pub(crate) in_flight: AtomicU32,
-    /// Whether the one request that tries an ejected server is under way.
+    /// Whether a request that tries the ejected server is in flight.
     on_trial: AtomicBool,
     pub(crate) latency: Latency,
     ejection: Ejection,
     health: Health,
-    /// Milliseconds since the start, at least 1; 0 if it was never away.
-    back_at: AtomicU64,
+    /// When the server has recovered, in milliseconds since the start, from 1; 0 if it has always
+    /// been available.
+    recovered_at: AtomicU64,
     requests: AtomicU64,
     failures: AtomicU64,
     ejections: AtomicU64,
@@ -83,41 +85,42 @@ pub(crate) struct Server {
 /// Whether a server gets requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// It does.
+    /// The server gets requests.
     Available,
-    /// It has failed too often, and gets none for a while.
+    /// The server has failed too often, and gets no requests for a while.
     Ejected,
-    /// Health checks say that it is not well.
+    /// The health checks have failed.
     Unhealthy,
 }
 
-/// What has been seen of a server.
+/// The observed state of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerStatus {
-    /// Its address as written.
+    /// The address as written.
     pub name: String,
     /// Whether it gets requests.
     pub availability: Availability,
-    /// Requests that it is at.
+    /// Requests in flight.
     pub in_flight: u32,
-    /// Requests that it may be at.
+    /// The most requests at the same time.
     pub max_in_flight: Option<NonZeroU32>,
     /// Requests since the start.
     pub requests: u64,
-    /// Of them, those that failed.
+    /// Failed requests since the start.
     pub failures: u64,
-    /// Failures since the last answer.
+    /// Failures since the last response.
     pub failures_in_a_row: u32,
-    /// Times that it was ejected.
+    /// How often the server was ejected.
     pub ejections: u64,
-    /// For how much longer it is ejected.
+    /// The time until the end of the ejection.
     pub ejected_for: Duration,
-    /// How long it takes to begin an answer; recent bad ones count most.
+    /// The time to the beginning of a response. Recent bad values count most.
     pub latency: Duration,
 }
 
 impl Servers {
-    /// All available. No more than [`crate::Tried::MOST`] are ever asked.
+    /// Returns servers that are all available. Only the first [`crate::TriedServers::MAX`] are
+    /// used.
     pub fn new(
         servers: impl IntoIterator<Item = ServerSettings>,
         settings: Settings,
@@ -128,81 +131,82 @@ impl Servers {
         none.exchanged(servers)
     }
 
-    /// Other servers in their place, as names have new addresses. What is known of those that stay
-    /// goes with them, and counts for both. [`Servers::begin_serving`] makes it known to those that
-    /// wait.
+    /// Returns other servers for the same upstream, because names have new addresses. Servers that
+    /// stay keep their state, and share it with the old set. [`Servers::begin_serving`] makes the
+    /// new set known to waiting requests.
     pub fn exchanged(&self, servers: impl IntoIterator<Item = ServerSettings>) -> Self {
         let kept = |settings: &ServerSettings| {
             self.servers.iter().find(|old| old.is_of(settings)).cloned()
         };
         let of = |settings| kept(&settings).unwrap_or_else(|| Arc::new(Server::new(settings)));
-        let servers = servers.into_iter().take(crate::Tried::MOST).map(of).collect();
+        let servers = servers.into_iter().take(crate::TriedServers::MAX).map(of).collect();
         let (settings, queue) = (self.settings.clone(), Arc::clone(&self.queue));
         Self { servers, settings, start: self.start, queue, generation: self.generation + 1 }
     }
 
-    /// These are what requests get from now on: those that wait for others do so for these.
+    /// Gives these servers to requests from now on, including those that wait.
     pub fn begin_serving(&self) {
         self.queue.exchange(self.generation);
     }
 
-    /// The requests that wait for one of them.
+    /// Returns the queue of requests that wait for one of the servers.
     pub fn queue(&self) -> &Arc<Queue> {
         &self.queue
     }
 
-    /// What has been seen of the requests that wait.
+    /// Returns the state of the queue.
     pub fn queue_status(&self) -> QueueStatus {
         self.queue.status()
     }
 
-    /// How many there are.
+    /// Returns how many servers there are.
     pub fn len(&self) -> usize {
         self.servers.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is no server.
     pub fn is_empty(&self) -> bool {
         self.servers.is_empty()
     }
 
-    /// What stands for a server outside, such as in a sticky cookie. It does not tell the address.
+    /// Returns the number of a server for the outside, such as in a sticky cookie. It does not
+    /// reveal the address.
     pub fn id(&self, index: usize) -> Option<u64> {
         self.servers.get(index).map(|server| server.id)
     }
 
-    /// The server with this id.
+    /// Returns the index of the server with this number.
     pub fn with_id(&self, id: u64) -> Option<usize> {
         self.servers.iter().position(|server| server.id == id)
     }
 
-    /// Takes the result of a health check. Returns whether the server is healthy now, when this one
-    /// has changed that.
-    pub fn probed(&self, index: usize, is_well: bool, now: Instant) -> Option<bool> {
+    /// Takes the result of a health check. Returns whether the server is healthy now, if this
+    /// result has changed that.
+    pub fn probed(&self, index: usize, is_healthy: bool, now: Instant) -> Option<bool> {
         let server = self.servers.get(index)?;
         let needed =
-            if is_well { self.settings.healthy_after } else { self.settings.unhealthy_after };
-        if !server.health.probed(is_well, needed) {
+            if is_healthy { self.settings.healthy_after } else { self.settings.unhealthy_after };
+        if !server.health.probed(is_healthy, needed) {
             return None;
         }
-        if is_well {
-            // Whatever it was ejected for is over.
+        if is_healthy {
+            // The reason for an ejection is over.
             server.ejection.answered(self.settings.max_failures);
-            server.came_back(self.millis(now));
+            server.recovered(self.millis(now));
         }
         self.queue.serve_all(now);
-        Some(is_well)
+        Some(is_healthy)
     }
 
-    /// What has been seen, in the order of the servers.
+    /// Returns the state of each server, in their order.
     pub fn server_status(&self, now: Instant) -> Vec<ServerStatus> {
         let millis = self.millis(now);
         let observe = |server: &Arc<Server>| ServerStatus {
             name: server.name.clone(),
-            availability: match server.ejection.standing(self.settings.max_failures, millis) {
+            availability: match server.ejection.state(self.settings.max_failures, millis) {
                 _ if server.health.is_down() => Availability::Unhealthy,
-                Standing::In => Availability::Available,
-                Standing::Trial | Standing::Out => Availability::Ejected,
+                EjectionState::Active => Availability::Available,
+                EjectionState::Trial | EjectionState::Ejected => Availability::Ejected,
             },
             in_flight: server.in_flight.load(Relaxed),
             max_in_flight: server.max_in_flight,
@@ -224,44 +228,44 @@ impl Servers {
         u64::try_from(now.saturating_duration_since(self.start).as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether a request may be sent there, when there are others too.
-    pub(crate) fn is_in(&self, server: &Server, millis: u64) -> bool {
+    /// Returns whether the server may get a request while there are others.
+    pub(crate) fn is_available(&self, server: &Server, millis: u64) -> bool {
         !server.health.is_down()
-            && match server.ejection.standing(self.settings.max_failures, millis) {
-                Standing::In => true,
-                Standing::Trial => !server.on_trial.load(SeqCst),
-                Standing::Out => false,
+            && match server.ejection.state(self.settings.max_failures, millis) {
+                EjectionState::Active => true,
+                EjectionState::Trial => !server.on_trial.load(SeqCst),
+                EjectionState::Ejected => false,
             }
     }
 
-    /// Whether a request may be sent there when there is nobody else: health checks are believed,
-    /// failures only as long as somebody else can be asked.
+    /// Returns whether the server may get a request when there is no other. Health checks are
+    /// trusted. Failures count only while another server can be asked.
     pub(crate) fn is_last_resort(&self, server: &Server) -> bool {
         !server.health.is_down()
     }
 
-    /// The weight that counts now.
+    /// Returns the present weight.
     pub(crate) fn weight(&self, server: &Server, millis: u64) -> u64 {
-        let part = match server.back_at.load(Relaxed) {
+        let part = match server.recovered_at.load(Relaxed) {
             0 => slow_start::WHOLE,
-            back_at => slow_start::part(
-                Duration::from_millis(millis.saturating_sub(back_at)),
+            recovered_at => slow_start::part(
+                Duration::from_millis(millis.saturating_sub(recovered_at)),
                 self.settings.slow_start,
             ),
         };
         server.weight * part
     }
 
-    /// Takes a slot of a server, if it has one. Returns whether the request is the one that tries
+    /// Takes a slot of a server, if there is one. Returns whether the request is the one that tries
     /// an ejected server.
     pub(crate) fn began(&self, index: usize, now: Instant) -> Option<bool> {
         let server = self.servers.get(index).filter(|server| server.take_slot())?;
         server.requests.fetch_add(1, Relaxed);
-        let standing = server.ejection.standing(self.settings.max_failures, self.millis(now));
-        Some(standing == Standing::Trial && !server.on_trial.swap(true, SeqCst))
+        let state = server.ejection.state(self.settings.max_failures, self.millis(now));
+        Some(state == EjectionState::Trial && !server.on_trial.swap(true, SeqCst))
     }
 
-    /// The request is over, and its slot is free.
+    /// Frees the slot of a request that has ended.
     pub(crate) fn ended(&self, index: usize, is_trial: bool) {
         let Some(server) = self.servers.get(index) else { return };
         if is_trial {
@@ -273,7 +277,7 @@ impl Servers {
         }
     }
 
-    /// The trial of an ejected server has come to something before its request is over.
+    /// Notes that the request that tried an ejected server has had a response.
     pub(crate) fn tried(&self, index: usize) {
         if let Some(server) = self.servers.get(index) {
             server.on_trial.store(false, SeqCst);
@@ -285,13 +289,12 @@ impl Servers {
         let millis = self.millis(now);
         server.latency.observe(latency, millis);
         if server.ejection.answered(self.settings.max_failures) {
-            server.came_back(millis);
+            server.recovered(millis);
             self.queue.serve_all(now);
         }
     }
 
-    /// A request to the server `index` has no response, or only a part of one. Returns whether the
-    /// server is ejected by that.
+    /// Counts a request without a complete response. Returns whether that has ejected the server.
     pub fn failed(&self, index: usize, now: Instant) -> bool {
         let Some(server) = self.servers.get(index) else { return false };
         server.failures.fetch_add(1, Relaxed);
@@ -318,7 +321,7 @@ impl Server {
             latency: Latency::default(),
             ejection: Ejection::default(),
             health: Health::default(),
-            back_at: AtomicU64::new(0),
+            recovered_at: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             ejections: AtomicU64::new(0),
@@ -332,11 +335,11 @@ impl Server {
             && self.max_in_flight == settings.max_in_flight
     }
 
-    pub(crate) fn whole_weight(&self) -> u64 {
+    pub(crate) fn configured_weight(&self) -> u64 {
         self.weight
     }
 
-    /// Whether it may get another request.
+    /// Returns whether the server can take another request.
     pub(crate) fn has_room(&self) -> bool {
         self.max_in_flight.is_none_or(|most| self.in_flight.load(SeqCst) < most.get())
     }
@@ -350,7 +353,7 @@ impl Server {
         self.in_flight.fetch_update(SeqCst, SeqCst, below).is_ok()
     }
 
-    fn came_back(&self, millis: u64) {
-        self.back_at.store(millis.max(1), Relaxed);
+    fn recovered(&self, millis: u64) {
+        self.recovered_at.store(millis.max(1), Relaxed);
     }
 }

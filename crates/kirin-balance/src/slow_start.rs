@@ -1,16 +1,17 @@
-//! A server that has come back gets little at first: its caches are cold.
+//! Slow start: a recovered server gets few requests at first, because its caches are cold.
 
 use std::time::Duration;
 
-/// One, of a weight.
+/// The part that stands for all of a weight.
 pub(crate) const WHOLE: u64 = 256;
 
-/// The part of a server's weight that counts, of [`WHOLE`], when it came back `since` ago.
+/// Returns the part of a server's weight that counts, of [`WHOLE`]. The server has recovered
+/// `since` ago.
 pub(crate) fn part(since: Duration, slow_start: Duration) -> u64 {
     if since >= slow_start {
         return WHOLE;
     }
-    // Never nothing: it has to get a request to become warm.
+    // A server must get requests to become warm, so the part is never 0.
     let part = since.as_millis().saturating_mul(u128::from(WHOLE)) / slow_start.as_millis().max(1);
     u64::try_from(part).unwrap_or(WHOLE).clamp(WHOLE / 16, WHOLE)
 }

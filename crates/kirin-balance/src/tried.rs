@@ -1,19 +1,19 @@
-//! The servers that a request has been to already.
+//! The servers at which a request has been tried.
 
-/// A set of indices below [`Tried::MOST`].
+/// A set of server indices below [`TriedServers::MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tried(u128);
+pub struct TriedServers(u128);
 
-impl Tried {
-    /// Servers of one upstream, at most.
-    pub const MOST: usize = 128;
+impl TriedServers {
+    /// The most servers of one upstream.
+    pub const MAX: usize = 128;
 
-    /// Puts `index` in.
+    /// Adds `index`.
     pub fn add(&mut self, index: usize) {
         self.0 |= u32::try_from(index).ok().and_then(|index| 1u128.checked_shl(index)).unwrap_or(0);
     }
 
-    /// Whether `index` is in.
+    /// Returns whether `index` is in the set.
     pub fn has(self, index: usize) -> bool {
         u32::try_from(index)
             .ok()
@@ -21,7 +21,7 @@ impl Tried {
             .is_some_and(|bits| bits & 1 == 1)
     }
 
-    /// How many there are.
+    /// Returns how many indices are in the set.
     pub fn count(self) -> usize {
         self.0.count_ones() as usize
     }
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn what_is_put_in_is_in_and_nothing_else() {
-        let mut tried = Tried::default();
+        let mut tried = TriedServers::default();
         for index in [0, 1, 127, 127, 128, usize::MAX] {
             tried.add(index);
         }

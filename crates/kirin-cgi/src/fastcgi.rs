@@ -1,8 +1,8 @@
-//! FastCGI 1.0, the web server's side of a responder: a request into records, and records into what
-//! they say.
+//! FastCGI 1.0, the web server's side of a responder: encodes requests as records, and decodes
+//! records. No I/O.
 //!
-//! One request at a time on a connection, which may be kept: multiplexing is in the specification
-//! and in no server.
+//! A connection carries one request at a time and may be kept. The specification also has
+//! multiplexing, but no server supports it.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -17,36 +17,36 @@ const STDIN: u8 = 5;
 const STDOUT: u8 = 6;
 const STDERR: u8 = 7;
 const HEADER_BYTES: usize = 8;
-/// The id of every request: there is one at a time.
+/// The id of every request. There is only one at a time.
 const REQUEST_ID: u16 = 1;
 
-/// Content of a record, at most.
+/// The most bytes of content in one record.
 pub const MAX_CONTENT_BYTES: usize = 65_535;
 
-/// What the other side says.
+/// An event from the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A part of the response: head and body as CGI has them. Never empty.
+    /// A part of the response: head and body as in CGI. Never empty.
     Stdout(Bytes),
-    /// A part of the error output, which is for a log. Never empty.
+    /// A part of the error output, for a log. Never empty.
     Stderr(Bytes),
-    /// The response is whole. The connection can be used again.
+    /// The response is complete. The connection can be used again.
     End,
 }
 
 /// Why a connection cannot be used any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRecord {
-    /// Not FastCGI.
+    /// The bytes are not FastCGI.
     #[error("this is no FastCGI record: version {0}")]
     Version(u8),
-    /// Something that is no part of a response.
+    /// A record that does not belong to a response.
     #[error("a FastCGI record of type {0} for request {1} is not expected here")]
     Unexpected(u8, u16),
-    /// An end that is malformed.
+    /// A malformed record at the end of a request.
     #[error("a FastCGI END_REQUEST of {0} bytes instead of 8")]
     End(usize),
-    /// The request was not taken.
+    /// The server has refused the request.
     #[error("the FastCGI server refuses the request: {}", refusal(*.0))]
     Refused(u8),
 }
@@ -60,9 +60,9 @@ fn refusal(protocol_status: u8) -> &'static str {
     }
 }
 
-/// The records that begin a request: what it is, and its parameters. `more` are beyond those of the
-/// block, such as `SCRIPT_FILENAME`, or take the place of one. With `keep` the connection stays
-/// open behind the response.
+/// Encodes the records that begin a request: its role and its parameters. `more` are additional
+/// parameters, such as `SCRIPT_FILENAME`; they replace those of the block with the same name. With
+/// `keep`, the connection stays open after the response.
 pub fn begin(
     block: &RequestBlock,
     content_length: u64,
@@ -97,13 +97,13 @@ pub fn begin(
     records
 }
 
-/// The header of a record with `content_bytes` of the request's body behind it, at most
-/// [`MAX_CONTENT_BYTES`]; with 0 the body ends.
+/// Encodes the header of a record with `content_bytes` of the request's body, at most
+/// [`MAX_CONTENT_BYTES`]. A record without content ends the body.
 pub fn stdin_header(content_bytes: usize) -> [u8; HEADER_BYTES] {
     header(STDIN, content_bytes)
 }
 
-/// The record that calls a request off.
+/// Encodes the record that aborts a request.
 pub fn abort() -> [u8; HEADER_BYTES] {
     header(ABORT_REQUEST, 0)
 }
@@ -119,7 +119,7 @@ fn push_header(records: &mut Vec<u8>, kind: u8, content_bytes: usize) {
     records.extend_from_slice(&header(kind, content_bytes));
 }
 
-/// One byte below 128, else four with the highest bit set.
+/// A length below 128 takes one byte. Others take four, with the highest bit set.
 fn push_length(params: &mut Vec<u8>, length: usize) {
     match u8::try_from(length) {
         Ok(short @ 0..=127) => params.push(short),
@@ -130,18 +130,18 @@ fn push_length(params: &mut Vec<u8>, length: usize) {
     }
 }
 
-/// Reads what the other side says.
+/// Decodes the records from the other side.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// Of the record that is being read: what follows of its content, of its padding, and its kind.
+    /// The rest of the present record's content and padding, and its type.
     content_left: usize,
     padding_left: usize,
     is_error_output: bool,
 }
 
 impl Decoder {
-    /// The next event from the start of `input`, which is taken out; `None` when more has to be
-    /// read. Content comes as it is there, without waiting for the whole record.
+    /// Takes the next event from the start of `input`; `None` if more bytes are needed. Content is
+    /// returned as it arrives, without waiting for the end of the record.
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Event>, BadRecord> {
         loop {
             if self.content_left > 0 {
@@ -182,7 +182,8 @@ impl Decoder {
                     if input.len() < whole {
                         return Ok(None);
                     }
-                    // Behind the status that the program exited with, which is its own affair.
+                    // The four bytes before are the exit status of the program, which does not
+                    // matter here.
                     let protocol_status = input[HEADER_BYTES + 4];
                     input.advance(whole);
                     return match protocol_status {
@@ -195,8 +196,8 @@ impl Decoder {
         }
     }
 
-    /// Whether a record has begun whose end is not there: what is at the end of a connection then
-    /// was cut.
+    /// Returns whether a record is incomplete. At the end of a connection this means that it was
+    /// cut.
     pub fn is_inside_record(&self) -> bool {
         self.content_left > 0 || self.padding_left > 0
     }

@@ -27,7 +27,7 @@ fn block(request: &str) -> RequestBlock {
     RequestBlock::encode(&head, origin, &MetaVariables::default()).unwrap()
 }
 
-/// Kind and content of each record.
+/// Returns type and content of each record.
 fn records(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let mut records = Vec::new();
     while !bytes.is_empty() {
@@ -39,7 +39,7 @@ fn records(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     records
 }
 
-/// Names and values as a FastCGI server reads them.
+/// Decodes names and values as a FastCGI server does.
 fn pairs(mut params: &[u8]) -> Vec<(String, String)> {
     fn length(params: &mut &[u8]) -> usize {
         let first = params[0];

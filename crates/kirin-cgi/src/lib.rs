@@ -1,9 +1,9 @@
 #![forbid(unsafe_code)]
 //! Requests as CGI meta-variables (RFC 3875), and the protocols that carry them: SCGI, FastCGI and
-//! uwsgi.
+//! uwsgi. No I/O.
 //!
-//! Bytes in, bytes out. [`RequestBlock`] is a request as SCGI has it, which application workers get
-//! (`kirin-workers`); the other encodings are made from it, for servers of others (`kirin-proxy`).
+//! [`RequestBlock`] is a request in the form of SCGI, which application workers get
+//! (`kirin-workers`). The encodings for other servers are made from it (`kirin-proxy`).
 
 pub mod fastcgi;
 mod meta_variables;

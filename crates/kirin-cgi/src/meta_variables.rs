@@ -1,13 +1,13 @@
-//! What the front tells an application of a request beyond what the client sent (RFC 3875 section
-//! 4.1 calls such values meta-variables).
+//! The values that Kirin adds to a request for an application. RFC 3875 section 4.1 calls them
+//! meta-variables.
 
-/// Given by the router with each request.
+/// The values that the router gives with each request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MetaVariables<'a> {
-    /// `SCRIPT_NAME`: the path, decoded, below which the application is mounted.
+    /// `SCRIPT_NAME`: the decoded path below which the application is mounted.
     pub script_name: &'a str,
-    /// The path, percent-encoded, of which `PATH_INFO` is made. Default: the path of the request.
+    /// The percent-encoded path from which `PATH_INFO` is made. Default: the path of the request.
     pub path: Option<&'a str>,
-    /// `REMOTE_USER`: who has proven to be so with a password that the front has checked.
+    /// `REMOTE_USER`: the name of a visitor whose password Kirin has checked.
     pub user: Option<&'a str>,
 }

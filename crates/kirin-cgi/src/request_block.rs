@@ -1,7 +1,7 @@
-//! Request heads as a worker gets them: SCGI's header block, made from a [`RequestHead`] that still
+//! Request heads for workers: the header block of SCGI, made from a [`RequestHead`] that still
 //! borrows from the connection's read buffer.
 //!
-//! `docs/worker-protocol.md` has the list of names.
+//! `docs/worker-protocol.md` lists the names.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -15,27 +15,28 @@ use kirin_http::{
 use crate::meta_variables::MetaVariables;
 use crate::same_name::SameName;
 
-/// Room kept before the names and values for what is known last: `NNNN:CONTENT_LENGTH NUL 20 digits
+/// The room before the names and values for what is known last: `NNNN:CONTENT_LENGTH NUL 20 digits
 /// NUL SCGI NUL 1 NUL`.
 const PREFIX_ROOM: usize = 64;
 
-/// Fields that describe the client's message to the front.
+/// Fields of the client's message that only Kirin needs.
 ///
-/// The body reaches the worker whole and unchunked, `100 Continue` has been sent. `Proxy` would
-/// become `HTTP_PROXY`, which HTTP client libraries obey (CVE-2016-5388).
+/// The worker gets the complete body without chunks, and Kirin has sent `100 Continue`. `Proxy`
+/// would become `HTTP_PROXY`, which HTTP client libraries obey (CVE-2016-5388).
 const DROPPED: [&str; 7] =
     ["host", "content-length", "transfer-encoding", "trailer", "expect", "keep-alive", "proxy"];
 
-/// An encoded head; the length of the body is filled in when the body has been read.
+/// An encoded head. The length of the body is filled in when the body has been read.
 #[derive(Debug)]
 pub struct RequestBlock {
     bytes: Vec<u8>,
     start: usize,
-    /// The value of `HTTP_COOKIE` in `bytes`.
+    /// The position of the value of `HTTP_COOKIE` in `bytes`.
     cookies: Option<Range<usize>>,
 }
 
-/// The path has an encoded NUL, which ends a value in the header block; nginx refuses it too.
+/// The path contains an encoded NUL, which would end a value in the header block. nginx refuses it
+/// too.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the path has an encoded NUL")]
 pub struct NulInPath;
@@ -51,7 +52,7 @@ fn encode(
     block.resize(PREFIX_ROOM, 0);
 
     push(&mut block, "REQUEST_METHOD", request.method.as_str());
-    // The path and query alone, also of an absolute target (PSGI says so).
+    // Only path and query, even of an absolute target, as PSGI demands.
     block.extend_from_slice(b"REQUEST_URI\0");
     block.extend_from_slice(request.path.as_bytes());
     if let Some(query) = request.query {
@@ -83,7 +84,7 @@ fn encode(
 }
 
 impl RequestBlock {
-    /// Encodes everything but `CONTENT_LENGTH`.
+    /// Encodes everything except `CONTENT_LENGTH`.
     pub fn encode(
         request: &RequestHead<'_>,
         origin: Origin<'_>,
@@ -92,7 +93,7 @@ impl RequestBlock {
         encode(request, origin, meta)
     }
 
-    /// Fills in the length of the body; the block can be sent then.
+    /// Fills in the length of the body in bytes. After that the block is complete.
     pub fn finish(&mut self, content_length: u64) {
         let mut number = itoa::Buffer::new();
         let values = self.bytes.len() - PREFIX_ROOM - 1;
@@ -107,18 +108,18 @@ impl RequestBlock {
         self.bytes[self.start..PREFIX_ROOM].copy_from_slice(&prefix);
     }
 
-    /// The block as it goes to the worker.
+    /// Returns the block as it is sent to the worker.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 
-    /// Adds a variable of the front's own; to be followed by [`RequestBlock::finish`].
+    /// Adds a variable. The caller must call [`RequestBlock::finish`] afterwards.
     pub fn add(&mut self, name: &str, value: &str) {
         self.append(|block| push(block, name, value));
     }
 
-    /// Has `work` append variables, each a name and a value that end in NUL; to be followed by
-    /// [`RequestBlock::finish`].
+    /// Lets `work` append variables, each a name and a value that end in NUL. The caller must call
+    /// [`RequestBlock::finish`] afterwards.
     pub fn append(&mut self, work: impl FnOnce(&mut Vec<u8>)) {
         // The comma ends the block.
         self.bytes.pop();
@@ -126,19 +127,19 @@ impl RequestBlock {
         self.bytes.push(b',');
     }
 
-    /// The value of `HTTP_COOKIE`, if there is one.
+    /// Returns the value of `HTTP_COOKIE`, if there is one.
     pub fn cookies(&self) -> Option<&[u8]> {
         self.bytes.get(self.cookies.clone()?)
     }
 
-    /// Names and values, but for what [`RequestBlock::finish`] fills in.
+    /// Returns names and values, without those that [`RequestBlock::finish`] fills in.
     pub fn variables(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let values: Range<usize> = PREFIX_ROOM..self.bytes.len().saturating_sub(1);
         let mut parts = self.bytes.get(values).unwrap_or_default().split(|byte| *byte == 0);
         std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
     }
 
-    /// The value of `name`.
+    /// Returns the value of `name`.
     pub fn value(&self, name: &str) -> Option<&[u8]> {
         self.variables().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| value)
     }
@@ -151,8 +152,8 @@ fn push(block: &mut Vec<u8>, name: &str, value: &str) {
     block.push(0);
 }
 
-/// Appends `PATH_INFO`: the path with its percent-encoding taken off (RFC 3875 section 4.1.5). The
-/// `*` of `OPTIONS *` is no path.
+/// Appends `PATH_INFO`: the path without percent-encoding (RFC 3875 section 4.1.5). The `*` of
+/// `OPTIONS *` is not a path.
 pub(crate) fn push_decoded_path(block: &mut Vec<u8>, path: &str) -> Result<(), NulInPath> {
     let path = if path == "*" { &[][..] } else { path.as_bytes() };
     if memchr::memchr(b'%', path).is_none() {
@@ -169,7 +170,7 @@ pub(crate) fn push_decoded_path(block: &mut Vec<u8>, path: &str) -> Result<(), N
     Ok(())
 }
 
-/// The address as bound: unlike `Host` nobody outside can choose it.
+/// Appends the address of the listener. In contrast to `Host`, no client can choose it.
 fn push_local(block: &mut Vec<u8>, origin: Origin<'_>) {
     match origin.local {
         ListenAddress::Tcp(address) => push_address(block, "SERVER_NAME", "SERVER_PORT", address),
@@ -190,8 +191,8 @@ fn push_peer(block: &mut Vec<u8>, peer: &Peer) {
     }
 }
 
-/// What the client has shown, in the names that mod_ssl and nginx give it. No field of a request
-/// has one of these names.
+/// Appends what the client's certificate says, under the names that mod_ssl and nginx use. No field
+/// of a request has one of these names.
 fn push_client(block: &mut Vec<u8>, client: Client<'_>) {
     match client {
         Client::NotAsked => {}
@@ -214,10 +215,13 @@ fn push_address(block: &mut Vec<u8>, ip_name: &str, port_name: &str, address: &S
     push(block, port_name, itoa::Buffer::new().format(address.port()));
 }
 
-/// Whether a field that proxies write is for the application. What trusted ones tell of the client
-/// has been made use of (`REMOTE_ADDR`, `HTTPS`, `HTTP_HOST`); what a stranger says an application
-/// with Plack::Middleware::ReverseProxy would believe. What is left is who the visitor is and where
-/// a trusted proxy has put the site. How a file is sent is between us and the worker, whoever asks.
+/// Returns whether the application gets a field that proxies write.
+///
+/// What trusted proxies say about the client is already in `REMOTE_ADDR`, `HTTPS` and `HTTP_HOST`.
+/// What an untrusted client says must not reach the application, because
+/// Plack::Middleware::ReverseProxy would believe it. So only two kinds remain: who the visitor is,
+/// and below which path a trusted proxy has mounted the site. Fields on how to send a file stay
+/// between Kirin and the worker.
 fn is_passed_on(field: ProxyField, name: &str, origin: Origin<'_>) -> bool {
     const PATHS: [&str; 5] = [
         "x-forwarded-prefix",
@@ -235,9 +239,9 @@ fn is_passed_on(field: ProxyField, name: &str, origin: Origin<'_>) -> bool {
         }
 }
 
-/// The client's fields as `HTTP_*`. Fields of the same name become one (RFC 9110 section 5.3;
-/// cookies as RFC 6265 section 5.4 has them). Returns where in the block the value of `HTTP_COOKIE`
-/// is, if there is one.
+/// Appends the client's fields as `HTTP_*`. Fields of the same name are joined (RFC 9110 section
+/// 5.3, and for cookies RFC 6265 section 5.4). Returns the position of the value of `HTTP_COOKIE`,
+/// if there is one.
 fn push_fields(
     block: &mut Vec<u8>,
     request: &RequestHead<'_>,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a worker makes of a block: the names and values, and what follows them.
+/// Decodes a block as a worker does: returns names and values, and the rest.
 fn decode(block: &[u8]) -> (Vec<(String, String)>, Vec<u8>) {
     let colon = block.iter().position(|byte| *byte == b':').expect("a netstring has a colon");
     let length: usize = std::str::from_utf8(&block[..colon]).unwrap().parse().unwrap();
@@ -87,7 +87,7 @@ fn the_front_says_where_the_application_is_and_who_the_user_is() {
     assert_eq!(value(&pairs, "HTTP_REMOTE_USER"), None);
 }
 
-/// One field of each kind that proxies write; the value of each is its name.
+/// One field of each kind that proxies write. The value of each is its name.
 const TOLD: [&str; 32] = [
     "Forwarded",
     "X-Forwarded-For",
@@ -135,7 +135,7 @@ fn nobody_can_pass_for_another_client() {
     assert_eq!(told(None), [""; 0]);
     // A proxy that writes the other field passes on what clients say here.
     assert_eq!(told(Some(ForwardedFields::Forwarded)), [""; 0]);
-    // What else it tells has been made use of.
+    // The other fields have been evaluated already.
     assert_eq!(told(Some(ForwardedFields::X)), TOLD[TOLD.len() - 11..]);
 }
 
@@ -258,7 +258,7 @@ proptest! {
         path in "[ -~&&[^ #?]]{0,40}",
         fields in prop::collection::vec(("[A-Za-z!#$&*+.^`|~0-9_-]{1,12}", "[\t -~\u{80}-\u{ff}]{0,20}"), 0..20),
     ) {
-        // Fields that mean something to the parser would make it refuse the request.
+        // Fields that matter to the parser would make it refuse the request.
         let known = ["host", "content-length", "transfer-encoding", "expect"];
         let lines: String = fields
             .iter()
@@ -284,7 +284,7 @@ proptest! {
     }
 }
 
-/// A request with field lines.
+/// Encodes a request with these fields.
 fn encode_fields(fields: &[httparse::Header<'_>]) -> RequestBlock {
     let request = RequestHead {
         method: http::Method::GET,
@@ -313,7 +313,7 @@ fn encode_fields(fields: &[httparse::Header<'_>]) -> RequestBlock {
 #[test]
 fn heads_cost_no_more_than_their_bytes() {
     let mut table = kirin_doubling::Table::new();
-    // All of one length and alike to their last bytes, or several times the same.
+    // The names have one length and differ in their last bytes only, or are the same several times.
     let long = "a".repeat(300);
     for (shape, different) in
         [("different names", usize::MAX), ("the same name", 1), ("12 names", 12)]
@@ -363,7 +363,7 @@ fn responses_cost_no_more_than_their_bytes() {
         let head = |count: usize| format!("{}\n\n", line.repeat(count)).into_bytes();
         table.check(&format!("head {line:?}"), 24, head, |head| crate::parse_head(head).is_ok());
     }
-    // Records of one byte, of none, and of what has no place.
+    // Records of one byte, of none, and of a name that does not fit.
     for record in
         [&b"\x01\x06\0\x01\0\x01\0\0a"[..], b"\x01\x07\0\x01\0\0\0\0", b"\x01\x06\0\x01\0\0\x01\0x"]
     {

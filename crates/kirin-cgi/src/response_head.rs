@@ -1,27 +1,27 @@
-//! The head of a response as CGI programs write it (RFC 3875 section 6): field lines, of which
-//! `Status` is the status.
+//! The head of a response as CGI programs write it (RFC 3875 section 6): field lines, one of which
+//! is `Status`.
 
 use http::StatusCode;
 use httparse::{EMPTY_HEADER, Header};
 use kirin_http::response_head::{BadResponse, Framing, MAX_FIELDS, ResponseHead};
 use kirin_http::{FieldLines, Version};
 
-/// Why a head is not used; the client gets 502.
+/// Why a head is not used. The client gets 502.
 #[derive(Debug, thiserror::Error)]
 pub enum BadHead {
-    /// Not field lines, or not ones that can be passed on.
+    /// The field lines are malformed or cannot be passed on.
     #[error(transparent)]
     Response(#[from] BadResponse),
-    /// `Status` is no status of a final response.
+    /// `Status` is not the status of a final response.
     #[error("response head: Status is not a number from 200 to 599")]
     Status,
-    /// Nothing that a CGI program must say (RFC 3875 section 6.2).
+    /// All fields are missing of which a CGI program must send one (RFC 3875 section 6.2).
     #[error("response head: none of Content-Type, Location and Status is there")]
     NothingSaid,
 }
 
-/// Reads one head from the start of `input`, which is all there if it ends in an empty line; `None`
-/// when it is not. The second part is its length in bytes.
+/// Parses a head at the start of `input`. Returns it with its length in bytes; `None` if the empty
+/// line at its end is missing.
 pub fn parse_head(input: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead> {
     let mut storage = [EMPTY_HEADER; MAX_FIELDS];
     let (length, headers) = match httparse::parse_headers(input, &mut storage) {
@@ -55,7 +55,7 @@ pub fn parse_head(input: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead
                 return Err(BadResponse::Framing("two different Content-Length fields").into());
             }
             framing = Framing::Length(length);
-        } else if !IS_OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
+        } else if !DROPPED.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
             fields.try_push(name.as_bytes(), value).map_err(BadResponse::from)?;
         }
     }
@@ -64,8 +64,8 @@ pub fn parse_head(input: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead
     Ok(Some((head, length)))
 }
 
-/// What is the status, or between a server and its client.
-const IS_OURS: [&str; 5] = ["status", "connection", "keep-alive", "transfer-encoding", "trailer"];
+/// Fields that Kirin writes itself: the status, and the hop-by-hop fields.
+const DROPPED: [&str; 5] = ["status", "connection", "keep-alive", "transfer-encoding", "trailer"];
 
 fn status_of(value: &[u8]) -> Option<StatusCode> {
     let digits = value.get(..3).filter(|_| value.get(3).is_none_or(|after| *after == b' '))?;

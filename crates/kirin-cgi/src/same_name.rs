@@ -1,21 +1,21 @@
-//! Which field lines of a request have the same name, without comparing every name with every
+//! Finds field lines of a request with the same name, without comparing every name with every
 //! other.
 //!
-//! Names may be long and nearly the same: 100 of them in a head of 32 KB took more than a
-//! millisecond to compare, and HTTP/2 sends such a head in a hundred bytes.
+//! Names may be long and nearly the same. Comparing 100 of them in a head of 32 KB took more than a
+//! millisecond, and HTTP/2 sends such a head in a hundred bytes.
 
 use std::collections::HashMap;
 
 use httparse::Header;
 
-/// Fields that are compared one by one. Browsers send fewer.
+/// The most fields that are compared one by one. Browsers send fewer.
 const FEW_FIELDS: usize = 24;
 
 /// Field lines by name.
 pub(crate) enum SameName<'a> {
-    /// Few enough to be compared.
+    /// Few field lines, which are compared.
     Few(&'a [Header<'a>]),
-    /// For each field line whether it is the first of its name, and the next one.
+    /// For each field line: whether it is the first of its name, and the index of the next one.
     Many(Vec<(bool, Option<usize>)>),
 }
 
@@ -36,7 +36,7 @@ impl<'a> SameName<'a> {
         Self::Many(links)
     }
 
-    /// Whether no field line before `index` has its name.
+    /// Returns whether no field line before `index` has its name.
     pub(crate) fn is_first(&self, index: usize) -> bool {
         match self {
             Self::Few(fields) => {
@@ -46,7 +46,7 @@ impl<'a> SameName<'a> {
         }
     }
 
-    /// The field lines of the same name after `index`, in order.
+    /// Returns the field lines of the same name after `index`, in order.
     pub(crate) fn after(&self, index: usize) -> impl Iterator<Item = usize> {
         let mut at = index;
         std::iter::from_fn(move || {

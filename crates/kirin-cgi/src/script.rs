@@ -1,25 +1,25 @@
-//! Which script a path means, for servers that run files: `SCRIPT_NAME`, `PATH_INFO` and
+//! Finds the script that a path means, for servers that run files: `SCRIPT_NAME`, `PATH_INFO` and
 //! `SCRIPT_FILENAME`.
 //!
-//! The same rule as nginx's documented `fastcgi_split_path_info ^(.+?\.php)(/.*)$`, with an index
-//! file for directories. Whether the file exists is the other server's business: it may be on
-//! another machine.
+//! The rule is that of nginx's documented `fastcgi_split_path_info ^(.+?\.php)(/.*)$`, with an
+//! index file for directories. This does not look for files, because they may be on another
+//! machine.
 
 use crate::request_block::push_decoded_path;
 
-/// A script of a FastCGI server, in the parts that CGI has.
+/// A script of a FastCGI server, in the parts that CGI defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// `SCRIPT_NAME`: the part of the path that names the script, decoded.
+    /// `SCRIPT_NAME`: the decoded part of the path that names the script.
     pub name: String,
-    /// `PATH_INFO`: what follows it.
+    /// `PATH_INFO`: the rest of the path.
     pub path_info: String,
 }
 
 impl Script {
-    /// The script that the percent-encoded `path` means, where `exists` says of a script's name
-    /// whether there is one. As with web servers that ask the file system, what names no script
-    /// that is there is for the index of the root: a front controller.
+    /// Returns the script that the percent-encoded `path` means. `exists` tells whether a script
+    /// with a name exists. If the script does not exist, the index of the root is used as a front
+    /// controller, as web servers do that look for the file.
     pub fn find(
         path: &str,
         extension: &str,
@@ -28,7 +28,7 @@ impl Script {
     ) -> Option<Self> {
         let mut decoded = Vec::with_capacity(path.len());
         push_decoded_path(&mut decoded, path).ok()?;
-        // The NUL that ends a variable.
+        // This is the NUL that ends a variable.
         decoded.pop();
         let path = String::from_utf8(decoded).ok()?;
         let script = Self::of(&path, extension, index)?;
@@ -38,9 +38,9 @@ impl Script {
         }
     }
 
-    /// The script that `path` means, which is decoded and begins with `/`. `extension` is such as
-    /// `.php`; `index` is the file name for paths that name none. `None` if the path has a segment
-    /// `..`, which must not leave the root.
+    /// Returns the script that the decoded `path` means, which begins with `/`. `extension` is for
+    /// example `.php`, and `index` is the file name for paths that name no script. Returns `None`
+    /// if the path has a segment `..`, which could leave the root.
     pub fn of(path: &str, extension: &str, index: &str) -> Option<Self> {
         if !path.starts_with('/')
             || path.split('/').any(|segment| segment == "..")
@@ -54,14 +54,14 @@ impl Script {
             match ends.into_iter().find(is_end).filter(|_| !extension.is_empty()) {
                 Some(end) => (path[..end].to_owned(), path[end..].to_owned()),
                 None if path.ends_with('/') => ([path, index].concat(), String::new()),
-                // Nothing that names a script is for the index of the root, as front controllers
-                // have it.
+                // A path that names no script goes to the index of the root, as for a front
+                // controller.
                 None => (["/", index].concat(), path.to_owned()),
             };
         Some(Self { name, path_info })
     }
 
-    /// `SCRIPT_FILENAME` below `root`.
+    /// Returns `SCRIPT_FILENAME` below `root`.
     pub fn file_name(&self, root: &str) -> String {
         [root.trim_end_matches('/'), &self.name].concat()
     }
@@ -81,7 +81,8 @@ mod tests {
             ("/a.phpx/b.php", "/a.phpx/b.php", ""),
             ("/pretty/url", "/index.php", "/pretty/url"),
             ("/image.jpg", "/index.php", "/image.jpg"),
-            // The first script, so that an upload cannot make one run by a name that follows.
+            // The first script counts, so that the rest of the path cannot make an uploaded file
+            // run.
             ("/a.php/x.php", "/a.php", "/x.php"),
         ] {
             let script = Script::of(path, ".php", "index.php").unwrap();

@@ -1,14 +1,14 @@
-//! The uwsgi protocol (uWSGI's `Protocol.rst`): a request is one packet of names and values, with
-//! the body behind it. The response is plain HTTP, up to the end of the connection.
+//! The uwsgi protocol (`Protocol.rst` of uWSGI). A request is one packet of names and values,
+//! followed by the body. The response is plain HTTP, up to the end of the connection. No I/O.
 
 use crate::request_block::RequestBlock;
 
-/// The request does not fit into a packet, whose size is 16 bits.
+/// The request does not fit into a packet, whose size has 16 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the request head has more than 64 KB, which the uwsgi protocol cannot say")]
 pub struct TooLong;
 
-/// The packet of a request with a body of `content_length` bytes.
+/// Encodes the packet of a request with a body of `content_length` bytes.
 pub fn encode(block: &RequestBlock, content_length: u64) -> Result<Vec<u8>, TooLong> {
     let mut packet = vec![0; 4];
     let mut number = itoa::Buffer::new();
@@ -21,7 +21,7 @@ pub fn encode(block: &RequestBlock, content_length: u64) -> Result<Vec<u8>, TooL
         }
     }
     let size = u16::try_from(packet.len() - 4).map_err(|_| TooLong)?;
-    // Modifiers 0 0: a request for whatever application there is.
+    // Modifiers 0 and 0 stand for a request to the default application.
     packet[1..3].copy_from_slice(&size.to_le_bytes());
     Ok(packet)
 }

@@ -53,7 +53,7 @@ impl ProxyPlace {
         };
         let cgi = match CgiRequest::from_request(request, target, origin, meta, config) {
             Ok(cgi) => cgi,
-            Err(response) => return Answer::Now(response),
+            Err(response) => return Answer::Now(*response),
         };
         let policy = HeadPolicy {
             host: &config.host,
@@ -98,7 +98,7 @@ impl LocalUpstream {
         if let Some(cgi) = &mut outgoing.cgi
             && let Err(response) = cgi.find_script(self.config(), &self.scripts).await
         {
-            return response;
+            return *response;
         }
         // CGI needs the length before the body.
         let buffered = buffered || (outgoing.cgi.is_some() && body.length() == BodyLength::Chunked);

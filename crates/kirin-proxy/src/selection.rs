@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
 
-use kirin_balance::{Balancer, Claim, Criteria, Servers, Tried, key_of};
+use kirin_balance::{Balancer, Claim, Criteria, Servers, TriedServers, key_of};
 use kirin_http::{Origin, Peer, RequestHead, address_key, cookie};
 
 use crate::config::{Balancing, HashKey};
@@ -78,7 +78,7 @@ impl Selection {
         let sticky = sticky.and_then(server_id);
         let client = address_key(origin.peer);
         Self {
-            criteria: Criteria { key, sticky, tried: Tried::default(), client },
+            criteria: Criteria { key, sticky, tried: TriedServers::default(), client },
             secure: origin.secure,
         }
     }
@@ -90,7 +90,7 @@ impl Selection {
 
     /// Forgets the servers that were tried, because the set has changed.
     pub(crate) fn forget_tried(&mut self) {
-        self.criteria.tried = Tried::default();
+        self.criteria.tried = TriedServers::default();
     }
 
     /// Notes that the request has been tried at a server.

@@ -27,7 +27,7 @@ fn encode(
     request: &RequestHead<'_>,
     origin: Origin<'_>,
     meta: &MetaVariables<'_>,
-) -> Result<RequestBlock, Response> {
+) -> Result<RequestBlock, Box<Response>> {
     let mut block = RequestBlock::encode(request, origin, meta).map_err(bad_request)?;
     block.add("REQUEST_SCHEME", if origin.secure { "https" } else { "http" });
     Ok(block)
@@ -45,7 +45,7 @@ impl CgiRequest {
         origin: Origin<'_>,
         meta: &MetaVariables<'_>,
         config: &UpstreamConfig,
-    ) -> Result<Option<Self>, Response> {
+    ) -> Result<Option<Self>, Box<Response>> {
         let is_cgi = config.servers.first().is_some_and(|server| server.address.scheme.is_cgi());
         if !is_cgi {
             return Ok(None);
@@ -67,7 +67,7 @@ impl CgiRequest {
         &mut self,
         config: &UpstreamConfig,
         files: &ScriptFiles,
-    ) -> Result<(), Response> {
+    ) -> Result<(), Box<Response>> {
         let (Some(path), Some(fastcgi)) = (self.path.take(), &config.fastcgi) else {
             return Ok(());
         };
@@ -87,7 +87,7 @@ impl CgiRequest {
             let directory = script.path_info.trim_matches('/');
             let own = ["/", directory, "/", index].concat();
             if !directory.is_empty() && files.find(root, &own).await == ScriptLookup::Script {
-                return Err(self.with_slash());
+                return Err(Box::new(self.with_slash()));
             }
         }
         self.script = vec![
@@ -139,8 +139,8 @@ impl CgiRequest {
     }
 }
 
-fn bad_request<E>(_: E) -> Response {
-    Response::error(StatusCode::BAD_REQUEST)
+fn bad_request<E>(_: E) -> Box<Response> {
+    Box::new(Response::error(StatusCode::BAD_REQUEST))
 }
 
 /// Returns the script that `path` means. `exists` tells whether a script with a name exists.
@@ -148,7 +148,7 @@ fn named(
     path: &str,
     config: &FastCgiConfig,
     exists: impl FnOnce(&str) -> bool,
-) -> Result<Script, Response> {
+) -> Result<Script, Box<Response>> {
     let FastCgiConfig { extension, index, .. } = config;
     Script::find(path, extension, index, exists).ok_or_else(|| bad_request("path"))
 }
