@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kirin_gateway::routing::password_checks::PasswordChecks;
-use kirin_gateway::routing::settings::{RouteConfig as RouteSite, SiteConfig};
+use kirin_gateway::routing::settings::{RouteConfig, SiteConfig};
 use kirin_http::ListenAddress;
 use kirin_proxy::UpstreamConfig;
 use kirin_user::User;
@@ -159,7 +159,7 @@ fn check_routes(
     threads: usize,
     source: &Source,
     errors: &mut ErrorCollector,
-) -> Option<Vec<RouteSite>> {
+) -> Option<Vec<RouteConfig>> {
     let checks = PasswordChecks::new(threads).map_err(|error| source.error_in_all(error));
     let checks = Arc::new(errors.keep(checks)?);
     let context = RouteContext {

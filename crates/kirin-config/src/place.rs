@@ -1,6 +1,6 @@
 //! The places in `try` of a route.
 
-use kirin_gateway::routing::settings::PlaceConfig as PlaceSite;
+use kirin_gateway::routing::settings::PlaceConfig;
 
 use crate::source::{ConfigError, Source};
 use crate::suggestion::did_you_mean;
@@ -19,12 +19,12 @@ pub fn check_place(
     place: &Written<String>,
     named: &Named<'_>,
     source: &Source,
-) -> Result<PlaceSite, ConfigError> {
+) -> Result<PlaceConfig, ConfigError> {
     match place.split_once(':') {
-        None if place.as_str() == "store" => Ok(PlaceSite::Store),
+        None if place.as_str() == "store" => Ok(PlaceConfig::Store),
         Some(("files", directory)) => {
             let directory = Written::new(place.span(), directory.to_owned());
-            source.existing_directory(&directory).map(PlaceSite::Files)
+            source.existing_directory(&directory).map(PlaceConfig::Files)
         }
         Some(("lua", file)) => {
             let path = source.path(file);
@@ -32,11 +32,11 @@ pub fn check_place(
                 let message = format!("there is no file {}", path.display());
                 return Err(source.error(place.span(), message));
             }
-            Ok(PlaceSite::Lua(path))
+            Ok(PlaceConfig::Lua(path))
         }
-        Some(("app", name)) => find("app", name, &named.apps, place, source).map(PlaceSite::App),
+        Some(("app", name)) => find("app", name, &named.apps, place, source).map(PlaceConfig::App),
         Some(("proxy", name)) => {
-            find("upstream", name, &named.upstreams, place, source).map(PlaceSite::Proxy)
+            find("upstream", name, &named.upstreams, place, source).map(PlaceConfig::Proxy)
         }
         _ => {
             let message = format!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kirin_files::FollowLinks;
 use kirin_gateway::routing::password_checks::PasswordChecks;
-use kirin_gateway::routing::settings::{PlaceConfig as PlaceSite, RouteConfig as RouteSite};
+use kirin_gateway::routing::settings::{PlaceConfig, RouteConfig};
 use kirin_proxy::BodyBuffering;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -130,7 +130,7 @@ pub fn check_route(
     context: &RouteContext<'_>,
     source: &Source,
     errors: &mut ErrorCollector,
-) -> Option<RouteSite> {
+) -> Option<RouteConfig> {
     let path = section.path.as_str();
     if !path.starts_with('/') || path.contains(['?', '#', '%']) {
         let message = format!(
@@ -152,7 +152,7 @@ pub fn check_route(
         .body_limit
         .or((section.request_buffering == Some(true)).then_some(BUFFERED_BODY_LIMIT))
         .map(|size| size.0);
-    Some(RouteSite {
+    Some(RouteConfig {
         path: path.trim_end_matches('/').to_owned(),
         request_buffering: request_buffering(section, &places, context, body_limit_bytes),
         places,
@@ -173,7 +173,7 @@ fn places(
     named: &Named<'_>,
     source: &Source,
     errors: &mut ErrorCollector,
-) -> Option<Vec<PlaceSite>> {
+) -> Option<Vec<PlaceConfig>> {
     if section.places.is_empty() && section.redirect.is_none() {
         let message = format!(
             "`try` of route `{}` is empty: name at least one of store, files:DIR, lua:FILE, \
@@ -185,7 +185,7 @@ fn places(
     let mut places = Vec::new();
     for (index, place) in section.places.iter().enumerate() {
         let Some(checked) = errors.keep(check_place(place, named, source)) else { continue };
-        if matches!(checked, PlaceSite::App(_) | PlaceSite::Proxy(_))
+        if matches!(checked, PlaceConfig::App(_) | PlaceConfig::Proxy(_))
             && index + 1 < section.places.len()
         {
             let message =
@@ -200,13 +200,13 @@ fn places(
 /// A key that would be ignored is an error: it needs a place of its kind.
 fn check_keys_of_places(
     section: &RouteSection,
-    places: &[PlaceSite],
+    places: &[PlaceConfig],
     source: &Source,
     errors: &mut ErrorCollector,
 ) {
-    let has_files = places.iter().any(|place| matches!(place, PlaceSite::Files(_)));
-    let has_proxy = matches!(places.last(), Some(PlaceSite::Proxy(_)));
-    let has_app = matches!(places.last(), Some(PlaceSite::App(_)));
+    let has_files = places.iter().any(|place| matches!(place, PlaceConfig::Files(_)));
+    let has_proxy = matches!(places.last(), Some(PlaceConfig::Proxy(_)));
+    let has_app = matches!(places.last(), Some(PlaceConfig::App(_)));
     let missing_files = "there is no files:DIR in `try`";
     for (key, is_ignored, why) in [
         ("listing", section.listing && !has_files, missing_files),
@@ -242,12 +242,12 @@ fn check_keys_of_places(
 /// uploads would otherwise take all of their slots.
 fn request_buffering(
     section: &RouteSection,
-    places: &[PlaceSite],
+    places: &[PlaceConfig],
     context: &RouteContext<'_>,
     body_limit_bytes: Option<u64>,
 ) -> BodyBuffering {
     let is_limited = match places.last() {
-        Some(PlaceSite::Proxy(index)) => context.is_limited[*index],
+        Some(PlaceConfig::Proxy(index)) => context.is_limited[*index],
         _ => false,
     };
     match section.request_buffering {

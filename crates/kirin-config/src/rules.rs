@@ -7,7 +7,7 @@ use kirin_gateway::routing::password_checks::PasswordChecks;
 use kirin_gateway::routing::redirect::Redirect;
 use kirin_gateway::routing::rewrite::Rewrite;
 use kirin_gateway::routing::rules::Rules;
-use kirin_gateway::routing::settings::{PlaceConfig as PlaceSite, RouteConfig as RouteSite};
+use kirin_gateway::routing::settings::{PlaceConfig, RouteConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -101,7 +101,7 @@ fn check_redirect(
 /// Checks what the rules of routes say about other routes. `routes` must be sorted by descending
 /// length of their paths. `sections` may have any order.
 pub fn check_together(
-    routes: &[RouteSite],
+    routes: &[RouteConfig],
     sections: &[RouteSection],
     source: &Source,
     errors: &mut ErrorCollector,
@@ -109,9 +109,10 @@ pub fn check_together(
     let leads_to = |path: &str| routes.iter().find(|route| is_below(path, &route.path));
     for section in sections {
         for page in section.error_pages.values() {
-            let has_pages = |route: &RouteSite| {
-                let is_asked =
-                    |place: &PlaceSite| matches!(place, PlaceSite::Store | PlaceSite::Files(_));
+            let has_pages = |route: &RouteConfig| {
+                let is_asked = |place: &PlaceConfig| {
+                    matches!(place, PlaceConfig::Store | PlaceConfig::Files(_))
+                };
                 route.places.iter().any(is_asked)
             };
             if !leads_to(page).is_some_and(has_pages) {
@@ -140,7 +141,7 @@ fn is_below(path: &str, route: &str) -> bool {
     path.strip_prefix(route).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn is_route(route: &RouteSite, path: &Written<String>) -> bool {
+fn is_route(route: &RouteConfig, path: &Written<String>) -> bool {
     route.path == path.trim_end_matches('/')
 }
 
