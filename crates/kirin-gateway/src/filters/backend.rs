@@ -1,4 +1,4 @@
-//! What is behind the filters of a route: an application or an upstream.
+//! The application or the upstream behind the filters of a route.
 
 use kirin_http::Answer;
 

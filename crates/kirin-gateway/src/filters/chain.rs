@@ -1,8 +1,8 @@
 //! The filters of a route, in their order: from the place outwards `push`, `cache`, `ssi` and
 //! `compress`. The chain is built when the route opens.
 //!
-//! What is stored in memory is therefore as the application has sent it. Pages are assembled for
-//! each visitor.
+//! So the store has responses as the application has sent them. Pages are assembled for each
+//! visitor.
 
 use std::rc::Rc;
 

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_coded_is_text_that_nobody_has_coded_or_forbidden_to() {
+    fn uncoded_text_may_be_coded_unless_a_field_forbids_it() {
         for (status, fields, expected) in [
             (200, "Content-Type: text/html; charset=utf-8", true),
             (404, "Content-Type: text/html", true),

@@ -34,7 +34,8 @@ struct Compression {
     threads: CompressThreads,
 }
 
-/// Has `ask` answer the request, with a body in one of `codings` if the client accepts that.
+/// Lets `ask` answer the request, and compresses the body in one of `codings` if the client accepts
+/// that.
 pub fn around(
     request: &Request<'_>,
     codings: impl Into<PlaceCodings>,

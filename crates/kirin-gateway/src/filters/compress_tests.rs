@@ -1,4 +1,4 @@
-//! The filter with made-up applications; tests/tests/compression.rs has real ones.
+//! Tests of the filter with made-up applications; tests/tests/compression.rs has real ones.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -44,7 +44,7 @@ fn response(status: u16, lines: &str, body: Body) -> Response {
     }
 }
 
-/// What comes of `response` for a request with these lines.
+/// Returns `response` as the filter leaves it, for a request with these lines.
 fn filter(head: &str, response: Response) -> Response {
     let text = format!("{head}\r\nHost: x\r\n\r\n");
     let mut storage = [const { MaybeUninit::uninit() }; request::MAX_FIELDS];
@@ -94,7 +94,7 @@ fn a_whole_body_is_coded_with_a_length() {
 }
 
 #[test]
-fn what_is_not_to_be_coded_stays_as_it_is() {
+fn responses_that_must_not_be_coded_stay_as_they_are() {
     let long = || Body::from(vec![b'x'; 1000]);
     for (head, status, lines, body, vary) in [
         (GZIP, 200, "Content-Type: text/html", Body::from(vec![b'x'; 511]), None),

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_head_is_a_fragment() {
+    fn an_item_without_a_head_is_a_fragment() {
         for value in [
             "",
             "12",

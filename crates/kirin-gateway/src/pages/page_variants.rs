@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_compression_makes_no_smaller_is_tried_once() {
+    fn a_body_that_compression_does_not_shrink_is_tried_once() {
         let (store, item, page) = stored("text/html\r\n0");
         let variants = PageVariants::default();
         let get = |item| {
@@ -243,7 +243,7 @@ mod tests {
         assert!(store.used_bytes() >= used + 1250);
         assert_eq!((length(1), length(2)), (Some(1000), None));
         let used = store.used_bytes();
-        // The reader's own item is one from before.
+        // The item that this reader holds is an older one.
         keep_assembly(&store, &item, NOW, Coding::Zstd, assembly(2, 1250));
         assert_eq!((length(1), length(2)), (None, Some(1250)));
         keep_assembly(&store, &item, NOW, Coding::Zstd, assembly(3, 1251));

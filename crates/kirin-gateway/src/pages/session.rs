@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_parsed_once_and_again_when_it_is_set_anew() {
+    fn a_session_is_parsed_once_and_again_when_it_is_set_again() {
         let store = store(ID, r#"{"name":"mari"}"#);
         let cookie = format!("sid={ID}");
         let used = store.used_bytes();

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_too_deep_is_left_out() {
+    fn values_that_are_nested_too_deep_are_left_out() {
         let nested = |depth: usize| format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
         let path = |depth: usize| vec!["a"; depth].join(".");
         assert_eq!(parse(&nested(MAX_DEPTH)).member(&path(MAX_DEPTH)).unwrap(), "1");

@@ -54,7 +54,7 @@ pub struct ScriptSettings {
     pub body_limit_bytes: Option<u64>,
 }
 
-/// What Kirin offers to scripts: the visitors' sessions, and turns on the event loop.
+/// The services for scripts: the visitors' sessions, and turns on the event loop.
 struct Program {
     store: Arc<Store>,
     cookie: Option<Arc<str>>,
@@ -82,19 +82,19 @@ enum FetchAnswer {
     Coming(Pin<Box<dyn Future<Output = Result<Fetched, String>>>>),
 }
 
-/// What a call waits for.
+/// The things that a call waits for.
 enum Awaited {
     Body,
     Answers(Vec<FetchAnswer>),
 }
 
-/// What a call does next, when it has its turn.
+/// The next step of a call, when it has its turn.
 enum Next {
     Begin(Called),
     Resume(Suspended, Awaited),
 }
 
-/// How far a call has come without waiting.
+/// The state of a call that has run without waiting.
 enum CallProgress {
     Answered(Response),
     Passed,

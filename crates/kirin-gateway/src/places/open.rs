@@ -21,7 +21,7 @@ use crate::pages::page_response::PageResponses;
 use crate::request::answers::PlaceNumber;
 use crate::routing::settings::{PlaceConfig, RouteConfig, SiteConfig};
 
-/// What the places of all routes of one event loop share.
+/// The resources that the places of all routes of one event loop share.
 pub struct PlaceResources<'a> {
     /// The configuration of the site.
     pub site: &'a SiteConfig,
@@ -39,7 +39,7 @@ pub struct PlaceResources<'a> {
     pub turns: Rc<ScriptTurns>,
 }
 
-/// Why a place of a route cannot be opened.
+/// The reason for which a place of a route cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     /// Its directory.

@@ -109,10 +109,10 @@ mod tests {
     use super::*;
     use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
-    /// What happens, in its order.
+    /// The events, in their order.
     type Events = Rc<RefCell<Vec<String>>>;
 
-    /// A call that runs for so long when it has its turn.
+    /// Starts a call that runs for `ran` when it has its turn.
     fn call(
         turns: &Rc<ScriptTurns>,
         events: &Events,

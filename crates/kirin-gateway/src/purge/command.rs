@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn invalid_names_are_refused() {
         let long = format!("keys=\"{}\"", "x".repeat(251));
         let many = format!("tags=\"{}\"", "x ".repeat(1001));
         for (value, message) in [
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_leaves_and_nothing_else() {
+    fn a_purge_removes_the_named_items_only() {
         let now = Now::from_unix_seconds(1_700_000_000);
         let store = Store::new(StoreConfig::default());
         for (key, tag) in [("/a", "x"), ("/b", "y"), ("/c/1", "x"), ("/d", "z"), ("/e", "x")] {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_softly_stays_and_is_stale() {
+    fn a_soft_purge_makes_the_named_items_stale() {
         let now = Now::from_unix_seconds(1_700_000_000);
         let store = Store::new(StoreConfig::default());
         let keys = ["/a", "/b", "/c/1", "/d"];

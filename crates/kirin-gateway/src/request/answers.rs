@@ -1,5 +1,5 @@
-//! What a request may ask of the routes: an answer to a request that comes of it, or the answer of
-//! the places behind its own.
+//! The interface of the routes to a request: an answer to a request that comes of it, or the answer
+//! of the places behind its own.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Where a request comes from: a client, or a request of a client and how far below it. The limits
-//! on requests inside requests are counted here.
+//! The origin of a request that may come of another: how far it is below the request of a client.
+//! The limits on requests inside requests are counted here.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -41,7 +41,7 @@ pub struct Variables {
     pub left: RefCell<Option<Scope>>,
 }
 
-/// Why there is no subrequest.
+/// The reason for which there is no subrequest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// Its target is empty or too long.

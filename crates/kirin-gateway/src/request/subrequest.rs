@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_the_parents_own_response_stays_with_it() {
+    fn fields_about_the_parents_own_response_stay_with_it() {
         for (name, kept) in [
             ("Cookie", true),
             ("Authorization", true),

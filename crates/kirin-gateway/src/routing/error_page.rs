@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_application_says_is_replaced_only_if_asked_for() {
+    fn an_application_error_is_replaced_only_with_intercept() {
         for place in [kirin_workers::ANSWERED_BY, answered_by::STORE] {
             assert_eq!(pages(false).page_for(&response(place, 404)), None);
             assert_eq!(pages(true).page_for(&response(place, 404)), Some("/404.html"));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_keeps_what_is_its_own() {
+    fn the_error_keeps_its_status_and_its_own_fields() {
         let mut error = response(kirin_files::ANSWERED_BY, 405);
         error.fields.push("Content-Type", "text/plain");
         error.fields.push("Allow", "GET");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_error_or_no_path_is_refused() {
+    fn statuses_without_error_and_bad_paths_are_refused() {
         for errors in ["200", "399", "600", "40", "0404", "6xx", "404 ", "", "+404"] {
             assert!(
                 ErrorPages::default().add(errors, "/x").unwrap_err().contains("4xx"),

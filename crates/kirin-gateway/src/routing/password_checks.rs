@@ -143,7 +143,7 @@ impl Drop for Turn {
             return;
         };
         drop(state);
-        // A turn that nobody receives is dropped, which passes it on.
+        // A turn that is not received is dropped, which passes it on.
         let _ = next.send(Self(Arc::clone(&self.0)));
     }
 }

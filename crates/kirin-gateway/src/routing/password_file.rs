@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_file_is_read_anew_and_a_bad_one_is_not_taken() {
+    fn a_changed_file_is_read_again_unless_it_is_bad() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("users");
         let replace = |text: &str| {

@@ -129,8 +129,8 @@ fn argon2(text: &str) -> Result<Scheme, String> {
 mod tests {
     use super::*;
 
-    /// Of the password `opensesame`: by `htpasswd -nbB -C 4`, three by glibc's crypt(3), by the
-    /// reference `argon2`.
+    /// Hashes of the password `opensesame`: by `htpasswd -nbB -C 4`, three by glibc's crypt(3), by
+    /// the reference `argon2`.
     #[test]
     fn hashes_of_other_programs_are_understood() {
         for hash in GOOD {
@@ -152,7 +152,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_no_good_hash_is_refused_with_a_reason_and_never_repeated() {
+    fn a_bad_hash_is_refused_with_a_reason_and_not_repeated() {
         for (hash, reason) in [
             ("$apr1$xyz$abcdefghijkl", "MD5"),
             ("$1$xyz$abcdefghijkl", "MD5"),

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_is_no_place_is_refused() {
+    fn an_invalid_redirect_target_is_refused() {
         for target in [
             "",
             "new",

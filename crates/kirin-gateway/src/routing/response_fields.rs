@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_break_a_response_is_refused() {
+    fn fields_that_would_break_a_response_are_refused() {
         for (name, value, expected) in [
             ("Content-Length", "1", "Kirin's own"),
             ("transfer-encoding", "", "Kirin's own"),

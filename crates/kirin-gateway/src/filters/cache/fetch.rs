@@ -36,7 +36,7 @@ pub struct Fetch {
     why: Forwarded,
     pub(super) request: KeptRequest,
     backend: Rc<dyn Backend>,
-    /// When the place was asked.
+    /// The moment when the place was asked.
     began: Arc<Moment>,
     /// The client that the memory of the response is counted for, until it is stored.
     share: ClientShare,

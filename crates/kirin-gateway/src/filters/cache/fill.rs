@@ -116,7 +116,7 @@ mod tests {
     use std::task::Context;
     use tokio::task::{LocalSet, spawn_local, yield_now};
 
-    /// So many pieces of 16 KiB, and then an end or none.
+    /// A source with so many pieces of 16 KiB, and then an end or none.
     struct Pieces {
         left: usize,
         is_whole: bool,
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// Reads to the end: the bytes, and whether that is one.
+    /// Reads to the end. Returns the number of bytes, and whether there was an end.
     async fn read(mut reader: impl BodyStream) -> (usize, bool) {
         let mut bytes = 0;
         loop {
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// A body that is too long, its first reader, and whether its source is still there.
+    /// Returns two readers of a body that is too long, and whether its source is still there.
     fn passed_on(
         is_whole: bool,
         grace: Duration,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_readers_get_all_of_what_is_too_long() {
+    async fn all_readers_get_all_of_a_body_that_is_too_long() {
         let test = async {
             let (first, second, _) = passed_on(true, GRACE);
             let whole = (PIECES * PIECE_BYTES, true);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_reads_any_more_is_not_asked_for() {
+    async fn a_body_without_readers_is_not_read_on() {
         let test = async {
             for is_whole in [true, false] {
                 let (mut first, second, is_there) = passed_on(is_whole, GRACE);
@@ -205,7 +205,7 @@ mod tests {
                     yield_now().await;
                 }
             }
-            // The same when the last piece has been read and the next one does not come.
+            // The same happens when the last piece has been read and the next one does not come.
             let (mut first, second, is_there) = passed_on(false, GRACE);
             drop(second);
             for _ in 0..PIECES {

@@ -31,7 +31,7 @@ fn poll(reader: &mut BodyReader) -> Poll<Option<Result<Bytes, StreamError>>> {
     reader.poll_chunk(&mut Context::from_waker(Waker::noop()))
 }
 
-/// What a reader gets now: the bytes that are there, and how it goes on.
+/// Returns the bytes that a reader gets now, and how it goes on.
 fn read(reader: &mut BodyReader) -> (String, &'static str) {
     let mut text = String::new();
     loop {
@@ -76,7 +76,7 @@ fn each_reader_gets_all_of_it_whenever_it_has_come() {
 }
 
 #[test]
-fn a_body_that_is_cut_is_cut_for_all_and_takes_nobody_more() {
+fn a_cut_body_is_cut_for_all_and_takes_no_more_readers() {
     for is_told in [true, false] {
         let (body, filler, mut first) = FillingBody::new(Some(4), 100);
         let mut second = body.reader(None).unwrap();
@@ -130,7 +130,7 @@ fn a_part_is_cut_out_of_the_pieces() {
         for text in ["ab", "c", "def", "gh"] {
             filler.push(piece(text));
         }
-        // It need not come to its end for that.
+        // The body need not end for that.
         assert_eq!(read(&mut part), got(expected, "ends"), "{start} {length}");
     }
     let (body, filler, _first) = FillingBody::new(Some(8), 100);
@@ -149,7 +149,7 @@ fn a_body_too_long_to_be_stored_is_for_those_who_read_it_already() {
     filler.is_too_long();
     assert!(body.reader(None).is_none());
     assert_eq!(read(&mut first), got("abcdef", "waits"));
-    // The second has all of it to read still: that is more than could have been stored.
+    // The second reader has all of it to read. That is more than could have been stored.
     assert_eq!((demand(&filler), has_room(&filler)), (Poll::Ready(Demand::More), false));
     assert_eq!(poll(&mut second).map(|piece| piece.unwrap().unwrap()), Poll::Ready(piece("abc")));
     assert!(has_room(&filler));
@@ -161,7 +161,7 @@ fn a_body_too_long_to_be_stored_is_for_those_who_read_it_already() {
 }
 
 #[test]
-fn nothing_is_read_ahead_of_the_fastest_reader_of_what_is_not_stored() {
+fn a_body_that_is_not_stored_is_filled_at_the_fastest_readers_pace() {
     let (body, filler, mut first) = FillingBody::new(None, 1_000_000);
     let second = body.reader(None).unwrap();
     filler.push(Bytes::from(vec![b'x'; AHEAD_BYTES as usize]));
@@ -187,7 +187,7 @@ fn the_slowest_reader_is_cut_only_if_others_have_nothing_to_read() {
     filler.push(piece("a"));
     filler.push(piece("bc"));
     filler.is_too_long();
-    // Nobody has read all of it.
+    // No reader has read all of it.
     assert!(poll(&mut first).is_ready());
     filler.cut_slowest();
     assert_eq!(read(&mut first), got("bc", "waits"));
@@ -196,20 +196,19 @@ fn the_slowest_reader_is_cut_only_if_others_have_nothing_to_read() {
     filler.cut_slowest();
     assert_eq!(read(&mut third), got("", "is cut"));
     assert_eq!(read(&mut second), got("bc", "waits"));
-    // All that are left have read the same.
+    // All readers that are left have read the same.
     assert!(has_room(&filler));
     filler.cut_slowest();
     assert_eq!((read(&mut first), read(&mut second)), (got("", "waits"), got("", "waits")));
     drop((first, second));
-    // Who is cut is nobody to fill for.
+    // A reader that is cut does not count.
     assert_eq!(demand(&filler), Poll::Ready(Demand::Nobody));
     assert!(has_room(&filler));
 }
 
 proptest! {
-    /// Whatever the order in which the body comes, is read and turns out too long: a reader has a
-    /// beginning of it, and an end only if that is all of it; and what is kept in memory is
-    /// bounded.
+    /// The property holds for every order of pieces, reads and the change to too long. A reader has
+    /// a first part of the body, and an end only if that is all of it. The memory is bounded.
     #[test]
     fn no_reader_sees_other_bytes_or_a_false_end(
         steps in prop::collection::vec((0..6u8, 0..4usize, 1..9usize), 1..80), ends in 0..3u8,

@@ -44,7 +44,7 @@ pub struct Keep {
     head: Vec<u8>,
     expires: Expires,
     limit_bytes: usize,
-    /// When it was asked for. It is not stored if it has been purged since.
+    /// The moment when it was asked for. It is not stored if it has been purged since.
     began: Arc<Moment>,
 }
 

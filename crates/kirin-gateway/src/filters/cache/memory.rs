@@ -28,7 +28,7 @@ pub struct Cache {
     pub counters: Arc<CacheCounters>,
 }
 
-/// What is stored for a request.
+/// The item that the cache has for a request.
 pub enum CacheEntry {
     /// Nothing. A response would be stored under this key.
     Nothing {

@@ -52,7 +52,7 @@ pub struct RouteCache {
     pub settings: Arc<CacheSettings>,
 }
 
-/// What the cache says to a request.
+/// The answer of the cache to a request.
 pub enum CacheLookup {
     /// The response.
     Hit(Response),

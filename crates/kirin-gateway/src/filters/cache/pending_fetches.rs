@@ -3,7 +3,7 @@
 //!
 //! All loops share them. A waiter learns that a response has begun, which it then reads too, or how
 //! the fetch ended. It then searches the store itself. A fetch ends when it is told to or dropped,
-//! so that nobody waits for a request that is gone.
+//! so that no request waits for one that is gone.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -23,7 +23,7 @@ const MAX_WAITING: usize = 4096;
 /// The number of parts, each with a lock of its own.
 const PARTS: usize = 16;
 
-/// How a fetch ended.
+/// The end of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchOutcome {
     /// The response is in the store.
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn others_learn_how_the_first_one_fared() {
+    async fn waiters_learn_the_outcome_of_the_first_request() {
         let pending_fetches = Arc::new(PendingFetches::default());
         for outcome in [FetchOutcome::Stored, FetchOutcome::NotStored, FetchOutcome::PerVisitor] {
             let pending = lead(&pending_fetches, b"a");
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_is_given_up_holds_nobody() {
+    async fn an_abandoned_request_lets_the_waiters_go() {
         let pending_fetches = Arc::new(PendingFetches::default());
         let pending = lead(&pending_fetches, b"a");
         let mut waiting = wait(&pending_fetches, b"a");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_wait() {
+    fn the_number_of_waiters_is_limited() {
         let pending_fetches = Arc::new(PendingFetches::default());
         let _flight = lead(&pending_fetches, b"a");
         let mut others: Vec<_> = (0..MAX_WAITING).map(|_| wait(&pending_fetches, b"a")).collect();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_in_the_place_of_another_is_one_that_all_wait_for() {
+    async fn all_wait_for_a_request_that_replaces_another() {
         let pending_fetches = Arc::new(PendingFetches::default());
         let old = lead(&pending_fetches, b"a");
         let (mut first, second) = (wait(&pending_fetches, b"a"), wait(&pending_fetches, b"a"));
@@ -300,7 +300,7 @@ mod tests {
             panic!("the first was")
         };
         let mut fourth = wait(&pending_fetches, b"a");
-        // The old one ends, and takes nothing with it.
+        // The old fetch ends, and the new one stays in the table.
         old.finish(FetchOutcome::NotStored);
         assert_eq!(first.outcome().await, FetchOutcome::NotStored);
         drop(wait(&pending_fetches, b"a"));

@@ -45,8 +45,8 @@ impl SlowReaderAllowance {
 mod tests {
     use super::*;
 
-    /// A slowest reader that has `bytes` taken every `seconds`; when the others have had enough, if
-    /// within an hour.
+    /// Returns when the others stop to wait for a reader that takes `bytes` every `seconds`, if
+    /// that is within an hour.
     fn ends_after(bytes: usize, seconds: u64) -> Option<u64> {
         let (mut allowance, step) = (SlowReaderAllowance::new(GRACE), Duration::from_secs(seconds));
         for number in 1..3600 / seconds {

@@ -12,7 +12,7 @@ use super::entry::{CachedResponse, Entry};
 pub struct StoredResponse {
     /// The item.
     pub item: ItemRef,
-    /// What was made of its value.
+    /// The entry that was compiled from its value.
     pub entry: Arc<Entry>,
 }
 

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_refused_with_its_place() {
+    fn a_malformed_dictionary_is_refused_with_the_offset() {
         for (value, at, what) in [
             ("soft=?", 6, "`?0`"),
             ("soft=?2", 6, "`?0`"),

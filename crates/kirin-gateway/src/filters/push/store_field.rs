@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_the_same_for_everybody_can_be_stored() {
+    fn only_responses_that_are_the_same_for_all_can_be_stored() {
         let get = |response: &Response| check(&Method::GET, &StoreField::default(), response);
         for status in [200, 203, 300, 301, 302, 307, 308, 404, 410] {
             assert_eq!(
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_one_delivery_is_left_out() {
+    fn fields_about_one_delivery_are_left_out() {
         let response = response(
             404,
             &[

@@ -43,7 +43,7 @@ pub struct Assembled {
     pub pieces: Vec<Bytes>,
     /// The digest of everything in it. Other parts give another digest.
     pub digest: u128,
-    /// What its parts say about caching it.
+    /// The restrictions of its parts on caching it.
     pub cacheability: Cacheability,
 }
 

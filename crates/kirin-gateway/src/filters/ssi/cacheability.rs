@@ -1,4 +1,4 @@
-//! What a page and its parts say about caching. The strictest of them counts.
+//! The cacheability of a page with parts. The strictest of them counts.
 
 use kirin_cache::directives::{Directive, delta_seconds, directives};
 use kirin_http::FieldLines;
@@ -207,7 +207,7 @@ mod tests {
         String::from_utf8(wire).unwrap().replace("\r\n", "\n").trim_end().to_owned()
     }
 
-    /// The page's fields, those of its parts, and what comes of them.
+    /// Checks the fields of a page with parts that have these fields.
     #[test]
     fn the_strictest_counts() {
         for (page, parts, whole) in [
@@ -237,7 +237,7 @@ mod tests {
                 "Cache-Control: no-store",
             ),
             ("A: b", &["Cache-Control: no-cache"], "A: b\nCache-Control: no-cache"),
-            // A page that names no lifetime gets none.
+            // A page without a lifetime gets none.
             ("A: b", &["Cache-Control: max-age=5"], "A: b"),
             ("A: b", &["Cache-Control: max-age=0"], "A: b\nCache-Control: no-cache"),
             (
@@ -260,7 +260,7 @@ mod tests {
                 &["Cache-Control: max-age=\"7\""],
                 "Cache-Control: no-cache=\"a,private\", x=y",
             ),
-            // Expires of a part is a lifetime; that of the page would outlive it.
+            // `Expires` of a part is a lifetime. The page's own would be longer.
             ("Expires: Sun, 06 Nov 1994 09:00:00 GMT", &["Cache-Control: max-age=5"], ""),
             ("Expires: 0", &["A: b"], "Expires: 0"),
             (

@@ -33,7 +33,7 @@ pub enum Failure {
     /// The task that answered it ended.
     #[error("{0}")]
     Lost(String),
-    /// With it the page would be too large.
+    /// The page would be too large with it.
     #[error("the parts of the page are larger than {MAX_PARTS_BYTES} bytes together")]
     TooMuch,
     /// Its body cannot be read.

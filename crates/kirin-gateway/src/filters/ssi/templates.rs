@@ -9,8 +9,8 @@ use kirin_ssi::Template;
 /// The memory of the templates of one loop, in bytes.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// What a body was compiled to: a template and the digest of the body, or nothing if there are no
-/// directives.
+/// The result of compiling a body: a template and the digest of the body, or nothing if there are
+/// no directives.
 pub type Compiled = Option<(Arc<Template>, u128)>;
 
 /// The templates of one loop, by a digest that identifies a body. When half of the memory is taken,
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_stays_and_memory_has_an_end() {
+    fn used_templates_stay_and_memory_is_bounded() {
         let mut templates = Templates::default();
         let compiled = |digest| Some((Arc::new(Template::default()), digest));
         templates.put(0, compiled(7), 100);

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_have_nginxs_names() {
+    fn variables_have_the_names_of_nginx() {
         let head = "GET /a%20b/./c//d%3F?x=1&Y=%41&x=2&flag HTTP/1.1\r\nHost: Example.org:8080\r\n\
             Cookie: a=1; b==\"2\"; A=3\r\nCookie: c=4\r\nX-One-Two: 1\r\nx-one-two: 2";
         for (name, value) in [
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_has_no_value() {
+    fn absent_variables_have_no_value() {
         let head = "GET / HTTP/1.0";
         for name in [
             "query_string",

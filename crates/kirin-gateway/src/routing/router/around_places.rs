@@ -1,5 +1,5 @@
-//! What a route with rules does around its places: `redirect`, `basic_auth` and `rewrite` before
-//! them, `error_pages` and `headers` after them.
+//! The rules of a route around its places: `redirect`, `basic_auth` and `rewrite` before them,
+//! `error_pages` and `headers` after them.
 
 use std::sync::Arc;
 
