@@ -128,8 +128,9 @@ impl Compression {
                     .map_err(std::io::Error::other)
                     .and_then(|reserved| Encoder::new(coding).map(|encoder| (encoder, reserved)));
                 match encoder {
-                    Ok(encoder) => {
-                        response.body = Body::Stream(Box::new(CodedStream::new(stream, encoder)))
+                    Ok((encoder, reserved)) => {
+                        let coded = CodedStream::new(stream, encoder, reserved);
+                        response.body = Body::Stream(Box::new(coded));
                     }
                     Err(error) => {
                         tracing::debug!(%error, "a response is not compressed");
@@ -213,7 +214,7 @@ struct CodedStream {
 }
 
 impl CodedStream {
-    fn new(source: Box<dyn BodyStream>, (encoder, reserved): (Encoder, Reservation)) -> Self {
+    fn new(source: Box<dyn BodyStream>, encoder: Encoder, reserved: Reservation) -> Self {
         Self { source, encoder: Some(encoder), _reserved: reserved, chunk: Bytes::new() }
     }
 

@@ -26,7 +26,8 @@ use super::slow_reader_allowance::{GRACE, SlowReaderAllowance};
 /// client of `share`, which asked first. If that client has no room left, the body is not stored.
 pub async fn fill(
     mut source: Box<dyn BodyStream>,
-    (response, filler): (Arc<SharedResponse>, Filler),
+    response: Arc<SharedResponse>,
+    filler: Filler,
     cache: Rc<Cache>,
     pending: Option<PendingFetch>,
     share: ClientShare,

@@ -55,7 +55,8 @@ impl Keep {
     pub fn new(
         request: &RequestHead<'_>,
         settings: &CacheSettings,
-        (primary_key, began): (&[u8], &Arc<Moment>),
+        primary_key: &[u8],
+        began: &Arc<Moment>,
         policy: &Policy,
         status: StatusCode,
         fields: &FieldLines,

@@ -4,7 +4,7 @@
 //! once. In all other cases there is a [`Forward`], which asks the place in the end.
 //!
 //! - [`collapse`] sends one request for each key to the place ([`pending_fetches`], [`fetch`]).
-//! - [`keep`] and [`fill`] store the response, and other clients read it meanwhile
+//! - [`received`], [`keep`] and [`fill`] store the response, and other clients read it meanwhile
 //!   ([`shared_response`], [`filling_body`]).
 //!
 //! The rules are in `kirin-cache`. The memory is the store's ([`memory`]): a cached response is an
@@ -22,6 +22,7 @@ pub mod forward;
 pub mod keep;
 pub mod memory;
 pub mod pending_fetches;
+pub mod received;
 pub mod settings;
 pub mod shared_response;
 pub mod slow_reader_allowance;

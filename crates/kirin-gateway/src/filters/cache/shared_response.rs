@@ -35,7 +35,8 @@ impl SharedResponse {
     pub fn new(
         status: StatusCode,
         mut fields: FieldLines,
-        (policy, keep): (Policy, Keep),
+        policy: Policy,
+        keep: Keep,
         length: Option<u64>,
     ) -> (Arc<Self>, Filler, Body) {
         surrogate::remove_consumed(&mut fields);
