@@ -45,6 +45,32 @@ fn errors_are_reported_with_file_and_line() {
 }
 
 #[test]
+fn all_errors_of_a_file_are_reported_with_the_name_that_was_meant() {
+    let site = Site::new().with("public/a", "").with(
+        "kirin.toml",
+        "[[listener]]\nadress = \"x\"\naddress = \"0\"\nmin_rate = \"5\"\n[[app]]\nname = \"shop\"\n\
+         load = \"gone.psgi\"\n[[route]]\npath = \"/\"\ntry = [\"files:publik\", \"app:shob\"]\n",
+    );
+    for command in [&["check"][..], &["serve"]] {
+        let (code, said) = run(&site, command);
+        assert_eq!(code, Some(1), "{said}");
+        let places: Vec<_> =
+            said.lines().filter_map(|line| line.split_once("kirin.toml:")).collect();
+        let expected = [
+            ("2:1: ", "did you mean `address`?"),
+            ("4:12: ", "`5` is not a size"),
+            ("7:8: ", "there is no file"),
+            ("10:8: ", "there is no directory"),
+            ("10:24: ", "apps: shop; did you mean `shop`?"),
+        ];
+        assert_eq!(places.len(), expected.len(), "{said}");
+        for ((_, place), (position, message)) in places.iter().zip(expected) {
+            assert!(place.starts_with(position) && place.contains(message), "{said}");
+        }
+    }
+}
+
+#[test]
 fn a_target_that_cannot_be_served_is_named() {
     let site = Site::new().with("x.toml", "");
     for (target, expected) in

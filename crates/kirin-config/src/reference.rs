@@ -15,7 +15,8 @@ const INTRODUCTION: &str = "\
 <!-- Generated from crates/kirin-config/src: `kirin config-reference > docs/configuration.md`. -->
 
 `kirin serve --config kirin.toml` reads one TOML file. `kirin check --config kirin.toml` only checks
-it. `kirin serve --print-config app.psgi` shows the file that a command line stands for.
+it: it reports all errors of the file at once, each with its line. `kirin serve --print-config
+app.psgi` shows the file that a command line stands for.
 
 - Relative paths are relative to the directory of the file.
 - A key that is not on this page is an error.
