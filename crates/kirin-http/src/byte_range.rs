@@ -233,13 +233,13 @@ mod tests {
             ("bytes=1000-1009, 0-9", &[(1000, 10), (0, 10)]),
             ("bytes=0-0,-1", &[(0, 1), (9999, 1)]),
             ("bytes=0-9,99999-,1000-1009", &[(0, 10), (1000, 10)]),
-            // Overlapping, touching, near, and not near any more.
+            // Ranges that overlap, touch, are near, and are far apart.
             ("bytes=0-9,5-19", &[(0, 20)]),
             ("bytes=0-9,10-19", &[(0, 20)]),
             ("bytes=0-9,90-99", &[(0, 100)]),
             ("bytes=0-9,91-99", &[(0, 10), (91, 9)]),
             ("bytes=0-,0-,0-", &[(0, 10_000)]),
-            // One that joins two others stands where the first of them stood.
+            // A range that joins two others has the position of the first of them.
             ("bytes=500-509,5000-5009,0-9,400-620", &[(400, 221), (5000, 10), (0, 10)]),
             ("bytes=0-9,1000-1009,5-1005", &[(0, 1010)]),
             ("bytes=20000-,30000-", &[]),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The data of a body and what is left after its end; `None` when it has not ended.
+/// Returns the data of a body and the bytes behind its end, or `None` if it has not ended.
 type Decoded = Option<(Vec<u8>, Vec<u8>)>;
 
 /// Feeds `pieces` one after another.
@@ -40,7 +40,8 @@ fn chunks_extensions_and_trailers_are_taken_and_the_rest_is_left() {
     assert_eq!(decode(&[whole]), Ok(Some((b"hello world".to_vec(), b"GET / ".to_vec()))));
 }
 
-/// The trailers of a body whose last part is `section`, fed in two pieces that meet at `at`.
+/// Returns the trailers of a body whose last part is `section`, fed in two pieces that meet at
+/// `at`.
 fn trailers(section: &[u8], at: usize) -> Result<Option<String>, ChunkedError> {
     let whole = [&b"2\r\nhi\r\n0\r\n"[..], section, b"GET /"].concat();
     let mut decoder = ChunkedDecoder::new();

@@ -46,7 +46,7 @@ pub fn cookie_like_nginx<'a>(request: &RequestHead<'a>, name: &[u8]) -> Option<&
     pairs.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-/// Whether there is a cookie of this name. One without `=` counts, too.
+/// Returns whether there is a cookie of this name. One without `=` counts, too.
 pub fn has_cookie(request: &RequestHead<'_>, name: &[u8]) -> bool {
     cookie_fields(request).flat_map(|field| field.split(|byte| *byte == b';')).any(|pair| {
         let end = memchr::memchr(b'=', pair).unwrap_or(pair.len());

@@ -19,7 +19,7 @@ use crate::{forwarded_element, response_head};
 
 const UNLIMITED: HeadLimits = HeadLimits { head_bytes: usize::MAX, request_line_bytes: usize::MAX };
 
-/// Reads a head, and has `look` look at it.
+/// Parses a head and calls `look` with it.
 fn with_head<R>(head: &[u8], look: impl FnOnce(&RequestHead<'_>) -> R) -> Option<R> {
     let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     match request::parse(head, &mut storage, &UNLIMITED) {
@@ -29,14 +29,14 @@ fn with_head<R>(head: &[u8], look: impl FnOnce(&RequestHead<'_>) -> R) -> Option
     }
 }
 
-/// Makes a head with one field, of `count` times the same text.
+/// Returns a head with one field, whose value is `count` times the same text.
 fn field(name: &'static str, text: &'static str) -> impl Fn(usize) -> Vec<u8> {
     move |count| {
         format!("GET / HTTP/1.1\r\nHost: a\r\n{name}: {}\r\n\r\n", text.repeat(count)).into_bytes()
     }
 }
 
-/// Makes a head with `count` lines.
+/// Returns a head with `count` lines.
 fn lines(line: &'static str) -> impl Fn(usize) -> Vec<u8> {
     move |count| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", line.repeat(count)).into_bytes()
 }

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Elements as `for|proto|host`.
+    /// Returns the elements as `for|proto|host`.
     fn shown(line: &str) -> Option<Vec<String>> {
         let text = |bytes: Option<&[u8]>| {
             bytes.map_or("-".into(), |bytes| String::from_utf8_lossy(bytes).into_owned())

@@ -13,7 +13,7 @@ fn peer(ip: &str) -> Peer {
     Peer::Tcp(SocketAddr::new(ip.parse().unwrap(), 1))
 }
 
-/// The client as `ADDRESS SCHEME HOST`, with `-` for what is not told.
+/// Returns the client as `ADDRESS SCHEME HOST`, with `-` for the parts that are not named.
 fn told(forwarding: &Forwarding, from: &str, lines: &[(&str, &str)]) -> String {
     let fields: Vec<_> =
         lines.iter().map(|(name, value)| Header { name, value: value.as_bytes() }).collect();
@@ -36,9 +36,9 @@ fn the_client_is_the_first_from_the_right_that_is_no_trusted_proxy() {
         ("10.0.0.1", "6.6.6.6, 192.0.2.1", "192.0.2.1 - -"),
         ("10.0.0.1", "6.6.6.6, 192.0.2.1, 10.0.0.2,10.0.0.3", "192.0.2.1 - -"),
         ("10.0.0.1", "10.6.6.6, 192.0.2.1, 10.0.0.2", "192.0.2.1 - -"),
-        // All trusted: the farthest.
+        // All proxies are trusted: the farthest one counts.
         ("10.0.0.1", "10.0.0.9, 10.0.0.2", "10.0.0.9 - -"),
-        // What is left of an unknown one is nobody's word.
+        // Entries to the left of an unknown one come from an unknown party.
         ("10.0.0.1", "192.0.2.1, unknown, 10.0.0.2", "10.0.0.2 - -"),
         ("10.0.0.1", "192.0.2.1, unknown", "-"),
         ("10.0.0.1", "", "-"),
@@ -50,7 +50,7 @@ fn the_client_is_the_first_from_the_right_that_is_no_trusted_proxy() {
         ("10.0.0.1", "::ffff:192.0.2.1", "192.0.2.1 - -"),
         ("::ffff:10.0.0.1", "192.0.2.1", "192.0.2.1 - -"),
         ("2001:db8:1::1", "192.0.2.1", "192.0.2.1 - -"),
-        // Not from a proxy.
+        // The peer is not a proxy.
         ("192.0.2.9", "6.6.6.6", "-"),
         ("2001:db8:2::1", "6.6.6.6", "-"),
     ] {
@@ -72,9 +72,9 @@ fn the_scheme_is_that_of_the_clients_own_hop() {
         ("192.0.2.1", "https", "192.0.2.1 https -"),
         ("192.0.2.1", "HTTP", "192.0.2.1 http -"),
         ("192.0.2.1", "gopher", "192.0.2.1 - -"),
-        // One for each hop; the client made up its own.
+        // The field has one value for each hop. The client made up its own.
         ("6.6.6.6, 192.0.2.1, 10.0.0.2", "http, https, http", "192.0.2.1 https -"),
-        // Not one for each: the nearest proxy's.
+        // The field has fewer values than hops: that of the nearest proxy counts.
         ("192.0.2.1, 10.0.0.2", "http", "192.0.2.1 http -"),
         ("192.0.2.1", "https, http", "192.0.2.1 http -"),
         ("", "https", "10.0.0.1:1 https -"),
@@ -116,7 +116,7 @@ fn forwarded_is_walked_in_the_same_way() {
         ("for=192.0.2.1, for=_hidden, for=10.0.0.2", "10.0.0.2 - -"),
         ("for=192.0.2.1, proto=https", "-"),
         ("for=unknown", "-"),
-        // A client that leaves a quotation mark open hides what the proxy says, and gains nothing.
+        // A client that leaves a quotation mark open hides what the proxy adds, and gains nothing.
         ("for=\"6.6.6.6, for=192.0.2.1", "-"),
     ] {
         assert_eq!(told(&forwarding, "10.0.0.1", &[("Forwarded", value)]), expected, "{value}");
@@ -149,7 +149,7 @@ fn a_unix_socket_is_trusted_only_by_name() {
 proptest! {
     #[test]
     fn what_a_client_writes_never_changes_what_the_proxy_adds(made_up in "[ -~]{0,60}") {
-        // A proxy adds the address of its client behind whatever that sent.
+        // A proxy adds the address of its client behind everything that the client sent.
         let forwarding = trusting(&["10.0.0.0/8"]);
         let line = format!("{made_up}, 192.0.2.1");
         prop_assert_eq!(told(&forwarding, "10.0.0.1", &[(XFF, &line)]), "192.0.2.1 - -");

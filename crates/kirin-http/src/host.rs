@@ -27,7 +27,7 @@ pub fn parse_host(value: &[u8]) -> Result<&str, Reject> {
     }
 }
 
-/// Whether `digits` are a port of TCP. RFC 3986 also allows none.
+/// Returns whether `digits` are a port of TCP. RFC 3986 also allows none.
 fn is_port(digits: &[u8]) -> bool {
     let number = digits.iter().try_fold(0u32, |number, byte| match byte {
         b'0'..=b'9' => {

@@ -26,7 +26,7 @@ pub fn escape_into(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether `byte` has a meaning in HTML.
+/// Returns whether `byte` has a meaning in HTML.
 pub fn is_special(byte: u8) -> bool {
     reference(byte).is_some()
 }

@@ -12,8 +12,8 @@ use crate::pace::Pace;
 
 /// The most informational responses in one exchange, and the most bytes of all their heads
 /// together.
-const MOST: usize = 64;
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_RESPONSES: usize = 64;
+const MAX_BYTES: usize = 64 * 1024;
 
 /// What a server or an application may still send before its response. Informational responses wait
 /// in memory for clients that do not read.
@@ -25,7 +25,7 @@ pub struct InformationalBudget {
 
 impl Default for InformationalBudget {
     fn default() -> Self {
-        Self { left: MOST, left_bytes: MOST_BYTES }
+        Self { left: MAX_RESPONSES, left_bytes: MAX_BYTES }
     }
 }
 

@@ -6,13 +6,14 @@ pub fn essence(media_type: &[u8]) -> &[u8] {
     media_type[..end].trim_ascii()
 }
 
-/// Whether `media_type` is `name`, with parameters or without. Upper and lower case are the same.
+/// Returns whether `media_type` is `name`, with parameters or without. Upper and lower case are the
+/// same.
 pub fn is(media_type: &[u8], name: &str) -> bool {
     essence(media_type).eq_ignore_ascii_case(name.as_bytes())
 }
 
-/// Whether `text` is a type and a subtype, perhaps with parameters. The names have the characters
-/// of RFC 6838 section 4.2.
+/// Returns whether `text` is a type and a subtype, perhaps with parameters. The names have the
+/// characters of RFC 6838 section 4.2.
 pub fn is_well_formed(text: &[u8]) -> bool {
     let is_name = |name: &[u8]| {
         !name.is_empty()
@@ -28,8 +29,8 @@ pub fn is_well_formed(text: &[u8]) -> bool {
     })
 }
 
-/// Whether Plack::Request takes a body of this type for a form: the field begins with the name, in
-/// lower case. [`is`] would let in other spellings.
+/// Returns whether Plack::Request takes a body of this type for a form: the field begins with the
+/// name, in lower case. [`is`] would let in other spellings.
 pub fn is_form_like_plack(media_type: &[u8]) -> bool {
     media_type.starts_with(b"application/x-www-form-urlencoded")
 }

@@ -1,4 +1,4 @@
-//! The answers are read as a client reads them.
+//! Tests that read the responses as a client does.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// All bytes of a body.
+/// Returns all bytes of a body.
 fn read(body: Body) -> Result<Vec<u8>, StreamError> {
     match body {
         Body::Bytes(bytes) => Ok(bytes.to_vec()),
@@ -27,10 +27,10 @@ fn read(body: Body) -> Result<Vec<u8>, StreamError> {
     }
 }
 
-/// The parts of a `multipart/byteranges` body: content type, content range, bytes.
+/// Returns the parts of a `multipart/byteranges` body: content type, content range, bytes.
 fn parse(body: &[u8], boundary: &str) -> Vec<(String, String, Vec<u8>)> {
     let delimiter = format!("\r\n--{boundary}");
-    // As if a preamble had been there.
+    // The body is read as if a preamble came before it.
     let body = [b"\r\n", body].concat();
     let mut at = 0;
     let mut parts = Vec::new();
@@ -131,7 +131,7 @@ proptest! {
         big in any::<bool>(),
         in_file in any::<bool>(),
     ) {
-        // Larger than what is read at a time.
+        // The file is larger than one read.
         let content = if big { content.repeat(100) } else { content };
         let size = content.len() as u64;
         let ranges: Vec<ByteRange> = cuts

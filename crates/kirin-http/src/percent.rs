@@ -101,7 +101,7 @@ pub fn decode_strict(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     is_well_formed(text).then(|| decode(text))
 }
 
-/// Whether each `%` of `text` has two hexadecimal digits behind it.
+/// Returns whether each `%` of `text` has two hexadecimal digits behind it.
 pub fn is_well_formed(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'%', rest) {

@@ -1,4 +1,4 @@
-//! Tests of conditional requests (RFC 9110, 13).
+//! Tests of conditional requests (RFC 9110 section 13).
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn conditions_are_evaluated_in_the_order_of_the_specification() {
         ("If-Match", "If-Unmodified-Since", "If-None-Match", "If-Modified-Since");
     let cases: &[(&[(&str, &str)], Verdict)] = &[
         (&[], Proceed),
-        // Each alone.
+        // Each condition alone.
         (&[(im, "\"x\"")], Proceed),
         (&[(im, "\"y\", \"x\"")], Proceed),
         (&[(im, "*")], Proceed),
@@ -48,10 +48,10 @@ fn conditions_are_evaluated_in_the_order_of_the_specification() {
         (&[(ims, "")], Proceed),
         (&[(ims, "Sun, 06 Nov 1994 08:49:37 +0000")], Proceed),
         (&[(ims, SAME), (ims, SAME)], Proceed),
-        // If-None-Match overrules If-Modified-Since, either way.
+        // If-None-Match overrules If-Modified-Since in both directions.
         (&[(inm, "\"y\""), (ims, SAME)], Proceed),
         (&[(inm, "\"x\""), (ims, BEFORE)], NotModified),
-        // If-Match overrules If-Unmodified-Since, either way.
+        // If-Match overrules If-Unmodified-Since in both directions.
         (&[(im, "\"x\""), (ius, BEFORE)], Proceed),
         (&[(im, "\"y\""), (ius, SAME)], Failed),
         // The first pair comes before the second.

@@ -168,7 +168,7 @@ impl ResolvedPath {
     }
 }
 
-/// Whether the path means what it says.
+/// Returns whether the path means what it says.
 fn is_plain(path: &[u8]) -> bool {
     memchr::memchr(b'%', path).is_none()
         && !path.windows(2).any(|pair| pair == b"//" || pair == b"/.")

@@ -1,11 +1,10 @@
-//! Tables of request heads and what they mean. (The table of a public front grows with the
-//! strictness issue.)
+//! Tables of request heads and their meaning.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What a head came to, in a form that can stand in a table.
+/// The result of parsing a head, in a form for tables.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Head {

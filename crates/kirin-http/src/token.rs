@@ -1,11 +1,11 @@
 //! Tokens: the names of fields, cookies, methods and parameters (RFC 9110 section 5.6.2).
 
-/// Whether `text` is a token. An empty text is none.
+/// Returns whether `text` is a token. An empty text is none.
 pub fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().copied().all(is_token_byte)
 }
 
-/// Whether `byte` may stand in a token (`tchar`).
+/// Returns whether `byte` may stand in a token (`tchar`).
 pub fn is_token_byte(byte: u8) -> bool {
     IS_TOKEN_BYTE[usize::from(byte)]
 }

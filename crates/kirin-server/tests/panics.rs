@@ -1,4 +1,4 @@
-//! A handler that panics costs its own connection and no other.
+//! A handler that panics ends its own connection and no other.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -32,7 +32,7 @@ fn ask(stream: &mut TcpStream, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("sent");
     let mut buffer = [0; 1024];
-    // An end, or a reset, is an empty reply.
+    // The client sees an end or a reset: an empty reply.
     let count = stream.read(&mut buffer).unwrap_or(0);
     String::from_utf8_lossy(&buffer[..count]).into_owned()
 }

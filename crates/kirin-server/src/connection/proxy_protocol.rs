@@ -144,7 +144,7 @@ fn parse_binary(input: &[u8]) -> Result<Parsed, Malformed> {
     let Some(rest) = input.get(16..16 + rest_bytes) else { return Ok(Parsed::Partial) };
     let client = match version_and_command & 15 {
         0 => None,
-        1 => announced(*family, rest)?,
+        1 => source_address(*family, rest)?,
         command => return Err(Malformed::Command(command)),
     };
     Ok(Parsed::Complete { client, length: 16 + rest_bytes })
@@ -152,7 +152,7 @@ fn parse_binary(input: &[u8]) -> Result<Parsed, Malformed> {
 
 /// Returns the source address at the start of `rest` (section 2.2). The type-length-values behind
 /// the addresses are skipped.
-fn announced(family: u8, rest: &[u8]) -> Result<Option<Peer>, Malformed> {
+fn source_address(family: u8, rest: &[u8]) -> Result<Option<Peer>, Malformed> {
     match family {
         0x00 => Ok(None),
         0x11 => {

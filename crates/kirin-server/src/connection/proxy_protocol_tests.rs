@@ -50,9 +50,9 @@ fn the_client_is_the_source_address() {
         (v2(0x21, 0x31, &[b'x'; 216]), Some(Peer::Unix)),
         (v2(0x21, 0x00, b"unspecified"), None),
         (v2(0x20, 0x00, b""), None),
-        // LOCAL: the addresses are to be ignored.
+        // LOCAL: the addresses must be ignored.
         (v2(0x20, 0x11, V4), None),
-        // Type-length-values behind the addresses.
+        // Type-length-values follow the addresses.
         (
             v2(0x21, 0x11, &[V4, &[4, 0, 3, 0, 0, 0], &[0xee, 0, 1, 9]].concat()),
             tcp("192.0.2.7:4711"),

@@ -166,7 +166,7 @@ mod tests {
         frame
     }
 
-    /// How many of these frames a client may send at once, each in pieces of `piece` bytes.
+    /// Returns how many of these frames a client may send at once, in pieces of `piece` bytes.
     fn allowed(frame: &[u8], piece: usize) -> Option<u32> {
         let mut budget = FrameBudget::new(0, 100);
         (0..3 * MOST).find(|_| !frame.chunks(piece).all(|piece| budget.receive(piece, || 100)))

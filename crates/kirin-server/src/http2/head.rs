@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use http::Request;
 
-    /// What `look` sees in the head.
+    /// Reads a head and returns the result of `look`.
     fn read<T>(
         uri: &str,
         fields: &[(&str, &str)],

@@ -64,7 +64,7 @@ const UNSEEN_RESETS: usize = 20;
 const ERROR_RESETS: usize = 100;
 
 /// Seconds for a client to disconnect when there is nothing left to do for it.
-const GOING_SECONDS: u64 = 2;
+const DISCONNECT_SECONDS: u64 = 2;
 
 /// Returns whether a connection that begins with `received` speaks HTTP/2.
 pub(crate) fn is_preface(received: &[u8]) -> bool {
@@ -301,7 +301,7 @@ impl Waiting {
         }
         let deadlines = &io.deadlines;
         match on {
-            WaitingOn::Request if self.is_stopping => io.set_deadline(GOING_SECONDS),
+            WaitingOn::Request if self.is_stopping => io.set_deadline(DISCONNECT_SECONDS),
             WaitingOn::Request => io.set_deadline(deadlines.keep_alive),
             WaitingOn::Work => io.clear_deadline(),
             WaitingOn::Reader | WaitingOn::Socket => io.set_deadline(deadlines.writing.silence),
@@ -312,7 +312,7 @@ impl Waiting {
     fn stop(&mut self, io: &Io) {
         self.is_stopping = true;
         if self.on == Some(WaitingOn::Request) {
-            io.set_deadline(GOING_SECONDS);
+            io.set_deadline(DISCONNECT_SECONDS);
         }
     }
 }

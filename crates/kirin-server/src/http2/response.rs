@@ -12,7 +12,7 @@ use super::prepared_heads;
 use crate::clock::Clock;
 
 /// Connection-specific fields, which HTTP/2 does not have (RFC 9113 section 8.2.2).
-static OF_A_CONNECTION: [HeaderName; 5] = [
+static CONNECTION_SPECIFIC: [HeaderName; 5] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -66,7 +66,7 @@ fn add(fields: &mut HeaderMap, (name, value): (&[u8], &[u8])) {
     else {
         return;
     };
-    if !OF_A_CONNECTION.contains(&name) {
+    if !CONNECTION_SPECIFIC.contains(&name) {
         let _ = fields.try_append(name, value);
     }
 }

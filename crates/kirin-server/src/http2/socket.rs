@@ -277,7 +277,7 @@ impl AsyncWrite for Socket {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_send(context))?;
         self.io.shutdown_write();
-        self.io.set_deadline(super::GOING_SECONDS);
+        self.io.set_deadline(super::DISCONNECT_SECONDS);
         Poll::Ready(Ok(()))
     }
 }

@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn only_what_takes_the_same_connections_serves() {
-        // The port is one that was free; whether the machine has IPv6 does not matter to binding.
+        // The port was free. Binding works on a machine without IPv6 as well.
         let on = |address: &str, only_v6: bool| {
             let address: SocketAddr = address.parse().unwrap();
             let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();

@@ -30,10 +30,10 @@ const BACKLOG: i32 = 4096;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long an idle connection stays open for a last request when the program stops.
-const LAST_REQUEST: Duration = Duration::from_secs(1);
+const LAST_REQUEST_TIME: Duration = Duration::from_secs(1);
 
 /// How often connections that became idle are closed while the program stops.
-const IDLE_AGAIN: Duration = Duration::from_millis(100);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Why a listener cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -280,13 +280,13 @@ pub async fn accept_until<H: Handler>(
     };
     tokio::select! {
         () = stop => {}
-        () = accept_for_ever(&listener, &server, &mut serve) => {}
+        () = accept_connections(&listener, &server, &mut serve) => {}
     }
     listener.accept_waiting(&server)?.into_iter().for_each(serve);
     Ok(())
 }
 
-async fn accept_for_ever<H: Handler>(
+async fn accept_connections<H: Handler>(
     listener: &Accepting,
     server: &Server<H>,
     serve: &mut impl FnMut(Io),
@@ -377,8 +377,8 @@ fn end_heaviest<H>(server: &Server<H>) {
     }
 }
 
-/// Ends all connections: an idle one after [`LAST_REQUEST`], a busy one after its response or after
-/// `limit`. Call it when accepting has ended.
+/// Ends all connections: an idle one after [`LAST_REQUEST_TIME`], a busy one after its response or
+/// after `limit`. Call it when accepting has ended.
 ///
 /// A request may be on its way over a connection that is idle here, most likely over a new one. Its
 /// response tells the client that it is the last (RFC 9112 section 9.6). So a client that sends its
@@ -387,7 +387,7 @@ pub async fn drain<H>(server: Rc<Server<H>>, limit: Duration) {
     server.stopping.set(true);
     server.stop.notify_waiters();
     let until = Instant::now() + limit;
-    let mut pause = LAST_REQUEST.min(limit);
+    let mut pause = LAST_REQUEST_TIME.min(limit);
     while tokio::time::timeout(pause, server.open.empty()).await.is_err() {
         if Instant::now() >= until {
             let left = server.connections();
@@ -398,7 +398,7 @@ pub async fn drain<H>(server: Rc<Server<H>>, limit: Duration) {
             break;
         }
         server.open.end_idle();
-        pause = IDLE_AGAIN.min(until.saturating_duration_since(Instant::now()));
+        pause = IDLE_CHECK_INTERVAL.min(until.saturating_duration_since(Instant::now()));
     }
     if let Some(log) = &server.log {
         log.flush();

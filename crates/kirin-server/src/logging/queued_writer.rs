@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// Writes when it is let, and tells what happened.
+    /// An output that writes when it is allowed to, and reports what happened.
     struct Slow {
         may_write: mpsc::Receiver<io::Result<()>>,
         events: mpsc::Sender<String>,

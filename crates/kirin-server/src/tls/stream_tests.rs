@@ -1,4 +1,4 @@
-//! Handshakes with rustls's own client, whose bytes are cut and changed on the way.
+//! Tests of handshakes with the client of rustls. Its bytes are cut and changed on the way.
 
 use std::io::{Read, Write};
 use std::task::Waker;
@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVer
 use super::*;
 use crate::tls::{CertificateFiles, ClientAuthorities, Tls, TlsSettings};
 
-/// A socket in memory. It gives what was put into it, and takes up to so many bytes at once.
+/// A socket in memory. It gives the bytes that were put into it, and takes up to so many at once.
 #[derive(Default)]
 struct Pipe {
     incoming: Vec<u8>,
@@ -60,7 +60,7 @@ impl AsyncWrite for Pipe {
     }
 }
 
-/// A server's settings, and a client's that trusts it.
+/// The settings of a server, and of a client that trusts it.
 struct Ends {
     tls: Tls,
     client: Arc<ClientConfig>,
@@ -69,7 +69,8 @@ struct Ends {
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS12, &rustls::version::TLS13];
 
 impl Ends {
-    /// `asks`: the server asks for a certificate, which the client does not have.
+    /// Returns both settings. With `asks`, the server asks for a certificate, which the client does
+    /// not have.
     fn new(version: &'static SupportedProtocolVersion, asks: bool) -> Self {
         let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).unwrap();
         let files = tempfile::tempdir().unwrap();
@@ -102,7 +103,7 @@ impl Ends {
     }
 }
 
-/// What the client has to say.
+/// Returns the bytes that the client sends next.
 fn say(client: &mut ClientConnection) -> Vec<u8> {
     let mut said = Vec::new();
     while client.wants_write() {
@@ -111,7 +112,7 @@ fn say(client: &mut ClientConnection) -> Vec<u8> {
     said
 }
 
-/// Has the client take what the server has said.
+/// Has the client process the bytes of the server.
 fn hear(client: &mut ClientConnection, server: &mut TlsStream<Pipe>) {
     let said = std::mem::take(&mut server.socket.outgoing);
     let mut rest = &said[..];
@@ -121,7 +122,7 @@ fn hear(client: &mut ClientConnection, server: &mut TlsStream<Pipe>) {
     }
 }
 
-/// Has the server take `bytes`; returns the data in them.
+/// Has the server process `bytes`. Returns the data in them.
 fn take(server: &mut TlsStream<Pipe>, bytes: &[u8]) -> io::Result<Vec<u8>> {
     server.socket.incoming.extend_from_slice(bytes);
     let mut context = Context::from_waker(Waker::noop());
@@ -141,8 +142,8 @@ fn take(server: &mut TlsStream<Pipe>, bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(data)
 }
 
-/// What a client says in its turns, each after it has heard the server: hello, the end of the
-/// handshake with a request, and close_notify.
+/// Returns the bytes of a client by turns: the hello, the end of the handshake with a request, and
+/// close_notify. Each turn comes after the client has processed the server's bytes.
 fn turns(ends: &Ends) -> Vec<Vec<u8>> {
     let (mut client, mut server) = ends.start();
     let mut turns = Vec::new();
@@ -194,7 +195,7 @@ fn a_changed_byte_never_becomes_data_and_is_no_panic() {
             let ends = Ends::new(version, asks);
             let lengths: Vec<usize> = match asks {
                 false => turns(&ends).iter().map(Vec::len).collect(),
-                // The client has no certificate: there are two turns at most.
+                // The client has no certificate, so that there are two turns at most.
                 true => vec![300, 300],
             };
             for (changed_turn, length) in lengths.iter().enumerate() {
@@ -285,7 +286,7 @@ fn renegotiation_and_floods_of_handshake_messages_are_refused() {
         let (mut client, mut server) = ends.start();
         let hello = say(&mut client);
         take(&mut server, &hello).unwrap();
-        // The same hello once more is not what comes next.
+        // A second hello is not allowed here.
         assert!(take(&mut server, &hello).is_err(), "{version:?}");
         assert!(server.unsent.is_empty() && !server.socket.outgoing.is_empty(), "an alert is sent");
         // A message that announces 16 MB, in records that never end.
