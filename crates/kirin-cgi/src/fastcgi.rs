@@ -10,7 +10,6 @@ use crate::request_block::RequestBlock;
 
 const VERSION: u8 = 1;
 const BEGIN_REQUEST: u8 = 1;
-const ABORT_REQUEST: u8 = 2;
 const END_REQUEST: u8 = 3;
 const PARAMS: u8 = 4;
 const STDIN: u8 = 5;
@@ -101,11 +100,6 @@ pub fn begin(
 /// [`MAX_CONTENT_BYTES`]. A record without content ends the body.
 pub fn stdin_header(content_bytes: usize) -> [u8; HEADER_BYTES] {
     header(STDIN, content_bytes)
-}
-
-/// Encodes the record that aborts a request.
-pub fn abort() -> [u8; HEADER_BYTES] {
-    header(ABORT_REQUEST, 0)
 }
 
 fn header(kind: u8, content_bytes: usize) -> [u8; HEADER_BYTES] {
