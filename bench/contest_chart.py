@@ -26,7 +26,8 @@ def svg(bars: Sequence[Bar], title: str) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {TOP + ROW * len(bars)}" role="img" '
         f'aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="14">',
-        # The page decides between light and dark; a picture that is looked at alone asks the system.
+        # The page decides between light and dark; a picture that is looked at alone asks the
+        # system.
         "<style>text { fill: #1f2328 } .bar { fill: #8c959f } .own { fill: #1a7f37 } .faint { fill: #656d76 } "
         "@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .bar { fill: #6e7681 } "
         ".own { fill: #3fb950 } .faint { fill: #9198a1 } }</style>",

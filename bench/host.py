@@ -138,7 +138,8 @@ class Host:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            # It began a session of its own, so this group is it and its workers, should any be left.
+            # It began a session of its own, so this group is it and its workers, should any be
+            # left.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         self._processes.clear()

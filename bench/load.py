@@ -138,9 +138,9 @@ class HttpLoad:
         requests, duration_us, mean_us, p50_us, p99_us, *errors = map(float, line.split()[1:])
         names = ("connect", "read", "write", "non-2xx", "timeout")
         failures = [f"{count:.0f} {name}" for name, count in zip(names, errors, strict=True) if count]
-        # Little's law. wrk does not notice connections that are never answered: they are in no latency, and its
-        # "timeout" counts only answers that came late.
-        # (A connection for one request is also being opened part of its time, so the law does not hold for those.)
+        # Little's law. wrk does not notice connections that are never answered: they are in no
+        # latency, and its "timeout" counts only answers that came late. (A connection for one
+        # request is also being opened part of its time, so the law does not hold for those.)
         served = mean_us * requests / duration_us
         if self.keep_alive and served < self.connections * STARVED and not failures:
             failures.append(f"only {served:.0f} of {self.connections} connections served")

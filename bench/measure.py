@@ -42,7 +42,8 @@ def cpu_seconds(roots: Iterable[int]) -> float:
         if fields := _stat(process):
             own = (int(fields[UTIME]) + int(fields[STIME])) * TICK_SECONDS
             threads = _threads_seconds(process)
-            # The tick counter lags the scheduler's by less than two ticks unless threads have ended.
+            # The tick counter lags the scheduler's by less than two ticks unless threads have
+            # ended.
             total += own if own - threads > 2 * TICK_SECONDS else threads
             total += (int(fields[CUTIME]) + int(fields[CSTIME])) * TICK_SECONDS
     return total

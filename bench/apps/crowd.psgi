@@ -1,4 +1,5 @@
-# Something small for the crowd, and at /large something that does not fit into a socket's buffer for slow readers.
+# Something small for the crowd, and at /large something that does not fit into a socket's buffer
+# for slow readers.
 use v5.16;
 use warnings;
 

@@ -1,5 +1,6 @@
-# The smallest PSGI application. BENCH_FRAMING chooses what its response says about its own framing, for servers
-# that cannot work it out themselves; which server needs what is written where that server is started.
+# The smallest PSGI application. BENCH_FRAMING chooses what its response says about its own framing,
+# for servers that cannot work it out themselves; which server needs what is written where that
+# server is started.
 use v5.16;
 use warnings;
 

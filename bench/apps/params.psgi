@@ -1,5 +1,5 @@
-# What nearly every handler begins with: the request's parameters, through Plack::Request. The answer contains all of
-# them, so that a server which parses wrongly (or not at all) is seen.
+# What nearly every handler begins with: the request's parameters, through Plack::Request. The
+# answer contains all of them, so that a server which parses wrongly (or not at all) is seen.
 use v5.16;
 use warnings;
 use Plack::Request;

@@ -15,8 +15,8 @@ PAGES = {
     "page with 30 includes": page.flat(30),
     "page with 3 includes of 3 includes each": page.nested(),
 }
-# nginx's include names a location, which asks memcached for its own path. Kirin understands it; its other include
-# names an item of the store.
+# nginx's include names a location, which asks memcached for its own path. Kirin understands it; its
+# other include names an item of the store.
 BY_LOCATION, BY_KEY = '<!--# include virtual="{}" -->', "<!--# include {} -->"
 
 

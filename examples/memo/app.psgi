@@ -1,7 +1,11 @@
-# The memo site. Alone: plackup examples/memo/app.psgi. Behind Kirin: kirin serve --config examples/memo/kirin.toml
+# The memo site.
+#
+#   plackup examples/memo/app.psgi                      alone
+#   kirin serve --config examples/memo/kirin.toml       behind Kirin
 #
 # MEMO_DATABASE  the SQLite file             (default: data/memo.sqlite beside this file)
-# KIRIN_STORE    memcached address of the store, unix:PATH or HOST:PORT   (default: none, pages are not stored)
+# KIRIN_STORE    memcached address of the store, unix:PATH or HOST:PORT
+#                (default: none, pages are not stored)
 use v5.16;
 use warnings;
 

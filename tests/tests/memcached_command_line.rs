@@ -6,9 +6,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::process::Output;
 
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-
 use kirin_tests::{MemcachedClient, MemcachedProgram, memcached_command, memcached_port, wait_for};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 /// Returns bytes as a person can read them.
 fn show(bytes: &[u8]) -> String {

@@ -1,3 +1,5 @@
+//! Tests of the rules of a route.
+
 use crate::check::tests::{LISTENER, check_text};
 
 #[test]

@@ -12,7 +12,7 @@ pub enum LuaError {
     Load {
         /// The path of the script.
         path: PathBuf,
-        /// The message: `FILE:LINE: MESSAGE`
+        /// The message, in the form `FILE:LINE: MESSAGE`.
         problem: String,
     },
 }

@@ -8,7 +8,8 @@ use Test::More;
 use TestMemcached;
 use TestSite;
 
-# Several workers post and read at the same time; whatever the order, no old page may stay in the store.
+# Several workers post and read at the same time; whatever the order, no old page may stay in the
+# store.
 
 my $WRITERS = 2;
 my $READERS = 2;
@@ -22,8 +23,8 @@ my $done_file = $site->folder . '/done';
 # As after loading: a prefork server's parent has no open handle (t/demo.t).
 $site->app->database->close;
 
-# Runs in a process of its own, with the application loaded before the fork, as prefork servers do it. Exits with
-# the number of complaints.
+# Runs in a process of its own, with the application loaded before the fork, as prefork servers do
+# it. Exits with the number of complaints.
 sub in_child {
     my ($code) = @_;
     my $pid = fork // die "fork: $!";
@@ -47,7 +48,8 @@ my @writers = map {
             for my $turn (1 .. $MEMOS_PER_WRITER) {
                 my $title = "Turn $turn of $number";
                 $members[$number - 1]->write($title);
-                # From memory if it is there, else from the application, as Kirin does it. The memo is at once on the page.
+                # From memory if it is there, else from the application, as Kirin does it. The memo
+                # is at once on the page.
                 my $page = eval { $memcached->page('/') } // $site->visitor->get('/')->content;
                 $missing++ if index($page, ">$title<") < 0;
             }

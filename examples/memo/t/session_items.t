@@ -25,7 +25,8 @@ sub copy {
     return $memcached->item($visitor->cookies->{memo_session});
 }
 
-# The visitor's own pages from the store, without asking the application. Dies if it would have to be asked.
+# The visitor's own pages from the store, without asking the application. Dies if it would have to
+# be asked.
 sub from_memory {
     my ($memcached, $visitor, $path) = @_;
     no warnings 'redefine';

@@ -46,10 +46,11 @@ sub new {
     return $self;
 }
 
-# Sends the same request to both. `content` is as for HTTP::Request::Common, `fields` are more field lines. `status`,
-# `body`, `field => [NAME, VALUE]` are what is expected. `random` is a pattern for what no two runs have in common.
-# `framework_fields => 0` leaves the fields out of the comparison: the front has answered by itself, with the file.
-# `refused_by_front => 1` compares nothing: Kirin does not pass such a request on. Returns Kirin's response.
+# Sends the same request to both. `content` is as for HTTP::Request::Common, `fields` are more field
+# lines. `status`, `body`, `field => [NAME, VALUE]` are what is expected. `random` is a pattern for
+# what no two runs have in common. `framework_fields => 0` leaves the fields out of the comparison:
+# the front has answered by itself, with the file. `refused_by_front => 1` compares nothing: Kirin
+# does not pass such a request on. Returns Kirin's response.
 sub step {
     my ($self, $what, $method, $target, %step) = @_;
     my %answers;

@@ -87,7 +87,8 @@ sub write {
     }
 }
 
-# Reads a response: { status, headers => [[name, value], ...], header => { lower-case name => value }, body, cut }.
+# Reads a response: { status, headers => [[name, value], ...], header => { lower-case name => value
+# }, body, cut }.
 sub response {
     my ($self, $method) = @_;
     my $head = $self->read_until("\r\n\r\n") // return { cut => 1 };

@@ -8,11 +8,10 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use kirin_http::cookies::cookie;
 use kirin_http::peer::{Peer, address_key};
 use kirin_http::request::RequestHead;
+use parking_lot::Mutex;
 
 /// The buckets of one limit: 1 MiB. If clients with more keys come at once, the fullest buckets are
 /// forgotten.

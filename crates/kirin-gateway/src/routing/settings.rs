@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::routing::rate_limit::RateLimit;
 use kirin_files::FollowLinks;
 use kirin_http::TrustedPeers;
 use kirin_proxy::BodyBuffering;
@@ -12,6 +11,7 @@ use kirin_ssi::Syntax;
 use crate::filters::cache::settings::CacheSettings;
 use crate::filters::compress_codings::Compress;
 use crate::routing::protection::Protection;
+use crate::routing::rate_limit::RateLimit;
 use crate::routing::rules::Rules;
 
 /// The routes of a site, and what holds for all of them.

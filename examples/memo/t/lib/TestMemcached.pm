@@ -65,8 +65,8 @@ sub delete {
     return Cache::Memcached::Fast->new({ servers => [$self->{socket}] })->delete($key);
 }
 
-# All that is in it, as key => value. A dump passes over items that memcached is moving between its lists just then, so it
-# is asked again until they are all there.
+# All that is in it, as key => value. A dump passes over items that memcached is moving between its
+# lists just then, so it is asked again until they are all there.
 sub items {
     my ($self) = @_;
     my ($deadline, %found) = (time + $LONGEST_START_SECS);
@@ -104,7 +104,8 @@ sub _dumped_keys {
     return @keys;
 }
 
-# As Kirin serves it to a visitor (a TestVisitor; none: without a cookie): with its comments carried out.
+# As Kirin serves it to a visitor (a TestVisitor; none: without a cookie): with its comments carried
+# out.
 sub page {
     my ($self, $path, $visitor) = @_;
     my $page = $self->item($path) // return;
@@ -113,7 +114,8 @@ sub page {
     return without_blank_lines($self->_carry_out($body, $visitor));
 }
 
-# Lines on which there are only comments for Kirin are empty in the page; the application has none. Nobody sees them.
+# Lines on which there are only comments for Kirin are empty in the page; the application has none.
+# Nobody sees them.
 sub without_blank_lines { return $_[0] =~ s/\n\s*\n/\n/gr }
 
 sub _carry_out {

@@ -5,7 +5,8 @@ use warnings;
 use HTTP::Request::Common ();
 use Plack::Test ();
 
-# A browser as far as the tests need one: keeps cookies, fills forms with the token of the page they are on.
+# A browser as far as the tests need one: keeps cookies, fills forms with the token of the page they
+# are on.
 sub new {
     my ($class, $psgi) = @_;
     return bless { test => Plack::Test->create($psgi), cookies => {} }, $class;
