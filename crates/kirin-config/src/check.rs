@@ -13,7 +13,9 @@ use kirin_workers::AppConfig;
 use crate::admin::check_admin;
 use crate::app::check_app;
 use crate::file::ConfigFile;
-use crate::listener::{ListenerSite, check_acme_listeners, check_listener, too_small_for_clients};
+use crate::listener::{
+    ListenerConfig, check_acme_listeners, check_listener, too_small_for_clients,
+};
 use crate::load::load;
 use crate::lua::check_lua;
 use crate::peers::peers;
@@ -21,14 +23,14 @@ use crate::place::Named;
 use crate::route::{RouteContext, check_route};
 use crate::rules::check_together;
 use crate::source::{ConfigError, ConfigErrors, ErrorCollector, Source};
-use crate::store::{StoreSite, check_session_cookie, check_store};
+use crate::store::{StoreSetup, check_session_cookie, check_store};
 use crate::units::Number;
 use crate::upstream::{UpstreamSection, check_upstream};
 use crate::written::Written;
 
 /// A checked configuration.
 #[derive(Debug)]
-pub struct Site {
+pub struct Config {
     /// The number of event loops.
     pub threads: usize,
     /// The user to run as.
@@ -40,9 +42,9 @@ pub struct Site {
     /// The most space in files that is held for clients, in bytes.
     pub client_disk_bytes: u64,
     /// The listeners, in the order of the file.
-    pub listeners: Vec<ListenerSite>,
+    pub listeners: Vec<ListenerConfig>,
     /// The store.
-    pub store: StoreSite,
+    pub store: StoreSetup,
     /// The address of the admin listener.
     pub admin: Option<ListenAddress>,
     /// The applications, in the order of the file.
@@ -54,18 +56,18 @@ pub struct Site {
 }
 
 /// Reads and checks a configuration. The errors are all that it has.
-pub fn read(source: &Source) -> Result<Site, ConfigErrors> {
+pub fn read(source: &Source) -> Result<Config, ConfigErrors> {
     let loaded = load(source);
     let mut errors = ErrorCollector::default();
     let mut later = ErrorCollector::default();
-    let site = loaded.file.as_ref().and_then(|file| check(file, source, &mut later));
+    let config = loaded.file.as_ref().and_then(|file| check(file, source, &mut later));
     for error in &loaded.errors {
         errors.push(error.clone());
     }
     for error in later.into_errors() {
         loaded.keep_own(error, &mut errors);
     }
-    errors.finish(site, source)
+    errors.finish(config, source)
 }
 
 /// Returns the addresses of the admin listener and of the memcached port, by which commands reach a
@@ -88,7 +90,7 @@ pub fn read_command_addresses(
 }
 
 /// Checks `file`, which was read from `source`.
-fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Option<Site> {
+fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Option<Config> {
     let threads = match file.threads {
         None => std::thread::available_parallelism().map_or(1, usize::from),
         Some(threads) => threads.length(),
@@ -132,7 +134,7 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
     }
     let routes = check_routes(file, threads, source, errors);
     let upstreams = upstreams?;
-    Some(Site {
+    Some(Config {
         threads,
         user: user?,
         connections: file.connections.map(Number::length),

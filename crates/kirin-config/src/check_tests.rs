@@ -6,7 +6,7 @@ use kirin_gateway::routing::settings::PlaceConfig;
 
 use super::*;
 
-pub(in super::super) fn check_text(text: &str) -> Result<Site, String> {
+pub(in super::super) fn check_text(text: &str) -> Result<Config, String> {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("app.psgi"), "sub {}").unwrap();
     std::fs::create_dir(directory.path().join("public")).unwrap();

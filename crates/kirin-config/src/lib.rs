@@ -41,8 +41,8 @@ mod upstream_server;
 mod word;
 mod written;
 
-pub use check::{Site, read, read_command_addresses};
-pub use listener::{ListenerSite, LogTarget};
+pub use check::{Config, read, read_command_addresses};
+pub use listener::{ListenerConfig, LogTarget};
 pub use source::{ConfigErrors, Source};
-pub use store::StoreSite;
-pub use tls::TlsSite;
+pub use store::StoreSetup;
+pub use tls::ListenerTls;

@@ -13,7 +13,7 @@ use crate::default::{bytes, kilobytes, seconds};
 use crate::file::MAX_CONNECTIONS;
 use crate::peers::peers;
 use crate::source::{ConfigError, ErrorCollector, Source};
-use crate::tls::{TlsSection, TlsSite, check_tls};
+use crate::tls::{ListenerTls, TlsSection, check_tls};
 use crate::units::{ByteSize, Number, Seconds};
 use crate::word::{Word, Words};
 use crate::written::Written;
@@ -104,7 +104,7 @@ impl Words for ForwardedFields {
 
 /// A listener as the program opens it.
 #[derive(Clone, Debug)]
-pub struct ListenerSite {
+pub struct ListenerConfig {
     /// The address.
     pub address: ListenAddress,
     /// Where its access log goes.
@@ -118,7 +118,7 @@ pub struct ListenerSite {
     /// The most connections from one address.
     pub connections_per_address: Option<u32>,
     /// Its certificates, if clients use https.
-    pub tls: Option<TlsSite>,
+    pub tls: Option<ListenerTls>,
     /// The port of https to which clients are redirected.
     pub redirect_to_https: Option<u16>,
     /// The proxies in front of it.
@@ -143,7 +143,7 @@ pub fn check_listener(
     section: &ListenerSection,
     source: &Source,
     errors: &mut ErrorCollector,
-) -> Option<ListenerSite> {
+) -> Option<ListenerConfig> {
     let tls = section.tls.as_ref().map(|tls| errors.keep(check_tls(tls, source)));
     if let Some(port) = &section.redirect_to_https
         && (tls.is_some() || **port == 0)
@@ -156,7 +156,7 @@ pub fn check_listener(
     let client_memory = errors.keep(client_limit(&section.client_memory, "client_memory", source));
     let client_disk = errors.keep(client_limit(&section.client_disk, "client_disk", source));
     let forwarding = errors.keep(forwarding(section, source));
-    Some(ListenerSite {
+    Some(ListenerConfig {
         address: address?,
         access_log: section.access_log.as_deref().map(|target| match target {
             "stdout" => LogTarget::Stdout,
@@ -197,7 +197,7 @@ pub fn check_address(
 /// HTTP, and certificates are kept under the first of their names.
 pub fn check_acme_listeners(
     sections: &[ListenerSection],
-    listeners: &[ListenerSite],
+    listeners: &[ListenerConfig],
     source: &Source,
 ) -> Result<(), ConfigError> {
     let mut seen: Vec<&AcmeConfig> = Vec::new();

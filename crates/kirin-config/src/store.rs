@@ -67,7 +67,7 @@ impl Default for StoreSection {
 
 /// The store and its memcached port, as the program opens them.
 #[derive(Debug)]
-pub struct StoreSite {
+pub struct StoreSetup {
     /// The memory of the store.
     pub engine: StoreConfig,
     /// The addresses of the memcached port.
@@ -85,7 +85,7 @@ pub fn check_store(
     section: &StoreSection,
     source: &Source,
     errors: &mut ErrorCollector,
-) -> Option<StoreSite> {
+) -> Option<StoreSetup> {
     let (memory_bytes, item_limit_bytes) = (section.memory.length(), section.item_limit.length());
     if memory_bytes < 1 << 20 {
         let message = format!("`store.memory` is {}: at least 1MB is needed", section.memory);
@@ -108,7 +108,7 @@ pub fn check_store(
         stampede_guard: section.stampede_guard.map(Duration::from),
         ..ServerOptions::default()
     };
-    Some(StoreSite {
+    Some(StoreSetup {
         engine,
         memcached: memcached?,
         bind: BindOptions::default(),

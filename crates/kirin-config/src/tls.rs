@@ -77,7 +77,7 @@ pub enum ClientVerify {
 
 /// TLS of a checked listener.
 #[derive(Clone, Debug)]
-pub struct TlsSite {
+pub struct ListenerTls {
     /// The certificates, as they were read.
     pub tls: Arc<Tls>,
     /// The value of Strict-Transport-Security.
@@ -87,7 +87,7 @@ pub struct TlsSite {
 }
 
 /// Checks `section` and reads the files that it names.
-pub fn check_tls(section: &TlsSection, source: &Source) -> Result<TlsSite, ConfigError> {
+pub fn check_tls(section: &TlsSection, source: &Source) -> Result<ListenerTls, ConfigError> {
     let span = section.certificates.span();
     let certificates: Vec<_> = (section.certificates.iter())
         .map(|files| files.paths(source))
@@ -119,5 +119,5 @@ pub fn check_tls(section: &TlsSection, source: &Source) -> Result<TlsSite, Confi
     let tls = Tls::load(settings).map_err(|error| source.error(span, error.to_string()))?;
     let subdomains = if section.hsts_subdomains { "; includeSubDomains" } else { "" };
     let hsts = section.hsts.map(|time| format!("max-age={}{subdomains}", time.0));
-    Ok(TlsSite { tls: Arc::new(tls), hsts, acme })
+    Ok(ListenerTls { tls: Arc::new(tls), hsts, acme })
 }

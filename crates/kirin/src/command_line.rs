@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use kirin_config::target::{self, Entrances};
-use kirin_config::{ConfigErrors, Site, Source};
+use kirin_config::{Config, ConfigErrors, Source};
 
 use crate::admin::client::Target;
 
@@ -214,6 +214,6 @@ impl Serve {
 }
 
 /// Parses and checks a configuration.
-pub fn site(source: &Source) -> Result<Site, ConfigErrors> {
+pub fn read_config(source: &Source) -> Result<Config, ConfigErrors> {
     kirin_config::read(source)
 }

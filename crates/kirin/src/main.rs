@@ -42,7 +42,7 @@ fn run(command_line: CommandLine) -> ExitCode {
                 return print(&source.text);
             }
             let inherited = Inherited::take().map_err(|error| error.to_string())?;
-            let site = command_line::site(&source).map_err(|error| error.to_string())?;
+            let config = command_line::read_config(&source).map_err(|error| error.to_string())?;
             let launch = Launch {
                 inherited,
                 listens_where_told: serve.listens_where_told(),
@@ -51,10 +51,10 @@ fn run(command_line: CommandLine) -> ExitCode {
                 memcached_port_file: None,
                 foreground: None,
             };
-            program::run(site, launch).map_err(|error| error.to_string())
+            program::run(config, launch).map_err(|error| error.to_string())
         }),
         Command::Check { config } => Source::read(&config)
-            .and_then(|source| command_line::site(&source))
+            .and_then(|source| command_line::read_config(&source))
             .map_err(|error| error.to_string())
             .and_then(|_| print(&format!("{}: good\n", config.display()))),
         Command::ServeLoaded { directory, app_parent, pid_file } => {
@@ -92,8 +92,9 @@ fn serve_loaded(
 ) -> Result<(), String> {
     let inherited = Inherited::take().map_err(|error| error.to_string())?;
     let source = Source::read(&directory.join(run_directory::CONFIGURATION));
-    let site =
-        source.and_then(|source| command_line::site(&source)).map_err(|error| error.to_string())?;
+    let config = source
+        .and_then(|source| command_line::read_config(&source))
+        .map_err(|error| error.to_string())?;
     let launch = Launch {
         inherited,
         listens_where_told: false,
@@ -102,7 +103,7 @@ fn serve_loaded(
         memcached_port_file: None,
         foreground: None,
     };
-    program::run_loaded(site, directory, app_parent, launch).map_err(|error| error.to_string())
+    program::run_loaded(config, directory, app_parent, launch).map_err(|error| error.to_string())
 }
 
 fn print(text: &str) -> Result<(), String> {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::{Method, StatusCode};
-use kirin_config::Site;
+use kirin_config::Config;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_http::host::without_port;
 use kirin_http::media_type::essence;
@@ -69,8 +69,8 @@ pub struct Admin {
 }
 
 /// Opens the sockets. Call this while the process has one thread.
-pub fn open(site: &Site, sockets: &mut Sockets) -> Result<Vec<Listener>, OpenError> {
-    let Some(address) = &site.admin else { return Ok(Vec::new()) };
+pub fn open(config: &Config, sockets: &mut Sockets) -> Result<Vec<Listener>, OpenError> {
+    let Some(address) = &config.admin else { return Ok(Vec::new()) };
     let options = BindOptions { unix_mode: Some(UNIX_MODE), ..BindOptions::default() };
     let opened = sockets.open(address, 1, &options)?;
     let listeners: Vec<Listener> = opened.by_loop.into_iter().flatten().collect();

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use kirin_config::Site;
+use kirin_config::Config;
 use kirin_workers::{App, AppConfig, AppError, LoadedParent};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use crate::life::run_directory::RunDirectory;
 
-/// Starts all applications of `site`, with their connections on `loops`.
+/// Starts all applications of `config`, with their connections on `loops`.
 pub fn start(
-    site: &Site,
+    config: &Config,
     loaded: Option<&LoadedParent>,
     run_directory: &RunDirectory,
     loops: Vec<Handle>,
 ) -> Result<Vec<Arc<App>>, AppError> {
     let start = |app| App::start(app_config(app, loaded, run_directory), loops.clone());
-    site.apps.iter().map(start).collect()
+    config.apps.iter().map(start).collect()
 }
 
 /// Waits until every application is loaded. Fails with the first that cannot be loaded.

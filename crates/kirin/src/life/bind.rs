@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use kirin_acme::{Acme, AcmeConfig};
-use kirin_config::{ListenerSite, Site};
+use kirin_config::{Config, ListenerConfig};
 use kirin_server::{ConnectionCount, Tls};
 use tokio::sync::watch;
 
@@ -27,7 +27,7 @@ use crate::serve::sockets::{SocketFiles, Sockets};
 /// What the program has opened.
 pub struct Bound {
     /// The configuration, with the listeners that the program was told.
-    pub site: Arc<Site>,
+    pub config: Arc<Config>,
     /// The listeners, by event loop.
     pub loops: Vec<LoopListeners>,
     /// The addresses of the HTTP listeners, as clients write them.
@@ -59,38 +59,38 @@ pub struct Bound {
 
 /// Opens sockets and files, and becomes the user that serves.
 pub fn bind(
-    mut site: Site,
+    mut config: Config,
     launch: &mut Launch,
     run_directory: &RunDirectory,
 ) -> Result<Bound, ProgramError> {
-    let mut sockets = Sockets::new(&mut launch.inherited, site.user.as_ref())?;
+    let mut sockets = Sockets::new(&mut launch.inherited, config.user.as_ref())?;
     if launch.listens_where_told {
-        listen_where_told(&mut site, &sockets);
+        listen_where_told(&mut config, &sockets);
     }
-    let mut loops: Vec<_> = (0..site.threads).map(|_| LoopListeners::default()).collect();
+    let mut loops: Vec<_> = (0..config.threads).map(|_| LoopListeners::default()).collect();
     let mut logs = Logs::new();
-    let connections = ConnectionCount::new(site.connections.unwrap_or_else(default_connections));
-    let accounts = ClientAccounts::new(&site);
-    let urls = open_http(&site, &mut loops, &mut sockets, &mut logs, &connections, &accounts)?;
+    let connections = ConnectionCount::new(config.connections.unwrap_or_else(default_connections));
+    let accounts = ClientAccounts::new(&config);
+    let urls = open_http(&config, &mut loops, &mut sockets, &mut logs, &connections, &accounts)?;
     if let Some(first) = loops.first_mut() {
-        first.admin = admin::open(&site, &mut sockets)?;
+        first.admin = admin::open(&config, &mut sockets)?;
     }
     let predecessor = launch.inherited.predecessor.take().map(Predecessor::new).transpose()?;
     let (has_successor, watched) = watch::channel(false);
     let has_predecessor = predecessor.is_some();
     let memcached_addresses =
-        open_memcached(&site, &mut loops, &mut sockets, &watched, has_predecessor)?;
-    if !site.apps.is_empty() {
+        open_memcached(&config, &mut loops, &mut sockets, &watched, has_predecessor)?;
+    if !config.apps.is_empty() {
         open_app_store(&run_directory.store_socket(), &mut loops)?;
     }
     sockets.refuse_unwanted()?;
     let socket_files = sockets.take_files();
     let pid_file = match &launch.pid_file {
-        Some(path) if predecessor.is_none() => Some(PidFile::write(path, site.user.as_ref())?),
+        Some(path) if predecessor.is_none() => Some(PidFile::write(path, config.user.as_ref())?),
         _ => None,
     };
-    let acme = Acme::open(acme_certificates(&site), site.user.as_ref())?;
-    if let Some(user) = &site.user {
+    let acme = Acme::open(acme_certificates(&config), config.user.as_ref())?;
+    if let Some(user) = &config.user {
         user.serve_as(&run_directory.paths())?;
     }
     program_log::start_thread();
@@ -99,7 +99,7 @@ pub fn bind(
     }
     run_directory::remove_abandoned();
     Ok(Bound {
-        site: Arc::new(site),
+        config: Arc::new(config),
         loops,
         urls,
         memcached_addresses,
@@ -118,18 +118,18 @@ pub fn bind(
 
 /// Replaces the listener of the configuration by one for each inherited address, with the same
 /// settings.
-fn listen_where_told(site: &mut Site, sockets: &Sockets) {
+fn listen_where_told(config: &mut Config, sockets: &Sockets) {
     let addresses = sockets.inherited_addresses();
-    if let (Some(listener), false) = (site.listeners.first().cloned(), addresses.is_empty()) {
-        site.listeners = addresses
+    if let (Some(listener), false) = (config.listeners.first().cloned(), addresses.is_empty()) {
+        config.listeners = addresses
             .into_iter()
-            .map(|address| ListenerSite { address, ..listener.clone() })
+            .map(|address| ListenerConfig { address, ..listener.clone() })
             .collect();
     }
 }
 
 /// Returns the certificates that listeners get from an authority, and the TLS of each listener.
-fn acme_certificates(site: &Site) -> impl Iterator<Item = (&AcmeConfig, &Arc<Tls>)> {
-    let tls = site.listeners.iter().filter_map(|listener| listener.tls.as_ref());
+fn acme_certificates(config: &Config) -> impl Iterator<Item = (&AcmeConfig, &Arc<Tls>)> {
+    let tls = config.listeners.iter().filter_map(|listener| listener.tls.as_ref());
     tls.filter_map(|tls| Some((tls.acme.as_ref()?, &tls.tls)))
 }

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use kirin_config::Site;
+use kirin_config::Config;
 use kirin_store::Store;
 use kirin_workers::App;
 use tokio::sync::Notify;
@@ -24,7 +24,7 @@ pub struct Control<'a> {
     /// How to upgrade, or why the program cannot be upgraded.
     pub upgrade: Result<Upgrade, String>,
     /// The configuration.
-    pub site: &'a Site,
+    pub config: &'a Config,
     /// The applications.
     pub apps: &'a [Arc<App>],
     /// The access logs.
@@ -96,10 +96,10 @@ impl Control<'_> {
     /// whose files cannot be used keeps its certificates.
     fn reload_certificates(&self) {
         self.renew_certificates.notify_waiters();
-        for listener in &self.site.listeners {
-            let Some(site) = &listener.tls else { continue };
-            match site.tls.reload() {
-                Ok(()) if site.acme.is_some() => {}
+        for listener in &self.config.listeners {
+            let Some(tls) = &listener.tls else { continue };
+            match tls.tls.reload() {
+                Ok(()) if tls.acme.is_some() => {}
                 Ok(()) => tracing::info!("certificates of {} are read again", listener.address),
                 Err(error) => {
                     tracing::error!(%error, "certificates of {} are not changed", listener.address)

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use kirin_config::Site;
+use kirin_config::Config;
 use kirin_workers::LoadedParent;
 
 use crate::life::bind::bind;
@@ -18,40 +18,44 @@ use crate::life::serve::serve;
 use crate::life::signals::Signals;
 use crate::life::start::{start, wait_until_ready};
 
-/// Serves `site` until a signal ends it.
-pub fn run(site: Site, launch: Launch) -> Result<(), ProgramError> {
-    run_in(site, launch, &RunDirectory::create()?)
+/// Serves `config` until a signal ends it.
+pub fn run(config: Config, launch: Launch) -> Result<(), ProgramError> {
+    run_in(config, launch, &RunDirectory::create()?)
 }
 
-/// Serves `site` until a signal or its only application ends it. The process `pid` has loaded that
+/// Serves `config` until a signal or its only application ends it. The process `pid` has loaded that
 /// application already.
 pub fn run_loaded(
-    site: Site,
+    config: Config,
     directory: &Path,
     pid: u32,
     mut launch: Launch,
 ) -> Result<(), ProgramError> {
     let invocation = loaded_invocation::read(&directory.join(INVOCATION));
     launch.loaded = Some(LoadedParent { pid, socket: directory.join(WORKERS_SOCKET), invocation });
-    run_in(site, launch, &RunDirectory::take_over(directory)?)
+    run_in(config, launch, &RunDirectory::take_over(directory)?)
 }
 
-fn run_in(site: Site, launch: Launch, run_directory: &RunDirectory) -> Result<(), ProgramError> {
+fn run_in(
+    config: Config,
+    launch: Launch,
+    run_directory: &RunDirectory,
+) -> Result<(), ProgramError> {
     descriptor_limit::raise();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(live(site, launch, run_directory));
+    let ended = runtime.block_on(live(config, launch, run_directory));
     // Does not wait for loops that were told to end at once.
     runtime.shutdown_background();
     ended
 }
 
 async fn live(
-    site: Site,
+    config: Config,
     mut launch: Launch,
     run_directory: &RunDirectory,
 ) -> Result<(), ProgramError> {
     let mut signals = Signals::new()?;
-    let bound = bind(site, &mut launch, run_directory)?;
+    let bound = bind(config, &mut launch, run_directory)?;
     let mut started = start(bound, &launch, run_directory).await?;
     let ending = match wait_until_ready(&mut started, &launch, &mut signals).await {
         Ok(()) => serve(&mut started, &launch, run_directory, &mut signals).await,

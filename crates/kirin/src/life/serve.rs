@@ -59,7 +59,7 @@ pub async fn serve(
     let sweeping = tokio::spawn(sweep(Arc::clone(store)));
     let control = Control {
         upgrade: plan_upgrade(bound, launch, run_directory),
-        site: &bound.site,
+        config: &bound.config,
         apps,
         logs: &bound.logs,
         store,
@@ -100,11 +100,11 @@ fn plan_upgrade(
     let invocation =
         invocation.ok_or("how this program was started is not known, or cannot be done again")?;
     // The operator has made room for the snapshot, and a copy of the store is as large.
-    let store_file = match &bound.site.store.snapshot {
+    let store_file = match &bound.config.store.snapshot {
         None => run_directory.store_file(),
         Some(path) => path.with_added_extension("upgrade"),
     };
-    let loading = bound.site.apps.iter().map(|app| app.start_limit).max().unwrap_or_default();
+    let loading = bound.config.apps.iter().map(|app| app.start_limit).max().unwrap_or_default();
     Ok(Upgrade {
         invocation,
         sockets: bound.sockets.take_for_successor(),

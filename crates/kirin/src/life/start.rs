@@ -46,25 +46,26 @@ pub async fn start(
     launch: &Launch,
     run_directory: &RunDirectory,
 ) -> Result<Started, ProgramError> {
-    let site = Arc::clone(&bound.site);
-    let store = Arc::new(Store::new(site.store.engine.clone()));
-    let snapshot = match &site.store.snapshot {
+    let config = Arc::clone(&bound.config);
+    let store = Arc::new(Store::new(config.store.engine.clone()));
+    let snapshot = match &config.store.snapshot {
         Some(path) => Some(Arc::new(SnapshotFile::new(path.clone())?)),
         None => None,
     };
     if let (Some(snapshot), None) = (&snapshot, &bound.predecessor) {
         snapshot.load(&store);
     }
-    let mut protocol = ServerOptions { snapshot: snapshot.clone(), ..site.store.protocol.clone() };
+    let mut protocol =
+        ServerOptions { snapshot: snapshot.clone(), ..config.store.protocol.clone() };
     if let Some(address) = bound.memcached_addresses.last() {
         protocol.description.tcp_port = address.port();
     }
     let memcached = kirin_memcache::Server::new(Arc::clone(&store), protocol);
-    let loops = (0..site.threads).map(EventLoop::start).collect::<Result<Vec<_>, _>>()?;
+    let loops = (0..config.threads).map(EventLoop::start).collect::<Result<Vec<_>, _>>()?;
     let handles = loops.iter().map(|event_loop| event_loop.handle.clone()).collect();
-    let apps = apps::start(&site, launch.loaded.as_ref(), run_directory, handles)?;
+    let apps = apps::start(&config, launch.loaded.as_ref(), run_directory, handles)?;
     let mut upstreams = Vec::new();
-    for upstream in &site.upstreams {
+    for upstream in &config.upstreams {
         upstreams.push(Upstream::start(upstream.clone()).await);
     }
     let cache_counters: Vec<Arc<CacheCounters>> = loops.iter().map(|_| Arc::default()).collect();
@@ -78,10 +79,14 @@ pub async fn start(
             access_logs: bound.logs.values().cloned().collect(),
             connections: Arc::clone(&bound.connections),
             accounts: bound.accounts.clone(),
-            listeners: site.listeners.iter().map(|site| site.address.to_string()).collect(),
+            listeners: config
+                .listeners
+                .iter()
+                .map(|listener| listener.address.to_string())
+                .collect(),
             started: Instant::now(),
         },
-        site,
+        config,
         store: Arc::clone(&store),
         apps: apps.clone(),
         upstreams,

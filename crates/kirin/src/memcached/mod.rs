@@ -1,9 +1,9 @@
 //! `kirin memcached`: the program with a store and its memcached port only, and with memcached's
 //! own command line.
 
+mod config;
 mod option_names;
 mod options;
-mod site;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ use crate::life::background::{BackgroundError, Foreground, is_background, start_
 use crate::life::error::ProgramError;
 use crate::life::launch::Launch;
 use crate::life::{descriptor_limit, program};
+use config::MemcachedConfigError;
 use options::{HELP, Invocation, Options};
-use site::SiteError;
 
 /// The exit code of a command line that memcached would refuse (EX_USAGE, sysexits(3)).
 const USAGE: u8 = 64;
@@ -31,7 +31,7 @@ const PORT_FILE_VARIABLE: &str = "MEMCACHED_PORT_FILENAME";
 #[derive(Debug, thiserror::Error)]
 enum MemcachedError {
     #[error(transparent)]
-    Site(#[from] SiteError),
+    Config(#[from] MemcachedConfigError),
     #[error(transparent)]
     Inherited(#[from] kirin_sockets::InheritError),
     #[error(transparent)]
@@ -73,7 +73,7 @@ pub fn run(words: Vec<String>, fail: fn(&str) -> ExitCode) -> ExitCode {
 
 fn serve(options: &Options, in_background: bool) -> Result<(), MemcachedError> {
     let inherited = Inherited::take()?;
-    let site = site::site(options)?;
+    let config = config::config(options)?;
     descriptor_limit::check(options.connection_limit);
     let foreground = if in_background {
         Some(Foreground::new().map_err(MemcachedError::Foreground)?)
@@ -83,12 +83,12 @@ fn serve(options: &Options, in_background: bool) -> Result<(), MemcachedError> {
     let launch = Launch {
         inherited,
         listens_where_told: false,
-        pid_file: options.pid_file.as_deref().map(site::absolute).transpose()?,
+        pid_file: options.pid_file.as_deref().map(config::absolute).transpose()?,
         loaded: None,
         memcached_port_file: std::env::var_os(PORT_FILE_VARIABLE).map(PathBuf::from),
         foreground,
     };
-    Ok(program::run(site, launch)?)
+    Ok(program::run(config, launch)?)
 }
 
 /// Describes an error as memcached does, with an address as its options have it.

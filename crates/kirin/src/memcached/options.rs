@@ -1,6 +1,6 @@
 //! The command line of memcached, for scripts and test harnesses that start one.
 //!
-//! Words in, [`Options`] out: there is no I/O here. `site.rs` makes a configuration of them. The
+//! Words in, [`Options`] out: there is no I/O here. `config.rs` makes a configuration of them. The
 //! help text is in `help.txt`. An option without a meaning in Kirin is accepted if clients cannot
 //! see a difference. Otherwise it is refused with a reason.
 
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn the_default_listens_on_this_machine_only() {
         assert_eq!(options(""), Options::default());
-        assert!(Options::default().listen.is_empty(), "no address is loopback, see site.rs");
+        assert!(Options::default().listen.is_empty(), "no address is loopback, see config.rs");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kirin_config::{ListenerSite, Site};
+use kirin_config::{Config, ListenerConfig};
 use kirin_http::{ClientBytes, ListenerBytes};
 
 /// All accounts of the program.
@@ -15,13 +15,13 @@ pub struct ClientAccounts {
 }
 
 impl ClientAccounts {
-    /// Creates accounts with the limits of `site`.
-    pub fn new(site: &Site) -> Self {
-        let all = ClientBytes::new(site.client_memory_bytes, site.client_disk_bytes);
-        let of_listener = |listener: &ListenerSite| {
+    /// Creates accounts with the limits of `config`.
+    pub fn new(config: &Config) -> Self {
+        let all = ClientBytes::new(config.client_memory_bytes, config.client_disk_bytes);
+        let of_listener = |listener: &ListenerConfig| {
             ListenerBytes::new(&all, listener.client_memory_bytes, listener.client_disk_bytes)
         };
-        let listeners = site.listeners.iter().map(of_listener).collect();
+        let listeners = config.listeners.iter().map(of_listener).collect();
         Self { all, listeners }
     }
 }

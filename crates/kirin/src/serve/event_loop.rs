@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use kirin_acme::Challenges;
-use kirin_config::Site;
+use kirin_config::Config;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::places::open::PlaceError;
 use kirin_gateway::routing::router::Router;
@@ -36,7 +36,7 @@ const STACK_BYTES: usize = 16 << 20;
 #[derive(Clone)]
 pub struct Shared {
     /// The configuration.
-    pub site: Arc<Site>,
+    pub config: Arc<Config>,
     /// The store.
     pub store: Arc<Store>,
     /// The applications.
@@ -135,8 +135,8 @@ impl EventLoop {
 /// Opens the routes, serves all listeners, and drains them at the end.
 async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError>>) {
     let Assignment { listeners, cache_counters, shared } = assignment;
-    let Shared { site, store, apps, upstreams, .. } = &shared;
-    let router = Router::open(&site.gateway, Arc::clone(store), apps, upstreams, cache_counters);
+    let Shared { config, store, apps, upstreams, .. } = &shared;
+    let router = Router::open(&config.gateway, Arc::clone(store), apps, upstreams, cache_counters);
     let (router, opened) = match router {
         Ok(router) => (Some(Rc::new(router)), Ok(())),
         Err(error) => (None, Err(error)),
@@ -167,8 +167,8 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
         if let Some(forwarding) = config.forwarding {
             server = server.behind_proxies(forwarding, config.proxy_protocol);
         }
-        if let Some(site) = config.tls {
-            server = server.with_tls(site.tls);
+        if let Some(tls) = config.tls {
+            server = server.with_tls(tls.tls);
         }
         let server = Rc::new(server);
         spawn_local(listener::maintain_connections(Rc::clone(&server)));

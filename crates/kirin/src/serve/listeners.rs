@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use kirin_config::{ListenerSite, Site};
+use kirin_config::{Config, ListenerConfig};
 use kirin_http::ListenAddress;
 use kirin_server::listener::ListenError;
 use kirin_server::{
@@ -28,7 +28,7 @@ pub struct BoundListener {
     /// The access log.
     pub log: Option<Arc<LogFile>>,
     /// The settings; their limits count the connections and bytes of all loops.
-    pub config: ListenerSite,
+    pub config: ListenerConfig,
 }
 
 /// A bound socket for memcached clients.
@@ -69,10 +69,10 @@ pub enum OpenError {
     Log(#[from] LogError),
 }
 
-/// Opens the HTTP listeners of `site` for each of `loops`. Returns their addresses as clients write
+/// Opens the HTTP listeners of `config` for each of `loops`. Returns their addresses as clients write
 /// them.
 pub fn open_http(
-    site: &Site,
+    config: &Config,
     loops: &mut [LoopListeners],
     sockets: &mut Sockets,
     logs: &mut Logs,
@@ -80,10 +80,10 @@ pub fn open_http(
     accounts: &ClientAccounts,
 ) -> Result<Vec<String>, OpenError> {
     let mut urls = Vec::new();
-    for (listener, client_bytes) in site.listeners.iter().zip(&accounts.listeners) {
+    for (listener, client_bytes) in config.listeners.iter().zip(&accounts.listeners) {
         let log = match &listener.access_log {
             None => None,
-            Some(target) => Some(logs::open(target, site.user.as_ref(), logs)?),
+            Some(target) => Some(logs::open(target, config.user.as_ref(), logs)?),
         };
         let admission = Admission::new(Arc::clone(connections), listener.connections_per_address);
         let limits = HttpLimits {
@@ -91,7 +91,7 @@ pub fn open_http(
             client_bytes: Some(Arc::clone(client_bytes)),
             ..listener.limits.clone()
         };
-        let config = ListenerSite { limits, ..listener.clone() };
+        let config = ListenerConfig { limits, ..listener.clone() };
         let opened = sockets.open(&config.address, loops.len(), &BindOptions::default())?;
         for (of_loop, sockets) in loops.iter_mut().zip(opened.by_loop) {
             for socket in sockets {
@@ -113,15 +113,15 @@ pub fn open_http(
 /// `has_successor` tells when another Kirin serves on it; `has_predecessor` is whether one serves
 /// there now.
 pub fn open_memcached(
-    site: &Site,
+    config: &Config,
     loops: &mut [LoopListeners],
     sockets: &mut Sockets,
     has_successor: &watch::Receiver<bool>,
     has_predecessor: bool,
 ) -> Result<Vec<SocketAddr>, OpenError> {
     let mut bound = Vec::new();
-    for address in &site.store.memcached {
-        let opened = sockets.open(address, loops.len(), &site.store.bind)?;
+    for address in &config.store.memcached {
+        let opened = sockets.open(address, loops.len(), &config.store.bind)?;
         // Whoever handed the socket over serves it when this program ends.
         let has_successor =
             if opened.is_inherited { watch::channel(true).1 } else { has_successor.clone() };

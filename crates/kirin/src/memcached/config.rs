@@ -1,11 +1,11 @@
-//! The configuration that the options of `kirin memcached` stand for: a site without HTTP
+//! The configuration that the options of `kirin memcached` stand for: no HTTP
 //! listeners, applications and routes.
 
 use std::io;
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
-use kirin_config::{Site, StoreSite};
+use kirin_config::{Config, StoreSetup};
 use kirin_gateway::routing::settings::SiteConfig;
 use kirin_http::{ListenAddress, TrustedPeers};
 use kirin_memcache::codec::Limits;
@@ -21,7 +21,7 @@ const LOOPBACK: &str = "127.0.0.1";
 
 /// Options that cannot be carried out.
 #[derive(Debug, thiserror::Error)]
-pub enum SiteError {
+pub enum MemcachedConfigError {
     /// A host has no address.
     #[error("cannot listen on {address}: {source}")]
     Host {
@@ -56,8 +56,8 @@ pub enum SiteError {
 
 /// Returns the configuration that `options` stand for. The path of the snapshot is absolute, since
 /// a program in the background leaves the working directory.
-pub fn site(options: &Options) -> Result<Site, SiteError> {
-    Ok(Site {
+pub fn config(options: &Options) -> Result<Config, MemcachedConfigError> {
+    Ok(Config {
         threads: options.threads,
         user: options.user.as_deref().map(user).transpose()?.flatten(),
         connections: None,
@@ -81,18 +81,18 @@ pub fn site(options: &Options) -> Result<Site, SiteError> {
 
 /// Returns the user of `-u`. Only root can become another user. Others ignore the option, as
 /// memcached does.
-fn user(name: &str) -> Result<Option<User>, SiteError> {
+fn user(name: &str) -> Result<Option<User>, MemcachedConfigError> {
     if !kirin_user::is_root() {
         return Ok(None);
     }
-    let found =
-        User::find(name).map_err(|source| SiteError::User { user: name.to_owned(), source })?;
-    found.map(Some).ok_or_else(|| SiteError::NoUser(name.to_owned()))
+    let found = User::find(name)
+        .map_err(|source| MemcachedConfigError::User { user: name.to_owned(), source })?;
+    found.map(Some).ok_or_else(|| MemcachedConfigError::NoUser(name.to_owned()))
 }
 
-fn store(options: &Options) -> Result<StoreSite, SiteError> {
+fn store(options: &Options) -> Result<StoreSetup, MemcachedConfigError> {
     let interfaces: Vec<_> = options.listen.iter().map(|address| address.host.as_str()).collect();
-    Ok(StoreSite {
+    Ok(StoreSetup {
         engine: StoreConfig {
             memory_bytes: options.memory_bytes,
             item_limit_bytes: options.item_size_bytes,
@@ -132,12 +132,12 @@ fn store(options: &Options) -> Result<StoreSite, SiteError> {
 }
 
 /// Returns the addresses to listen on. A host name may have several.
-fn addresses(options: &Options) -> Result<Vec<ListenAddress>, SiteError> {
+fn addresses(options: &Options) -> Result<Vec<ListenAddress>, MemcachedConfigError> {
     if let Some(path) = &options.unix_socket {
         return Ok(vec![ListenAddress::Unix(path.clone())]);
     }
     if options.port == 0 {
-        return Err(SiteError::NothingToListenOn);
+        return Err(MemcachedConfigError::NothingToListenOn);
     }
     let default = [HostAndPort { host: LOOPBACK.into(), port: None }];
     let hosts = if options.listen.is_empty() { &default[..] } else { &options.listen };
@@ -145,7 +145,8 @@ fn addresses(options: &Options) -> Result<Vec<ListenAddress>, SiteError> {
     for HostAndPort { host, port } in hosts {
         // A port of -1 is any free one, which is 0 to the kernel.
         let port = port.unwrap_or(u16::try_from(options.port).unwrap_or(0));
-        let unknown = |source| SiteError::Host { address: format!("{host}:{port}"), source };
+        let unknown =
+            |source| MemcachedConfigError::Host { address: format!("{host}:{port}"), source };
         addresses.extend(
             (host.as_str(), port).to_socket_addrs().map_err(unknown)?.map(ListenAddress::Tcp),
         );
@@ -154,6 +155,7 @@ fn addresses(options: &Options) -> Result<Vec<ListenAddress>, SiteError> {
 }
 
 /// Returns the absolute form of a path.
-pub fn absolute(path: &Path) -> Result<PathBuf, SiteError> {
-    std::path::absolute(path).map_err(|source| SiteError::Path { path: path.to_owned(), source })
+pub fn absolute(path: &Path) -> Result<PathBuf, MemcachedConfigError> {
+    std::path::absolute(path)
+        .map_err(|source| MemcachedConfigError::Path { path: path.to_owned(), source })
 }
