@@ -3,23 +3,7 @@
 use kirin_doubling::Table;
 
 use crate::filters::push::dictionary;
-use crate::filters::ssi::unescaped;
 use crate::purge::command::Purge;
-use crate::routing::path_rest::{normalized_path, rest_below, without_dots};
-
-#[test]
-fn paths_cost_no_more_than_their_bytes() {
-    let mut table = Table::new();
-    for piece in ["/", "/a", "/..", "/a/..", "/.", "%2e", "%2f", "%", "a", "//", "/%2e%2e", "\\"] {
-        let path = |count: usize| format!("/{}", piece.repeat(count));
-        table
-            .check(&format!("meaning of {piece}"), 300, path, |path| normalized_path(path).is_ok());
-        table.check(&format!("dots of {piece}"), 300, path, |path| without_dots(path));
-        table.check(&format!("rest of {piece}"), 300, path, |path| rest_below(path, "/a").len());
-        table.check(&format!("decoding {piece}"), 300, path, |path| unescaped(path.as_bytes()));
-    }
-    table.finish();
-}
 
 #[test]
 fn structured_fields_cost_no_more_than_their_bytes() {

@@ -14,8 +14,9 @@ use crate::field_lines::FieldLines;
 use crate::field_list::members;
 use crate::request::{self, HeadLimits, MAX_FIELDS, Parsed, RequestHead};
 use crate::request_fields::RequestFields;
+use crate::request_path::RequestPath;
 use crate::trailers::Trailers;
-use crate::{forwarded_element, response_head};
+use crate::{form, forwarded_element, percent, response_head};
 
 const UNLIMITED: HeadLimits = HeadLimits { head_bytes: usize::MAX, request_line_bytes: usize::MAX };
 
@@ -165,5 +166,25 @@ fn framing_and_responses_cost_no_more_than_their_bytes() {
     table.check("field lines without one", 300, field_lines, |lines| {
         lines.without("x-a").len_bytes()
     });
+    table.finish();
+}
+
+#[test]
+fn paths_cost_no_more_than_their_bytes() {
+    let mut table = Table::new();
+    for piece in ["/", "/a", "/..", "/a/..", "/.", "%2e", "%2f", "%", "a", "//", "/%2e%2e", "\\"] {
+        let path = |count: usize| format!("/{}", piece.repeat(count));
+        table.check(&format!("path {piece}"), 300, path, |path| RequestPath::parse(path).is_ok());
+        table.check(&format!("dots of {piece}"), 300, path, |path| {
+            RequestPath::parse(path).ok().and_then(|path| path.without_dots())
+        });
+        table.check(&format!("rest of {piece}"), 300, path, |path| {
+            RequestPath::parse(path).map_or(0, |path| path.rest_below("/a").len())
+        });
+        let bytes = |count: usize| piece.repeat(count).into_bytes();
+        table.check(&format!("decoding {piece}"), 300, bytes, |bytes| percent::decode(bytes).len());
+        table.check(&format!("form {piece}"), 300, bytes, |bytes| form::decode_strict(bytes));
+        table.check(&format!("normalizing {piece}"), 300, bytes, |bytes| percent::normalize(bytes));
+    }
     table.finish();
 }

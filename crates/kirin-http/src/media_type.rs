@@ -12,6 +12,11 @@ pub fn is(media_type: &[u8], name: &str) -> bool {
     essence(media_type).eq_ignore_ascii_case(name.as_bytes())
 }
 
+/// Returns whether `media_type` is `text/html`, with parameters or without.
+pub fn is_html(media_type: &[u8]) -> bool {
+    is(media_type, "text/html")
+}
+
 /// Returns whether `text` is a type and a subtype, perhaps with parameters. The names have the
 /// characters of RFC 6838 section 4.2.
 pub fn is_well_formed(text: &[u8]) -> bool {

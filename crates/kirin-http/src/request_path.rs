@@ -20,7 +20,7 @@ pub struct RequestPath<'a> {
     /// As it was sent: percent-encoded.
     sent: &'a str,
     /// None if the path means what it says.
-    resolved: Option<ResolvedPath>,
+    resolved: Option<Cow<'a, ResolvedPath>>,
 }
 
 /// Why a path is refused. nginx refuses the same three.
@@ -45,7 +45,17 @@ impl<'a> RequestPath<'a> {
         }
         let decoded = decode_path(sent.as_bytes())?;
         let resolved = ResolvedPath::of_segments(decoded.split(|byte| *byte == b'/'))?;
-        Ok(Self { sent, resolved: Some(resolved) })
+        Ok(Self { sent, resolved: Some(Cow::Owned(resolved)) })
+    }
+
+    /// Returns the path that was sent as `sent`, of which [`RequestPath::resolved`] is known.
+    pub fn from_resolved(sent: &'a str, resolved: Option<&'a ResolvedPath>) -> Self {
+        Self { sent, resolved: resolved.map(Cow::Borrowed) }
+    }
+
+    /// Returns the path decoded and resolved; `None` if it means what it says.
+    pub fn resolved(&self) -> Option<&ResolvedPath> {
+        self.resolved.as_deref()
     }
 
     /// Returns the path as it was sent: percent-encoded.

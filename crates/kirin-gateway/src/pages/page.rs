@@ -12,6 +12,7 @@ use kirin_cache::{storable, surrogate};
 use kirin_compress::{AcceptEncoding, Coding, MIN_BYTES};
 use kirin_http::FieldLines;
 use kirin_http::date::parse_date;
+use kirin_http::media_type::{is_html, is_well_formed};
 use kirin_http::response_head::{self, Field, Framing};
 use kirin_ssi::{Syntax, Template};
 use xxhash_rust::xxh3::xxh3_128;
@@ -230,7 +231,7 @@ fn split_head(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
     let window = &value[..value.len().min(MAX_MEDIA_TYPE_BYTES + 2)];
     let line_end = window.windows(2).position(|pair| pair == b"\r\n")?;
     let media_type = &value[..line_end];
-    if !is_media_type(media_type) {
+    if !is_well_formed(media_type) {
         return None;
     }
     let mut fields = FieldLines::new();
@@ -252,26 +253,6 @@ fn split_response(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
     // The field is about parts only (RFC 9110 section 14.4).
     fields.remove("content-range");
     (is_whole && !head.status.is_informational()).then_some((head.status, fields, body))
-}
-
-/// Whether the text is `type/subtype` with parameters (RFC 9110 section 8.3.1).
-fn is_media_type(text: &[u8]) -> bool {
-    let essence = text.split(|byte| *byte == b';').next().unwrap_or(text).trim_ascii_end();
-    let is_name = |name: &[u8]| {
-        !name.is_empty()
-            && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(byte))
-    };
-    let printable = text.iter().all(|byte| (0x20..0x7f).contains(byte));
-    match essence.iter().position(|byte| *byte == b'/') {
-        Some(slash) => printable && is_name(&essence[..slash]) && is_name(&essence[slash + 1..]),
-        None => false,
-    }
-}
-
-/// Whether a media type is `text/html`.
-pub fn is_html(media_type: &[u8]) -> bool {
-    let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(b"text/html")
 }
 
 #[cfg(test)]

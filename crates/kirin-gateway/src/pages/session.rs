@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kirin_http::RequestHead;
+use kirin_http::cookies::{cookie_fields, cookie_like_plack};
 use kirin_store::{Now, Store};
 
 use crate::pages::session_item::SessionItem;
@@ -29,8 +30,7 @@ impl Session {
         store: &Store,
         now: Now,
     ) -> Option<Self> {
-        let lines = request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("cookie"));
-        Self::from_cookies(lines.map(|field| field.value), cookie, store, now)
+        Self::from_cookies(cookie_fields(request), cookie, store, now)
     }
 
     /// Returns the session from the values of all `Cookie` fields.
@@ -81,11 +81,7 @@ pub fn item_of_cookies<'a>(
 /// Returns the value of the first cookie of this name, if it can be a session id. As in
 /// Cookie::Baker the first counts: page and application must see the same visitor.
 fn session_id<'a>(fields: impl Iterator<Item = &'a [u8]>, cookie: &str) -> Option<&'a [u8]> {
-    let mut pairs =
-        fields.flat_map(|field| field.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
-    let value = pairs.find_map(|pair| pair.strip_prefix(cookie.as_bytes())?.strip_prefix(b"="))?;
-    let value =
-        value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+    let value = cookie_like_plack(fields, cookie.as_bytes())?;
     (ID_DIGITS.contains(&value.len()) && value.iter().all(u8::is_ascii_hexdigit)).then_some(value)
 }
 

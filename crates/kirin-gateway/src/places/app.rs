@@ -11,7 +11,6 @@ use super::Place;
 use crate::filters::backend::{Backend, limit_body};
 use crate::filters::chain::Filters;
 use crate::request::context::Request;
-use crate::routing::path_rest;
 
 /// The place of one route.
 pub struct AppPlace {
@@ -52,7 +51,7 @@ impl Place for AppPlace {
 
 impl Backend for AppBackend {
     fn answer(&self, request: &Request<'_>) -> Answer {
-        let resolved = path_rest::without_dots(request.head.path);
+        let resolved = request.sent_path.without_dots();
         let meta = meta_variables(request, resolved.as_deref());
         let answer = self.app.answer(request.head, request.origin, &self.files, &meta);
         limit_body(answer, self.body_limit_bytes)

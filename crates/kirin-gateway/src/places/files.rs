@@ -4,13 +4,13 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use kirin_files::Files;
+use kirin_http::percent::{self, NOT_IN_PATH};
 use kirin_http::{Answer, RequestHead, Response};
 
 use super::Place;
 use super::hidden_scripts::HiddenScripts;
 use crate::filters::chain::Filters;
 use crate::request::context::Request;
-use crate::routing::path_rest;
 
 /// The place of one route.
 pub struct FilesPlace {
@@ -38,9 +38,9 @@ impl FilesPlace {
         if !request.is_rewritten() || response.fields.get("location").is_none() {
             return;
         }
-        let rest = path_rest::rest_below(request.head.path, &self.route_path);
+        let rest = request.sent_path.rest_below(&self.route_path);
         let query = request.head.query.map(|query| format!("?{query}")).unwrap_or_default();
-        let route_path = path_rest::encode(self.route_path.as_bytes());
+        let route_path = percent::encode(self.route_path.as_bytes(), NOT_IN_PATH);
         response.fields.remove("location");
         response.fields.push("Location", format!("{route_path}{rest}/{query}"));
     }
@@ -48,7 +48,7 @@ impl FilesPlace {
 
 impl Place for FilesPlace {
     fn answer(&self, request: &Request<'_>) -> Option<Answer> {
-        if self.hidden.hide(request.path) {
+        if self.hidden.hide(request.path.normalized()) {
             return None;
         }
         self.filters.around_files(request, |head: &RequestHead<'_>| {
@@ -63,6 +63,7 @@ impl Place for FilesPlace {
     }
 
     fn has(&self, request: &Request<'_>) -> bool {
-        !self.hidden.hide(request.path) && self.files.has(request.rewritten, Instant::now())
+        !self.hidden.hide(request.path.normalized())
+            && self.files.has(request.rewritten, Instant::now())
     }
 }

@@ -31,13 +31,13 @@ impl HiddenScripts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routing::path_rest::normalized_path;
+    use kirin_http::RequestPath;
 
     #[test]
     fn scripts_are_hidden_however_their_names_are_written() {
         let hidden = HiddenScripts(vec![".php".into()]);
-        let hides = |hidden: &HiddenScripts, path| match normalized_path(path) {
-            Ok(path) => hidden.hide(&path),
+        let hides = |hidden: &HiddenScripts, path| match RequestPath::parse(path) {
+            Ok(path) => hidden.hide(path.normalized()),
             // The router refuses it before any place is asked.
             Err(_) => true,
         };

@@ -128,7 +128,8 @@ impl LuaPlace {
 impl super::Place for LuaPlace {
     fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         let script = &self.0;
-        let called = Called::of(request.rewritten, request.origin, request.path, request.user);
+        let path = request.path.normalized();
+        let called = Called::of(request.rewritten, request.origin, path, request.user);
         if !script.turns.is_free() {
             let (script, kept) = (Rc::clone(script), request.keep());
             return Some(Answer::later(move |body| go_on(script, kept, Next::Begin(called), body)));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use kirin_http::Answer;
+use kirin_http::request_path::forwarded_target;
 use kirin_proxy::BodyBuffering;
 
 use super::Place;
@@ -11,7 +12,6 @@ use super::app::meta_variables;
 use crate::filters::backend::{Backend, limit_body};
 use crate::filters::chain::Filters;
 use crate::request::context::Request;
-use crate::routing::path_rest;
 
 /// The place of one route.
 pub struct ProxyPlace {
@@ -52,7 +52,7 @@ impl Place for ProxyPlace {
 
 impl Backend for UpstreamBackend {
     fn answer(&self, request: &Request<'_>) -> Answer {
-        let resolved = path_rest::without_dots(request.head.path);
+        let resolved = request.sent_path.without_dots();
         let meta = meta_variables(request, resolved.as_deref());
         let (upstream, buffering) = (&self.upstream, self.buffering);
         let answer =
@@ -63,7 +63,7 @@ impl Backend for UpstreamBackend {
 
 /// Returns the target that servers get: the rewritten path, and the query that the cache has left.
 fn target<'a>(request: &Request<'a>) -> Cow<'a, str> {
-    let target = path_rest::target(request.rewritten);
+    let target = forwarded_target(request.rewritten, request.path);
     if request.head.query == request.rewritten.query {
         return target;
     }

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use httparse::Header;
-use kirin_http::{Origin, RequestHead};
+use kirin_http::{Origin, RequestHead, RequestPath};
 use kirin_ssi::Syntax;
 
 use super::answers::Answers;
@@ -24,8 +24,10 @@ pub struct Request<'a> {
     pub head: &'a RequestHead<'a>,
     /// The client, the listener and the time in seconds.
     pub origin: Origin<'a>,
-    /// The normalized path of `rewritten`: decoded and without `.`, `..` and `//`.
-    pub path: &'a [u8],
+    /// The path of `rewritten`.
+    pub path: &'a RequestPath<'a>,
+    /// The path of `head`.
+    pub sent_path: &'a RequestPath<'a>,
     /// The head as the client sent it, with the path that `rewrite` gives it. All places but
     /// applications look there. Without a `rewrite` it is the head as it was sent.
     pub rewritten: &'a RequestHead<'a>,
@@ -59,12 +61,12 @@ pub struct Kept<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A request as it was sent, before a route is known. `path` is its normalized path, `kept` an
-    /// empty cell for the copy of its head.
+    /// A request as it was sent, before a route is known. `path` is its path, `kept` an empty cell
+    /// for the copy of its head.
     pub fn new(
         head: &'a RequestHead<'a>,
         origin: Origin<'a>,
-        path: &'a [u8],
+        path: &'a RequestPath<'a>,
         lineage: &'a Lineage,
         routes: &'a dyn Answers,
         kept: &'a SharedHead,
@@ -73,6 +75,7 @@ impl<'a> Request<'a> {
             head,
             origin,
             path,
+            sent_path: path,
             rewritten: head,
             script_name: "",
             path_info: None,

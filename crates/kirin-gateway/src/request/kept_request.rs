@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use httparse::Header;
 use kirin_http::request::{BodyLength, RequestHead, Version};
+use kirin_http::request_path::{RequestPath, ResolvedPath};
 use kirin_http::{
     Client, ClientCertificate, ForwardedFields, ListenAddress, Method, Origin, Peer, TrustedProxy,
 };
@@ -109,8 +110,10 @@ pub struct KeptRequest {
     changes: Vec<FieldChange>,
     /// Target and path that the route has rewritten.
     rewritten: Option<(String, String)>,
-    /// The normalized path, if it is not the path as it is written.
-    path: Option<Vec<u8>>,
+    /// The path of the rewritten head, resolved.
+    path: Option<ResolvedPath>,
+    /// The path that was sent, resolved.
+    sent_path: Option<ResolvedPath>,
     script_name: String,
     path_info: Option<String>,
     user: Option<String>,
@@ -125,14 +128,14 @@ impl Request<'_> {
     pub fn keep(&self) -> KeptRequest {
         let Kept { copy, fields, changes } = self.kept;
         let head = copy.get_or_init(|| Rc::new(KeptHead::copy(self.head, fields, self.origin)));
-        let is_plain = self.path == self.rewritten.path.as_bytes();
         KeptRequest {
             head: Rc::clone(head),
             changes: changes.to_vec(),
             rewritten: self
                 .is_rewritten()
                 .then(|| (self.rewritten.target.into(), self.rewritten.path.into())),
-            path: (!is_plain).then(|| self.path.to_vec()),
+            path: self.path.resolved().cloned(),
+            sent_path: self.sent_path.resolved().cloned(),
             script_name: self.script_name.into(),
             path_info: self.path_info.map(Into::into),
             user: self.user.map(Into::into),
@@ -161,10 +164,13 @@ impl KeptRequest {
             None => sent,
         };
         let copy = SharedHead::from(Rc::clone(&self.head));
+        let path = RequestPath::from_resolved(rewritten.path, self.path.as_ref());
+        let sent_path = RequestPath::from_resolved(head.path, self.sent_path.as_ref());
         work(&Request {
             head: &head,
             origin: self.head.origin(),
-            path: self.path.as_deref().unwrap_or(rewritten.path.as_bytes()),
+            path: &path,
+            sent_path: &sent_path,
             rewritten: &rewritten,
             script_name: &self.script_name,
             path_info: self.path_info.as_deref(),
@@ -215,9 +221,10 @@ mod tests {
     fn a_kept_request_is_as_it_was() {
         with_request("GET /a?b HTTP/1.1\r\nHost: h", |request| {
             let rewritten = RequestHead { target: "/x/a?b", path: "/x/a", ..request.head.clone() };
+            let path = RequestPath::parse(rewritten.path).unwrap();
             let kept = Request {
                 rewritten: &rewritten,
-                path: b"/x/a",
+                path: &path,
                 script_name: "/s",
                 path_info: Some("/i"),
                 user: Some("mari"),
@@ -225,7 +232,10 @@ mod tests {
             };
             kept.keep().with(|request| {
                 assert_eq!((request.head.path, request.head.query), ("/a", Some("b")));
-                assert_eq!((request.rewritten.target, request.path), ("/x/a?b", &b"/x/a"[..]));
+                assert_eq!(
+                    (request.rewritten.target, request.path.normalized()),
+                    ("/x/a?b", &b"/x/a"[..])
+                );
                 assert_eq!((request.script_name, request.path_info), ("/s", Some("/i")));
                 assert_eq!((request.user, request.origin.now), (Some("mari"), 7));
                 assert!(request.is_rewritten());

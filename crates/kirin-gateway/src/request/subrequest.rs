@@ -12,11 +12,11 @@ use std::rc::Rc;
 
 use http::Method;
 use httparse::Header;
+use kirin_http::percent::{self, AsciiSet, CONTROLS};
 use kirin_http::{Answer, BodyLength, RequestHead};
 
 use super::context::Request;
 use super::lineage::{Lineage, Refused, Variables};
-use crate::routing::path_rest;
 
 /// The longest target, in bytes: as long as the longest request line by default.
 const MAX_TARGET_BYTES: usize = 8 * 1024;
@@ -118,6 +118,9 @@ fn is_own(name: &str) -> bool {
     !OTHERS.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
+/// The bytes that cannot stand in a target of a request line.
+const NOT_IN_REQUEST_LINE: &AsciiSet = &CONTROLS.add(b' ').add(b'#');
+
 /// `target` as it stands in a request line, beside `path` if it is relative.
 fn absolute_target(path: &str, target: &[u8]) -> Option<String> {
     let directory = match target.first()? {
@@ -127,14 +130,8 @@ fn absolute_target(path: &str, target: &[u8]) -> Option<String> {
     if target.len() > MAX_TARGET_BYTES {
         return None;
     }
-    let mut absolute = String::with_capacity(directory.len() + target.len());
-    absolute.push_str(directory);
-    for &byte in target {
-        match byte {
-            b'!'..=b'~' if byte != b'#' => absolute.push(char::from(byte)),
-            _ => path_rest::push_encoded(&mut absolute, byte),
-        }
-    }
+    let mut absolute = directory.to_owned();
+    absolute.push_str(&percent::encode(target, NOT_IN_REQUEST_LINE));
     Some(absolute)
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use http::StatusCode;
 use kirin_http::request::{self, Parsed};
-use kirin_http::{Answer, Client, ListenAddress, Origin, Peer, RequestHead, Response};
+use kirin_http::{Answer, Client, ListenAddress, Origin, Peer, RequestHead, RequestPath, Response};
 
 use super::answers::{Answers, PlaceNumber};
 use super::context::{Request, SharedHead};
@@ -42,5 +42,6 @@ pub fn with_request<R>(head: &str, work: impl FnOnce(&Request<'_>) -> R) -> R {
     let client = Client::NotAsked;
     let origin = Origin { peer: &peer, local: &local, secure: false, client, proxy: None, now: 7 };
     let (lineage, kept) = (Lineage::default(), SharedHead::new());
-    work(&Request::new(&head, origin, head.path.as_bytes(), &lineage, &NoRoutes, &kept))
+    let path = RequestPath::parse(head.path).unwrap();
+    work(&Request::new(&head, origin, &path, &lineage, &NoRoutes, &kept))
 }

@@ -5,7 +5,6 @@ pub mod error_page;
 pub mod password_checks;
 pub mod password_file;
 pub mod password_hash;
-pub mod path_rest;
 pub mod protection;
 pub mod rate_limit;
 pub mod redirect;

@@ -2,7 +2,7 @@
 //!
 //! Pure; made when the configuration is checked.
 
-use crate::routing::path_rest;
+use kirin_http::percent::{self, NOT_IN_PATH};
 
 /// The prefix that replaces the path of the route.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,8 @@ impl Rewrite {
                 "rewrite `{prefix}`: it must begin with `/` and is written decoded, without `%`, `?`, `#`, `\\`, `//` and `..`"
             ));
         }
-        Ok(Self { prefix: path_rest::encode(prefix.trim_end_matches('/').as_bytes()) })
+        let prefix = prefix.trim_end_matches('/').as_bytes();
+        Ok(Self { prefix: percent::encode(prefix, NOT_IN_PATH).into_owned() })
     }
 
     /// Returns the path that places see, for this rest below the route.

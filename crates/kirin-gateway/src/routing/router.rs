@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
-use kirin_http::{Answer, Handler, Origin, RequestHead, Response};
+use kirin_http::{Answer, Handler, Origin, RequestHead, RequestPath, Response};
 use kirin_proxy::{ProxyPlace, Upstream};
 use kirin_store::Store;
 use kirin_workers::App;
@@ -31,7 +31,6 @@ use crate::purge::requests::PurgeRequests;
 use crate::request::answers::{Answers, PlaceNumber};
 use crate::request::context::{Request, SharedHead};
 use crate::request::lineage::Lineage;
-use crate::routing::path_rest::normalized_path;
 use crate::routing::route::{self, Route};
 use crate::routing::settings::{RouteConfig, SiteConfig};
 
@@ -120,11 +119,10 @@ impl Handler for Router {
 
 impl Answers for Router {
     fn ask(&self, head: &RequestHead<'_>, origin: Origin<'_>, lineage: &Lineage) -> Answer {
-        let path = match normalized_path(head.path) {
-            Ok(path) => path,
-            Err(status) => return Answer::Now(Response::error(status)),
+        let Ok(path) = RequestPath::parse(head.path) else {
+            return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
         };
-        let Some(route) = self.find(&path) else {
+        let Some(route) = self.find(path.normalized()) else {
             return Answer::Now(self.no_route(head));
         };
         let kept = SharedHead::new();

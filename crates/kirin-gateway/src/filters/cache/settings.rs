@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kirin_cache::StorageRules;
-use kirin_http::RequestHead;
+use kirin_http::cookies::has_cookie;
+use kirin_http::{RequestHead, form};
 
 use super::pending_fetches::PendingFetches;
 
@@ -44,21 +45,11 @@ impl BypassCondition {
     pub fn is_in(&self, request: &RequestHead<'_>) -> bool {
         match self {
             BypassCondition::Header(name) => request.field(name).is_some(),
-            BypassCondition::Cookie(name) => request
-                .fields
-                .iter()
-                .filter(|field| field.name.eq_ignore_ascii_case("cookie"))
-                .flat_map(|field| field.value.split(|byte| *byte == b';'))
-                .any(|pair| name_of(pair) == name.as_bytes()),
-            BypassCondition::Query(name) => request
-                .query
-                .unwrap_or_default()
-                .split('&')
-                .any(|argument| name_of(argument.as_bytes()) == name.as_bytes()),
+            BypassCondition::Cookie(name) => has_cookie(request, name.as_bytes()),
+            BypassCondition::Query(name) => {
+                form::pairs(request.query.unwrap_or_default().as_bytes())
+                    .any(|argument| form::name_and_value(argument).0 == name.as_bytes())
+            }
         }
     }
-}
-
-fn name_of(pair: &[u8]) -> &[u8] {
-    pair.split(|byte| *byte == b'=').next().unwrap_or(pair).trim_ascii()
 }

@@ -20,12 +20,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Method;
+use kirin_http::media_type::is_html;
 use kirin_http::{Answer, Body, FieldLines, Response};
 use kirin_ssi::Syntax;
 use kirin_store::{Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest};
 
 use crate::filters::backend::Backend;
-use crate::pages::page::{is_html, may_be_dynamic};
+use crate::pages::page::may_be_dynamic;
 use crate::pages::store_key::key_of;
 use crate::purge::command::{self, Purge};
 use crate::request::context::Request;

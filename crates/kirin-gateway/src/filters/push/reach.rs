@@ -3,7 +3,8 @@
 
 use std::cell::Cell;
 
-use crate::routing::path_rest::normalized_path;
+use kirin_http::RequestPath;
+
 use crate::routing::protection::Protection;
 use crate::routing::rewrite::Rewrite;
 use crate::routing::settings::{PlaceConfig, RouteConfig};
@@ -38,9 +39,8 @@ impl Reach {
     /// is true once for each route.
     pub fn warns_of(&self, key: &[u8], protection: Protection) -> bool {
         let path = key.split(|byte| *byte == b'?').next().unwrap_or_default();
-        let Ok(path) = std::str::from_utf8(path)
-            .map_err(drop)
-            .and_then(|path| normalized_path(path).map_err(drop))
+        let Some(path) =
+            std::str::from_utf8(path).ok().and_then(|path| RequestPath::parse(path).ok())
         else {
             return false;
         };
@@ -48,7 +48,8 @@ impl Reach {
             route.may_serve(protection)
                 && route.rewrite.as_ref().is_some_and(|rewrite| rewrite.leads_to(key))
         });
-        let Some(route) = self.0.iter().find(|route| is_below(&path, &route.path)) else {
+        let Some(route) = self.0.iter().find(|route| is_below(path.normalized(), &route.path))
+        else {
             return false;
         };
         let is_served = behind_rewrite || (route.may_serve(protection) && route.rewrite.is_none());

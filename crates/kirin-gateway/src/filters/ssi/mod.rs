@@ -16,6 +16,3 @@ pub mod streamed;
 mod templates;
 mod unread;
 mod variables;
-
-#[cfg(test)]
-pub use variables::unescaped;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use kirin_http::percent;
 use kirin_ssi::{NotAsked, Requested, Requesting, Scope, Source, Target, Template, Zone};
 use kirin_store::{Now, Store};
 use xxhash_rust::xxh3::Xxh3;
@@ -250,7 +251,7 @@ impl PageSource<'_> {
 /// Whether `name` is a path below the directory of the page, after decoding.
 fn is_beside(name: &[u8]) -> bool {
     let path = name.split(|byte| *byte == b'?').next().unwrap_or_default();
-    let path = variables::unescaped(path);
+    let path = percent::decode(path);
     !path.starts_with(b"/") && !path.split(|byte| *byte == b'/').any(|segment| segment == b"..")
 }
 

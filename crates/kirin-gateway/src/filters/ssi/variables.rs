@@ -2,9 +2,10 @@
 //! the same in lower case.
 
 use bytes::Bytes;
-use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead};
-
-use crate::routing::path_rest;
+use kirin_http::cookies::cookie_like_nginx;
+use kirin_http::form::argument_like_nginx;
+use kirin_http::host::without_port;
+use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead, RequestPath, percent};
 
 /// The longest variable that is joined from several lines, in bytes.
 const MAX_JOINED_BYTES: usize = 32 * 1024;
@@ -36,9 +37,10 @@ pub fn variable(
             None => ours(request.path.as_bytes()),
         },
         // As in nginx, it is decoded and without dot segments.
-        "uri" | "document_uri" => ours(&path_rest::decoded(request.path)?),
+        "uri" | "document_uri" => ours(&RequestPath::parse(request.path).ok()?.decoded()),
         "document_name" => {
-            let path = path_rest::decoded(request.path)?;
+            let path = RequestPath::parse(request.path).ok()?;
+            let path = path.decoded();
             let name = path.rsplit(|byte| *byte == b'/').next()?;
             ours(name)
         }
@@ -48,7 +50,7 @@ pub fn variable(
         }
         "request_method" => ours(request.method.as_str().as_bytes()),
         "query_string" | "args" => ours(request.query?.as_bytes()),
-        "query_string_unescaped" => ours(&unescaped(request.query?.as_bytes())),
+        "query_string_unescaped" => ours(&percent::decode(request.query?.as_bytes())),
         "is_args" => ours(request.query.map_or(b"", |_| b"?")),
         "host" => ours(without_port(host(request)).to_ascii_lowercase().as_bytes()),
         "http_host" => ours(Some(request.host).filter(|host| !host.is_empty())?.as_bytes()),
@@ -70,9 +72,9 @@ pub fn variable(
         },
         _ => {
             if let Some(cookie) = name.strip_prefix("cookie_") {
-                Some(Variable { value: cookie_named(request, cookie)?, is_visitors: true })
+                visitors(cookie_like_nginx(request, cookie.as_bytes())?)
             } else if let Some(argument) = name.strip_prefix("arg_") {
-                ours(argument_named(request.query?, argument)?.as_bytes())
+                ours(argument_like_nginx(request.query?, argument)?.as_bytes())
             } else if let Some(field) = name.strip_prefix("http_") {
                 Some(Variable { value: field_named(request, field)?, is_visitors: true })
             } else {
@@ -94,38 +96,12 @@ fn host<'a>(request: &RequestHead<'a>) -> &'a str {
     if request.host.is_empty() { "localhost" } else { request.host }
 }
 
-fn without_port(host: &str) -> &str {
-    let name_end = host.rfind(']').map_or(0, |bracket| bracket + 1);
-    host[name_end..].find(':').map_or(host, |colon| &host[..name_end + colon])
-}
-
 fn local_port(origin: Origin<'_>) -> u16 {
     match origin.local {
         ListenAddress::Tcp(address) => address.port(),
         ListenAddress::Unix(_) if origin.secure => 443,
         ListenAddress::Unix(_) => 80,
     }
-}
-
-/// Returns the value of a cookie as it was sent. Names are compared without case, since names of
-/// variables have none.
-fn cookie_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
-    let lines = request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("cookie"));
-    let mut pairs = lines.flat_map(|field| field.value.split(|byte| *byte == b';'));
-    pairs.find_map(|pair| {
-        let pair = pair.trim_ascii();
-        let equals = memchr::memchr(b'=', pair)?;
-        let is_it = pair[..equals].eq_ignore_ascii_case(name.as_bytes());
-        is_it.then(|| Bytes::copy_from_slice(&pair[equals + 1..]))
-    })
-}
-
-/// Returns the value of an argument as it was sent.
-fn argument_named<'a>(query: &'a str, name: &str) -> Option<&'a str> {
-    query.split('&').find_map(|pair| {
-        let (other, value) = pair.split_once('=')?;
-        other.eq_ignore_ascii_case(name).then_some(value)
-    })
 }
 
 /// Returns the lines of a field, whose name is written with `_` for `-`.
@@ -148,28 +124,6 @@ fn field_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
         value.extend_from_slice(line.value);
     }
     Some(Bytes::from(value))
-}
-
-/// Decodes the percent-encoding of a query or path. Malformed encodings stay as they are.
-pub fn unescaped(bytes: &[u8]) -> Vec<u8> {
-    let digit = |byte: Option<&u8>| {
-        char::from(*byte?).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
-    };
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push(high << 4 | low);
-                at += 3;
-            }
-            _ => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    decoded
 }
 
 #[cfg(test)]

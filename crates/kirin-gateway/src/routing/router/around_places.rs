@@ -4,12 +4,11 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use kirin_http::{Answer, RequestBody, RequestHead, Response};
+use kirin_http::{Answer, RequestBody, RequestHead, RequestPath, Response};
 
 use super::Router;
 use crate::request::context::Request;
 use crate::routing::basic_auth::{Admission, BasicAuth};
-use crate::routing::path_rest::{normalized_path, rest_below};
 use crate::routing::route::Route;
 use crate::routing::rules::Rules;
 
@@ -26,7 +25,7 @@ impl Router {
         }
         let answer = match (&rules.redirect, &rules.basic_auth) {
             (Some(redirect), _) => {
-                let rest = rest_below(request.head.path, &route.path);
+                let rest = request.sent_path.rest_below(&route.path);
                 Answer::Now(redirect.respond(&rest, request.head.query))
             }
             (None, None) => self.ask_rewritten(route, rules, request),
@@ -79,7 +78,7 @@ impl Router {
                     let answer = kept.with(|request| {
                         let request = Request { user: Some(&user), ..*request };
                         // The path has led to this route before.
-                        match router.find(request.path) {
+                        match router.find(request.path.normalized()) {
                             Some(route) => router.ask_rewritten(route, &rules, &request),
                             None => Answer::Now(router.no_route(request.head)),
                         }
@@ -94,20 +93,19 @@ impl Router {
     fn ask_rewritten(&self, route: &Route, rules: &Rules, request: &Request<'_>) -> Answer {
         let Some(rewrite) = &rules.rewrite else { return self.ask_places(route, request, 0) };
         let head = request.head;
-        let rest = rest_below(head.path, &route.path);
+        let rest = request.sent_path.rest_below(&route.path);
         let path = rewrite.path(&rest);
         let target = match head.query {
             Some(query) => [&path, "?", query].concat(),
             None => path.clone(),
         };
         let (script_name, path_info) = rewrite.mount(&route.path, &rest);
-        let normalized = match normalized_path(&path) {
-            Ok(normalized) => normalized,
-            Err(status) => return Answer::Now(Response::error(status)),
-        };
         let rewritten = RequestHead { target: &target, path: &path, ..head.clone() };
+        let Ok(path) = RequestPath::parse(&path) else {
+            return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
+        };
         let request = Request {
-            path: &normalized,
+            path: &path,
             rewritten: &rewritten,
             script_name,
             path_info: Some(&path_info),

@@ -9,13 +9,12 @@ use std::sync::Arc;
 
 use http::Method;
 use httparse::Header;
-use kirin_http::{Answer, BodyLength, RequestBody, RequestHead, Response};
+use kirin_http::{Answer, BodyLength, RequestBody, RequestHead, RequestPath, Response};
 
 use super::Router;
 use crate::request::context::{Request, SharedHead};
 use crate::request::subrequest::is_kept;
 use crate::routing::error_page;
-use crate::routing::path_rest::{self, normalized_path};
 use crate::routing::protection::Protection;
 use crate::routing::rules::Rules;
 
@@ -59,7 +58,8 @@ impl Router {
 
     /// Returns the page at `path`, for the response to `request`.
     fn error_page(&self, path: &str, request: &Request<'_>) -> Option<Answer> {
-        let route = self.find(&normalized_path(path).ok()?)?;
+        let sent_path = RequestPath::parse(path).ok()?;
+        let route = self.find(sent_path.normalized())?;
         let head = request.head;
         let is_coding = |field: &&Header<'_>| field.name.eq_ignore_ascii_case("accept-encoding");
         let fields = head.fields.iter().filter(|field| is_kept(field.name) || is_coding(field));
@@ -77,14 +77,14 @@ impl Router {
         };
         let rewrite = route.rules.as_ref().and_then(|rules| rules.rewrite.as_ref());
         let path = match rewrite {
-            Some(rewrite) => rewrite.path(&path_rest::rest_below(path, &route.path)),
+            Some(rewrite) => rewrite.path(&sent_path.rest_below(&route.path)),
             None => path.to_owned(),
         };
         let rewritten = RequestHead { target: &path, path: &path, query: None, ..sent.clone() };
-        let normalized = normalized_path(&path).ok()?;
+        let rewritten_path = RequestPath::parse(&path).ok()?;
         let (origin, lineage, kept) = (request.origin, request.lineage, SharedHead::new());
-        let page = Request::new(&sent, origin, &normalized, lineage, request.routes, &kept);
-        let page = Request { rewritten: &rewritten, ..route.enter(page) };
+        let page = Request::new(&sent, origin, &sent_path, lineage, request.routes, &kept);
+        let page = Request { rewritten: &rewritten, path: &rewritten_path, ..route.enter(page) };
         // No password was asked for.
         let page = Request { protection: Protection::default(), ..page };
         route.places.iter().find_map(|place| place.answer_without_code(&page))
