@@ -4,9 +4,7 @@
 //! calls [`with_error_page`].
 
 use http::StatusCode;
-use kirin_http::{FieldLines, Response};
-
-use crate::request::answered_by;
+use kirin_http::{AnsweredBy, FieldLines, Response};
 
 /// The pages by status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,16 +61,10 @@ impl ErrorPages {
         if status < 400 {
             return None;
         }
-        // The response of an application or of the store is content, unless the configuration says
-        // otherwise.
-        let is_content = matches!(
-            response.answered_by,
-            kirin_workers::ANSWERED_BY
-                | kirin_lua::ANSWERED_BY
-                | answered_by::STORE
-                | answered_by::CACHE
-                | kirin_proxy::ANSWERED_BY
-        );
+        // An error of Kirin itself or of a directory is no content. Those of other places are,
+        // unless the configuration says otherwise.
+        let is_content =
+            !matches!(response.answered_by, AnsweredBy::SERVER | kirin_files::ANSWERED_BY);
         if !self.intercept && is_content {
             return None;
         }
@@ -118,7 +110,8 @@ pub fn is_page(page: &Response) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kirin_http::{AnsweredBy, Body};
+    use crate::request::answered_by;
+    use kirin_http::Body;
 
     fn response(place: AnsweredBy, status: u16) -> Response {
         Response::new(place, StatusCode::from_u16(status).unwrap(), Body::Empty)
