@@ -25,7 +25,7 @@ use crate::rules::check_together;
 use crate::source::{ConfigError, ConfigErrors, ErrorCollector, Source};
 use crate::store::{StoreSetup, check_session_cookie, check_store};
 use crate::units::Number;
-use crate::upstream::{UpstreamSection, check_upstream};
+use crate::upstream::check_upstream;
 use crate::written::Written;
 
 /// A checked configuration.
@@ -169,7 +169,10 @@ fn check_routes(
             apps: file.app.iter().map(|app| app.name.as_str()).collect(),
             upstreams: file.upstream.iter().map(|upstream| upstream.name.as_str()).collect(),
         },
-        is_limited: file.upstream.iter().map(UpstreamSection::is_limited).collect(),
+        limited_upstreams: (file.upstream.iter())
+            .filter(|upstream| upstream.is_limited())
+            .map(|upstream| upstream.name.as_str())
+            .collect(),
         checks: &checks,
         item_limit_bytes: file.store.item_limit.length(),
     };

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use kirin_gateway::routing::settings::PlaceConfig;
-
 use super::*;
 
 pub(in super::super) fn check_text(text: &str) -> Result<Config, String> {
@@ -30,7 +28,7 @@ fn a_whole_configuration_is_understood() {
     assert_eq!(site.store.engine.memory_bytes, 8 << 20);
     assert_eq!(site.apps[0].workers, 3);
     assert_eq!(site.gateway.routes[0].path, "/s", "the longest path comes first");
-    assert_eq!(site.gateway.routes[1].places[2], PlaceConfig::App(0));
+    assert_eq!(site.gateway.routes[1].places[2].to_string(), "app:web");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The places in `try` of a route.
 
-use kirin_gateway::routing::settings::PlaceConfig;
+use std::path::PathBuf;
+
+use kirin_gateway::places::kind::{Arguments, PlaceConfig, PlaceKind};
+use kirin_gateway::places::registry::PLACE_KINDS;
 
 use crate::source::{ConfigError, Source};
 use crate::suggestion::did_you_mean;
@@ -14,54 +17,67 @@ pub struct Named<'a> {
     pub upstreams: Vec<&'a str>,
 }
 
+/// Finds what the arguments of places name.
+struct NamedIn<'a>(&'a Named<'a>, &'a Source);
+
 /// Returns the place that `place` names.
 pub fn check_place(
     place: &Written<String>,
     named: &Named<'_>,
     source: &Source,
 ) -> Result<PlaceConfig, ConfigError> {
-    match place.split_once(':') {
-        None if place.as_str() == "store" => Ok(PlaceConfig::Store),
-        Some(("files", directory)) => {
-            let directory = Written::new(place.span(), directory.to_owned());
-            source.existing_directory(&directory).map(PlaceConfig::Files)
-        }
-        Some(("lua", file)) => {
-            let path = source.path(file);
-            if !path.is_file() {
-                let message = format!("there is no file {}", path.display());
-                return Err(source.error(place.span(), message));
-            }
-            Ok(PlaceConfig::Lua(path))
-        }
-        Some(("app", name)) => find("app", name, &named.apps, place, source).map(PlaceConfig::App),
-        Some(("proxy", name)) => {
-            find("upstream", name, &named.upstreams, place, source).map(PlaceConfig::Proxy)
-        }
-        _ => {
-            let message = format!(
-                "`{}` is not a place; allowed are store, files:DIR, lua:FILE, app:NAME and \
-                 proxy:NAME",
-                place.as_str()
-            );
-            Err(source.error(place.span(), message))
-        }
+    let (name, argument) = match place.split_once(':') {
+        Some((name, argument)) => (name, Some(argument)),
+        None => (place.as_str(), None),
+    };
+    let is_kind = |kind: &&&'static PlaceKind| {
+        kind.name == name && kind.argument.is_some() == argument.is_some()
+    };
+    let found = PLACE_KINDS.iter().find(is_kind).ok_or_else(|| {
+        format!("`{}` is not a place; allowed are {}", place.as_str(), forms("and", |_| true))
+    });
+    let argument = argument.unwrap_or_default();
+    found
+        .and_then(|kind| PlaceConfig::read(kind, argument, &NamedIn(named, source)))
+        .map_err(|message| source.error(place.span(), message))
+}
+
+/// Lists the forms of the kinds that are `wanted`, with `conjunction` before the last.
+pub fn forms(conjunction: &str, wanted: impl Fn(&PlaceKind) -> bool) -> String {
+    let mut forms: Vec<String> =
+        PLACE_KINDS.iter().filter(|kind| wanted(kind)).map(|kind| kind.form()).collect();
+    match (forms.pop(), forms.is_empty()) {
+        (Some(only), true) => only,
+        (Some(last), false) => format!("{} {conjunction} {last}", forms.join(", ")),
+        (None, _) => String::new(),
     }
 }
 
-/// Returns the number of the app or upstream `name` among `names`.
-fn find(
-    kind: &str,
-    name: &str,
-    names: &[&str],
-    place: &Written<String>,
-    source: &Source,
-) -> Result<usize, ConfigError> {
+impl Arguments for NamedIn<'_> {
+    fn directory(&self, path: &str) -> Result<PathBuf, String> {
+        self.1.directory_at(path)
+    }
+
+    fn file(&self, path: &str) -> Result<PathBuf, String> {
+        let path = self.1.path(path);
+        if path.is_file() { Ok(path) } else { Err(format!("there is no file {}", path.display())) }
+    }
+
+    fn app(&self, name: &str) -> Result<usize, String> {
+        find("app", name, &self.0.apps)
+    }
+
+    fn upstream(&self, name: &str) -> Result<usize, String> {
+        find("upstream", name, &self.0.upstreams)
+    }
+}
+
+/// Returns the index of the app or upstream `name` among `names`.
+fn find(kind: &str, name: &str, names: &[&str]) -> Result<usize, String> {
     names.iter().position(|other| *other == name).ok_or_else(|| {
         let known =
             if names.is_empty() { format!("there is no [[{kind}]]") } else { names.join(", ") };
         let meant = did_you_mean(name, names.iter().copied());
-        let message = format!("there is no {kind} `{name}`; {kind}s: {known}{meant}");
-        source.error(place.span(), message)
+        format!("there is no {kind} `{name}`; {kind}s: {known}{meant}")
     })
 }

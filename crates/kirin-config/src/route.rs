@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kirin_files::FollowLinks;
+use kirin_gateway::places::kind::PlaceConfig;
+use kirin_gateway::places::proxy;
 use kirin_gateway::routing::password_checks::PasswordChecks;
-use kirin_gateway::routing::settings::{PlaceConfig, RouteConfig};
+use kirin_gateway::routing::settings::RouteConfig;
 use kirin_proxy::BodyBuffering;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,7 +15,7 @@ use serde::Deserialize;
 use crate::cache::{CacheKey, check_cache};
 use crate::compress::CompressKey;
 use crate::follow_links::FollowLinksKey;
-use crate::place::{Named, check_place};
+use crate::place::{Named, check_place, forms};
 use crate::rate_limit::{RateLimitSection, check_rate_limit};
 use crate::rules::{Realm, RedirectStatus, check_rules};
 use crate::source::{ConfigError, ErrorCollector, Source};
@@ -116,8 +118,8 @@ pub struct RouteSection {
 pub struct RouteContext<'a> {
     /// The apps and upstreams of the file.
     pub named: Named<'a>,
-    /// For each upstream whether a server takes only so many requests at the same time.
-    pub is_limited: Vec<bool>,
+    /// The names of the upstreams with a server that takes only so many requests at a time.
+    pub limited_upstreams: Vec<&'a str>,
     /// The checks of passwords, which all routes share.
     pub checks: &'a Arc<PasswordChecks>,
     /// The size of the store's largest item in bytes.
@@ -176,18 +178,16 @@ fn places(
 ) -> Option<Vec<PlaceConfig>> {
     if section.places.is_empty() && section.redirect.is_none() {
         let message = format!(
-            "`try` of route `{}` is empty: name at least one of store, files:DIR, lua:FILE, \
-             app:NAME, proxy:NAME, or a `redirect`",
-            section.path.as_str()
+            "`try` of route `{}` is empty: name at least one of {}, or a `redirect`",
+            section.path.as_str(),
+            forms("or", |_| true)
         );
         errors.push(source.error(section.path.span(), message));
     }
     let mut places = Vec::new();
     for (index, place) in section.places.iter().enumerate() {
         let Some(checked) = errors.keep(check_place(place, named, source)) else { continue };
-        if matches!(checked, PlaceConfig::App(_) | PlaceConfig::Proxy(_))
-            && index + 1 < section.places.len()
-        {
+        if checked.kind.answers_all && index + 1 < section.places.len() {
             let message =
                 format!("`{}` always answers: it must be the last in `try`", place.as_str());
             errors.push(source.error(place.span(), message));
@@ -197,44 +197,30 @@ fn places(
     (places.len() == section.places.len()).then_some(places)
 }
 
-/// A key that would be ignored is an error: it needs a place of its kind.
+/// Refuses keys that would be ignored, because they are for a kind of place that `try` lacks.
 fn check_keys_of_places(
     section: &RouteSection,
     places: &[PlaceConfig],
     source: &Source,
     errors: &mut ErrorCollector,
 ) {
-    let has_files = places.iter().any(|place| matches!(place, PlaceConfig::Files(_)));
-    let has_proxy = matches!(places.last(), Some(PlaceConfig::Proxy(_)));
-    let has_app = matches!(places.last(), Some(PlaceConfig::App(_)));
-    let missing_files = "there is no files:DIR in `try`";
-    for (key, is_ignored, why) in [
-        ("listing", section.listing && !has_files, missing_files),
-        (
-            "follow_links",
-            section.follow_links.0 != FollowLinks::Inside && !has_files,
-            missing_files,
-        ),
-        (
-            "esi",
-            section.esi && section.ssi == Some(false),
-            "pages of the store with ESI have SSI, too; leave out `ssi = false`",
-        ),
-        (
-            "request_buffering",
-            section.request_buffering == Some(true) && !has_proxy,
-            "there is no proxy:NAME in `try`",
-        ),
-        (
-            "cache",
-            section.cache.0.is_some() && !has_proxy && !has_app,
-            "there is no app:NAME or proxy:NAME in `try`",
-        ),
+    let mut refuse = |key: &str, why: &str| {
+        let message = format!("`{key}` of route `{}`: {why}", section.path.as_str());
+        errors.push(source.error(section.path.span(), message));
+    };
+    for (key, is_set) in [
+        ("listing", section.listing),
+        ("follow_links", section.follow_links.0 != FollowLinks::Inside),
+        ("request_buffering", section.request_buffering == Some(true)),
+        ("cache", section.cache.0.is_some()),
     ] {
-        if is_ignored {
-            let message = format!("`{key}` of route `{}`: {why}", section.path.as_str());
-            errors.push(source.error(section.path.span(), message));
+        if is_set && !places.iter().any(|place| place.kind.keys.contains(&key)) {
+            let needed = forms("or", |kind| kind.keys.contains(&key));
+            refuse(key, &format!("there is no {needed} in `try`"));
         }
+    }
+    if section.esi && section.ssi == Some(false) {
+        refuse("esi", "pages of the store with ESI have SSI, too; leave out `ssi = false`");
     }
 }
 
@@ -246,10 +232,10 @@ fn request_buffering(
     context: &RouteContext<'_>,
     body_limit_bytes: Option<u64>,
 ) -> BodyBuffering {
-    let is_limited = match places.last() {
-        Some(PlaceConfig::Proxy(index)) => context.is_limited[*index],
-        _ => false,
-    };
+    let is_limited = places.last().is_some_and(|place| {
+        place.kind.name == proxy::KIND.name
+            && context.limited_upstreams.contains(&place.argument.as_str())
+    });
     match section.request_buffering {
         Some(true) => BodyBuffering::On,
         None if is_limited => BodyBuffering::UnlessGrpc {

@@ -7,7 +7,7 @@ use kirin_gateway::routing::password_checks::PasswordChecks;
 use kirin_gateway::routing::redirect::Redirect;
 use kirin_gateway::routing::rewrite::Rewrite;
 use kirin_gateway::routing::rules::Rules;
-use kirin_gateway::routing::settings::{PlaceConfig, RouteConfig};
+use kirin_gateway::routing::settings::RouteConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -109,12 +109,8 @@ pub fn check_together(
     let leads_to = |path: &str| routes.iter().find(|route| is_below(path, &route.path));
     for section in sections {
         for page in section.error_pages.values() {
-            let has_pages = |route: &RouteConfig| {
-                let is_asked = |place: &PlaceConfig| {
-                    matches!(place, PlaceConfig::Store | PlaceConfig::Files(_))
-                };
-                route.places.iter().any(is_asked)
-            };
+            let has_pages =
+                |route: &RouteConfig| route.places.iter().any(|place| !place.kind.runs_code);
             if !leads_to(page).is_some_and(has_pages) {
                 let message = format!(
                     "error page `{}`: no route has it with `store` or `files:DIR` in `try`",

@@ -153,10 +153,15 @@ impl Source {
 
     /// Returns the absolute path of a directory, which must be there.
     pub fn existing_directory(&self, path: &Written<String>) -> Result<PathBuf, ConfigError> {
-        let directory = self.path(&**path);
+        self.directory_at(path).map_err(|message| self.error(path.span(), message))
+    }
+
+    /// Returns the absolute path of a directory, or the message that it is not there.
+    pub fn directory_at(&self, path: &str) -> Result<PathBuf, String> {
+        let directory = self.path(path);
         if directory.is_dir() {
             return Ok(directory);
         }
-        Err(self.error(path.span(), format!("there is no directory {}", directory.display())))
+        Err(format!("there is no directory {}", directory.display()))
     }
 }

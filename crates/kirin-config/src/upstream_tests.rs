@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use kirin_gateway::routing::settings::PlaceConfig;
 use kirin_proxy::{ForwardedPolicy, HashKey, HostPolicy, Method};
 
 use crate::check::tests::{LISTENER, check_text};
@@ -58,7 +57,7 @@ fn check(upstream: &str) -> Result<kirin_proxy::UpstreamConfig, String> {
     let route = "[[route]]\npath = \"/\"\ntry = [\"store\", \"proxy:api\"]\n";
     let text = format!("{LISTENER}[[upstream]]\nname = \"api\"\n{upstream}\n{route}");
     let mut site = check_text(&text)?;
-    assert_eq!(site.gateway.routes[0].places[1], PlaceConfig::Proxy(0));
+    assert_eq!(site.gateway.routes[0].places[1].to_string(), "proxy:api");
     Ok(site.upstreams.remove(0))
 }
 

@@ -7,10 +7,37 @@ use kirin_files::AppFiles;
 use kirin_http::Answer;
 use kirin_workers::{App, MetaVariables};
 
-use super::Place;
+use super::kind::{OpenPlace, PlaceKind};
+use super::opening::{Opening, PlaceError};
+use super::place::Place;
 use crate::filters::backend::{Backend, limit_body};
 use crate::filters::chain::Filters;
 use crate::request::context::Request;
+
+/// The kind `app:NAME`.
+pub static KIND: PlaceKind = PlaceKind {
+    name: "app",
+    argument: Some("NAME"),
+    runs_code: true,
+    answers_all: true,
+    keys: &["cache"],
+    read: |name, named| Ok(Arc::new(AppIndex(named.app(name)?))),
+};
+
+/// The place in `try`: the index of the application in the configuration.
+struct AppIndex(usize);
+
+impl OpenPlace for AppIndex {
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
+        let backend = AppBackend {
+            app: Arc::clone(&opening.resources.apps[self.0]),
+            files: Rc::clone(&opening.resources.app_files),
+            body_limit_bytes: opening.route.body_limit_bytes,
+        };
+        let filters = Rc::clone(opening.filters);
+        Ok(Box::new(AppPlace { backend: filters.push_from(backend), filters }))
+    }
+}
 
 /// The place of one route.
 pub struct AppPlace {
@@ -26,26 +53,9 @@ struct AppBackend {
     body_limit_bytes: Option<u64>,
 }
 
-impl AppPlace {
-    /// The place of an application, which gets bodies of at most `body_limit_bytes`.
-    pub fn new(
-        app: Arc<App>,
-        files: Rc<AppFiles>,
-        body_limit_bytes: Option<u64>,
-        filters: Rc<Filters>,
-    ) -> Self {
-        let backend = AppBackend { app, files, body_limit_bytes };
-        Self { backend: filters.push_from(backend), filters }
-    }
-}
-
 impl Place for AppPlace {
     fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         Some(self.filters.around(request, &self.backend))
-    }
-
-    fn answers_all(&self) -> bool {
-        true
     }
 }
 

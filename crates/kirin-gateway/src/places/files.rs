@@ -1,16 +1,52 @@
 //! The place `files:DIR`: the files of a directory.
 
+use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
-use kirin_files::Files;
+use kirin_files::{Files, FilesConfig};
 use kirin_http::percent::{self, NOT_IN_PATH};
 use kirin_http::{Answer, RequestHead, Response};
 
-use super::Place;
 use super::hidden_scripts::HiddenScripts;
+use super::kind::{OpenPlace, PlaceKind};
+use super::opening::{Opening, PlaceError};
+use super::place::Place;
 use crate::filters::chain::Filters;
 use crate::request::context::Request;
+
+/// The kind `files:DIR`.
+pub static KIND: PlaceKind = PlaceKind {
+    name: "files",
+    argument: Some("DIR"),
+    runs_code: false,
+    answers_all: false,
+    keys: &["listing", "follow_links"],
+    read: |path, named| Ok(Arc::new(Directory(named.directory(path)?))),
+};
+
+/// The place in `try`: its absolute path.
+struct Directory(PathBuf);
+
+impl OpenPlace for Directory {
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
+        let route = opening.route;
+        let files = Files::open(FilesConfig {
+            follow_links: route.follow_links,
+            listing: route.listing,
+            compress: route.compress.for_shared(),
+            ..FilesConfig::new(&self.0)
+        })
+        .map_err(PlaceError::new)?;
+        Ok(Box::new(FilesPlace {
+            files,
+            hidden: HiddenScripts::new(&opening.resources.site.script_extensions),
+            filters: Rc::clone(opening.filters),
+            route_path: route.path.clone(),
+        }))
+    }
+}
 
 /// The place of one route.
 pub struct FilesPlace {
@@ -22,16 +58,6 @@ pub struct FilesPlace {
 }
 
 impl FilesPlace {
-    /// The place in a directory, without the scripts that are hidden in it.
-    pub fn new(
-        files: Files,
-        hidden: HiddenScripts,
-        filters: Rc<Filters>,
-        route_path: String,
-    ) -> Self {
-        Self { files, hidden, filters, route_path }
-    }
-
     /// Replaces the target of a directory's redirect to its own path with a slash. The client knows
     /// the directory by the path that it has sent.
     fn point_to_sent_path(&self, response: &mut Response, request: &Request<'_>) {

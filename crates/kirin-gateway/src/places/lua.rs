@@ -13,11 +13,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use kirin_http::{Answer, Body, BodyLength, FieldLines, RequestBody, Response};
-use kirin_lua::{
-    Called, Fetch, Fetched, Host, Limits, LuaError, ScriptFile, Step, Supply, Suspended, Wanted,
-};
+use kirin_lua::{Called, Fetch, Fetched, Host, ScriptFile, Step, Supply, Suspended, Wanted};
 use kirin_store::{Now, Store};
 
+use super::kind::{OpenPlace, PlaceKind};
+use super::opening::{Opening, PlaceError};
+use super::place::Place;
 use super::script_turns::{ScriptTurns, Turn};
 use crate::filters::chain::Filters;
 use crate::pages::session;
@@ -25,6 +26,41 @@ use crate::request::answers::PlaceNumber;
 use crate::request::collected_body::{self, CollectError};
 use crate::request::context::Request;
 use crate::request::kept_request::KeptRequest;
+
+/// The kind `lua:FILE`.
+pub static KIND: PlaceKind = PlaceKind {
+    name: "lua",
+    argument: Some("FILE"),
+    runs_code: true,
+    answers_all: false,
+    keys: &[],
+    read: |path, named| Ok(Arc::new(File(named.file(path)?))),
+};
+
+/// The place in `try`: the absolute path of the script.
+struct File(PathBuf);
+
+impl OpenPlace for File {
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
+        let (resources, limits) = (opening.resources, opening.resources.site.lua);
+        let store = resources.responses.store();
+        let program = Rc::new(Program {
+            store: Arc::clone(store),
+            cookie: resources.site.session_cookie.clone(),
+            turns: Rc::clone(&resources.turns),
+        });
+        let file = ScriptFile::open(self.0.clone(), Arc::clone(store), program, limits);
+        let body_limit_bytes = opening.route.body_limit_bytes.unwrap_or(u64::MAX);
+        Ok(Box::new(LuaPlace(Rc::new(Script {
+            file: file.map_err(PlaceError::new)?,
+            number: opening.number,
+            filters: Rc::clone(opening.filters),
+            turns: Rc::clone(&resources.turns),
+            body_limit_bytes: body_limit_bytes.min(limits.body_bytes),
+            fetch_limit_bytes: usize::try_from(limits.body_bytes).unwrap_or(usize::MAX),
+        }))))
+    }
+}
 
 /// The place of one route.
 pub struct LuaPlace(Rc<Script>);
@@ -40,18 +76,6 @@ struct Script {
     body_limit_bytes: u64,
     /// The largest answer to a subrequest that it reads, in bytes.
     fetch_limit_bytes: usize,
-}
-
-/// The configuration of a script.
-pub struct ScriptSettings {
-    /// The file of the script.
-    pub file: PathBuf,
-    /// The name of the cookie of visitors' sessions.
-    pub session_cookie: Option<Arc<str>>,
-    /// The limits of scripts.
-    pub limits: Limits,
-    /// The largest request body of the route, in bytes.
-    pub body_limit_bytes: Option<u64>,
 }
 
 /// The services for scripts: the visitors' sessions, and turns on the event loop.
@@ -101,31 +125,7 @@ enum CallProgress {
     Waits(Suspended, Awaited),
 }
 
-impl LuaPlace {
-    /// Loads the script of the place `number`. `turns` are those of the loop's scripts.
-    pub fn open(
-        settings: ScriptSettings,
-        number: PlaceNumber,
-        store: &Arc<Store>,
-        turns: &Rc<ScriptTurns>,
-        filters: Rc<Filters>,
-    ) -> Result<Self, LuaError> {
-        let ScriptSettings { file, session_cookie, limits, body_limit_bytes } = settings;
-        let turns = Rc::clone(turns);
-        let program = Rc::new(Program {
-            store: Arc::clone(store),
-            cookie: session_cookie,
-            turns: Rc::clone(&turns),
-        });
-        let file = ScriptFile::open(file, Arc::clone(store), program, limits)?;
-        let body_limit_bytes = body_limit_bytes.unwrap_or(u64::MAX).min(limits.body_bytes);
-        let fetch_limit_bytes = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
-        let script = Script { file, number, filters, turns, body_limit_bytes, fetch_limit_bytes };
-        Ok(Self(Rc::new(script)))
-    }
-}
-
-impl super::Place for LuaPlace {
+impl Place for LuaPlace {
     fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         let script = &self.0;
         let path = request.path.normalized();

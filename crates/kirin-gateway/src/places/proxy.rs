@@ -2,16 +2,43 @@
 
 use std::borrow::Cow;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use kirin_http::Answer;
 use kirin_http::request_path::forwarded_target;
 use kirin_proxy::BodyBuffering;
 
-use super::Place;
 use super::app::meta_variables;
+use super::kind::{OpenPlace, PlaceKind};
+use super::opening::{Opening, PlaceError};
+use super::place::Place;
 use crate::filters::backend::{Backend, limit_body};
 use crate::filters::chain::Filters;
 use crate::request::context::Request;
+
+/// The kind `proxy:NAME`.
+pub static KIND: PlaceKind = PlaceKind {
+    name: "proxy",
+    argument: Some("NAME"),
+    runs_code: true,
+    answers_all: true,
+    keys: &["request_buffering", "cache"],
+    read: |name, named| Ok(Arc::new(UpstreamIndex(named.upstream(name)?))),
+};
+
+/// The place in `try`: the index of the upstream in the configuration.
+struct UpstreamIndex(usize);
+
+impl OpenPlace for UpstreamIndex {
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
+        let backend = Rc::new(UpstreamBackend {
+            upstream: Rc::clone(&opening.resources.upstreams[self.0]),
+            buffering: opening.route.request_buffering,
+            body_limit_bytes: opening.route.body_limit_bytes,
+        });
+        Ok(Box::new(ProxyPlace { backend, filters: Rc::clone(opening.filters) }))
+    }
+}
 
 /// The place of one route.
 pub struct ProxyPlace {
@@ -27,26 +54,9 @@ struct UpstreamBackend {
     body_limit_bytes: Option<u64>,
 }
 
-impl ProxyPlace {
-    /// The place of an upstream, which gets bodies of at most `body_limit_bytes`.
-    pub fn new(
-        upstream: Rc<kirin_proxy::ProxyPlace>,
-        buffering: BodyBuffering,
-        body_limit_bytes: Option<u64>,
-        filters: Rc<Filters>,
-    ) -> Self {
-        let backend = Rc::new(UpstreamBackend { upstream, buffering, body_limit_bytes });
-        Self { backend, filters }
-    }
-}
-
 impl Place for ProxyPlace {
     fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         Some(self.filters.around(request, &self.backend))
-    }
-
-    fn answers_all(&self) -> bool {
-        true
     }
 }
 

@@ -13,7 +13,9 @@ use kirin_http::{Answer, RequestHead};
 use kirin_ssi::Trouble;
 use kirin_store::{ItemRef, Now};
 
-use super::Place;
+use super::kind::{OpenPlace, PlaceConfig, PlaceKind, STORE};
+use super::opening::{Opening, PlaceError};
+use super::place::Place;
 use crate::filters::compress;
 use crate::filters::compress_codings::PlaceCodings;
 use crate::filters::ssi::assembly::{Assembly, KeptSurroundings, Stage};
@@ -23,6 +25,35 @@ use crate::pages::page::Page;
 use crate::pages::page_response::{PageRequest, PageResponses, refusal, respond};
 use crate::pages::store_key::key_of;
 use crate::request::context::Request;
+
+/// The kind `store`.
+pub static KIND: PlaceKind = PlaceKind {
+    name: STORE,
+    argument: None,
+    runs_code: false,
+    answers_all: false,
+    keys: &[],
+    read: |_, _| Ok(Arc::new(StoreConfig)),
+};
+
+/// The place in `try`.
+struct StoreConfig;
+
+impl OpenPlace for StoreConfig {
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
+        let (route, resources) = (opening.route, opening.resources);
+        let behind = &route.places[opening.number.place + 1..];
+        let runs_code = |place: &PlaceConfig| place.kind.runs_code;
+        let terms = Terms {
+            codings: route.compress.for_pages(),
+            is_last: behind.is_empty(),
+            is_renewable: !behind.is_empty() && route.places.iter().any(runs_code),
+            includes: route.ssi.unwrap_or(true),
+        };
+        let (responses, sources) = (Rc::clone(&resources.responses), Rc::clone(&resources.sources));
+        Ok(Box::new(StorePlace { responses, sources, terms }))
+    }
+}
 
 /// The place of one route.
 pub struct StorePlace {
@@ -46,11 +77,6 @@ pub struct Terms {
 }
 
 impl StorePlace {
-    /// The place of a route with these terms.
-    pub fn new(responses: Rc<PageResponses>, sources: Rc<IncludeSources>, terms: Terms) -> Self {
-        Self { responses, sources, terms }
-    }
-
     fn page(&self, request: &RequestHead<'_>, now: Now) -> Option<(ItemRef, Arc<Page>)> {
         let store = self.responses.store();
         let item = store.get(key_of(request)?, now)?;

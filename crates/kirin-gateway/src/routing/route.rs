@@ -9,8 +9,9 @@ use kirin_http::{Answer, AnsweredBy, Body, Response};
 use kirin_ssi::Syntax;
 
 use crate::filters::chain::Filters;
-use crate::places::Place;
-use crate::places::open::{PlaceError, PlaceResources, open};
+use crate::places::kind::PlaceConfig;
+use crate::places::opening::{Opening, PlaceError, PlaceResources};
+use crate::places::place::Place;
 use crate::request::answers::PlaceNumber;
 use crate::request::context::Request;
 use crate::routing::protection::Protection;
@@ -30,6 +31,8 @@ pub struct Route {
     pub path: String,
     /// The places, in the order in which they are asked.
     pub places: Vec<Box<dyn Place>>,
+    /// Whether the last of its places answers every request.
+    pub answers_all: bool,
     /// The rules around the places. None if the route only names places.
     pub rules: Option<Arc<Rules>>,
     rate_limits: Vec<Arc<RateLimit>>,
@@ -47,10 +50,14 @@ impl Route {
         resources: &PlaceResources<'_>,
     ) -> Result<Self, PlaceError> {
         let filters = Rc::new(filters);
-        let open = |place| open(config, PlaceNumber { route: index, place }, &filters, resources);
+        let open = |(place, place_config): (usize, &PlaceConfig)| {
+            let number = PlaceNumber { route: index, place };
+            place_config.open(&Opening { route: config, number, filters: &filters, resources })
+        };
         Ok(Self {
             path: config.path.clone(),
-            places: (0..config.places.len()).map(open).collect::<Result<_, _>>()?,
+            places: config.places.iter().enumerate().map(open).collect::<Result<_, _>>()?,
+            answers_all: config.places.last().is_some_and(|place| place.kind.answers_all),
             rules: (!config.rules.is_empty()).then(|| Arc::clone(&config.rules)),
             rate_limits: config.rate_limits.clone(),
             syntax: config.syntax(),
@@ -88,11 +95,6 @@ impl Route {
     /// Asks the places one after the other, from the place with the index `first` on.
     pub fn ask_places(&self, request: &Request<'_>, first: usize) -> Option<Answer> {
         self.places.iter().skip(first).find_map(|place| place.answer(request))
-    }
-
-    /// Whether the last of its places answers every request.
-    pub fn answers_all(&self) -> bool {
-        self.places.last().is_some_and(|place| place.answers_all())
     }
 
     /// Returns the response for a request that no place has answered: nothing has this path, or it

@@ -26,7 +26,7 @@ use crate::filters::push::Push;
 use crate::filters::ssi::filter::SsiFilter;
 use crate::filters::ssi::source::IncludeSources;
 use crate::pages::page_response::PageResponses;
-use crate::places::open::{PlaceError, PlaceResources};
+use crate::places::opening::{PlaceError, PlaceResources};
 use crate::purge::requests::PurgeRequests;
 use crate::request::answers::{Answers, PlaceNumber};
 use crate::request::context::{Request, SharedHead};
@@ -60,7 +60,7 @@ impl Router {
         let session_cookie = site.session_cookie.clone();
         let sources = Rc::new(IncludeSources { store: Arc::clone(&store), session_cookie });
         let cache = Cache::new(&responses, counters);
-        let push = Push::new(Arc::clone(&store), &site.routes);
+        let push = Push::new(Arc::clone(&store), site.routes.iter().map(RouteConfig::reachable));
         let ssi = SsiFilter::new(Rc::clone(&sources));
         let has_apps = !apps.is_empty() || !upstreams.is_empty();
         let open_upstream =
@@ -89,7 +89,7 @@ impl Router {
     /// routes: the application of `/` answers it, if there is one.
     fn find(&self, path: &[u8]) -> Option<&Route> {
         if path == b"*" {
-            return self.find(b"/").filter(|route| route.answers_all());
+            return self.find(b"/").filter(|route| route.answers_all);
         }
         self.0.routes.iter().find(|route| route.is_for(path))
     }

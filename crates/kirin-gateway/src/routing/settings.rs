@@ -1,6 +1,5 @@
 //! The configuration of the gateway: the routes, and what holds for all of them.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use kirin_files::FollowLinks;
@@ -10,6 +9,8 @@ use kirin_ssi::Syntax;
 
 use crate::filters::cache::settings::CacheSettings;
 use crate::filters::compress_codings::Compress;
+use crate::filters::push::reach::ReachableRoute;
+use crate::places::kind::{PlaceConfig, STORE};
 use crate::routing::protection::Protection;
 use crate::routing::rate_limit::RateLimit;
 use crate::routing::rules::Rules;
@@ -58,31 +59,6 @@ pub struct RouteConfig {
     pub esi: bool,
 }
 
-/// A place of a route.
-#[derive(Debug, PartialEq, Eq)]
-pub enum PlaceConfig {
-    /// The store.
-    Store,
-    /// A directory.
-    Files(PathBuf),
-    /// The application of this index.
-    App(usize),
-    /// A script.
-    Lua(PathBuf),
-    /// The upstream of this index.
-    Proxy(usize),
-}
-
-impl PlaceConfig {
-    /// Whether the place runs code, which can make a page again.
-    pub fn runs_code(&self) -> bool {
-        match self {
-            PlaceConfig::Store | PlaceConfig::Files(_) => false,
-            PlaceConfig::App(_) | PlaceConfig::Lua(_) | PlaceConfig::Proxy(_) => true,
-        }
-    }
-}
-
 impl RouteConfig {
     /// Returns the directives that are carried out in what files and code answer. In pages of the
     /// store, SSI is on by default.
@@ -93,6 +69,16 @@ impl RouteConfig {
     /// Whether directives are looked for in what files and code answer.
     pub fn has_directives(&self) -> bool {
         self.syntax() != Syntax::default()
+    }
+
+    /// Returns what decides which keys of the store the route serves.
+    pub fn reachable(&self) -> ReachableRoute {
+        ReachableRoute {
+            path: self.path.clone(),
+            rewrite: self.rules.rewrite.clone(),
+            has_store: self.places.iter().any(|place| place.kind.name == STORE),
+            protection: self.protection(),
+        }
     }
 
     /// Returns the conditions that a request has passed when the places of the route are asked,

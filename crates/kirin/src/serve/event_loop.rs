@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use kirin_acme::Challenges;
 use kirin_config::Config;
 use kirin_gateway::filters::cache::counters::CacheCounters;
-use kirin_gateway::places::open::PlaceError;
+use kirin_gateway::places::opening::PlaceError;
 use kirin_gateway::routing::router::Router;
 use kirin_proxy::Upstream;
 use kirin_server::{AccessLog, Server, listener};

@@ -9,7 +9,7 @@
 
 pub mod dictionary;
 mod pushed_stream;
-mod reach;
+pub mod reach;
 pub mod store_field;
 
 use std::cell::RefCell;
@@ -31,9 +31,8 @@ use crate::pages::store_key::key_of;
 use crate::purge::command::{self, Purge};
 use crate::request::context::Request;
 use crate::routing::protection::Protection;
-use crate::routing::settings::RouteConfig;
 use pushed_stream::PushedStream;
-use reach::Reach;
+use reach::{Reach, ReachableRoute};
 use store_field::{STORE, StoreField, Unstorable, stored_head, text_only_line};
 
 const PURGE: &str = "kirin-purge";
@@ -94,8 +93,8 @@ struct Destination {
 
 impl Push {
     /// Stores pages in `store`. These routes answer from it.
-    pub fn new(store: Arc<Store>, routes: &[RouteConfig]) -> Rc<Self> {
-        Rc::new(Self { store, reach: Reach::from_config(routes), warned: RefCell::default() })
+    pub fn new(store: Arc<Store>, routes: impl Iterator<Item = ReachableRoute>) -> Rc<Self> {
+        Rc::new(Self { store, reach: Reach::new(routes), warned: RefCell::default() })
     }
 
     /// Returns the answer of an application, and does what it says about the store. The moment

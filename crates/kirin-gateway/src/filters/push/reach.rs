@@ -7,32 +7,32 @@ use kirin_http::RequestPath;
 
 use crate::routing::protection::Protection;
 use crate::routing::rewrite::Rewrite;
-use crate::routing::settings::{PlaceConfig, RouteConfig};
 
 /// The routes, as the keys of the `store` place need them.
 pub struct Reach(Vec<Reached>);
 
-struct Reached {
+/// A route, as the keys of the `store` place need it.
+pub struct ReachableRoute {
     /// The path, decoded and without a slash at its end.
-    path: String,
-    rewrite: Option<Rewrite>,
-    has_store: bool,
-    protection: Protection,
+    pub path: String,
+    /// The path that its places see instead.
+    pub rewrite: Option<Rewrite>,
+    /// Whether the `store` place is one of its places.
+    pub has_store: bool,
+    /// The conditions that a request has passed when its places are asked.
+    pub protection: Protection,
+}
+
+struct Reached {
+    route: ReachableRoute,
     /// Whether the log has warned that pages below it are not served.
     is_warned: Cell<bool>,
 }
 
 impl Reach {
     /// The keys that `routes` serve, of which the longest path comes first.
-    pub fn from_config(routes: &[RouteConfig]) -> Self {
-        let reached = |route: &RouteConfig| Reached {
-            path: route.path.clone(),
-            rewrite: route.rules.rewrite.clone(),
-            has_store: route.places.contains(&PlaceConfig::Store),
-            protection: route.protection(),
-            is_warned: Cell::default(),
-        };
-        Self(routes.iter().map(reached).collect())
+    pub fn new(routes: impl Iterator<Item = ReachableRoute>) -> Self {
+        Self(routes.map(|route| Reached { route, is_warned: Cell::default() }).collect())
     }
 
     /// Whether the log must warn that no route serves a page under `key` with this protection. It
@@ -46,20 +46,22 @@ impl Reach {
         };
         let behind_rewrite = self.0.iter().any(|route| {
             route.may_serve(protection)
-                && route.rewrite.as_ref().is_some_and(|rewrite| rewrite.leads_to(key))
+                && route.route.rewrite.as_ref().is_some_and(|rewrite| rewrite.leads_to(key))
         });
-        let Some(route) = self.0.iter().find(|route| is_below(path.normalized(), &route.path))
+        let Some(route) =
+            self.0.iter().find(|route| is_below(path.normalized(), &route.route.path))
         else {
             return false;
         };
-        let is_served = behind_rewrite || (route.may_serve(protection) && route.rewrite.is_none());
+        let is_served =
+            behind_rewrite || (route.may_serve(protection) && route.route.rewrite.is_none());
         !is_served && !route.is_warned.replace(true)
     }
 }
 
 impl Reached {
     fn may_serve(&self, protection: Protection) -> bool {
-        self.has_store && self.protection.may_serve(protection)
+        self.route.has_store && self.route.protection.may_serve(protection)
     }
 }
 

@@ -1,0 +1,57 @@
+//! What places are opened with.
+
+use std::error::Error;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use kirin_files::AppFiles;
+use kirin_workers::App;
+
+use super::script_turns::ScriptTurns;
+use crate::filters::chain::Filters;
+use crate::filters::ssi::source::IncludeSources;
+use crate::pages::page_response::PageResponses;
+use crate::request::answers::PlaceNumber;
+use crate::routing::settings::{RouteConfig, SiteConfig};
+
+/// The resources that the places of all routes of one event loop share.
+pub struct PlaceResources<'a> {
+    /// The configuration of the site.
+    pub site: &'a SiteConfig,
+    /// The applications, in the order of the configuration.
+    pub apps: &'a [Arc<App>],
+    /// The upstreams, in the order of the configuration. Routes share their connections.
+    pub upstreams: Vec<Rc<kirin_proxy::ProxyPlace>>,
+    /// The responses with pages of the store.
+    pub responses: Rc<PageResponses>,
+    /// The items and sessions that pages include.
+    pub sources: Rc<IncludeSources>,
+    /// The files that applications hand back.
+    pub app_files: Rc<AppFiles>,
+    /// The turns of scripts.
+    pub turns: Rc<ScriptTurns>,
+}
+
+/// The opening of one place of a route.
+pub struct Opening<'a> {
+    /// The route.
+    pub route: &'a RouteConfig,
+    /// The number of the place.
+    pub number: PlaceNumber,
+    /// The filters of the route.
+    pub filters: &'a Rc<Filters>,
+    /// The resources of the event loop.
+    pub resources: &'a PlaceResources<'a>,
+}
+
+/// The reason for which a place of a route cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct PlaceError(Box<dyn Error + Send + Sync>);
+
+impl PlaceError {
+    /// Makes the error of a place from what failed in it.
+    pub fn new(error: impl Error + Send + Sync + 'static) -> Self {
+        Self(Box::new(error))
+    }
+}
