@@ -46,7 +46,7 @@ fuzz_target!(|body: &[u8]| {
         expects_continue: false,
     };
     let (peer, local) = (Peer::Unix, ListenAddress::Unix("x".into()));
-    let origin = Origin { peer: &peer, local: &local, secure: true, client: Client::NotAsked, proxy: None, now: 0 };
+    let origin = Origin { peer: &peer, local: &local, secure: true, client: Client::NotRequested, proxy: None, now: 0 };
     SCRIPT.with(|script| {
         let before = processor_time();
         let step = script.call(Called::of(&request, origin, b"/", None), NOW);

@@ -20,7 +20,7 @@ fuzz_target!(|input: &[u8]| {
     let mut storage: FieldStorage<'_> = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let Ok(Parsed::Complete(request, _)) = parse(input, &mut storage, &HeadLimits::default()) else { return };
     let local = ListenAddress::Unix("/s".into());
-    let (peer, client) = (Peer::Unix, Client::NotAsked);
+    let (peer, client) = (Peer::Unix, Client::NotRequested);
     let origin = Origin { peer: &peer, local: &local, secure: false, client, proxy: None, now: 0 };
     let host = if request.host.is_empty() { HostPolicy::Upstream } else { HostPolicy::Client };
     let policy = HeadPolicy { host: &host, forwarded: ForwardedPolicy::Both, via: Some("kirin") };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::PATIENCE;
+use crate::WAIT_LIMIT;
 
 /// A listening socket. A function serves each of its connections, each on its own thread.
 pub struct Backend {
@@ -24,7 +24,7 @@ pub struct BackendConnection {
 
 /// A request as it arrived.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// Request line and fields, without the empty line.
     pub head: String,
     /// The body without its framing.
@@ -33,7 +33,7 @@ pub struct Asked {
     pub trailers: Vec<String>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// Returns the first value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
         field(&self.head, name)
@@ -84,7 +84,7 @@ impl Backend {
     }
 
     /// Answers every request with the result of `answer`, on connections that stay open.
-    pub fn answering(answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
+    pub fn answering(answer: impl Fn(&ReceivedRequest) -> String + Send + Sync + 'static) -> Self {
         Self::start(move |mut connection| {
             while let Some(asked) = connection.read_request() {
                 connection.send(answer(&asked));
@@ -105,13 +105,13 @@ impl Backend {
 
 impl BackendConnection {
     fn new(stream: TcpStream, number: usize) -> Self {
-        let _ = stream.set_read_timeout(Some(PATIENCE));
+        let _ = stream.set_read_timeout(Some(WAIT_LIMIT));
         let _ = stream.set_nodelay(true);
         Self { stream, received: Vec::new(), number }
     }
 
     /// Reads a request. Returns `None` if there is no more.
-    pub fn read_request(&mut self) -> Option<Asked> {
+    pub fn read_request(&mut self) -> Option<ReceivedRequest> {
         let head = self.read_head()?;
         let mut trailers = Vec::new();
         let body = match (field(&head, "transfer-encoding"), field(&head, "content-length")) {
@@ -119,7 +119,7 @@ impl BackendConnection {
             (None, Some(length)) => self.take(length.parse().ok()?)?,
             (None, None) => Vec::new(),
         };
-        Some(Asked { head, body, trailers })
+        Some(ReceivedRequest { head, body, trailers })
     }
 
     /// Reads only a head.

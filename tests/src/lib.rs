@@ -20,7 +20,7 @@ pub mod strict;
 mod tls;
 
 pub use authority::{Authority, Issued};
-pub use backend::{Asked, Backend, BackendConnection};
+pub use backend::{Backend, BackendConnection, ReceivedRequest};
 pub use client::{Client, Reply};
 pub use http2::{Http2Client, Http2Reply, Pending};
 pub use memcached::Memcached;
@@ -35,19 +35,19 @@ pub use tls::{TlsClient, TlsSetup};
 use std::time::{Duration, Instant};
 
 /// How long a test waits for an event that should happen at once.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// Waits until `condition` returns a value.
 ///
 /// # Panics
-/// Panics if it does not within [`PATIENCE`]. The message names what was missing.
+/// Panics if it does not within [`WAIT_LIMIT`]. The message names what was missing.
 pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
+        assert!(start.elapsed() < WAIT_LIMIT, "waited {WAIT_LIMIT:?} for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

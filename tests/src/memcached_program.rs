@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{PATIENCE, binary, wait_for};
+use crate::{WAIT_LIMIT, binary, wait_for};
 
 /// Returns the command `kirin memcached` with `arguments`.
 pub fn memcached_command(arguments: &[&str]) -> Command {
@@ -90,7 +90,7 @@ impl MemcachedClient {
     /// When nobody listens.
     pub fn connect(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a read timeout");
+        stream.set_read_timeout(Some(WAIT_LIMIT)).expect("a read timeout");
         stream.set_nodelay(true).expect("no delay");
         Self { stream }
     }

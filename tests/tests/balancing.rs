@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use kirin_tests::{Asked, Backend, Kirin, Site, wait_for};
+use kirin_tests::{Backend, Kirin, ReceivedRequest, Site, wait_for};
 
 fn proxy(servers: &str, upstream: &str) -> (Site, Kirin) {
     let site = Site::new();
@@ -201,7 +201,7 @@ fn a_visitor_stays_with_the_server_that_had_it_first() {
 fn an_unhealthy_server_gets_no_requests_until_it_is_healthy() {
     let is_well = Arc::new(AtomicBool::new(false));
     let well = Arc::clone(&is_well);
-    let a = Backend::answering(move |asked: &Asked| match asked.target() {
+    let a = Backend::answering(move |asked: &ReceivedRequest| match asked.target() {
         "/up?deep" if !well.load(Ordering::SeqCst) => {
             "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n".to_owned()
         }

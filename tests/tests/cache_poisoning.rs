@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use kirin_tests::{Asked, Backend, Client, Kirin, Reply, Site, wait_for};
+use kirin_tests::{Backend, Client, Kirin, ReceivedRequest, Reply, Site, wait_for};
 
 fn serve(backend: &Backend, listener: &str, cache: &str) -> Kirin {
     let config = format!(
@@ -25,7 +25,7 @@ fn answer(fields: &str, body: &str) -> String {
 
 /// Starts a server that answers with the value of the field that the path names, valid for a
 /// minute.
-fn echo(asked: &Asked) -> String {
+fn echo(asked: &ReceivedRequest) -> String {
     let name = asked.target().trim_start_matches('/').to_owned();
     let value = asked.field(&name).unwrap_or("nothing");
     answer(&format!("Cache-Control: max-age=60\r\nVary: {name}\r\n"), value)

@@ -58,7 +58,7 @@ fn serve() -> (Site, Kirin, Backend) {
             connection.send(
                 "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 15\r\n\r\nnot for anybody",
             );
-            std::thread::sleep(kirin_tests::PATIENCE);
+            std::thread::sleep(kirin_tests::WAIT_LIMIT);
         }
     });
     let site = Site::new()

@@ -418,7 +418,7 @@ fn flood(kirin: &Kirin, start: &[u8], more: &[u8]) -> Vec<u8> {
     let mut socket = std::net::TcpStream::connect(kirin.address()).expect("connect");
     socket.write_all(&[PREFACE, start].concat()).expect("send");
     let mut reader = socket.try_clone().expect("clone");
-    reader.set_read_timeout(Some(kirin_tests::PATIENCE)).expect("timeout");
+    reader.set_read_timeout(Some(kirin_tests::WAIT_LIMIT)).expect("timeout");
     let reading = std::thread::spawn(move || {
         let mut received = Vec::new();
         let mut buffer = [0; 4096];
@@ -554,7 +554,7 @@ fn an_idle_connection_is_ended_after_its_time_and_pings_do_not_keep_it() {
     let started = std::time::Instant::now();
     // Each ping is answered until the connection has ended.
     while client.try_send(frame(6, 0, 0, b"12345678")).try_read_until(b"12345678") {
-        assert!(started.elapsed() < kirin_tests::PATIENCE, "pings keep the connection");
+        assert!(started.elapsed() < kirin_tests::WAIT_LIMIT, "pings keep the connection");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     let mut busy = Http2Client::connect(kirin.address());

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-use kirin_tests::{Asked, Authority, Backend, Http2Client, Kirin, Site, wait_for};
+use kirin_tests::{Authority, Backend, Http2Client, Kirin, ReceivedRequest, Site, wait_for};
 
 fn config(servers: &str, upstream: &str, route: &str) -> String {
     format!(
@@ -31,7 +31,7 @@ fn ok(body: &str) -> String {
 }
 
 /// Starts a server that answers with the request.
-fn echo(asked: &Asked) -> String {
+fn echo(asked: &ReceivedRequest) -> String {
     ok(&format!("{}\n\n{}", asked.head, String::from_utf8_lossy(&asked.body)))
 }
 
@@ -399,8 +399,8 @@ fn idle_connections_are_closed_by_their_limits() {
     let mut client = kirin.connect();
     let answers: Vec<_> = (0..3).map(|_| client.get("/").text()).collect();
     assert_eq!(answers, ["0", "0", "1"], "two requests a connection");
-    assert_eq!(ends.recv_timeout(kirin_tests::PATIENCE), Ok(0));
-    assert_eq!(ends.recv_timeout(kirin_tests::PATIENCE), Ok(1), "idle for too long");
+    assert_eq!(ends.recv_timeout(kirin_tests::WAIT_LIMIT), Ok(0));
+    assert_eq!(ends.recv_timeout(kirin_tests::WAIT_LIMIT), Ok(1), "idle for too long");
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn a_request_whose_client_disconnects_ends_at_the_server() {
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     wait_for("the request to arrive", || (backend.connections() == 1).then_some(()));
     drop(client);
-    assert_eq!(ends.recv_timeout(kirin_tests::PATIENCE), Ok(()));
+    assert_eq!(ends.recv_timeout(kirin_tests::WAIT_LIMIT), Ok(()));
 }
 
 /// Starts another Kirin that serves `hello.txt` and `large.bin` by TLS.

@@ -145,7 +145,7 @@ fn a_body_that_is_cut_never_looks_complete() {
         let backend = Backend::start(move |mut connection| {
             connection.read_request();
             connection.send(head);
-            let _ = wait.lock().expect("a channel").recv_timeout(kirin_tests::PATIENCE);
+            let _ = wait.lock().expect("a channel").recv_timeout(kirin_tests::WAIT_LIMIT);
             match target {
                 "/reset" => connection.reset(),
                 "/broken" => {
@@ -192,7 +192,7 @@ fn a_server_that_takes_nothing_is_a_504() {
     let (_keep, wait) = std::sync::mpsc::channel::<()>();
     let wait = std::sync::Mutex::new(wait);
     let backend = Backend::start(move |_connection| {
-        let _ = wait.lock().expect("a channel").recv_timeout(kirin_tests::PATIENCE);
+        let _ = wait.lock().expect("a channel").recv_timeout(kirin_tests::WAIT_LIMIT);
     });
     let (_site, kirin) = proxy(&backend);
     let mut client = kirin.connect();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, Request, Response, StatusCode};
-use kirin_tests::{Authority, Http2Client, Kirin, PATIENCE, Site, wait_for};
+use kirin_tests::{Authority, Http2Client, Kirin, Site, WAIT_LIMIT, wait_for};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A server that speaks only HTTP/2.
@@ -241,7 +241,7 @@ fn call(
             }
             (head.headers, data, body.trailers().await.expect("an end"))
         };
-        tokio::time::timeout(PATIENCE, work).await.expect("an answer in time")
+        tokio::time::timeout(WAIT_LIMIT, work).await.expect("an answer in time")
     })
 }
 

@@ -69,7 +69,7 @@ fn serve() -> (Site, Kirin) {
 /// Returns a WebSocket and the pid of the worker at its other end.
 fn open(kirin: &Kirin, path: &str) -> (WebSocket<TcpStream>, String) {
     let stream = TcpStream::connect(kirin.address()).expect("connect");
-    stream.set_read_timeout(Some(kirin_tests::PATIENCE)).expect("read timeout");
+    stream.set_read_timeout(Some(kirin_tests::WAIT_LIMIT)).expect("read timeout");
     let url = format!("ws://{}{path}", kirin.address());
     let (socket, response) = tungstenite::client(url, stream).expect("a handshake");
     let worker = response.headers().get("x-worker").expect("X-Worker");

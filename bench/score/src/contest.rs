@@ -35,7 +35,7 @@ pub struct Plan {
     /// A public memo is on `/` this long after its author has been told that it is written.
     pub appears_within: Duration,
     /// A request that has no answer for so long has none.
-    pub patience: Duration,
+    pub answer_limit: Duration,
 }
 
 /// Somebody whose answer was wrong leaves, and comes again after this: a site that is down is not
@@ -140,12 +140,14 @@ impl Contest {
         if asked >= end {
             return Err(Left::Over);
         }
-        let patience = end.min(asked + self.plan.patience);
-        let judged = match timeout_at(patience, browser.ask(request)).await {
+        let answer_limit = end.min(asked + self.plan.answer_limit);
+        let judged = match timeout_at(answer_limit, browser.ask(request)).await {
             Ok(Ok(answer)) => judge(&answer),
             Ok(Err(error)) => Err(Fault::Slip(format!("no answer: {error}"))),
-            Err(_) if patience == end => return Err(Left::Over),
-            Err(_) => Err(Fault::Slip(format!("no answer for {} s", self.plan.patience.as_secs()))),
+            Err(_) if answer_limit == end => return Err(Left::Over),
+            Err(_) => {
+                Err(Fault::Slip(format!("no answer for {} s", self.plan.answer_limit.as_secs())))
+            }
         };
         let mut tally = self.tally.borrow_mut();
         let now = Instant::now();

@@ -58,7 +58,7 @@ fn visit(arguments: &Arguments) -> io::Result<String> {
         members: arguments.members,
         seed: arguments.seed,
         appears_within: Duration::from_secs(1),
-        patience: Duration::from_secs(10),
+        answer_limit: Duration::from_secs(10),
     };
     Ok(serde_json::to_string(&run(plan, facts)?)?)
 }

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Looks until the contest is over and the last memo has been seen, or ought to have been.
 pub async fn come(contest: Rc<Contest>) {
     let mut browser = Browser::new(contest.plan.address);
-    let end = contest.end + contest.plan.appears_within + contest.plan.patience;
+    let end = contest.end + contest.plan.appears_within + contest.plan.answer_limit;
     while Instant::now() < contest.end || contest.awaits_memos() {
         let asked = Instant::now();
         let looked = contest

@@ -33,7 +33,7 @@ fn contest(flaw: Flaw) -> Verdict {
         members: 2,
         seed: 7,
         appears_within: Duration::from_secs(1),
-        patience: Duration::from_secs(10),
+        answer_limit: Duration::from_secs(10),
     };
     run(plan, facts()).expect("a verdict")
 }
@@ -112,7 +112,7 @@ fn nobody_is_there() {
         members: 1,
         seed: 7,
         appears_within: Duration::from_secs(1),
-        patience: Duration::from_secs(10),
+        answer_limit: Duration::from_secs(10),
     };
     let verdict = run(plan, facts()).expect("a verdict");
     let reason = verdict.disqualified.unwrap_or_default();

@@ -20,7 +20,7 @@ fn block(request: &str) -> RequestBlock {
         peer: &Peer::Unix,
         local: &local,
         secure: false,
-        client: Client::NotAsked,
+        client: Client::NotRequested,
         proxy: None,
         now: 0,
     };

@@ -195,7 +195,7 @@ fn push_peer(block: &mut Vec<u8>, peer: &Peer) {
 /// of a request has one of these names.
 fn push_client(block: &mut Vec<u8>, client: Client<'_>) {
     match client {
-        Client::NotAsked => {}
+        Client::NotRequested => {}
         Client::Anonymous => push(block, "SSL_CLIENT_VERIFY", "NONE"),
         Client::Verified(certificate) => {
             push(block, "SSL_CLIENT_VERIFY", "SUCCESS");

@@ -39,7 +39,7 @@ fn encode_from(
     let local = ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap());
     let proxy = told.map(|fields| TrustedProxy { peer: &Peer::Unix, fields });
     let origin =
-        Origin { peer: &peer, local: &local, secure, client: Client::NotAsked, proxy, now: 0 };
+        Origin { peer: &peer, local: &local, secure, client: Client::NotRequested, proxy, now: 0 };
     let mut block = encode(&head, origin, &MetaVariables::default())?;
     block.finish(42);
     let (pairs, rest) = decode(block.as_bytes());
@@ -67,7 +67,7 @@ fn the_front_says_where_the_application_is_and_who_the_user_is() {
         peer: &Peer::Unix,
         local: &local,
         secure: false,
-        client: Client::NotAsked,
+        client: Client::NotRequested,
         proxy: None,
         now: 0,
     };
@@ -303,7 +303,7 @@ fn encode_fields(fields: &[httparse::Header<'_>]) -> RequestBlock {
         peer: &peer,
         local: &local,
         secure: false,
-        client: Client::NotAsked,
+        client: Client::NotRequested,
         proxy: None,
         now: 0,
     };

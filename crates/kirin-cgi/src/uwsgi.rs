@@ -47,7 +47,7 @@ mod tests {
             peer: &peer,
             local: &local,
             secure: false,
-            client: Client::NotAsked,
+            client: Client::NotRequested,
             proxy: None,
             now: 0,
         };

@@ -76,7 +76,7 @@ pub fn check_acme(
     if let Some(email) = &section.email
         && !email.split_once('@').is_some_and(|(user, host)| !user.is_empty() && is_dns_name(host))
     {
-        let message = format!("`{}` is not an e-mail address", email.as_str());
+        let message = format!("`{}` is not an address of e-mail", email.as_str());
         return Err(source.error(email.span(), message));
     }
     let directory = &section.directory.0;

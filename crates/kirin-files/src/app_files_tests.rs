@@ -94,14 +94,14 @@ fn a_settled_file_is_not_opened_again_within_the_validity_time() {
     let mut place = Place::new();
     let path = place.write("file", "hello");
     let seen = look(&path);
-    let patience = Instant::now();
+    let started = Instant::now();
     // Until a look is worth something to somebody who sees whole seconds.
     let given = loop {
         let file = place.files.opened(&path, &seen, place.now).unwrap();
         if file.is_seen(&seen) {
             break file;
         }
-        assert!(patience.elapsed() < Duration::from_secs(30), "the file does not settle");
+        assert!(started.elapsed() < Duration::from_secs(30), "the file does not settle");
         std::thread::sleep(Duration::from_millis(20));
         place.now = Instant::now();
     };

@@ -51,7 +51,7 @@ pub struct TrustedProxy<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client<'a> {
     /// It was not asked for a certificate.
-    NotAsked,
+    NotRequested,
     /// It has presented no certificate.
     Anonymous,
     /// It has presented a certificate, which was verified.

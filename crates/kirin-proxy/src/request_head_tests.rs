@@ -34,7 +34,7 @@ fn encode_text(request: &str, from: &From, policy: HeadPolicy<'_>) -> OutgoingHe
         peer: &peer,
         local: &local,
         secure: from.secure,
-        client: Client::NotAsked,
+        client: Client::NotRequested,
         proxy,
         now: 0,
     };
@@ -276,7 +276,7 @@ fn heads_cost_no_more_than_their_bytes() {
             peer: &peer,
             local: &local,
             secure: false,
-            client: Client::NotAsked,
+            client: Client::NotRequested,
             proxy,
             now: 0,
         };

@@ -142,7 +142,7 @@ mod tests {
             peer: &peer,
             local: &local,
             secure: true,
-            client: Client::NotAsked,
+            client: Client::NotRequested,
             proxy: None,
             now: 0,
         };

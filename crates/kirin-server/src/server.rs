@@ -132,7 +132,7 @@ impl<H> Server<H> {
         let client = match (&self.tls, io.client.get()) {
             (_, Some(certificate)) => Client::Verified(certificate),
             (Some(tls), None) if tls.asks_clients() => Client::Anonymous,
-            _ => Client::NotAsked,
+            _ => Client::NotRequested,
         };
         let secure = self.tls.is_some();
         Origin {

@@ -8,7 +8,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
 /// The longest time that a message waits for a full socket.
-const PATIENCE: Duration = Duration::from_secs(2);
+const WAIT_LIMIT: Duration = Duration::from_secs(2);
 
 /// The socket of systemd.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ impl NotifySocket {
     pub fn send(&self, lines: &str) -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
         // A reader that is stuck must not block the program.
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(WAIT_LIMIT))?;
         socket.send_to_addr(lines.as_bytes(), &self.address).map(|_| ())
     }
 }

@@ -33,7 +33,8 @@ mod text;
 mod value;
 
 pub use render::{
-    MAX_DEPTH, NotAsked, Progress, Rendering, Requested, Requesting, Source, Trouble, Zone,
+    IncludeRefusal, MAX_DEPTH, Progress, RenderProblem, Rendering, Requested, Requesting, Source,
+    Zone,
 };
 pub use scope::Scope;
 pub use syntax::Syntax;

@@ -47,19 +47,19 @@ pub trait Source {
     fn request(&mut self, include: Requesting<'_>, scope: &Scope, id: usize) -> Requested;
 
     /// Reports that an include is not requested.
-    fn refuse(&mut self, _name: &[u8], _why: NotAsked) {}
+    fn refuse(&mut self, _name: &[u8], _why: IncludeRefusal) {}
 }
 
 /// The reason why an include is not requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotAsked {
+pub enum IncludeRefusal {
     /// It is on another server.
     OtherServer,
     /// A visitor's text would choose the part.
     OtherPart,
 }
 
-impl fmt::Display for NotAsked {
+impl fmt::Display for IncludeRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::OtherServer => "it is another server's; what that has is included by way of a route to it",
@@ -111,7 +111,7 @@ pub enum Progress {
 
 /// The first problem of a rendering.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum RenderProblem {
     /// The page includes a missing key.
     Missing(Bytes),
     /// The page includes itself, too deeply or too much. The value is the key where Kirin stopped.
@@ -320,9 +320,9 @@ impl Rendering {
     }
 
     /// Returns the problem of the page, if there is one. A cycle is worse than a missing part.
-    pub fn trouble(&self) -> Option<Trouble> {
-        let cut = self.cut.clone().map(Trouble::Cut);
-        cut.or_else(|| self.missing.clone().map(Trouble::Missing))
+    pub fn problem(&self) -> Option<RenderProblem> {
+        let cut = self.cut.clone().map(RenderProblem::Cut);
+        cut.or_else(|| self.missing.clone().map(RenderProblem::Missing))
     }
 
     /// Returns whether every request has its response.
@@ -440,8 +440,8 @@ impl Rendering {
         let mut here = |value: &Value| match value.target() {
             // A file name has no host.
             Ok(name) if target == Target::File => Ok(name),
-            Ok(name) => local_target(&name, source).ok_or(NotAsked::OtherServer),
-            Err(LeadsElsewhere) => Err(NotAsked::OtherPart),
+            Ok(name) => local_target(&name, source).ok_or(IncludeRefusal::OtherServer),
+            Err(LeadsElsewhere) => Err(IncludeRefusal::OtherPart),
         };
         let first = here(name);
         let second = alternate.as_ref().and_then(|alternate| here(alternate).ok());

@@ -157,31 +157,31 @@ fn a_malformed_directive_shows_the_error_message() {
 
 #[test]
 fn a_missing_key_is_named() {
-    let (page, trouble) = render("a<!--# include gone -->b", &[]);
+    let (page, problem) = render("a<!--# include gone -->b", &[]);
     assert_eq!(page, format!("a{ERROR}b"));
-    assert_eq!(trouble, Some(Trouble::Missing(Bytes::from_static(b"gone"))));
+    assert_eq!(problem, Some(RenderProblem::Missing(Bytes::from_static(b"gone"))));
 }
 
 #[test]
 fn a_cycle_is_cut_and_the_page_continues() {
-    let (page, trouble) = render("<!--# include a -->end", &[("a", "x<!--# include a -->")]);
+    let (page, problem) = render("<!--# include a -->end", &[("a", "x<!--# include a -->")]);
     assert_eq!(page, "x".repeat(MAX_DEPTH) + ERROR + "end");
-    assert!(matches!(trouble, Some(Trouble::Cut(_))));
+    assert!(matches!(problem, Some(RenderProblem::Cut(_))));
 }
 
 #[test]
 fn doubling_includes_do_not_explode() {
     let doubling = "<!--# config errmsg=\"\" -->x<!--# include a --><!--# include a -->";
-    let (page, trouble) = render("<!--# include a -->", &[("a", doubling)]);
+    let (page, problem) = render("<!--# include a -->", &[("a", doubling)]);
     assert!(page.len() <= MAX_INCLUDES, "{} bytes", page.len());
-    assert!(matches!(trouble, Some(Trouble::Cut(_))));
+    assert!(matches!(problem, Some(RenderProblem::Cut(_))));
 }
 
 #[test]
 fn a_page_starts_a_limited_number_of_requests() {
-    let (page, trouble) = render(&"<!--# include virtual=\"/x\" -->".repeat(MAX_REQUESTS + 1), &[]);
+    let (page, problem) = render(&"<!--# include virtual=\"/x\" -->".repeat(MAX_REQUESTS + 1), &[]);
     assert_eq!(page, "</x>".repeat(MAX_REQUESTS) + ERROR);
-    assert!(matches!(trouble, Some(Trouble::Cut(_))));
+    assert!(matches!(problem, Some(RenderProblem::Cut(_))));
 }
 
 #[test]
@@ -239,7 +239,7 @@ proptest! {
                 answer(&mut rendering, id);
             }
             shown.extend(rendering.take_ready());
-            (shown.concat(), rendering.trouble())
+            (shown.concat(), rendering.problem())
         };
         prop_assert_eq!(finish(true), finish(false));
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::{
-    Progress, Rendering, Requested, Requesting, Scope, Source, Syntax, Target, Template, Trouble,
-    Zone,
+    Progress, RenderProblem, Rendering, Requested, Requesting, Scope, Source, Syntax, Target,
+    Template, Zone,
 };
 
 /// Items of a store, variables named `v_VALUE` and `arg_v_VALUE`, and requests whose responses
@@ -77,7 +77,7 @@ pub(crate) fn compile(page: &str) -> Arc<Template> {
 /// Renders a page in both syntaxes. The response to each request is `<TARGET>`. `/fail…` fails,
 /// `/empty` is empty. Requests for which nothing waits get their responses at the end, the last
 /// request first.
-pub(crate) fn render(page: &str, items: &[(&str, &str)]) -> (String, Option<Trouble>) {
+pub(crate) fn render(page: &str, items: &[(&str, &str)]) -> (String, Option<RenderProblem>) {
     let mut site = Site::new(items);
     let mut rendering = Rendering::new(compile(page));
     let answer = |rendering: &mut Rendering, site: &Site, id: usize| {
@@ -95,6 +95,6 @@ pub(crate) fn render(page: &str, items: &[(&str, &str)]) -> (String, Option<Trou
         answer(&mut rendering, &site, id);
     }
     assert!(rendering.is_settled_whole());
-    let trouble = rendering.trouble();
-    (String::from_utf8(rendering.take_ready().concat()).unwrap(), trouble)
+    let problem = rendering.problem();
+    (String::from_utf8(rendering.take_ready().concat()).unwrap(), problem)
 }

@@ -175,7 +175,7 @@ fn many_requests_at_once_are_all_answered_and_none_twice() {
 /// Says to a process of this test program that it is the front, which is to be killed.
 const AS_FRONT: &str = "KIRIN_TEST_AS_FRONT";
 
-/// Serves until it is killed; ends with the test's own patience at the latest.
+/// Serves until it is killed; ends with the test's own limit at the latest.
 fn front_to_be_killed() {
     let site = Site::start_with(
         "sub { open my $h, '>', 'begun'; select undef, undef, undef, 0.01 until -e 'gate'; [200, [], []] }",
@@ -191,7 +191,7 @@ fn front_to_be_killed() {
     eventually("one is busy", || site.directory.path().join("begun").exists());
     let pids: Vec<String> = site.app.worker_pids().iter().map(u32::to_string).collect();
     println!("\nworkers {} in {}", pids.join(" "), site.directory.path().display());
-    std::thread::sleep(support::PATIENCE);
+    std::thread::sleep(support::WAIT_LIMIT);
 }
 
 #[test]

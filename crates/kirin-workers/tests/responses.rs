@@ -5,7 +5,7 @@ mod support;
 
 use std::io::{Read, Write};
 
-use support::{PATIENCE, Site, eventually};
+use support::{Site, WAIT_LIMIT, eventually};
 
 #[test]
 fn hello_comes_through_on_a_kept_connection() {
@@ -297,7 +297,7 @@ fn a_large_response_to_a_slow_client_is_whole() {
     let mut client = site.connect();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     client.head().unwrap();
-    client.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.stream.set_read_timeout(Some(WAIT_LIMIT)).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(100));
     let mut reply = client;
     let mut rest = 10_000_000 - reply.buffered();

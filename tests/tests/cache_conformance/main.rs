@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use kirin_tests::{Asked, Backend, Client, Kirin, Reply, Site};
+use kirin_tests::{Backend, Client, Kirin, ReceivedRequest, Reply, Site};
 
 /// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +173,7 @@ struct Script {
     heads: HashMap<String, Vec<String>>,
 }
 
-fn answer(script: &Mutex<Script>, asked: &Asked) -> String {
+fn answer(script: &Mutex<Script>, asked: &ReceivedRequest) -> String {
     let mut script = script.lock().unwrap();
     let target = asked.target().to_owned();
     let heads = script.heads.entry(target.clone()).or_default();

@@ -9,7 +9,9 @@ mod requests;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 
-use kirin_tests::{ADMIN, Asked, Backend, BackendConnection, Client, Kirin, PATIENCE, Reply, Site};
+use kirin_tests::{
+    ADMIN, Backend, BackendConnection, Client, Kirin, ReceivedRequest, Reply, Site, WAIT_LIMIT,
+};
 use serde_json::Value;
 
 const CHUNKED: &str = "Transfer-Encoding: chunked";
@@ -17,13 +19,13 @@ const CHUNKED: &str = "Transfer-Encoding: chunked";
 struct Tested {
     site: Site,
     kirin: Kirin,
-    arrived: Receiver<(Asked, BackendConnection)>,
+    arrived: Receiver<(ReceivedRequest, BackendConnection)>,
     _backend: Backend,
 }
 
 /// A request that has arrived at the server, and is answered by the test.
 struct Call {
-    asked: Asked,
+    asked: ReceivedRequest,
     connection: BackendConnection,
 }
 
@@ -55,7 +57,7 @@ impl Tested {
     /// Returns the next request that arrives.
     fn call(&self) -> Call {
         let (asked, connection) =
-            self.arrived.recv_timeout(PATIENCE).expect("a request at the server");
+            self.arrived.recv_timeout(WAIT_LIMIT).expect("a request at the server");
         Call { asked, connection }
     }
 

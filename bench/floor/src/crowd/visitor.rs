@@ -25,8 +25,8 @@ pub async fn visit(crowd: Rc<Crowd>, end: Instant) -> Outcome {
             outcome.reconnects += 1;
         }
         let begun = Instant::now();
-        let patience = end.min(begun + crowd.timeout);
-        match timeout_at(patience, visitor.ask()).await {
+        let deadline = end.min(begun + crowd.timeout);
+        match timeout_at(deadline, visitor.ask()).await {
             Ok(Ok(())) => outcome.latencies.record(begun.elapsed()),
             failed => {
                 visitor.connection = None;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use kirin_compress::Codings;
 use kirin_http::{Answer, RequestHead};
-use kirin_ssi::Trouble;
+use kirin_ssi::RenderProblem;
 use kirin_store::{ItemRef, Now};
 
 use super::kind::{OpenPlace, PlaceConfig, PlaceKind, STORE};
@@ -125,7 +125,7 @@ impl StorePlace {
         let now = Now::from_unix_seconds(request.origin.now);
         let mut assembly = Assembly::new(&page.template, page.digest, request.lineage.variables());
         let stage = assembly.run(Surroundings { sources: &self.sources, now, request });
-        if let Some(Trouble::Missing(missing)) = assembly.trouble()
+        if let Some(RenderProblem::Missing(missing)) = assembly.problem()
             && !is_last
         {
             tracing::debug!(page = %text(item.key()), missing = %text(&missing), "an include is not in the store; the next place answers");

@@ -38,7 +38,7 @@ pub struct KeptHead {
 
 /// A copy of what the client has shown in the TLS handshake.
 enum KeptClient {
-    NotAsked,
+    NotRequested,
     Anonymous,
     Verified(ClientCertificate),
 }
@@ -62,7 +62,7 @@ impl KeptHead {
             local: origin.local.clone(),
             secure: origin.secure,
             client: match origin.client {
-                Client::NotAsked => KeptClient::NotAsked,
+                Client::NotRequested => KeptClient::NotRequested,
                 Client::Anonymous => KeptClient::Anonymous,
                 Client::Verified(certificate) => KeptClient::Verified(certificate.clone()),
             },
@@ -92,7 +92,7 @@ impl KeptHead {
 
     fn origin(&self) -> Origin<'_> {
         let client = match &self.client {
-            KeptClient::NotAsked => Client::NotAsked,
+            KeptClient::NotRequested => Client::NotRequested,
             KeptClient::Anonymous => Client::Anonymous,
             KeptClient::Verified(certificate) => Client::Verified(certificate),
         };

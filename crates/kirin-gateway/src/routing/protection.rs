@@ -46,7 +46,7 @@ impl Protection {
             Client::Verified(certificate) => {
                 Some(xxh3_64(certificate.authorities.as_os_str().as_encoded_bytes()))
             }
-            Client::NotAsked | Client::Anonymous => None,
+            Client::NotRequested | Client::Anonymous => None,
         };
         Self { certificate, ..self }
     }

@@ -74,7 +74,7 @@ pub fn called(method: Method, target: &str, fields: &[(&str, &str)], body: BodyL
         peer: &peer,
         local: &local,
         secure: true,
-        client: Client::NotAsked,
+        client: Client::NotRequested,
         proxy: None,
         now: 0,
     };

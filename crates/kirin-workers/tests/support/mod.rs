@@ -17,7 +17,7 @@ use kirin_workers::{App, AppConfig, AppError};
 use tokio::sync::oneshot;
 
 /// Whatever a test waits for must come within this time.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 struct OneApp(Arc<App>, Rc<AppFiles>);
 
@@ -103,7 +103,7 @@ impl Site {
 
     pub fn connect(&self) -> Client {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(WAIT_LIMIT)).unwrap();
         stream.set_nodelay(true).unwrap();
         Client { stream, buffer: Vec::new() }
     }
@@ -249,7 +249,7 @@ impl Client {
 pub fn eventually(what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < PATIENCE, "never: {what}");
+        assert!(start.elapsed() < WAIT_LIMIT, "never: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

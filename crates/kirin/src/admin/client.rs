@@ -16,7 +16,7 @@ use kirin_http::ListenAddress;
 use kirin_http::response_head::{self, Field};
 
 /// How long a client waits for Kirin's answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// The largest answer in bytes.
 const ANSWER_LIMIT_BYTES: u64 = 16 << 20;
@@ -97,14 +97,14 @@ fn connect(address: &ListenAddress) -> io::Result<Box<dyn Connection>> {
     match address {
         ListenAddress::Unix(path) => {
             let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(WAIT_LIMIT))?;
+            stream.set_write_timeout(Some(WAIT_LIMIT))?;
             Ok(Box::new(stream))
         }
         ListenAddress::Tcp(address) => {
-            let stream = TcpStream::connect_timeout(address, PATIENCE)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            let stream = TcpStream::connect_timeout(address, WAIT_LIMIT)?;
+            stream.set_read_timeout(Some(WAIT_LIMIT))?;
+            stream.set_write_timeout(Some(WAIT_LIMIT))?;
             Ok(Box::new(stream))
         }
     }

@@ -23,8 +23,8 @@ pub fn run(config: Config, launch: Launch) -> Result<(), ProgramError> {
     run_in(config, launch, &RunDirectory::create()?)
 }
 
-/// Serves `config` until a signal or its only application ends it. The process `pid` has loaded that
-/// application already.
+/// Serves `config` until a signal or its only application ends it. The process `pid` has loaded
+/// that application already.
 pub fn run_loaded(
     config: Config,
     directory: &Path,

@@ -69,8 +69,8 @@ pub enum OpenError {
     Log(#[from] LogError),
 }
 
-/// Opens the HTTP listeners of `config` for each of `loops`. Returns their addresses as clients write
-/// them.
+/// Opens the HTTP listeners of `config` for each of `loops`. Returns their addresses as clients
+/// write them.
 pub fn open_http(
     config: &Config,
     loops: &mut [LoopListeners],

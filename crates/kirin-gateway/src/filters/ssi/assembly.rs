@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kirin_http::ClientWatch;
-use kirin_ssi::{Progress, Rendering, Template, Trouble};
+use kirin_ssi::{Progress, RenderProblem, Rendering, Template};
 use kirin_store::Now;
 use tokio::task::JoinSet;
 use xxhash_rust::xxh3::Xxh3;
@@ -151,8 +151,8 @@ impl Assembly {
     }
 
     /// Returns the first problem so far.
-    pub fn trouble(&self) -> Option<Trouble> {
-        self.rendering.trouble()
+    pub fn problem(&self) -> Option<RenderProblem> {
+        self.rendering.problem()
     }
 
     /// Returns the pieces that are final and have not been taken yet.
@@ -162,11 +162,11 @@ impl Assembly {
 
     /// Returns the complete page, and logs its problems.
     pub fn finish(mut self, name: &str) -> Assembled {
-        self.log_trouble(name);
+        self.log_problem(name);
         if let Some(around) = self.around.take() {
             *around.left.borrow_mut() = Some(self.rendering.scope().clone());
         }
-        if self.trouble().is_some() {
+        if self.problem().is_some() {
             self.parts.cacheability.add_failure();
         }
         let pieces = self.rendering.take_ready();
@@ -179,14 +179,14 @@ impl Assembly {
     }
 
     /// Logs the problems of the page.
-    pub fn log_trouble(&self, name: &str) {
+    pub fn log_problem(&self, name: &str) {
         let text = |key: &Bytes| String::from_utf8_lossy(key).into_owned();
-        match self.trouble() {
+        match self.problem() {
             None => {}
-            Some(Trouble::Missing(key)) => {
+            Some(RenderProblem::Missing(key)) => {
                 tracing::warn!(page = name, missing = %text(&key), "an include is not in the store and is left out");
             }
-            Some(Trouble::Cut(key)) => {
+            Some(RenderProblem::Cut(key)) => {
                 tracing::error!(page = name, include = %text(&key), "includes go in a circle, too deep or are too many; left out here");
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kirin_http::percent;
-use kirin_ssi::{NotAsked, Requested, Requesting, Scope, Source, Target, Template, Zone};
+use kirin_ssi::{IncludeRefusal, Requested, Requesting, Scope, Source, Target, Template, Zone};
 use kirin_store::{Now, Store};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -222,7 +222,7 @@ impl Source for PageSource<'_> {
         Requested::Pending
     }
 
-    fn refuse(&mut self, name: &[u8], why: NotAsked) {
+    fn refuse(&mut self, name: &[u8], why: IncludeRefusal) {
         self.fail(name, &why);
     }
 }

@@ -50,7 +50,7 @@ pub fn body(mut assembly: Assembly, page: KeptSurroundings, name: String) -> Bod
     let sink = Rc::clone(&ready);
     let work = async move {
         assembly.settle(&page, |assembly| sink.borrow_mut().extend(assembly.take_ready())).await;
-        assembly.log_trouble(&name);
+        assembly.log_problem(&name);
     };
     Body::Stream(Box::new(Streamed { ready, work: Some(Box::pin(work)) }))
 }

@@ -68,7 +68,7 @@ pub fn variable(
         "remote_user" => visitors(user?.as_bytes()),
         "ssl_client_s_dn" => match origin.client {
             Client::Verified(certificate) => visitors(certificate.subject.as_bytes()),
-            Client::NotAsked | Client::Anonymous => None,
+            Client::NotRequested | Client::Anonymous => None,
         },
         _ => {
             if let Some(cookie) = name.strip_prefix("cookie_") {
@@ -148,7 +148,7 @@ mod tests {
             peer: &peer,
             local: &local,
             secure: true,
-            client: Client::NotAsked,
+            client: Client::NotRequested,
             proxy: None,
             now: 0,
         };
