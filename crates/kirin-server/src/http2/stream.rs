@@ -80,49 +80,37 @@ pub(super) fn begin<H: Handler>(
     let (parts, received) = request.into_parts();
     let is_head = parts.method == Method::HEAD;
     let ended = received.is_end_stream();
-    let rest = match Head::read(&parts, ended, server.tls.is_some(), &server.limits.head) {
-        Err(reject) => {
-            let (response, record) = refuse(server, io, reject);
-            let exchange = Exchange::new(is_head, record, ClientShare::default(), backlog);
-            if ended {
-                start(server, &mut respond, response, exchange).map(Rest::Send)
-            } else {
-                let (answer, body) = (Answer::Now(response), BodyLength::Chunked);
-                let expects_continue = false;
-                Progress::Waiting(Rest::Answer(Unanswered {
-                    answer,
-                    respond,
-                    received,
-                    body,
-                    expects_continue,
-                    exchange,
-                }))
+    let (answer, body, expects_continue, exchange) =
+        match Head::read(&parts, ended, server.tls.is_some(), &server.limits.head) {
+            Err(reject) => {
+                let (response, record) = refuse(server, io, reject);
+                let exchange = Exchange::new(is_head, record, ClientShare::default(), backlog);
+                (Answer::Now(response), BodyLength::Chunked, false, exchange)
             }
-        }
-        Ok(head) => {
-            let (mut answer, record, share) = ask(server, io, &head);
-            let mut exchange = Exchange::new(is_head, record, share, backlog);
-            if let Answer::Later(_) = answer {
-                match exchange.share.reserve_head(head.bytes) {
-                    Ok(reserved) => exchange._head = reserved,
-                    Err(_) => answer = Answer::Now(Response::no_room()),
+            Ok(head) => {
+                let (mut answer, record, share) = ask(server, io, &head);
+                let mut exchange = Exchange::new(is_head, record, share, backlog);
+                if let Answer::Later(_) = answer {
+                    match exchange.share.reserve_head(head.bytes) {
+                        Ok(reserved) => exchange._head = reserved,
+                        Err(_) => answer = Answer::Now(Response::no_room()),
+                    }
                 }
+                (answer, head.body, head.expects_continue, exchange)
             }
-            let Head { body, expects_continue, .. } = head;
-            match answer {
-                Answer::Now(response) if ended => {
-                    start(server, &mut respond, response, exchange).map(Rest::Send)
-                }
-                answer => Progress::Waiting(Rest::Answer(Unanswered {
-                    answer,
-                    respond,
-                    received,
-                    body,
-                    expects_continue,
-                    exchange,
-                })),
-            }
+        };
+    let rest = match answer {
+        Answer::Now(response) if ended => {
+            start(server, &mut respond, response, exchange).map(Rest::Send)
         }
+        answer => Progress::Waiting(Rest::Answer(Unanswered {
+            answer,
+            respond,
+            received,
+            body,
+            expects_continue,
+            exchange,
+        })),
     };
     rest.map(|rest| {
         let (server, resets) = (Rc::clone(server), Rc::clone(resets));
