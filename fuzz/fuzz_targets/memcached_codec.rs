@@ -47,7 +47,7 @@ fn answers(pieces: &[&[u8]]) -> Vec<u8> {
     without_changing(answers)
 }
 
-/// The answers of `stats` show the process's own time and memory, so they are not compared.
+/// Removes answers of `stats`, which show the process's own time and memory. They are not compared.
 fn without_changing(answers: Vec<u8>) -> Vec<u8> {
     if answers.windows(5).any(|word| word == b"STAT ") { Vec::new() } else { answers }
 }

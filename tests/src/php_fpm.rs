@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::{Site, wait_for};
 
-/// The name of the program. Debian includes the version in it.
+/// Returns the path of the program. Debian includes the version in its name.
 fn php_fpm() -> std::path::PathBuf {
     let mut found: Vec<_> = std::fs::read_dir("/usr/sbin")
         .expect("/usr/sbin")

@@ -468,7 +468,7 @@ fn a_variant_that_is_not_kept_does_not_hide_another() {
     }
 }
 
-/// A stored response of a route is found only by the route's own targets, whatever they are
+/// Checks that only the route's own targets find a stored response of the route, whatever they are
 /// rewritten to.
 #[test]
 fn a_protected_response_is_in_the_cache_of_no_other_route() {

@@ -9,7 +9,7 @@ const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nstart_limit = \"3s\"\n\
     [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
 
-/// An application that answers with its version, and waits at `/wait` for the file `go`.
+/// Returns an application that answers with its version, and waits at `/wait` for the file `go`.
 fn app(version: &str) -> String {
     format!(
         r#"
@@ -282,7 +282,7 @@ fn a_log_that_cannot_be_reopened_is_still_written() {
     });
 }
 
-/// A reload fails no request.
+/// Checks that a reload fails no request.
 #[test]
 fn no_request_fails_while_generations_come_and_go() {
     const THREADS: usize = 4;

@@ -158,8 +158,8 @@ fn subrequests_of_one_call_run_at_the_same_time() {
     assert_eq!(kirin.get("/").text(), "a met b, b met a");
 }
 
-/// A script that waits for `/app/a`, which waits for `/app/b`. At `/x` it answers at once. There is
-/// one loop.
+/// Starts a Kirin with one loop. Its script waits for `/app/a`, which waits for `/app/b`. At `/x`
+/// the script answers at once.
 fn serve_waiting() -> (Site, Kirin, Client) {
     let site = Site::new().with("app.psgi", MEETING).with(
         "page.lua",

@@ -45,7 +45,7 @@ my $loader = $$;
 sub { [200, [], ["$loader $$ " . getppid . length "$log$table$r$w$temporary$syslog$program" x 0]] };
 "#;
 
-/// A server that answers each line with the line, on the same connection.
+/// Starts a server that answers each line with the line, on the same connection.
 fn start_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let address = listener.local_addr().expect("an address");

@@ -323,7 +323,7 @@ fn systemd_hears_which_process_is_the_service_now() {
     assert_eq!(next(), "STOPPING=1");
 }
 
-/// An upgrade fails no request.
+/// Checks that an upgrade fails no request.
 #[test]
 fn no_request_fails_while_programs_come_and_go() {
     const REQUESTS: usize = 20_000;

@@ -175,7 +175,7 @@ fn unchunked(mut rest: &[u8]) -> Vec<u8> {
 
 const PAGES: usize = 8;
 
-/// This time is long enough that a server is killed inside a response.
+/// Returns a page. Sending it takes so long that a server is killed inside a response.
 fn page(number: usize) -> Vec<u8> {
     format!("{number}+").repeat(150_000).into_bytes()
 }
@@ -302,7 +302,7 @@ fn php_processes_killed_under_load_cause_only_visible_errors() {
     let _ = master.0.wait();
 }
 
-/// The name of the program. Debian includes the version in it.
+/// Returns the path of the program. Debian includes the version in its name.
 fn php_fpm() -> std::path::PathBuf {
     let programs =
         std::fs::read_dir("/usr/sbin").expect("/usr/sbin").flatten().map(|entry| entry.path());

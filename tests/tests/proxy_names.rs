@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use kirin_tests::{ADMIN, Backend, Kirin, Site, kirin_command, wait_for};
 
-/// The path of the library of `libnss-wrapper`.
+/// Returns the path of the library of `libnss-wrapper`.
 fn nss_wrapper() -> String {
     let library = format!("/usr/lib/{}-linux-gnu/libnss_wrapper.so", std::env::consts::ARCH);
     assert!(Path::new(&library).exists(), "{library} is not there: package libnss-wrapper");

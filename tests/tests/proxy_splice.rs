@@ -8,7 +8,7 @@ use std::path::Path;
 
 use kirin_tests::{Backend, Client, Kirin, Site, wait_for};
 
-/// No two pieces of it are equal.
+/// Returns a body of this length. No two pieces of it are equal.
 fn body(bytes: usize) -> Vec<u8> {
     (0u32..).flat_map(u32::to_be_bytes).take(bytes).collect()
 }
@@ -45,8 +45,8 @@ fn proxy(server: &str) -> (Site, Kirin) {
 
 const LARGE: usize = 3_000_000;
 
-/// A Kirin with a file. It proxies to itself by a unix socket, and with `/kept` in front of the
-/// path by its cache.
+/// Starts a Kirin with a file. It proxies to itself by a unix socket, and with `/kept` in front of
+/// the path by its cache.
 fn site_in_front_of_itself() -> (Site, Kirin) {
     let site = Site::new().with("pages/large.bin", body(LARGE));
     let config = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"unix:behind.sock\"\n\

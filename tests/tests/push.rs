@@ -260,8 +260,8 @@ fn a_purged_page_is_gone_before_the_purging_response_arrives() {
         .wait_for_log("Kirin-Purge has no effect: `tag` is not known; it is written as `tags=");
 }
 
-/// One worker makes a page from old data. In this time the other one changes the data and purges.
-/// Then the first one ends.
+/// Returns whether a page that was made from old data stays in the store. One worker makes the
+/// page. In this time the other one changes the data and purges. Then the first one ends.
 fn is_old_page_kept(purge: &str) -> bool {
     let mut running = serve();
     let mut slow = running.kirin.connect();
@@ -346,8 +346,8 @@ fn includes_of_a_stored_response_are_filled_when_it_is_served() {
     assert_eq!(running.get("/includes", ""), format!("run 1two{tag}"));
 }
 
-/// An application has not escaped a visitor's comment with a directive. The directive must not show
-/// items of the store.
+/// Checks an application that has not escaped a visitor's comment with a directive. The directive
+/// must not show items of the store.
 #[test]
 fn text_in_the_first_response_is_text_from_the_store() {
     let mut running = serve();

@@ -69,9 +69,10 @@ fn ask(kirin: &Kirin, address: &str, target: &str) -> Client {
     client
 }
 
-/// One client floods a queue and another one comes. It waits for one request of the flood and
-/// replaces the newest. `is_busy` reports whether a request is being answered, `waiting` is the
-/// number of waiting requests, and `release` lets one request be answered.
+/// Checks that a new client gets its turn while another client floods a queue. It waits for one
+/// request of the flood and replaces the newest. `is_busy` reports whether a request is being
+/// answered, `waiting` is the number of waiting requests, and `release` lets one request be
+/// answered.
 fn another_client_has_its_turn(
     kirin: &Kirin,
     path: &str,

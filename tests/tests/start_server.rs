@@ -24,8 +24,8 @@ fn site() -> Site {
     Site::new().with("app.psgi", APP)
 }
 
-/// `start_server OPTIONS -- kirin ARGUMENTS`. The output of both is in one log. Signals go to
-/// start_server.
+/// Returns the command `start_server OPTIONS -- kirin ARGUMENTS`. The output of both is in one log.
+/// Signals go to start_server.
 fn start_server(site: &Site, options: &[&str], arguments: &[&str]) -> Command {
     let kirin = kirin_command(site);
     let mut command = Command::new("start_server");
@@ -153,8 +153,8 @@ fn a_descriptor_that_is_not_a_listening_socket_is_refused() {
     refused("127.0.0.1:80", "SERVER_STARTER_PORT=`127.0.0.1:80` is not understood");
 }
 
-/// A restart fails no request. Most clients use new connections. Others use kept ones and obey
-/// `Connection: close`.
+/// Checks that a restart fails no request. Most clients use new connections. Others use kept ones
+/// and obey `Connection: close`.
 #[test]
 fn no_request_fails_while_programs_come_and_go() {
     const REQUESTS: usize = 20_000;

@@ -419,7 +419,7 @@ fn a_connection_that_is_upgraded_holds_its_slot_until_it_ends() {
     assert_eq!(second.read_reply().status, 200);
 }
 
-/// A server that switches protocols, and then ignores the bytes and the end.
+/// Starts a server that switches protocols, and then ignores the bytes and the end.
 fn deaf_server() -> Backend {
     Backend::start(|mut connection| {
         let Some(asked) = connection.read_request() else { return };

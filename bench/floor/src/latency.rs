@@ -17,17 +17,17 @@ impl Latencies {
         self.0.append(&mut others.0);
     }
 
-    /// How many there are.
+    /// Returns the number of latencies.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no latencies.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The percentiles worth reading, by name; none if nothing was recorded.
+    /// Returns the percentiles of the report with their names, or none if nothing was recorded.
     pub fn percentiles(&mut self) -> Vec<(&'static str, Duration)> {
         self.0.sort_unstable();
         [("p50_us", 0.5), ("p90_us", 0.9), ("p99_us", 0.99), ("p999_us", 0.999), ("max_us", 1.0)]
@@ -36,7 +36,8 @@ impl Latencies {
             .collect()
     }
 
-    /// The smallest latency that at least this share of all do not exceed; they must be sorted.
+    /// Returns the smallest latency that at least this share of all latencies does not exceed. The
+    /// latencies must be sorted.
     fn at(&self, share: f64) -> Option<Duration> {
         let rank = (self.0.len() as f64 * share).ceil() as usize;
         self.0.get(rank.max(1) - 1).copied()

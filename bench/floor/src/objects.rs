@@ -16,21 +16,21 @@ pub struct ValueSizes {
 }
 
 impl ValueSizes {
-    /// The size of the object with this number.
+    /// Returns the size in bytes of the object with this number.
     pub fn of(self, object: u32) -> usize {
         let ratio = f64::from(self.largest_bytes) / f64::from(self.smallest_bytes);
         let bytes = f64::from(self.smallest_bytes) * ratio.powf(share(object));
         bytes.round() as usize
     }
 
-    /// The largest of all.
+    /// Returns the size in bytes of the largest object.
     pub fn largest_bytes(self) -> usize {
         self.largest_bytes as usize
     }
 }
 
-/// A number from 0 to less than 1 that belongs to the object and says nothing about its popularity
-/// (the finaliser of MurmurHash3).
+/// Returns a number from 0 up to but not including 1 for an object. It depends on the number of the
+/// object but not on its popularity (this is the finaliser of MurmurHash3).
 fn share(object: u32) -> f64 {
     let mut hash = object ^ (object >> 16);
     hash = hash.wrapping_mul(0x85eb_ca6b);
@@ -67,7 +67,7 @@ pub fn append_key(object: u32, to: &mut Vec<u8>) {
     to.extend_from_slice(&digits);
 }
 
-/// The object that a key belongs to.
+/// Returns the object that has this key.
 pub fn object_of(key: &[u8]) -> Option<u32> {
     str::from_utf8(key.strip_prefix(KEY_PREFIX.as_bytes())?).ok()?.parse().ok()
 }
@@ -83,7 +83,7 @@ pub struct Footprint {
     pub bytes: usize,
 }
 
-/// The footprint of a trace.
+/// Returns the footprint of a trace.
 pub fn footprint(requests: &[u32], values: ValueSizes) -> Footprint {
     let mut seen = HashSet::new();
     let mut footprint = Footprint { objects: 0, first_requests_later: 0, bytes: 0 };

@@ -5,19 +5,20 @@
 pub struct Random(u64);
 
 impl Random {
-    /// `seed` fixes the sequence. The generator would stay at 0, so that seed becomes 1.
+    /// Creates a generator whose sequence `seed` fixes. The seed 0 becomes 1, because the generator
+    /// would stay at 0.
     pub fn new(seed: u64) -> Self {
         Self(seed.max(1))
     }
 
-    /// A number from 0 to `limit` - 1.
+    /// Returns a number from 0 to `limit` - 1.
     pub fn below(&mut self, limit: usize) -> usize {
         // The high bits are the good ones; a widening multiplication scales them without a
         // division.
         ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }
 
-    /// A number from 0 to less than 1.
+    /// Returns a number from 0 up to but not including 1.
     pub fn below_one(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }

@@ -20,8 +20,9 @@ pub enum Element<'a> {
     Stored,
 }
 
-/// The first element in `received` and how many bytes it takes, or `None` while it is incomplete.
-/// Any other line is an error: this load asks for nothing that may be refused.
+/// Returns the first element in `received` and its length in bytes, or `None` while it is
+/// incomplete. Any other line is an error, because this load sends nothing that a server may
+/// refuse.
 pub fn next_element(received: &[u8]) -> Result<Option<(Element<'_>, usize)>, String> {
     let Some(line_end) = memchr(b'\n', received) else { return Ok(None) };
     let length = line_end + 1;
@@ -37,7 +38,7 @@ pub fn next_element(received: &[u8]) -> Result<Option<(Element<'_>, usize)>, Str
     }
 }
 
-/// The second and the fourth word of `VALUE key flags bytes [cas]`.
+/// Returns the second and the fourth word of `VALUE key flags bytes [cas]`.
 fn key_and_length(line: &[u8]) -> Option<(&[u8], usize)> {
     let mut words = line.split(|&byte| byte == b' ');
     if words.next() != Some(b"VALUE".as_slice()) {

@@ -20,12 +20,13 @@ pub struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// The first field of this name, without the spaces around it; empty if there is none.
+    /// Returns the first field with this name, without the spaces around it. Returns an empty
+    /// string if there is none.
     pub fn field(&self, name: &str) -> &'a str {
         self.fields(name).next().unwrap_or_default()
     }
 
-    /// All fields of this name.
+    /// Returns all fields with this name.
     pub fn fields(&self, name: &str) -> impl Iterator<Item = &'a str> {
         self.head.split(|&byte| byte == b'\n').skip(1).filter_map(move |line| {
             let colon = memchr::memchr(b':', line)?;
@@ -37,7 +38,7 @@ impl<'a> Answer<'a> {
         })
     }
 
-    /// Whether the body has these bytes somewhere.
+    /// Returns whether the body contains these words.
     pub fn says(&self, words: &str) -> bool {
         memmem::find(self.body, words.as_bytes()).is_some()
     }
@@ -71,7 +72,7 @@ pub struct Head {
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotHttp;
 
-/// The head, once all of it is in `received`. `None` wants more.
+/// Parses the head as soon as `received` has all of it. Returns `None` if more bytes are needed.
 pub fn head(received: &[u8]) -> Result<Option<Head>, NotHttp> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut parsed = httparse::Response::new(&mut fields);

@@ -44,7 +44,7 @@ pub struct Version {
 }
 
 impl Browser {
-    /// For the site at this address.
+    /// Creates a browser for the site at this address.
     pub fn new(address: SocketAddr) -> Self {
         Self {
             address,
@@ -56,7 +56,7 @@ impl Browser {
         }
     }
 
-    /// One request and its whole answer, whose cookies are taken.
+    /// Sends one request and reads its complete answer. Keeps the cookies that the answer sets.
     pub async fn ask(&mut self, request: Request<'_>) -> io::Result<Answer<'_>> {
         self.write_request(request)?;
         let mut connection = self.connection().await?;
@@ -113,8 +113,9 @@ impl Browser {
         Ok(())
     }
 
-    /// The kept connection, or a new one. A server may end a kept one at any time between requests
-    /// (RFC 9112, 9.5); who has seen the end does not send a request into it.
+    /// Returns the kept connection, or a new one. A server may close a kept connection at any time
+    /// between requests (RFC 9112 section 9.5). A client that knows this does not send another
+    /// request on it.
     async fn connection(&mut self) -> io::Result<TcpStream> {
         if let Some(kept) = self.connection.take()
             && kept.try_read(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
@@ -162,8 +163,8 @@ impl Browser {
 }
 
 impl Version {
-    /// What an answer says of its version; `None` if it says nothing, and then it has to be fetched
-    /// anew.
+    /// Takes the version from an answer. Returns `None` if the answer has no validator; then the
+    /// file must be requested again without a condition.
     pub fn of(answer: &Answer<'_>) -> Option<Self> {
         let (etag, modified) = (answer.field("ETag"), answer.field("Last-Modified"));
         (!etag.is_empty() || !modified.is_empty())

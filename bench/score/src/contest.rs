@@ -116,7 +116,7 @@ pub fn run(plan: Plan, facts: Facts) -> io::Result<Verdict> {
 }
 
 impl Contest {
-    /// One request, whose answer is judged and counted.
+    /// Sends one request, and judges and counts its answer.
     pub async fn ask<T>(
         &self,
         browser: &mut Browser,
@@ -127,7 +127,8 @@ impl Contest {
         self.ask_until(self.end, browser, kind, request, judge).await
     }
 
-    /// The same with an end of its own. Right answers after the contest's end earn nothing.
+    /// Does the same as [`Self::ask`] with an end of its own. A right answer after the end of the
+    /// contest earns no points.
     pub async fn ask_until<T>(
         &self,
         end: Instant,
@@ -173,7 +174,7 @@ impl Contest {
         !matches!(left, Err(Left::Over)) && Instant::now() < self.end
     }
 
-    /// A page for everybody, asked for by a visitor without a cookie.
+    /// Requests a public page for a visitor without a cookie.
     pub async fn see(
         &self,
         browser: &mut Browser,
@@ -203,8 +204,8 @@ impl Contest {
         Ok(())
     }
 
-    /// The files that every page needs, as a browser asks for them: those that it has, only if they
-    /// have changed.
+    /// Requests the files that every page needs, as a browser does. The files that it has already
+    /// are requested only if they have changed.
     pub async fn fetch_files(
         &self,
         browser: &mut Browser,
@@ -228,43 +229,44 @@ impl Contest {
         Ok(())
     }
 
-    /// A public memo: newer ones are asked for more often, as everywhere.
+    /// Returns a random public memo. Newer memos are chosen more often, because visitors of real
+    /// sites prefer new pages.
     pub fn some_memo(&self, random: &mut Random) -> &SeededMemo {
         let memos = &self.facts.memos;
         &memos[memos.len() - 1 - newest_first(random, memos.len())]
     }
 
-    /// The path of a list, in the same way.
+    /// Returns the path of a random list. Newer lists are chosen more often.
     pub fn some_list(&self, random: &mut Random) -> String {
         format!("/recent/{}", newest_first(random, self.facts.full_lists()))
     }
 
-    /// A private memo of somebody other than this account.
+    /// Returns a random private memo, unless the account `not_of` has written it.
     pub fn some_sealed(&self, random: &mut Random, not_of: Option<usize>) -> Option<Sealed> {
         let sealed = self.sealed.borrow();
         let chosen = *sealed.get(random.below(sealed.len().max(1)))?;
         (Some(chosen.owner) != not_of).then_some(chosen)
     }
 
-    /// The number of the account that the next session is of. Each is used once as long as there
-    /// are enough.
+    /// Returns the number of the account for the next session. As long as there are enough
+    /// accounts, each is used only once.
     pub fn next_account(&self) -> usize {
         let number = self.sessions.get();
         self.sessions.set(number + 1);
         number % self.facts.names.len()
     }
 
-    /// A private memo is written.
+    /// Notes that a private memo has been written.
     pub fn posted_private(&self, sealed: Sealed) {
         self.sealed.borrow_mut().push(sealed);
     }
 
-    /// A public memo is written: from now on the poller looks for it.
+    /// Notes that a public memo has been written. From now on the poller looks for it.
     pub fn posted_public(&self, id: u64) {
         self.pending.borrow_mut().push(Pending { id, posted: Instant::now() });
     }
 
-    /// Whether public memos have not been seen on `/` yet.
+    /// Returns whether a public memo has not been seen on `/` yet.
     pub fn awaits_memos(&self) -> bool {
         !self.pending.borrow().is_empty()
     }
@@ -290,7 +292,8 @@ impl Contest {
         Ok(())
     }
 
-    /// When nobody looks any more: a front page that has not answered has not shown them.
+    /// Counts a fault for each memo that was never seen. The poller has ended, and a front page
+    /// that did not answer has not shown them.
     pub fn give_up_posted(&self) {
         for _ in self.pending.take() {
             let fault = Fault::Breach(
@@ -301,7 +304,7 @@ impl Contest {
     }
 }
 
-/// From 0 to `count` - 1; half of all within the first eighth.
+/// Returns a random number from 0 to `count` - 1. Half of the results are in the first eighth.
 fn newest_first(random: &mut Random, count: usize) -> usize {
     let place = random.below_one().powi(3) * count as f64;
     (place as usize).min(count.saturating_sub(1))

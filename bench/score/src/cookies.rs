@@ -17,7 +17,7 @@ impl Cookies {
         }
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no cookies.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

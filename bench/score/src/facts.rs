@@ -67,7 +67,7 @@ impl Facts {
         Ok(Self { memos, names, password, files })
     }
 
-    /// Full list pages.
+    /// Returns the number of full list pages.
     pub fn full_lists(&self) -> usize {
         self.memos.len() / MEMOS_ON_A_LIST
     }

@@ -32,7 +32,7 @@ pub enum Content<'a> {
     Words(&'a [&'a str]),
 }
 
-/// A page that everybody may see, for a visitor without a cookie.
+/// Checks a public page for a visitor without a cookie.
 pub fn for_stranger(answer: &Answer<'_>, content: Content<'_>) -> Result<(), Fault> {
     public(answer, content)?;
     match page::token_of_session(answer.body) {
@@ -41,19 +41,21 @@ pub fn for_stranger(answer: &Answer<'_>, content: Content<'_>) -> Result<(), Fau
     }
 }
 
-/// The same for somebody who is signed in: the session's token, from the page.
+/// Checks a public page for a member who is signed in. Returns the token of the session from the
+/// page.
 pub fn for_member(answer: &Answer<'_>, content: Content<'_>, name: &str) -> Result<String, Fault> {
     public(answer, content)?;
     named(answer, name)
 }
 
-/// A page of the member's own: `/mypage`, a private memo.
+/// Checks a page that only the member may see: `/mypage` or a private memo. Returns the token of
+/// the session.
 pub fn own(answer: &Answer<'_>, content: Content<'_>, name: &str) -> Result<String, Fault> {
     page(answer, content)?;
     named(answer, name)
 }
 
-/// A page after signing out, with or without the old cookie.
+/// Checks a page that was requested after signing out, with or without the old cookie.
 pub fn after_sign_out(answer: &Answer<'_>, content: Content<'_>, name: &str) -> Result<(), Fault> {
     public(answer, content)?;
     if page::token_of_session(answer.body).is_some() || says(page::top(answer.body), name) {
@@ -62,7 +64,7 @@ pub fn after_sign_out(answer: &Answer<'_>, content: Content<'_>, name: &str) -> 
     Ok(())
 }
 
-/// Somebody else's private memo: there is no such page.
+/// Checks that a private memo of another member is not found.
 pub fn refused(answer: &Answer<'_>) -> Result<(), Fault> {
     if answer.status == 200 || answer.says(SEALED) {
         return Err(Fault::Breach("a private memo is shown to somebody else".to_owned()));
@@ -70,7 +72,7 @@ pub fn refused(answer: &Answer<'_>) -> Result<(), Fault> {
     status(answer, 404)
 }
 
-/// "See there": where.
+/// Checks a redirect to a path that begins with `prefix`. Returns the path.
 pub fn sees_other(answer: &Answer<'_>, prefix: &str) -> Result<String, Fault> {
     status(answer, 303)?;
     let location = answer.field("Location");
@@ -86,7 +88,7 @@ pub fn sees_other(answer: &Answer<'_>, prefix: &str) -> Result<String, Fault> {
     }
 }
 
-/// A form, for its token.
+/// Checks a page with a form that sends to `action`. Returns the token of the form.
 pub fn form(answer: &Answer<'_>, action: &str) -> Result<String, Fault> {
     page(answer, Content::Words(&[]))?;
     page::token_of_form(answer.body, action)
@@ -94,7 +96,7 @@ pub fn form(answer: &Answer<'_>, action: &str) -> Result<String, Fault> {
         .ok_or_else(|| Fault::Slip(format!("there is no form with a token that sends to {action}")))
 }
 
-/// A file: its bytes, one by one.
+/// Checks a file byte by byte.
 pub fn file(answer: &Answer<'_>, file: &File) -> Result<(), Fault> {
     status(answer, 200)?;
     if !answer.field("Content-Type").starts_with(file.media_type) {
@@ -110,7 +112,7 @@ pub fn file(answer: &Answer<'_>, file: &File) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A file that the visitor has already.
+/// Checks the answer for a file that the visitor has already.
 pub fn unchanged(answer: &Answer<'_>) -> Result<(), Fault> {
     status(answer, 304)
 }

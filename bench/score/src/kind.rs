@@ -58,12 +58,12 @@ pub const KINDS: [(Kind, &str, u32); 15] = [
 pub const PENALTY: u64 = 50;
 
 impl Kind {
-    /// What it is called in the report.
+    /// Returns the name of the kind in the report.
     pub fn name(self) -> &'static str {
         KINDS[self as usize].1
     }
 
-    /// What a right answer is worth.
+    /// Returns the points for a right answer.
     pub fn points(self) -> u64 {
         u64::from(KINDS[self as usize].2)
     }

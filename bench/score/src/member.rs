@@ -87,7 +87,7 @@ impl Member<'_> {
         self.see_my_page().await
     }
 
-    /// The page that has the form to write with.
+    /// Requests the page that has the form for new memos.
     async fn see_my_page(&mut self) -> Result<(), Left> {
         let name = self.name;
         self.token = self
@@ -113,7 +113,7 @@ impl Member<'_> {
         }
     }
 
-    /// A public page, with the member's name on it.
+    /// Requests a public page, which must show the member's name.
     async fn see(&mut self, path: &str, content: Content<'_>) -> Result<(), Left> {
         let name = self.name;
         self.token = self
@@ -150,7 +150,7 @@ impl Member<'_> {
         self.contest.ask(&mut self.stranger, Kind::OthersPrivate, request, judge::refused).await
     }
 
-    /// The new memo's number.
+    /// Posts a memo. Returns its number.
     async fn post(&mut self, kind: Kind, mark: &str, is_private: bool) -> Result<u64, Left> {
         let content = format!("# {mark} of the day\r\n\r\n{PARAGRAPH}");
         let mut fields = vec![("csrf_token", self.token.as_str()), ("content", &content)];
@@ -177,7 +177,8 @@ impl Member<'_> {
             .await
     }
 
-    /// The name is gone at once: for this browser, and for one that still has the old cookie.
+    /// Signs out. The name must disappear at once for this browser, and for one that still has the
+    /// old cookie.
     async fn sign_out(&mut self) -> Result<(), Left> {
         let (contest, name) = (self.contest, self.name);
         let old_cookies = self.browser.cookies.clone();
@@ -213,7 +214,7 @@ impl Member<'_> {
     }
 }
 
-/// As a browser sends a form.
+/// Encodes a form as a browser does.
 fn encoded(fields: &[(&str, &str)]) -> String {
     let mut form = String::new();
     for (name, value) in fields {

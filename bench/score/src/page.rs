@@ -6,21 +6,21 @@ use memchr::memmem;
 /// The name of the hidden field that proves a form to be the site's own.
 const TOKEN_FIELD: &[u8] = b"name=\"csrf_token\"";
 
-/// The part above the content: a memo's text, which anybody may have written, is not in it. Neither
-/// is the title.
+/// Returns the part of the page above the content. It contains neither the text of a memo, which
+/// any member may have written, nor the title.
 pub fn top(body: &[u8]) -> &[u8] {
     let begin = memmem::find(body, b"<body").unwrap_or_default();
     let end = memmem::find(body, b"<main").unwrap_or(body.len());
     body.get(begin..end).unwrap_or_default()
 }
 
-/// The token of the form to sign out with, if the page takes its reader for somebody who is signed
-/// in.
+/// Returns the token of the sign-out form. The page has this form only if the site regards its
+/// reader as signed in.
 pub fn token_of_session(body: &[u8]) -> Option<&str> {
     token_of_form(top(body), "/signout")
 }
 
-/// The token of the form that sends to `action`.
+/// Returns the token of the form that sends to `action`.
 pub fn token_of_form<'a>(html: &'a [u8], action: &str) -> Option<&'a str> {
     let form = memmem::find(html, format!("action=\"{action}\"").as_bytes())?;
     let form = html.get(form..)?;
@@ -29,17 +29,17 @@ pub fn token_of_form<'a>(html: &'a [u8], action: &str) -> Option<&'a str> {
     attribute(field.get(memmem::find(field, b"value=")?..)?)
 }
 
-/// Whether the page links to this memo.
+/// Returns whether the page links to this memo.
 pub fn links_to_memo(body: &[u8], id: u64) -> bool {
     memmem::find(body, format!("\"/memo/{id}\"").as_bytes()).is_some()
 }
 
-/// How many links to memos there are.
+/// Returns the number of links to memos.
 pub fn memo_links(body: &[u8]) -> usize {
     memmem::find_iter(body, b"href=\"/memo/").count()
 }
 
-/// The value of the first attribute, between its double quotes.
+/// Returns the value of the first attribute, without its double quotes.
 fn attribute(html: &[u8]) -> Option<&str> {
     let begin = memchr::memchr(b'"', html)? + 1;
     let value = html.get(begin..)?;

@@ -109,7 +109,7 @@ impl Tally {
         self.appeared.record(after);
     }
 
-    /// What it comes to.
+    /// Computes the verdict.
     pub fn verdict(mut self, elapsed: Duration) -> Verdict {
         let kinds: Vec<KindVerdict> = KINDS
             .iter()
@@ -183,7 +183,8 @@ mod tests {
     use crate::kind::{Kind, PENALTY};
     use std::time::Duration;
 
-    /// All that must happen, and a hundred front pages.
+    /// Creates a tally with one right answer of each kind that must happen, and a hundred front
+    /// pages.
     fn tally() -> Tally {
         let mut tally = Tally::default();
         for kind in MUST_HAPPEN.into_iter().chain([Kind::Front; 100]) {

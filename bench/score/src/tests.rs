@@ -38,7 +38,7 @@ fn contest(flaw: Flaw) -> Verdict {
     run(plan, facts()).expect("a verdict")
 }
 
-/// Why a site with this flaw is out.
+/// Returns the reason for which a site with this flaw is disqualified.
 fn reason(flaw: Flaw) -> String {
     let Verdict { score, disqualified, requests, .. } = contest(flaw);
     assert_eq!(score, 0, "{requests} requests, {disqualified:?}");

@@ -247,8 +247,9 @@ mod tests {
     }
 
     proptest! {
-        /// While a client waits for its next turn, each other client has at most two: one in the
-        /// same round and one in the round before. Clients that have gone leave nothing behind.
+        /// Checks that, while a client waits for its next turn, each other client has at most two:
+        /// one in the same round and one in the round before. Clients that have gone leave nothing
+        /// behind.
         #[test]
         fn clients_take_turns_whatever_comes(
             steps in prop::collection::vec(prop::option::of(0u64..4), 1..200)

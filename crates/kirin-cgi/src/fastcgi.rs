@@ -113,7 +113,7 @@ fn push_header(records: &mut Vec<u8>, kind: u8, content_bytes: usize) {
     records.extend_from_slice(&header(kind, content_bytes));
 }
 
-/// A length below 128 takes one byte. Others take four, with the highest bit set.
+/// Appends a length. A length below 128 takes one byte. Others take four, with the highest bit set.
 fn push_length(params: &mut Vec<u8>, length: usize) {
     match u8::try_from(length) {
         Ok(short @ 0..=127) => params.push(short),

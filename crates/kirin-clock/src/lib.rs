@@ -59,7 +59,7 @@ pub fn wall_seconds() -> u64 {
     wall().as_secs()
 }
 
-/// The wall clock's time since the Unix epoch.
+/// Returns the wall clock's time since the Unix epoch.
 pub fn wall() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

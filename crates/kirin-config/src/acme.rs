@@ -113,8 +113,8 @@ fn default_state() -> Option<PathBuf> {
     })
 }
 
-/// A name as RFC 1123 section 2.1 has it, of two labels at least, the last of which is not a
-/// number.
+/// Returns whether `name` is a host name as RFC 1123 section 2.1 defines it. It must have at least
+/// two labels, and the last one must not be a number.
 fn is_dns_name(name: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())

@@ -208,9 +208,9 @@ fn check_unique<'a>(
     }
 }
 
-/// The extensions of all FastCGI upstreams. They count for every directory: scripts include files
-/// from directories beside their root, and a second copy of an application has the passwords of the
-/// first.
+/// Returns the extensions of all FastCGI upstreams. They count for every directory: scripts include
+/// files from directories beside their root, and a second copy of an application has the passwords
+/// of the first.
 fn script_extensions(upstreams: &[UpstreamConfig]) -> Vec<String> {
     let mut extensions: Vec<String> = Vec::new();
     for fastcgi in upstreams.iter().filter_map(|upstream| upstream.fastcgi.as_ref()) {

@@ -45,8 +45,8 @@ pub fn classify(target: &str) -> Result<Target, String> {
     Ok(Target::Psgi { has_public })
 }
 
-/// The configuration that `kirin serve TARGET` stands for, as a user could write it. Paths in it
-/// are relative to the directory of the target.
+/// Returns the configuration that `kirin serve TARGET` stands for, as a user could write it. Paths
+/// in it are relative to the directory of the target.
 pub fn configuration(
     target: &Path,
     kind: &Target,
@@ -128,7 +128,7 @@ impl Entrances<'_> {
     }
 }
 
-/// A TOML basic string.
+/// Returns `text` as a TOML basic string.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.into()).to_string()
 }

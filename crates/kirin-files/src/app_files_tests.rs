@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-/// What a worker sees.
+/// Returns the file as a worker sees it.
 fn look(path: &Path) -> SeenFile {
     let metadata = fs::metadata(path).unwrap();
     SeenFile {

@@ -153,7 +153,7 @@ fn names_with_a_leading_dot_are_hidden_except_well_known() {
     }
 }
 
-/// Pieces that attacks are made of.
+/// Generates paths from the pieces that attacks are made of.
 fn hostile_path() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "/", "//", ".", "..", "%2e", "%2E", "%2f", "%5c", "\\", "%00", "%", "%25", "%c0%ae",

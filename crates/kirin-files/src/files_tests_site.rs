@@ -74,7 +74,8 @@ impl Site {
         String::from_utf8(seen.body).unwrap()
     }
 
-    /// Descriptors that this process has open below the root, the root's own left out.
+    /// Returns the number of descriptors that this process has open below the root, without the
+    /// root's own.
     pub(super) fn descriptors(&self) -> usize {
         let open = fs::read_dir("/proc/self/fd").unwrap();
         open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok())

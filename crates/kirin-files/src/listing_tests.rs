@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{Files, FilesConfig};
 
-/// Status, `Location` and body.
+/// Requests `target`. Returns the status, `Location` and the body.
 fn get(files: &Files, target: &str) -> Option<(u16, String, String)> {
     let text = format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n");
     let mut storage = [const { MaybeUninit::uninit() }; request::MAX_FIELDS];

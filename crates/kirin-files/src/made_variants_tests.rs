@@ -30,7 +30,7 @@ fn gunzip(body: &[u8]) -> String {
     text
 }
 
-/// Until the thread that compresses has come to its end.
+/// Waits until the thread that compresses has ended.
 async fn settle(site: &Site) {
     while site.files.underway().get() > 0 {
         tokio::task::yield_now().await;

@@ -115,7 +115,7 @@ impl Drop for Site {
     }
 }
 
-/// Bytes in which every place looks different.
+/// Returns bytes in which every place looks different.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length as u64).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }

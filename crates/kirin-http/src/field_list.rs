@@ -3,7 +3,7 @@
 //! For lists whose members are tokens, such as `Vary`, `Connection` and `Range`; where members may
 //! be quoted strings, a comma need not end one (`Cache-Control`: `kirin_cache::directives`).
 
-/// The members, without the white space around them. "A recipient MUST parse and ignore a
+/// Returns the members, without the white space around them. "A recipient MUST parse and ignore a
 /// reasonable number of empty list elements" (section 5.6.1.2).
 pub fn members(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())

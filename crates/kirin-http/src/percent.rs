@@ -189,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes of which many are parts of an encoding.
+    /// Generates bytes of which many are parts of an encoding.
     fn encoded_text() -> impl Strategy<Value = Vec<u8>> {
         let part = prop_oneof![
             Just(b"%".to_vec()),

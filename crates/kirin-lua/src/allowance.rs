@@ -155,7 +155,7 @@ impl Allowance {
     }
 }
 
-/// The error that Lua itself raises when memory runs out.
+/// Returns the error that Lua itself raises when memory runs out.
 pub(crate) fn out_of_memory() -> mlua::Error {
     mlua::Error::MemoryError("not enough memory".into())
 }

@@ -112,7 +112,7 @@ impl Decoded<'_> {
         }
     }
 
-    /// The value without a table.
+    /// Converts the value to a Lua value that is not put into a table.
     fn into_value(self, decoder: &Decoder<'_>) -> Result<Value, LuaError> {
         Ok(match self {
             Decoded::Null => Value::NULL,

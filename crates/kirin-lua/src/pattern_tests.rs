@@ -62,7 +62,7 @@ fn ours(subject: &[u8], pattern: &[u8], from: usize) -> Result<Option<Match>, St
     }))
 }
 
-/// `from` is inside of the subject.
+/// Checks that both matchers agree. `from` is inside of the subject.
 fn same(lua: &mlua::Lua, subject: &[u8], pattern: &[u8], from: usize) {
     // Both search for a plain string without the matcher then.
     if is_plain(pattern) {

@@ -103,7 +103,7 @@ fn shown(name: &[u8]) -> String {
     problem::loggable(name)
 }
 
-/// A body: nothing, text, a piece of the store, or a list of them.
+/// Converts a value to a body: nothing, text, a piece of the store, or a list of them.
 fn whole(value: &Value, allowance: &Allowance) -> Result<Body> {
     let mut body = Pieces { allowance, done: Vec::new(), open: Vec::new(), length: 0 };
     match value {
@@ -151,7 +151,7 @@ impl Pieces<'_> {
         }
     }
 
-    /// Copied bytes are memory of the response. Pieces belong to the store.
+    /// Appends copied bytes, which are memory of the response. Pieces belong to the store.
     fn copy(&mut self, bytes: &[u8]) -> Result<()> {
         self.allowance.spend_bytes(bytes.len())?;
         self.length += bytes.len();

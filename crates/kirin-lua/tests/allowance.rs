@@ -31,7 +31,7 @@ local lines = {}
 for i = 1, 3000 do lines['X-' .. i] = 'v' end
 ";
 
-/// A script whose calls have no time, over [`VALUES`].
+/// Opens a script after [`VALUES`] whose calls have no time.
 fn without_time(site: &Site, body: &str) -> ScriptFile {
     site.open(&format!("{VALUES}\nreturn function(request) {body} end")).unwrap()
 }
@@ -118,13 +118,13 @@ fn a_request_body_is_parsed_within_the_time() {
     }
 }
 
-/// Time of this thread on a processor.
+/// Returns the time that this thread has spent on a processor.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// Texts of which functions make much.
+/// Generates texts that make functions do much work.
 fn text() -> impl Strategy<Value = String> {
     const PARTS: &[&str] = &[
         "a=1&",
@@ -165,8 +165,8 @@ fn text() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// In processor time, so that other processes on the machine do not count, and with room for
-    /// what one instruction takes.
+    /// Measures processor time, so that other processes on the machine do not count. The bound
+    /// leaves room for what one instruction takes.
     #[test]
     fn no_function_runs_longer_than_ten_times_the_limit(
         which: u8, times in 0u8..20, a in text(), b in text(),

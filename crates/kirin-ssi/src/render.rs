@@ -340,7 +340,7 @@ impl Rendering {
         }
     }
 
-    /// Of several blocks with the same name, the first counts.
+    /// Defines a named block. If several blocks have the same name, the first counts.
     fn define(&mut self, name: usize, block: usize) {
         if let Some(frame) = self.frames.last_mut() {
             if frame.defined.len() <= name {

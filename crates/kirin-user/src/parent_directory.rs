@@ -147,7 +147,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// A site below a directory that everybody can write, as the tests may not be root.
+    /// Creates a site below a directory that everybody can write, as the tests may not be root.
     fn site() -> tempfile::TempDir {
         let site = tempfile::tempdir().unwrap();
         fs::set_permissions(site.path(), fs::Permissions::from_mode(0o777)).unwrap();

@@ -15,7 +15,7 @@ impl Pooled for u32 {
         self % 2
     }
 
-    /// Workers from 1,000 on are leaving.
+    /// Returns true for workers from 1,000 on.
     fn is_leaving(&self) -> bool {
         *self >= 1000
     }

@@ -40,7 +40,8 @@ impl Tunnel for WorkerTunnel {
 }
 
 impl Drop for WorkerTunnel {
-    /// From now on the worker has as long as for a request. If it does not come back, it is killed.
+    /// Starts the deadline of the worker, which has as long as for a request. If it does not come
+    /// back, it is killed.
     fn drop(&mut self) {
         self.app.begin_deadline(&self.connection.handle);
     }

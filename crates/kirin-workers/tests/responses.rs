@@ -40,7 +40,7 @@ sub {
 }
 "#;
 
-/// MD5 of `count` bytes of `pattern`, from the system's own tool.
+/// Returns the MD5 digest of `bytes`, which the program `md5sum` computes.
 fn md5(bytes: &[u8]) -> String {
     let mut child = std::process::Command::new("md5sum")
         .stdin(std::process::Stdio::piped())

@@ -106,31 +106,31 @@ impl Case {
         self.ask("GET", fields, fate)
     }
 
-    /// The first request has these fields.
+    /// Sets the fields of the first request.
     fn first(mut self, fields: &str) -> Self {
         self.asks[0].fields = format!("{fields}\r\n");
         self
     }
 
-    /// The last request gets this status.
+    /// Sets the status that the last request must get.
     fn status(mut self, status: u16) -> Self {
         self.asks.last_mut().expect("a request").status = Some(status);
         self
     }
 
-    /// The last request gets this body. The server's bodies are `body` and the number.
+    /// Sets the body that the last request must get. The server's bodies are `body` and the number.
     fn body(mut self, body: &'static str) -> Self {
         self.asks.last_mut().expect("a request").body = Some(body);
         self
     }
 
-    /// The response to the last request has this field, or no field with this name.
+    /// Expects this field in the response to the last request, or no field with this name.
     fn has(mut self, name: &'static str, value: Option<&'static str>) -> Self {
         self.asks.last_mut().expect("a request").expected.push((name, value));
         self
     }
 
-    /// The case uses the route that obeys reload directives of browsers.
+    /// Uses the route that obeys reload directives of browsers.
     fn reloading(mut self) -> Self {
         self.target = Some("/reload");
         self

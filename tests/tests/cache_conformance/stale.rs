@@ -2,7 +2,8 @@
 
 use super::{Case, Fate, Reused, Validated, case, run};
 
-/// A response that has been stale for a hundred seconds. The server then answers `then`.
+/// Returns a case whose response has been stale for a hundred seconds. The server then answers
+/// `then`.
 fn stale(said: &str, then: &str, fate: Fate) -> Case {
     let said = format!("200\n{said}\nAge: 3700\nETag: \"a\"");
     case("RFC 5861", &format!("{said}, {then}"), &[&said, then]).get("", fate)

@@ -5,8 +5,8 @@ use super::{Case, Passed, Reused, Validated, case, run};
 
 const ONE: &str = "200\nCache-Control: max-age=0\nETag: \"one\"\nX-A: old\nContent-Type: text/one";
 
-/// A response that is validated with a 304 with the fields `said`. The result is the response that
-/// is served then.
+/// Returns a case whose response is validated with a 304 with the fields `said`. The case checks
+/// the response that is served then.
 fn renewed(said: &str) -> Case {
     case("3.2", said, &[ONE, &format!("304\n{said}")]).get("", Validated).status(200).body("body 1")
 }

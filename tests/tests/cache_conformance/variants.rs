@@ -2,7 +2,8 @@
 
 use super::{Case, Fate, Passed, Reused, case, run};
 
-/// A response with this `Vary`, requested with the first fields and then with the second.
+/// Returns a case whose response has this `Vary`. It is requested with the first fields and then
+/// with the second.
 fn vary(by: &str, first: &str, second: &str, fate: Fate) -> Case {
     let lines: String = by.split('|').map(|by| format!("\nVary: {by}")).collect();
     case(

@@ -57,7 +57,7 @@ impl Outcome {
         self.failures[failure as usize] += 1;
     }
 
-    /// Failed requests of all kinds.
+    /// Returns the number of failed requests of all kinds.
     pub fn failed(&self) -> usize {
         self.failures.iter().sum()
     }
@@ -72,13 +72,13 @@ impl Outcome {
         self.reconnects += part.reconnects;
     }
 
-    /// A visitor's task has panicked: none of its requests counts as answered.
+    /// Counts the requests of a visitor whose task has panicked. None of them counts as answered.
     pub fn lost_visitor(&mut self, requests: usize, why: &JoinError) {
         eprintln!("a visitor is lost: {why}");
         self.left_over += requests;
     }
 
-    /// All numbers by name.
+    /// Returns all numbers with their names.
     pub fn report(&mut self) -> Vec<(&'static str, String)> {
         let seconds = self.elapsed.as_secs_f64();
         let answered = self.latencies.len();

@@ -20,8 +20,8 @@ enum Body {
     ToEnd,
 }
 
-/// The response, once all of it is in `received`; `ended` says that no more can come. `None` wants
-/// more.
+/// Returns the response as soon as `received` has all of it, and `None` if more bytes are needed.
+/// `ended` says that no more bytes can come.
 pub fn complete(received: &[u8], ended: bool) -> Result<Option<Response>, Failure> {
     let cut = if received.is_empty() { Failure::Unanswered } else { Failure::Cut };
     let none_yet = if ended { Err(cut) } else { Ok(None) };
@@ -58,7 +58,7 @@ pub fn complete(received: &[u8], ended: bool) -> Result<Option<Response>, Failur
     if whole { Ok(Some(Response { status, keeps })) } else { none_yet }
 }
 
-/// Whether the last chunk, with its empty trailer, is there.
+/// Returns whether `rest` has the last chunk with its empty trailer section.
 fn chunks_end(mut rest: &[u8]) -> Result<bool, Failure> {
     loop {
         match httparse::parse_chunk_size(rest) {

@@ -52,7 +52,7 @@ impl SlowReaders {
         Self { tasks, tally, count: crowd.slow_readers }
     }
 
-    /// Until each has the first byte of its answer, or the time is over.
+    /// Waits until each reader has the first byte of its response, or until `limit` is over.
     pub async fn wait_for_first_bytes(&self, limit: Duration) {
         let end = Instant::now() + limit;
         while self.tally.served.get() < self.count && Instant::now() < end {
@@ -60,7 +60,8 @@ impl SlowReaders {
         }
     }
 
-    /// How many were served, and how many of them still are.
+    /// Stops all readers. Returns how many got a first byte, and how many of those were still
+    /// connected.
     pub fn end(&mut self) -> (usize, usize) {
         self.tasks.abort_all();
         (self.tally.served.get(), self.tally.open.get())

@@ -25,7 +25,7 @@ fn crowd(address: SocketAddr) -> Crowd {
     }
 }
 
-/// A server that does `serve` with each connection.
+/// Starts a server that runs `serve` for each connection.
 fn server(serve: fn(TcpStream)) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");

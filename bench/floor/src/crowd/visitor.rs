@@ -51,8 +51,9 @@ struct Visitor<'a> {
 }
 
 impl Visitor<'_> {
-    /// A server may end a kept connection at any time between requests (RFC 9112, 9.5). A client
-    /// that has seen the end does not send a request into it.
+    /// Returns whether the server has closed the kept connection, and forgets it then. A server may
+    /// close it at any time between requests (RFC 9112 section 9.5). A client that knows this does
+    /// not send another request on it.
     fn finds_its_connection_ended(&mut self) -> bool {
         let Some(connection) = &self.connection else { return false };
         let open = connection
@@ -64,7 +65,7 @@ impl Visitor<'_> {
         !open
     }
 
-    /// One request and its whole answer.
+    /// Sends one request and reads its complete response.
     async fn ask(&mut self) -> Result<(), Failure> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,

@@ -60,7 +60,7 @@ pub fn serve(listener: &TcpListener, response: &[u8]) -> io::Result<()> {
     }
 }
 
-/// The whole work for one readiness: read what is there, answer it once.
+/// Does all the work for one readiness: reads the bytes that are there and answers them once.
 fn answer(
     connection: &mut Connection,
     epoll: &OwnedFd,
@@ -115,7 +115,7 @@ fn accept(
     Ok(())
 }
 
-/// The descriptor's number: unique among the open ones, and never negative.
+/// Returns the number of the descriptor. It is unique among the open ones and never negative.
 fn key_of(socket: &impl AsRawFd) -> u64 {
     u64::from(socket.as_raw_fd().unsigned_abs())
 }

@@ -1,7 +1,7 @@
 //! The canned bytes. Every mode sends exactly these.
 
-/// A complete `200` that keeps the connection, with the headers any real server sends as well, so
-/// that the kernel moves about as many bytes as it does for the servers beside it.
+/// Builds a complete 200 response that keeps the connection. It has the fields that any real server
+/// sends too, so the kernel moves about as many bytes as it does for other servers.
 pub fn with_body_of(body_bytes: usize) -> Vec<u8> {
     let mut response = format!(
         "HTTP/1.1 200 OK\r\n\

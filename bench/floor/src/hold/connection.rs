@@ -48,7 +48,7 @@ fn read_response(connection: &mut impl Read) -> io::Result<()> {
     }
 }
 
-/// The length of the whole response, once all of it is there.
+/// Returns the length of the complete response as soon as `received` has all of it.
 fn response_length(received: &[u8]) -> io::Result<Option<usize>> {
     let Some(head_length) = memmem::find(received, b"\r\n\r\n").map(|end| end + 4) else {
         return Ok(None);

@@ -23,7 +23,7 @@ pub struct Count {
 }
 
 impl Client {
-    /// A client of this server.
+    /// Creates a client of this server.
     pub fn new(address: SocketAddr) -> Self {
         Self { address, connection: None, input: Vec::new() }
     }
@@ -52,7 +52,7 @@ impl Client {
         Ok(sum)
     }
 
-    /// Where in the input the body begins, and its length.
+    /// Sends a GET request. Returns where the body begins in the input, and its length in bytes.
     fn get(&mut self, path: &str) -> io::Result<(usize, usize)> {
         self.input.clear();
         let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n");
@@ -85,7 +85,8 @@ impl Client {
     }
 }
 
-/// Length of the head, `Content-Length`, and whether the connection ends behind the answer.
+/// Returns the length of the head, the `Content-Length`, and whether the connection ends after the
+/// response. Returns `None` if the head is not complete.
 fn head(input: &[u8]) -> io::Result<Option<(usize, usize, bool)>> {
     let mut headers = [EMPTY_HEADER; 64];
     let mut response = Response::new(&mut headers);

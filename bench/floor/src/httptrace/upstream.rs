@@ -45,7 +45,8 @@ fn answer_all(mut connection: TcpStream, answered: &Answered, sizes: ValueSizes)
     }
 }
 
-/// Length and path of the first request, which has no body.
+/// Returns the length and the path of the first request, which has no body. Returns `None` if it is
+/// not complete.
 fn request(input: &[u8]) -> io::Result<Option<(usize, String)>> {
     let mut headers = [EMPTY_HEADER; 64];
     let mut request = Request::new(&mut headers);

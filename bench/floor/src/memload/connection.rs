@@ -65,17 +65,17 @@ impl Connection {
         self.send()
     }
 
-    /// When the batch began.
+    /// Returns the time when the batch began.
     pub fn since(&self) -> Instant {
         self.since
     }
 
-    /// Whether part of the batch has not gone out yet.
+    /// Returns whether a part of the batch has not been sent yet.
     pub fn is_sending(&self) -> bool {
         self.sent < self.request.len()
     }
 
-    /// Values the batch asked for.
+    /// Returns the number of values that the batch asked for.
     pub fn expected_values(&self) -> usize {
         self.expected.values
     }
@@ -105,7 +105,7 @@ impl Connection {
         Ok(if self.is_sending() { Progress::Sending } else { Progress::Waiting })
     }
 
-    /// One read, and every whole element in it.
+    /// Reads once, and takes every complete element out of what has been read.
     fn receive(&mut self, value_bytes: usize) -> io::Result<()> {
         self.make_room();
         match self.socket.read(&mut self.received[self.filled..]) {
@@ -131,7 +131,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The unread bytes move to the front; a buffer that is full with one incomplete element grows.
+    /// Moves the unread bytes to the front. Doubles the buffer if one incomplete element fills it.
     fn make_room(&mut self) {
         self.received.copy_within(self.consumed..self.filled, 0);
         self.filled -= self.consumed;
@@ -152,7 +152,7 @@ mod tests {
 
     const BATCH: Expected = Expected { commands: 2, values: 2 };
 
-    /// A connection with a batch on its way, and the server's end.
+    /// Creates a connection with a batch in progress. Returns it with the socket of the server.
     fn begun(request: &[u8]) -> (Connection, Socket, Progress) {
         let (client, server) = Socket::pair(Domain::UNIX, Type::STREAM, None).expect("a pair");
         let mut connection = Connection::new(client).expect("non-blocking");

@@ -24,7 +24,7 @@ pub enum Flaw {
     Fails,
 }
 
-/// Words of a seeded memo's title.
+/// Returns words of a seeded memo's title.
 pub fn words(id: u64) -> String {
     format!("walk number {id} to the harbour")
 }
@@ -229,7 +229,7 @@ fn plain(status: &str, fields: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// A form's token is its session's.
+/// Returns the token of a form, which is that of its session.
 fn token(cookie: &str) -> String {
     cookie.replace('=', "-")
 }

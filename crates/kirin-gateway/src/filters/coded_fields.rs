@@ -15,8 +15,8 @@ const OF_THE_BYTES: [&[u8]; 5] =
 /// so it loses them.
 pub const TRAILERS_OF_THE_BYTES: [&str; 4] = ["content-digest", "repr-digest", "digest", "etag"];
 
-/// Whether a response with these fields may be coded: its type is compressible, it is not coded
-/// already, and no field forbids it. A 206 is a part of something that is not coded.
+/// Returns whether a response with these fields may be coded: its type is compressible, it is not
+/// coded already, and no field forbids it. A 206 is a part of something that is not coded.
 pub fn may_be_coded(status: StatusCode, fields: &FieldLines) -> bool {
     if status == StatusCode::PARTIAL_CONTENT || Response::is_bodiless_status(status) {
         return false;

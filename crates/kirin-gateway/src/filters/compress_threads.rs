@@ -31,7 +31,7 @@ impl CompressThreads {
         Arc::clone(&self.0).try_acquire_owned().ok()
     }
 
-    /// Whether a body of this length that is sent once is compressed on the event loop.
+    /// Returns whether a body of this length that is sent once is compressed on the event loop.
     pub fn is_inline(length: usize) -> bool {
         length <= INLINE_ONCE_BYTES
     }

@@ -72,8 +72,8 @@ pub enum StoredCoding {
 }
 
 impl StoredCoding {
-    /// Whether a client with this `Accept-Encoding` accepts it. A client without the field accepts
-    /// any coding (RFC 9110 section 12.5.3).
+    /// Returns whether a client with this `Accept-Encoding` accepts the coding. A client without
+    /// the field accepts any coding (RFC 9110 section 12.5.3).
     pub fn is_taken_by(self, accept_encoding: Option<&[u8]>) -> bool {
         match (self, accept_encoding) {
             (_, None) | (StoredCoding::Unknown, _) => true,
@@ -216,7 +216,7 @@ impl PageHead {
     }
 }
 
-/// Whether there may be directives in `content`. The check is quick.
+/// Returns whether there may be directives in `content`. The check is quick.
 pub fn may_be_dynamic(content: &[u8], syntax: Syntax) -> bool {
     let has = |mark: &[u8]| memchr::memmem::find(content, mark).is_some();
     (syntax.ssi && has(b"<!--#"))

@@ -18,8 +18,8 @@ pub struct PageRenewal {
 }
 
 impl PageRenewal {
-    /// Whether this request must go to the place that made the page. For all others the answer is
-    /// no for a while.
+    /// Returns whether this request must go to the place that made the page. The result is true for
+    /// one request, and then false for all others for `WAIT_SECONDS`.
     pub fn is_due(&self, now: Now) -> bool {
         let (now, asked) = (now.unix_seconds(), self.asked.load(Relaxed));
         let is_over = asked == 0 || now.saturating_sub(asked) >= WAIT_SECONDS;

@@ -171,7 +171,7 @@ fn make<const CODING: usize>(page: &Page, coding: Coding) -> (CodedVariant<CODIN
     (CodedVariant(variant), size_of::<CodedVariant<CODING>>() + held)
 }
 
-/// The fields of a variant.
+/// Returns the fields of a variant.
 pub fn variant_fields(head: &PageHead, coding: Coding) -> FieldLines {
     coded_fields::coded(&head.fields, coding).prepare()
 }

@@ -59,7 +59,7 @@ impl Session {
     }
 }
 
-/// Whether `name` is the name of a variable that a session may have.
+/// Returns whether `name` is the name of a variable that a session may have.
 pub fn is_variable(name: &str) -> bool {
     name.strip_prefix("session").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -50,7 +50,7 @@ impl SessionItem {
         (Self { members }, memory_bytes)
     }
 
-    /// Whether it is a session.
+    /// Returns whether the item is a session.
     pub fn is_session(&self) -> bool {
         self.members.is_some()
     }

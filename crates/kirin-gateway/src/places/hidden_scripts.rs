@@ -13,8 +13,8 @@ impl HiddenScripts {
         Self(extensions.to_vec())
     }
 
-    /// Whether `path`, which is normalized, names such a file. Case does not count: a file system
-    /// may serve `.PHP` for `.php`.
+    /// Returns whether `path`, which is normalized, names such a file. Case does not count: a file
+    /// system may serve `.PHP` for `.php`.
     pub fn hide(&self, path: &[u8]) -> bool {
         if self.0.is_empty() {
             return false;

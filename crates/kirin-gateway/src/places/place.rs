@@ -15,8 +15,8 @@ pub trait Place {
         None
     }
 
-    /// Whether there is something under the path of the request that GET would show. This is the
-    /// difference between 404 and 405.
+    /// Returns whether there is something under the path of the request that GET would show. This
+    /// is the difference between 404 and 405.
     fn has(&self, _: &Request<'_>) -> bool {
         false
     }

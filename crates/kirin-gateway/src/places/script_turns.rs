@@ -37,7 +37,7 @@ impl Drop for Turn {
 }
 
 impl ScriptTurns {
-    /// Whether a script may run without waiting for its turn.
+    /// Returns whether a script may run without waiting for its turn.
     pub fn is_free(&self) -> bool {
         !self.is_taken.get()
     }

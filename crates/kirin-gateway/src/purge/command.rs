@@ -69,7 +69,7 @@ impl Purge {
         Ok(purge)
     }
 
-    /// Whether it names nothing.
+    /// Returns whether the command names nothing.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.prefixes.is_empty() && self.tags.is_empty()
     }

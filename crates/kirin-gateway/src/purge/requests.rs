@@ -49,9 +49,9 @@ impl PurgeRequests {
         Some(response)
     }
 
-    /// Whether the request may purge. A browser names the page that sends it in `Origin`; no page
-    /// may purge. Behind a proxy the client is not the peer. Even if the proxy is trusted, a purge
-    /// must come directly.
+    /// Returns whether the request may purge. A browser names the page that sends it in `Origin`;
+    /// no page may purge. Behind a proxy the client is not the peer. Even if the proxy is trusted,
+    /// a purge must come directly.
     fn may(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> bool {
         self.from.contains(origin.peer)
             && request.field("origin").is_none()

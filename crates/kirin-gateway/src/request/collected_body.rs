@@ -24,7 +24,8 @@ pub enum CollectError {
     NoBody,
 }
 
-/// The pieces of a body that is in memory; otherwise the body, which takes waiting.
+/// Returns the pieces of a body that is in memory. The error is the body if a caller must wait for
+/// it.
 pub fn collect_now(body: Body) -> Result<Vec<Bytes>, Body> {
     match body {
         Body::Empty => Ok(Vec::new()),

@@ -61,8 +61,8 @@ pub struct Kept<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A request as it was sent, before a route is known. `path` is its path, `kept` an empty cell
-    /// for the copy of its head.
+    /// Creates a request as it was sent, before a route is known. `path` is its path, `kept` an
+    /// empty cell for the copy of its head.
     pub fn new(
         head: &'a RequestHead<'a>,
         origin: Origin<'a>,
@@ -88,7 +88,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Whether the route has rewritten the path.
+    /// Returns whether the route has rewritten the path.
     pub fn is_rewritten(&self) -> bool {
         self.rewritten.path != self.head.path || self.rewritten.target != self.head.target
     }

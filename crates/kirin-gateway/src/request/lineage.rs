@@ -62,7 +62,7 @@ impl Lineage {
         self.variables.as_ref()
     }
 
-    /// Whether the request is not a client's own.
+    /// Returns whether the request is not a client's own.
     pub fn is_subrequest(&self) -> bool {
         self.depth > 0
     }

@@ -79,7 +79,7 @@ impl Request<'_> {
     }
 }
 
-/// Whether a field of the parent goes with its subrequests.
+/// Returns whether a field of the parent goes with its subrequests.
 pub fn is_kept(name: &str) -> bool {
     let about_response = [
         "range",
@@ -100,8 +100,8 @@ pub fn is_kept(name: &str) -> bool {
         && !about_response.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
-/// Whether a script may set a field of its subrequest: framing, connection and codings are not its
-/// own.
+/// Returns whether a script may set a field of its subrequest. It may not set those of framing,
+/// connection and codings.
 fn is_own(name: &str) -> bool {
     const OTHERS: [&str; 10] = [
         "accept-encoding",
@@ -121,7 +121,7 @@ fn is_own(name: &str) -> bool {
 /// The bytes that cannot stand in a target of a request line.
 const NOT_IN_REQUEST_LINE: &AsciiSet = &CONTROLS.add(b' ').add(b'#');
 
-/// `target` as it stands in a request line, beside `path` if it is relative.
+/// Returns `target` as it stands in a request line, beside `path` if it is relative.
 fn absolute_target(path: &str, target: &[u8]) -> Option<String> {
     let directory = match target.first()? {
         b'/' => "",

@@ -76,15 +76,15 @@ impl ErrorPages {
     }
 }
 
-/// Whether a field is about the body, and not about the response.
+/// Returns whether a field is about the body, and not about the response.
 fn is_of_body(name: &[u8]) -> bool {
     let of_body =
         ["content-type", "content-encoding", "content-language", "content-disposition", "vary"];
     of_body.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
 }
 
-/// Whether a field is about the file of the page. With a validator the client would revalidate the
-/// page in place of its target.
+/// Returns whether a field is about the file of the page. With a validator the client would
+/// revalidate the page in place of its target.
 fn is_of_file(name: &[u8]) -> bool {
     let of_file = ["etag", "last-modified", "accept-ranges"];
     of_file.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
@@ -102,7 +102,7 @@ pub fn with_error_page(error: &Response, page: Response) -> Response {
     Response { status: error.status, fields, body: page.body, answered_by: error.answered_by }
 }
 
-/// Whether `page` can replace an error.
+/// Returns whether `page` can replace an error.
 pub fn is_page(page: &Response) -> bool {
     page.status == StatusCode::OK
 }

@@ -68,7 +68,7 @@ impl PasswordChecks {
         })
     }
 
-    /// Whether this password was right a short while ago. Takes microseconds.
+    /// Returns whether this password was right a short while ago. The check takes microseconds.
     pub fn knows(&self, account: &Account, credentials: &BasicCredentials, now: u64) -> bool {
         account.exists && self.recent.lock().has(&self.digest(account, credentials), now)
     }

@@ -56,7 +56,8 @@ impl PasswordHash {
         Ok(Self { scheme, text: text.to_owned() })
     }
 
-    /// Whether this is the hash of `password`. Takes as long for a wrong one.
+    /// Returns whether this is the hash of `password`. The check takes as long for a wrong
+    /// password.
     pub fn is_of(&self, password: &[u8]) -> bool {
         match self.scheme {
             Scheme::Bcrypt => bcrypt::verify(password, &self.text).unwrap_or(false),
@@ -89,7 +90,7 @@ fn bcrypt(text: &str) -> Result<Scheme, String> {
     }
 }
 
-/// `$6$[rounds=N$]SALT$HASH`
+/// Parses `$6$[rounds=N$]SALT$HASH`, or the same with `$5$`.
 fn sha_crypt(text: &str) -> Result<Scheme, String> {
     let malformed = || "the SHA-crypt hash is malformed".to_owned();
     let hash_characters = if text.starts_with("$5$") { 43 } else { 86 };
@@ -129,8 +130,8 @@ fn argon2(text: &str) -> Result<Scheme, String> {
 mod tests {
     use super::*;
 
-    /// Hashes of the password `opensesame`: by `htpasswd -nbB -C 4`, three by glibc's crypt(3), by
-    /// the reference `argon2`.
+    /// Checks hashes of the password `opensesame`: by `htpasswd -nbB -C 4`, three by glibc's
+    /// crypt(3), by the reference `argon2`.
     #[test]
     fn hashes_of_other_programs_are_understood() {
         for hash in GOOD {

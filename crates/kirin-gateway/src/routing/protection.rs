@@ -57,12 +57,13 @@ impl Protection {
         Self { rate: None, ..self }
     }
 
-    /// Whether a route with this protection serves the page to some client, if not to every one.
+    /// Returns whether a route with this protection serves the page to some client, if not to every
+    /// one.
     pub fn may_serve(self, page: Self) -> bool {
         self.admits(Self { certificate: None, ..page })
     }
 
-    /// Whether a request that has passed these conditions may have the page.
+    /// Returns whether a request that has passed these conditions may have the page.
     pub fn admits(self, page: Self) -> bool {
         let passes =
             |passed: Option<u64>, wanted: Option<u64>| wanted.is_none() || passed == wanted;

@@ -17,7 +17,7 @@ pub struct Redirect {
 pub const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
 
 impl Redirect {
-    /// A redirect to a path or an `http` or `https` URI. The error says what is allowed.
+    /// Creates a redirect to a path or an `http` or `https` URI. The error says what is allowed.
     pub fn new(target: &str, status: u16) -> Result<Self, String> {
         let host_and_path =
             target.strip_prefix("https://").or_else(|| target.strip_prefix("http://"));

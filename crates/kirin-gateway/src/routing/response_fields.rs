@@ -59,7 +59,7 @@ impl ResponseFields {
         Ok(())
     }
 
-    /// Whether there are no fields.
+    /// Returns whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

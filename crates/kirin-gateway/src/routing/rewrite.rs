@@ -12,8 +12,8 @@ pub struct Rewrite {
 }
 
 impl Rewrite {
-    /// A rewrite to `prefix`, which is written decoded as the path of a route is. The error says
-    /// what is allowed.
+    /// Creates a rewrite to `prefix`, which is written decoded as the path of a route is. The error
+    /// says what is allowed.
     pub fn new(prefix: &str) -> Result<Self, String> {
         let is_resolved = !prefix.contains("//")
             && !prefix.split('/').any(|segment| matches!(segment, "." | ".."));
@@ -36,7 +36,7 @@ impl Rewrite {
         }
     }
 
-    /// Whether `path` is one that places may see.
+    /// Returns whether `path` is one that places may see.
     pub fn leads_to(&self, path: &[u8]) -> bool {
         let rest = path.strip_prefix(self.prefix.as_bytes());
         rest.is_some_and(|rest| rest.is_empty() || matches!(rest[0], b'/' | b'?'))

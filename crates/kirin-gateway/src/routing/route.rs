@@ -65,7 +65,7 @@ impl Route {
         })
     }
 
-    /// Whether the normalized `path` is that of the route or below it.
+    /// Returns whether the normalized `path` is that of the route or below it.
     pub fn is_for(&self, path: &[u8]) -> bool {
         path.strip_prefix(self.path.as_bytes())
             .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')

@@ -23,7 +23,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Whether there are no rules.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.redirect.is_none()
             && self.basic_auth.is_none()

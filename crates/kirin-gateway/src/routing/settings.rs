@@ -66,7 +66,7 @@ impl RouteConfig {
         Syntax { ssi: self.ssi == Some(true), esi: self.esi }
     }
 
-    /// Whether directives are looked for in what files and code answer.
+    /// Returns whether Kirin looks for directives in the responses of files and code.
     pub fn has_directives(&self) -> bool {
         self.syntax() != Syntax::default()
     }

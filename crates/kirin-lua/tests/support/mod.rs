@@ -43,7 +43,7 @@ impl Site {
         ScriptFile::open(path, Arc::clone(&self.store), Rc::new(()), self.limits)
     }
 
-    /// A script whose function has this body.
+    /// Opens a script whose function has this body.
     pub fn handler(&self, body: &str) -> ScriptFile {
         self.open(&format!("return function(request)\n{body}\nend")).unwrap()
     }
@@ -116,7 +116,7 @@ pub fn text(response: &Response) -> String {
     String::from_utf8_lossy(&bytes(response)).into_owned()
 }
 
-/// What a function with this body answers.
+/// Returns what a function with this body answers.
 pub fn says(body: &str) -> String {
     text(&answered(Site::new().handler(body).call(get("/"), NOW)))
 }

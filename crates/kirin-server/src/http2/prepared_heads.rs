@@ -39,7 +39,8 @@ pub(super) fn fields(lines: &Bytes, make: impl FnOnce() -> HeaderMap) -> HeaderM
     })
 }
 
-/// Allocations are at least 16 bytes apart, and usually some hundreds.
+/// Returns the place of a head, by its address. Allocations are at least 16 bytes apart, and
+/// usually some hundreds.
 fn place(lines: &Bytes) -> usize {
     let address = lines.as_ptr().addr() >> 4;
     (address ^ (address >> 6) ^ (address >> 12)) % HEADS

@@ -115,7 +115,7 @@ impl Site {
         client.reply()
     }
 
-    /// The only worker.
+    /// Returns the process id of the only worker.
     pub fn worker(&self) -> u32 {
         let pids = self.app.worker_pids();
         assert_eq!(pids.len(), 1, "{pids:?}");
@@ -202,7 +202,7 @@ impl Client {
         }
     }
 
-    /// The next chunk of a chunked body, or nothing at its end.
+    /// Reads the next chunk of a chunked body. Returns `None` at its end.
     pub fn chunk(&mut self) -> Result<Option<Vec<u8>>, String> {
         let line_end = loop {
             match self.buffer.windows(2).position(|window| window == b"\r\n") {
@@ -217,7 +217,7 @@ impl Client {
         Ok((length > 0).then_some(data))
     }
 
-    /// Bytes received and not taken.
+    /// Returns the number of bytes that were received and not taken.
     pub fn buffered(&self) -> usize {
         self.buffer.len()
     }
@@ -254,7 +254,7 @@ pub fn eventually(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Whether a process exists and is no zombie.
+/// Returns whether a process exists and is no zombie.
 pub fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
@@ -265,7 +265,7 @@ pub fn kill(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// The parent of a process.
+/// Returns the parent of a process.
 pub fn parent_of(pid: u32) -> u32 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()

@@ -108,13 +108,13 @@ impl CacheRequest {
         Ok(cache_request)
     }
 
-    /// Whether the request may get a response with this policy.
+    /// Returns whether the request may get a response with this policy.
     pub fn may_have(&self, policy: &Policy) -> bool {
         (policy.serves_cookies || !self.has_cookie)
             && (policy.serves_authorization || !self.has_authorization)
     }
 
-    /// Whether it says who the user is.
+    /// Returns whether the request says who the user is.
     pub fn has_credentials(&self) -> bool {
         self.has_cookie || self.has_authorization
     }
@@ -135,8 +135,9 @@ fn reason_to_bypass(request: &RequestHead<'_>, settings: &CacheSettings) -> Opti
     settings.bypass.iter().any(|bypass| bypass.is_in(request)).then_some("configured")
 }
 
-/// Whether a field makes the place see another request than the key says. Some fields override the
-/// method or the target. `Connection` may remove a field on the way that the response varies by.
+/// Returns whether a field makes the place see another request than the key says. Some fields
+/// override the method or the target. `Connection` may remove a field on the way that the response
+/// varies by.
 fn makes_another_request(field: &Header<'_>) -> bool {
     const OTHER: [&str; 5] = [
         "x-http-method-override",

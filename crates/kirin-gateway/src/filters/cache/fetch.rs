@@ -40,7 +40,7 @@ pub struct Fetch {
 }
 
 impl Fetch {
-    /// A fetch for `request`, which `backend` will answer.
+    /// Creates a fetch for `request`, which `backend` will answer.
     pub fn new(
         cache: &Rc<Cache>,
         settings: &Arc<CacheSettings>,

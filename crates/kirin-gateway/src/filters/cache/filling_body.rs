@@ -94,8 +94,8 @@ pub struct BodyReader {
 }
 
 impl FillingBody {
-    /// A body with its writer and its first reader. `length` is its length in bytes, if it is
-    /// known. Up to `limit_bytes` are stored.
+    /// Creates a body with its writer and its first reader. `length` is its length in bytes, if it
+    /// is known. Up to `limit_bytes` are stored.
     pub fn new(length: Option<u64>, limit_bytes: u64) -> (Arc<Self>, Filler, BodyReader) {
         let body = Arc::new(Self { shared: Mutex::default(), length, limit_bytes });
         let reader = body.join(&mut body.shared.lock(), None);
@@ -170,7 +170,7 @@ impl Filler {
         self.0.shared.lock().pieces.iter().cloned().collect()
     }
 
-    /// All of it has arrived.
+    /// Marks the body as complete.
     pub fn end(&self) {
         self.0.shared.lock().change(State::Whole);
     }

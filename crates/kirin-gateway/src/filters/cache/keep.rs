@@ -101,7 +101,7 @@ impl Keep {
         })
     }
 
-    /// The key of the response.
+    /// Returns the key of the response.
     pub fn key(&self) -> &[u8] {
         &self.key
     }
@@ -128,7 +128,7 @@ impl Keep {
         self.limit_bytes
     }
 
-    /// Whether a body of this length can be stored.
+    /// Returns whether a body of this length can be stored.
     pub fn has_room(&self, store: &Store, body_bytes: u64) -> bool {
         let Ok(body_bytes) = usize::try_from(body_bytes) else { return false };
         let value_bytes = self.head.len().saturating_add(body_bytes);

@@ -47,8 +47,8 @@ pub enum CacheEntry {
 }
 
 impl Cache {
-    /// The cache in the store of `responses`, which makes its responses. Only this event loop
-    /// counts in `counters`.
+    /// Creates the cache in the store of `responses`, which makes its responses. Only this event
+    /// loop counts in `counters`.
     pub fn new(responses: &Rc<PageResponses>, counters: Arc<CacheCounters>) -> Rc<Self> {
         let (store, responses) = (Arc::clone(responses.store()), Rc::clone(responses));
         Rc::new(Self { store, responses, counters })

@@ -197,7 +197,7 @@ impl Drop for PendingFetch {
 }
 
 impl Waiting {
-    /// Whether it began before a response did.
+    /// Returns whether the request began to wait before a response arrived.
     pub fn is_early(&self) -> bool {
         self.is_early
     }

@@ -202,13 +202,14 @@ impl Fetch {
     }
 }
 
-/// Whether the request itself caused the error, such as by a field that is too large. The requests
-/// that wait have not sent that, so the next of them goes.
+/// Returns whether the request itself caused the error, such as by a field that is too large. The
+/// requests that wait have not sent that, so the next of them goes.
 fn is_of_one_request(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 408 | 413 | 417 | 421 | 429 | 431)
 }
 
-/// Whether the client left before the response. Then it says nothing about what others would get.
+/// Returns whether the client left before the response. Then it says nothing about what others
+/// would get.
 fn is_of_gone_client(response: &Response) -> bool {
     response.answered_by == AnsweredBy::SERVER && response.status.as_u16() == 499
 }

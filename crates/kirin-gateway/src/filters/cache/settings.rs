@@ -41,7 +41,7 @@ pub enum BypassCondition {
 }
 
 impl BypassCondition {
-    /// Whether the request has it.
+    /// Returns whether the request meets the condition.
     pub fn is_in(&self, request: &RequestHead<'_>) -> bool {
         match self {
             BypassCondition::Header(name) => request.field(name).is_some(),

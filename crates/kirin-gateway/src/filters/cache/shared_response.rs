@@ -29,9 +29,9 @@ pub struct SharedResponse {
 }
 
 impl SharedResponse {
-    /// A response whose head has arrived. `fields` are those that are stored, `length` is the
-    /// length of its body in bytes, if it is known. The returned body is for the request that it
-    /// was asked for by.
+    /// Creates a response whose head has arrived. `fields` are those that are stored, `length` is
+    /// the length of its body in bytes, if it is known. The returned body is for the request that
+    /// started the fetch.
     pub fn new(
         status: StatusCode,
         mut fields: FieldLines,

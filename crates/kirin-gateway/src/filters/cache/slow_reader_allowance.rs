@@ -19,7 +19,7 @@ pub struct SlowReaderAllowance {
 }
 
 impl SlowReaderAllowance {
-    /// The allowance of readers that have not waited yet.
+    /// Creates the allowance of readers that have not waited yet.
     pub fn new(grace: Duration) -> Self {
         Self { grace, waited: Duration::ZERO, bytes: 0 }
     }

@@ -42,7 +42,7 @@ impl StoredResponse {
         }
     }
 
-    /// Whether a 304 with these fields is about this response.
+    /// Returns whether a 304 with these fields is about this response.
     pub fn is_meant_by(&self, not_modified: &FieldLines) -> bool {
         self.cached().is_some_and(|cached| {
             validation::applies_to(&cached.stored_fields(&self.item), not_modified)

@@ -114,7 +114,7 @@ impl Input<'_> {
         Malformed { at: self.at.saturating_sub(1), what }
     }
 
-    /// `lcalpha` or `*`, then letters, digits and `_-.*` (section 3.1.2).
+    /// Reads a key: `lcalpha` or `*`, then letters, digits and `_-.*` (section 3.1.2).
     fn key(&mut self) -> Result<String, Malformed> {
         if !self.peek().is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'*') {
             return Err(self.wrong("no name in small letters"));

@@ -239,7 +239,7 @@ impl PushRequest {
 }
 
 impl Destination {
-    /// Whether so many bytes can be stored there.
+    /// Returns whether so many bytes can be stored there.
     fn has_room(&self, bytes: u64) -> bool {
         let tags: Vec<&[u8]> = self.tags.iter().map(String::as_bytes).collect();
         usize::try_from(bytes)

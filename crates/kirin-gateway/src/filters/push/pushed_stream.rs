@@ -23,7 +23,7 @@ struct Copy {
 }
 
 impl PushedStream {
-    /// The stream of a response with this head.
+    /// Creates the stream of a response with this head.
     pub fn new(source: Box<dyn BodyStream>, destination: Destination, head: Vec<u8>) -> Self {
         Self { source, copy: Some(Copy { destination, value: head }) }
     }

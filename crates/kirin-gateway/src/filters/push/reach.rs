@@ -30,13 +30,13 @@ struct Reached {
 }
 
 impl Reach {
-    /// The keys that `routes` serve, of which the longest path comes first.
+    /// Collects the keys that `routes` serve, of which the longest path comes first.
     pub fn new(routes: impl Iterator<Item = ReachableRoute>) -> Self {
         Self(routes.map(|route| Reached { route, is_warned: Cell::default() }).collect())
     }
 
-    /// Whether the log must warn that no route serves a page under `key` with this protection. It
-    /// is true once for each route.
+    /// Returns whether the log must warn that no route serves a page under `key` with this
+    /// protection. The result is true only once for each route.
     pub fn warns_of(&self, key: &[u8], protection: Protection) -> bool {
         let path = key.split(|byte| *byte == b'?').next().unwrap_or_default();
         let Some(path) =

@@ -153,7 +153,8 @@ pub fn check(method: &Method, field: &StoreField, response: &Response) -> Result
     }
 }
 
-/// A response may vary by the coding that the client accepts: the store codes pages itself.
+/// Checks a `Vary` field. A response may vary by the coding that the client accepts, because the
+/// store codes pages itself.
 fn check_vary(value: &[u8]) -> Result<(), Unstorable> {
     let mut others = members(value).filter(|name| !name.eq_ignore_ascii_case(b"accept-encoding"));
     match others.next() {

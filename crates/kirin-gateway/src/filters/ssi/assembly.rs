@@ -56,7 +56,7 @@ pub struct KeptSurroundings {
 }
 
 impl KeptSurroundings {
-    /// The surroundings of the page that `request` asks for.
+    /// Creates the surroundings of the page that `request` asks for.
     pub fn new(sources: &Rc<IncludeSources>, now: Now, request: KeptRequest) -> Self {
         Self { sources: Rc::clone(sources), now, request }
     }

@@ -159,7 +159,7 @@ impl Cacheability {
     }
 }
 
-/// Whether a response is for one visitor, or must not be stored.
+/// Returns whether a response is for one visitor, or must not be stored.
 pub fn is_private(fields: &FieldLines) -> bool {
     let mut controls =
         fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));

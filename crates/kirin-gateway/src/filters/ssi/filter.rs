@@ -65,7 +65,7 @@ struct Page {
 }
 
 impl SsiFilter {
-    /// The filter, with `sources` for what pages include.
+    /// Creates the filter, with `sources` for what pages include.
     pub fn new(sources: Rc<IncludeSources>) -> Rc<Self> {
         Rc::new(Self { sources, templates: RefCell::default() })
     }
@@ -122,7 +122,7 @@ impl SsiFilter {
         })
     }
 
-    /// Whether a file in this state is known to have no directives.
+    /// Returns whether a file in this state is known to have no directives.
     fn is_other(&self, state: Option<u128>, syntax: Syntax) -> bool {
         let known =
             state.and_then(|state| self.templates.borrow_mut().get(of_syntax(state, syntax)));
@@ -339,7 +339,7 @@ fn of_assembled(fields: &FieldLines) -> FieldLines {
     kept
 }
 
-/// Whether there may be directives in a response.
+/// Returns whether there may be directives in a response.
 fn is_page(response: &Response) -> bool {
     let coding = response.fields.get("content-encoding");
     !Response::is_bodiless_status(response.status)
@@ -363,8 +363,8 @@ fn state_of_file(path: &str, response: &Response) -> Option<u128> {
     (!tag.ends_with(b"~\"")).then(|| xxh3_128(&[path.as_bytes(), b"\0", tag].concat()))
 }
 
-/// Whether a response shows by itself that the file is no page. A 304, a 412 and several parts do
-/// not show it.
+/// Returns whether a response shows by itself that the file is no page. A 304, a 412 and several
+/// parts do not show it.
 fn shows_other(response: &Response) -> bool {
     let is_one =
         response.status == StatusCode::OK || response.status == StatusCode::PARTIAL_CONTENT;

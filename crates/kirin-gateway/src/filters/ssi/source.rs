@@ -59,7 +59,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The parts of a page with this digest, to which these variables are given.
+    /// Creates the parts of a page with this digest, to which these variables are given.
     pub fn new(page: u128, given: &Scope) -> Self {
         let mut items = Xxh3::new();
         items.update(&page.to_le_bytes());
@@ -248,7 +248,7 @@ impl PageSource<'_> {
     }
 }
 
-/// Whether `name` is a path below the directory of the page, after decoding.
+/// Returns whether `name` is a path below the directory of the page, after decoding.
 fn is_beside(name: &[u8]) -> bool {
     let path = name.split(|byte| *byte == b'?').next().unwrap_or_default();
     let path = percent::decode(path);

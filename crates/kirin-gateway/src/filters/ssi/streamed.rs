@@ -16,7 +16,7 @@ use kirin_http::{Body, BodyStream, FieldLines, RequestFields, RequestHead, Strea
 use super::assembly::{Assembly, KeptSurroundings};
 use crate::request::context::Request;
 
-/// Whether the page with these fields is to begin before it is complete.
+/// Returns whether the page with these fields is to begin before it is complete.
 pub fn is_wanted(request: &Request<'_>, page: &FieldLines) -> bool {
     !request.lineage.is_subrequest() && is_wanted_by(request.head, page)
 }

@@ -84,7 +84,7 @@ pub fn variable(
     }
 }
 
-/// Whether the absence of this variable depends on the visitor too.
+/// Returns whether the absence of this variable depends on the visitor too.
 pub fn is_visitors(name: &str) -> bool {
     matches!(name, "remote_user" | "ssl_client_s_dn" | "remote_port")
         || name.starts_with("cookie_")
@@ -132,8 +132,8 @@ mod tests {
     use kirin_http::request::{self, Parsed};
     use std::mem::MaybeUninit;
 
-    /// The value of a variable for this request over an encrypted connection, and whether it is the
-    /// visitor's.
+    /// Returns the value of a variable for this request over an encrypted connection, and whether
+    /// it is the visitor's.
     fn of(head: &str, name: &str, user: Option<&str>) -> Option<(String, bool)> {
         let head = format!("{head}\r\n\r\n");
         let mut storage = [const { MaybeUninit::uninit() }; request::MAX_FIELDS];
