@@ -3,7 +3,9 @@
 #![no_main]
 
 use http::{Method, StatusCode};
-use kirin_cache::{StorableRequest, ResponseDirectives, StorageRules, Stored, policy_of, stored, surrogate};
+use kirin_cache::{
+    ResponseDirectives, StorableRequest, StorageRules, Stored, policy_of, stored, surrogate,
+};
 use kirin_http::FieldLines;
 use libfuzzer_sys::fuzz_target;
 
@@ -25,9 +27,16 @@ fuzz_target!(|input: &[u8]| {
         let _ = fields.try_push(name.as_bytes(), value);
     }
     let _ = surrogate::tags(&fields);
-    let asked = StorableRequest { method: &Method::GET, has_authorization: false, has_cookie: true, no_store: false };
+    let asked = StorableRequest {
+        method: &Method::GET,
+        has_authorization: false,
+        has_cookie: true,
+        no_store: false,
+    };
     let rules = StorageRules { default_ttl: Some(60), ..StorageRules::default() };
-    let Ok(policy) = policy_of(asked, StatusCode::OK, &fields, &rules, 1_000_000, 0) else { return };
+    let Ok(policy) = policy_of(asked, StatusCode::OK, &fields, &rules, 1_000_000, 0) else {
+        return;
+    };
     assert!(policy.serves_cookies);
     if surrogate::targeted_directives(&fields).is_none() {
         let said = ResponseDirectives::from_fields(&fields, "cache-control");

@@ -71,7 +71,11 @@ fn advance(state: State, input: &mut Vec<u8>, read: &mut Read) -> State {
                         BodyLength::Chunked => State::Chunked(ChunkedDecoder::new()),
                     };
                     let finished = head.body == BodyLength::None;
-                    read.requests.push(Request { head: format!("{head:?}"), body: Vec::new(), finished });
+                    read.requests.push(Request {
+                        head: format!("{head:?}"),
+                        body: Vec::new(),
+                        finished,
+                    });
                     *input = unread[length..].to_vec();
                     next
                 }
@@ -88,7 +92,11 @@ fn advance(state: State, input: &mut Vec<u8>, read: &mut Read) -> State {
             let taken = usize::try_from(left).unwrap_or(usize::MAX).min(input.len());
             request.body.extend(input.drain(..taken));
             request.finished = taken as u64 == left;
-            if request.finished { State::Head(Vec::new()) } else { State::Exact(left - taken as u64) }
+            if request.finished {
+                State::Head(Vec::new())
+            } else {
+                State::Exact(left - taken as u64)
+            }
         }
         State::Chunked(mut decoder) => {
             let Some(request) = read.requests.last_mut() else { unreachable!("a body has a head") };
@@ -140,10 +148,17 @@ fn check(head: &RequestHead<'_>, bytes: &[u8]) {
     assert!(matches!(parse(&bytes[..bytes.len() - 1], &mut storage, &LIMITS), Ok(Parsed::Partial)));
     assert!(head.path.starts_with('/') || head.path == "*");
     assert!(!head.host.is_empty() || head.version == Version::Http10);
-    let count = |name: &str| head.fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).count();
-    assert!(count("host") <= 1 && count("content-length") + count("transfer-encoding") <= 1, "{head:?}");
+    let count = |name: &str| {
+        head.fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).count()
+    };
+    assert!(
+        count("host") <= 1 && count("content-length") + count("transfer-encoding") <= 1,
+        "{head:?}"
+    );
     match head.body {
-        BodyLength::Chunked => assert!(count("transfer-encoding") == 1 && head.version == Version::Http11),
+        BodyLength::Chunked => {
+            assert!(count("transfer-encoding") == 1 && head.version == Version::Http11)
+        }
         BodyLength::Exact(length) => assert!(count("content-length") == 1 && length > 0),
         BodyLength::None => assert!(count("transfer-encoding") == 0),
     }

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kirin_ssi::{Progress, Rendering, Requested, Requesting, Scope, Source, Syntax, Template, Zone};
+use kirin_ssi::{
+    Progress, Rendering, Requested, Requesting, Scope, Source, Syntax, Template, Zone,
+};
 
 struct Itself {
     page: Arc<Template>,

@@ -29,7 +29,9 @@ thread_local! {
 /// Returns the processor time of this thread.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has schedstat");
-    Duration::from_nanos(text.split(' ').next().and_then(|time| time.parse().ok()).expect("a number"))
+    Duration::from_nanos(
+        text.split(' ').next().and_then(|time| time.parse().ok()).expect("a number"),
+    )
 }
 
 fuzz_target!(|body: &[u8]| {
@@ -46,7 +48,14 @@ fuzz_target!(|body: &[u8]| {
         expects_continue: false,
     };
     let (peer, local) = (Peer::Unix, ListenAddress::Unix("x".into()));
-    let origin = Origin { peer: &peer, local: &local, secure: true, client: Client::NotRequested, proxy: None, now: 0 };
+    let origin = Origin {
+        peer: &peer,
+        local: &local,
+        secure: true,
+        client: Client::NotRequested,
+        proxy: None,
+        now: 0,
+    };
     SCRIPT.with(|script| {
         let before = processor_time();
         let step = script.call(Called::of(&request, origin, b"/", None), NOW);

@@ -18,7 +18,8 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn answers(pieces: &[&[u8]]) -> Vec<u8> {
     let limits = Limits { item_size_bytes: 4096, ..Limits::default() };
-    let config = StoreConfig { memory_bytes: 1 << 20, item_limit_bytes: 4096, shards: 1, evict: true };
+    let config =
+        StoreConfig { memory_bytes: 1 << 20, item_limit_bytes: 4096, shards: 1, evict: true };
     let options = ServerOptions { limits, ..ServerOptions::default() };
     let executor = Executor::new(Server::new(Arc::new(Store::new(config)), options));
     executor.set_now(Now::from_unix_seconds(1_700_000_000));

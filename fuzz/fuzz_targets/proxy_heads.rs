@@ -18,7 +18,10 @@ fuzz_target!(|input: &[u8]| {
         }
     }
     let mut storage: FieldStorage<'_> = [const { MaybeUninit::uninit() }; MAX_FIELDS];
-    let Ok(Parsed::Complete(request, _)) = parse(input, &mut storage, &HeadLimits::default()) else { return };
+    let Ok(Parsed::Complete(request, _)) = parse(input, &mut storage, &HeadLimits::default())
+    else {
+        return;
+    };
     let local = ListenAddress::Unix("/s".into());
     let (peer, client) = (Peer::Unix, Client::NotRequested);
     let origin = Origin { peer: &peer, local: &local, secure: false, client, proxy: None, now: 0 };
