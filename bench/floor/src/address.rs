@@ -1,4 +1,4 @@
-//! Where the server is, in the notation of Kirin's configuration: `HOST:PORT` or `unix:/path`.
+//! Addresses of servers in the notation of Kirin's configuration: `HOST:PORT` or `unix:/path`.
 
 use std::io;
 use std::net::ToSocketAddrs;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// A server's address on either kind of socket.
+/// The address of a server on either kind of socket.
 #[derive(Clone)]
 pub struct Address {
     domain: Domain,
@@ -14,7 +14,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Connects, blocking. Small writes go out at once.
+    /// Connects and waits until the connection is there. Small writes are sent at once.
     pub fn connect(&self) -> io::Result<Socket> {
         let socket = Socket::new(self.domain, Type::STREAM, None)?;
         socket.connect(&self.peer)?;

@@ -1,4 +1,4 @@
-//! Latencies of a run, kept one by one: a run is bounded, so there is no need to approximate.
+//! The latencies of a run. Each one is kept, because the number of requests in a run is limited.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use std::time::Duration;
 pub struct Latencies(Vec<Duration>);
 
 impl Latencies {
-    /// Adds one.
+    /// Adds one latency.
     pub fn record(&mut self, latency: Duration) {
         self.0.push(latency);
     }
 
-    /// Adds those of another part of the run.
+    /// Adds the latencies of another part of the run.
     pub fn append(&mut self, mut others: Self) {
         self.0.append(&mut others.0);
     }

@@ -1,6 +1,6 @@
-//! What the load generators share: speaking to a memcached server, a crowd of HTTP clients (which
-//! the end-to-end tests use too), latencies, traces of requests and the objects they are about, and
-//! numbers that are random but the same in every run.
+//! Code that the load generators share. It speaks to a memcached server, runs a crowd of HTTP
+//! clients (also for the end-to-end tests), and records latencies. It makes traces of requests with
+//! their objects, and random numbers that are the same in every run.
 #![forbid(unsafe_code)]
 
 pub mod address;

@@ -1,14 +1,14 @@
-//! The objects a trace is about: a number is a key and a size, for ever.
+//! The objects of a trace. The number of an object fixes its key and its size.
 
 use std::collections::HashSet;
 use std::str::FromStr;
 
-/// `trace:` and ten digits, as many as a `u32` has at most.
+/// The first part of a key. Ten digits follow, the most that a `u32` has.
 const KEY_PREFIX: &str = "trace:";
-/// Length of every key.
+/// The length of every key in bytes.
 pub const KEY_BYTES: usize = KEY_PREFIX.len() + 10;
 
-/// Sizes of the values, spread evenly by order of magnitude.
+/// The sizes of the values, spread evenly by order of magnitude.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueSizes {
     smallest_bytes: u32,
@@ -55,7 +55,7 @@ impl FromStr for ValueSizes {
     }
 }
 
-/// Appends the object's key.
+/// Appends the key of an object.
 pub fn append_key(object: u32, to: &mut Vec<u8>) {
     to.extend_from_slice(KEY_PREFIX.as_bytes());
     let mut digits = [b'0'; KEY_BYTES - KEY_PREFIX.len()];
@@ -72,14 +72,14 @@ pub fn object_of(key: &[u8]) -> Option<u32> {
     str::from_utf8(key.strip_prefix(KEY_PREFIX.as_bytes())?).ok()?.parse().ok()
 }
 
-/// What a cache that never forgets would hold in the end.
+/// The content at the end of the trace of a cache that never evicts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Footprint {
-    /// Objects that are asked for at all: the misses nothing can avoid.
+    /// The number of requested objects. A cache misses each of them at least once.
     pub objects: usize,
-    /// Those among them that the second half of the trace asks for first.
+    /// The number of those objects that the second half of the trace requests first.
     pub first_requests_later: usize,
-    /// Their keys and values.
+    /// The number of bytes in their keys and values.
     pub bytes: usize,
 }
 

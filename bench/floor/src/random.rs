@@ -1,7 +1,7 @@
 //! Random numbers for loads and traces.
 
-/// xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators,
-/// scrambled"): a benchmark needs an even spread, the same in every run, and nothing more.
+/// The generator xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift
+/// generators, scrambled"). A benchmark needs only an even spread that is the same in every run.
 pub struct Random(u64);
 
 impl Random {
@@ -13,7 +13,7 @@ impl Random {
 
     /// Returns a number from 0 to `limit` - 1.
     pub fn below(&mut self, limit: usize) -> usize {
-        // The high bits are the good ones; a widening multiplication scales them without a
+        // The high bits are the good ones. A widening multiplication scales them without a
         // division.
         ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }

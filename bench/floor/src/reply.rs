@@ -1,22 +1,24 @@
-//! Reading memcached's text replies. No I/O: bytes in, the next element and its length out.
+//! Parses memcached's text replies. There is no I/O: the parser takes bytes and returns the next
+//! element with its length.
 //!
-//! The format is memcached's `doc/protocol.txt`, "Retrieval command" and "Storage commands".
+//! `doc/protocol.txt` of memcached describes the format in "Retrieval command" and "Storage
+//! commands".
 
 use memchr::memchr;
 
-/// One line of a reply, with the data block that follows it if it announces one.
+/// One line of a reply, with the data block that follows it if the line announces one.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Element<'a> {
     /// `VALUE key flags bytes` and its data.
     Value {
-        /// The item's key.
+        /// The key of the item.
         key: &'a [u8],
-        /// Length of the data.
+        /// The length of the data in bytes.
         bytes: usize,
     },
-    /// `END`: a get is answered.
+    /// `END`, which ends the reply to a get.
     End,
-    /// `STORED`: a set is answered.
+    /// `STORED`, which is the reply to a set.
     Stored,
 }
 

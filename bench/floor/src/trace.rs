@@ -1,34 +1,36 @@
-//! Made-up traces: which object each request asks for. The same arguments give the same trace.
+//! Generated traces. A trace is the list of objects that requests ask for. The same arguments give
+//! the same trace.
 
 use clap::{Args, ValueEnum};
 
 use crate::random::Random;
 
-/// Requests between the beginnings of two scans.
+/// The number of requests between the starts of two scans.
 const SCAN_EVERY: usize = 100_000;
-/// Requests of a scan.
+/// The number of requests in a scan.
 const SCAN_REQUESTS: usize = 20_000;
-/// Popularity shifts so many times in a trace.
+/// The number of epochs in a trace. Popularity shifts with each.
 const EPOCHS: usize = 20;
-/// In as many epochs every rank changes its object once, a part of them in each.
+/// The number of epochs in which every rank changes its object once. In each epoch a part of the
+/// ranks changes.
 const EPOCHS_TO_CHANGE_ALL: usize = 10;
 
-/// What a trace is made from.
+/// The arguments of a trace.
 #[derive(Args, Clone)]
 pub struct TraceArguments {
-    /// How popularity behaves.
+    /// How popularity behaves over time.
     #[arg(long, value_enum, default_value_t = Popularity::Steady)]
     pub popularity: Popularity,
-    /// Zipf's s: the object of rank r is asked for with a frequency of 1/r^s.
+    /// Zipf's s: the frequency of the object of rank r is 1/r^s.
     #[arg(long, default_value_t = 1.0)]
     pub exponent: f64,
-    /// Objects in all. A trace need not ask for every one.
+    /// Number of objects. A trace need not request every one.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(10..))]
     pub objects: u32,
-    /// Requests.
+    /// Number of requests.
     #[arg(long, default_value_t = 1_000_000)]
     pub requests: usize,
-    /// Another number, another trace of the same kind.
+    /// Seed of the random numbers. Another seed gives another trace of the same kind.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
@@ -36,24 +38,25 @@ pub struct TraceArguments {
 /// How popularity behaves over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Popularity {
-    /// It stays as it is.
+    /// Popularity does not change.
     Steady,
-    /// It stays, and at the end of each 100,000 requests 20,000 in a row go through objects that
-    /// nobody asks for otherwise, a third of all, going on where the last scan ended: a crawler.
+    /// Popularity does not change, but a crawler comes: the last 20,000 of each 100,000 requests
+    /// scan objects that are requested only by scans. These are a third of all objects. Each scan
+    /// continues where the last one ended.
     Scans,
-    /// In each twentieth of the trace a tenth of all ranks, from the most popular to the least, are
-    /// given to other objects.
+    /// Each twentieth of the trace gives other objects to a tenth of all ranks, from the most
+    /// popular to the least.
     Shifting,
 }
 
-/// The objects asked for, in order.
+/// The requested objects in order.
 pub struct Trace {
-    /// Numbers from 0 to `objects` - 1.
+    /// The numbers of the objects, from 0 to `objects` - 1.
     pub requests: Vec<u32>,
 }
 
 impl Trace {
-    /// Makes the trace.
+    /// Generates the trace.
     pub fn new(arguments: &TraceArguments) -> Self {
         let mut random = Random::new(arguments.seed);
         let requests = match arguments.popularity {
@@ -87,8 +90,8 @@ fn scans(arguments: &TraceArguments, random: &mut Random) -> Vec<u32> {
 fn shifting(arguments: &TraceArguments, random: &mut Random) -> Vec<u32> {
     let zipf = Zipf::new(arguments.objects, arguments.exponent);
     let epoch_requests = (arguments.requests / EPOCHS).max(1);
-    // A third of all away: what becomes popular has not been, in either change, and the number of
-    // objects stays.
+    // A rank moves on by a third of all objects. Its new object has not been popular before either
+    // of the two changes, and the number of objects stays the same.
     let away = u64::from(arguments.objects / 3);
     (0..arguments.requests)
         .map(|index| {
@@ -100,9 +103,9 @@ fn shifting(arguments: &TraceArguments, random: &mut Random) -> Vec<u32> {
         .collect()
 }
 
-/// Ranks, from 0, by Zipf's law.
+/// A choice of ranks by Zipf's law. Ranks begin at 0.
 struct Zipf {
-    /// For each rank the sum of the frequencies up to it.
+    /// The sum of the frequencies up to each rank.
     cumulated: Vec<f64>,
 }
 

@@ -1,21 +1,21 @@
-//! An HTTP/1.1 answer: where it ends, and what a visitor reads of it. No I/O.
+//! An HTTP/1.1 answer: finds its end and reads its parts. There is no I/O.
 //!
-//! `browser.rs` feeds it the bytes of a connection; what the site's answers ought to say is
-//! `judge.rs`.
+//! `browser.rs` passes it the bytes of a connection. `judge.rs` knows the right answers of the
+//! site.
 
 use memchr::memmem;
 
-/// Heads with more fields than this are nobody's.
+/// The most fields in a head. No contestant sends more.
 const FIELDS: usize = 64;
 
-/// A whole answer, as it lies in the browser's buffer.
+/// A complete answer in the browser's buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// Status code.
+    /// The status code.
     pub status: u16,
-    /// Status line and fields, as they came.
+    /// The status line and the fields as they arrived.
     pub head: &'a [u8],
-    /// The body, without framing.
+    /// The body without its framing.
     pub body: &'a [u8],
 }
 
@@ -44,31 +44,31 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// How the bytes after a head are delimited.
+/// The way in which the end of a body is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// So many bytes.
+    /// The body has this number of bytes.
     Exact(usize),
-    /// Chunks.
+    /// The body is chunked.
     Chunked,
-    /// All until the connection ends.
+    /// The body lasts until the connection ends.
     ToEnd,
 }
 
-/// The part of an answer that says how the rest is read.
+/// The head of an answer. It says how the rest is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Status code.
+    /// The status code.
     pub status: u16,
-    /// Its length in bytes.
+    /// The length of the head in bytes.
     pub length: usize,
-    /// What follows.
+    /// The framing of the body.
     pub framing: Framing,
     /// Whether the server keeps the connection.
     pub keeps: bool,
 }
 
-/// What came is not HTTP.
+/// The error for bytes that are not HTTP.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotHttp;
 
@@ -101,8 +101,8 @@ pub fn head(received: &[u8]) -> Result<Option<Head>, NotHttp> {
     Ok(Some(Head { status, length, framing, keeps: keeps && framing != Framing::ToEnd }))
 }
 
-/// Takes the body of a chunked message out of `rest`; `None` wants more. Trailers are nobody's
-/// here.
+/// Decodes a chunked body at the beginning of `rest`. Returns `None` if more bytes are needed.
+/// Trailer fields are ignored.
 pub fn unchunk(mut rest: &[u8]) -> Result<Option<Vec<u8>>, NotHttp> {
     let mut body = Vec::new();
     loop {

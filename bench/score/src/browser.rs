@@ -1,4 +1,4 @@
-//! A lean browser: one kept connection, cookies, one request after another.
+//! A small browser with one kept connection and cookies. It makes one request after another.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -9,13 +9,14 @@ use tokio::net::TcpStream;
 use crate::answer::{self, Answer, Framing, Head};
 use crate::cookies::Cookies;
 
-/// Room for the largest page of the site, so that it is read with few calls.
+/// The size of the receive buffer in bytes. The largest page of the site fits in, so that it is
+/// read with few calls.
 const RECEIVED_BYTES: usize = 128 * 1024;
 
-/// A browser, new: no cookies, no connection.
+/// A browser. A new one has no cookies and no connection.
 pub struct Browser {
     address: SocketAddr,
-    /// What the site has asked to be told again.
+    /// The cookies that the site has set.
     pub cookies: Cookies,
     connection: Option<TcpStream>,
     request: Vec<u8>,
@@ -23,23 +24,23 @@ pub struct Browser {
     unchunked: Vec<u8>,
 }
 
-/// What is asked for.
+/// A request of the browser.
 #[derive(Clone, Copy)]
 pub enum Request<'a> {
-    /// A page or file.
+    /// A page or file, by its path.
     Get(&'a str),
     /// A file of which the browser has a version.
     GetUnlessSame(&'a str, &'a Version),
-    /// A form, encoded.
+    /// A form: the path and the encoded fields.
     Post(&'a str, &'a str),
 }
 
-/// What a server said of a file's version.
+/// The validators of a file.
 #[derive(Clone, Default)]
 pub struct Version {
-    /// `ETag`, empty if there was none.
+    /// The value of `ETag`, or an empty string.
     pub etag: String,
-    /// `Last-Modified`, the same.
+    /// The value of `Last-Modified`, or an empty string.
     pub modified: String,
 }
 

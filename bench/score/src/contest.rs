@@ -1,4 +1,5 @@
-//! What all visitors of one run share: the site, the time, what has been posted, and the referee.
+//! The state that all visitors of one run share: the site, the time, the posted memos, and the
+//! tally.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,38 +21,39 @@ use crate::page;
 use crate::tally::{Tally, Verdict};
 use crate::{member, poller, reader};
 
-/// Who comes, and for how long.
+/// The number of visitors, and the times of the run.
 pub struct Plan {
-    /// The site.
+    /// The address of the site.
     pub address: SocketAddr,
-    /// Length of the run.
+    /// The length of the run.
     pub length: Duration,
-    /// Visitors without an account.
+    /// The number of visitors without an account.
     pub readers: usize,
-    /// Visitors who sign in.
+    /// The number of visitors who sign in.
     pub members: usize,
-    /// Fixes what each of them asks for.
+    /// The seed that fixes the requests of each visitor.
     pub seed: u64,
-    /// A public memo is on `/` this long after its author has been told that it is written.
+    /// The time in which a new public memo must appear on `/`. It begins when the author gets the
+    /// answer.
     pub appears_within: Duration,
-    /// A request that has no answer for so long has none.
+    /// The time in which a request must be answered. After it the request has failed.
     pub answer_limit: Duration,
 }
 
-/// Somebody whose answer was wrong leaves, and comes again after this: a site that is down is not
-/// asked 100,000 times a second whether it still is.
+/// The time after which a visitor with a wrong answer comes again. Without it, a site that is down
+/// would get 100,000 requests a second.
 const LEAVES_FOR: Duration = Duration::from_millis(50);
 
-/// One run.
+/// The state of one run.
 pub struct Contest {
-    /// Who comes.
+    /// The plan of the run.
     pub plan: Plan,
-    /// What is known beforehand.
+    /// The facts about the site.
     pub facts: Facts,
-    /// When it is over.
+    /// The time when the run ends.
     pub end: Instant,
     tally: RefCell<Tally>,
-    /// Pages that have been judged right: the same bytes need not be read again.
+    /// The pages that were judged right, by path. The same bytes need not be judged again.
     approved: RefCell<HashMap<String, Vec<u8>>>,
     pending: RefCell<Vec<Pending>>,
     sealed: RefCell<Vec<Sealed>>,
@@ -67,13 +69,13 @@ struct Pending {
 /// A private memo.
 #[derive(Clone, Copy)]
 pub struct Sealed {
-    /// Its number.
+    /// The number of the memo, as in `/memo/N`.
     pub id: u64,
-    /// Its author, as an account's number.
+    /// The number of the author's account.
     pub owner: usize,
 }
 
-/// Why a visitor leaves before having done everything.
+/// The reason why a visit ends early.
 #[derive(Debug)]
 pub enum Left {
     /// The time is over.
@@ -82,7 +84,7 @@ pub enum Left {
     Annoyed,
 }
 
-/// Runs a contest to its end, on this thread.
+/// Runs a contest to its end on this thread.
 pub fn run(plan: Plan, facts: Facts) -> io::Result<Verdict> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
@@ -166,7 +168,7 @@ impl Contest {
         }
     }
 
-    /// Waits a moment after a fault; false when it is time to go home.
+    /// Waits a moment after a fault. Returns false if the contest is over.
     pub async fn goes_on(&self, left: Result<(), Left>) -> bool {
         if matches!(left, Err(Left::Annoyed)) {
             sleep(LEAVES_FOR).await;
@@ -188,7 +190,7 @@ impl Contest {
         .await
     }
 
-    /// Judges it, unless it is the same as the last one that was right.
+    /// Judges a public page, unless it is the same as the last right one.
     pub fn judge_public(
         &self,
         answer: &Answer<'_>,
@@ -271,7 +273,7 @@ impl Contest {
         !self.pending.borrow().is_empty()
     }
 
-    /// Looks for them on a front page that was asked for at that time.
+    /// Looks for the posted memos on a front page that was requested at the time `asked`.
     pub fn find_posted(&self, front: &[u8], asked: Instant) -> Result<(), Fault> {
         let mut late = false;
         self.pending.borrow_mut().retain(|memo| {

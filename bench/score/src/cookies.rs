@@ -1,11 +1,12 @@
-//! A visitor's cookies: what `Set-Cookie` says of one site, without paths and domains. No I/O.
+//! The cookies of a visitor. It knows one site, and ignores paths and domains of `Set-Cookie`.
+//! There is no I/O.
 
-/// Names and values, in the order in which they were first set.
+/// The names and values, in the order in which they were first set.
 #[derive(Clone, Debug, Default)]
 pub struct Cookies(Vec<(String, String)>);
 
 impl Cookies {
-    /// Does what one `Set-Cookie` field says. `Max-Age=0` takes the cookie away.
+    /// Obeys one `Set-Cookie` field. `Max-Age=0` removes the cookie.
     pub fn set(&mut self, field: &str) {
         let mut parts = field.split(';').map(str::trim);
         let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else {
@@ -22,7 +23,7 @@ impl Cookies {
         self.0.is_empty()
     }
 
-    /// Appends `name=value; name=value`.
+    /// Appends the cookies as `name=value; name=value`.
     pub fn write(&self, request: &mut Vec<u8>) {
         for (number, (name, value)) in self.0.iter().enumerate() {
             if number > 0 {

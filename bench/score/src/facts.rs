@@ -1,51 +1,51 @@
-//! What is known of the site before it starts: its memos, who can sign in, its files.
+//! The facts that are known about the site before it starts: its memos, its accounts and its files.
 //!
-//! `bench/contest.py` seeds the database, reads the memos back from it and writes them down for the
-//! visitors.
+//! `bench/contest.py` fills the database, reads the memos back, and writes the facts to a file for
+//! the visitors.
 
 use std::io;
 use std::path::Path;
 
-/// Everything that visitors know beforehand.
+/// All facts that visitors know before the run.
 pub struct Facts {
-    /// Public memos, oldest first.
+    /// The public memos, oldest first.
     pub memos: Vec<SeededMemo>,
-    /// Accounts, one for each session in turn.
+    /// The names of the accounts. Each session takes the next one.
     pub names: Vec<String>,
-    /// The password of them all.
+    /// The password of all accounts.
     pub password: String,
-    /// Files that every page needs.
+    /// The files that every page needs.
     pub files: Vec<File>,
 }
 
-/// A public memo of the seeded database.
+/// A public memo that is in the database before the run.
 #[derive(serde::Deserialize)]
 pub struct SeededMemo {
-    /// Its number, as in `/memo/N`.
+    /// The number of the memo, as in `/memo/N`.
     pub id: u64,
-    /// Words of its title that no escaping changes.
+    /// Words of the title that are the same with and without HTML escaping.
     pub words: String,
-    /// Who wrote it.
+    /// The name of the author.
     pub author: String,
 }
 
 /// A file of the site.
 pub struct File {
-    /// Where it is asked for.
+    /// The path of the file.
     pub path: &'static str,
-    /// What it is called.
+    /// The media type of the file.
     pub media_type: &'static str,
-    /// What it holds.
+    /// The content of the file.
     pub bytes: Vec<u8>,
 }
 
 const FILES: [(&str, &str); 2] = [("/memo.css", "text/css"), ("/favicon.svg", "image/svg+xml")];
 
-/// Full pages of `/recent/N` that are certain to be there.
+/// The number of memos on a full list page.
 const MEMOS_ON_A_LIST: usize = 100;
 
 impl Facts {
-    /// Reads what was written down, and the site's files.
+    /// Reads the facts from the file `written`, and the site's files from the directory `files`.
     pub fn read(written: &Path, files: &Path) -> io::Result<Self> {
         #[derive(serde::Deserialize)]
         struct Written {

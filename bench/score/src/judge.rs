@@ -1,34 +1,35 @@
-//! What a right answer is. No I/O: an answer in, a fault or what the visitor needs next out.
+//! The judge knows the right answers. There is no I/O: it takes an answer, and returns a fault or
+//! what the visitor needs next.
 //!
-//! Two kinds of fault. A *slip* costs points: no answer, an error, content that is not what was
-//! asked for. A *breach* disqualifies: somebody is shown what is not theirs, or what is over.
+//! There are two kinds of fault. A *slip* costs points: no answer, an error, or wrong content. A
+//! *breach* disqualifies: a visitor sees the data of another one, or data that is out of date.
 
 use crate::answer::Answer;
 use crate::facts::File;
 use crate::page;
 
-/// The first word of each private memo that visitors write begins with this; no page for others may
-/// have it.
+/// The start of the first word of each private memo that visitors write. No page for other visitors
+/// may contain it.
 pub const SEALED: &str = "sealed-";
 
-/// A list is of this many memos, unless it is the last.
+/// The number of memos on a list page, unless it is the last page.
 const MEMOS_ON_A_LIST: usize = 100;
 
-/// What is wrong with an answer.
+/// A fault of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It costs points.
+    /// The fault costs points.
     Slip(String),
-    /// It costs everything.
+    /// The fault disqualifies.
     Breach(String),
 }
 
-/// What a page has to show.
+/// The content that a page must have.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
     /// A full list of memos.
     List,
-    /// These words.
+    /// All of these texts.
     Words(&'a [&'a str]),
 }
 
@@ -76,7 +77,7 @@ pub fn refused(answer: &Answer<'_>) -> Result<(), Fault> {
 pub fn sees_other(answer: &Answer<'_>, prefix: &str) -> Result<String, Fault> {
     status(answer, 303)?;
     let location = answer.field("Location");
-    // Servers may make an absolute address of it (RFC 9110, 10.2.2).
+    // Servers may change the path to an absolute URI (RFC 9110 section 10.2.2).
     let path = match location.split_once("://") {
         Some((_, rest)) => rest.find('/').map_or("/", |slash| &rest[slash..]),
         None => location,

@@ -1,41 +1,41 @@
-//! The kinds of request that the contest knows, and what a right answer to each is worth.
+//! The kinds of requests in the contest, and the points for a right answer to each.
 
-/// What a visitor asks for.
+/// A kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `/` for a visitor without a cookie.
     Front,
-    /// `/recent/N` for the same.
+    /// `/recent/N` for a visitor without a cookie.
     List,
-    /// A public `/memo/N` for the same.
+    /// A public `/memo/N` for a visitor without a cookie.
     Memo,
-    /// A style sheet or picture, the first time.
+    /// A style sheet or picture that the browser does not have.
     File,
-    /// The same again, with what the server said of its version: 304.
+    /// A file that the browser has, requested with its validators. The right answer is 304.
     Unchanged,
-    /// The form to sign in with.
+    /// The sign-in form.
     SignInForm,
-    /// A name and its password.
+    /// The name and the password in the sign-in form.
     SignIn,
-    /// Any of the public pages for somebody who is signed in, with the name on it.
+    /// Any public page for a member who is signed in. It shows the member's name.
     SignedIn,
     /// `/mypage`.
     MyPage,
-    /// A public memo.
+    /// A new public memo.
     PostPublic,
-    /// A private memo.
+    /// A new private memo.
     PostPrivate,
-    /// A private memo for its author.
+    /// A private memo, requested by its author.
     OwnPrivate,
-    /// A private memo for anybody else: 404.
+    /// A private memo, requested by anybody else. The right answer is 404.
     OthersPrivate,
     /// The end of a session.
     SignOut,
-    /// A page asked for after that, with and without the old cookie.
+    /// A page requested after the end of a session, with and without the old cookie.
     SignedOut,
 }
 
-/// Name and points of each kind, in the order of [`Kind`].
+/// The name and the points of each kind, in the order of [`Kind`].
 pub const KINDS: [(Kind, &str, u32); 15] = [
     (Kind::Front, "front page", 5),
     (Kind::List, "list page", 5),
@@ -54,7 +54,7 @@ pub const KINDS: [(Kind, &str, u32); 15] = [
     (Kind::SignedOut, "page after sign-out", 5),
 ];
 
-/// What a wrong answer, or none, costs.
+/// The points that a wrong or missing answer costs.
 pub const PENALTY: u64 = 50;
 
 impl Kind {

@@ -1,9 +1,9 @@
-//! The visitors of `make score`: they come to the memo site in closed loops, and judge every
+//! The visitors of `make score`. They come to the memo site in closed loops, and judge every
 //! answer.
 //!
-//! The way of a request: `reader`, `member` and `poller` decide what is asked for, `browser` sends
-//! it and reads the answer (`answer`, `cookies`), `judge` says what is wrong with it (reading it
-//! with `page`), and `tally` counts points and faults. `contest` is what they all share.
+//! A request goes this way: `reader`, `member` and `poller` choose it. `browser` sends it and reads
+//! the answer (`answer`, `cookies`). `judge` finds the faults in the answer, which it reads with
+//! `page`. `tally` counts points and faults. `contest` is the state that all visitors share.
 //! `bench/contest.py` starts the contestants and runs this program against each.
 #![forbid(unsafe_code)]
 

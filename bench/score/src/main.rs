@@ -1,4 +1,4 @@
-//! `kirin-score`: visitors for one contestant, and the verdict on it as JSON. `make score` runs it.
+//! `kirin-score`: visits one contestant and prints the verdict as JSON. `make score` runs it.
 #![forbid(unsafe_code)]
 
 use std::io;
@@ -14,24 +14,24 @@ use kirin_score::{Facts, Plan, run};
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The site, as IP address and port.
+    /// IP address and port of the site.
     address: SocketAddr,
-    /// What is known of it: a JSON file with memos, names and password.
+    /// JSON file with the facts about the site: memos, names and password.
     #[arg(long)]
     facts: PathBuf,
-    /// The folder with its style sheet and icon.
+    /// Directory with the style sheet and the icon of the site.
     #[arg(long)]
     files: PathBuf,
     /// Length of the run.
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
-    /// Visitors without an account.
+    /// Number of visitors without an account.
     #[arg(long, default_value_t = 16)]
     readers: usize,
-    /// Visitors who sign in.
+    /// Number of visitors who sign in.
     #[arg(long, default_value_t = 8)]
     members: usize,
-    /// What is asked for is the same for the same seed.
+    /// Seed of the requests. The same seed gives the same requests.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -1,5 +1,4 @@
-//! Visitors with an account: they sign in, read, write, look after their private memos, and sign
-//! out.
+//! Visitors with an account. They sign in, read, write, check their private memos, and sign out.
 
 use std::fmt::Write;
 use std::rc::Rc;
@@ -11,16 +10,16 @@ use crate::contest::{Contest, Left, Sealed};
 use crate::judge::{self, Content, Fault, SEALED};
 use crate::kind::Kind;
 
-/// In a session, each with one public and one private memo at its end.
+/// The number of turns in a session. Each turn ends with one public and one private memo.
 const TURNS: usize = 2;
-/// Pages that are read in a turn.
+/// The number of pages that a member reads in a turn.
 const PAGES: usize = 10;
-/// A paragraph for every memo that is written.
+/// The text of every memo that a member writes.
 const PARAGRAPH: &str = "Rain since the morning. Saw *a heron that did not move*, and later the last ferry leaving.\r\n\r\n\
     - the path behind the station\r\n- a [map](https://www.openstreetmap.org/) of the way\r\n- `ss -ltnp`, written down\r\n\r\n\
     > What is written down need not be remembered.\r\n";
 
-/// Comes again and again until it is over, each time with another account.
+/// Visits the site again and again until the contest is over, each time with another account.
 pub async fn come(contest: Rc<Contest>, mut random: Random) {
     loop {
         let account = contest.next_account();
@@ -44,9 +43,9 @@ struct Member<'a> {
     account: usize,
     name: &'a str,
     browser: Browser,
-    /// Somebody else, to whom the member sends addresses.
+    /// The browser of another visitor, who gets addresses from the member.
     stranger: Browser,
-    /// For the forms, from the page seen last.
+    /// The token for forms, from the last page.
     token: String,
 }
 

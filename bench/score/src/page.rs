@@ -1,9 +1,9 @@
-//! What a visitor finds in the memo site's pages. No I/O, and no more of the markup than a browser
-//! needs: forms by what they send to, their hidden token, links by where they lead.
+//! Reads the memo site's pages as far as a visitor needs: forms by their target, hidden tokens, and
+//! links by their target. There is no I/O.
 
 use memchr::memmem;
 
-/// The name of the hidden field that proves a form to be the site's own.
+/// The name of the hidden field. It proves that the form is the site's own.
 const TOKEN_FIELD: &[u8] = b"name=\"csrf_token\"";
 
 /// Returns the part of the page above the content. It contains neither the text of a memo, which

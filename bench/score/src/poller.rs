@@ -1,5 +1,5 @@
-//! Whoever waits for new memos: asks for `/` all the time and looks for those that have been
-//! posted.
+//! The poller, which waits for new memos. It requests `/` repeatedly and looks for memos that have
+//! been posted.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::contest::{Contest, Left};
 use crate::judge::Content;
 use crate::kind::Kind;
 
-/// Between an answer and the next request. A front page has 100 memos, and nobody writes as many
-/// meanwhile.
+/// The time between an answer and the next request. A front page has 100 memos, and fewer are
+/// posted in this time.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Looks until the contest is over and the last memo has been seen, or ought to have been.
+/// Requests the front page until the contest is over and the last memo has appeared or is too late.
 pub async fn come(contest: Rc<Contest>) {
     let mut browser = Browser::new(contest.plan.address);
     let end = contest.end + contest.plan.appears_within + contest.plan.answer_limit;

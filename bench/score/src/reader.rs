@@ -1,4 +1,4 @@
-//! Visitors without an account: they read, and sometimes try an address that is not for them.
+//! Visitors without an account. They read, and sometimes request a page that they must not see.
 
 use std::rc::Rc;
 
@@ -10,12 +10,12 @@ use crate::contest::{Contest, Left};
 use crate::judge::{self, Content};
 use crate::kind::Kind;
 
-/// Pages of a visit after the first.
+/// The number of pages in a visit after the first.
 const PAGES: usize = 12;
-/// One visit in so many ends with an address that is not for everybody.
+/// One visit in this number ends with a private memo.
 const VISITS_PER_TRY: usize = 10;
 
-/// Comes again and again until it is over, each time as somebody new.
+/// Visits the site again and again until the contest is over, each time as a new visitor.
 pub async fn come(contest: Rc<Contest>, mut random: Random) {
     loop {
         let left = visit(&contest, &mut random).await;
@@ -45,7 +45,7 @@ async fn visit(contest: &Contest, random: &mut Random) -> Result<(), Left> {
                 contest.see(&mut browser, Kind::Memo, &path, Content::Words(&words)).await?;
             }
         }
-        // Somebody reloads: the files are asked for again.
+        // A reload requests the files again.
         if page == PAGES / 2 {
             contest.fetch_files(&mut browser, &mut versions).await?;
         }

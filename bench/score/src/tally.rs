@@ -1,4 +1,4 @@
-//! The referee's notes: right answers and faults by kind, points, and the verdict.
+//! The tally: right answers and faults by kind, points, and the verdict.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,10 +9,11 @@ use serde::Serialize;
 use crate::judge::Fault;
 use crate::kind::{KINDS, Kind, PENALTY};
 
-/// More slips than this share of all requests, and the answers are not worth counting.
+/// The share of all requests that may be slips. With more of them a contestant is disqualified.
 const SLIPS_ALLOWED: f64 = 0.01;
 
-/// Without one right answer of each of these, what matters most has not been checked.
+/// The kinds that need at least one right answer. Without it the most important properties have not
+/// been checked.
 const MUST_HAPPEN: [Kind; 7] = [
     Kind::Front,
     Kind::SignIn,
@@ -23,7 +24,7 @@ const MUST_HAPPEN: [Kind; 7] = [
     Kind::SignedOut,
 ];
 
-/// Notes of one run.
+/// The counts of one run.
 #[derive(Default)]
 pub struct Tally {
     kinds: [OfKind; KINDS.len()],
@@ -38,63 +39,63 @@ struct OfKind {
     faults: u64,
 }
 
-/// One run, for `bench/contest.py`.
+/// The result of one run, for `bench/contest.py`.
 #[derive(Serialize)]
 pub struct Verdict {
-    /// Length of the run.
+    /// The length of the run in seconds.
     pub seconds: f64,
-    /// Points less penalties, or 0 for who is disqualified.
+    /// The points less the penalties, or 0 for a disqualified contestant.
     pub score: u64,
-    /// Why a contestant is disqualified.
+    /// The reason why the contestant is disqualified.
     pub disqualified: Option<String>,
-    /// Points for right answers.
+    /// The points for right answers.
     pub points: u64,
-    /// Answers that were wrong or did not come.
+    /// The number of wrong and missing answers.
     pub faults: u64,
-    /// Right answers and faults.
+    /// The number of right answers and faults.
     pub requests: u64,
-    /// In the order of the points' table.
+    /// The results of each kind, in the order of `KINDS`.
     pub kinds: Vec<KindVerdict>,
-    /// Public memos, from the answer to their author until they were seen on `/`.
+    /// The times until public memos appeared on `/`. They begin with the answer to the author.
     pub appeared: Latency,
-    /// What was wrong, and how often.
+    /// The faults by their description, with the number of each.
     pub reasons: BTreeMap<String, u64>,
 }
 
-/// One kind of request in a run.
+/// The result of one kind of request in a run.
 #[derive(Serialize)]
 pub struct KindVerdict {
-    /// What it is called.
+    /// The name of the kind.
     pub name: &'static str,
-    /// What a right answer is worth.
+    /// The points for a right answer.
     pub worth: u64,
-    /// Latency and number of right answers.
+    /// The latencies and the number of right answers.
     #[serde(flatten)]
     pub latency: Latency,
-    /// Wrong ones.
+    /// The number of wrong answers.
     pub faults: u64,
 }
 
-/// How many, and how long it took.
+/// A number of requests and their latencies.
 #[derive(Serialize)]
 pub struct Latency {
-    /// Number.
+    /// The number of requests.
     pub count: u64,
-    /// Median, milliseconds.
+    /// The median in milliseconds.
     pub p50_ms: f64,
-    /// 99th percentile, milliseconds.
+    /// The 99th percentile in milliseconds.
     pub p99_ms: f64,
-    /// The longest, milliseconds.
+    /// The longest latency in milliseconds.
     pub max_ms: f64,
 }
 
 impl Tally {
-    /// Notes a right answer.
+    /// Counts a right answer.
     pub fn right(&mut self, kind: Kind, took: Duration) {
         self.kinds[kind as usize].latencies.record(took);
     }
 
-    /// Notes a wrong one, or none.
+    /// Counts a wrong or missing answer.
     pub fn wrong(&mut self, kind: Kind, fault: Fault) {
         self.kinds[kind as usize].faults += 1;
         let (reasons, what) = match fault {
@@ -104,7 +105,7 @@ impl Tally {
         *reasons.entry(format!("{}: {what}", kind.name())).or_default() += 1;
     }
 
-    /// Notes that a public memo was seen on the front page.
+    /// Records that a public memo has appeared on the front page.
     pub fn appeared(&mut self, after: Duration) {
         self.appeared.record(after);
     }

@@ -1,5 +1,4 @@
-//! The contest against sites that are wrong in one way: a referee who finds nothing must be one who
-//! can.
+//! Tests of the contest with sites that have one flaw each. The contest must find every flaw.
 
 mod site;
 

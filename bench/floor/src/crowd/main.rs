@@ -1,9 +1,9 @@
-//! `kirin-crowd`: many clients with many requests each, and slow readers beside them; says what
-//! became of each request.
+//! `kirin-crowd`: many clients with many requests each, and slow readers beside them. It reports
+//! the outcome of every request.
 //!
-//! Unlike `wrk` it ends after a number of requests, has no request vanish from its counts, and
-//! notices when the server has ended a kept connection. `bench/compare.py crowd` and `restart` run
-//! it.
+//! `wrk` differs in three points: this program ends after a number of requests, it counts every
+//! request, and it notices that the server has closed a kept connection. `bench/compare.py crowd`
+//! and `restart` run it.
 #![forbid(unsafe_code)]
 
 use std::io;
@@ -15,37 +15,37 @@ use clap::Parser;
 use kirin_floor::crowd::{self, Crowd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Sends a crowd of clients to a server and prints what came of it, one `name value` a line.
+/// Sends a crowd of clients to a server and prints the outcome, one `name value` a line.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The server, as IP address and port.
+    /// IP address and port of the server.
     address: SocketAddr,
-    /// Connections at a time, each making its requests one after another.
+    /// Number of connections at a time. Each makes its requests one after another.
     #[arg(long, default_value_t = 1000)]
     connections: usize,
-    /// Requests of each connection.
+    /// Number of requests of each connection.
     #[arg(long, default_value_t = 250)]
     requests: usize,
-    /// What they ask for.
+    /// The path that the clients request.
     #[arg(long, default_value = "/")]
     path: String,
-    /// A new connection for each request.
+    /// Open a new connection for each request.
     #[arg(long)]
     close: bool,
-    /// Milliseconds between an answer and the next request.
+    /// Milliseconds between a response and the next request.
     #[arg(long, default_value_t = 0)]
     pause: u64,
-    /// Seconds after which a request without an answer has failed.
+    /// Seconds after which a request without a response has failed.
     #[arg(long, default_value_t = 30)]
     timeout: u64,
-    /// Seconds after which the run ends, whatever is left.
+    /// Seconds after which the run ends, even if requests are left.
     #[arg(long, default_value_t = 60)]
     limit: u64,
-    /// Connections that read one byte a second.
+    /// Number of connections that read one byte a second.
     #[arg(long, default_value_t = 0)]
     slow: usize,
-    /// What these ask for.
+    /// The path that these connections request.
     #[arg(long, default_value = "/large")]
     slow_path: String,
 }
@@ -83,7 +83,8 @@ impl From<Arguments> for Crowd {
     }
 }
 
-/// Up to what may be had: the usual soft limit of 1024 is less than a crowd.
+/// Raises the limit of open files to the hard limit. The usual soft limit of 1,024 is too low for a
+/// crowd.
 fn raise_open_files() -> io::Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)

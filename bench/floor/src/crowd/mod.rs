@@ -1,9 +1,9 @@
 //! A crowd of HTTP/1.1 clients: visitors that make many requests one after another, and slow
 //! readers beside them.
 //!
-//! It is made to find requests that are lost, so that each is accounted for: answered, failed in
-//! one of five ways, or not answered when the time was over. `kirin-crowd` and the end-to-end tests
-//! run it.
+//! The crowd finds lost requests. It therefore counts every request: as answered, as failed in one
+//! of five ways, or as left over when the time was over. `kirin-crowd` and the end-to-end tests run
+//! it.
 
 mod outcome;
 mod response;
@@ -20,34 +20,35 @@ use std::time::Duration;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
-/// Who comes and what they ask for.
+/// The clients and their requests.
 pub struct Crowd {
-    /// The server.
+    /// The address of the server.
     pub address: SocketAddr,
-    /// Number of visitors, each with one connection at a time.
+    /// The number of visitors. Each has one connection at a time.
     pub visitors: usize,
-    /// Requests that each of them makes, one after another.
+    /// The number of requests of each visitor. It makes them one after another.
     pub requests: usize,
-    /// What they ask for.
+    /// The path that visitors request.
     pub path: String,
-    /// Whether they keep their connections; otherwise each is for one request.
+    /// Whether visitors keep their connections. Otherwise each connection is for one request.
     pub keep_alive: bool,
-    /// How long a visitor waits after an answer.
+    /// How long a visitor waits after a response.
     pub pause: Duration,
-    /// A request that has no complete answer within this has failed.
+    /// The time in which a complete response must arrive. After it the request has failed.
     pub timeout: Duration,
-    /// The whole run, at most. Requests that have no answer then are counted as such.
+    /// The most time that the run takes. Requests without a response at its end are counted as left
+    /// over.
     pub limit: Duration,
-    /// Number of slow readers.
+    /// The number of slow readers.
     pub slow_readers: usize,
-    /// What they ask for: something large.
+    /// The path of a large response, which slow readers request.
     pub slow_path: String,
 }
 
-/// How long visitors wait for the slow readers to have the beginning of their answers.
+/// How long visitors wait until the slow readers have the first bytes of their responses.
 const SLOW_READERS_BEGIN_WITHIN: Duration = Duration::from_secs(3);
 
-/// Runs it to its end, on this thread.
+/// Runs the crowd to its end on this thread.
 pub fn run(crowd: Crowd) -> io::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(LocalSet::new().block_on(&runtime, come(Rc::new(crowd))))

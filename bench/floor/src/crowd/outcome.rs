@@ -1,4 +1,4 @@
-//! What became of each request.
+//! The outcome of each request.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use tokio::task::JoinError;
 
 use crate::latency::Latencies;
 
-/// Why a request has no answer.
+/// The reason why a request has no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// No connection: refused, or reset while it was made.
+    /// The connection was refused, or reset while it was made.
     Connect,
-    /// The connection ended before a byte of the answer came.
+    /// The connection ended before the first byte of the response.
     Unanswered,
-    /// The connection ended inside the answer, or the answer was no HTTP.
+    /// The connection ended inside the response, or the response was not HTTP.
     Cut,
-    /// A status other than 200.
+    /// The response had a status other than 200.
     Status,
-    /// No complete answer in time.
+    /// The response was not complete in time.
     Timeout,
 }
 
@@ -31,23 +31,23 @@ impl Failure {
     ];
 }
 
-/// A run, or one visitor's part of it.
+/// The numbers of a run, or of one visitor's part of it.
 #[derive(Default)]
 pub struct Outcome {
-    /// Length of the run.
+    /// The length of the run.
     pub elapsed: Duration,
-    /// Of each answered request, from its beginning (the connection, if one had to be made) to its
-    /// answer's last byte.
+    /// The latency of each answered request. It begins with the request, or with its connection if
+    /// a new one was made, and ends with the last byte of the response.
     pub latencies: Latencies,
-    /// Failed requests, in the order of [`Failure`].
+    /// The numbers of failed requests, in the order of [`Failure`].
     pub failures: [usize; 5],
-    /// Requests without an answer when the time was over, and those that nobody came to make.
+    /// The number of requests that had no response when the time was over, or that were never made.
     pub left_over: usize,
-    /// Kept connections that the server had ended, in its right, between two requests.
+    /// The number of kept connections that the server closed between two requests, as it may.
     pub reconnects: usize,
-    /// Slow readers that got the beginning of their answers.
+    /// The number of slow readers that got the first byte of their responses.
     pub slow_served: usize,
-    /// Those of them whose connections were still open at the end.
+    /// The number of those slow readers whose connections were still open at the end.
     pub slow_open: usize,
 }
 

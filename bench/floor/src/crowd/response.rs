@@ -1,14 +1,15 @@
-//! Where a response ends. No I/O: bytes in, an answer or "more" out.
+//! Finds the end of a response. There is no I/O: the parser takes bytes and returns a response, or
+//! asks for more.
 
 use super::Failure;
 
-/// Heads longer than this are nobody's.
+/// The most fields in a head. No server in the benchmark sends more.
 const FIELDS: usize = 64;
 
 /// A complete response.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Status code.
+    /// The status code.
     pub status: u16,
     /// Whether the server keeps the connection.
     pub keeps: bool,

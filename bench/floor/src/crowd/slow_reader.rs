@@ -1,4 +1,4 @@
-//! Slow readers: they ask for something large and read a byte a second.
+//! Slow readers. They request something large and read one byte a second.
 
 use std::cell::Cell;
 use std::io;
@@ -13,14 +13,15 @@ use tokio::time::{Instant, sleep};
 
 use super::Crowd;
 
-/// One byte in this time.
+/// The time between two bytes.
 const PACE: Duration = Duration::from_secs(1);
 
-/// A receive buffer as small as it gets, so that the answer stays with the server.
+/// The smallest receive buffer that the kernel allows, so that the response stays with the server.
 const RECEIVE_BUFFER_BYTES: u32 = 4096;
 
-/// That of Ethernet. With loopback's 64 KB the kernel gives the server a send buffer of megabytes,
-/// in which an answer would vanish that on a network would keep its worker waiting.
+/// The segment size of Ethernet. Loopback's is 64 KB, and with it the kernel gives the server a
+/// send buffer of megabytes. That buffer would hold a response which on a network would block its
+/// worker.
 const SEGMENT_BYTES: u32 = 1448;
 
 /// All slow readers, until [`SlowReaders::end`].
@@ -37,7 +38,7 @@ struct Tally {
 }
 
 impl SlowReaders {
-    /// Sends them all out.
+    /// Starts all slow readers.
     pub fn start(crowd: &Crowd) -> Self {
         let tally = Rc::new(Tally::default());
         let mut tasks = JoinSet::new();
@@ -45,7 +46,7 @@ impl SlowReaders {
             let (tally, address) = (Rc::clone(&tally), crowd.address);
             let request = format!("GET {} HTTP/1.1\r\nHost: {address}\r\n\r\n", crowd.slow_path);
             tasks.spawn_local(async move {
-                // What became of it is in the tally: one that is refused is simply not served.
+                // The tally has the outcome. A reader that is refused does not count as served.
                 let _ = read_slowly(address, &request, &tally).await;
             });
         }

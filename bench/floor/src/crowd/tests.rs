@@ -1,5 +1,5 @@
-//! The crowd against servers that lose requests in known ways: a tool that finds no failures must
-//! be one that can.
+//! Tests of the crowd with servers that lose requests in known ways. The crowd must find these
+//! failures.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -37,7 +37,7 @@ fn server(serve: fn(TcpStream)) -> SocketAddr {
     address
 }
 
-/// Reads one request; whether there was one.
+/// Reads one request. Returns whether there was one.
 fn read_request(connection: &mut TcpStream) -> bool {
     let mut received = Vec::new();
     let mut buffer = [0; 1024];

@@ -1,4 +1,4 @@
-//! A visitor: one connection at a time, one request after another.
+//! A visitor with one connection at a time. It makes one request after another.
 
 use std::io;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::response::{self, Response};
 use super::{Crowd, Failure, Outcome};
 
-/// Makes all of a visitor's requests, or as many as can be until `end`.
+/// Makes all requests of a visitor, or as many as it can until `end`.
 pub async fn visit(crowd: Rc<Crowd>, end: Instant) -> Outcome {
     let connection = if crowd.keep_alive { "" } else { "Connection: close\r\n" };
     let request =
@@ -88,8 +88,8 @@ impl Visitor<'_> {
             }
             ended = match connection.read_buf(&mut self.received).await {
                 Ok(count) => count == 0,
-                // A reset after a whole answer that the end delimits would be no loss; every other
-                // is.
+                // A reset does no harm only after a complete response that ends with the
+                // connection. In all other cases a response is lost.
                 Err(_) => {
                     return Err(if self.received.is_empty() {
                         Failure::Unanswered

@@ -1,5 +1,5 @@
-//! One event loop: wait, read, write the canned bytes. Two system calls a request and a share of a
-//! third.
+//! One event loop that waits, reads, and writes the fixed response. A request costs two system
+//! calls, and a part of a third that it shares with others.
 
 use std::io;
 use std::net::TcpListener;
@@ -16,13 +16,14 @@ struct Connection {
 
 enum State {
     Reading,
-    /// The socket took only part of the response (large bodies); the rest waits for writability.
+    /// The socket took only a part of a large response. The rest waits until the socket is
+    /// writable.
     Writing {
         sent: usize,
     },
 }
 
-/// What is to become of a connection after its turn.
+/// What happens to a connection after its turn.
 enum Outcome {
     Keep,
     Close,
@@ -53,7 +54,7 @@ pub fn serve(listener: &TcpListener, response: &[u8]) -> io::Result<()> {
             let Some(connection) = slot else { continue };
             match answer(connection, &epoll, &mut request, response) {
                 Ok(Outcome::Keep) => {}
-                // Closing the descriptor takes it out of the epoll set as well.
+                // The kernel removes a closed descriptor from the epoll set.
                 Ok(Outcome::Close) | Err(_) => *slot = None,
             }
         }
@@ -93,8 +94,8 @@ fn answer(
     Ok(Outcome::Keep)
 }
 
-/// Takes one connection; while more are waiting, the listener stays readable and the loop comes
-/// back.
+/// Accepts one connection. While more are waiting, the listener stays readable and the loop calls
+/// this again.
 fn accept(
     listener: &TcpListener,
     epoll: &OwnedFd,

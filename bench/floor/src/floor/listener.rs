@@ -1,22 +1,23 @@
-//! The listening socket, the same for every mode.
+//! The listening socket, which is the same in every mode.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// More than the kernel's `somaxconn` is cut to it; a benchmark opens all its connections at once.
+/// The length of the queue of new connections; a benchmark opens all connections at once. The
+/// kernel lowers it to `somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// Listens on 127.0.0.1 and `port`, 0 being a free one.
+/// Listens on 127.0.0.1 and `port`. Port 0 takes a free one.
 pub fn listen(port: u16, reuse_port: bool) -> io::Result<TcpListener> {
     let socket = bind(port, reuse_port)?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
 
-/// Takes `port` without listening on it. A socket that does not listen is given no connections, so
-/// with `reuse_port` this keeps a port for the processes that will.
+/// Binds `port` without listening on it. The kernel gives no connections to such a socket. With
+/// `reuse_port` it therefore reserves the port for the processes that will listen.
 pub fn bind(port: u16, reuse_port: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;

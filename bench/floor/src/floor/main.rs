@@ -1,10 +1,10 @@
-//! `kirin-floor`: the least a TCP server can do, so that every other server can be measured against
-//! it.
+//! `kirin-floor`: a TCP server that does the least possible work. All other servers are measured
+//! against it.
 //!
-//! It answers every read with the same canned bytes: nothing is parsed, nothing is looked up,
-//! nothing is allocated while it serves. What it costs is therefore the kernel's part of a request,
-//! and no server on the same kernel interface can be cheaper. `bench/compare.py` starts it; its
-//! three modes rerun the old question "event loop, threads, or event loops × cores".
+//! It answers every read with the same bytes. While it serves, it parses nothing, looks up nothing
+//! and allocates nothing. Its cost is therefore the kernel's part of a request, and no server with
+//! the same kernel interface can be cheaper. `bench/compare.py` starts it. Its three modes compare
+//! an event loop, threads, and an event loop on each core.
 #![forbid(unsafe_code)]
 
 mod epoll;
@@ -42,9 +42,9 @@ struct Arguments {
 enum Mode {
     /// One event loop in one thread.
     Epoll,
-    /// One thread for each connection, blocking.
+    /// One thread for each connection, with blocking calls.
     Threads,
-    /// One process with an event loop for each core this one may run on, sharing the port.
+    /// One process with an event loop for each core that this one may run on. They share the port.
     Processes,
 }
 

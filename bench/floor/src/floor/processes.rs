@@ -1,7 +1,7 @@
-//! One event loop in a process of its own for each core, all listening on one port.
+//! One process with an event loop for each core. All processes listen on one port.
 //!
-//! The processes are this program started again, not forked: the kernel spreads new connections
-//! over the listening sockets (`SO_REUSEPORT`), so the processes share nothing at all.
+//! The processes are not forked: this program starts itself again for each. The kernel spreads new
+//! connections over the listening sockets (`SO_REUSEPORT`), so the processes share nothing.
 
 use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -22,8 +22,8 @@ pub fn serve(port: u16, body_bytes: usize) -> io::Result<()> {
         .map(|core| start(address.port(), body_bytes, core))
         .collect::<io::Result<Vec<Child>>>()?;
     println!("listening on {address}");
-    // Any of them: a port served by fewer processes than cores would be measured as something it is
-    // not.
+    // The end of any process ends the run. With fewer processes than cores, the measured number
+    // would be wrong.
     rustix::process::wait(WaitOptions::empty())?;
     Err(io::Error::other(format!("one of the {} processes ended", processes.len())))
 }

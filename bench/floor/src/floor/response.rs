@@ -1,4 +1,4 @@
-//! The canned bytes. Every mode sends exactly these.
+//! The fixed response. Every mode sends exactly these bytes.
 
 /// Builds a complete 200 response that keeps the connection. It has the fields that any real server
 /// sends too, so the kernel moves about as many bytes as it does for other servers.

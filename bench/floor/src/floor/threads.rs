@@ -1,15 +1,16 @@
-//! One thread for each connection, blocking reads and writes: the scheduler is the event loop.
+//! One thread for each connection, with blocking reads and writes. The kernel's scheduler takes the
+//! part of an event loop.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
-/// Enough for one read buffer; the default of 2 MB would be address space only, but ten thousand
-/// times.
+/// The size of a stack, enough for one read buffer. The default is 2 MB of address space for each
+/// of ten thousand threads.
 const STACK_BYTES: usize = 64 * 1024;
 
-/// Serves until the listener fails or no thread can be had.
+/// Serves until the listener fails or a thread cannot be started.
 pub fn serve(listener: &TcpListener, response: Vec<u8>) -> io::Result<()> {
     let response: Arc<[u8]> = response.into();
     loop {
@@ -19,7 +20,7 @@ pub fn serve(listener: &TcpListener, response: Vec<u8>) -> io::Result<()> {
         };
         let response = Arc::clone(&response);
         thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
-            // A connection that breaks ends its thread and nothing else.
+            // A broken connection ends only its own thread.
             let _ = answer_until_closed(connection, &response);
         })?;
     }

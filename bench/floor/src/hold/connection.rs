@@ -1,4 +1,4 @@
-//! One connection: connected from a chosen address, one request made, its response read to the end.
+//! One connection from a chosen address. It makes one request and reads the response to its end.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -7,17 +7,18 @@ use std::time::Duration;
 use memchr::memmem;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// A server that does not answer within this is an error, not something to wait for.
+/// The time in which a server must answer. Later than that is an error.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// A response larger than this is not what an idle-connection measurement asks for.
+/// The size limit of a response. A measurement of idle connections requests a small one.
 const RESPONSE_LIMIT_BYTES: usize = 64 * 1024;
 
-/// Connects from `source`, asks for `path` and reads the whole response.
+/// Connects from `source`, requests `path` and reads the complete response.
 pub fn open(source: Ipv4Addr, server: SocketAddr, path: &str) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
     socket.bind(&SocketAddr::from((source, 0)).into())?;
-    // Closing resets: ten thousand ports in TIME_WAIT would be missing in the next measurement.
+    // A close sends a reset. Otherwise ten thousand ports in TIME_WAIT would be missing in the next
+    // measurement.
     socket.set_linger(Some(Duration::ZERO))?;
     socket.connect(&server.into())?;
     let mut connection = TcpStream::from(socket);

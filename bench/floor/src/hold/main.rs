@@ -1,9 +1,10 @@
-//! `kirin-hold`: keeps idle keep-alive connections open, so that somebody can look at what they
-//! cost the server.
+//! `kirin-hold`: keeps idle keep-alive connections open, so that their cost for the server can be
+//! measured.
 //!
-//! Each connection makes one request and reads its answer, then does nothing until standard input
-//! ends. At the end it counts which are still open: a server that closes idle connections early
-//! looks thrifty and must not be mistaken for one that is. `bench/compare.py idle-memory` runs it.
+//! Each connection makes one request, reads the response, and then does nothing until standard
+//! input ends. At the end the program counts the connections that are still open. A server that
+//! closes idle connections early only appears to need little memory. `bench/compare.py idle-memory`
+//! runs this program.
 #![forbid(unsafe_code)]
 
 mod connection;
@@ -21,16 +22,15 @@ use connection::open;
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The server, as IP address and port.
+    /// IP address and port of the server.
     address: SocketAddr,
-    /// How many connections to hold.
+    /// Number of connections to hold.
     #[arg(long, default_value_t = 10_000)]
     connections: usize,
-    /// The path each connection asks for once.
+    /// The path that each connection requests once.
     #[arg(long, default_value = "/")]
     path: String,
-    /// Connections for each source address (127.0.0.2, 127.0.0.3, …): there are 28,000 ports to
-    /// one.
+    /// Connections for each source address (127.0.0.2, 127.0.0.3, …). One address has 28,000 ports.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..))]
     per_source: u16,
 }
@@ -62,13 +62,13 @@ fn hold(arguments: &Arguments) -> io::Result<()> {
     Ok(())
 }
 
-/// 127.0.0.2 for the first `per_source` connections, 127.0.0.3 for the next.
+/// Returns 127.0.0.2 for the first `per_source` connections, 127.0.0.3 for the next, and so on.
 fn source_of(number: usize, per_source: u16) -> Ipv4Addr {
     let source = u32::try_from(number / usize::from(per_source)).unwrap_or(u32::MAX);
     Ipv4Addr::from_bits(Ipv4Addr::new(127, 0, 0, 2).to_bits().saturating_add(source))
 }
 
-/// An open idle connection has nothing to read and no end.
+/// Returns whether an idle connection is open: it has nothing to read, and no end.
 fn is_open(connection: &TcpStream) -> bool {
     let nothing_yet = |error: io::Error| error.kind() == io::ErrorKind::WouldBlock;
     connection.set_nonblocking(true).is_ok() && connection.peek(&mut [0]).is_err_and(nothing_yet)

@@ -1,5 +1,5 @@
-//! One client on one kept connection: requests in the order of the trace, each when the one before
-//! is answered.
+//! One client with one kept connection. It sends requests in the order of the trace, and waits for
+//! each response before the next request.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,18 +7,18 @@ use std::net::{SocketAddr, TcpStream};
 use httparse::{EMPTY_HEADER, Response, Status};
 use kirin_floor::objects::ValueSizes;
 
-/// Connects when it has to.
+/// A client that connects when it has no connection.
 pub struct Client {
     address: SocketAddr,
     connection: Option<TcpStream>,
     input: Vec<u8>,
 }
 
-/// What the server behind the cache has answered so far.
+/// The number and size of the responses of the server behind the cache so far.
 pub struct Count {
-    /// Answers.
+    /// The number of responses.
     pub answers: u64,
-    /// Bytes of their bodies.
+    /// The number of bytes in their bodies.
     pub bytes: u64,
 }
 
@@ -28,7 +28,7 @@ impl Client {
         Self { address, connection: None, input: Vec::new() }
     }
 
-    /// Asks the server behind the cache.
+    /// Requests the count of the server behind the cache.
     pub fn count(&mut self) -> io::Result<Count> {
         let range = self.get("/count")?;
         let text = String::from_utf8_lossy(&self.input[range.0..range.0 + range.1]).into_owned();
@@ -39,7 +39,8 @@ impl Client {
         }
     }
 
-    /// Gets the objects one after the other, and checks their sizes. Returns the sum.
+    /// Requests the objects one after the other, and checks their sizes. Returns the sum of the
+    /// sizes.
     pub fn play(&mut self, objects: &[u32], sizes: ValueSizes) -> io::Result<u64> {
         let mut sum = 0;
         for &object in objects {

@@ -1,5 +1,5 @@
-//! `kirin-httptrace`: plays a trace against a caching proxy, and is the server behind it, which
-//! counts what the cache has missed.
+//! `kirin-httptrace`: plays a trace against a caching proxy. It is also the server behind the
+//! proxy, which counts the misses of the cache.
 //!
 //! `bench/compare.py cache-hit-ratio` runs it against Kirin, Varnish and nginx with the same
 //! memory.
@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand};
 use kirin_floor::objects::{self, ValueSizes};
 use kirin_floor::trace::{Trace, TraceArguments};
 
-/// A trace of HTTP requests, and what answers them.
+/// Plays a trace of HTTP requests, or answers them.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -26,16 +26,16 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Answers `/object/N` with that object, for a cache to keep, and `/count` with how many it has
-    /// answered.
+    /// Answers `/object/N` with that object, for a cache to store, and `/count` with the number of
+    /// objects that it has sent.
     Serve {
-        /// On 127.0.0.1.
+        /// Port on 127.0.0.1.
         #[arg(long)]
         port: u16,
         #[command(flatten)]
         sizes: Sizes,
     },
-    /// Plays a trace and prints what came of it, one `name value` a line.
+    /// Plays a trace and prints the outcome, one `name value` a line.
     Play {
         /// `HOST:PORT` of the cache.
         cache: SocketAddr,
@@ -57,8 +57,8 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Sizes {
-    /// Size of the bodies in bytes: one number, or SMALLEST-LARGEST for sizes that are spread
-    /// evenly by order of magnitude and belong to the object.
+    /// Size of the bodies in bytes: one number, or SMALLEST-LARGEST. Sizes are then spread evenly
+    /// by order of magnitude, and each object has its own.
     #[arg(long, default_value = "1000-30000", value_name = "BYTES")]
     values: ValueSizes,
 }

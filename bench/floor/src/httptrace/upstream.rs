@@ -1,4 +1,4 @@
-//! The server behind the cache: a thread a connection, blocking.
+//! The server behind the cache, with a blocking thread for each connection.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use httparse::{EMPTY_HEADER, Request, Status};
 use kirin_floor::objects::ValueSizes;
 
-/// What was answered, without what asked for the count.
+/// The number and size of the objects that were sent. Requests for the count do not count.
 #[derive(Default)]
 struct Answered {
     answers: AtomicU64,
     bytes: AtomicU64,
 }
 
-/// Answers until it is ended.
+/// Answers requests until the process is ended.
 pub fn serve(port: u16, sizes: ValueSizes) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     let answered = Arc::new(Answered::default());
@@ -23,7 +23,7 @@ pub fn serve(port: u16, sizes: ValueSizes) -> io::Result<()> {
         let (connection, _) = listener.accept()?;
         let answered = Arc::clone(&answered);
         std::thread::spawn(move || {
-            // A client that goes away is no error of ours.
+            // A client may disconnect at any time. This is no error.
             let _ = answer_all(connection, &answered, sizes);
         });
     }

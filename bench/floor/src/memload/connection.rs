@@ -1,4 +1,4 @@
-//! One connection's turn: a batch goes out, its replies come in.
+//! A turn of one connection: it sends a batch and receives the replies.
 
 use std::io::{self, Read, Write};
 use std::time::Instant;
@@ -8,13 +8,13 @@ use socket2::Socket;
 
 use crate::workload::Expected;
 
-/// A non-blocking connection with one batch on its way.
+/// A non-blocking connection with one batch in progress.
 pub struct Connection {
     pub socket: Socket,
     request: Vec<u8>,
     sent: usize,
     received: Vec<u8>,
-    /// `received[consumed..filled]` are replies not looked at yet.
+    /// `received[consumed..filled]` are replies that have not been parsed yet.
     consumed: usize,
     filled: usize,
     expected: Expected,
@@ -22,21 +22,21 @@ pub struct Connection {
     since: Instant,
 }
 
-/// What a turn ended with.
+/// The result of a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The batch has not all gone out: wait until the socket takes more.
+    /// A part of the batch has not been sent. The connection waits until the socket takes more.
     Sending,
-    /// Replies are missing: wait for them.
+    /// Replies are missing. The connection waits for them.
     Waiting,
-    /// The batch is answered: commands and values as they came.
+    /// All replies have arrived. Holds the numbers of commands and values in them.
     Answered(Expected),
 }
 
 const READ_BYTES: usize = 64 * 1024;
 
 impl Connection {
-    /// Takes over a connected socket; it becomes non-blocking.
+    /// Takes over a connected socket and makes it non-blocking.
     pub fn new(socket: Socket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self {
@@ -80,11 +80,11 @@ impl Connection {
         self.expected.values
     }
 
-    /// Goes on with the batch after the socket has become ready. `value_bytes` is what every value
-    /// must have.
+    /// Continues the batch after the socket has become ready. Every value must have `value_bytes`
+    /// bytes.
     pub fn proceed(&mut self, value_bytes: usize) -> io::Result<Progress> {
         if self.is_sending() && self.send()? == Progress::Sending {
-            // The server may be waiting for us to read before it takes more.
+            // The server may wait for this client to read before it takes more.
             self.receive(value_bytes)?;
             return Ok(Progress::Sending);
         }

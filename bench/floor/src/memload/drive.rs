@@ -1,4 +1,5 @@
-//! Filling the server, and the event loop that keeps every connection busy until the time is up.
+//! Fills the server, and runs the event loop that keeps every connection busy until the time is
+//! over.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -13,28 +14,28 @@ use rustix::io::Errno;
 use crate::connection::{Connection, Progress};
 use crate::workload::{Batches, Workload};
 
-/// What a run came to.
+/// The numbers of a run.
 #[derive(Default)]
 pub struct Outcome {
-    /// Length of the run.
+    /// The length of the run.
     pub elapsed: Duration,
-    /// Commands answered.
+    /// The number of answered commands.
     pub commands: usize,
-    /// Values received.
+    /// The number of received values.
     pub values: usize,
-    /// Values asked for and not there.
+    /// The number of requested values that were missing.
     pub misses: usize,
-    /// Time from a batch's write to its last reply.
+    /// The times from the write of a batch to its last reply.
     pub latencies: Latencies,
 }
 
-/// A server silent for this long has failed.
+/// The time after which a silent server has failed.
 const SILENCE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Sets in one write when filling.
+/// The number of sets in one write while the server is filled.
 const FILL_CHUNK: usize = 50;
 
-/// Any fixed number but 0: runs are to be alike.
+/// The seed of every run, so that all runs are alike. It may be any number but 0.
 const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Stores every key once.
@@ -66,7 +67,7 @@ pub fn fill(address: &Address, workload: &Workload) -> io::Result<()> {
 }
 
 /// Keeps `connections` connections busy for `duration`. The first refusal or lost connection ends
-/// the run with an error: a number with failures in it is not comparable.
+/// the run with an error, because numbers of runs with failures cannot be compared.
 pub fn load(
     address: &Address,
     workload: &Workload,
@@ -119,7 +120,7 @@ pub fn load(
     Ok(outcome)
 }
 
-/// Asks for the readiness that the connection's progress depends on.
+/// Registers for the readiness that the connection needs next.
 fn wait_for(
     epoll: &OwnedFd,
     index: usize,

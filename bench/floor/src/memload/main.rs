@@ -1,9 +1,9 @@
 //! `kirin-memload`: load for a memcached server, from one event loop in one thread.
 //!
-//! Each connection sends a batch of commands in one write, waits for all the replies and sends the
-//! next batch: a closed loop, as with `wrk`, so its latencies say how long a batch took and not how
-//! long a client would have queued. `bench/compare.py memcached` runs it against Kirin and
-//! memcached.
+//! Each connection sends a batch of commands in one write, waits for all replies, and sends the
+//! next batch. This is a closed loop, as in `wrk`. Latencies are therefore the times of batches,
+//! without the time that a client would have waited in a queue. `bench/compare.py memcached` runs
+//! it against Kirin and memcached.
 #![forbid(unsafe_code)]
 
 mod connection;
@@ -19,7 +19,7 @@ use kirin_floor::address::Address;
 
 use workload::Workload;
 
-/// Puts load on a memcached server and prints what came of it, one `name value` a line.
+/// Puts load on a memcached server and prints the outcome, one `name value` a line.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -28,10 +28,10 @@ struct Arguments {
     /// Store every key once and end. Run this first, outside the measurement.
     #[arg(long)]
     fill: bool,
-    /// Connections, all driven from one thread.
+    /// Number of connections, all in one thread.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// For how long, in seconds.
+    /// Length of the run in seconds.
     #[arg(long, default_value = "4", value_parser = seconds)]
     seconds: Duration,
     #[command(flatten)]

@@ -1,25 +1,25 @@
-//! What is asked for: keys, values and the mix of commands. No I/O: a batch is bytes.
+//! The commands of a load: keys, values and the mix of commands. There is no I/O: a batch is bytes.
 
 use clap::Args;
 use kirin_floor::random::Random;
 
-/// The commands of a batch and the items they touch.
+/// The commands of a batch and the items that they name.
 #[derive(Args, Clone)]
 pub struct Workload {
-    /// Number of different keys, chosen uniformly.
+    /// Number of different keys. Each is chosen with the same probability.
     #[arg(long, default_value_t = 10_000, value_parser = at_least_one)]
     pub keys: usize,
     /// Size of every value in bytes.
     #[arg(long = "value", default_value_t = 100, value_name = "BYTES")]
     pub value_bytes: usize,
-    /// Commands in a batch: sent in one write, the next batch follows the last reply.
+    /// Commands in a batch. A batch is sent in one write, and the next one follows the last reply.
     #[arg(long, default_value_t = 1, value_parser = at_least_one)]
     pub depth: usize,
-    /// Share of the commands that are sets, in percent; the others are gets.
+    /// Share of sets among the commands, in percent. The others are gets.
     #[arg(long = "sets", default_value_t = 0, value_name = "PERCENT",
           value_parser = clap::value_parser!(u8).range(..=100))]
     pub set_percent: u8,
-    /// Keys in each get.
+    /// Number of keys in each get.
     #[arg(long, default_value_t = 1, value_parser = at_least_one)]
     pub keys_per_get: usize,
 }
@@ -31,8 +31,8 @@ fn at_least_one(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "a number from 1 is needed".to_owned())
 }
 
-/// Renders batches. Everything that repeats is rendered once, so that the load costs little beside
-/// the server.
+/// Writes batches. Everything that repeats is formatted once, so that the load costs little
+/// compared to the server.
 pub struct Batches {
     workload: Workload,
     keys: Vec<String>,
@@ -40,17 +40,17 @@ pub struct Batches {
     random: Random,
 }
 
-/// How many elements the replies to a batch must consist of.
+/// The number of elements that the replies to a batch must have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// Commands, each ended by `END` or `STORED`.
+    /// The number of commands. `END` or `STORED` ends the reply to each.
     pub commands: usize,
-    /// Values, if no key is missing.
+    /// The number of values if no key is missing.
     pub values: usize,
 }
 
 impl Batches {
-    /// `seed` fixes the order of keys and commands.
+    /// Creates the batches of a workload. `seed` fixes the order of keys and commands.
     pub fn new(workload: &Workload, seed: u64) -> Self {
         Self {
             workload: workload.clone(),
@@ -60,7 +60,7 @@ impl Batches {
         }
     }
 
-    /// Renders the next batch into `request`, which is cleared.
+    /// Writes the next batch into `request`, which is cleared before.
     pub fn next(&mut self, request: &mut Vec<u8>) -> Expected {
         request.clear();
         let mut expected = Expected { commands: self.workload.depth, values: 0 };
@@ -82,7 +82,7 @@ impl Batches {
         expected
     }
 
-    /// Appends the set of the key with this number.
+    /// Appends a set of the key with this number.
     pub fn append_set(&self, key: usize, request: &mut Vec<u8>) {
         request.extend_from_slice(
             format!("set {} 0 0 {}\r\n", self.keys[key], self.value.len()).as_bytes(),

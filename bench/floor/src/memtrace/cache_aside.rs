@@ -1,35 +1,35 @@
-//! The client: a get of a batch of keys, and a set of what was missing.
+//! The client. It gets a batch of keys and sets those that were missing.
 //!
-//! The sets are quiet and go out in front of the next get, in one write with it, so a batch costs
-//! one round trip. They take effect in order: the server has stored what was missing before it
-//! looks up the next batch.
+//! The sets have `noreply` and are sent in one write with the next get, so a batch costs one round
+//! trip. The server executes commands in order. It has therefore stored the missing objects before
+//! it looks up the next batch.
 
 use std::io::{self, Read, Write};
 
 use kirin_floor::objects::{KEY_BYTES, ValueSizes, append_key, object_of};
 use kirin_floor::reply::{Element, next_element};
 
-/// What a trace came to.
+/// The numbers of a trace.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Requests made.
+    /// The number of requests.
     pub requests: usize,
-    /// Those whose object was not there.
+    /// The number of requests whose object was missing.
     pub misses: usize,
-    /// Requests of the trace's second half, when the server is full.
+    /// The number of requests in the second half of the trace, when the server is full.
     pub later_requests: usize,
-    /// Misses among them.
+    /// The number of misses in the second half.
     pub later_misses: usize,
-    /// Bytes of all values asked for.
+    /// The number of bytes in all requested values.
     pub requested_bytes: usize,
-    /// Bytes of those that were not there.
+    /// The number of bytes in the missing values.
     pub missed_bytes: usize,
-    /// Misses of an object that another request of the same batch had missed: a client that makes
-    /// one request after the other would have had most of these as hits.
+    /// The number of misses of an object that another request of the same batch had missed. Most of
+    /// these would be hits for a client that makes one request after the other.
     pub repeated_misses: usize,
 }
 
-/// Plays the whole trace.
+/// Plays the complete trace.
 pub fn play(
     server: impl Read + Write,
     requests: &[u32],
@@ -67,11 +67,11 @@ pub fn play(
 struct Client<S> {
     server: S,
     values: ValueSizes,
-    /// The content of every value, as long as the largest.
+    /// The content of every value. It is as long as the largest value.
     content: Vec<u8>,
     request: Vec<u8>,
     received: Vec<u8>,
-    /// `received[..filled]` has come and is not looked at yet.
+    /// `received[..filled]` has arrived and has not been parsed yet.
     filled: usize,
 }
 
@@ -110,8 +110,8 @@ impl<S: Read + Write> Client<S> {
         self.server.write_all(&self.request)
     }
 
-    /// Reads the values up to `END`. They come in the order of the keys, so what was passed over is
-    /// missing.
+    /// Reads the values up to `END`. Values come in the order of the keys, so a key that is skipped
+    /// is missing.
     fn receive_missing(&mut self, objects: &[u32]) -> io::Result<Vec<u32>> {
         let mut missing = Vec::new();
         let mut waiting = objects.iter().copied();
@@ -166,7 +166,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::io::{self, Read, Write};
 
-    /// A memcached in memory that keeps the last `capacity` objects, and answers in pieces.
+    /// A memcached in memory. It keeps the last `capacity` objects, and answers in pieces.
     struct Fifo {
         capacity: usize,
         kept: VecDeque<(u32, usize)>,

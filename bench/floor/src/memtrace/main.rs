@@ -1,8 +1,8 @@
-//! `kirin-memtrace`: plays a trace against a memcached server as a cache-aside client does, get and
-//! on a miss set, and counts the misses.
+//! `kirin-memtrace`: plays a trace against a memcached server as a cache-aside client does, and
+//! counts the misses. Such a client gets an object, and sets it after a miss.
 //!
-//! What is asked for depends on the arguments alone and never on the answers, so two servers get
-//! the same requests in the same order. `bench/compare.py hit-ratio` runs it against Kirin and
+//! Requests depend only on the arguments and never on the responses. Two servers therefore get the
+//! same requests in the same order. `bench/compare.py hit-ratio` runs it against Kirin and
 //! memcached with the same `-m`.
 #![forbid(unsafe_code)]
 
@@ -16,8 +16,8 @@ use kirin_floor::address::Address;
 use kirin_floor::objects::{self, ValueSizes};
 use kirin_floor::trace::{Trace, TraceArguments};
 
-/// Plays a trace against a memcached server and prints what came of it, one `name value` a line.
-/// Without a server it prints what the trace consists of.
+/// Plays a trace against a memcached server and prints the outcome, one `name value` a line.
+/// Without a server it describes the trace.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -25,11 +25,11 @@ struct Arguments {
     address: Option<Address>,
     #[command(flatten)]
     trace: TraceArguments,
-    /// Size of the values in bytes: one number, or SMALLEST-LARGEST for sizes that are spread
-    /// evenly by order of magnitude and belong to the key.
+    /// Size of the values in bytes: one number, or SMALLEST-LARGEST. Sizes are then spread evenly
+    /// by order of magnitude, and each key has its own.
     #[arg(long, default_value = "100", value_name = "BYTES")]
     values: ValueSizes,
-    /// Keys in each get. What was missing of them is stored together with the next get.
+    /// Number of keys in each get. Missing objects are stored together with the next get.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
     batch: u16,
 }

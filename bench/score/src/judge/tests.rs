@@ -1,4 +1,4 @@
-//! Wrong answers are caught: each fake differs from a right one in one thing.
+//! Tests that the judge finds wrong answers. Each fake differs from a right answer in one thing.
 
 use super::{
     Content, Fault, after_sign_out, file, for_member, for_stranger, form, own, refused, sees_other,

@@ -1,4 +1,4 @@
-//! A memo site of a few lines, right but for one flaw.
+//! A small memo site that is right but for one flaw.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +11,7 @@ pub const AUTHOR: &str = "chika";
 pub const PASSWORD: &str = "secret word";
 pub const STYLE: &[u8] = b"body { margin: 0 }";
 
-/// What is wrong with it.
+/// The flaw of a site.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
     None,
@@ -38,7 +38,7 @@ struct Memo {
 struct Site {
     flaw: Flaw,
     memos: BTreeMap<u64, Memo>,
-    /// Cookie to name.
+    /// The name of the member for each cookie.
     sessions: HashMap<String, String>,
     cookies: u64,
     asked: u64,
@@ -51,7 +51,7 @@ struct Request {
     form: HashMap<String, String>,
 }
 
-/// Starts it on a free port, for as long as the test runs.
+/// Starts a site on a free port. It runs as long as the test.
 pub fn start(flaw: Flaw) -> SocketAddr {
     let memos = (1..=SEEDED)
         .map(|id| (id, Memo { author: AUTHOR.to_owned(), text: words(id), is_private: false }))
