@@ -1,4 +1,5 @@
-"""A certificate for the servers of a comparison: ECDSA P-256, as Let's Encrypt gives it today."""
+"""Makes a certificate for the servers of a comparison: ECDSA P-256, the default of Let's Encrypt.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ from host import BenchError, Host
 
 @dataclass(frozen=True)
 class Certificate:
-    """PEM files."""
+    """The certificate and its key, as PEM files."""
 
     chain: Path
     key: Path
 
 
 def make(host: Host) -> Certificate:
-    """The comparison's certificate; the same for all its servers."""
+    """Returns the certificate of the comparison. All servers share it."""
     made = Certificate(host.directory / "chain.pem", host.directory / "key.pem")
     if made.chain.exists():
         return made

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares Kirin with its peers on this machine. README.md says how to run it and how to read what it writes.
+"""Compares Kirin with its peers on this machine. README.md says how to run this and how to read the
+results.
 
     bench/compare.py store-page small-file
     bench/compare.py psgi-hello --only starlet,starman --rounds 1 --seconds 2
@@ -68,7 +69,7 @@ COMPARISONS: dict[str, Comparison] = {
         memcached_protocol.COMPARISON,
     )
 }
-# These measure something else than CPU time under a load, and make tables of their own.
+# These comparisons do not measure CPU time under a load. They make tables of their own.
 OTHERS = {
     one.NAME: one
     for one in (crowd, restart, idle_memory, slow_attack, hit_ratio, memory_per_item, cache_hit_ratio)
@@ -80,7 +81,7 @@ Row = TypeVar("Row", Entrant, StoreEntrant, CacheEntrant)
 
 def main() -> int:
     options = parse(sys.argv[1:])
-    # A plain kill must stop the servers as Ctrl-C does.
+    # SIGTERM must stop the servers as Ctrl-C does.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     os.sched_setaffinity(0, {int(core) for core in options.load_core.split(",")})
     options.results.mkdir(parents=True, exist_ok=True)
@@ -92,7 +93,7 @@ def main() -> int:
 
 
 def run(name: str, options: argparse.Namespace) -> str:
-    """One comparison, as Markdown."""
+    """Runs one comparison. Returns the report in Markdown."""
     both = ",".join(sorted({options.server_core, options.load_core}))
     shared = COMPARISONS[name].share_cores if name in COMPARISONS else OTHERS[name].SHARE_CORES
     cores = Cores(both, both) if shared else Cores(options.server_core, options.load_core)
@@ -113,7 +114,7 @@ def run(name: str, options: argparse.Namespace) -> str:
 
 
 def chosen(entrants: Sequence[Row], only: Sequence[str]) -> Sequence[Row]:
-    """The rows of the peers in `only`; all if it is empty."""
+    """Returns the rows of the peers in `only`, or all rows if it is empty."""
     picked = [entrant for entrant in entrants if not only or entrant.peer in only]
     if not picked:
         peers = ", ".join(dict.fromkeys(entrant.peer for entrant in entrants))
@@ -122,7 +123,7 @@ def chosen(entrants: Sequence[Row], only: Sequence[str]) -> Sequence[Row]:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     release = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "release"
     parser = argparse.ArgumentParser(
         description="Compares Kirin with its peers on this machine; see bench/README.md.",
@@ -158,7 +159,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def whole(text: str) -> int:
-    """A number from 1."""
+    """Parses an integer of at least 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("a number from 1 is needed")
@@ -166,7 +167,7 @@ def whole(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """A number above 0, up to 1."""
+    """Parses a number above 0 and up to 1."""
     number = float(text)
     if not 0.0 < number <= 1.0:
         raise argparse.ArgumentTypeError("a number above 0, up to 1, is needed")

@@ -1,7 +1,7 @@
-"""A comparison by load: which servers, asked for what, how long, in which order; and what each of them used.
+"""A comparison by load: its servers, its requests, their order, and what each server used.
 
-The rounds are interleaved (A B C A B C …), so that a machine that becomes slower for a minute becomes so for all, and
-every figure is the median over the rounds.
+The rounds are interleaved (A B C A B C …). A machine that becomes slower for a minute then becomes
+slower for all servers. Every figure is the median of the rounds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Entrant:
     """A row of the table: a peer in one configuration."""
 
     peer: str
-    """What `--only` selects."""
+    """The name that `--only` selects."""
 
     row: str
     start: Callable[[Host], Server]
@@ -32,19 +32,19 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Budget:
-    """A ratio of CPU time per request that the design demands."""
+    """A limit from the design: a ratio of CPU times per request."""
 
     text: str
     row: str
     against: str
     at_most: float
     load: str = ""
-    """The table it is for; empty for all."""
+    """The title of the table that the budget is for, or empty for all tables."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is run under one name."""
+    """A comparison with a name."""
 
     name: str
     question: str
@@ -54,31 +54,33 @@ class Comparison:
     notes: Sequence[str] = ()
     unit: str = "request"
     tool: str = ""
-    """What makes the load; wrk if empty."""
+    """The program that makes the load, or empty for wrk."""
 
     share_cores: bool = False
-    """Servers and load together on both cores, instead of one each."""
+    """Whether servers and load use both cores together, instead of one each."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """One server under one load once."""
+    """The numbers of one server under one load in one round."""
 
     per_second: float
     cpu_us: float
     p50_us: float
     p99_us: float
     others: float
-    """Share of the server's cores that somebody else used: the noise of the measurement."""
+    """The share of the server's cores that other processes used. It is the noise of the
+    measurement.
+    """
 
     failure: str
     load_cpu_us: float = 0.0
-    """CPU time of the load generator for a request."""
+    """The CPU time of the load generator for a request, in microseconds."""
 
 
 @dataclass
 class Row:
-    """One server under one load, all rounds."""
+    """The numbers of one server under one load in all rounds."""
 
     entrant: Entrant
     answer_bytes: int = 0
@@ -129,7 +131,7 @@ class Table:
 
 @dataclass
 class Result:
-    """All tables, and what each server said about itself."""
+    """All tables, and the description of each server."""
 
     comparison: Comparison
     tables: list[Table]
@@ -163,7 +165,9 @@ def run(comparison: Comparison, host: Host, rounds: int, seconds: float, progres
 
 
 def _warm_up(row: Row, server: Server, load: Load, host: Host) -> None:
-    """A server that answers wrongly is out of this table, with the reason in its row."""
+    """Checks the answer of a server and warms it up. A failure excludes the server from this table,
+    and its row shows the reason.
+    """
     try:
         row.answer_bytes = load.prepare(host, server)
         load.run(host, server, WARM_UP_SECONDS)

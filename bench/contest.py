@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make score`: a contest on the memo example, in the manner of ISUCON. bench/score/README.md has its rules.
+"""`make score`: a contest with the memo example, like ISUCON. bench/score/README.md has its rules.
 
     bench/contest.py
     bench/contest.py --rounds 1 --seconds 3 --only pushed
@@ -30,7 +30,9 @@ from load import run_generator
 from standing import Round, Standing
 
 ACCOUNTS = 2000
-"""One for each session of a round, as long as they last: a page of one's own lists all that one has written."""
+"""The number of accounts. Each session of a round takes a new one while there are any, because a
+member's page lists everything that the member has written.
+"""
 
 PASSWORD = "demo"
 
@@ -71,7 +73,9 @@ def main() -> int:
 
 
 def seeded(host: Host) -> Site:
-    """The application as it lies in the repository, with a new database and accounts for the visitors."""
+    """Copies the application from the repository. The copy has a new database with accounts for the
+    visitors.
+    """
     directory = host.directory / "site"
     shutil.copytree(MEMO, directory, ignore=shutil.ignore_patterns("data", "t"))
     site = Site(directory)
@@ -80,13 +84,13 @@ def seeded(host: Host) -> Site:
     with contextlib.closing(sqlite3.connect(site.database)) as database, database:
         add_accounts(database)
     with contextlib.closing(sqlite3.connect(site.database)) as database:
-        # A database is copied as one file.
+        # Contestants get a copy of the database as one file.
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return site
 
 
 def run_seed(site: Site) -> None:
-    """examples/memo/seed.pl."""
+    """Runs examples/memo/seed.pl."""
     done = subprocess.run(
         ["perl", "seed.pl"],
         cwd=site.directory,
@@ -100,7 +104,9 @@ def run_seed(site: Site) -> None:
 
 
 def add_accounts(database: sqlite3.Connection) -> None:
-    """Accounts with the password of the seeded one: a hash for each would take a minute."""
+    """Adds accounts with the password of the seeded one. To compute a hash for each would take a
+    minute.
+    """
     (found,) = database.execute("SELECT password_hash FROM user WHERE name = ?", (PASSWORD,)).fetchone()
     database.executemany(
         "INSERT INTO user (name, password_hash, created_at) VALUES (?, ?, 0)",
@@ -109,12 +115,12 @@ def add_accounts(database: sqlite3.Connection) -> None:
 
 
 def names() -> list[str]:
-    """The visitors' accounts; no name begins another."""
+    """Returns the names of the visitors' accounts. No name is the beginning of another."""
     return [f"guest{number:05}" for number in range(ACCOUNTS)]
 
 
 def known(path: Path) -> dict[str, Any]:
-    """What visitors know of the site: `Facts` in bench/score/src/facts.rs."""
+    """Returns the facts about the site that visitors know: `Facts` in bench/score/src/facts.rs."""
     with contextlib.closing(sqlite3.connect(path)) as database:
         rows = database.execute(
             "SELECT memo.id, memo.title, user.name FROM memo JOIN user ON user.id = memo.user_id "
@@ -125,14 +131,14 @@ def known(path: Path) -> dict[str, Any]:
 
 
 def plain_words(title: str) -> str:
-    """The longest part of a title that looks the same however it is escaped."""
+    """Returns the longest part of a title that HTML escaping does not change."""
     return max(re.findall(r"[A-Za-z0-9 ]+", title) or [""], key=len).strip()
 
 
 def run_round(
     standing: Standing, host: Host, name: str, site: Site, facts: Path, options: argparse.Namespace
 ) -> Round:
-    """One contestant from its start to its end, alone on the machine."""
+    """Runs one contestant from its start to its end. No other one runs on the machine."""
     with Host(host.cores, host.kirin, host.tools) as own:
         server = standing.contestant.start(own, name, site)
         standing.about = server.about
@@ -152,7 +158,7 @@ def run_round(
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     release = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "release"
     parser = argparse.ArgumentParser(
         description="A contest on the memo example; see bench/score/README.md.",
@@ -178,7 +184,7 @@ def parse() -> argparse.Namespace:
 
 
 def whole(text: str) -> int:
-    """A number from 1."""
+    """Parses an integer of at least 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("a number from 1 is needed")

@@ -1,4 +1,4 @@
-"""The contest's picture: a bar for each contestant, as an SVG that is readable on light and dark pages."""
+"""Draws the contest as SVG: a bar for each contestant, readable on light and dark pages."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ WIDTH, LABEL, NUMBERS, ROW, BAR, TOP = 760, 230, 190, 44, 22, 46
 
 @dataclass(frozen=True)
 class Bar:
-    """A contestant as the picture shows it."""
+    """A contestant in the picture."""
 
     title: str
     score: int
     remark: str
-    """Beside the score: how many times the first one's, or why there is none."""
+    """The text beside the score: its ratio to the first contestant's score, or the reason why there
+    is none.
+    """
 
 
 def svg(bars: Sequence[Bar], title: str) -> str:
-    """Bars from zero, on one scale."""
+    """Returns a picture of the bars. They begin at zero and have one scale."""
     longest = max((bar.score for bar in bars), default=0) or 1
     room = WIDTH - LABEL - NUMBERS
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {TOP + ROW * len(bars)}" role="img" '
         f'aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="14">',
-        # The page decides between light and dark; a picture that is looked at alone asks the
-        # system.
+        # The page decides between light and dark. A picture without a page asks the system.
         "<style>text { fill: #1f2328 } .bar { fill: #8c959f } .own { fill: #1a7f37 } .faint { fill: #656d76 } "
         "@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .bar { fill: #6e7681 } "
         ".own { fill: #3fb950 } .faint { fill: #9198a1 } }</style>",
@@ -35,7 +36,7 @@ def svg(bars: Sequence[Bar], title: str) -> str:
     ]
     for number, bar in enumerate(bars):
         y = TOP + ROW * number
-        # A bar that is shorter than a pixel is still one.
+        # A bar that is shorter than a pixel is drawn as one pixel.
         length = max(1.0, room * bar.score / longest) if bar.score else 0.0
         kind = "bar own" if bar.title.startswith("Kirin") else "bar"
         middle = y + BAR * 0.72

@@ -1,4 +1,6 @@
-"""What the contest came to, as Markdown: scores with ratios, requests and latencies by kind, faults, configurations."""
+"""Writes the report of the contest in Markdown: scores with ratios, requests and latencies by kind,
+faults, and configurations.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ QUESTION = (
 
 
 def bars(standings: Sequence[Standing]) -> list[Bar]:
-    """The contestants for the picture."""
+    """Returns the contestants for the picture."""
     return [
         Bar(one.contestant.title, one.score, "disqualified" if one.disqualified else ratio(one, standings[0]))
         for one in standings
@@ -24,12 +26,12 @@ def bars(standings: Sequence[Standing]) -> list[Bar]:
 
 
 def ratio(one: Standing, first: Standing) -> str:
-    """How many times the first contestant's score."""
+    """Returns the ratio of the score to that of the first contestant."""
     return f"× {one.score / first.score:.2f}" if first.score else ""
 
 
 def markdown(standings: Sequence[Standing], machine: str, rounds: int, seconds: int) -> str:
-    """The whole report."""
+    """Returns the complete report."""
     parts = [
         "# score",
         QUESTION,
@@ -72,7 +74,7 @@ def scores(standings: Sequence[Standing]) -> str:
 
 
 def disqualifications(standings: Sequence[Standing]) -> list[str]:
-    """A paragraph for each who is out."""
+    """Returns a paragraph for each disqualified contestant."""
     return [f"**{one.contestant.title}** is disqualified: {one.disqualified}." for one in standings if one.disqualified]
 
 
@@ -93,7 +95,7 @@ def _of_kind(kind: dict[str, Any]) -> str:
 
 
 def faults(standings: Sequence[Standing]) -> str:
-    """What was wrong in any round, the most frequent first."""
+    """Returns the faults of all rounds, the most frequent first."""
     lines = []
     for one in standings:
         reasons: dict[str, int] = {}

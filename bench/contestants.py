@@ -1,4 +1,6 @@
-"""The contestants of `make score`: three ways to serve examples/memo. What each is given, and why, is in bench/score/README.md."""
+"""The contestants of `make score`: three ways to serve examples/memo. bench/score/README.md
+explains their configurations.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Contestant:
-    """Who takes part. `start` gets a name for files and a site of its own."""
+    """A contestant. `start` gets a name for its files and a site of its own."""
 
     key: str
     title: str
@@ -48,7 +50,7 @@ class Contestant:
 
 
 def classic(host: Host, name: str, site: Site) -> Server:
-    """nginx in front of Starman, with memcached beside them."""
+    """Starts nginx in front of Starman, with memcached beside them."""
     store = memcached.start(host, f"{name}-memcached")
     behind = _starman(host, name, site)
     front = nginx.start(
@@ -68,7 +70,7 @@ def classic(host: Host, name: str, site: Site) -> Server:
 
 
 WORKERS = 4
-"""As many as the example's kirin.toml has."""
+"""The number of workers in the example's kirin.toml."""
 
 BEHIND_NGINX = "proxy_pass to a unix socket, a connection a request"
 
@@ -85,7 +87,7 @@ def _starman(host: Host, name: str, site: Site) -> Server:
 
 
 def kirin_untouched(host: Host, name: str, site: Site) -> Server:
-    """Kirin in place of nginx and Starman; the application knows nothing of it."""
+    """Starts Kirin in place of nginx and Starman. The application is not changed for it."""
     port = free_port()
     config = site.directory / "contest.toml"
     config.write_text(
@@ -109,7 +111,9 @@ try = ["files:public", "app:web"]
 
 
 def kirin_pushed(host: Host, name: str, site: Site) -> Server:
-    """Kirin with the example's own configuration: the application puts its pages into the store."""
+    """Starts Kirin with the example's own configuration: the application stores its pages in the
+    store.
+    """
     port = free_port()
     text = (site.directory / "kirin.toml").read_text()
     config = site.directory / "contest.toml"
@@ -118,7 +122,9 @@ def kirin_pushed(host: Host, name: str, site: Site) -> Server:
 
 
 def on_port(config: str, port: int) -> str:
-    """The example's configuration at another address, and as silent as its peers."""
+    """Returns the example's configuration with another address, and with as few log lines as its
+    peers.
+    """
     moved, count = re.subn(r'(?m)^address = ".*"$', f'address = "127.0.0.1:{port}"', config)
     if count != 1:
         raise BenchError(f"examples/memo/kirin.toml has {count} addresses, and the contest replaces one")

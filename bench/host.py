@@ -1,6 +1,7 @@
-"""The machine as a benchmark sees it: cores, a temporary directory, and the processes started in it.
+"""The machine of a benchmark: its cores, a temporary directory, and the processes that run there.
 
-`compare.py` makes one `Host` a run and hands it to the peers, which start their servers with it.
+`compare.py` makes one `Host` for a run and passes it to the peers, which start their servers with
+it.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ STOP_WITHIN_SECONDS = 5.0
 
 
 class BenchError(Exception):
-    """Something the person who started the benchmark has to put right."""
+    """An error that the user of the benchmark can correct."""
 
 
 @dataclass(frozen=True)
 class Cores:
-    """Which cores the servers and the load may use, as `taskset -c` wants them."""
+    """The cores for the servers and for the load, in the notation of `taskset -c`."""
 
     server: str
     load: str
@@ -47,34 +48,34 @@ class Cores:
 
 @dataclass
 class Server:
-    """A started peer: where it listens and whose CPU time and memory are its own."""
+    """A started peer: its address, and the processes whose CPU time and memory are measured."""
 
     port: int
     roots: list[int]
-    """Process ids; each counts with all its descendants."""
+    """The process ids. Each counts with all its descendants."""
 
     about: str
-    """Version and what matters of the configuration, for the report."""
+    """The version and the important settings, for the report."""
 
     store: str = ""
-    """Where it speaks the memcached protocol, as HOST:PORT or unix:/path; empty if it does not."""
+    """The address of the memcached protocol, as HOST:PORT or unix:/path. Empty if there is none."""
 
     canned_body: bytes = b""
-    """What it answers whatever is asked; empty if it is a real server."""
+    """The body that the server always sends. Empty for a real server."""
 
     socket_path: Path | None = None
-    """Where it listens if not on a port."""
+    """The socket of the server, if it does not listen on a port."""
 
 
 @dataclass
 class Host:
-    """Where the servers of one comparison run. Leaving it as a context stops them all."""
+    """The place where the servers of one comparison run. The end of its context stops them all."""
 
     cores: Cores
     kirin: Path
     tools: Path
     scale: float = 1.0
-    """Share of the full size, for comparisons that count requests and not seconds."""
+    """The share of the full size, for comparisons that count requests and not seconds."""
 
     directory: Path = field(init=False)
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -83,7 +84,7 @@ class Host:
         hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
         self.directory = Path(tempfile.mkdtemp(prefix="kirin-bench-"))
-        self.directory.chmod(0o755)  # servers that give up root have to read it
+        self.directory.chmod(0o755)  # Servers that give up root must read it.
         return self
 
     def __exit__(
@@ -102,9 +103,10 @@ class Host:
         env: Mapping[str, str] | None = None,
         beside_load: bool = False,
     ) -> int:
-        """Starts a server on the server's cores, waits until it listens, and returns its process id.
+        """Starts a server on the server's cores, waits until it listens, and returns its process
+        id.
 
-        What only stands behind the servers that are compared goes `beside_load`, on the load's cores.
+        A server behind the compared ones runs with `beside_load`, on the load's cores.
         """
         if shutil.which(command[0]) is None:
             raise BenchError(f"{name}: there is no program {command[0]}; README.md lists the Debian packages")
@@ -117,7 +119,7 @@ class Host:
                 stderr=output,
                 cwd=self.directory,
                 env={**os.environ, **(env or {})},
-                start_new_session=True,  # Ctrl-C is for us; we stop them
+                start_new_session=True,  # Ctrl-C is for the benchmark, which stops the servers.
             )
         self._processes.append(process)
         deadline = time.monotonic() + START_WITHIN_SECONDS
@@ -130,7 +132,7 @@ class Host:
         return process.pid
 
     def stop_all(self) -> None:
-        """Stops every server that was started, the youngest first."""
+        """Stops every server that was started, the last one first."""
         for process in reversed(self._processes):
             process.terminate()
             try:
@@ -138,18 +140,18 @@ class Host:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            # It began a session of its own, so this group is it and its workers, should any be
-            # left.
+            # The server began a session of its own. This group is the server with its workers, if
+            # any are left.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         self._processes.clear()
 
     def load_command(self, *command: str | Path) -> list[str]:
-        """A load generator's command, on its cores."""
+        """Returns the command that runs a load generator on its cores."""
         return ["taskset", "-c", self.cores.load, *map(str, command)]
 
     def tool(self, name: str) -> Path:
-        """One of the crate bench/floor's programs."""
+        """Returns one of the programs of the crate bench/floor."""
         path = self.tools / name
         if not path.is_file():
             raise BenchError(
@@ -162,14 +164,16 @@ class Host:
 
 
 def free_port() -> int:
-    """A TCP port that nobody has now. Somebody may take it before the server does; then it fails at start."""
+    """Returns a free TCP port. Another process may take it before the server does; then the server
+    fails to start.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def listens(where: int | Path) -> bool:
-    """Whether a port of 127.0.0.1 or a unix socket accepts connections."""
+    """Returns whether a port of 127.0.0.1 or a unix socket accepts connections."""
     address: str | tuple[str, int] = str(where) if isinstance(where, Path) else ("127.0.0.1", where)
     with socket.socket(socket.AF_UNIX if isinstance(where, Path) else socket.AF_INET) as probe:
         probe.settimeout(1)
@@ -177,19 +181,19 @@ def listens(where: int | Path) -> bool:
 
 
 def tail(log: Path, lines: int = 20) -> str:
-    """The end of a log, for an error message."""
+    """Returns the end of a log, for an error message."""
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
 
 
 def version_of(*command: str) -> str:
-    """The first line a program prints about its version, on either output."""
+    """Returns the first line that a program prints about its version, on either output."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = (done.stdout + done.stderr).strip().splitlines()
     return lines[0] if lines else "version unknown"
 
 
 def debian_version(package: str) -> str:
-    """The installed version of a Debian package."""
+    """Returns the installed version of a Debian package."""
     command = ["dpkg-query", "-W", "-f", "${Package} ${Version}", package]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout or f"{package} (not a Debian package here)"

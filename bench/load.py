@@ -1,6 +1,7 @@
-"""Load: what a comparison asks of every server, and what a load generator says came of it.
+"""The loads of comparisons: requests for every server, and the numbers of a load generator.
 
-`HttpLoad` is wrk, `MemcachedLoad` is kirin-memload. Both are closed loops on fixed connections.
+`HttpLoad` is wrk, `MemcachedLoad` is kirin-memload. Both are closed loops with a fixed number of
+connections.
 """
 
 from __future__ import annotations
@@ -16,41 +17,43 @@ from typing import Protocol
 from host import BenchError, Host, Server
 
 GRACE_SECONDS = 30.0
-"""How much longer than asked a load generator may take before it has failed."""
+"""The time that a load generator may take longer than asked. After it the run has failed."""
 
 
 STARVED = 0.25
-"""A run in which fewer than this share of the kept connections were served on average has failed."""
+"""The least share of the kept connections that must be served on average. With less the run has
+failed.
+"""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run of a load generator."""
+    """The numbers of one run of a load generator."""
 
     requests: int
     seconds: float
     p50_us: float
     p99_us: float
     failure: str = ""
-    """Why the numbers are not to be used; empty if they are."""
+    """The reason why the numbers must not be used, or an empty string."""
 
 
 class Load(Protocol):
-    """Something that can be asked of a server for some seconds."""
+    """A load that a server can get for some seconds."""
 
     @property
     def title(self) -> str:
         ...
 
     def prepare(self, host: Host, server: Server) -> int:
-        """Checks that the server answers correctly; returns the size of its answer in bytes."""
+        """Checks that the server answers correctly. Returns the size of its answer in bytes."""
         ...
 
     def run(self, host: Host, server: Server, seconds: float) -> Outcome:
         ...
 
 
-# Loaded by wrk once. It defines no `request` and no `response`, which would run for every request.
+# wrk loads this once. It defines no `request` and no `response`, which would run for every request.
 WRK_SCRIPT = """
 {setup}
 done = function(summary, latency)
@@ -70,25 +73,26 @@ wrk.headers["Content-Type"] = "application/x-www-form-urlencoded"
 
 @dataclass(frozen=True)
 class HttpLoad:
-    """The same request over and over on each of the connections."""
+    """A load that repeats one request on each of the connections."""
 
     title: str
     expect: bytes
-    """The body a correct answer has."""
+    """The body of a correct response."""
 
     path: str = "/"
     connections: int = 64
     threads: int = 1
     keep_alive: bool = True
     form: str = ""
-    """A urlencoded form to POST; empty for a GET."""
+    """A urlencoded form to POST, or empty for a GET."""
 
     tls: bool = False
     cookie: str = ""
-    """What a visitor who has been here before sends."""
+    """The cookie of a visitor who has been here before."""
 
     accept_encoding: str = ""
-    """Only gzip can be checked; empty for a client that does not say."""
+    """The content coding. Only gzip can be checked. Empty for a client without `Accept-Encoding`.
+    """
 
     def prepare(self, host: Host, server: Server) -> int:
         connection = (
@@ -97,7 +101,7 @@ class HttpLoad:
             else http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
         )
         headers = {"Content-Type": "application/x-www-form-urlencoded"} if self.form else {}
-        # http.client would ask for identity of its own accord.
+        # By itself http.client would ask for identity.
         headers["Accept-Encoding"] = self.accept_encoding
         if self.cookie:
             headers["Cookie"] = self.cookie
@@ -138,16 +142,16 @@ class HttpLoad:
         requests, duration_us, mean_us, p50_us, p99_us, *errors = map(float, line.split()[1:])
         names = ("connect", "read", "write", "non-2xx", "timeout")
         failures = [f"{count:.0f} {name}" for name, count in zip(names, errors, strict=True) if count]
-        # Little's law. wrk does not notice connections that are never answered: they are in no
-        # latency, and its "timeout" counts only answers that came late. (A connection for one
-        # request is also being opened part of its time, so the law does not hold for those.)
+        # Little's law. wrk does not notice connections that are never answered: no latency includes
+        # them, and its "timeout" counts only responses that came late. (A connection for one
+        # request also needs time to be opened, so the law does not hold for those.)
         served = mean_us * requests / duration_us
         if self.keep_alive and served < self.connections * STARVED and not failures:
             failures.append(f"only {served:.0f} of {self.connections} connections served")
         return Outcome(int(requests), duration_us / 1e6, p50_us, p99_us, ", ".join(failures))
 
     def _response_bytes(self, server: Server) -> int:
-        """Size of the whole answer: head, framing and body."""
+        """Returns the size of the complete response: head, framing and body."""
         head = [f"{'POST' if self.form else 'GET'} {self.path} HTTP/1.1", "Host: 127.0.0.1"]
         if self.form:
             head += ["Content-Type: application/x-www-form-urlencoded", f"Content-Length: {len(self.form)}"]
@@ -161,7 +165,7 @@ class HttpLoad:
         plain = socket.create_connection(("127.0.0.1", server.port))
         with _trusting().wrap_socket(plain) if self.tls else plain as connection:
             connection.sendall(("\r\n".join(head) + "\r\n\r\n" + self.form).encode())
-            connection.settimeout(0.3)  # a kept connection is silent afterwards
+            connection.settimeout(0.3)  # A kept connection is silent afterwards.
             try:
                 while chunk := connection.recv(65536):
                     received += len(chunk)
@@ -172,7 +176,7 @@ class HttpLoad:
 
 @dataclass(frozen=True)
 class MemcachedLoad:
-    """Gets and sets over the memcached protocol. The server's `store` says where."""
+    """A load of gets and sets over the memcached protocol. `store` of the server is the address."""
 
     title: str
     value_bytes: int = 100
@@ -207,7 +211,7 @@ class MemcachedLoad:
 
 
 def _trusting() -> ssl.SSLContext:
-    """For certificates that were made for the benchmark."""
+    """Returns a TLS context that accepts the certificates of the benchmark."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -215,7 +219,7 @@ def _trusting() -> ssl.SSLContext:
 
 
 def run_generator(command: list[str], seconds: float) -> str:
-    """Runs a load generator to its end and returns what it printed."""
+    """Runs a load generator to its end. Returns its output."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=seconds + GRACE_SECONDS, check=False

@@ -1,9 +1,12 @@
-"""What the servers used: CPU time and memory of process trees, from /proc.
+"""Measures CPU time and memory of process trees, from /proc.
 
-CPU time of a tree is what its living threads ran (`/proc/PID/task/*/schedstat`, nanoseconds) plus what its living
-processes have inherited from children that ended (`cutime` + `cstime` of `/proc/PID/stat`, clock ticks). A worker that
-is replaced during a measurement therefore still counts. Threads that ended in a living process are missing from
-schedstat; for those the process's own `utime` + `stime` is the better number, and the larger of both is taken.
+The CPU time of a tree has two parts. The first is the time of its living threads
+(`/proc/PID/task/*/schedstat`, nanoseconds). The second is what its living processes have inherited
+from children that ended (`cutime` + `cstime` of `/proc/PID/stat`, clock ticks). A worker that is
+replaced during a measurement therefore counts.
+
+Threads that ended in a living process are missing from schedstat. For those the process's own
+`utime` + `stime` is the better number, so the larger of both is taken.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ PPID, UTIME, STIME, CUTIME, CSTIME = 1, 11, 12, 13, 14
 
 
 def tree(roots: Iterable[int]) -> list[int]:
-    """The processes `roots` and all their descendants that live now."""
+    """Returns the processes `roots` and all their living descendants."""
     children: dict[int, list[int]] = {}
     for entry in PROC.iterdir():
         if entry.name.isdigit() and (fields := _stat(int(entry.name))):
@@ -36,13 +39,13 @@ def tree(roots: Iterable[int]) -> list[int]:
 
 
 def cpu_seconds(roots: Iterable[int]) -> float:
-    """CPU time the trees have used so far, user and system."""
+    """Returns the CPU time that the trees have used so far, user and system."""
     total = 0.0
     for process in tree(roots):
         if fields := _stat(process):
             own = (int(fields[UTIME]) + int(fields[STIME])) * TICK_SECONDS
             threads = _threads_seconds(process)
-            # The tick counter lags the scheduler's by less than two ticks unless threads have
+            # The tick counter is less than two ticks behind the scheduler's, unless threads have
             # ended.
             total += own if own - threads > 2 * TICK_SECONDS else threads
             total += (int(fields[CUTIME]) + int(fields[CSTIME])) * TICK_SECONDS
@@ -50,26 +53,31 @@ def cpu_seconds(roots: Iterable[int]) -> float:
 
 
 def ended_children_seconds() -> float:
-    """CPU time of this process's children that have ended and been waited for, user and system."""
+    """Returns the CPU time of this process's children that have ended, user and system."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def anonymous_bytes(roots: Iterable[int]) -> int:
-    """User memory of the trees that no file backs: `Pss_Anon`, so that pages shared after a fork count once.
+    """Returns the user memory of the trees that is not backed by a file (`Pss_Anon`). Pages that
+    are shared after a fork count once.
 
-    The kernel's memory for sockets is in no process's figure and so not in this one.
+    The kernel's memory for sockets belongs to no process, so it is not included.
     """
     return _smaps_bytes(roots, "Pss_Anon")
 
 
 def shared_bytes(roots: Iterable[int]) -> int:
-    """Shared and tmpfs memory of the trees, which `anonymous_bytes` leaves out: `Pss_Shmem`."""
+    """Returns the shared and tmpfs memory of the trees (`Pss_Shmem`), which `anonymous_bytes`
+    omits.
+    """
     return _smaps_bytes(roots, "Pss_Shmem")
 
 
 def settled_bytes(roots: Sequence[int]) -> int:
-    """`anonymous_bytes` when half a second has changed nothing; some allocators give memory back a little later."""
+    """Returns `anonymous_bytes` when it has not changed for half a second. Some allocators free
+    memory with a delay.
+    """
     deadline = time.monotonic() + 10
     used = anonymous_bytes(roots)
     while time.monotonic() < deadline:
@@ -81,7 +89,7 @@ def settled_bytes(roots: Sequence[int]) -> int:
 
 
 def busy_seconds(cores: Iterable[int]) -> float:
-    """For how long these cores have done anything, for anybody, the kernel and its interrupts included."""
+    """Returns how long these cores have worked for any process, the kernel or its interrupts."""
     wanted = {f"cpu{core}" for core in cores}
     total = 0
     for line in (PROC / "stat").read_text().splitlines():
@@ -120,5 +128,5 @@ def _threads_seconds(process: int) -> float:
         try:
             total += int((task / "schedstat").read_text().split()[0])
         except (FileNotFoundError, ProcessLookupError):
-            pass  # ended since the directory was read
+            pass  # It has ended since the directory was read.
     return total / 1e9

@@ -1,4 +1,4 @@
-"""The bodies that are served: the same bytes from every server of a comparison."""
+"""The bodies of responses. Every server of a comparison sends the same bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 
 def html(size: int) -> bytes:
-    """An HTML page of exactly this many bytes, without characters that a configuration would have to escape."""
+    """Returns an HTML page of exactly this size. No configuration needs to escape a character of
+    it.
+    """
     head, foot = b"<!DOCTYPE html><html><head><title>page</title></head><body><p>", b"</p></body></html>\n"
     words = b"lorem ipsum dolor sit amet "
     room = size - len(head) - len(foot)
@@ -16,7 +18,9 @@ def html(size: int) -> bytes:
 
 
 def article(size: int) -> bytes:
-    """A page of this many bytes that compresses as pages do: random words of a vocabulary, in paragraphs with links."""
+    """Returns a page of this size that compresses as real pages do. It has random words of a
+    vocabulary, in paragraphs with links.
+    """
     dice = random.Random(1)
     letters = "etaoinshrdlucmfwypvbgkjqxz"
     words = ["".join(dice.choices(letters, weights=range(26, 0, -1), k=dice.randint(2, 9))) for _ in range(400)]
@@ -29,35 +33,37 @@ def article(size: int) -> bytes:
 
 
 def fragments(count: int) -> dict[str, bytes]:
-    """Parts of a page by the paths they lie at, 201 bytes each."""
+    """Returns parts of a page by their paths. Each has 201 bytes."""
     texts = {number: (b"%d" % number * 190)[:190] for number in range(1, count + 1)}
     return {f"/fragment/{number}": b"<div>" + text + b"</div>" for number, text in texts.items()}
 
 
 def with_includes(directive: str, paths: Iterable[str]) -> bytes:
-    """A page, 420 bytes and its includes. `directive` is the include, with {} for the part's path."""
+    """Returns a page of 420 bytes and its includes. `directive` is the include, with {} for the
+    path of the part.
+    """
     includes = "\n".join(directive.format(path) for path in paths)
     return html(420).replace(b"<p>", f"<p>{includes}\n".encode(), 1)
 
 
 def filled(parts: Iterable[bytes]) -> bytes:
-    """The page of `with_includes` as it must arrive."""
+    """Returns the page of `with_includes` as it must arrive."""
     return html(420).replace(b"<p>", b"<p>" + b"\n".join(parts) + b"\n", 1)
 
 
 @dataclass(frozen=True)
 class Assembled:
-    """A page and its parts as a store holds them, and as it must arrive."""
+    """A page and its parts as a store holds them, and the page as it must arrive."""
 
     path: str
     items: Callable[[str], dict[str, bytes]]
-    """By key, for a way to write includes."""
+    """The function that returns the items by key, for a way to write includes."""
 
     body: bytes
 
 
 def flat(count: int) -> Assembled:
-    """A page that includes so many parts."""
+    """Returns a page that includes this number of parts."""
     parts, path = fragments(count), f"/page-{count}"
     return Assembled(
         path, lambda directive: {path: with_includes(directive, parts), **parts}, filled(parts.values())
@@ -65,7 +71,7 @@ def flat(count: int) -> Assembled:
 
 
 def nested() -> Assembled:
-    """A page that includes three parts, each of which includes three."""
+    """Returns a page that includes three parts, each of which includes three."""
     parts = fragments(3)
     sections = [f"/section/{number}" for number in (1, 2, 3)]
 

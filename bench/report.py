@@ -1,4 +1,6 @@
-"""What a comparison came to, as Markdown: the machine, one table a load, the budgets, the configurations."""
+"""Writes the report of a comparison in Markdown: the machine, one table for each load, the budgets,
+and the configurations.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ OWN = "kirin"
 
 
 def machine(cores: Cores, load_before: float, load: str = "") -> str:
-    """When and on what it was measured. `load` made the load; wrk if empty."""
+    """Returns the time and the machine of the measurement. `load` names the load generator; empty
+    means wrk.
+    """
     cpus = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.partition(":")[2].strip() for line in cpus if line.startswith("model name")]
     model = models[0] if models else platform.machine()
@@ -36,7 +40,7 @@ def machine(cores: Cores, load_before: float, load: str = "") -> str:
 
 
 def markdown(result: Result, rounds: int, seconds: float, machine_text: str) -> str:
-    """The whole report."""
+    """Returns the complete report."""
     comparison = result.comparison
     parts = [
         f"# {comparison.name}",
@@ -54,7 +58,7 @@ def markdown(result: Result, rounds: int, seconds: float, machine_text: str) -> 
 def plain(
     name: str, question: str, machine_text: str, table: str, notes: Sequence[str], about: Mapping[str, str]
 ) -> str:
-    """The report of a comparison that is one table."""
+    """Returns the report of a comparison that is one table."""
     return "\n\n".join([f"# {name}", question, machine_text, table, *_ending(notes, about)]) + "\n"
 
 
@@ -67,7 +71,7 @@ def _ending(notes: Sequence[str], about: Mapping[str, str]) -> list[str]:
 
 
 def summary(table: Table, comparison: Comparison) -> str:
-    """One load's table, the cheapest server first."""
+    """Returns the table of one load, the cheapest server first."""
     unit = comparison.unit
     floor = _cheapest(row for row in table.rows if row.entrant.peer == FLOOR and row.usable)
     peer = _cheapest(row for row in table.rows if row.entrant.peer not in (FLOOR, OWN) and row.usable)
@@ -83,7 +87,7 @@ def summary(table: Table, comparison: Comparison) -> str:
     columns["p99 ms"] = lambda row: f"{row.p99_us / 1000:.2f}"
     columns["answer bytes"] = lambda row: f"{row.answer_bytes:,}"
     columns["own CPU"] = lambda row: f"{row.per_second * row.cpu_us / 1e6:.0%}"
-    if not comparison.share_cores:  # the load would be among them
+    if not comparison.share_cores:  # The load would be among them.
         columns["others"] = lambda row: f"{row.others:.0%}"
     body = []
     for row in sorted(table.rows, key=lambda row: (not row.usable, row.cpu_us if row.rounds else 0.0)):
@@ -93,7 +97,7 @@ def summary(table: Table, comparison: Comparison) -> str:
 
 
 def grid(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """A Markdown table: the first column text, the others numbers."""
+    """Returns a Markdown table. The first column is text, the others are numbers."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *body]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 

@@ -1,4 +1,4 @@
-"""A contestant's rounds and what they come to."""
+"""The rounds of a contestant and their result."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from contestants import Contestant
 
 @dataclass(frozen=True)
 class Round:
-    """One contestant, once."""
+    """The result of one contestant in one round."""
 
     verdict: dict[str, Any]
-    """What kirin-score says; `Verdict` in bench/score/src/tally.rs has its fields."""
+    """The output of kirin-score. `Verdict` in bench/score/src/tally.rs has its fields."""
 
     server_share: float
-    """Of the servers' core, what the contestant used."""
+    """The share of the servers' core that the contestant used."""
 
     load_share: float
-    """Of the load's core, what the visitors used."""
+    """The share of the load's core that the visitors used."""
 
     @property
     def score(self) -> int:
@@ -37,7 +37,9 @@ class Standing:
 
     @property
     def disqualified(self) -> str:
-        """Why, if any round has disqualified it."""
+        """Returns the reason of the first round that disqualified the contestant, or an empty
+        string.
+        """
         reasons = (round.verdict["disqualified"] for round in self.rounds)
         return next((reason for reason in reasons if reason), "")
 
@@ -47,6 +49,6 @@ class Standing:
 
     @property
     def median(self) -> Round:
-        """The round in the middle."""
+        """Returns the round with the median score."""
         middle = median_low(round.score for round in self.rounds)
         return next(round for round in self.rounds if round.score == middle)

@@ -1,4 +1,4 @@
-"""Tests of the measuring itself: `python3 -m unittest discover -s bench`."""
+"""Tests of the benchmark code: `python3 -m unittest discover -s bench`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Pages(unittest.TestCase):
             for title, one in ssi.PAGES.items():
                 items = one.items(directive)
                 text = items[one.path]
-                for _ in range(2):  # parts may have parts
+                for _ in range(2):  # Parts may have parts.
                     for path, part in items.items():
                         text = text.replace(directive.format(path).encode(), part)
                 self.assertEqual(text, one.body, title)
@@ -283,7 +283,7 @@ class Starting(unittest.TestCase):
 
 
 def ends(process: int) -> bool:
-    """Waits for a process that has been killed; a zombie that nobody has waited for has ended."""
+    """Waits for a process that has been killed. A zombie counts as ended."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         try:

@@ -3,7 +3,7 @@
 
     tls_connect.py PORT PATH SECONDS full|resumed
 
-Each does a handshake (TLS 1.3) and one request, and waits for the end.
+Each connection does a handshake (TLS 1.3) and one request, and waits for its end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 
 
 def main(port: str, path: str, seconds: str, how: str) -> None:
-    """Connects until the time is over and prints what came of it."""
+    """Connects until the time is over. Prints the numbers of the run."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

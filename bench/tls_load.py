@@ -1,4 +1,6 @@
-"""Loads over TLS and HTTP/2: new connections by `tls_connect.py`, HTTP/2 by h2load (Debian: nghttp2-client)."""
+"""Loads over TLS and HTTP/2: new connections by `tls_connect.py`, HTTP/2 by h2load (Debian package
+nghttp2-client).
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,17 @@ from load import HttpLoad, Outcome, run_generator
 
 @dataclass(frozen=True)
 class ConnectLoad:
-    """One TLS connection after the other, each with a handshake, one request and its end.
+    """A load of TLS connections, one after the other. Each has a handshake, one request and an end.
 
-    One client process: requests/s is its figure, CPU time a connection is the server's.
+    There is one client process. It limits the requests a second; the CPU time of a connection is
+    the server's.
     """
 
     title: str
     path: str
     expect: bytes
     resumed: bool
-    """Whether all but the first resume a session."""
+    """Whether all connections but the first resume a session."""
 
     def prepare(self, host: Host, server: Server) -> int:
         return HttpLoad(self.title, self.expect, self.path, tls=True).prepare(host, server)
@@ -43,7 +46,7 @@ class ConnectLoad:
 
 @dataclass(frozen=True)
 class Http2Load:
-    """The same request over and over, `streams` at once on each connection."""
+    """A load that repeats one request, `streams` at once on each connection."""
 
     title: str
     path: str
@@ -80,7 +83,7 @@ class Http2Load:
         if counts is None:
             raise BenchError(f"h2load said nothing:\n{output}")
         done, succeeded, failed, errored, timeout = map(int, counts.groups())
-        # Each line: when it began, status, microseconds.
+        # Each line has the start, the status, and the microseconds.
         taken = [float(line.split("\t")[2]) for line in times.read_text().splitlines()]
         parts = quantiles(taken, n=100) if len(taken) > 1 else [0.0] * 99
         bad = failed + errored + timeout

@@ -1,1 +1,1 @@
-"""The comparisons, one a file. Each has a `COMPARISON` or, where there is no load, a `run`."""
+"""The comparisons, one a file. Each has a `COMPARISON`, or a function `run` if there is no load."""

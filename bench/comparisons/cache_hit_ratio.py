@@ -1,6 +1,7 @@
-"""cache-hit-ratio: how many requests of a trace a caching proxy passes on, with the same memory.
+"""cache-hit-ratio: how many requests of a trace a caching proxy forwards, with the same memory.
 
-Counts, not times: the server behind the cache counts what reaches it (`kirin-httptrace`).
+The figures are counts, not times: the server behind the cache counts the requests that reach it
+(`kirin-httptrace`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ RUN_LIMIT_SECONDS = 180
 
 @dataclass(frozen=True)
 class Played:
-    """What a cache made of a trace."""
+    """The numbers of a cache after a trace."""
 
     outcome: dict[str, int]
     idle_bytes: int
@@ -71,7 +72,7 @@ NOTES = (
 
 
 def run(host: Host, entrants: Sequence[CacheEntrant], progress: TextIO) -> tuple[str, dict[str, str]]:
-    """The table, and what each cache said about itself."""
+    """Returns the table, and the description of each cache."""
     about: dict[str, str] = {}
     body = []
     for title, (popularity, exponent) in TRACES.items():
@@ -126,7 +127,7 @@ def _played(
 
 
 def _rows(setting: list[str], played: dict[str, Played | str], *, bold: bool = True) -> list[list[str]]:
-    """A row for each cache, the fewest of each column bold."""
+    """Returns a row for each cache, with the fewest of each column in bold."""
     shares = (("misses", "requests"), ("later_misses", "later_requests"), ("missed_bytes", "requested_bytes"))
     outcomes = [one.outcome for one in played.values() if isinstance(one, Played)]
     fewest = [min((one[part] / one[whole] for one in outcomes), default=0.0) for part, whole in shares]

@@ -1,4 +1,4 @@
-"""classic-stack: nginx in front of Starlet, as most PSGI sites have it, against Kirin alone."""
+"""classic-stack: nginx in front of Starlet, as at most PSGI sites, against Kirin alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILE = page.html(1024)
 
 
 def public(host: Host) -> Path:
-    """The directory with /static/small.html."""
+    """Creates the directory with /static/small.html."""
     directory = host.directory / "public"
     (directory / "static").mkdir(parents=True, exist_ok=True)
     (directory / "static" / "small.html").write_bytes(FILE)

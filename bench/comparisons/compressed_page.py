@@ -20,7 +20,7 @@ PLAIN = HttpLoad("the same page, gzip not accepted", path=PATH, expect=PAGE)
 
 
 def public(host: Host, *, beside: bool) -> Path:
-    """A directory with the page; with its .gz `beside` it, or without."""
+    """Creates a directory with the page. With `beside`, its .gz file is there too."""
     directory = host.directory / ("precompressed" if beside else "page")
     directory.mkdir(exist_ok=True)
     (directory / "page.html").write_bytes(PAGE)
@@ -30,7 +30,8 @@ def public(host: Host, *, beside: bool) -> Path:
 
 
 def gzip_only(load: Load) -> bool:
-    """For rows that are about the coded answer."""
+    """Returns whether this is the load with gzip, for rows that are only about the coded response.
+    """
     return load is GZIP
 
 

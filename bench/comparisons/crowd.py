@@ -1,4 +1,6 @@
-"""crowd: the test that Monoceros was written for. Many kept connections, few workers, and slow readers among them."""
+"""crowd: the test that Monoceros was written for. There are many kept connections, few workers, and
+slow readers.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ HEADER = (
 
 
 def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str, dict[str, str]]:
-    """The tables, and what each server said about itself."""
+    """Returns the tables, and the description of each server."""
     parts, about = [], {}
     for load in (load.of_scale(host.scale) for load in LOADS):
         body = []

@@ -1,4 +1,4 @@
-"""One run of kirin-crowd, for the comparisons that count what becomes of every request."""
+"""Runs kirin-crowd, for the comparisons that count the outcome of every request."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ GRACE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class CrowdLoad:
-    """kirin-crowd's arguments, at full size."""
+    """The arguments of kirin-crowd at full size."""
 
     title: str
     connections: int
     requests: int
-    """Of each connection."""
+    """The number of requests of each connection."""
 
     close: bool = False
     pause_ms: int = 0
@@ -26,7 +26,9 @@ class CrowdLoad:
     timeout_seconds: int = 30
 
     def of_scale(self, scale: float) -> CrowdLoad:
-        """The same, smaller: fewer requests, and fewer connections where there are many."""
+        """Returns a smaller load: with fewer connections if there are many, otherwise with fewer
+        requests.
+        """
         many = self.connections > 100
         return CrowdLoad(
             self.title,
@@ -46,7 +48,7 @@ class CrowdLoad:
 
 @dataclass(frozen=True)
 class Counts:
-    """What kirin-crowd printed."""
+    """The numbers that kirin-crowd has printed."""
 
     values: dict[str, float]
 
@@ -54,19 +56,19 @@ class Counts:
         return int(self.values.get(name, 0))
 
     def milliseconds(self, name: str) -> str:
-        """A latency; empty if nothing was answered."""
+        """Returns a latency in milliseconds, or an empty string if no request was answered."""
         return f"{self.values[name] / 1000:,.1f}" if name in self.values else ""
 
     @property
     def failed(self) -> str:
-        """How many requests have failed, and in which ways."""
+        """Returns the number of failed requests, with the number of each failure."""
         kinds = ("connect", "unanswered", "cut", "status", "timeout")
         ways = ", ".join(f"{self[kind]:,} {kind}" for kind in kinds if self[kind])
         return f"{self['failed']:,}" + (f" ({ways})" if ways else "")
 
 
 def begin(host: Host, server: Server, load: CrowdLoad) -> subprocess.Popen[str]:
-    """Starts it."""
+    """Starts kirin-crowd."""
     command = host.load_command(
         host.tool("kirin-crowd"), f"127.0.0.1:{server.port}",
         "--connections", str(load.connections), "--requests", str(load.requests), "--pause", str(load.pause_ms),
@@ -77,7 +79,7 @@ def begin(host: Host, server: Server, load: CrowdLoad) -> subprocess.Popen[str]:
 
 
 def end(run: subprocess.Popen[str], load: CrowdLoad) -> Counts:
-    """Waits for its end."""
+    """Waits for the end of kirin-crowd."""
     try:
         output, errors = run.communicate(timeout=load.limit_seconds + GRACE_SECONDS)
     except subprocess.TimeoutExpired as error:

@@ -1,4 +1,6 @@
-"""Two caches with the same limit seldom take the same memory: how much more to give to the one that takes less."""
+"""Makes two caches use the same memory. With the same limit they seldom do, so the smaller one gets
+more.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,16 @@ MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True)
 class More:
-    """What the leaner one gets on top of its limit, in whole megabytes."""
+    """The whole megabytes that the smaller cache gets on top of its limit."""
 
     peer: str
     megabytes: int
 
 
 def leaner(resident_bytes: Mapping[str, int]) -> More | None:
-    """Who takes least, and by how many whole megabytes less than who takes most; `None` below one."""
+    """Finds the cache that uses the least memory, and how many whole megabytes it uses less than
+    the largest. Returns `None` if that is less than one.
+    """
     if len(resident_bytes) < 2:
         return None
     peer = min(resident_bytes, key=lambda name: resident_bytes[name])

@@ -1,6 +1,7 @@
 """hit-ratio: how many requests of a trace miss, at the same memory limit.
 
-Counts, not times: `kirin-memtrace` makes the same requests of each store, in the same order, and stores what it misses.
+The figures are counts, not times: `kirin-memtrace` makes the same requests of each store, in the
+same order, and stores the objects that are missing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ NAME = "hit-ratio"
 QUESTION = "Misses of a cache-aside client at the same `-m`, on the same trace."
 TOOL = "kirin-memtrace"
 SHARE_CORES = True
-"""memcached's LRU maintainer is a thread beside its worker: on one core it would fall behind."""
+"""The LRU maintainer of memcached is a thread beside its worker. On one core it would be too slow.
+"""
 
 ENTRANTS = store_entrants.ENTRANTS
 
@@ -33,7 +35,7 @@ RUN_LIMIT_SECONDS = 60
 
 @dataclass(frozen=True)
 class Trace:
-    """kirin-memtrace's arguments."""
+    """The arguments of kirin-memtrace."""
 
     name: str
     popularity: str
@@ -42,7 +44,9 @@ class Trace:
 
 @dataclass(frozen=True)
 class Values:
-    """Sizes of the values, and how many objects and requests go with them: the largest limit is to be 64 MB."""
+    """The sizes of the values, with the numbers of objects and requests for them. The largest limit
+    should be 64 MB.
+    """
 
     title: str
     sizes: str
@@ -87,7 +91,7 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Played:
-    """What one store made of a trace."""
+    """The numbers of a store after a trace."""
 
     outcome: dict[str, int]
     items: int
@@ -98,7 +102,7 @@ class Played:
 
 
 def run(host: Host, entrants: Sequence[StoreEntrant], progress: TextIO) -> tuple[str, dict[str, str]]:
-    """The tables, and what each store said about itself."""
+    """Returns the tables, and the description of each store."""
     parts: list[str] = []
     about: dict[str, str] = {}
     header = [
@@ -137,7 +141,9 @@ def run(host: Host, entrants: Sequence[StoreEntrant], progress: TextIO) -> tuple
 
 
 def _rows(setting: list[str], played: dict[str, Played | str], *, bold: bool = True) -> list[list[str]]:
-    """The stores' rows of one setting, the fewest misses and missed bytes bold."""
+    """Returns the rows of the stores in one setting, with the fewest misses and missed bytes in
+    bold.
+    """
     usable = [one for one in played.values() if isinstance(one, Played)]
     shares = (("misses", "requests"), ("later_misses", "later_requests"), ("missed_bytes", "requested_bytes"))
     fewest = [min((one.share(*share) for one in usable), default=0.0) for share in shares]
@@ -169,7 +175,7 @@ def _play(host: Host, server: Server, trace: Trace, values: Values) -> Played | 
 
 
 def _memtrace(host: Host, trace: Trace, values: Values, store: str = "") -> dict[str, int]:
-    """Runs kirin-memtrace; without a store it says what the trace consists of."""
+    """Runs kirin-memtrace. Without a store it describes the trace."""
     command = host.load_command(
         host.tool("kirin-memtrace"), *([store] if store else []),
         "--popularity", trace.popularity, "--exponent", str(trace.exponent), "--values", values.sizes,

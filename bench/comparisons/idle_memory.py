@@ -1,7 +1,9 @@
-"""idle-memory: what a connection that does nothing costs in user memory, and what others notice of many of them.
+"""idle-memory: the user memory of an idle connection, and the latency of others beside many of
+them.
 
-Not a load: `kirin-hold` opens keep-alive connections that make one request each, and the servers' memory is read while
-they are held. Beside the most of them a few busy connections have their latency taken.
+There is no load. `kirin-hold` opens keep-alive connections that make one request each, and the
+memory of the server is read while they are open. Beside the largest number of them, the latency of
+a few busy connections is measured.
 """
 
 from __future__ import annotations
@@ -27,10 +29,12 @@ TOOL = "kirin-hold"
 SHARE_CORES = False
 HELD = (10_000, 19_000)
 LIMIT_BYTES = 1024
-"""The design's budget for Kirin."""
+"""The budget that the design gives Kirin."""
 
 NGINX_TABLE = 21_000
-"""nginx begins to close idle connections when less than a sixteenth of `worker_connections` is free."""
+"""The size of nginx's connection table. nginx closes idle connections when less than a sixteenth of
+`worker_connections` is free.
+"""
 
 PATH = "/page"
 PAGE = page.html(256)
@@ -60,14 +64,14 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Held:
-    """A server's memory with so many connections."""
+    """The memory of a server with this number of connections."""
 
     connections: int
     bytes: int
 
 
 def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str, dict[str, str]]:
-    """The table, and what each server said about itself."""
+    """Returns the table, and the description of each server."""
     header = [
         "server",
         "at start",
@@ -83,7 +87,7 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
         server = entrant.start(host)
         about[entrant.row] = server.about
         try:
-            _hold(host, server, 1)  # the first request of all may load things
+            _hold(host, server, 1)  # The first request may load things.
             start = measure.settled_bytes(server.roots)
             alone = BUSY.run(host, server, BUSY_SECONDS)
             steps = [Held(count, _hold(host, server, count)) for count in HELD]
@@ -113,12 +117,12 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
 
 
 def _hold(host: Host, server: Server, connections: int) -> int:
-    """The server's memory while so many connections are held."""
+    """Returns the memory of the server while this number of connections is open."""
     return _while_held(host, server, connections, lambda: measure.settled_bytes(server.roots))
 
 
 def _busy_beside(host: Host, server: Server, connections: int) -> Outcome:
-    """What busy clients get while so many connections are held."""
+    """Returns the outcome of busy clients while this number of connections is open."""
     outcome = _while_held(host, server, connections, lambda: BUSY.run(host, server, BUSY_SECONDS))
     if outcome.failure:
         raise BenchError(f"busy clients: {outcome.failure}")
@@ -126,7 +130,9 @@ def _busy_beside(host: Host, server: Server, connections: int) -> Outcome:
 
 
 def _while_held(host: Host, server: Server, connections: int, look: Callable[[], Looked]) -> Looked:
-    """What `look` gives while so many idle connections are held, all of which must stay."""
+    """Returns the result of `look` while this number of idle connections is open. All of them must
+    stay open.
+    """
     holder = subprocess.Popen(
         host.load_command(
             host.tool("kirin-hold"),

@@ -1,4 +1,4 @@
-"""large-file: files that are worth a sendfile."""
+"""large-file: files that are large enough for sendfile."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SIZES = {"100 KB": page.html(100_000), "1 MB": page.html(1_000_000)}
 
 
 def name_of(size: str) -> str:
-    """The file's name."""
+    """Returns the name of the file with this size."""
     return f"{size.replace(' ', '')}.html"
 
 
 def public(host: Host) -> Path:
-    """The directory that every server serves."""
+    """Creates the directory that every server serves."""
     directory = host.directory / "public"
     directory.mkdir(exist_ok=True)
     for size, body in SIZES.items():

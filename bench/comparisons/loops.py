@@ -1,4 +1,4 @@
-"""loops: event loop, threads, or event loops × cores."""
+"""loops: an event loop, threads, or an event loop on each core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FLOOR_BODY = b"x" * BODY_BYTES
 
 
 def entrant(row: str, mode: str) -> Entrant:
-    """The floor in one of its modes."""
+    """Returns the floor in one of its modes."""
     return Entrant("floor", row, lambda host: floor.start(host, body_bytes=BODY_BYTES, mode=mode))
 
 

@@ -41,7 +41,7 @@ local function render(user, memos)
   return table.concat(parts)
 end
 """
-"""The same for all."""
+"""The Lua code that all rows share."""
 
 KIRIN_SCRIPT = """
 local json, store = kirin.json, kirin.store
@@ -75,7 +75,7 @@ def start_kirin(host: Host, name: str, escape_function: str) -> Server:
 
 
 def lua_memcached(host: Host) -> Server:
-    """Both items by one request to memcached."""
+    """Starts nginx with a script that gets both items from memcached in one request."""
     asking = """
 local values, problem = memcached.get(STORE, user_key, memos_key)
 if not values then ngx.log(ngx.ERR, problem) return ngx.exit(502) end
@@ -91,7 +91,7 @@ local user, memos = values[user_key], values[memos_key]
 
 
 def lua_shared_dict(host: Host) -> Server:
-    """Both items in nginx's own memory."""
+    """Starts nginx with a script that gets both items from nginx's own memory."""
     asking = "local user, memos = ngx.shared.pages:get(user_key), ngx.shared.pages:get(memos_key)"
     return nginx.lua_memcached(
         host,

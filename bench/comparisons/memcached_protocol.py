@@ -1,4 +1,4 @@
-"""memcached: Kirin's store beside memcached, over memcached's protocol."""
+"""memcached: Kirin's store compared with memcached, over memcached's protocol."""
 
 from __future__ import annotations
 

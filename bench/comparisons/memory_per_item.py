@@ -1,6 +1,7 @@
-"""memory-per-item: what an item costs in memory beyond its key and its value.
+"""memory-per-item: the memory that an item needs in addition to its key and its value.
 
-Not a load: each store is filled under a limit so large that nothing leaves, and its memory is read before and after.
+There is no load. Each store is filled under a limit so large that it evicts nothing. Its memory is
+read before and after.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ ENTRANTS = store_entrants.ENTRANTS
 
 LIMIT_MEGABYTES = 1024
 KEY_BYTES = len("bench:00000000")
-"""kirin-memload's keys."""
+"""The length of kirin-memload's keys."""
 
 
 @dataclass(frozen=True)
 class Filling:
-    """So many items of one size."""
+    """A number of items of one size."""
 
     value_bytes: int
     items: int
@@ -62,7 +63,7 @@ NOTES = (
 
 
 def run(host: Host, entrants: Sequence[StoreEntrant], progress: TextIO) -> tuple[str, dict[str, str]]:
-    """The table, and what each store said about itself."""
+    """Returns the table, and the description of each store."""
     header = ["value", "items", "store", "at start", "full", "per item", "in all", "by its own count"]
     body, about = [], {}
     for filling in FILLINGS:

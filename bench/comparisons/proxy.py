@@ -1,4 +1,6 @@
-"""proxy, proxy-unix, cache-hit: in front of another HTTP server, passing on and keeping what it says."""
+"""proxy, proxy-unix, cache-hit: proxies in front of another HTTP server, which forward its
+responses or store them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ PEERS = {"kirin": kirin.proxy_to, "nginx": nginx.proxy_to, "haproxy": haproxy.pr
 
 
 def upstream(host: Host, proxy: str) -> Server:
-    """One for each proxy: whoever is measured later finds it as the first did."""
+    """Starts an origin server for one proxy. Each proxy has its own, so that the order of the
+    proxies makes no difference.
+    """
     directory = Path(host.directory / "behind")
     directory.mkdir(exist_ok=True)
     (directory / "small.html").write_bytes(SMALL)
@@ -33,7 +37,9 @@ def upstream(host: Host, proxy: str) -> Server:
 
 
 def entrants(cache_megabytes: int, over_unix: bool) -> tuple[Entrant, ...]:
-    """All in front of the same kind of server. It does not count as theirs."""
+    """Returns the proxies. Each is in front of the same kind of server, whose CPU time does not
+    count.
+    """
 
     def starting(name: str, proxy_to: Callable[..., Server]) -> Callable[[Host], Server]:
         def start(host: Host) -> Server:

@@ -13,12 +13,12 @@ WORKERS = 5
 
 
 def kept(load: Load) -> bool:
-    """Whether the load keeps its connections."""
+    """Returns whether the load keeps its connections."""
     return not isinstance(load, HttpLoad) or load.keep_alive
 
 
 def entrants(app: Path) -> tuple[Entrant, ...]:
-    """Every server with this application and the same number of workers."""
+    """Returns every server with this application and the same number of workers."""
 
     def behind_nginx(host: Host) -> Server:
         return nginx.proxy(host, "nginx-starlet", starlet.start(host, app, WORKERS, "starlet-behind-nginx"))

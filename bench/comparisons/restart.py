@@ -1,4 +1,5 @@
-"""restart: the application is replaced every second while requests come. Is any of them lost?"""
+"""restart: the application is replaced every second while requests arrive. It counts lost requests.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ EVERY_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class RestartEntrant(Entrant):
-    """A server that starts anew on HUP and writes this line into its log when it has."""
+    """A server that restarts on HUP, and the line that it then writes into its log."""
 
     log: str = ""
     has_restarted: str = ""
@@ -73,7 +74,7 @@ HEADER = ("server", "restarts", "answered", "failed", "left over", "reconnects",
 
 
 def run(host: Host, entrants: Sequence[RestartEntrant], progress: TextIO) -> tuple[str, dict[str, str]]:
-    """The tables, and what each server said about itself."""
+    """Returns the tables, and the description of each server."""
     parts, about = [], {}
     for load in (load.of_scale(host.scale) for load in LOADS):
         body = []
@@ -105,7 +106,7 @@ def run(host: Host, entrants: Sequence[RestartEntrant], progress: TextIO) -> tup
 
 
 def _under_restarts(host: Host, server: Server, load: CrowdLoad) -> Counts:
-    """A run with a HUP every second."""
+    """Runs the load with a HUP every second."""
     crowd = crowd_run.begin(host, server, load)
     next_hup = time.monotonic() + EVERY_SECONDS / 2
     while crowd.poll() is None:

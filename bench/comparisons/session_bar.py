@@ -1,4 +1,4 @@
-"""session-bar: a page from memory that says who reads it."""
+"""session-bar: a page from memory that shows the name of its reader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIGNED_OUT = '<a href="/signin">Sign in</a>'
 
 
 def page_with(bar: str) -> bytes:
-    """A page of 1 KB and a bar in its upper part."""
+    """Returns a page of 1 KB with a bar in its upper part."""
     return page.html(1024).replace(b"<p>", f"<header>{bar}</header><p>".encode(), 1)
 
 
@@ -36,9 +36,9 @@ KIRIN_BAR = (
     + f"<!--# else -->{SIGNED_OUT}<!--# endif -->"
 )
 PLACE = "<!--bar-->"
-"""Where Lua puts the bar."""
+"""The place in the page where Lua puts the bar."""
 
-# What each of nginx's rows does with a session's item.
+# The code with which each row of nginx uses the item of a session.
 LUA_BAR = f"""
     local cjson = require "cjson.safe"
     local ENTITIES = {{ ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;", ["'"] = "&#39;" }}
@@ -69,7 +69,7 @@ def start_kirin(host: Host) -> Server:
 
 
 def lua_memcached(host: Host) -> Server:
-    """Page and session in one request to memcached."""
+    """Starts nginx with a script that gets page and session from memcached in one request."""
     return nginx.lua_memcached(
         host,
         "nginx-lua-session",
@@ -88,7 +88,7 @@ def lua_memcached(host: Host) -> Server:
 
 
 def lua_shared_dict(host: Host) -> Server:
-    """The page in nginx's own memory."""
+    """Starts nginx with the page in its own memory."""
     return nginx.lua_memcached(
         host,
         "nginx-lua-session-dict",
@@ -111,7 +111,7 @@ def lua_shared_dict(host: Host) -> Server:
 
 
 def ssi_and_lua(host: Host) -> Server:
-    """The page by `memcached_pass`, the bar by a subrequest."""
+    """Starts nginx with the page by `memcached_pass` and the bar by a subrequest."""
     return nginx.lua_memcached(
         host,
         "nginx-ssi-session",

@@ -1,7 +1,7 @@
-"""slow-attack: what a visitor notices while somebody holds a thousand slow connections.
+"""slow-attack: the latency of a visitor while an attacker holds a thousand slow connections.
 
-slowhttptest attacks in its four modes; beside it one client asks the application for a page, on a connection of its own each
-time, as a new visitor would.
+slowhttptest attacks in its four modes. Beside it one client requests a page of the application. It
+opens a new connection each time, as a new visitor does.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Probed:
-    """What the client saw."""
+    """The latencies and failures of the client."""
 
     latencies_ms: list[float]
     failed: int
@@ -102,7 +102,7 @@ class Probed:
 
 
 def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str, dict[str, str]]:
-    """The table, and what each server said about itself."""
+    """Returns the table, and the description of each server."""
     header = ["server", "attack", "requests", "p50 ms", "p99 ms", "worst ms", "failed", "held"]
     body, about = [], {}
     for entrant in entrants:
@@ -134,7 +134,7 @@ def _under_attack(host: Host, server: Server, arguments: list[str]) -> tuple[Pro
         raise BenchError("slowhttptest is not installed; README.md lists the Debian packages") from error
     try:
         time.sleep(RAMP_SECONDS)
-        # It ends by itself, with 0, when the server has got rid of all its connections.
+        # It ends by itself, with 0, when the server has closed all its connections.
         if attack.poll():
             raise BenchError(f"slowhttptest ended with {attack.returncode}: {' '.join(command)}")
         probed = _probe(server, PROBE_SECONDS)
@@ -179,7 +179,8 @@ def _request(server: Server) -> bool:
 
 
 def _established(port: int) -> int:
-    """Connections of that port on the server's side (proc(5), /proc/net/tcp)."""
+    """Returns the number of connections to that port on the server's side (proc(5), /proc/net/tcp).
+    """
     count = 0
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()

@@ -14,7 +14,7 @@ FILE = page.html(1024)
 
 
 def public(host: Host) -> Path:
-    """The directory that every server serves."""
+    """Creates the directory that every server serves."""
     directory = host.directory / "public"
     directory.mkdir(exist_ok=True)
     (directory / "small.html").write_bytes(FILE)

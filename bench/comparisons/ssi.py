@@ -1,4 +1,4 @@
-"""ssi: pages put together from parts, few, many and nested."""
+"""ssi: pages with included parts: few, many and nested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BY_LOCATION, BY_KEY = '<!--# include virtual="{}" -->', "<!--# include {} -->"
 
 
 def items(directive: str) -> dict[str, bytes]:
-    """Everything that an application would have put into memory."""
+    """Returns all items that an application would have stored in memory."""
     return {key: body for one in PAGES.values() for key, body in one.items(directive).items()}
 
 
@@ -30,7 +30,7 @@ def start_kirin(host: Host, name: str, directive: str) -> Server:
 
 
 def floor_for(load: HttpLoad) -> Entrant:
-    """A floor whose answer is as long as this load's."""
+    """Returns a floor whose response is as long as that of this load."""
 
     def takes_part(other: Load) -> bool:
         return other is load

@@ -1,4 +1,6 @@
-"""The stores that `hit-ratio` and `memory-per-item` compare: the same command line, with the same `-m`."""
+"""The stores that `hit-ratio` and `memory-per-item` compare. They have the same command line, with
+the same `-m`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ class StoreEntrant:
     """A store that is started with a memory limit in megabytes."""
 
     peer: str
-    """What `--only` selects, and the name in the tables."""
+    """The name that `--only` selects, and that the tables show."""
 
     start: Callable[[Host, int], Server]
 

@@ -1,4 +1,4 @@
-"""store-page: a page that an application has put into memory."""
+"""store-page: a page that an application has stored in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tls: what encryption costs, on connections that are kept and on new ones."""
+"""tls: the cost of encryption, on kept connections and on new ones."""
 
 from __future__ import annotations
 

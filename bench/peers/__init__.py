@@ -1,1 +1,1 @@
-"""The servers to compare, one a file: how each is configured and started."""
+"""The compared servers, one a file. Each file has their configurations and starts them."""

@@ -1,4 +1,6 @@
-"""Feersum: an event loop in each worker, so connections may be more than workers. Debian's 1.410 has no keep-alive."""
+"""Feersum, with an event loop in each worker. There may be more connections than workers. Debian's
+1.410 has no keep-alive.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from host import Host, Server, debian_version, free_port
 
 
 def start(host: Host, app: Path, workers: int) -> Server:
-    """It closes after every answer without saying so, which wrk counts as a read error: the application says it."""
+    """Starts Feersum. It closes after every response without a field that says so, which wrk counts
+    as a read error. The application therefore sends the field.
+    """
     port = free_port()
     command: list[str | Path] = [
         "plackup", "-E", "deployment", "-s", "Feersum", "--listen", f"127.0.0.1:{port}", f"--pre-fork={workers}", app,

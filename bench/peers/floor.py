@@ -1,4 +1,4 @@
-"""The bare server of bench/floor: what the kernel alone costs."""
+"""The server of bench/floor, which shows the cost of the kernel alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from host import Host, Server, free_port
 
 
 def start(host: Host, *, body_bytes: int, mode: str = "epoll") -> Server:
-    """Answers every read with a body of this size, whatever was asked."""
+    """Starts the floor. It answers every read with a body of this size."""
     port = free_port()
     command: list[str | Path] = [
         host.tool("kirin-floor"),

@@ -1,4 +1,4 @@
-"""Debian's h2o. It keeps files open by itself and writes no access log unless told to."""
+"""Debian's h2o. By default it keeps files open and writes no access log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from host import Host, Server, free_port, version_of
 def static_files(
     host: Host, directory: Path | str, tls: Certificate | None = None, name: str = "h2o", more: str = ""
 ) -> Server:
-    """Files from `directory`, one thread. `more` is a line of configuration for all of it."""
+    """Serves files from `directory` with one thread. `more` is a line of configuration for all of
+    it.
+    """
     port = free_port()
     config = host.directory / f"{name}.yaml"
     user = "user: root\n" if os.geteuid() == 0 else ""
@@ -40,10 +42,10 @@ listen:
 
 
 def compressing(host: Host, directory: Path) -> Server:
-    """Compressed for each request, at its default level."""
+    """Compresses for each request, at the default level."""
     return static_files(host, directory, name="h2o-compress", more="compress: ON")
 
 
 def sending_compressed(host: Host, directory: Path) -> Server:
-    """With compressed files beside the others."""
+    """Serves compressed files that lie beside the others."""
     return static_files(host, directory, name="h2o-send-compressed", more="file.send-compressed: ON")

@@ -1,4 +1,4 @@
-"""Debian's HAProxy, one thread, no log."""
+"""Debian's HAProxy with one thread and no log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from host import Host, Server, free_port, version_of
 
 
 def proxy_to(host: Host, peer: str, *, cache_megabytes: int = 0) -> Server:
-    """A proxy to `HOST:PORT` or `unix:PATH`. Its cache keeps objects up to half of its size, in memory."""
+    """Starts a proxy to `HOST:PORT` or `unix:PATH`. Its cache is in memory and stores objects up to
+    half of its size.
+    """
     port = free_port()
     name = f"haproxy{'-cache' * bool(cache_megabytes)}"
     config = host.directory / f"{name}.cfg"

@@ -31,8 +31,11 @@ def start(
     tls: Certificate | None = None,
     session_cookie: str = "",
 ) -> Server:
-    """Serves `/` from these places. `pages` go in over its memcached socket, as an application would put them.
-    With `static` the files of that directory are served below /static; `session_cookie` names visitors' items of the store.
+    """Serves `/` from these places. `pages` are stored over Kirin's memcached socket, as an
+    application would do it.
+
+    With `static` the files of that directory are served below /static. `session_cookie` names the
+    cookie that selects a visitor's item of the store.
     """
     _built(host)
     port, store_port = free_port(), free_port()
@@ -56,7 +59,7 @@ def start(
 
 
 def proxy_to(host: Host, peer: str, *, cache_megabytes: int = 0) -> Server:
-    """A proxy to `HOST:PORT` or `unix:PATH`, with a cache in memory if it has a size."""
+    """Starts a proxy to `HOST:PORT` or `unix:PATH`. It has a cache in memory if a size is given."""
     _built(host)
     port = free_port()
     name = f"kirin-proxy{'-cache' * bool(cache_megabytes)}"
@@ -90,7 +93,9 @@ try = ["proxy:behind"]
 
 
 def start_store(host: Host, megabytes: int) -> Server:
-    """The store alone, with memcached's command line and this memory limit, on a unix socket."""
+    """Starts the store alone, with memcached's command line and this memory limit, on a unix
+    socket.
+    """
     _built(host)
     path = host.directory / "kirin-store.sock"
     options = ["-t", "1", "-m", str(megabytes)]
@@ -138,5 +143,5 @@ def _static(directory: Path | None) -> str:
 
 
 def html(body: bytes) -> bytes:
-    """A page as the store wants it: media type, line end, body."""
+    """Returns a page in the form of a store item: media type, line end, body."""
     return b"text/html\r\n" + body

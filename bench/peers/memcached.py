@@ -1,4 +1,6 @@
-"""Debian's memcached, and the few lines of its protocol that put a page into it or into Kirin's store."""
+"""Debian's memcached. Also stores pages in it or in Kirin's store, with a few lines of its
+protocol.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from host import BenchError, Host, Server, free_port, version_of
 
 
 def start(host: Host, name: str = "memcached") -> Server:
-    """One worker thread, because every server here has one core. Listens on TCP."""
+    """Starts memcached on TCP. It has one worker thread, because every server here has one core."""
     port = free_port()
     command = ["memcached", "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0", *COMMON]
     pid = host.start(name, command, port=port)
@@ -19,7 +21,7 @@ def start(host: Host, name: str = "memcached") -> Server:
 
 
 def start_unix(host: Host, name: str = "memcached-unix") -> Server:
-    """The same on a unix socket."""
+    """Starts memcached on a unix socket."""
     path = host.directory / f"{name}.sock"
     command = ["memcached", "-u", "root", "-s", str(path), *COMMON]
     pid = host.start(name, command, socket_path=path)
@@ -32,7 +34,7 @@ COMMON = ("-t", "1", "-m", "64", "-c", "10000")
 
 
 def start_store(host: Host, megabytes: int) -> Server:
-    """With this memory limit, on a unix socket."""
+    """Starts memcached with this memory limit on a unix socket."""
     path = host.directory / "memcached-store.sock"
     options = ["-t", "1", "-m", str(megabytes)]
     pid = host.start("memcached-store", ["memcached", "-u", "root", "-s", path, *options], socket_path=path)
@@ -40,7 +42,7 @@ def start_store(host: Host, megabytes: int) -> Server:
 
 
 def statistics(store: str) -> dict[str, str]:
-    """What `stats` says."""
+    """Returns the answer to `stats`."""
     with _connect(store) as connection:
         connection.sendall(b"stats\r\n")
         received = b""

@@ -1,4 +1,4 @@
-"""Debian's nginx, one worker, in the configurations it is compared in. No access log in any of them."""
+"""Debian's nginx with one worker, in the compared configurations. None has an access log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODULES = Path("/usr/lib/nginx/modules")
 LUA = ("ndk_http_module.so", "ngx_http_lua_module.so")
 
 HERE = Path(__file__).resolve().parent
-"""Where nginx_memcached.lua is."""
+"""The directory of nginx_memcached.lua."""
 
 KEEP = "keepalive_requests 1000000000; keepalive_timeout 600s;"
 """Without it nginx 1.22 closes a connection after 1,000 requests."""
@@ -26,7 +26,7 @@ TUNED_FILES = f"""
 """
 
 DEBIAN_FILES = "sendfile on; tcp_nopush on;"
-"""What /etc/nginx/nginx.conf of the package says about files."""
+"""The settings for files in the package's /etc/nginx/nginx.conf."""
 
 
 def start(
@@ -43,8 +43,9 @@ def start(
     socket_path: Path | None = None,
     beside_load: bool = False,
 ) -> Server:
-    """Starts one. `beside` are the servers behind it: their CPU time counts as its own. With `socket_path` it listens there
-    too."""
+    """Starts nginx. `beside` are the servers behind it, whose CPU time counts as its own. With
+    `socket_path` it also listens on that socket.
+    """
     port = free_port()
     listen_unix = f"listen unix:{socket_path} backlog=4096;" if socket_path else ""
     config = host.directory / f"{name}.conf"
@@ -86,7 +87,7 @@ http {{
 
 
 def returning(host: Host, body: bytes, connections: int = 4096) -> Server:
-    """`return 200`: nginx's own floor."""
+    """Starts `return 200`, the least work that nginx can do."""
     return start(
         host,
         f"nginx-return-{connections}",
@@ -103,7 +104,7 @@ def _tls(host: Host) -> str:
 
 
 def returning_tls(host: Host, body: bytes) -> Server:
-    """`return 200` over TLS."""
+    """Starts `return 200` over TLS."""
     return start(
         host,
         "nginx-return-tls",
@@ -115,7 +116,7 @@ def returning_tls(host: Host, body: bytes) -> Server:
 
 
 def files_http2(host: Host, directory: str, tls: bool) -> Server:
-    """Static files with what the tuning guides say, over HTTP/2."""
+    """Serves static files over HTTP/2, as tuning guides recommend."""
     return start(
         host,
         f"nginx-http2{'-tls' * tls}",
@@ -127,7 +128,7 @@ def files_http2(host: Host, directory: str, tls: bool) -> Server:
 
 
 def lua_say(host: Host, body: bytes) -> Server:
-    """A page that Lua code has as a constant."""
+    """Serves a page that is a constant in Lua code."""
     return start(
         host,
         "nginx-lua-say",
@@ -142,7 +143,7 @@ def lua_say(host: Host, body: bytes) -> Server:
 
 
 def lua_shared_dict(host: Host, body: bytes) -> Server:
-    """A page in nginx's own shared memory, found by its path."""
+    """Serves a page from nginx's own shared memory. Its path is the key."""
     return start(
         host,
         "nginx-lua-dict",
@@ -161,30 +162,32 @@ def lua_shared_dict(host: Host, body: bytes) -> Server:
 
 
 def files_debian(host: Host, directory: Path) -> Server:
-    """Static files as the Debian package is configured, but for the log."""
+    """Serves static files as the Debian package is configured, but without the log."""
     return start(host, "nginx-files-debian", DEBIAN_FILES, http=DEBIAN_FILES, server=f"root {directory};")
 
 
 def files_tuned(host: Host, directory: Path) -> Server:
-    """Static files with what the tuning guides say."""
+    """Serves static files as tuning guides recommend."""
     about = "sendfile on, tcp_nopush off, open_file_cache, keepalive_requests unlimited"
     return start(host, "nginx-files-tuned", about, http=TUNED_FILES, server=f"root {directory};")
 
 
 def files_gzip(host: Host, directory: Path) -> Server:
-    """Tuned, and compressed for each request."""
+    """Serves tuned static files and compresses them for each request."""
     about = "gzip on (level 1, its default), otherwise tuned"
     return start(host, "nginx-gzip", about, http=f"{TUNED_FILES} gzip on;", server=f"root {directory};")
 
 
 def files_gzip_static(host: Host, directory: Path) -> Server:
-    """Tuned, with compressed files beside the others."""
+    """Serves tuned static files with compressed files beside them."""
     about = "gzip_static on, otherwise tuned"
     return start(host, "nginx-gzip-static", about, http=f"{TUNED_FILES} gzip_static on;", server=f"root {directory};")
 
 
 def memcached_plain(host: Host, items: dict[str, bytes], *, ssi: bool = False) -> Server:
-    """`memcached_pass` over TCP as its documentation shows it: a connection for every item."""
+    """Uses `memcached_pass` over TCP as its documentation shows it: with a connection for every
+    item.
+    """
     store = memcached.start(host, f"memcached-behind-nginx{'-ssi' * ssi}")
     _fill(store, items)
     return _to_memcached(
@@ -194,9 +197,11 @@ def memcached_plain(host: Host, items: dict[str, bytes], *, ssi: bool = False) -
 
 
 def memcached_tuned(host: Host, items: dict[str, bytes], *, ssi: bool = False) -> Server:
-    """`memcached_pass` over a unix socket with kept connections: the most that can be had from it.
+    """Uses `memcached_pass` over a unix socket with kept connections, the fastest possible
+    configuration.
 
-    A page with three includes asks for three items at once on each client connection, so more than 64 are kept.
+    A page with three includes requests three items at once on each client connection, so more than
+    64 are kept.
     """
     store = memcached.start_unix(host, f"memcached-tuned-behind-nginx{'-ssi' * ssi}")
     _fill(store, items)
@@ -231,12 +236,14 @@ def lua_memcached(
     dict_items: Mapping[str, bytes] | None = None,
     pass_rest: bool = False,
 ) -> Server:
-    """Lua that asks memcached over kept connections of a unix socket. `locations` have code with `memcached` (nginx_memcached.lua)
-    and `STORE`, its address; with `pass_rest` all other paths are pages with includes in memcached.
+    """Starts Lua that uses memcached over kept connections of a unix socket.
+
+    `locations` have code with `memcached` (nginx_memcached.lua) and `STORE`, its address. With
+    `pass_rest` all other paths are pages with includes in memcached.
     """
     store = memcached.start_unix(host, f"memcached-behind-{name}")
     _fill(store, items)
-    # `unix:` and a path is how cosockets, too, name a unix socket.
+    # Cosockets, too, name a unix socket by `unix:` and a path.
     prelude = f'local memcached, STORE = require "nginx_memcached", "{store.store}"'
     code = "\n".join(
         f"location {path} {{ content_by_lua_block {{ {prelude}\n{lua} }} }}" for path, lua in locations.items()
@@ -264,9 +271,11 @@ def _fill(store: Server, items: Mapping[str, bytes]) -> None:
 def proxy(
     host: Host, name: str, behind: Server, *, keepalive: int = 0, directory: Path | None = None
 ) -> Server:
-    """In front of an application server, as most sites have it: nginx keeps the connections, the workers do not.
+    """Starts nginx in front of an application server, as at most sites: nginx keeps the
+    connections, the workers do not.
 
-    With `keepalive` it keeps so many to the workers as well, and with `directory` it serves the files below /static.
+    With `keepalive` it keeps this number of connections to the workers too. With `directory` it
+    serves the files below /static.
     """
     peer = f"unix:{behind.socket_path}" if behind.socket_path else f"127.0.0.1:{behind.port}"
     upstream, location = f"server {peer};", "proxy_pass http://app;"
@@ -287,8 +296,11 @@ def proxy(
 
 
 def upstream(host: Host, name: str, directory: Path) -> Server:
-    """What proxies are compared in front of: files from `directory` that may be kept for a day, over TCP and a unix socket.
-    It runs beside the load, and its CPU time is nobody's."""
+    """Starts the server behind the compared proxies. It serves files from `directory` that may be
+    stored for a day, over TCP and a unix socket.
+
+    It runs beside the load, and its CPU time is not counted.
+    """
     return start(
         host,
         name,
@@ -301,7 +313,9 @@ def upstream(host: Host, name: str, directory: Path) -> Server:
 
 
 def proxy_to(host: Host, peer: str, *, cache_megabytes: int = 0) -> Server:
-    """A proxy to `HOST:PORT` or `unix:PATH` that keeps its connections there, as the tuning guides have it."""
+    """Starts a proxy to `HOST:PORT` or `unix:PATH` that keeps its connections there, as tuning
+    guides recommend.
+    """
     http, location, about = KEEP, "", "proxy_pass, keepalive 512, proxy_http_version 1.1"
     if cache_megabytes:
         cache = f"{host.directory}/nginx-cache-{free_port()} levels=1:2 keys_zone=cache:64m max_size={cache_megabytes}m inactive=1d"

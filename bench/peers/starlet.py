@@ -1,4 +1,4 @@
-"""Starlet: prefork, one connection a worker."""
+"""Starlet: prefork, with one connection a worker."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from pathlib import Path
 from host import Host, Server, debian_version, free_port
 
 REQUESTS_PER_CONNECTION = 100
-"""Starlet's default is 1, which means no keep-alive at all. With more connections than workers the others wait until
-a connection has had this many requests, so it must not be endless either."""
+"""The number of requests on a connection. Starlet's default is 1, which means no keep-alive. With
+more connections than workers, the others wait until a connection has had this number of requests.
+It must therefore not be endless either.
+"""
 
 
 PATIENT_REQUESTS_PER_CONNECTION = 1_000
-"""For clients that make some hundred requests each: a connection is to end when its client wants it to."""
+"""The number of requests on a connection, for clients that make some hundred requests each. A
+connection should end when its client ends it.
+"""
 
 
 def start(
@@ -24,7 +28,9 @@ def start(
     *,
     requests_per_connection: int = REQUESTS_PER_CONNECTION,
 ) -> Server:
-    """`-E deployment`, because plackup's default environment adds a log, a stack trace and a lint middleware."""
+    """Starts Starlet with `-E deployment`, because plackup's default environment adds a log, a
+    stack trace and a lint middleware.
+    """
     port = free_port()
     listen = ["--host", "127.0.0.1", "--port", str(port)]
     pid = host.start(name, _command(app, workers, requests_per_connection, listen), port=port)
@@ -32,7 +38,7 @@ def start(
 
 
 def start_unix(host: Host, app: Path, workers: int, name: str) -> Server:
-    """On a unix socket, for a front on the same machine."""
+    """Starts Starlet on a unix socket, for a server in front of it on the same machine."""
     path = host.directory / f"{name}.sock"
     command = _command(app, workers, REQUESTS_PER_CONNECTION, ["--socket", path])
     pid = host.start(name, command, socket_path=path)
@@ -41,7 +47,7 @@ def start_unix(host: Host, app: Path, workers: int, name: str) -> Server:
 
 
 def start_under_starter(host: Host, app: Path, workers: int, name: str) -> Server:
-    """Under start_server, which replaces it by a new one on HUP."""
+    """Starts Starlet under start_server, which replaces it on HUP."""
     port = free_port()
     command = _command(app, workers, PATIENT_REQUESTS_PER_CONNECTION, [])
     pid = host.start(name, ["start_server", "--port", f"127.0.0.1:{port}", "--", *command], port=port)

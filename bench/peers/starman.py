@@ -1,4 +1,4 @@
-"""Starman: prefork on Net::Server, one connection a worker."""
+"""Starman: prefork with Net::Server, one connection a worker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from host import Host, Server, debian_version, free_port
 
 
 def start(host: Host, app: Path, workers: int) -> Server:
-    """Keep-alive is on unless `--disable-keepalive`; nothing ends a connection that keeps asking."""
+    """Starts Starman. Keep-alive is on unless `--disable-keepalive` is given. The number of
+    requests on a connection has no limit.
+    """
     port = free_port()
     command: list[str | Path] = [
         "starman", "-E", "deployment", "--listen", f"127.0.0.1:{port}", "--workers", str(workers),

@@ -6,7 +6,9 @@ from host import Host, Server, free_port, version_of
 
 
 def proxy_to(host: Host, peer: str, *, cache_megabytes: int = 0) -> Server:
-    """A proxy to `HOST:PORT` or `unix:PATH`; it passes everything unless its cache has a size."""
+    """Starts a proxy to `HOST:PORT` or `unix:PATH`. It forwards every request unless its cache has
+    a size.
+    """
     port = free_port()
     name = f"varnish{'-cache' * bool(cache_megabytes)}"
     vcl = host.directory / f"{name}.vcl"
