@@ -1,5 +1,5 @@
-# Something small for the crowd, and at /large something that does not fit into a socket's buffer
-# for slow readers.
+# Answers the crowd with a small body. /large is for slow readers: its body is larger than the
+# buffer of a socket.
 use v5.16;
 use warnings;
 

@@ -1,6 +1,5 @@
-# The smallest PSGI application. BENCH_FRAMING chooses what its response says about its own framing,
-# for servers that cannot work it out themselves; which server needs what is written where that
-# server is started.
+# The smallest PSGI application. BENCH_FRAMING chooses the framing fields of its response, because
+# some servers do not add them. The code that starts such a server sets the variable.
 use v5.16;
 use warnings;
 

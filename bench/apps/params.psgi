@@ -1,5 +1,5 @@
-# What nearly every handler begins with: the request's parameters, through Plack::Request. The
-# answer contains all of them, so that a server which parses wrongly (or not at all) is seen.
+# Reads the parameters of the request through Plack::Request, as nearly every application does. The
+# response contains all of them. It is wrong if the server passes the request on wrongly.
 use v5.16;
 use warnings;
 use Plack::Request;

@@ -1,10 +1,11 @@
--- memcached over a cosocket, for the nginx rows that compare: as lua-resty-memcached does it (which Debian has no package of),
--- with one request for all keys and kept connections.
+-- A memcached client over a cosocket, for the rows of nginx. It works as lua-resty-memcached, which
+-- Debian does not package: with one request for all keys, and with kept connections.
 local tcp = ngx.socket.tcp
 
 local memcached = {}
 
--- The values of those keys that there are, by key; nil and a reason if memcached could not be asked.
+-- Returns the values of the keys that exist, by key. Returns nil and a reason if memcached could not
+-- be asked.
 function memcached.get(address, ...)
   local socket = tcp()
   local ok, problem = socket:connect(address)
