@@ -1,5 +1,5 @@
 //! Keys of stored responses. The target comes first, so that a path and everything below it can be
-//! purged by a prefix.
+//! purged by a prefix. Before it is the prefix of the site's namespace in the store, if it has one.
 //!
 //! Each key begins with a NUL. No key of memcached's text protocol and no request target can begin
 //! so. Therefore a memcached `get` or an HTTP GET never finds a cached response by accident.
@@ -7,19 +7,28 @@
 use kirin_http::percent;
 
 /// The start of all keys.
-pub const NAMESPACE: &[u8] = b"\0c";
+pub const CACHED: &[u8] = b"\0c";
 
 /// The longest tag of the store in bytes.
 const TAG_LIMIT_BYTES: usize = 250;
 
-/// Returns the key of a target on a host: path and query, then scheme and host.
+/// Returns the key of a target on a host: path and query, then scheme and host. `namespace` is the
+/// start of all keys of the site; it has no NUL.
 ///
 /// The host keeps the case of the request. An origin server may answer `EXAMPLE.org` and
 /// `example.org` differently. A client that requests the first must not choose the response for
 /// clients of the second.
-pub fn primary_key(path: &str, query: Option<&str>, secure: bool, host: &str) -> Vec<u8> {
-    let mut key = Vec::with_capacity(path.len() + query.map_or(0, str::len) + host.len() + 8);
-    key.extend_from_slice(NAMESPACE);
+pub fn primary_key(
+    namespace: &str,
+    path: &str,
+    query: Option<&str>,
+    secure: bool,
+    host: &str,
+) -> Vec<u8> {
+    let target_bytes = path.len() + query.map_or(0, str::len);
+    let mut key = Vec::with_capacity(namespace.len() + target_bytes + host.len() + 8);
+    key.extend_from_slice(CACHED);
+    key.extend_from_slice(namespace.as_bytes());
     append_target(path, query, &mut key);
     key.push(0);
     key.push(if secure { b's' } else { b'p' });
@@ -36,17 +45,17 @@ pub fn append_proxy_field(name: &str, value: &[u8], key: &mut Vec<u8>) {
     key.extend_from_slice(value);
 }
 
-/// Returns the tag of all stored responses to a target, for any host and any variant. `target` is
-/// path and query as a client sends them. Purging the key `/path` of the store also invalidates
+/// Returns the tag of all stored responses to a target, for any host of the site and any variant.
+/// `target` is path and query as a client sends them, behind the site's namespace. Purging the key `/path` of the store also invalidates
 /// this tag.
 fn target_tag(target: &[u8]) -> Vec<u8> {
-    let mut tag = NAMESPACE.to_vec();
-    if NAMESPACE.len() + target.len() <= TAG_LIMIT_BYTES {
+    let mut tag = CACHED.to_vec();
+    if CACHED.len() + target.len() <= TAG_LIMIT_BYTES {
         tag.extend_from_slice(target);
         return tag;
     }
     // Two long targets with the same tag are purged together. That only costs a request.
-    let (start, rest) = target.split_at(TAG_LIMIT_BYTES - NAMESPACE.len() - 17);
+    let (start, rest) = target.split_at(TAG_LIMIT_BYTES - CACHED.len() - 17);
     tag.extend_from_slice(start);
     tag.push(0);
     tag.extend_from_slice(format!("{:016x}", fnv1a(rest)).as_bytes());
@@ -63,14 +72,14 @@ pub fn target_tags(target: &[u8]) -> Vec<Vec<u8>> {
 
 /// Returns the tags of the target in a primary key.
 pub fn target_tags_of(primary_key: &[u8]) -> Vec<Vec<u8>> {
-    let target = primary_key.get(NAMESPACE.len()..).unwrap_or_default();
+    let target = primary_key.get(CACHED.len()..).unwrap_or_default();
     target_tags(target.split(|byte| *byte == 0).next().unwrap_or_default())
 }
 
 /// Returns the key prefix of all targets that start with `target`. Purging a prefix of the store
 /// also invalidates this one.
 pub fn target_prefix(target: &[u8]) -> Vec<u8> {
-    [NAMESPACE, target].concat()
+    [CACHED, target].concat()
 }
 
 /// Removes the arguments with these names from `query`. A name that ends in `*` is a prefix.
@@ -109,28 +118,28 @@ mod tests {
     #[test]
     fn a_key_has_target_scheme_and_host() {
         assert_eq!(
-            primary_key("/a", Some("b=c"), true, "example.org:8"),
+            primary_key("", "/a", Some("b=c"), true, "example.org:8"),
             b"\0c/a?b=c\0sexample.org:8"
         );
         assert_ne!(
-            primary_key("/a", None, true, "EXAMPLE.org"),
-            primary_key("/a", None, true, "example.org")
+            primary_key("", "/a", None, true, "EXAMPLE.org"),
+            primary_key("", "/a", None, true, "example.org")
         );
-        assert_eq!(primary_key("/a", None, false, "x"), b"\0c/a\0px");
-        assert_ne!(primary_key("/a", Some(""), false, "x"), primary_key("/a", None, false, "x"));
-        assert!(primary_key("/a/b", None, false, "x").starts_with(&target_prefix(b"/a/")));
+        assert_eq!(primary_key("", "/a", None, false, "x"), b"\0c/a\0px");
+        assert_ne!(primary_key("", "/a", Some(""), false, "x"), primary_key("", "/a", None, false, "x"));
+        assert!(primary_key("", "/a/b", None, false, "x").starts_with(&target_prefix(b"/a/")));
     }
 
     #[test]
     fn a_tag_is_the_target_s_whatever_the_host() {
         let tag = target_tag(b"/a?b=c");
         assert_eq!(tag, b"\0c/a?b=c");
-        assert_eq!(target_tags_of(&primary_key("/a", Some("b=c"), true, "one")), [tag]);
+        assert_eq!(target_tags_of(&primary_key("", "/a", Some("b=c"), true, "one")), [tag]);
         let long = format!("/{}", "x".repeat(1000));
         let tag = target_tag(long.as_bytes());
         assert_eq!(tag.len(), TAG_LIMIT_BYTES);
         assert_eq!(
-            target_tags_of(&primary_key(&long, None, false, "one")),
+            target_tags_of(&primary_key("", &long, None, false, "one")),
             std::slice::from_ref(&tag)
         );
         assert_ne!(target_tag(format!("{long}y").as_bytes()), tag);
@@ -176,11 +185,11 @@ mod tests {
         ) {
             // A path contains no `?`. In these strings it starts the query.
             let of = |path: &str| match path.split_once('?') {
-                Some((path, query)) => primary_key(path, Some(query), false, &host),
-                None => primary_key(path, None, false, &host),
+                Some((path, query)) => primary_key("", path, Some(query), false, &host),
+                None => primary_key("", path, None, false, &host),
             };
             prop_assert_eq!(of(&path) == of(&other), path == other);
-            prop_assert_ne!(primary_key("/", Some(&query), true, &host), primary_key("/", Some(&query), false, &host));
+            prop_assert_ne!(primary_key("", "/", Some(&query), true, &host), primary_key("", "/", Some(&query), false, &host));
         }
     }
 }

@@ -8,6 +8,9 @@ pub struct MetaVariables<'a> {
     pub script_name: &'a str,
     /// The percent-encoded path from which `PATH_INFO` is made. Default: the path of the request.
     pub path: Option<&'a str>,
+    /// `KIRIN_SITE`: the name of the site, before which its keys and tags in the store have a `:`.
+    /// Empty for requests that belong to no named site.
+    pub site: &'a str,
     /// `REMOTE_USER`: the name of a visitor whose password Kirin has checked.
     pub user: Option<&'a str>,
 }

@@ -75,6 +75,9 @@ fn encode(
         push(&mut block, "REMOTE_USER", user);
     }
     push_client(&mut block, origin.client);
+    if !meta.site.is_empty() {
+        push(&mut block, "KIRIN_SITE", meta.site);
+    }
     if !request.host.is_empty() {
         push(&mut block, "HTTP_HOST", request.host);
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kirin_gateway::routing::password_checks::PasswordChecks;
-use kirin_gateway::routing::settings::{RouteConfig, SiteConfig};
+use kirin_gateway::routing::settings::GatewayConfig;
 use kirin_http::ListenAddress;
 use kirin_proxy::UpstreamConfig;
 use kirin_user::User;
@@ -20,11 +20,12 @@ use crate::load::load;
 use crate::lua::check_lua;
 use crate::peers::peers;
 use crate::place::Named;
-use crate::route::{RouteContext, check_route};
-use crate::rules::check_together;
+use crate::route::RouteContext;
+use crate::site::{Sites, check_sites};
 use crate::source::{ConfigError, ConfigErrors, ErrorCollector, Source};
 use crate::store::{StoreSetup, check_session_cookie, check_store};
 use crate::units::Number;
+use crate::unique::check_unique;
 use crate::upstream::check_upstream;
 use crate::written::Written;
 
@@ -51,8 +52,8 @@ pub struct Config {
     pub apps: Vec<AppConfig>,
     /// The upstreams, in the order of the file.
     pub upstreams: Vec<UpstreamConfig>,
-    /// The routes, and what holds for all of them.
-    pub gateway: SiteConfig,
+    /// The sites, and what holds for all of them.
+    pub gateway: GatewayConfig,
 }
 
 /// Reads and checks a configuration. The errors are all that it has.
@@ -99,7 +100,7 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
         let message = "no [[listener]]: add one with `address = \"127.0.0.1:8080\"`";
         errors.push(source.error_in_all(message));
     }
-    if file.route.is_empty() {
+    if file.route.is_empty() && file.site.is_empty() {
         let message = "no [[route]]: add one with `path = \"/\"` and `try = [\"files:public\"]`";
         errors.push(source.error_in_all(message));
     }
@@ -132,8 +133,9 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
             errors.push(source.error_in_all(message));
         }
     }
-    let routes = check_routes(file, threads, source, errors);
+    let sites = check_all_sites(file, threads, source, errors);
     let upstreams = upstreams?;
+    let Sites { sites, hosts, namespaces } = sites?;
     Some(Config {
         threads,
         user: user?,
@@ -144,8 +146,10 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
         store: store?,
         admin: admin?,
         apps: apps?,
-        gateway: SiteConfig {
-            routes: routes?,
+        gateway: GatewayConfig {
+            sites,
+            hosts: Arc::new(hosts),
+            namespaces,
             session_cookie: session_cookie?,
             purge_from: purge_from?,
             lua: lua?,
@@ -155,13 +159,13 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
     })
 }
 
-/// Checks the routes. Returns them sorted by descending length of their paths.
-fn check_routes(
+/// Checks all sites. They share the checks of passwords.
+fn check_all_sites(
     file: &ConfigFile,
     threads: usize,
     source: &Source,
     errors: &mut ErrorCollector,
-) -> Option<Vec<RouteConfig>> {
+) -> Option<Sites> {
     let checks = PasswordChecks::new(threads).map_err(|error| source.error_in_all(error));
     let checks = Arc::new(errors.keep(checks)?);
     let context = RouteContext {
@@ -176,36 +180,12 @@ fn check_routes(
         checks: &checks,
         item_limit_bytes: file.store.item_limit.length(),
     };
-    let routes = file.route.iter().map(|section| check_route(section, &context, source, errors));
-    let mut routes = complete(routes.collect())?;
-    check_unique("route", "path", file.route.iter().map(|route| &route.path), source, errors);
-    routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
-    check_together(&routes, &file.route, source, errors);
-    Some(routes)
+    check_sites(&file.route, &file.site, &context, source, errors)
 }
 
 /// Returns the items if all of them could be made.
 fn complete<T>(items: Vec<Option<T>>) -> Option<Vec<T>> {
     items.into_iter().collect()
-}
-
-/// Refuses a second section of the same name. A slash at the end of a path makes no difference.
-fn check_unique<'a>(
-    section: &str,
-    key: &str,
-    names: impl Iterator<Item = &'a Written<String>>,
-    source: &Source,
-    errors: &mut ErrorCollector,
-) {
-    let mut seen: Vec<&str> = Vec::new();
-    for name in names {
-        let same = name.trim_end_matches('/');
-        if seen.contains(&same) {
-            let message = format!("a second [[{section}]] with the {key} `{}`", name.as_str());
-            errors.push(source.error(name.span(), message));
-        }
-        seen.push(same);
-    }
 }
 
 /// Returns the extensions of all FastCGI upstreams. They count for every directory: scripts include

@@ -27,8 +27,8 @@ fn a_whole_configuration_is_understood() {
     assert_eq!(site.threads, 2);
     assert_eq!(site.store.engine.memory_bytes, 8 << 20);
     assert_eq!(site.apps[0].workers, 3);
-    assert_eq!(site.gateway.routes[0].path, "/s", "the longest path comes first");
-    assert_eq!(site.gateway.routes[1].places[2].to_string(), "app:web");
+    assert_eq!(site.gateway.sites[0].routes[0].path, "/s", "the longest path comes first");
+    assert_eq!(site.gateway.sites[0].routes[1].places[2].to_string(), "app:web");
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_route_says_what_is_compressed() {
         ("compress = [\"gzip\"]", gzip, gzip),
     ] {
         let text = format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"store\"]\n{key}\n");
-        let compress = check_text(&text).unwrap().gateway.routes[0].compress;
+        let compress = check_text(&text).unwrap().gateway.sites[0].routes[0].compress;
         assert_eq!((compress.for_shared(), compress.for_code()), (shared, app), "{key}");
     }
 }
@@ -55,11 +55,11 @@ fn a_route_says_what_is_cached() {
         check_text(&format!("{LISTENER}{app}[[route]]\npath = \"/\"\ntry = [\"app:web\"]\n{key}\n"))
     };
     for key in ["", "cache = false"] {
-        assert!(check(key).unwrap().gateway.routes[0].cache.is_none(), "{key}");
+        assert!(check(key).unwrap().gateway.sites[0].routes[0].cache.is_none(), "{key}");
     }
     for key in ["cache = true", "cache = {}"] {
         let site = check(key).unwrap();
-        let cache = site.gateway.routes[0].cache.as_ref().expect(key);
+        let cache = site.gateway.sites[0].routes[0].cache.as_ref().expect(key);
         assert_eq!(
             (cache.item_limit_bytes, cache.rules.default_ttl, cache.obeys_reload),
             (64 << 10, None, false)
@@ -71,7 +71,7 @@ fn a_route_says_what_is_cached() {
          bypass = [\"cookie:a\", \"header:B\", \"query:c\"]\nignore_query = [\"utm_*\"]\nwait = \"1s\"\nreload = true",
     )
     .unwrap();
-    let cache = site.gateway.routes[0].cache.as_ref().unwrap();
+    let cache = site.gateway.sites[0].routes[0].cache.as_ref().unwrap();
     let rules = kirin_cache::StorageRules {
         default_ttl: Some(10),
         negative_ttl: Some(60),

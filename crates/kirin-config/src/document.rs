@@ -26,6 +26,11 @@ impl<'a> Document<'a> {
         (Self(table), errors)
     }
 
+    /// Returns the table of the file.
+    pub fn root_mut(&mut self) -> &mut DeTable<'a> {
+        self.0.get_mut()
+    }
+
     /// Returns what serde reads the document with.
     pub fn deserializer(&self) -> toml::de::Deserializer<'a> {
         self.0.clone().into()

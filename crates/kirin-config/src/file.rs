@@ -10,6 +10,7 @@ use crate::app::AppSection;
 use crate::listener::ListenerSection;
 use crate::lua::LuaSection;
 use crate::route::RouteSection;
+use crate::site::SiteSection;
 use crate::store::StoreSection;
 use crate::units::{ByteSize, Number};
 use crate::upstream::UpstreamSection;
@@ -55,9 +56,14 @@ pub struct ConfigFile {
     /// Other HTTP servers.
     #[serde(default)]
     pub upstream: Vec<UpstreamSection>,
-    /// Which request goes where. Kirin takes the route with the longest matching `path`.
+    /// Which request goes where. Kirin takes the route with the longest matching `path`. These
+    /// routes are for all hosts that no `[[site]]` has. Without them, such a request is answered
+    /// 421.
     #[serde(default)]
     pub route: Vec<RouteSection>,
+    /// Sites: hosts, each with its own routes.
+    #[serde(default)]
+    pub site: Vec<SiteSection>,
 }
 
 /// The most bytes that Kirin holds for its clients: request bodies, responses that clients have not

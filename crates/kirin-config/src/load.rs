@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::document::{Document, Step, ValuePath};
 use crate::file::ConfigFile;
+use crate::inherit::{INHERITED, inherit};
 use crate::source::{ConfigError, ErrorCollector, Source};
 use crate::suggestion::closest;
 
@@ -39,7 +40,7 @@ pub fn load(source: &Source) -> Loaded<'_> {
     }
     let mut is_complete = true;
     while loaded.errors.len() < MAX_ERRORS {
-        let error = match ConfigFile::deserialize(good.deserializer()) {
+        let error = match ConfigFile::deserialize(inherit(&good).deserializer()) {
             Ok(file) => {
                 loaded.file = is_complete.then_some(file);
                 return loaded;
@@ -72,10 +73,16 @@ impl Loaded<'_> {
 /// Returns the way to the table of the file that the value at `path` belongs to.
 fn table_of(path: &[Step]) -> ValuePath {
     let end = match path {
+        [_, Step::Item(_), Step::Key(_), Step::Item(_), ..] if is_route_of_site(path) => 4,
         [_, Step::Item(_), ..] => 2,
         _ => path.len().min(1),
     };
     path[..end].to_vec()
+}
+
+fn is_route_of_site(path: &[Step]) -> bool {
+    let is = |step: usize, name: &str| matches!(&path[step], Step::Key(key) if key == name);
+    is(0, "site") && is(2, "route")
 }
 
 /// Returns the error of the parser with the key, and with the key that was probably meant.
@@ -90,7 +97,12 @@ fn describe(error: &toml::de::Error, path: &[Step], source: &Source) -> ConfigEr
     {
         message.insert_str(0, &format!("`{key}` "));
     }
-    if let Some(meant) = meant_key(&message) {
+    // A site also has the keys of its routes.
+    let more: &[String] = match path {
+        [Step::Key(site), Step::Item(_), Step::Key(_)] if site == "site" => &INHERITED,
+        _ => &[],
+    };
+    if let Some(meant) = meant_key(&message, more) {
         message.push_str(&format!("; did you mean `{meant}`?"));
     }
     match error.span() {
@@ -100,10 +112,10 @@ fn describe(error: &toml::de::Error, path: &[Step], source: &Source) -> ConfigEr
 }
 
 /// Returns the allowed key that is closest to the unknown one. serde writes: unknown field `a`,
-/// expected one of `b`, `c`.
-fn meant_key(message: &str) -> Option<&str> {
+/// expected one of `b`, `c`. The keys in `more` are allowed, too.
+fn meant_key<'a>(message: &'a str, more: &'a [String]) -> Option<&'a str> {
     let mut quoted = message.strip_prefix("unknown field `")?.split('`');
     let unknown = quoted.next()?;
     // Between two names in quotes is `, `.
-    closest(unknown, quoted.skip(1).step_by(2))
+    closest(unknown, quoted.skip(1).step_by(2).chain(more.iter().map(String::as_str)))
 }

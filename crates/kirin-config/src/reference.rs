@@ -22,15 +22,15 @@ app.psgi` shows the file that a command line stands for.
 - A key that is not on this page is an error.
 - Sizes are written as `\"64MB\"` (B, KB, MB, GB; 1 KB is 1,024 bytes), times as `\"30s\"` (s, m, h, d).
 
-Everything is one of: a listener, the store, an app, an upstream, a route. `[admin]` is the listener
-for operators.
+Everything is one of: a listener, the store, an app, an upstream, a route, a site. `[admin]` is the
+listener for operators.
 
 ## Contents
 
 ";
 
 /// The sections: heading, type, and what stands before its keys.
-const SECTIONS: [(&str, &str, &str); 13] = [
+const SECTIONS: [(&str, &str, &str); 14] = [
     ("`[[listener]]`: an address", "ListenerSection", "listener."),
     ("`[listener.tls]`: https on a listener", "TlsSection", "listener.tls."),
     (
@@ -47,6 +47,7 @@ const SECTIONS: [(&str, &str, &str); 13] = [
     ("`health` of an upstream", "HealthSection", "upstream.health."),
     ("`tls` of an upstream", "UpstreamTlsSection", "upstream.tls."),
     ("`[[route]]`: which request goes where", "RouteSection", "route."),
+    ("`[[site]]`: hosts with their own routes", "SiteSection", "site."),
     ("`rate_limit` of a route", "RateLimitSection", "route.rate_limit."),
 ];
 

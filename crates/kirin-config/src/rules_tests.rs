@@ -106,15 +106,15 @@ fn a_route_with_rules_is_understood() {
             && site.listeners[0].proxy_protocol
     );
     assert!(
-        site.gateway.routes[0].rules.redirect.is_some() && site.gateway.routes[0].places.is_empty()
+        site.gateway.sites[0].routes[0].rules.redirect.is_some() && site.gateway.sites[0].routes[0].places.is_empty()
     );
-    let rules = &site.gateway.routes[1].rules;
+    let rules = &site.gateway.sites[0].routes[1].rules;
     assert!(
-        site.gateway.routes[1].listing
+        site.gateway.sites[0].routes[1].listing
             && rules.rewrite.is_some()
             && rules.error_pages.paths().count() == 2
     );
     let plain =
         check_text(&format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"store\"]\n")).unwrap();
-    assert!(plain.gateway.routes[0].rules.is_empty() && plain.listeners[0].forwarding.is_none());
+    assert!(plain.gateway.sites[0].routes[0].rules.is_empty() && plain.listeners[0].forwarding.is_none());
 }

@@ -57,7 +57,7 @@ fn check(upstream: &str) -> Result<kirin_proxy::UpstreamConfig, String> {
     let route = "[[route]]\npath = \"/\"\ntry = [\"store\", \"proxy:api\"]\n";
     let text = format!("{LISTENER}[[upstream]]\nname = \"api\"\n{upstream}\n{route}");
     let mut site = check_text(&text)?;
-    assert_eq!(site.gateway.routes[0].places[1].to_string(), "proxy:api");
+    assert_eq!(site.gateway.sites[0].routes[0].places[1].to_string(), "proxy:api");
     Ok(site.upstreams.remove(0))
 }
 

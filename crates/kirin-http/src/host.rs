@@ -1,8 +1,14 @@
 //! Hosts, perhaps with a port: `Host`, `:authority` and the authority of a request target.
 
+use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
+use crate::percent;
 use crate::request::Reject;
+
+/// The longest name that is converted to Punycode, in bytes. No name of the DNS is longer (RFC 1035
+/// section 2.3.4).
+const MAX_NAME_BYTES: usize = 253;
 
 /// Checks that `value` is `uri-host [ ":" port ]` and not empty (RFC 9112 section 3.2, RFC 3986
 /// section 3.2.2). Then it can be handed to an application and stand in a redirect.
@@ -63,9 +69,64 @@ pub fn without_port(host: &str) -> &str {
     }
 }
 
+/// Returns a host in the form in which names are compared (RFC 3986 section 6.2.2): without port
+/// and the dot of the root, in lower case, percent-decoded, and in Punycode (RFC 5891). `host` has
+/// passed [`parse_host`], is written in a configuration, or is empty. A name that cannot be
+/// Punycode is left as it is written.
+pub fn canonical_host(host: &str) -> Cow<'_, str> {
+    let name = without_port(host);
+    if let Some(address) = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        // An address of IPv6 has many spellings.
+        return match address.parse::<Ipv6Addr>() {
+            Ok(address) => Cow::Owned(format!("[{address}]")),
+            Err(_) => Cow::Owned(name.to_ascii_lowercase()),
+        };
+    }
+    let name = match name.strip_suffix('.') {
+        Some(rest) if !rest.is_empty() => rest,
+        _ => name,
+    };
+    let is_usual = |byte: u8| byte.is_ascii() && byte != b'%' && !byte.is_ascii_uppercase();
+    if name.bytes().all(is_usual) {
+        return Cow::Borrowed(name);
+    }
+    let decoded = percent::decode(name.as_bytes());
+    let decoded = String::from_utf8_lossy(&decoded);
+    let punycode = (decoded.len() <= MAX_NAME_BYTES).then(|| idna::domain_to_ascii(&decoded));
+    match punycode {
+        Some(Ok(ascii)) => Cow::Owned(ascii.trim_end_matches('.').to_owned()),
+        _ => Cow::Owned(decoded.to_ascii_lowercase()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_spellings_of_a_host_are_one() {
+        for (host, canonical) in [
+            ("", ""),
+            ("a.test", "a.test"),
+            ("A.Test:8080", "a.test"),
+            ("a.test.", "a.test"),
+            ("a.test.:80", "a.test"),
+            ("a_b.test", "a_b.test"),
+            ("%61.test", "a.test"),
+            ("m\u{fc}nchen.de", "xn--mnchen-3ya.de"),
+            ("M%C3%9CNCHEN.de", "xn--mnchen-3ya.de"),
+            ("XN--MNCHEN-3YA.de", "xn--mnchen-3ya.de"),
+            ("127.0.0.1:80", "127.0.0.1"),
+            ("[::1]:80", "[::1]"),
+            ("[0:0:0:0:0:0:0:1]", "[::1]"),
+            ("[2001:DB8::1]", "[2001:db8::1]"),
+            (".", "."),
+            ("a..test", "a..test"),
+            ("A_%2F.test", "a_/.test"),
+        ] {
+            assert_eq!(canonical_host(host), canonical, "{host}");
+        }
+    }
 
     #[test]
     fn a_port_is_taken_off_a_host() {

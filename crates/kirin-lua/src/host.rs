@@ -1,11 +1,11 @@
 //! The functions of the program that scripts use, besides the store.
 
-use std::cell::Cell;
+use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kirin_store::Now;
+use kirin_store::{Namespace, Now};
 
 use crate::request::Called;
 
@@ -26,22 +26,39 @@ pub trait Host: 'static {
 /// A host without functions.
 impl Host for () {}
 
-/// The time of the running call for the store, in seconds.
+/// What the store's functions need to know of the call that runs.
 #[derive(Clone)]
-pub(crate) struct Moment(Rc<Cell<Now>>);
+pub(crate) struct RunningCall(Rc<CallState>);
 
-impl Default for Moment {
+struct CallState {
+    now: Cell<Now>,
+    namespace: RefCell<Namespace>,
+}
+
+impl Default for RunningCall {
     fn default() -> Self {
-        Self(Rc::new(Cell::new(Now::from_unix_seconds(0))))
+        let now = Cell::new(Now::from_unix_seconds(0));
+        Self(Rc::new(CallState { now, namespace: RefCell::default() }))
     }
 }
 
-impl Moment {
+impl RunningCall {
+    /// Returns the time for the store, in seconds.
     pub fn now(&self) -> Now {
-        self.0.get()
+        self.0.now.get()
     }
 
-    pub fn set(&self, now: Now) {
-        self.0.set(now);
+    /// Returns the part of the store that the call sees.
+    pub fn namespace(&self) -> Ref<'_, Namespace> {
+        self.0.namespace.borrow()
+    }
+
+    /// Starts or resumes a call.
+    pub fn begin(&self, now: Now, namespace: &Namespace) {
+        self.0.now.set(now);
+        // Most scripts serve one site.
+        if *self.0.namespace.borrow() != *namespace {
+            *self.0.namespace.borrow_mut() = namespace.clone();
+        }
     }
 }

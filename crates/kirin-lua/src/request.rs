@@ -6,10 +6,11 @@ use std::rc::Rc;
 
 use kirin_http::request::{BodyLength, Version};
 use kirin_http::{Method, Origin, Peer, RequestHead, cookies, form};
+use kirin_store::Namespace;
 use mlua::{AnyUserData, Lua, LuaString, Result, Table, UserData, Value};
 
 use crate::allowance::Allowance;
-use crate::host::{Host, Moment};
+use crate::host::{Host, RunningCall};
 use crate::json::Json;
 use crate::memory::{Builder, without_limit};
 use crate::text_library::{decode_form, unescape_url};
@@ -23,6 +24,8 @@ pub struct Called {
     peer: Peer,
     secure: bool,
     has_body: bool,
+    /// The part of the store that belongs to the site of the request.
+    namespace: Namespace,
     /// All texts, one behind the other.
     text: Vec<u8>,
     target: Range<usize>,
@@ -35,12 +38,13 @@ pub struct Called {
 
 impl Called {
     /// Copies the request. `path` is the path as routes see it, decoded. `user` has given a
-    /// password.
+    /// password. `namespace` is the part of the store that the script sees.
     pub fn of(
         request: &RequestHead<'_>,
         origin: Origin<'_>,
         path: &[u8],
         user: Option<&str>,
+        namespace: &Namespace,
     ) -> Self {
         let mut text = Vec::with_capacity(1024);
         let mut put = |bytes: &[u8]| {
@@ -64,6 +68,7 @@ impl Called {
             peer: origin.peer.clone(),
             secure: origin.secure,
             has_body: request.body != BodyLength::None,
+            namespace: namespace.clone(),
             text,
             target,
             path,
@@ -77,6 +82,11 @@ impl Called {
     /// Returns the method.
     pub fn method(&self) -> &Method {
         &self.method
+    }
+
+    /// Returns the part of the store that belongs to the site of the request.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
     }
 
     /// Returns the path as routes see it, decoded.
@@ -139,7 +149,7 @@ pub(crate) fn add(
     lua: &Lua,
     host: &Table,
     json: &Json,
-    moment: &Moment,
+    running: &RunningCall,
     program: Rc<dyn Host>,
     time: &Allowance,
 ) -> Result<()> {
@@ -153,7 +163,7 @@ pub(crate) fn add(
         Ok((form, pairs))
     };
     host.set("parse_form", lua.create_function(form)?)?;
-    let (json, moment, metatables) = (json.clone(), moment.clone(), host.clone());
+    let (json, running, metatables) = (json.clone(), running.clone(), host.clone());
     let time = time.clone();
     let field = move |lua: &Lua, (request, name): (Table, LuaString)| {
         let handle = handle(&request)?;
@@ -186,7 +196,7 @@ pub(crate) fn add(
                 headers(lua, &time, called, metatables.get("headers_metatable")?).map(Value::Table)
             }
             b"cookies" => cookie_table(lua, &time, called).map(Value::Table),
-            b"session" => match program.session(called, moment.now()) {
+            b"session" => match program.session(called, running.now()) {
                 None => Ok(Value::Nil),
                 Some(text) => Ok(json.decode(lua, &time, &text)?.unwrap_or(Value::Nil)),
             },

@@ -13,7 +13,7 @@ use kirin_store::Store;
 use mlua::{Error, Function, Lua, LuaOptions, LuaString, Result, StdLib, Table, Value};
 
 use crate::allowance::{Allowance, Limits};
-use crate::host::{Host, Moment};
+use crate::host::{Host, RunningCall};
 use crate::json::Json;
 use crate::memory;
 use crate::modules::Modules;
@@ -24,7 +24,7 @@ use crate::{fetch, hook, problem, store_library, string_library, text_library};
 pub(crate) struct Sandbox {
     pub lua: Lua,
     pub allowance: Allowance,
-    pub moment: Moment,
+    pub running: RunningCall,
     pub modules: Rc<Modules>,
     pub requests: Requests,
     /// Calls a function as a request's call.
@@ -46,14 +46,14 @@ impl Sandbox {
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
         // Compiled code calls no hook (allowance.rs).
         lua.load("jit.off()").exec()?;
-        let (allowance, moment) = (Allowance::new(limits), Moment::default());
+        let (allowance, running) = (Allowance::new(limits), RunningCall::default());
         memory::limit(&lua, &allowance)?;
         hook::set(&lua, &allowance)?;
         let modules = Modules::new(&lua, directory)?;
         let host = lua.create_table()?;
         let json = Json::new(&lua)?;
         string_library::add(&lua, &host, &allowance)?;
-        request::add(&lua, &host, &json, &moment, program, &allowance)?;
+        request::add(&lua, &host, &json, &running, program, &allowance)?;
         fetch::add(&lua, &host, &allowance)?;
         let up = allowance.clone();
         host.set("is_up", lua.create_function(move |_, ()| Ok(up.check().is_err()))?)?;
@@ -78,7 +78,7 @@ impl Sandbox {
         host.set("seed", u32::from_ne_bytes(seed))?;
         host.set("require", lua.create_function(require)?)?;
         let kirin = lua.create_table()?;
-        kirin.set("store", store_library::library(&lua, store, &moment, &allowance)?)?;
+        kirin.set("store", store_library::library(&lua, store, &running, &allowance)?)?;
         kirin.set("json", json.library(&lua, &allowance)?)?;
         kirin.set("log", log(&lua)?)?;
         text_library::add(&lua, &kirin, &allowance)?;
@@ -91,7 +91,7 @@ impl Sandbox {
         let (environment, enter, wait): (Table, Function, Table) = prelude.call(&host)?;
         modules.set_environment(environment);
         let requests = Requests::new(&host)?;
-        Ok(Self { lua, allowance, moment, modules, requests, enter, wait })
+        Ok(Self { lua, allowance, running, modules, requests, enter, wait })
     }
 }
 

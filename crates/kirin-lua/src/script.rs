@@ -131,7 +131,7 @@ impl Script {
     pub fn call(self: &Rc<Self>, called: Called, now: Now) -> Step {
         let called = Rc::new(called);
         self.sandbox.allowance.begin(self.limits.time);
-        self.sandbox.moment.set(now);
+        self.sandbox.running.begin(now, called.namespace());
         let begun = self.thread().and_then(|thread| {
             let request = self.sandbox.requests.table(&self.sandbox.lua, &called)?;
             Ok((self.resume(&thread, (&self.handler, request)), thread))
@@ -310,7 +310,7 @@ impl Suspended {
         let left = self.left;
         drop(self);
         script.sandbox.allowance.begin(left);
-        script.sandbox.moment.set(now);
+        script.sandbox.running.begin(now, called.namespace());
         let yielded = match supplied(&script, supply) {
             Ok(arguments) => script.resume(&thread, arguments),
             Err(error) => Err(error),

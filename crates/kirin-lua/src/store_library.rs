@@ -1,6 +1,7 @@
 //! `kirin.store`: the items in memory, without a socket. The commands and their results are those
 //! of memcached.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use mlua::{
 };
 
 use crate::allowance::Allowance;
-use crate::host::Moment;
+use crate::host::RunningCall;
 
 /// The largest integer that is a number in Lua. A larger CAS is text.
 const EXACT: u64 = 1 << 53;
@@ -45,7 +46,7 @@ impl UserData for Piece {
 #[derive(Clone)]
 struct Access {
     store: Arc<Store>,
-    moment: Moment,
+    running: RunningCall,
     time: Allowance,
 }
 
@@ -53,10 +54,11 @@ struct Access {
 pub(crate) fn library(
     lua: &Lua,
     store: &Arc<Store>,
-    moment: &Moment,
+    running: &RunningCall,
     time: &Allowance,
 ) -> Result<Table> {
-    let access = Access { store: Arc::clone(store), moment: moment.clone(), time: time.clone() };
+    let access =
+        Access { store: Arc::clone(store), running: running.clone(), time: time.clone() };
     let library = lua.create_table()?;
     macro_rules! add {
         ($name:literal, $function:expr) => {
@@ -106,18 +108,21 @@ pub(crate) fn library(
     add!("delete", |access: &Access, _: &Lua, (key, cas): (LuaString, Option<Cas>)| {
         let request =
             DeleteRequest { compare_cas: cas.map(|cas| cas.0), ..DeleteRequest::default() };
-        Ok(access.store.meta_delete(&key.as_bytes(), &request, access.moment.now())
+        let key = access.full_name(&key)?;
+        Ok(access.store.meta_delete(&key, &request, access.running.now())
             == DeleteOutcome::Deleted)
     });
     add!("touch", |access: &Access, _: &Lua, (key, ttl): (LuaString, Ttl)| {
-        let now = access.moment.now();
-        Ok(access.store.touch(&key.as_bytes(), ttl.expires(now), now))
+        let now = access.running.now();
+        Ok(access.store.touch(&access.full_name(&key)?, ttl.expires(now), now))
     });
     add!("invalidate_tag", |access: &Access, _: &Lua, (tag, how): (LuaString, How)| {
-        Ok(access.store.invalidate_tag(&tag.as_bytes(), how.0))
+        Ok(access.store.invalidate_tag(&access.full_name(&tag)?, how.0))
     });
     add!("invalidate_prefix", |access: &Access, _: &Lua, (prefix, how): (LuaString, How)| {
-        Ok(access.store.invalidate_prefix(&prefix.as_bytes(), how.0, access.moment.now()))
+        let full = access.running.namespace().full_prefix(&prefix.as_bytes()).map(Cow::into_owned);
+        let full = full.ok_or_else(|| of_other_site(&prefix))?;
+        Ok(access.store.invalidate_prefix(&full, how.0, access.running.now()))
     });
     Ok(library)
 }
@@ -127,10 +132,16 @@ type Comparing = (LuaString, LuaString, Cas, Options);
 type Counting = (LuaString, Option<u64>, Counter);
 
 impl Access {
+    /// Returns the key or tag that the store has for a name of the script.
+    fn full_name(&self, name: &LuaString) -> Result<Vec<u8>> {
+        let full = self.running.namespace().full_name(&name.as_bytes()).map(Cow::into_owned);
+        full.ok_or_else(|| of_other_site(name))
+    }
+
     /// Returns the item. Counts its value as work.
     fn item(&self, key: &LuaString) -> Result<Option<ItemRef>> {
         self.time.spend_bytes(key.as_bytes().len())?;
-        let item = self.store.get(&key.as_bytes(), self.moment.now());
+        let item = self.store.get(&self.full_name(key)?, self.running.now());
         self.time.spend_bytes(item.as_ref().map_or(0, |item| item.value_slice().len()))?;
         Ok(item)
     }
@@ -147,16 +158,16 @@ impl Access {
     ) -> Result<(Value, Option<&'static str>)> {
         self.time.spend_bytes(key.as_bytes().len())?;
         self.time.spend_bytes(value.as_bytes().len())?;
-        let now = self.moment.now();
-        let tags: Vec<_> = options.tags.iter().map(LuaString::as_bytes).collect();
-        let tags: Vec<&[u8]> = tags.iter().map(|tag| &**tag).collect();
+        let now = self.running.now();
+        let tags = options.tags.iter().map(|tag| self.full_name(tag)).collect::<Result<Vec<_>>>()?;
+        let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
         let value = value.as_bytes();
         let item = NewItem::new(&*value)
             .flags(options.flags)
             .expires(options.ttl.expires(now))
             .tags(&tags);
         let request = StoreRequest { mode, compare_cas, ..StoreRequest::default() };
-        let refusal = match self.store.store(&key.as_bytes(), item, &request, now) {
+        let refusal = match self.store.store(&self.full_name(key)?, item, &request, now) {
             StoreOutcome::Stored { cas } => return Ok((number(lua, cas)?, None)),
             StoreOutcome::NotStored => "not stored",
             StoreOutcome::Exists => "exists",
@@ -166,6 +177,13 @@ impl Access {
         };
         Ok((Value::Nil, Some(refusal)))
     }
+}
+
+fn of_other_site(name: &LuaString) -> Error {
+    Error::runtime(format!(
+        "`{}` names items of another site: their keys and tags begin with its name and `:`",
+        name.to_string_lossy()
+    ))
 }
 
 /// Returns value, CAS and flags, or nil if the item does not exist.
@@ -199,7 +217,7 @@ fn count(
     direction: Direction,
     (key, delta, options): Counting,
 ) -> Result<(Value, Option<&'static str>)> {
-    let now = access.moment.now();
+    let now = access.running.now();
     let request = ArithmeticRequest {
         direction,
         delta: delta.unwrap_or(1),
@@ -207,7 +225,7 @@ fn count(
         initial: options.initial.unwrap_or(0),
         ..ArithmeticRequest::default()
     };
-    let refusal = match access.store.arithmetic(&key.as_bytes(), &request, now) {
+    let refusal = match access.store.arithmetic(&access.full_name(&key)?, &request, now) {
         ArithmeticOutcome::Counted(counted) => return Ok((number(lua, counted.value)?, None)),
         ArithmeticOutcome::NotFound => "not found",
         ArithmeticOutcome::NonNumeric => "not a number",

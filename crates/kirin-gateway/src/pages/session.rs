@@ -1,4 +1,4 @@
-//! The visitor's session: the item of the store whose key is the value of one cookie, as
+//! The visitor's session: the item of the site whose key is the value of one cookie, as
 //! Plack::Middleware::Session::Kirin and Session::Simple write it.
 //!
 //! A visitor chooses the cookie. So only a value that can be a session id is looked up, and only an
@@ -8,11 +8,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kirin_http::RequestHead;
 use kirin_http::cookies::{cookie_fields, cookie_like_plack};
-use kirin_store::{Now, Store};
+use kirin_store::{ItemRef, Namespace, Now, Store};
 
 use crate::pages::session_item::SessionItem;
+use crate::request::context::Request;
 
 /// The length of a session id in hexadecimal digits. Shorter ones could be guessed; those of
 /// Session::Kirin have 40.
@@ -25,23 +25,23 @@ pub struct Session(Arc<SessionItem>);
 impl Session {
     /// Returns the session that the cookie `cookie` of `request` names.
     pub fn from_request(
-        request: &RequestHead<'_>,
+        request: &Request<'_>,
         cookie: &str,
         store: &Store,
         now: Now,
     ) -> Option<Self> {
-        Self::from_cookies(cookie_fields(request), cookie, store, now)
+        Self::from_cookies(cookie_fields(request.head), cookie, request.namespace, store, now)
     }
 
     /// Returns the session from the values of all `Cookie` fields.
     pub fn from_cookies<'a>(
         fields: impl Iterator<Item = &'a [u8]>,
         cookie: &str,
+        namespace: &Namespace,
         store: &Store,
         now: Now,
     ) -> Option<Self> {
-        let id = session_id(fields, cookie)?;
-        let item = store.get(id, now)?;
+        let item = item(fields, cookie, namespace, store, now)?;
         // The application has invalidated a stale item.
         if item.is_stale() {
             return None;
@@ -69,13 +69,25 @@ pub fn is_variable(name: &str) -> bool {
 pub fn item_of_cookies<'a>(
     fields: impl Iterator<Item = &'a [u8]>,
     cookie: &str,
+    namespace: &Namespace,
     store: &Store,
     now: Now,
 ) -> Option<Bytes> {
-    let item = store.get(session_id(fields, cookie)?, now)?;
+    let item = item(fields, cookie, namespace, store, now)?;
     let is_session = !item.is_stale()
         && store.companion::<SessionItem>(&item, now, SessionItem::parse).is_session();
     is_session.then(|| item.value())
+}
+
+/// Returns the item of the site that the values of all `Cookie` fields name.
+fn item<'a>(
+    fields: impl Iterator<Item = &'a [u8]>,
+    cookie: &str,
+    namespace: &Namespace,
+    store: &Store,
+    now: Now,
+) -> Option<ItemRef> {
+    store.get(&namespace.full_name(session_id(fields, cookie)?)?, now)
 }
 
 /// Returns the value of the first cookie of this name, if it can be a session id. As in
@@ -100,7 +112,8 @@ mod tests {
     }
 
     fn session(store: &Store, cookies: &[&str]) -> Option<Session> {
-        Session::from_cookies(cookies.iter().map(|line| line.as_bytes()), "sid", store, NOW)
+        let fields = cookies.iter().map(|line| line.as_bytes());
+        Session::from_cookies(fields, "sid", &Namespace::default(), store, NOW)
     }
 
     #[test]

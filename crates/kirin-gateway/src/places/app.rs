@@ -71,6 +71,6 @@ impl Backend for AppBackend {
 /// Returns what code is told beside the request. `resolved` is the path without dot segments, if
 /// it has any.
 pub fn meta_variables<'a>(request: &Request<'a>, resolved: Option<&'a str>) -> MetaVariables<'a> {
-    let Request { script_name, path_info, user, .. } = *request;
-    MetaVariables { script_name, path: path_info.or(resolved), user }
+    let Request { script_name, path_info, user, namespace, .. } = *request;
+    MetaVariables { script_name, path: path_info.or(resolved), site: namespace.name(), user }
 }

@@ -41,7 +41,7 @@ impl OpenPlace for Directory {
         .map_err(PlaceError::new)?;
         Ok(Box::new(FilesPlace {
             files,
-            hidden: HiddenScripts::new(&opening.resources.site.script_extensions),
+            hidden: HiddenScripts::new(&opening.resources.config.script_extensions),
             filters: Rc::clone(opening.filters),
             route_path: route.path.clone(),
         }))

@@ -42,11 +42,11 @@ struct File(PathBuf);
 
 impl OpenPlace for File {
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
-        let (resources, limits) = (opening.resources, opening.resources.site.lua);
+        let (resources, limits) = (opening.resources, opening.resources.config.lua);
         let store = resources.responses.store();
         let program = Rc::new(Program {
             store: Arc::clone(store),
-            cookie: resources.site.session_cookie.clone(),
+            cookie: resources.config.session_cookie.clone(),
             turns: Rc::clone(&resources.turns),
         });
         let file = ScriptFile::open(self.0.clone(), Arc::clone(store), program, limits);
@@ -90,6 +90,7 @@ impl Host for Program {
         session::item_of_cookies(
             request.field_values("cookie"),
             self.cookie.as_deref()?,
+            request.namespace(),
             &self.store,
             now,
         )
@@ -129,7 +130,8 @@ impl Place for LuaPlace {
     fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         let script = &self.0;
         let path = request.path.normalized();
-        let called = Called::of(request.rewritten, request.origin, path, request.user);
+        let Request { rewritten, origin, user, namespace, .. } = *request;
+        let called = Called::of(rewritten, origin, path, user, namespace);
         if !script.turns.is_free() {
             let (script, kept) = (Rc::clone(script), request.keep());
             return Some(Answer::later(move |body| go_on(script, kept, Next::Begin(called), body)));

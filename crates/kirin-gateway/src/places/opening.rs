@@ -12,12 +12,12 @@ use crate::filters::chain::Filters;
 use crate::filters::ssi::source::IncludeSources;
 use crate::pages::page_response::PageResponses;
 use crate::request::answers::PlaceNumber;
-use crate::routing::settings::{RouteConfig, SiteConfig};
+use crate::routing::settings::{GatewayConfig, RouteConfig};
 
 /// The resources that the places of all routes of one event loop share.
 pub struct PlaceResources<'a> {
-    /// The configuration of the site.
-    pub site: &'a SiteConfig,
+    /// What holds for all sites.
+    pub config: &'a GatewayConfig,
     /// The applications, in the order of the configuration.
     pub apps: &'a [Arc<App>],
     /// The upstreams, in the order of the configuration. Routes share their connections.

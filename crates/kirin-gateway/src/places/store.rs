@@ -1,6 +1,6 @@
 //! The place `store`: pages that the application has put into memory, served without it.
 //!
-//! The key is the request target: path and query as sent. The response needs a head, an ETag,
+//! The key is the request target: path and query as sent, in the namespace of the site. The response needs a head, an ETag,
 //! compiled includes and coded variants. They are made for the first request and kept beside the
 //! item.
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use kirin_compress::Codings;
-use kirin_http::{Answer, RequestHead};
+use kirin_http::Answer;
 use kirin_ssi::RenderProblem;
 use kirin_store::{ItemRef, Now};
 
@@ -77,9 +77,9 @@ pub struct Terms {
 }
 
 impl StorePlace {
-    fn page(&self, request: &RequestHead<'_>, now: Now) -> Option<(ItemRef, Arc<Page>)> {
+    fn page(&self, request: &Request<'_>, now: Now) -> Option<(ItemRef, Arc<Page>)> {
         let store = self.responses.store();
-        let item = store.get(key_of(request)?, now)?;
+        let item = store.get(&key_of(request.rewritten, request.namespace)?, now)?;
         let page = store.companion::<Page>(&item, now, Page::compile);
         Some((item, page))
     }
@@ -89,7 +89,7 @@ impl StorePlace {
         if !head.is_get_or_head() {
             return None;
         }
-        let (item, page) = self.page(head, now)?;
+        let (item, page) = self.page(request, now)?;
         if !request.protection.admits(page.protection) {
             return None;
         }
@@ -171,7 +171,7 @@ impl Place for StorePlace {
 
     fn has(&self, request: &Request<'_>) -> bool {
         let now = Now::from_unix_seconds(request.origin.now);
-        let page = self.page(request.rewritten, now);
+        let page = self.page(request, now);
         page.is_some_and(|(_, page)| {
             page.head.is_some() && request.protection.admits(page.protection)
         })

@@ -1,8 +1,12 @@
 //! The names of items that are purged: keys, prefixes of keys, tags. They come with `Kirin-Purge`
 //! of an application's response, with `PURGE`, by the admin listener or from `kirin purge`.
 
+use std::borrow::Cow;
+
 use kirin_cache::key::{target_prefix, target_tags};
-use kirin_store::{DeleteOutcome, DeleteRequest, Invalidation, Now, Store, TAG_LIMIT_BYTES};
+use kirin_store::{
+    DeleteOutcome, DeleteRequest, Invalidation, Namespace, Now, Store, TAG_LIMIT_BYTES,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::filters::push::dictionary::{self, Item};
@@ -19,6 +23,9 @@ const MAX_NAMES: usize = 1000;
 /// The form of `Kirin-Purge`, for the log.
 pub const FORM: &str =
     "`tags=\"memo-7 user-3\", keys=\"/ /recent/0\", prefixes=\"/recent/\"`, and `, soft` behind it";
+
+/// Finds the name that the store has for a name in a namespace.
+type FullName = for<'a> fn(&Namespace, &'a [u8]) -> Option<Cow<'a, [u8]>>;
 
 /// A purge: the names of items that are removed, or become stale.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,6 +92,28 @@ impl Purge {
         self.tags.iter().try_for_each(|tag| check_tag(tag))
     }
 
+    /// Returns the purge with the names that the store has for those in `namespace`. An error is a
+    /// message for the author of the purge.
+    pub fn within(&self, namespace: &Namespace) -> Result<Self, String> {
+        let all = |names: &[String], full_name: FullName| {
+            names
+                .iter()
+                .map(|name| {
+                    let full = full_name(namespace, name.as_bytes());
+                    full.and_then(|full| String::from_utf8(full.into_owned()).ok()).ok_or_else(
+                        || format!("`{name}` also names items of another site: their keys and tags begin with its name and `:`"),
+                    )
+                })
+                .collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self {
+            keys: all(&self.keys, Namespace::full_name)?,
+            prefixes: all(&self.prefixes, Namespace::full_prefix)?,
+            tags: all(&self.tags, Namespace::full_name)?,
+            soft: self.soft,
+        })
+    }
+
     /// Removes the items from `store`, or marks them as stale. When this returns, it is so for
     /// everybody. A key that is a target, and a prefix of targets, also name what routes have
     /// cached.
@@ -104,7 +133,8 @@ impl Purge {
             // The store takes no longer prefix. A shorter one purges no less.
             cached.truncate(TAG_LIMIT_BYTES);
             store.invalidate_prefix(&cached, how, now);
-            store.invalidate_prefix(prefix.as_bytes(), how, now)
+            let own = prefix.as_bytes();
+            store.invalidate_prefix(&own[..own.len().min(TAG_LIMIT_BYTES)], how, now)
         };
         Purged {
             keys: self.keys.iter().filter(is_there).count(),

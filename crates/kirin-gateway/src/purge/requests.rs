@@ -27,13 +27,15 @@ impl PurgeRequests {
     }
 
     /// Purges if the request asks for it and comes from a peer that may. The cache of a route knows
-    /// the target as the client sent it, the `store` place with its path rewritten.
+    /// the target as the client sent it, the `store` place with its path rewritten. All names are
+    /// those of the site that the request is for.
     pub fn answer(&self, request: &Request<'_>) -> Option<Response> {
         let Request { head: sent, rewritten, origin, .. } = *request;
         if !self.is_on || sent.method.as_str() != "PURGE" || !self.may(sent, origin) {
             return None;
         }
-        let purge = match named(sent, rewritten) {
+        let purge = named(sent, rewritten).and_then(|purge| purge.within(request.namespace));
+        let purge = match purge {
             Ok(purge) => purge,
             Err(message) => {
                 let mut response = Response::error(StatusCode::BAD_REQUEST);

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use httparse::Header;
 use kirin_http::{Origin, RequestHead, RequestPath};
 use kirin_ssi::Syntax;
+use kirin_store::Namespace;
 
 use super::answers::Answers;
 use super::field_changes::{FieldChange, apply};
@@ -41,6 +42,8 @@ pub struct Request<'a> {
     pub syntax: Syntax,
     /// The conditions that the request has passed. Pages of the store may depend on them.
     pub protection: Protection,
+    /// The part of the store that belongs to its site.
+    pub namespace: &'a Namespace,
     /// The request of a client that it comes of, if it is not a client's own.
     pub lineage: &'a Lineage,
     /// The routes, for requests that come of this one.
@@ -61,12 +64,13 @@ pub struct Kept<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Creates a request as it was sent, before a route is known. `path` is its path, `kept` an
-    /// empty cell for the copy of its head.
+    /// Creates a request as it was sent, before a route is known. `path` is its path, `namespace`
+    /// that of its site, `kept` an empty cell for the copy of its head.
     pub fn new(
         head: &'a RequestHead<'a>,
         origin: Origin<'a>,
         path: &'a RequestPath<'a>,
+        namespace: &'a Namespace,
         lineage: &'a Lineage,
         routes: &'a dyn Answers,
         kept: &'a SharedHead,
@@ -82,6 +86,7 @@ impl<'a> Request<'a> {
             user: None,
             syntax: Syntax::default(),
             protection: Protection::default(),
+            namespace,
             lineage,
             routes,
             kept: Kept { copy: kept, fields: head.fields, changes: &[] },

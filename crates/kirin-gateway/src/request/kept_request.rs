@@ -9,6 +9,7 @@ use kirin_http::{
     Client, ClientCertificate, ForwardedFields, ListenAddress, Method, Origin, Peer, TrustedProxy,
 };
 use kirin_ssi::Syntax;
+use kirin_store::Namespace;
 
 use super::answers::Answers;
 use super::context::{Kept, Request, SharedHead};
@@ -119,6 +120,7 @@ pub struct KeptRequest {
     user: Option<String>,
     syntax: Syntax,
     protection: Protection,
+    namespace: Namespace,
     lineage: Lineage,
     routes: Rc<dyn Answers>,
 }
@@ -141,6 +143,7 @@ impl Request<'_> {
             user: self.user.map(Into::into),
             syntax: self.syntax,
             protection: self.protection,
+            namespace: self.namespace.clone(),
             lineage: self.lineage.keep(),
             routes: self.routes.shared(),
         }
@@ -177,6 +180,7 @@ impl KeptRequest {
             user: self.user.as_deref(),
             syntax: self.syntax,
             protection: self.protection,
+            namespace: &self.namespace,
             lineage: &self.lineage,
             routes: &*self.routes,
             kept: Kept { copy: &copy, fields: &fields, changes: &self.changes },

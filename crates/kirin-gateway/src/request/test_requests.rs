@@ -6,6 +6,7 @@ use std::rc::Rc;
 use http::StatusCode;
 use kirin_http::request::{self, Parsed};
 use kirin_http::{Answer, Client, ListenAddress, Origin, Peer, RequestHead, RequestPath, Response};
+use kirin_store::Namespace;
 
 use super::answers::{Answers, PlaceNumber};
 use super::context::{Request, SharedHead};
@@ -43,5 +44,6 @@ pub fn with_request<R>(head: &str, work: impl FnOnce(&Request<'_>) -> R) -> R {
     let origin = Origin { peer: &peer, local: &local, secure: false, client, proxy: None, now: 7 };
     let (lineage, kept) = (Lineage::default(), SharedHead::new());
     let path = RequestPath::parse(head.path).unwrap();
-    work(&Request::new(&head, origin, &path, &lineage, &NoRoutes, &kept))
+    let namespace = Namespace::default();
+    work(&Request::new(&head, origin, &path, &namespace, &lineage, &NoRoutes, &kept))
 }

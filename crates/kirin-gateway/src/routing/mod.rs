@@ -2,6 +2,7 @@
 
 pub mod basic_auth;
 pub mod error_page;
+pub mod host_table;
 pub mod password_checks;
 pub mod password_file;
 pub mod password_hash;

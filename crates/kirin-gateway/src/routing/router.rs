@@ -8,13 +8,16 @@
 mod around_places;
 mod error_pages;
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
+use kirin_http::host::canonical_host;
 use kirin_http::{Answer, Handler, Origin, RequestHead, RequestPath, Response};
 use kirin_proxy::{ProxyPlace, Upstream};
-use kirin_store::Store;
+use kirin_store::{Namespace, Store};
 use kirin_workers::App;
 
 use crate::filters::cache::RouteCache;
@@ -31,25 +34,37 @@ use crate::purge::requests::PurgeRequests;
 use crate::request::answers::{Answers, PlaceNumber};
 use crate::request::context::{Request, SharedHead};
 use crate::request::lineage::Lineage;
+use crate::routing::host_table::HostTable;
 use crate::routing::route::{self, Route};
-use crate::routing::settings::{RouteConfig, SiteConfig};
+use crate::routing::settings::{GatewayConfig, RouteConfig, SiteConfig};
 
 /// The routes of one event loop. A clone is the same router, for an answer that must wait.
 #[derive(Clone)]
 pub struct Router(Rc<Routes>);
 
 struct Routes {
-    /// The routes, the longest path first.
+    hosts: Arc<HostTable>,
+    sites: Vec<Site>,
+    /// The routes of all sites.
     routes: Vec<Route>,
     purge_requests: PurgeRequests,
     has_apps: bool,
 }
 
+/// A site on one event loop.
+struct Site {
+    namespace: Namespace,
+    /// Whether each host that a wildcard matches has a namespace of its own.
+    separates_hosts: bool,
+    /// The indices of its routes, the longest path first.
+    routes: Range<usize>,
+}
+
 impl Router {
-    /// Opens the routes of `site`. `apps` and `upstreams` are in the order of the configuration, to
-    /// which places refer. The caches count in `counters`.
+    /// Opens the routes of all sites. `apps` and `upstreams` are in the order of the configuration,
+    /// to which places refer. The caches count in `counters`.
     pub fn open(
-        site: &SiteConfig,
+        config: &GatewayConfig,
         store: Arc<Store>,
         apps: &[Arc<App>],
         upstreams: &[Arc<Upstream>],
@@ -57,10 +72,9 @@ impl Router {
     ) -> Result<Self, PlaceError> {
         let threads = CompressThreads::default();
         let responses = PageResponses::new(Arc::clone(&store), threads.clone());
-        let session_cookie = site.session_cookie.clone();
+        let session_cookie = config.session_cookie.clone();
         let sources = Rc::new(IncludeSources { store: Arc::clone(&store), session_cookie });
         let cache = Cache::new(&responses, counters);
-        let push = Push::new(Arc::clone(&store), site.routes.iter().map(RouteConfig::reachable));
         let ssi = SsiFilter::new(Rc::clone(&sources));
         let has_apps = !apps.is_empty() || !upstreams.is_empty();
         let open_upstream =
@@ -68,9 +82,9 @@ impl Router {
         let upstreams = upstreams.iter().map(open_upstream).collect();
         let (app_files, turns) = (Rc::default(), Rc::default());
         let resources =
-            PlaceResources { site, apps, upstreams, responses, sources, app_files, turns };
-        let filters = |route: &RouteConfig| Filters {
-            push: Rc::clone(&push),
+            PlaceResources { config, apps, upstreams, responses, sources, app_files, turns };
+        let filters = |route: &RouteConfig, push: &Rc<Push>| Filters {
+            push: Rc::clone(push),
             cache: route.cache.as_ref().map(|settings| RouteCache {
                 cache: Rc::clone(&cache),
                 settings: Arc::clone(settings),
@@ -79,19 +93,59 @@ impl Router {
             compress: route.compress,
             threads: threads.clone(),
         };
-        let open = |(index, route)| Route::open(route, index, filters(route), &resources);
-        let routes = site.routes.iter().enumerate().map(open).collect::<Result<_, _>>()?;
-        let purge_requests = PurgeRequests::new(store, site.purge_from.clone());
-        Ok(Self(Rc::new(Routes { routes, purge_requests, has_apps })))
+        let (mut sites, mut routes) = (Vec::new(), Vec::new());
+        for SiteConfig { name, separates_hosts, routes: route_configs } in &config.sites {
+            let reachable = route_configs.iter().map(RouteConfig::reachable);
+            let push = Push::new(Arc::clone(&store), reachable);
+            let first = routes.len();
+            for route in route_configs {
+                let filters = filters(route, &push);
+                routes.push(Route::open(route, routes.len(), filters, &resources)?);
+            }
+            sites.push(Site {
+                namespace: match name {
+                    Some(name) => Namespace::named(name),
+                    None => Namespace::root(&config.namespaces),
+                },
+                separates_hosts: *separates_hosts,
+                routes: first..routes.len(),
+            });
+        }
+        let hosts = Arc::clone(&config.hosts);
+        let purge_requests = PurgeRequests::new(store, config.purge_from.clone());
+        Ok(Self(Rc::new(Routes { hosts, sites, routes, purge_requests, has_apps })))
+    }
+
+    /// Returns the site of a host, and its part of the store. Returns `None` if no site has the
+    /// host.
+    fn find_site(&self, host: &str) -> Option<(&Site, Cow<'_, Namespace>)> {
+        let Routes { hosts, sites, .. } = &*self.0;
+        if hosts.is_single() {
+            return sites.first().map(|site| (site, Cow::Borrowed(&site.namespace)));
+        }
+        let host = canonical_host(host);
+        let found = hosts.find(&host)?;
+        let site = sites.get(found.site)?;
+        let namespace = match site.separates_hosts && found.by_wildcard {
+            true => Cow::Owned(Namespace::named(&host)),
+            false => Cow::Borrowed(&site.namespace),
+        };
+        Some((site, namespace))
     }
 
     /// Returns the route with the longest path that `path` is below. The `*` of OPTIONS means all
     /// routes: the application of `/` answers it, if there is one.
-    fn find(&self, path: &[u8]) -> Option<&Route> {
+    fn find(&self, site: &Site, path: &[u8]) -> Option<&Route> {
         if path == b"*" {
-            return self.find(b"/").filter(|route| route.answers_all);
+            return self.find(site, b"/").filter(|route| route.answers_all);
         }
-        self.0.routes.iter().find(|route| route.is_for(path))
+        self.0.routes[site.routes.clone()].iter().find(|route| route.is_for(path))
+    }
+
+    /// Returns the route for another path on the host of a request.
+    fn find_beside(&self, request: &Request<'_>, path: &[u8]) -> Option<&Route> {
+        let (site, _) = self.find_site(request.head.host)?;
+        self.find(site, path)
     }
 
     fn no_route(&self, request: &RequestHead<'_>) -> Response {
@@ -122,11 +176,15 @@ impl Answers for Router {
         let Ok(path) = RequestPath::parse(head.path) else {
             return Answer::Now(Response::error(StatusCode::BAD_REQUEST));
         };
-        let Some(route) = self.find(path.normalized()) else {
+        let Some((site, namespace)) = self.find_site(head.host) else {
+            return Answer::Now(Response::error(StatusCode::MISDIRECTED_REQUEST));
+        };
+        let Some(route) = self.find(site, path.normalized()) else {
             return Answer::Now(self.no_route(head));
         };
         let kept = SharedHead::new();
-        let request = route.enter(Request::new(head, origin, &path, lineage, self, &kept));
+        let request =
+            route.enter(Request::new(head, origin, &path, &namespace, lineage, self, &kept));
         if let Some(rules) = &route.rules {
             return self.answer_by_rules(route, rules, &request);
         }

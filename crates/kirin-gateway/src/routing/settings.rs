@@ -6,20 +6,26 @@ use kirin_files::FollowLinks;
 use kirin_http::TrustedPeers;
 use kirin_proxy::BodyBuffering;
 use kirin_ssi::Syntax;
+use kirin_store::NamespaceNames;
 
 use crate::filters::cache::settings::CacheSettings;
 use crate::filters::compress_codings::Compress;
 use crate::filters::push::reach::ReachableRoute;
 use crate::places::kind::{PlaceConfig, STORE};
+use crate::routing::host_table::HostTable;
 use crate::routing::protection::Protection;
 use crate::routing::rate_limit::RateLimit;
 use crate::routing::rules::Rules;
 
-/// The routes of a site, and what holds for all of them.
+/// The sites, and what holds for all of them.
 #[derive(Debug)]
-pub struct SiteConfig {
-    /// The routes, longest path first.
-    pub routes: Vec<RouteConfig>,
+pub struct GatewayConfig {
+    /// The sites.
+    pub sites: Vec<SiteConfig>,
+    /// The hosts of the sites.
+    pub hosts: Arc<HostTable>,
+    /// The namespaces of the sites.
+    pub namespaces: NamespaceNames,
     /// The cookie that names the visitor's session.
     pub session_cookie: Option<Arc<str>>,
     /// The peers that may purge by HTTP.
@@ -28,6 +34,17 @@ pub struct SiteConfig {
     pub lua: kirin_lua::Limits,
     /// File name extensions that a `files:` place must not serve: those of all FastCGI upstreams.
     pub script_extensions: Vec<String>,
+}
+
+/// A site: the routes that answer requests for its hosts.
+#[derive(Debug)]
+pub struct SiteConfig {
+    /// The name of its part of the store. `None`: the root.
+    pub name: Option<String>,
+    /// Whether each host that a wildcard matches has a part of the store of its own.
+    pub separates_hosts: bool,
+    /// The routes, longest path first.
+    pub routes: Vec<RouteConfig>,
 }
 
 /// A route.

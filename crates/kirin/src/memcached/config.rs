@@ -4,14 +4,15 @@
 use std::io;
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kirin_config::{Config, StoreSetup};
-use kirin_gateway::routing::settings::SiteConfig;
+use kirin_gateway::routing::settings::GatewayConfig;
 use kirin_http::{ListenAddress, TrustedPeers};
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{Description, ServerOptions};
 use kirin_server::BindOptions;
-use kirin_store::StoreConfig;
+use kirin_store::{NamespaceNames, StoreConfig};
 use kirin_user::User;
 
 use crate::memcached::options::{HostAndPort, Options};
@@ -69,8 +70,10 @@ pub fn config(options: &Options) -> Result<Config, MemcachedConfigError> {
         admin: None,
         apps: Vec::new(),
         upstreams: Vec::new(),
-        gateway: SiteConfig {
-            routes: Vec::new(),
+        gateway: GatewayConfig {
+            sites: Vec::new(),
+            hosts: Arc::default(),
+            namespaces: NamespaceNames::default(),
             session_cookie: None,
             purge_from: TrustedPeers::default(),
             lua: kirin_lua::Limits::default(),

@@ -51,7 +51,7 @@ pub enum Bypass {
 impl CacheRequest {
     /// Reads `request`, or says why the cache has nothing to do with it.
     pub fn from_request(request: &Request<'_>, settings: &CacheSettings) -> Result<Self, Bypass> {
-        let Request { head: request, origin, user, .. } = *request;
+        let Request { head: request, origin, user, namespace, .. } = *request;
         if !request.is_get_or_head() {
             return Err(Bypass::Method);
         }
@@ -63,7 +63,8 @@ impl CacheRequest {
             None => request.query,
             Some(kept) => kept.as_deref(),
         };
-        let mut key = key::primary_key(request.path, query, origin.secure, request.host);
+        let mut key =
+            key::primary_key(namespace.prefix(), request.path, query, origin.secure, request.host);
         let is_told = origin.proxy.is_some_and(|proxy| proxy.fields == ForwardedFields::X);
         for field in request.fields.iter().filter(|_| is_told) {
             // The scheme is in the key.

@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use kirin_cache::invalidation::{self, RequestTarget};
 use kirin_cache::{CacheStatus, Forwarded, key};
 use kirin_http::{Answer, FieldLines, Response};
-use kirin_store::Invalidation;
+use kirin_store::{Invalidation, Namespace};
 
 use super::cache_request::{Miss, shortened_query};
 use super::fetch::{Fetch, with_cache_status};
@@ -37,6 +37,7 @@ pub enum How {
 
 /// The target of a request, for the time after its response.
 struct Target {
+    namespace: Namespace,
     method: Method,
     path: String,
     query: Option<String>,
@@ -62,6 +63,7 @@ impl Forward {
             How::Method => {
                 let head = request.head;
                 let target = Target {
+                    namespace: request.namespace.clone(),
                     method: head.method.clone(),
                     path: head.path.to_owned(),
                     // The key is without the arguments that the route ignores.
@@ -95,15 +97,16 @@ impl Cache {
         if !invalidation::invalidates(&target.method, status) {
             return;
         }
-        let Target { path, query, secure, host, .. } = target;
+        let Target { namespace, path, query, secure, host, .. } = target;
         let requested = RequestTarget { path, query: query.as_deref(), secure: *secure, host };
         for target in invalidation::targets(&requested, response) {
             let text = match &target.query {
                 Some(query) => format!("{}?{query}", target.path),
                 None => target.path,
             };
-            // The key has the name of the host, but the responses are invalidated for all names.
-            for tag in key::target_tags(text.as_bytes()) {
+            // The key has the host, but the responses are invalidated for all hosts of the site.
+            let name = [namespace.prefix(), &text].concat();
+            for tag in key::target_tags(name.as_bytes()) {
                 self.store.invalidate_tag(&tag, Invalidation::Hard);
             }
         }

@@ -1,12 +1,13 @@
 //! Puts a response into the store, or a note that it must not be there.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
 use httparse::Header;
 use kirin_cache::{Policy, Unstorable, Vary, key, storable, stored, surrogate, vary};
-use kirin_http::{FieldLines, RequestHead};
+use kirin_http::FieldLines;
 use kirin_store::{
     Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest, Value, ValueBuffer,
 };
@@ -14,6 +15,7 @@ use kirin_store::{
 use super::entry::Entry;
 use super::settings::CacheSettings;
 use super::stored_response::StoredResponse;
+use crate::request::context::Request;
 
 /// How long it is remembered that responses to a target are not stored, in seconds. Requests for it
 /// do not wait for each other meanwhile.
@@ -53,7 +55,7 @@ impl Keep {
     /// the key of its target, `began` the moment when it was asked for. Returns `None` if it cannot
     /// be stored.
     pub fn new(
-        request: &RequestHead<'_>,
+        request: &Request<'_>,
         settings: &CacheSettings,
         primary_key: &[u8],
         began: &Arc<Moment>,
@@ -70,14 +72,17 @@ impl Keep {
         let varies = match names.is_empty() {
             true => None,
             false => {
-                vary::append_secondary_key(&names, request.fields, &mut key);
+                vary::append_secondary_key(&names, request.head.fields, &mut key);
                 Some(stored::varies(&names)?)
             }
         };
         if fields.iter().count() > MAX_LINES {
             return None;
         }
-        let tags: Vec<Vec<u8>> = surrogate::tags(fields).into_iter().map(<[u8]>::to_vec).collect();
+        // A tag that belongs to another site is left out.
+        let full_name = |tag| request.namespace.full_name(tag).map(Cow::into_owned);
+        let tags: Vec<Vec<u8>> =
+            surrogate::tags(fields).into_iter().filter_map(full_name).collect();
         let target_tags = key::target_tags_of(primary_key);
         let mut head = stored::response_line(policy).into_bytes();
         head.extend_from_slice(format!("HTTP/1.1 {}\r\n", status.as_u16()).as_bytes());

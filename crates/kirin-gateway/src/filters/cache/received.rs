@@ -147,7 +147,7 @@ impl Fetch {
         }
         let keep = self.request.with(|request| {
             Keep::new(
-                request.head,
+                request,
                 &self.settings,
                 &self.cache_request.key,
                 &self.began,

@@ -12,6 +12,7 @@ mod pushed_stream;
 pub mod reach;
 pub mod store_field;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -23,12 +24,14 @@ use http::Method;
 use kirin_http::media_type::is_html;
 use kirin_http::{Answer, Body, FieldLines, Response};
 use kirin_ssi::Syntax;
-use kirin_store::{Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest};
+use kirin_store::{
+    Change, Expires, Moment, Namespace, NewItem, Now, Store, StoreOutcome, StoreRequest,
+};
 
 use crate::filters::backend::Backend;
 use crate::pages::page::may_be_dynamic;
 use crate::pages::store_key::key_of;
-use crate::purge::command::{self, Purge};
+use crate::purge::command::{self, MAX_KEY_BYTES, Purge};
 use crate::request::context::Request;
 use crate::routing::protection::Protection;
 use pushed_stream::PushedStream;
@@ -40,7 +43,7 @@ const PURGE: &str = "kirin-purge";
 /// The shortest time between two warnings of one kind.
 const WARN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Stores and purges for the applications, on one event loop.
+/// Stores and purges for the applications of a site, on one event loop.
 pub struct Push {
     store: Arc<Store>,
     reach: Reach,
@@ -52,6 +55,8 @@ struct PushRequest {
     method: Method,
     /// The key under which the `store` place looks for its page.
     key: Option<Vec<u8>>,
+    /// The part of the store that belongs to its site.
+    namespace: Namespace,
     /// The directives that its route carries out.
     syntax: Syntax,
     /// The conditions that it has passed.
@@ -81,7 +86,8 @@ impl<B: Backend> Backend for PushBackend<B> {
 struct Destination {
     push: Rc<Push>,
     key: Vec<u8>,
-    tags: Vec<String>,
+    namespace: Namespace,
+    tags: Vec<Vec<u8>>,
     ttl_seconds: Option<u64>,
     protection: Protection,
     began: Moment,
@@ -128,7 +134,7 @@ impl Push {
             (take(&mut response.fields, STORE), take(&mut response.fields, PURGE));
         if let Some(value) = to_purge {
             match Purge::parse(&value) {
-                Ok(purge) => drop(purge.apply(&self.store, now())),
+                Ok(purge) => self.purge(&purge, &request),
                 Err(error) => self.warn("purge", || {
                     tracing::error!(page = %request.target(), value = %text(&value), "Kirin-Purge has no effect: {error}; it is \
                                     written as {}", command::FORM);
@@ -152,6 +158,15 @@ impl Push {
         response
     }
 
+    fn purge(&self, purge: &Purge, request: &PushRequest) {
+        match purge.within(&request.namespace) {
+            Ok(purge) => drop(purge.apply(&self.store, now())),
+            Err(error) => self.warn("purge", || {
+                tracing::error!(page = %request.target(), "Kirin-Purge has no effect: {error}");
+            }),
+        }
+    }
+
     /// Stores the response, or has it stored while it is sent.
     fn push(
         self: &Rc<Self>,
@@ -161,18 +176,25 @@ impl Push {
         response: &mut Response,
     ) -> Result<(), Unstorable> {
         store_field::check(&request.method, &field, response)?;
-        let (key, protection) = match field.key {
-            Some(key) => (key.into_bytes(), request.protection.without_rate()),
+        let namespace = &request.namespace;
+        let full_name = |name: &[u8]| namespace.full_name(name).map(Cow::into_owned);
+        let (key, protection) = match &field.key {
+            Some(key) => {
+                let key = full_name(key.as_bytes()).filter(|key| key.len() <= MAX_KEY_BYTES);
+                (key.ok_or(Unstorable::Target)?, request.protection.without_rate())
+            }
             None => (request.key.clone().ok_or(Unstorable::Target)?, request.protection),
         };
-        let (tags, ttl_seconds) = (field.tags, field.ttl_seconds);
+        let tags = field.tags.iter().map(|tag| full_name(tag.as_bytes()));
+        let tags = tags.collect::<Option<_>>().ok_or(Unstorable::ForeignTag)?;
+        let ttl_seconds = field.ttl_seconds;
         let head = stored_head(response.status, &response.fields, protection);
         let is_page = response.fields.get("content-type").is_some_and(is_html);
         let syntax = request.syntax;
         let text_only = Syntax { ssi: is_page && !syntax.ssi, esi: is_page && !syntax.esi };
         let (push, head_bytes) = (Rc::clone(self), head.len());
-        let destination =
-            Destination { push, key, tags, ttl_seconds, protection, began, text_only, head_bytes };
+        let namespace = namespace.clone();
+        let destination = Destination { push, key, namespace, tags, ttl_seconds, protection, began, text_only, head_bytes };
         let length = head.len() as u64 + response.body.length().unwrap_or(0);
         if !destination.has_room(length) {
             return Err(Unstorable::TooLarge);
@@ -206,6 +228,7 @@ impl Push {
             Unstorable::Vary(_) => "vary",
             Unstorable::File => "file",
             Unstorable::Target => "target",
+            Unstorable::ForeignTag => "tag",
             Unstorable::TooLarge => "too large",
         };
         self.warn(kind, || tracing::warn!(page = target, "a response is not stored: {reason}"));
@@ -227,7 +250,8 @@ impl PushRequest {
     fn from_request(request: &Request<'_>) -> Self {
         Self {
             method: request.head.method.clone(),
-            key: key_of(request.rewritten).map(<[u8]>::to_vec),
+            key: key_of(request.rewritten, request.namespace).map(Cow::into_owned),
+            namespace: request.namespace.clone(),
             syntax: request.syntax,
             protection: request.protection,
         }
@@ -241,7 +265,7 @@ impl PushRequest {
 impl Destination {
     /// Returns whether so many bytes can be stored there.
     fn has_room(&self, bytes: u64) -> bool {
-        let tags: Vec<&[u8]> = self.tags.iter().map(String::as_bytes).collect();
+        let tags: Vec<&[u8]> = self.tags.iter().map(Vec::as_slice).collect();
         usize::try_from(bytes)
             .is_ok_and(|bytes| self.push.store.is_storable(&self.key, bytes, &tags))
     }
@@ -261,14 +285,14 @@ impl Destination {
             value.splice(end_of_fields..end_of_fields, line.iter().copied());
         }
         let (store, now) = (&self.push.store, now());
-        let tags: Vec<&[u8]> = self.tags.iter().map(String::as_bytes).collect();
+        let tags: Vec<&[u8]> = self.tags.iter().map(Vec::as_slice).collect();
         let expires =
             self.ttl_seconds.map_or(Expires::NEVER, |ttl| Expires::after_seconds(ttl, now));
         let request =
             StoreRequest { unchanged_since: Some(&self.began), ..StoreRequest::default() };
         let item = NewItem::new(value.as_slice()).expires(expires).tags(&tags);
         match store.store(&self.key, item, &request, now) {
-            StoreOutcome::Stored { .. } if self.push.reach.warns_of(&self.key, self.protection) => {
+            StoreOutcome::Stored { .. } if self.is_unreachable() => {
                 if self.protection != Protection::default() {
                     return tracing::warn!(key = %text(&self.key), "a response is stored that no request is answered with: \
                                           it was sent on a route with `basic_auth` or `rate_limit`, and no route that serves \
@@ -291,6 +315,13 @@ impl Destination {
                 tracing::warn!(key = %text(&self.key), ?outcome, "a response is not stored: there is no room in the store");
             }),
         }
+    }
+
+    /// Returns whether the log must warn that no route of the site serves the page.
+    fn is_unreachable(&self) -> bool {
+        let prefix = self.namespace.prefix().as_bytes();
+        let target = self.key.strip_prefix(prefix).unwrap_or(&self.key);
+        self.push.reach.warns_of(target, self.protection)
     }
 
     fn warn_too_large(&self) {

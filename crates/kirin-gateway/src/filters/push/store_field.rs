@@ -81,8 +81,14 @@ pub enum Unstorable {
     )]
     File,
     /// Its target cannot be a key.
-    #[error("its target has more than 250 bytes; a shorter `key` can say where it is stored")]
+    #[error(
+        "its key, with the name of the site, has more than 250 bytes; a shorter `key` can say \
+         where it is stored"
+    )]
     Target,
+    /// One of its tags is in the namespace of another site.
+    #[error("one of its tags begins with the name of another site and `:`")]
+    ForeignTag,
     /// It is too large.
     #[error("it is larger than `store.item_limit` allows")]
     TooLarge,

@@ -157,8 +157,10 @@ impl Source for PageSource<'_> {
     fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
         let Surroundings { sources, now, request } = self.page;
         let (store, syntax) = (&sources.store, request.syntax);
-        let page = store
-            .get(key, now)
+        let page = request
+            .namespace
+            .full_name(key)
+            .and_then(|key| store.get(&key, now))
             .map(|item| store.companion::<Page>(&item, now, Page::compile).read_with(syntax));
         let protection = request.protection;
         let page = page.filter(|page| protection.admits(page.protection));
@@ -243,7 +245,7 @@ impl PageSource<'_> {
         self.parts.cacheability.add_session();
         self.parts
             .session
-            .get_or_insert_with(|| Session::from_request(request.head, cookie, &sources.store, now))
+            .get_or_insert_with(|| Session::from_request(request, cookie, &sources.store, now))
             .as_ref()
     }
 }

@@ -78,7 +78,7 @@ impl Router {
                     let answer = kept.with(|request| {
                         let request = Request { user: Some(&user), ..*request };
                         // The path has led to this route before.
-                        match router.find(request.path.normalized()) {
+                        match router.find_beside(&request, request.path.normalized()) {
                             Some(route) => router.ask_rewritten(route, &rules, &request),
                             None => Answer::Now(router.no_route(request.head)),
                         }

@@ -59,7 +59,7 @@ impl Router {
     /// Returns the page at `path`, for the response to `request`.
     fn error_page(&self, path: &str, request: &Request<'_>) -> Option<Answer> {
         let sent_path = RequestPath::parse(path).ok()?;
-        let route = self.find(sent_path.normalized())?;
+        let route = self.find_beside(request, sent_path.normalized())?;
         let head = request.head;
         let is_coding = |field: &&Header<'_>| field.name.eq_ignore_ascii_case("accept-encoding");
         let fields = head.fields.iter().filter(|field| is_kept(field.name) || is_coding(field));
@@ -82,8 +82,9 @@ impl Router {
         };
         let rewritten = RequestHead { target: &path, path: &path, query: None, ..sent.clone() };
         let rewritten_path = RequestPath::parse(&path).ok()?;
-        let (origin, lineage, kept) = (request.origin, request.lineage, SharedHead::new());
-        let page = Request::new(&sent, origin, &sent_path, lineage, request.routes, &kept);
+        let Request { origin, namespace, lineage, routes, .. } = *request;
+        let kept = SharedHead::new();
+        let page = Request::new(&sent, origin, &sent_path, namespace, lineage, routes, &kept);
         let page = Request { rewritten: &rewritten, path: &rewritten_path, ..route.enter(page) };
         // No password was asked for.
         let page = Request { protection: Protection::default(), ..page };
