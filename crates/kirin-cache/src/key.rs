@@ -126,7 +126,10 @@ mod tests {
             primary_key("", "/a", None, true, "example.org")
         );
         assert_eq!(primary_key("", "/a", None, false, "x"), b"\0c/a\0px");
-        assert_ne!(primary_key("", "/a", Some(""), false, "x"), primary_key("", "/a", None, false, "x"));
+        assert_ne!(
+            primary_key("", "/a", Some(""), false, "x"),
+            primary_key("", "/a", None, false, "x")
+        );
         assert!(primary_key("", "/a/b", None, false, "x").starts_with(&target_prefix(b"/a/")));
     }
 

@@ -1,6 +1,7 @@
 //! From the keys of a file to what the program runs: all names found, all paths there, all values
 //! in range.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use kirin_gateway::routing::password_checks::PasswordChecks;
@@ -14,7 +15,7 @@ use crate::admin::check_admin;
 use crate::app::check_app;
 use crate::file::ConfigFile;
 use crate::listener::{
-    ListenerConfig, check_acme_listeners, check_listener, too_small_for_clients,
+    ListenerConfig, LogTarget, check_acme_listeners, check_listener, too_small_for_clients,
 };
 use crate::load::load;
 use crate::lua::check_lua;
@@ -24,8 +25,8 @@ use crate::route::RouteContext;
 use crate::site::{Sites, check_sites};
 use crate::source::{ConfigError, ConfigErrors, ErrorCollector, Source};
 use crate::store::{StoreSetup, check_session_cookie, check_store};
-use crate::units::Number;
 use crate::unique::check_unique;
+use crate::units::Number;
 use crate::upstream::check_upstream;
 use crate::written::Written;
 
@@ -44,6 +45,9 @@ pub struct Config {
     pub client_disk_bytes: u64,
     /// The listeners, in the order of the file.
     pub listeners: Vec<ListenerConfig>,
+    /// The access logs that routes have in place of that of the listener. Routes name them by their
+    /// numbers.
+    pub route_logs: Vec<LogTarget>,
     /// The store.
     pub store: StoreSetup,
     /// The address of the admin listener.
@@ -135,7 +139,7 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
     }
     let sites = check_all_sites(file, threads, source, errors);
     let upstreams = upstreams?;
-    let Sites { sites, hosts, namespaces } = sites?;
+    let (Sites { sites, hosts, namespaces }, route_logs) = sites?;
     Some(Config {
         threads,
         user: user?,
@@ -143,6 +147,7 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
         client_memory_bytes: limits.client_memory.0,
         client_disk_bytes: limits.client_disk.0,
         listeners: listeners?,
+        route_logs,
         store: store?,
         admin: admin?,
         apps: apps?,
@@ -159,13 +164,13 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
     })
 }
 
-/// Checks all sites. They share the checks of passwords.
+/// Checks all sites, which share the checks of passwords. Returns them with the logs of routes.
 fn check_all_sites(
     file: &ConfigFile,
     threads: usize,
     source: &Source,
     errors: &mut ErrorCollector,
-) -> Option<Sites> {
+) -> Option<(Sites, Vec<LogTarget>)> {
     let checks = PasswordChecks::new(threads).map_err(|error| source.error_in_all(error));
     let checks = Arc::new(errors.keep(checks)?);
     let context = RouteContext {
@@ -179,8 +184,10 @@ fn check_all_sites(
             .collect(),
         checks: &checks,
         item_limit_bytes: file.store.item_limit.length(),
+        logs: RefCell::default(),
     };
-    check_sites(&file.route, &file.site, &context, source, errors)
+    let sites = check_sites(&file.route, &file.site, &context, source, errors);
+    sites.map(|sites| (sites, context.logs.into_inner()))
 }
 
 /// Returns the items if all of them could be made.

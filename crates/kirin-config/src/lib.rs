@@ -23,6 +23,7 @@ mod listener;
 mod load;
 mod lua;
 mod name;
+mod or_false;
 mod peers;
 mod place;
 mod preload;

@@ -138,6 +138,17 @@ pub enum LogTarget {
     File(PathBuf),
 }
 
+impl LogTarget {
+    /// Reads the value of `access_log`.
+    pub fn read(text: &str, source: &Source) -> Self {
+        match text {
+            "stdout" => Self::Stdout,
+            "stderr" => Self::Stderr,
+            path => Self::File(source.path(path)),
+        }
+    }
+}
+
 /// Checks `section` and reads the certificates that it names.
 pub fn check_listener(
     section: &ListenerSection,
@@ -158,11 +169,7 @@ pub fn check_listener(
     let forwarding = errors.keep(forwarding(section, source));
     Some(ListenerConfig {
         address: address?,
-        access_log: section.access_log.as_deref().map(|target| match target {
-            "stdout" => LogTarget::Stdout,
-            "stderr" => LogTarget::Stderr,
-            path => LogTarget::File(source.path(path)),
-        }),
+        access_log: section.access_log.as_deref().map(|target| LogTarget::read(target, source)),
         limits: limits?,
         client_memory_bytes: client_memory?,
         client_disk_bytes: client_disk?,

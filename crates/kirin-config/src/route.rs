@@ -1,5 +1,6 @@
 //! `[[route]]`: which request goes where, and what holds for it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use kirin_gateway::places::kind::PlaceConfig;
 use kirin_gateway::places::proxy;
 use kirin_gateway::routing::password_checks::PasswordChecks;
 use kirin_gateway::routing::settings::RouteConfig;
+use kirin_http::ResponseLog;
 use kirin_proxy::BodyBuffering;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,6 +17,8 @@ use serde::Deserialize;
 use crate::cache::{CacheKey, check_cache};
 use crate::compress::CompressKey;
 use crate::follow_links::FollowLinksKey;
+use crate::listener::LogTarget;
+use crate::or_false::TextOrFalse;
 use crate::place::{Named, check_place, forms};
 use crate::rate_limit::{RateLimitSection, check_rate_limit};
 use crate::rules::{Realm, RedirectStatus, check_rules};
@@ -63,11 +67,14 @@ pub struct RouteSection {
     pub intercept_errors: bool,
     /// A file of names and passwords, as `htpasswd -B` makes it (bcrypt, SHA-crypt or Argon2).
     /// Visitors must give one of them. Applications find the name in `REMOTE_USER`. Kirin reads the
-    /// file again when it has changed.
-    pub basic_auth: Option<Written<String>>,
+    /// file again when it has changed. `false`: nobody is asked, whatever the site says.
+    pub basic_auth: Option<Written<TextOrFalse>>,
     /// What the password is for, as browsers show it.
     #[serde(default)]
     pub basic_auth_realm: Realm,
+    /// The access log of the responses of this route, in place of that of the listener: a file,
+    /// `stdout` or `stderr`. `false`: they are not logged. Default: the log of the listener.
+    pub access_log: Option<TextOrFalse>,
     /// Whether a directory without an index page shows a list of its files.
     #[serde(default)]
     pub listing: bool,
@@ -124,6 +131,25 @@ pub struct RouteContext<'a> {
     pub checks: &'a Arc<PasswordChecks>,
     /// The size of the store's largest item in bytes.
     pub item_limit_bytes: usize,
+    /// The access logs of routes so far. Routes name them by their numbers.
+    pub logs: RefCell<Vec<LogTarget>>,
+}
+
+impl RouteContext<'_> {
+    /// Returns the log that a route or its site names.
+    fn log(&self, key: &Option<TextOrFalse>, source: &Source) -> ResponseLog {
+        let target = match key {
+            None => return ResponseLog::OfListener,
+            Some(TextOrFalse::False) => return ResponseLog::None,
+            Some(TextOrFalse::Text(text)) => LogTarget::read(text, source),
+        };
+        let mut logs = self.logs.borrow_mut();
+        let number = logs.iter().position(|log| *log == target).unwrap_or_else(|| {
+            logs.push(target);
+            logs.len() - 1
+        });
+        u16::try_from(number).map_or(ResponseLog::OfListener, ResponseLog::OfRoute)
+    }
 }
 
 /// Checks `section`.
@@ -158,6 +184,7 @@ pub fn check_route(
         path: path.trim_end_matches('/').to_owned(),
         request_buffering: request_buffering(section, &places, context, body_limit_bytes),
         places,
+        log: context.log(&section.access_log, source),
         listing: section.listing,
         follow_links: section.follow_links.0,
         rules: Arc::new(rules?),

@@ -11,6 +11,7 @@ use kirin_gateway::routing::settings::RouteConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::or_false::TextOrFalse;
 use crate::route::RouteSection;
 use crate::source::{ErrorCollector, Source};
 use crate::written::Written;
@@ -62,8 +63,10 @@ pub fn check_rules(
             Err(message) => refuse(prefix.span(), message),
         }
     }
-    if let Some(file) = &section.basic_auth {
-        let path = source.directory.join(file.as_str());
+    if let Some(file) = &section.basic_auth
+        && let TextOrFalse::Text(name) = &**file
+    {
+        let path = source.directory.join(name);
         match BasicAuth::open(&path, &section.basic_auth_realm.0, Arc::clone(checks)) {
             Ok(basic_auth) => rules.basic_auth = Some(basic_auth),
             Err(error) => refuse(file.span(), format!("`basic_auth`: {error}")),

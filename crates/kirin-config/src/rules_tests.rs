@@ -106,7 +106,8 @@ fn a_route_with_rules_is_understood() {
             && site.listeners[0].proxy_protocol
     );
     assert!(
-        site.gateway.sites[0].routes[0].rules.redirect.is_some() && site.gateway.sites[0].routes[0].places.is_empty()
+        site.gateway.sites[0].routes[0].rules.redirect.is_some()
+            && site.gateway.sites[0].routes[0].places.is_empty()
     );
     let rules = &site.gateway.sites[0].routes[1].rules;
     assert!(
@@ -116,5 +117,8 @@ fn a_route_with_rules_is_understood() {
     );
     let plain =
         check_text(&format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"store\"]\n")).unwrap();
-    assert!(plain.gateway.sites[0].routes[0].rules.is_empty() && plain.listeners[0].forwarding.is_none());
+    assert!(
+        plain.gateway.sites[0].routes[0].rules.is_empty()
+            && plain.listeners[0].forwarding.is_none()
+    );
 }

@@ -56,7 +56,7 @@ impl AppFile {
         } else {
             self.file.body(ByteRange { start: 0, length: size })
         };
-        Response { status, fields, body, answered_by: ANSWERED_BY_APP }
+        Response { fields, ..Response::new(ANSWERED_BY_APP, status, body) }
     }
 
     /// Returns the response to a GET or HEAD that the application has answered with 200 and

@@ -123,12 +123,7 @@ fn respond(
 }
 
 fn response_304(fields: FieldLines) -> Response {
-    Response {
-        status: StatusCode::NOT_MODIFIED,
-        fields,
-        body: Body::Empty,
-        answered_by: crate::ANSWERED_BY,
-    }
+    Response { fields, ..Response::new(crate::ANSWERED_BY, StatusCode::NOT_MODIFIED, Body::Empty) }
 }
 
 /// Returns a refusal with a short text.

@@ -71,6 +71,6 @@ pub use request::{BodyLength, RequestHead, Version};
 pub use request_body::{BodyError, RequestBody};
 pub use request_fields::RequestFields;
 pub use request_path::RequestPath;
-pub use response::{AnsweredBy, Response};
+pub use response::{AnsweredBy, Response, ResponseLog};
 pub use spooled_body::{SpoolError, SpooledBody, is_out_of_descriptors};
 pub use trailers::Trailers;

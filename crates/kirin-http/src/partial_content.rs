@@ -29,8 +29,8 @@ pub fn respond(
     is_head: bool,
     piece: impl Fn(ByteRange) -> Body,
 ) -> Response {
-    let mut response =
-        Response { status: StatusCode::PARTIAL_CONTENT, fields, body: Body::Empty, answered_by };
+    let mut response = Response::new(answered_by, StatusCode::PARTIAL_CONTENT, Body::Empty);
+    response.fields = fields;
     match part {
         Part::Whole => {
             response.status = StatusCode::OK;

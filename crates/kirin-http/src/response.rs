@@ -24,6 +24,29 @@ impl AnsweredBy {
     }
 }
 
+/// The access log that gets the line of a response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResponseLog {
+    /// The log of the listener, if it has one.
+    #[default]
+    OfListener,
+    /// A log of routes, by its number in the configuration.
+    OfRoute(u16),
+    /// None.
+    None,
+}
+
+/// What the access log says of a response before any of it is sent.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseSummary {
+    /// The status code.
+    pub status: StatusCode,
+    /// The part of the server that answered.
+    pub answered_by: AnsweredBy,
+    /// The log that gets the line.
+    pub log: ResponseLog,
+}
+
 /// The response to one request.
 #[derive(Debug)]
 pub struct Response {
@@ -33,14 +56,21 @@ pub struct Response {
     pub fields: FieldLines,
     /// The body. The engine leaves its bytes out for HEAD, 204 and 304.
     pub body: Body,
-    /// Who answered.
+    /// The part of the server that answered.
     pub answered_by: AnsweredBy,
+    /// The access log that gets its line.
+    pub log: ResponseLog,
 }
 
 impl Response {
     /// Returns a response without field lines.
     pub fn new(answered_by: AnsweredBy, status: StatusCode, body: Body) -> Self {
-        Self { status, fields: FieldLines::new(), body, answered_by }
+        Self { status, fields: FieldLines::new(), body, answered_by, log: ResponseLog::default() }
+    }
+
+    /// Returns what the access log says of it.
+    pub fn summary(&self) -> ResponseSummary {
+        ResponseSummary { status: self.status, answered_by: self.answered_by, log: self.log }
     }
 
     /// Returns Kirin's own response for `status`: a short plain text that names it.

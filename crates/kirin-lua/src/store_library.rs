@@ -57,8 +57,7 @@ pub(crate) fn library(
     running: &RunningCall,
     time: &Allowance,
 ) -> Result<Table> {
-    let access =
-        Access { store: Arc::clone(store), running: running.clone(), time: time.clone() };
+    let access = Access { store: Arc::clone(store), running: running.clone(), time: time.clone() };
     let library = lua.create_table()?;
     macro_rules! add {
         ($name:literal, $function:expr) => {
@@ -109,8 +108,7 @@ pub(crate) fn library(
         let request =
             DeleteRequest { compare_cas: cas.map(|cas| cas.0), ..DeleteRequest::default() };
         let key = access.full_name(&key)?;
-        Ok(access.store.meta_delete(&key, &request, access.running.now())
-            == DeleteOutcome::Deleted)
+        Ok(access.store.meta_delete(&key, &request, access.running.now()) == DeleteOutcome::Deleted)
     });
     add!("touch", |access: &Access, _: &Lua, (key, ttl): (LuaString, Ttl)| {
         let now = access.running.now();
@@ -159,7 +157,8 @@ impl Access {
         self.time.spend_bytes(key.as_bytes().len())?;
         self.time.spend_bytes(value.as_bytes().len())?;
         let now = self.running.now();
-        let tags = options.tags.iter().map(|tag| self.full_name(tag)).collect::<Result<Vec<_>>>()?;
+        let tags =
+            options.tags.iter().map(|tag| self.full_name(tag)).collect::<Result<Vec<_>>>()?;
         let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
         let value = value.as_bytes();
         let item = NewItem::new(&*value)

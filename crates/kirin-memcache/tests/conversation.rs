@@ -144,8 +144,8 @@ fn other_words_in_the_router_flags_mean_nothing() {
             ("mg a v\r\n", "EN\r\n"),
         ],
     );
-    let long = format!("ms a 1 Ptags={}\r\n1\r\n", "t".repeat(65));
-    check(&mut Conversation::new(), &[(&long, "CLIENT_ERROR tag longer than 64 bytes\r\n")]);
+    let long = format!("ms a 1 Ptags={}\r\n1\r\n", "t".repeat(251));
+    check(&mut Conversation::new(), &[(&long, "CLIENT_ERROR tag longer than 250 bytes\r\n")]);
 }
 
 #[test]

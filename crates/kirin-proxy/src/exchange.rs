@@ -12,7 +12,7 @@ use bytes::BytesMut;
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
     Body, BodyDecoder, ClientWatch, FieldLines, InformationalBudget, ReceivedHead, Response,
-    StatusCode,
+    ResponseLog, StatusCode,
 };
 use tokio::time::Sleep;
 
@@ -82,6 +82,7 @@ pub(crate) async fn exchange(
                 fields,
                 body,
                 answered_by: crate::ANSWERED_BY,
+                log: ResponseLog::OfListener,
             })
         }
     }
@@ -303,7 +304,13 @@ impl Exchange<'_> {
                     }
                 }
             });
-            return Ok(Response { status, fields, body, answered_by: crate::ANSWERED_BY });
+            return Ok(Response {
+                status,
+                fields,
+                body,
+                answered_by: crate::ANSWERED_BY,
+                log: ResponseLog::OfListener,
+            });
         }
         let body = ResponseBody {
             local: Rc::clone(self.local),
@@ -323,6 +330,7 @@ impl Exchange<'_> {
             fields,
             body: Body::Stream(Box::new(body)),
             answered_by: crate::ANSWERED_BY,
+            log: ResponseLog::OfListener,
         })
     }
 }

@@ -20,8 +20,8 @@ use http::header::{HeaderName, HeaderValue};
 use kirin_balance::Attempt;
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
-    Body, BodyStream, FieldLines, InformationalBudget, RequestBody, Response, StatusCode,
-    StreamError, Trailers, UnknownLength,
+    Body, BodyStream, FieldLines, InformationalBudget, RequestBody, Response, ResponseLog,
+    StatusCode, StreamError, Trailers, UnknownLength,
 };
 use tokio::time::{Instant, Sleep, timeout};
 
@@ -161,7 +161,7 @@ pub(crate) async fn exchange(
 }
 
 fn respond(status: StatusCode, fields: FieldLines, body: Body) -> Response {
-    Response { status, fields, body, answered_by: crate::ANSWERED_BY }
+    Response { status, fields, body, answered_by: crate::ANSWERED_BY, log: ResponseLog::OfListener }
 }
 
 /// Returns the failure for an error of a stream. The server has not seen a request that it has

@@ -22,5 +22,6 @@ pub use limits::admission::{Admission, ConnectionCount};
 pub use listening::inherited::InheritedSocket;
 pub use listening::listener::{self, BindOptions, ListenError, Listener};
 pub use logging::access_log::{AccessLog, LogFile};
+pub use logging::access_logs::AccessLogs;
 pub use server::Server;
 pub use tls::{CertificateFiles, ClientAuthorities, Tls, TlsError, TlsSettings};

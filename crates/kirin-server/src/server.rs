@@ -20,7 +20,7 @@ use crate::http1::splicing::Pipes;
 use crate::limits::Limits;
 use crate::limits::admission::TooManyOfAddress;
 use crate::limits::deadlines::Deadlines;
-use crate::logging::access_log::AccessLog;
+use crate::logging::access_logs::AccessLogs;
 use crate::tls::Tls;
 
 /// Bytes that one read takes while a connection waits for a request. A browser's head has 1 KB.
@@ -33,7 +33,7 @@ pub struct Server<H> {
     pub(crate) local: ListenAddress,
     pub(crate) limits: Limits,
     pub(crate) deadlines: Rc<Deadlines>,
-    pub(crate) log: Option<AccessLog>,
+    pub(crate) logs: AccessLogs,
     pub(crate) open: Rc<OpenConnections>,
     pub(crate) scratch: RefCell<Box<[u8]>>,
     pub(crate) output: RefCell<Output>,
@@ -60,12 +60,7 @@ impl<H> Server<H> {
     }
 
     /// Returns a server that answers with `handler` the requests that arrive at `local`.
-    pub fn new(
-        handler: Rc<H>,
-        local: ListenAddress,
-        limits: Limits,
-        log: Option<AccessLog>,
-    ) -> Self {
+    pub fn new(handler: Rc<H>, local: ListenAddress, limits: Limits, logs: AccessLogs) -> Self {
         let deadlines = Deadlines::new(&limits);
         Self {
             handler,
@@ -73,7 +68,7 @@ impl<H> Server<H> {
             client_bytes: limits.client_bytes.clone().map(|account| Rc::new(LoopAccount(account))),
             limits,
             deadlines: Rc::new(deadlines),
-            log,
+            logs,
             open: Rc::default(),
             scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
             output: RefCell::default(),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use kirin_http::{
     Answer, AnsweredBy, Body, Handler, ListenAddress, Origin, RequestHead, Response, StatusCode,
 };
-use kirin_server::{Limits, Listener, Server, listener};
+use kirin_server::{AccessLogs, Limits, Listener, Server, listener};
 
 struct Panicking;
 
@@ -46,7 +46,12 @@ fn a_panic_ends_its_connection_and_no_other() {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::LocalRuntime::new().expect("a runtime");
         runtime.block_on(async {
-            let server = Rc::new(Server::new(Rc::new(Panicking), address, Limits::default(), None));
+            let server = Rc::new(Server::new(
+                Rc::new(Panicking),
+                address,
+                Limits::default(),
+                AccessLogs::default(),
+            ));
             listener::accept(bound, server).await
         })
     });

@@ -13,7 +13,7 @@ use kirin_files::{AppFile, AppFiles, NotThatFile};
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
     Body, BodyDecoder, ClientShare, FieldLines, Informational, InformationalBudget, ReceivedHead,
-    RequestFields, Response, SpooledBody, StatusCode,
+    RequestFields, Response, ResponseLog, SpooledBody, StatusCode,
 };
 
 use crate::after_response::after_response;
@@ -116,6 +116,7 @@ pub(crate) async fn exchange(
                 fields,
                 body,
                 answered_by: crate::ANSWERED_BY,
+                log: ResponseLog::OfListener,
             });
         }
         Err(_) if connection.handle.is_killed() => return Err(Failure::Overdue { pid }),
@@ -367,5 +368,11 @@ fn whole_response(head: WorkerHead, data: Bytes) -> Response {
 }
 
 fn response(head: WorkerHead, body: Body) -> Response {
-    Response { status: head.status, fields: head.fields, body, answered_by: crate::ANSWERED_BY }
+    Response {
+        status: head.status,
+        fields: head.fields,
+        body,
+        answered_by: crate::ANSWERED_BY,
+        log: ResponseLog::OfListener,
+    }
 }

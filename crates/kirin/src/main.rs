@@ -60,8 +60,9 @@ fn run(command_line: CommandLine) -> ExitCode {
         Command::ServeLoaded { directory, app_parent, pid_file } => {
             serve_loaded(&directory, app_parent, pid_file)
         }
-        Command::Purge { keys, prefixes, tags, soft, at } => {
-            at.target().and_then(|target| purge(&target, Purge { keys, prefixes, tags, soft }))
+        Command::Purge { keys, prefixes, tags, soft, site, at } => {
+            let names = Purge { keys, prefixes, tags, soft };
+            at.target().and_then(|target| purge(&target, names, site.as_deref()))
         }
         Command::Status { at } => {
             at.target().and_then(|target| target.status()).and_then(|status| print(&status))
@@ -79,8 +80,9 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn purge(target: &admin::client::Target, purge: Purge) -> Result<(), String> {
+fn purge(target: &admin::client::Target, purge: Purge, site: Option<&str>) -> Result<(), String> {
     purge.check()?;
+    let purge = site.map_or(Ok(purge.clone()), |site| purge.of_site(site))?;
     let purged = target.purge(&purge)?;
     print(&admin::client::describe(&purge, purged))
 }

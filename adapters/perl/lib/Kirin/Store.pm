@@ -28,6 +28,9 @@ use constant BASE64_KEY_BYTES => 186;
 
 use constant { KEY_BYTES => 250, TAG_BYTES => 64, TAGS => 16 };
 
+# The site of the request that this worker serves, or undef. Kirin::Worker sets it.
+our $Site;
+
 my $JSON = do {
     my ($class) = grep { eval "require $_" }
         qw(Cpanel::JSON::XS JSON::XS JSON::PP);    ## no critic: names from here
@@ -37,9 +40,11 @@ my $JSON = do {
 sub new {
     my ($class, %args) = @_;
     my $self = bless { timeout => 1, namespace => '', %args }, $class;
-    if (my @unknown = grep { !/\A(?:address|timeout|namespace)\z/ } keys %args) {
+    if (my @unknown = grep { !/\A(?:address|timeout|namespace|site)\z/ } keys %args) {
         Carp::croak("Kirin::Store: unknown argument @unknown");
     }
+    Carp::croak("Kirin::Store: the name of a site has no colon, slash and space")
+        if defined $self->{site} && $self->{site} =~ m{[:/\s]};
     Carp::croak("Kirin::Store: timeout is a number of seconds above 0") if !($self->{timeout} > 0);
     return $self;
 }
@@ -130,7 +135,7 @@ sub purge {
             for my $kind (sort keys %names) {
                 my $list = ref $names{$kind} eq 'ARRAY' ? $names{$kind} : [$names{$kind}];
                 for (@$list) {
-                    my $name = $kind eq 'tags' ? check_tag($_) : $self->name_of($_);
+                    my $name = $kind eq 'tags' ? $self->tag_of($_) : $self->name_of($_);
                     my $cached = $kind eq 'tags' ? undef : cached_name($name, $kind);
                     push @commands,
                         [map { "md $_$stale\r\n" } $name . $suffix{$kind}, $cached // ()];
@@ -154,7 +159,7 @@ sub purge {
 # it does.
 sub cached_name {
     my ($target, $kind) = @_;
-    return undef if $target !~ m{\A/};    ## no critic: one value
+    return undef if $target !~ m{\A(?:[^/:]+:)?/};    ## no critic: one value
     my $name = "\0c$target";
     my $suffix = $kind eq 'keys' && length $name <= BASE64_KEY_BYTES ? ' b Ptag' : ' b Pprefix';
     return MIME::Base64::encode_base64(substr($name, 0, BASE64_KEY_BYTES), '') . $suffix;
@@ -288,7 +293,7 @@ sub put {
     if (my $tags = $option{tags}) {
         die "more than ${\ TAGS} tags\n" if @$tags > TAGS;
         if (@$tags) {
-            my $list = join ',', map { check_tag($_) } @$tags;
+            my $list = join ',', map { $self->tag_of($_) } @$tags;
             my $mode = { set => 'S', add => 'E', replace => 'R' }->{$command};
             $self->connection->send(
                 "ms $name $length T$expiry F$flags M$mode Ptags=$list\r\n$bytes\r\n");
@@ -332,9 +337,16 @@ sub values_sent {
     return \%found;
 }
 
+# Returns what stands before all keys and tags of the site.
+sub site_prefix {
+    my $self = shift;
+    my $site = $self->{site} // $Site // '';
+    return length $site ? "$site:" : '';
+}
+
 sub name_of {
     my ($self, $key) = @_;
-    my $name = $self->{namespace} . ($key // '');
+    my $name = $self->site_prefix . $self->{namespace} . ($key // '');
     die "a key has 1 to ${\ KEY_BYTES} bytes\n" if !length $name || length $name > KEY_BYTES;
     # The same holds for characters above ASCII, if they are characters and not bytes.
     die "a key has no spaces and control characters\n" if $name =~ /[\x00-\x20\x7F]/;
@@ -347,11 +359,12 @@ sub check_options {
     die "a page has the options ttl and tags, not @unknown\n";
 }
 
-sub check_tag {
-    my $tag = shift // '';
+sub tag_of {
+    my ($self, $tag) = @_;
+    $tag //= '';
     die "a tag has 1 to ${\ TAG_BYTES} bytes\n" if !length $tag || length $tag > TAG_BYTES;
     die "a tag has no spaces, commas and control characters\n" if $tag =~ /[\x00-\x20,\x7F]/;
-    return bytes($tag);
+    return bytes($self->site_prefix . $tag);
 }
 
 sub bytes {
@@ -412,11 +425,16 @@ Storable or compressed come back unchanged.
 
 =over
 
-=item new(address => ADDRESS, timeout => SECONDS, namespace => PREFIX)
+=item new(address => ADDRESS, timeout => SECONDS, namespace => PREFIX, site => NAME)
 
 C<address>: C<unix:PATH> or C<HOST:PORT>. The default is C<KIRIN_STORE> in the environment, which is
 read at the first use. C<timeout>: the time limit for connecting and for each wait. The default is
 1. After a timeout the client does not try again for a second. C<namespace>: a prefix for every key.
+
+C<site>: the name of a site of Kirin's configuration. All keys and tags are then those of this site.
+The default is the site of the request that the worker serves at the time of the call. Outside of
+requests, and on hosts that belong to no C<[[site]]>, it is none. C<< site => '' >> is none at any
+time (F<docs/store.md>).
 
 =item error
 

@@ -127,6 +127,8 @@ sub serve {
             substr($buffer, $colon + 1, $comma - $colon - 2), -1
         );
         $env = \%env;
+        # The keys of Kirin::Store are those of the site.
+        $Kirin::Store::Site = $env{KIRIN_SITE};
         $env{'psgi.url_scheme'} = 'https' if exists $env{HTTPS};
         $env{'psgi.input'} = $env{CONTENT_LENGTH}
             ? Kirin::Worker::Input::receive(

@@ -36,12 +36,8 @@ fn response(status: u16, lines: &str, body: Body) -> Response {
         let (name, value) = line.split_once(": ").unwrap();
         fields.try_push(name.as_bytes(), value.as_bytes()).unwrap();
     }
-    Response {
-        status: StatusCode::from_u16(status).unwrap(),
-        fields,
-        body,
-        answered_by: kirin_workers::ANSWERED_BY,
-    }
+    let status = StatusCode::from_u16(status).unwrap();
+    Response { fields, ..Response::new(kirin_workers::ANSWERED_BY, status, body) }
 }
 
 /// Returns `response` as the filter leaves it, for a request with these lines.

@@ -269,7 +269,7 @@ fn validators<'a>(head: &PageHead, etag: &'a [u8]) -> Validators<'a> {
 
 /// Returns a response of the store.
 pub fn respond(status: StatusCode, fields: FieldLines, body: Body) -> Response {
-    Response { status, fields, body, answered_by: answered_by::STORE }
+    Response { fields, ..Response::new(answered_by::STORE, status, body) }
 }
 
 /// Returns an error of the store.

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use kirin_cache::key::{target_prefix, target_tags};
+use kirin_http::host::canonical_host;
 use kirin_store::{
     DeleteOutcome, DeleteRequest, Invalidation, Namespace, Now, Store, TAG_LIMIT_BYTES,
 };
@@ -14,7 +15,7 @@ use crate::filters::push::dictionary::{self, Item};
 /// The longest key and prefix in bytes, as for memcached.
 pub const MAX_KEY_BYTES: usize = 250;
 
-/// The longest tag in bytes, as on the memcached port.
+/// The longest tag in bytes, without the name of a site before it.
 pub const MAX_TAG_BYTES: usize = 64;
 
 /// The most names that one request purges. Each takes well below a microsecond.
@@ -90,6 +91,16 @@ impl Purge {
             check_key(key)?;
         }
         self.tags.iter().try_for_each(|tag| check_tag(tag))
+    }
+
+    /// Returns the purge with the names that the store has for those of the site `site`, which an
+    /// operator has named by its host or its name.
+    pub fn of_site(&self, site: &str) -> Result<Self, String> {
+        let name = canonical_host(site);
+        if name.is_empty() || name.contains([':', '/', ' ']) {
+            return Err(format!("`{site}` is not the name of a site, such as example.org"));
+        }
+        self.within(&Namespace::named(&name))
     }
 
     /// Returns the purge with the names that the store has for those in `namespace`. An error is a

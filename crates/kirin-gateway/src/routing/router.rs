@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use kirin_http::host::canonical_host;
-use kirin_http::{Answer, Handler, Origin, RequestHead, RequestPath, Response};
+use kirin_http::{Answer, Handler, Origin, RequestHead, RequestPath, Response, ResponseLog};
 use kirin_proxy::{ProxyPlace, Upstream};
 use kirin_store::{Namespace, Store};
 use kirin_workers::App;
@@ -165,6 +165,16 @@ impl Router {
     }
 }
 
+/// Returns the answer, whose line goes to another log than that of the listener.
+fn logged_in(answer: Answer, log: ResponseLog) -> Answer {
+    match answer {
+        Answer::Now(response) => Answer::Now(Response { log, ..response }),
+        Answer::Later(later) => {
+            Answer::later(move |body| async move { Response { log, ..later(body).await } })
+        }
+    }
+}
+
 impl Handler for Router {
     fn answer(&self, head: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
         self.ask(head, origin, &Lineage::default())
@@ -185,12 +195,16 @@ impl Answers for Router {
         let kept = SharedHead::new();
         let request =
             route.enter(Request::new(head, origin, &path, &namespace, lineage, self, &kept));
-        if let Some(rules) = &route.rules {
-            return self.answer_by_rules(route, rules, &request);
-        }
-        match route.refuse_excess(&request) {
-            None => self.ask_places(route, &request, 0),
-            Some(refusal) => Answer::Now(refusal),
+        let answer = match &route.rules {
+            Some(rules) => self.answer_by_rules(route, rules, &request),
+            None => match route.refuse_excess(&request) {
+                None => self.ask_places(route, &request, 0),
+                Some(refusal) => Answer::Now(refusal),
+            },
+        };
+        match route.log {
+            ResponseLog::OfListener => answer,
+            log => logged_in(answer, log),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kirin_files::FollowLinks;
-use kirin_http::TrustedPeers;
+use kirin_http::{ResponseLog, TrustedPeers};
 use kirin_proxy::BodyBuffering;
 use kirin_ssi::Syntax;
 use kirin_store::NamespaceNames;
@@ -58,6 +58,8 @@ pub struct RouteConfig {
     pub listing: bool,
     /// Which links that lead out of its directories are followed.
     pub follow_links: FollowLinks,
+    /// The access log of its responses. A log of routes is named by its number in the configuration.
+    pub log: ResponseLog,
     /// The rules around the places.
     pub rules: Arc<Rules>,
     /// The largest request body, in bytes.

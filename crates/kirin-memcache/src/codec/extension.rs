@@ -16,8 +16,8 @@
 /// The most tags in one command.
 pub const TAGS_PER_COMMAND: usize = 16;
 
-/// The longest tag in bytes.
-pub const TAG_LIMIT_BYTES: usize = 64;
+/// The longest tag in bytes. It is as long as a key, since a tag may begin with the name of a site.
+pub const TAG_LIMIT_BYTES: usize = 250;
 
 /// The meaning of a `P` flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl ExtensionError {
     pub(super) fn line(self) -> &'static str {
         match self {
             ExtensionError::EmptyTag => "CLIENT_ERROR empty tag",
-            ExtensionError::TagTooLong => "CLIENT_ERROR tag longer than 64 bytes",
+            ExtensionError::TagTooLong => "CLIENT_ERROR tag longer than 250 bytes",
             ExtensionError::TooManyTags => "CLIENT_ERROR more than 16 tags",
         }
     }

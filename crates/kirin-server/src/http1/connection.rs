@@ -12,7 +12,6 @@ use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
 
 use kirin_http::body::Body;
 use kirin_http::client_bytes::{ClientShare, Reservation, Resource};
@@ -329,7 +328,7 @@ fn answer_from<H: Handler>(
     head: &RequestHead<'_>,
     origin: Origin<'_>,
 ) -> Work {
-    let record = server.log.as_ref().map(|log| log.begin(origin.peer, head, Instant::now()));
+    let record = server.logs.begin(origin.peer, head);
     let mut exchange = Exchange::new(head);
     exchange.persistent &= !server.stopping.get();
     io.has_begun.set(true);
@@ -378,7 +377,7 @@ fn write_response<H>(
 ) {
     let clock = server.clock();
     let framing = output.text(|text| write_head(&response, &mut request.exchange, clock, text));
-    let before = output.len();
+    let (before, summary) = (output.len(), response.summary());
     if framing != crate::http1::response_writer::BodyFraming::Nothing {
         match response.body {
             Body::Bytes(bytes) => output.bytes(bytes),
@@ -389,11 +388,9 @@ fn write_response<H>(
             }
         }
     }
-    if let (Some(log), Some(record)) = (&server.log, &request.record) {
-        let body_bytes = (output.len() - before) as u64;
-        let (status, answered_by) = (response.status, response.answered_by);
-        let response = ResponseRecord { status, body_bytes, answered_by, is_cut: false };
-        log.end(record, &response, clock.time());
+    if let Some(record) = &request.record {
+        let response = ResponseRecord::complete(summary, (output.len() - before) as u64);
+        server.logs.end(record, &response, clock.time());
     }
 }
 
@@ -405,7 +402,7 @@ fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -
         exchange: Exchange::rejected(),
         body: BodyLength::None,
         expects_continue: false,
-        record: server.log.as_ref().map(|_| RequestRecord::unreadable(io.client_peer())),
+        record: server.logs.unreadable(io.client_peer()),
         share: ClientShare::default(),
         _head: None,
     };
@@ -508,21 +505,21 @@ async fn send_in_time<H>(
     response: Response,
     mut request: Request,
 ) -> io::Result<bool> {
-    let (status, answered_by) = (response.status, response.answered_by);
+    let summary = response.summary();
     let before = io.sent.get();
     let sent = sending::send(io, &server.pipes, response, &mut request.exchange).await;
-    if let (Some(log), Some(record)) = (&server.log, &request.record) {
+    if let Some(record) = &request.record {
         let response = match sent {
-            Ok(body_bytes) => ResponseRecord { status, body_bytes, answered_by, is_cut: false },
+            Ok(body_bytes) => ResponseRecord::complete(summary, body_bytes),
             Err(_) => {
                 // For a chunked body, this counts the framing as well, as nginx does.
                 let taken = io.sent.get() - before;
                 let body_bytes = taken.saturating_sub(request.exchange.head_bytes as u64);
-                ResponseRecord::cut(status, body_bytes, answered_by, taken > 0)
+                ResponseRecord::cut(summary, body_bytes, taken > 0)
             }
         };
         server.clock().now();
-        log.end(record, &response, server.clock().time());
+        server.logs.end(record, &response, server.clock().time());
     }
     sent.map(|_| request.exchange.persistent)
 }

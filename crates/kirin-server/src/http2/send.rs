@@ -60,9 +60,9 @@ impl Exchange {
 
     /// Writes the line of the access log.
     fn log<H>(&self, server: &Server<H>, response: &ResponseRecord) {
-        if let (Some(log), Some(record)) = (&server.log, &self.record) {
+        if let Some(record) = &self.record {
             server.clock().now();
-            log.end(record, response, server.clock().time());
+            server.logs.end(record, response, server.clock().time());
         }
     }
 }
@@ -87,8 +87,8 @@ pub(super) fn start<H>(
     let response = if is_switch { Response::error(StatusCode::BAD_GATEWAY) } else { response };
     let head = response::head(&response, exchange.is_head, server.clock());
     let is_empty = exchange.ends_with_head(&response);
-    let (status, answered_by) = (response.status, response.answered_by);
-    let mut record = ResponseRecord { status, body_bytes: 0, answered_by, is_cut: false };
+    let summary = response.summary();
+    let mut record = ResponseRecord::complete(summary, 0);
     let ended = match (respond.send_response(head, is_empty), in_one_frame(response.body)) {
         (Ok(_), _) if is_empty => Ended::Answered,
         (Ok(mut stream), Ok(body)) => {
@@ -109,11 +109,11 @@ pub(super) fn start<H>(
                     Ended::Answered
                 }
                 Ok(Err(_)) => {
-                    record = ResponseRecord::cut(status, 0, answered_by, true);
+                    record = ResponseRecord::cut(summary, 0, true);
                     Ended::ResetByClient
                 }
                 Err(_) => {
-                    record = ResponseRecord::cut(status, 0, answered_by, true);
+                    record = ResponseRecord::cut(summary, 0, true);
                     stream.send_reset(Reason::ENHANCE_YOUR_CALM);
                     Ended::Cut
                 }
@@ -124,7 +124,7 @@ pub(super) fn start<H>(
         }
         // The client has reset the stream meanwhile.
         (Err(_), _) => {
-            record = ResponseRecord::cut(status, 0, answered_by, false);
+            record = ResponseRecord::cut(summary, 0, false);
             Ended::ResetByClient
         }
     };

@@ -3,7 +3,6 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Instant;
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -194,7 +193,7 @@ fn ask<H: Handler>(
     let fields = head.field_lines();
     let request = head.as_request(&fields);
     proxied::with_origin(server, io, &request, |request, origin| {
-        let record = server.log.as_ref().map(|log| log.begin(origin.peer, request, Instant::now()));
+        let record = server.logs.begin(origin.peer, request);
         (server.handler.answer(request, origin), record, server.share(origin.peer))
     })
 }
@@ -203,7 +202,7 @@ fn ask<H: Handler>(
 /// begins, so that the connection stays open.
 fn refuse<H>(server: &Server<H>, io: &Io, reject: Reject) -> (Response, Option<RequestRecord>) {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
-    let record = server.log.as_ref().map(|_| RequestRecord::unreadable(io.client_peer()));
+    let record = server.logs.unreadable(io.client_peer());
     (Response::error(reject.status()), record)
 }
 

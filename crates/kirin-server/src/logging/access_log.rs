@@ -13,11 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use http::StatusCode;
 use kirin_http::basic_credentials::BasicCredentials;
 use kirin_http::peer::Peer;
 use kirin_http::request::{RequestHead, Version};
-use kirin_http::response::{AnsweredBy, Response};
+use kirin_http::response::{Response, ResponseSummary};
 use parking_lot::RwLock;
 use rustix::fs::OFlags;
 
@@ -147,6 +146,28 @@ pub struct RequestRecord {
 }
 
 impl RequestRecord {
+    /// Takes from a request what its line needs.
+    pub fn new(peer: &Peer, request: &RequestHead<'_>, started: Instant) -> Self {
+        let mut request_line = Vec::with_capacity(request.target.len() + 24);
+        request_line.extend_from_slice(request.method.as_str().as_bytes());
+        request_line.push(b' ');
+        request_line.extend_from_slice(request.target.as_bytes());
+        request_line.push(b' ');
+        request_line.extend_from_slice(match request.version {
+            // nginx and Apache write it this way.
+            Version::Http2 => b"HTTP/2.0",
+            version => version.name().as_bytes(),
+        });
+        Self {
+            started,
+            peer: peer.to_string(),
+            user: user(request),
+            request_line,
+            referer: request.field("referer").unwrap_or(b"-").to_vec(),
+            user_agent: request.field("user-agent").unwrap_or(b"-").to_vec(),
+        }
+    }
+
     /// Returns the record of bytes that are not a request.
     pub fn unreadable(peer: &Peer) -> Self {
         let none = || b"-".to_vec();
@@ -163,12 +184,10 @@ impl RequestRecord {
 
 /// The part of a line that is known when the response has been written.
 pub struct ResponseRecord {
-    /// The status code.
-    pub status: StatusCode,
+    /// What was known of the response before it was sent.
+    pub summary: ResponseSummary,
     /// The number of bytes of the body.
     pub body_bytes: u64,
-    /// The part of the server that answered.
-    pub answered_by: AnsweredBy,
     /// Whether the client did not get the complete response.
     pub is_cut: bool,
 }
@@ -176,19 +195,16 @@ pub struct ResponseRecord {
 impl ResponseRecord {
     /// Returns the record of a response that was cut after so many bytes of its body. If not even
     /// the head was begun, the status is 499, as in the log of nginx.
-    pub(crate) fn cut(
-        status: StatusCode,
-        body_bytes: u64,
-        answered_by: AnsweredBy,
-        is_begun: bool,
-    ) -> Self {
-        let nobody = Response::client_gone_status();
-        Self {
-            status: if is_begun { status } else { nobody },
-            body_bytes,
-            answered_by,
-            is_cut: true,
+    pub(crate) fn cut(mut summary: ResponseSummary, body_bytes: u64, is_begun: bool) -> Self {
+        if !is_begun {
+            summary.status = Response::client_gone_status();
         }
+        Self { summary, body_bytes, is_cut: true }
+    }
+
+    /// Returns the record of a response that was sent completely.
+    pub(crate) fn complete(summary: ResponseSummary, body_bytes: u64) -> Self {
+        Self { summary, body_bytes, is_cut: false }
     }
 }
 
@@ -196,28 +212,6 @@ impl AccessLog {
     /// Returns a log that appends to `file`.
     pub fn new(file: Arc<LogFile>) -> Self {
         Self { file, lines: RefCell::new(Vec::new()) }
-    }
-
-    /// Takes from a request what its line needs.
-    pub fn begin(&self, peer: &Peer, request: &RequestHead<'_>, started: Instant) -> RequestRecord {
-        let mut request_line = Vec::with_capacity(request.target.len() + 24);
-        request_line.extend_from_slice(request.method.as_str().as_bytes());
-        request_line.push(b' ');
-        request_line.extend_from_slice(request.target.as_bytes());
-        request_line.push(b' ');
-        request_line.extend_from_slice(match request.version {
-            // nginx and Apache write it this way.
-            Version::Http2 => b"HTTP/2.0",
-            version => version.name().as_bytes(),
-        });
-        RequestRecord {
-            started,
-            peer: peer.to_string(),
-            user: user(request),
-            request_line,
-            referer: request.field("referer").unwrap_or(b"-").to_vec(),
-            user_agent: request.field("user-agent").unwrap_or(b"-").to_vec(),
-        }
     }
 
     /// Adds a line.
@@ -230,13 +224,13 @@ impl AccessLog {
         write_time(now, &mut lines);
         lines.extend_from_slice(b"] \"");
         write_escaped(&request.request_line, &mut lines);
-        let _ = write!(lines, "\" {} {} \"", response.status.as_u16(), response.body_bytes);
+        let _ = write!(lines, "\" {} {} \"", response.summary.status.as_u16(), response.body_bytes);
         write_escaped(&request.referer, &mut lines);
         lines.extend_from_slice(b"\" \"");
         write_escaped(&request.user_agent, &mut lines);
         let seconds = request.started.elapsed().as_secs_f64();
         let cut = if response.is_cut { " cut" } else { "" };
-        let _ = writeln!(lines, "\" {} {seconds:.6}{cut}", response.answered_by.name());
+        let _ = writeln!(lines, "\" {} {seconds:.6}{cut}", response.summary.answered_by.name());
         if lines.len() >= FLUSH_BYTES {
             drop(lines);
             self.flush();

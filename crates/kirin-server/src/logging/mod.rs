@@ -2,4 +2,5 @@
 //! reader.
 
 pub mod access_log;
+pub mod access_logs;
 pub mod queued_writer;

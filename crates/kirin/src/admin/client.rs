@@ -143,7 +143,8 @@ const BASE64_KEY_BYTES: usize = 186;
 /// Returns the command that purges the responses which routes have cached under a target, or under
 /// all targets with a prefix. Returns none if `name` is no target.
 fn cached_command(name: &str, suffix: &str, mark: &str) -> Option<String> {
-    if !name.starts_with('/') {
+    let target = name.split_once(':').map_or(name, |(_, target)| target);
+    if !name.starts_with('/') && !target.starts_with('/') {
         return None;
     }
     let mut cached = target_prefix(name.as_bytes());

@@ -7,9 +7,11 @@ use serde::Deserialize;
 /// The format of a body.
 #[derive(Clone, Copy, Debug)]
 pub enum BodyFormat {
-    /// `{"keys": ["/"], "prefixes": ["/recent/"], "tags": ["memo-7"], "soft": true}`
+    /// `{"keys": ["/"], "prefixes": ["/recent/"], "tags": ["memo-7"], "soft": true}`, and `"site":
+    /// "example.org"` if the names are those of a site.
     Json,
-    /// `key=/&prefix=/recent/&tag=memo-7`, each name any number of times, and `soft=1`.
+    /// `key=/&prefix=/recent/&tag=memo-7`, each name any number of times, `soft=1`, and
+    /// `site=example.org`.
     UrlEncoded,
 }
 
@@ -21,14 +23,16 @@ struct Names {
     prefixes: Vec<String>,
     tags: Vec<String>,
     soft: bool,
+    site: Option<String>,
 }
 
 /// Parses a body. It must name at least one key, prefix or tag.
 pub fn parse(form: BodyFormat, body: &[u8]) -> Result<Purge, String> {
-    let purge = match form {
+    let (purge, site) = match form {
         BodyFormat::Json => {
-            let names: Names = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-            Purge { keys: names.keys, prefixes: names.prefixes, tags: names.tags, soft: names.soft }
+            let Names { keys, prefixes, tags, soft, site } =
+                serde_json::from_slice(body).map_err(|error| error.to_string())?;
+            (Purge { keys, prefixes, tags, soft }, site)
         }
         BodyFormat::UrlEncoded => parse_form(body)?,
     };
@@ -36,11 +40,14 @@ pub fn parse(form: BodyFormat, body: &[u8]) -> Result<Purge, String> {
     if purge.is_empty() {
         return Err("nothing is named: give keys, prefixes or tags".into());
     }
-    Ok(purge)
+    match site {
+        Some(site) => purge.of_site(&site),
+        None => Ok(purge),
+    }
 }
 
-fn parse_form(body: &[u8]) -> Result<Purge, String> {
-    let mut purge = Purge::default();
+fn parse_form(body: &[u8]) -> Result<(Purge, Option<String>), String> {
+    let (mut purge, mut site) = (Purge::default(), None);
     for pair in form::pairs(body) {
         let (name, value) = form::name_and_value(pair);
         let value = decode(value)?;
@@ -48,6 +55,7 @@ fn parse_form(body: &[u8]) -> Result<Purge, String> {
             b"key" => purge.keys.push(value),
             b"prefix" => purge.prefixes.push(value),
             b"tag" => purge.tags.push(value),
+            b"site" => site = Some(value),
             b"soft" => {
                 purge.soft = match value.as_str() {
                     "1" | "true" => true,
@@ -57,13 +65,13 @@ fn parse_form(body: &[u8]) -> Result<Purge, String> {
             }
             name => {
                 return Err(format!(
-                    "`{}` is none of key, prefix, tag and soft",
+                    "`{}` is none of key, prefix, tag, soft and site",
                     String::from_utf8_lossy(name)
                 ));
             }
         }
     }
-    Ok(purge)
+    Ok((purge, site))
 }
 
 /// Takes off the coding of application/x-www-form-urlencoded.

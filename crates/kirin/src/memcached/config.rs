@@ -66,6 +66,7 @@ pub fn config(options: &Options) -> Result<Config, MemcachedConfigError> {
         client_memory_bytes: 0,
         client_disk_bytes: 0,
         listeners: Vec::new(),
+        route_logs: Vec::new(),
         store: store(options)?,
         admin: None,
         apps: Vec::new(),

@@ -14,7 +14,7 @@ use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::places::opening::PlaceError;
 use kirin_gateway::routing::router::Router;
 use kirin_proxy::Upstream;
-use kirin_server::{AccessLog, Server, listener};
+use kirin_server::{AccessLog, AccessLogs, Server, listener};
 use kirin_store::Store;
 use kirin_workers::App;
 use tokio::runtime::{Handle, LocalRuntime};
@@ -155,6 +155,8 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
     }
     let mut accepting = Vec::new();
     let mut servers = Vec::new();
+    let route_logs: Rc<[AccessLog]> =
+        listeners.route_logs.into_iter().map(AccessLog::new).collect();
     for BoundListener { socket, address, log, config } in listeners.http {
         let entrance = Entrance {
             router: Rc::clone(&router),
@@ -162,8 +164,9 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
             challenges: Arc::clone(&shared.challenges),
             hsts: config.tls.as_ref().and_then(|tls| tls.hsts.as_deref()).map(Rc::from),
         };
-        let log = log.map(AccessLog::new);
-        let mut server = Server::new(Rc::new(entrance), address, config.limits, log);
+        let (of_listener, of_routes) = (log.map(AccessLog::new), Rc::clone(&route_logs));
+        let logs = AccessLogs { of_listener, of_routes };
+        let mut server = Server::new(Rc::new(entrance), address, config.limits, logs);
         if let Some(forwarding) = config.forwarding {
             server = server.behind_proxies(forwarding, config.proxy_protocol);
         }

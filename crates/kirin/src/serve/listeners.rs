@@ -49,6 +49,8 @@ pub struct MemcachedListener {
 pub struct LoopListeners {
     /// Listeners for HTTP.
     pub http: Vec<BoundListener>,
+    /// The access logs of routes, by their numbers.
+    pub route_logs: Vec<Arc<LogFile>>,
     /// Listeners for operators. Only the first loop has any.
     pub admin: Vec<Listener>,
     /// Listeners for memcached clients.
@@ -80,6 +82,12 @@ pub fn open_http(
     accounts: &ClientAccounts,
 ) -> Result<Vec<String>, OpenError> {
     let mut urls = Vec::new();
+    for target in &config.route_logs {
+        let log = logs::open(target, config.user.as_ref(), logs)?;
+        for of_loop in loops.iter_mut() {
+            of_loop.route_logs.push(Arc::clone(&log));
+        }
+    }
     for (listener, client_bytes) in config.listeners.iter().zip(&accounts.listeners) {
         let log = match &listener.access_log {
             None => None,

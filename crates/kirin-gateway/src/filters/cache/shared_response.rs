@@ -9,7 +9,9 @@ use kirin_http::byte_range::{Part, part_of};
 use kirin_http::date::parse_date;
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
-use kirin_http::{Body, FieldLines, RequestFields, RequestHead, Response, partial_content};
+use kirin_http::{
+    Body, FieldLines, RequestFields, RequestHead, Response, ResponseLog, partial_content,
+};
 
 use super::filling_body::{Filler, FillingBody};
 use super::keep::Keep;
@@ -111,6 +113,12 @@ impl SharedResponse {
     }
 
     fn respond(&self, status: StatusCode, body: Body) -> Response {
-        Response { status, fields: self.fields.clone(), body, answered_by: answered_by::CACHE }
+        Response {
+            status,
+            fields: self.fields.clone(),
+            body,
+            answered_by: answered_by::CACHE,
+            log: ResponseLog::OfListener,
+        }
     }
 }

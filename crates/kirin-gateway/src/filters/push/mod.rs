@@ -194,7 +194,17 @@ impl Push {
         let text_only = Syntax { ssi: is_page && !syntax.ssi, esi: is_page && !syntax.esi };
         let (push, head_bytes) = (Rc::clone(self), head.len());
         let namespace = namespace.clone();
-        let destination = Destination { push, key, namespace, tags, ttl_seconds, protection, began, text_only, head_bytes };
+        let destination = Destination {
+            push,
+            key,
+            namespace,
+            tags,
+            ttl_seconds,
+            protection,
+            began,
+            text_only,
+            head_bytes,
+        };
         let length = head.len() as u64 + response.body.length().unwrap_or(0);
         if !destination.has_room(length) {
             return Err(Unstorable::TooLarge);
