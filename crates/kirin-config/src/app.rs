@@ -7,7 +7,7 @@ use kirin_workers::{AppConfig, MAX_WORKERS};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::default::{megabytes, number, seconds};
+use crate::default::{defaults, whole_seconds};
 use crate::name::check_name;
 use crate::preload::PreloadKey;
 use crate::source::{ConfigError, ErrorCollector, Source};
@@ -26,7 +26,7 @@ pub struct AppSection {
     /// file.
     pub directory: Option<Written<String>>,
     /// The number of worker processes. Each serves one request at a time.
-    #[serde(default = "number::<5, 1, { MAX_WORKERS as u64 }>")]
+    #[serde(default = "workers")]
     pub workers: Number<1, { MAX_WORKERS as u64 }>,
     /// Whether Kirin loads the application once before it forks the workers, so that they share its
     /// memory: `true`, `false` or `"auto"`. `"auto"` does so unless the application opens
@@ -44,14 +44,14 @@ pub struct AppSection {
     #[serde(default = "queue")]
     pub queue: usize,
     /// How long a request may wait for an idle worker. Then it is answered 503.
-    #[serde(default = "seconds::<30>")]
+    #[serde(default = "queue_wait")]
     pub queue_wait: Seconds,
     /// How long a worker may take for a request. Then the client gets 504, the worker logs where it
     /// is (a Perl stack), and a second later Kirin kills it.
-    #[serde(default = "seconds::<60>")]
+    #[serde(default = "deadline")]
     pub deadline: Seconds,
     /// How long the application may take to load.
-    #[serde(default = "seconds::<60>")]
+    #[serde(default = "start_limit")]
     pub start_limit: Seconds,
     /// The number of requests after which Kirin replaces a worker; 0 for never. Each worker draws
     /// up to a tenth less, so that workers do not all end at once.
@@ -65,7 +65,7 @@ pub struct AppSection {
     /// second, and never while the worker has a request. Default: never.
     pub max_memory: Option<ByteSize>,
     /// The largest request body. A larger one is answered 413.
-    #[serde(default = "megabytes::<64>")]
+    #[serde(default = "body_limit")]
     pub body_limit: ByteSize,
     /// The directories from which the application may send files by name, with `X-Sendfile`. Files
     /// that the application has opened itself and returns as its response need none. Default: none.
@@ -73,8 +73,18 @@ pub struct AppSection {
     pub sendfile: Vec<Written<String>>,
 }
 
-fn queue() -> usize {
-    1024
+defaults! {
+    workers: Number<1, { MAX_WORKERS as u64 }> = Number::new(default_app().workers as u64);
+    queue: usize = default_app().queue_length;
+    queue_wait: Seconds = whole_seconds(default_app().queue_wait);
+    deadline: Seconds = whole_seconds(default_app().request_deadline);
+    start_limit: Seconds = whole_seconds(default_app().start_limit);
+    body_limit: ByteSize = ByteSize(default_app().body_limit_bytes);
+}
+
+/// Returns the configuration of an application without a name, for its defaults.
+fn default_app() -> AppConfig {
+    AppConfig::new("", "")
 }
 
 /// Checks `section`.

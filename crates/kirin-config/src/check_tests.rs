@@ -267,27 +267,3 @@ fn many_errors_end_and_cost_no_more_than_their_number() {
     let said = check_text(&text).unwrap_err();
     assert!((50..=51).contains(&said.matches("kirin.toml:").count()), "{said}");
 }
-
-#[test]
-fn keys_have_the_defaults_of_the_crates_that_they_configure() {
-    let text = format!(
-        "{LISTENER}[[upstream]]\nname = \"api\"\nservers = [\"a:1\"]\n[[app]]\nname = \"web\"\n\
-         load = \"app.psgi\"\n[[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n"
-    );
-    let site = check_text(&text).unwrap();
-    let (written, own) = (&site.listeners[0].limits, kirin_server::Limits::default());
-    assert_eq!(format!("{written:?}"), format!("{own:?}"));
-    let upstream = &site.upstreams[0];
-    let balancing = kirin_proxy::Balancing::default();
-    assert_eq!(format!("{:?}", upstream.balancing), format!("{balancing:?}"));
-    assert_eq!(
-        format!("{:?}", upstream.timeouts),
-        format!("{:?}", kirin_proxy::Timeouts::default())
-    );
-    assert_eq!(format!("{:?}", upstream.pool), format!("{:?}", kirin_proxy::PoolLimits::default()));
-    let app = kirin_workers::AppConfig::new("web", "app.psgi");
-    assert_eq!(
-        (site.apps[0].workers, site.apps[0].queue_length, site.apps[0].request_deadline),
-        (app.workers, app.queue_length, app.request_deadline)
-    );
-}

@@ -1,21 +1,30 @@
-//! Defaults that stand beside their keys, as in `#[serde(default = "seconds::<30>")]`.
+//! Defaults of keys. If a crate's type has the default, a function of the section returns it from
+//! there (`defaults!`). Others stand beside their keys, as in `#[serde(default = "seconds::<30>")]`.
+
+use std::time::Duration;
 
 use crate::units::{ByteSize, Number, Seconds};
 use crate::written::Written;
 
-/// Returns a size in units of 1 byte.
-pub fn bytes<const BYTES: u64>() -> ByteSize {
-    ByteSize(BYTES)
+/// Declares functions for `#[serde(default = "KEY")]`. Each takes the default of a key from the
+/// type that the key configures.
+macro_rules! defaults {
+    ($($key:ident: $type:ty = $value:expr;)+) => {
+        $(fn $key() -> $type {
+            $value
+        })+
+    };
+}
+pub(crate) use defaults;
+
+/// Returns a time of a crate's type, which is in whole seconds.
+pub fn whole_seconds(time: Duration) -> Seconds {
+    Seconds(time.as_secs())
 }
 
-/// Returns a size in units of 1,024 bytes.
-pub fn kilobytes<const KILOBYTES: u64>() -> ByteSize {
-    ByteSize(KILOBYTES << 10)
-}
-
-/// Returns a size in units of 1,048,576 bytes.
-pub fn megabytes<const MEGABYTES: u64>() -> ByteSize {
-    ByteSize(MEGABYTES << 20)
+/// Returns a size of a crate's type.
+pub fn size(bytes: usize) -> ByteSize {
+    ByteSize(bytes as u64)
 }
 
 /// Returns a time.

@@ -9,7 +9,7 @@ use kirin_server::Limits;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::default::{bytes, kilobytes, seconds};
+use crate::default::{defaults, size, whole_seconds};
 use crate::file::MAX_CONNECTIONS;
 use crate::peers::peers;
 use crate::source::{ConfigError, ErrorCollector, Source};
@@ -36,7 +36,7 @@ pub struct ListenerSection {
     /// client did not get the complete response. Default: no log.
     pub access_log: Option<String>,
     /// How long Kirin keeps an idle connection, such as `"75s"`.
-    #[serde(default = "seconds::<75>")]
+    #[serde(default = "keep_alive")]
     pub keep_alive: Seconds,
     /// TLS: clients of this listener use https.
     pub tls: Option<TlsSection>,
@@ -46,24 +46,24 @@ pub struct ListenerSection {
     pub redirect_to_https: Option<Written<u16>>,
     /// How long a request head may take from its first byte to its last. For a new connection the
     /// time starts when the client connects.
-    #[serde(default = "seconds::<60>")]
+    #[serde(default = "head_timeout")]
     pub head_timeout: Seconds,
     /// How long a client may be silent inside a request body.
-    #[serde(default = "seconds::<60>")]
+    #[serde(default = "body_timeout")]
     pub body_timeout: Seconds,
-    /// How long a client may take nothing of a response.
-    #[serde(default = "seconds::<60>")]
+    /// How long a client may read nothing while Kirin sends it a response.
+    #[serde(default = "write_timeout")]
     pub write_timeout: Seconds,
     /// The bytes a second that a client must send of a body and take of a response. Kirin takes the
     /// average over the time that it waits for the client, after the first `body_timeout` or
     /// `write_timeout`. `"0B"` is no minimum.
-    #[serde(default = "bytes::<240>")]
+    #[serde(default = "min_rate")]
     pub min_rate: ByteSize,
     /// The largest request head. A larger one is answered 431.
-    #[serde(default = "kilobytes::<32>")]
+    #[serde(default = "head_limit")]
     pub head_limit: ByteSize,
     /// The longest request line, with its line end. A longer one is answered 414.
-    #[serde(default = "kilobytes::<8>")]
+    #[serde(default = "request_line_limit")]
     pub request_line_limit: ByteSize,
     /// The most connections from one address (for IPv6, from one /64). Kirin closes a further one
     /// at once. A connection of a trusted proxy counts for the client that its PROXY header names;
@@ -94,6 +94,16 @@ pub struct ListenerSection {
     /// closes connections that do not come from `trusted`.
     #[serde(default)]
     pub proxy_protocol: bool,
+}
+
+defaults! {
+    keep_alive: Seconds = whole_seconds(Limits::default().keep_alive);
+    head_timeout: Seconds = whole_seconds(Limits::default().head_time);
+    body_timeout: Seconds = whole_seconds(Limits::default().body_time);
+    write_timeout: Seconds = whole_seconds(Limits::default().write_time);
+    min_rate: ByteSize = ByteSize(Limits::default().min_rate_bytes);
+    head_limit: ByteSize = size(HeadLimits::default().head_bytes);
+    request_line_limit: ByteSize = size(HeadLimits::default().request_line_bytes);
 }
 
 impl Words for ForwardedFields {

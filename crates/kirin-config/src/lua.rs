@@ -4,6 +4,7 @@ use kirin_lua::Limits;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::default::size;
 use crate::source::{ConfigError, Source};
 use crate::units::{ByteSize, Milliseconds};
 
@@ -31,7 +32,7 @@ impl Default for LuaSection {
         let limits = Limits::default();
         Self {
             time_limit: Milliseconds(limits.time.as_millis() as u64),
-            memory_limit: ByteSize(limits.memory_bytes as u64),
+            memory_limit: size(limits.memory_bytes),
             body_limit: ByteSize(limits.body_bytes),
         }
     }

@@ -12,6 +12,7 @@ use kirin_store::StoreConfig;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::default::size;
 use crate::listener::check_address;
 use crate::source::{ConfigError, ErrorCollector, Source};
 use crate::units::{ByteSize, Seconds};
@@ -53,9 +54,10 @@ pub struct StoreSection {
 
 impl Default for StoreSection {
     fn default() -> Self {
+        let engine = StoreConfig::default();
         Self {
-            memory: ByteSize(64 << 20),
-            item_limit: ByteSize(1 << 20),
+            memory: size(engine.memory_bytes),
+            item_limit: size(engine.item_limit_bytes),
             memcached: Vec::new(),
             stampede_guard: None,
             snapshot: None,

@@ -3,14 +3,14 @@
 use std::num::NonZeroU32;
 
 use kirin_proxy::{
-    ClientTls, ClientTlsSettings, ForwardedPolicy, HealthConfig, HostPolicy, Method, PoolLimits,
-    QueueLimits, Scheme, ServerAddress, ServerConfig, Timeouts, UpstreamConfig,
+    Balancing, ClientTls, ClientTlsSettings, ForwardedPolicy, HealthConfig, HostPolicy, Method,
+    PoolLimits, QueueLimits, Scheme, ServerAddress, ServerConfig, Timeouts, UpstreamConfig,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::balancing::check_balancing;
-use crate::default::{seconds, unwritten_number, unwritten_seconds, yes};
+use crate::default::{defaults, seconds, unwritten_number, unwritten_seconds, whole_seconds, yes};
 use crate::fastcgi::check_fastcgi;
 use crate::health_check::{HealthSection, check_health};
 use crate::name::check_name;
@@ -61,7 +61,7 @@ pub struct UpstreamSection {
     pub max_failures: u32,
     /// How long a failed server gets no requests. Then one request tries it. If that fails, the
     /// server gets none for twice as long, up to 16 times.
-    #[serde(default = "seconds::<10>")]
+    #[serde(default = "ejection_time")]
     pub ejection_time: Seconds,
     /// The most requests that one server handles at the same time, counted over all event loops. An
     /// upgraded connection (WebSocket) counts until it closes. A server can have a limit of its
@@ -83,7 +83,7 @@ pub struct UpstreamSection {
     /// Kirin also retries an idempotent request (GET, HEAD, PUT, DELETE, OPTIONS, TRACE). It
     /// retries a request with a body only if it had read the body completely (`request_buffering`).
     /// With 0, only those 10 a second are retried.
-    #[serde(default = "unwritten_number::<20, 0, 100>")]
+    #[serde(default = "retry_percent")]
     pub retry_percent: Written<Number<0, 100>>,
     /// A check of each server's health at intervals, such as `{ path = "/health" }`. For servers
     /// that do not speak HTTP/1, Kirin only connects: `{}`. Default: no checks.
@@ -102,18 +102,18 @@ pub struct UpstreamSection {
     #[serde(default)]
     pub via: Written<ViaName>,
     /// How long connecting may take, with the TLS handshake.
-    #[serde(default = "seconds::<5>")]
+    #[serde(default = "connect_timeout")]
     pub connect_timeout: Seconds,
-    /// How long a server may take nothing of a request.
-    #[serde(default = "seconds::<60>")]
+    /// How long a server may read nothing while Kirin sends it a request.
+    #[serde(default = "send_timeout")]
     pub send_timeout: Seconds,
     /// How long the head of a response may take after the end of the request. Then the client gets
     /// 504.
-    #[serde(default = "seconds::<60>")]
+    #[serde(default = "first_byte_timeout")]
     pub first_byte_timeout: Seconds,
     /// How long a server may be silent inside a response. Then Kirin cuts the client's connection.
     /// WebSockets have no such limit.
-    #[serde(default = "seconds::<60>")]
+    #[serde(default = "idle_timeout")]
     pub idle_timeout: Seconds,
     /// The most idle connections that Kirin keeps, for each server and event loop; 0 for none.
     /// Default: 64, but 0 for FastCGI, because a process of php-fpm serves nobody else while a
@@ -122,7 +122,7 @@ pub struct UpstreamSection {
     /// How long Kirin keeps an idle connection. If the server names a shorter time in `Keep-Alive`,
     /// Kirin keeps it for a second less than that. The time should be shorter than the server's
     /// own.
-    #[serde(default = "unwritten_seconds::<30>")]
+    #[serde(default = "keep_time")]
     pub keep_time: Written<Seconds>,
     /// The number of requests after which Kirin closes a connection; 0 for never.
     #[serde(default)]
@@ -154,8 +154,17 @@ impl UpstreamSection {
     }
 }
 
-fn max_failures() -> u32 {
-    3
+defaults! {
+    max_failures: u32 = Balancing::default().max_failures;
+    ejection_time: Seconds = whole_seconds(Balancing::default().ejection_time);
+    retry_percent: Written<Number<0, 100>> =
+        Written::default_value(Number::new(Balancing::default().retry_percent.into()));
+    connect_timeout: Seconds = whole_seconds(Timeouts::default().connect);
+    send_timeout: Seconds = whole_seconds(Timeouts::default().send);
+    first_byte_timeout: Seconds = whole_seconds(Timeouts::default().first_byte);
+    idle_timeout: Seconds = whole_seconds(Timeouts::default().idle);
+    keep_time: Written<Seconds> =
+        Written::default_value(whole_seconds(PoolLimits::default().idle_time));
 }
 
 /// TLS to servers.

@@ -59,7 +59,7 @@ pub struct AppConfig {
     pub max_age: Option<Duration>,
     /// The resident memory in bytes at which a worker is replaced. Default: never.
     pub max_memory_bytes: Option<u64>,
-    /// The longest request body in bytes. Default: 1 GiB.
+    /// The longest request body in bytes. Default: 64 MiB.
     pub body_limit_bytes: u64,
     /// The most bytes of one response that are spooled to a file for a slow client. Beyond that the
     /// worker waits for the client. Default: 1 GiB.
@@ -102,7 +102,7 @@ impl AppConfig {
             max_requests: None,
             max_age: None,
             max_memory_bytes: None,
-            body_limit_bytes: 1 << 30,
+            body_limit_bytes: 64 << 20,
             response_spool_bytes: 1 << 30,
             spool_directory: None,
             run_directory: None,

@@ -22,7 +22,7 @@ pub struct Limits {
     pub head_time: Duration,
     /// How long a client may send nothing of a request body.
     pub body_time: Duration,
-    /// How long a client may take nothing of a response.
+    /// How long a client may read nothing while the server sends it a response.
     pub write_time: Duration,
     /// The least bytes a second that a client must send of a body or take of a response; 0 for no
     /// such limit. It is an average over the time that the server waited for the client. The first
