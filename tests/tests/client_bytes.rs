@@ -6,7 +6,7 @@ use std::io::Write;
 use std::net::{SocketAddrV4, TcpStream};
 use std::process::Command;
 
-use kirin_tests::{ADMIN, Kirin, Site, wait_for};
+use kirin_tests::{ADMIN, Backend, Kirin, Site, wait_for};
 use rustix::net::{AddressFamily, SocketType};
 use serde_json::Value;
 
@@ -312,6 +312,55 @@ fn a_listener_can_have_less_than_all() {
     let reply = upload(0);
     assert_eq!((reply.status, reply.field("retry-after")), (503, Some("5")));
     assert_eq!(upload(1).status, 200);
+}
+
+#[test]
+fn a_body_without_room_is_refused_alike_by_applications_upstreams_and_scripts() {
+    let site = Site::new()
+        .with("app.psgi", APP)
+        .with("read.lua", "return function(request) return #request:body() end");
+    let backend = Backend::start(|_| {});
+    let config = format!(
+        r#"
+threads = 1
+[lua]
+body_limit = "8MB"
+[[listener]]
+address = "127.0.0.1:0"
+client_memory = "1MB"
+client_disk = "1MB"
+[[app]]
+name = "web"
+load = "app.psgi"
+workers = 1
+[[upstream]]
+name = "api"
+servers = ["{}"]
+[[route]]
+path = "/app"
+try = ["app:web"]
+[[route]]
+path = "/proxy"
+try = ["proxy:api"]
+request_buffering = true
+[[route]]
+path = "/script"
+try = ["lua:read.lua"]
+"#,
+        backend.address()
+    );
+    let kirin = Kirin::start(&site, &config);
+    let body = vec![b'x'; 3_000_000];
+    for path in ["/app", "/proxy", "/script"] {
+        let mut client = kirin.connect();
+        let length = body.len();
+        client.try_send(format!(
+            "POST {path} HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n"
+        ));
+        client.try_send(&body);
+        let reply = client.read_reply();
+        assert_eq!((reply.status, reply.field("retry-after")), (503, Some("5")), "{path}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 use crate::client_watch::ClientWatch;
 use crate::informational::Informational;
 use crate::request::BodyLength;
+use crate::response::Response;
 use crate::trailers::{TooManyTrailers, Trailers};
 
 /// The body of a request, given out piece by piece, without its framing.
@@ -94,6 +95,14 @@ impl BodyError {
             | BodyError::Trailers(_)
             | BodyError::Ended
             | BodyError::Io(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// Returns the response to the client.
+    pub fn response(&self) -> Response {
+        match self {
+            BodyError::NoRoom(_) => Response::no_room(),
+            error => Response::error(error.status()),
         }
     }
 }

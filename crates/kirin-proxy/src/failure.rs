@@ -92,6 +92,20 @@ impl Failure {
         }
     }
 
+    /// Returns the response to the client.
+    pub(crate) fn response(&self) -> Response {
+        match self {
+            Failure::RequestBody(error) => error.response(),
+            Failure::Spool(error) => error.response(),
+            Failure::QueueFull | Failure::QueueTimeout => {
+                let mut response = Response::error(self.status());
+                response.fields.push("Retry-After", "1");
+                response
+            }
+            failure => Response::error(failure.status()),
+        }
+    }
+
     /// Returns whether no server has seen anything of the request.
     pub(crate) fn is_unsent(&self) -> bool {
         matches!(self, Failure::Connect(_) | Failure::ConnectTimeout | Failure::NotSent(_))

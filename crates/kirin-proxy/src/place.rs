@@ -198,11 +198,7 @@ impl LocalUpstream {
         failure: &Failure,
     ) -> Response {
         self.log(outgoing, server, failure, "request failed");
-        let mut response = Response::error(failure.status());
-        if matches!(failure, Failure::QueueFull | Failure::QueueTimeout) {
-            response.fields.push("Retry-After", "1");
-        }
-        response
+        failure.response()
     }
 
     fn log(

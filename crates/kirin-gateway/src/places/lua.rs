@@ -285,7 +285,12 @@ async fn go_on(
                     }
                     Awaited::Body => match body.read_whole(script.body_limit_bytes).await {
                         Ok(bytes) => Supply::Body(read.insert(bytes).clone()),
-                        Err(error) => return failure(error.status()),
+                        Err(error) => {
+                            return Response {
+                                answered_by: kirin_lua::ANSWERED_BY,
+                                ..error.response()
+                            };
+                        }
                     },
                 };
                 Box::new(|now| suspended.resume(supply, now))
