@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use http::{Method, StatusCode};
 use kirin_http::FieldLines;
 use kirin_http::date::parse_date;
+use kirin_http::field_list::members;
 
 use crate::cache_control::{ResponseDirectives, Scope};
 use crate::policy::Policy;
@@ -295,8 +296,8 @@ fn initial_age(fields: &FieldLines, date: Option<u64>, received: u64, delay: u64
     // If there are several values, the first counts, also in a list (section 5.1). A value that is
     // not a number is ignored.
     let stated = fields.get("age").and_then(|value| {
-        let first = value.split(|byte| *byte == b',').next().unwrap_or_default().trim_ascii();
-        let is_number = !first.is_empty() && first.iter().all(u8::is_ascii_digit);
+        let first = members(value).next()?;
+        let is_number = first.iter().all(u8::is_ascii_digit);
         is_number.then(|| crate::directives::delta_seconds(Some(first)))
     });
     apparent.max(stated.map_or(0, |age| age.saturating_add(delay)))

@@ -3,6 +3,7 @@
 
 use http::StatusCode;
 use httparse::{EMPTY_HEADER, Header};
+use kirin_http::request::parse_content_length;
 use kirin_http::response_head::{BadResponse, Framing, MAX_FIELDS, ResponseHead};
 use kirin_http::{FieldLines, Version};
 
@@ -46,11 +47,8 @@ pub fn parse_head(input: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead
     let mut framing = Framing::UntilClose;
     for Header { name, value } in headers {
         if name.eq_ignore_ascii_case("content-length") {
-            let length = std::str::from_utf8(value)
-                .ok()
-                .filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
-            let length = length.and_then(|text| text.parse().ok());
-            let length = length.ok_or(BadResponse::Framing("Content-Length is not a number"))?;
+            let length = parse_content_length(value)
+                .map_err(|_| BadResponse::Framing("Content-Length is not a number"))?;
             if framing != Framing::UntilClose && framing != Framing::Length(length) {
                 return Err(BadResponse::Framing("two different Content-Length fields").into());
             }

@@ -332,11 +332,12 @@ pub(super) fn host_policy(text: &str) -> Result<HostPolicy, String> {
     }
 }
 
-/// Returns the name, which is a token (RFC 9110 section 7.6.3).
+/// Returns the name. RFC 9110 section 7.6.3 allows every token; Kirin allows only bytes that are
+/// unreserved in addresses too (RFC 3986 section 2.3).
 fn via(text: &Written<ViaName>, source: &Source) -> Result<Option<String>, ConfigError> {
     let name = &text.0;
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    if !name.bytes().all(is_token) {
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if !name.bytes().all(is_unreserved) {
         let message = format!("`via` is `{name}`: allowed are letters, digits and `-._~`");
         return Err(source.error(text.span(), message));
     }

@@ -213,7 +213,7 @@ pub fn parse<'a>(
     };
     let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
     let method = parse_method(method)?;
-    let meaning = FieldMeaning::of(headers, version, &method)?;
+    let meaning = FieldMeaning::parse(headers, version, &method)?;
     let (authority, path, query) = match split_target(target, &method) {
         Err(_) if has_raw_target(visible) => return Ok(Parsed::RawTarget),
         split => split?,
@@ -373,7 +373,7 @@ struct FieldMeaning<'a> {
 }
 
 impl<'a> FieldMeaning<'a> {
-    fn of(fields: &'a [Header<'a>], version: Version, method: &Method) -> Result<Self, Reject> {
+    fn parse(fields: &'a [Header<'a>], version: Version, method: &Method) -> Result<Self, Reject> {
         let mut host = None;
         let mut content_length = None;
         let mut transfer_encoding = None;
@@ -467,7 +467,7 @@ fn parse_transfer_encoding(value: &[u8]) -> Result<BodyLength, Reject> {
         return Ok(BodyLength::Chunked);
     }
     let is_coding = |coding: &[u8]| is_token(coding) && !is_chunked(coding);
-    let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let mut codings = members(value);
     if codings.next_back().is_some_and(is_chunked) && codings.all(is_coding) {
         return Err(Reject::TransferCoding);
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::header::HeaderName;
+use kirin_http::field_list::members;
 use kirin_http::response_head::{self, BadResponse, Field};
 use kirin_http::{FieldLines, ReceivedBody, ReceivedHead, StatusCode, Version};
 
@@ -71,9 +72,8 @@ pub fn read_head(
 
 /// Parses `timeout` of `Keep-Alive: timeout=5, max=100`, in seconds.
 fn timeout(value: &[u8]) -> Option<Duration> {
-    let value = std::str::from_utf8(value).ok()?;
-    value.split(',').find_map(|parameter| {
-        let (name, seconds) = parameter.trim().split_once('=')?;
+    members(value).find_map(|parameter| {
+        let (name, seconds) = std::str::from_utf8(parameter).ok()?.split_once('=')?;
         let seconds = name
             .trim()
             .eq_ignore_ascii_case("timeout")

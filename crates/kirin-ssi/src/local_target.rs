@@ -16,7 +16,7 @@ pub(crate) fn local_target(name: &Bytes, source: &mut impl Source) -> Option<Byt
         ([_, ..], [b':', ..]) | ([], [b'/', b'/', ..]) => return None,
         _ => return Some(name.clone()),
     };
-    let port = match &scheme.to_ascii_lowercase()[..] {
+    let default_port = match &scheme.to_ascii_lowercase()[..] {
         b"http" => ":80",
         b"https" => ":443",
         _ => return None,
@@ -25,10 +25,11 @@ pub(crate) fn local_target(name: &Bytes, source: &mut impl Source) -> Option<Byt
         .iter()
         .position(|byte| matches!(byte, b'/' | b'?' | b'#'))
         .unwrap_or(authority.len());
-    let without_port =
-        |host: &[u8]| host.strip_suffix(port.as_bytes()).unwrap_or(host).to_ascii_lowercase();
-    let is_ours =
-        without_port(source.variable("http_host")?.as_ref()) == without_port(&authority[..path]);
+    let without_default_port = |host: &[u8]| {
+        host.strip_suffix(default_port.as_bytes()).unwrap_or(host).to_ascii_lowercase()
+    };
+    let is_ours = without_default_port(source.variable("http_host")?.as_ref())
+        == without_default_port(&authority[..path]);
     let target = name.slice_ref(&authority[path..]);
     match target.first() {
         _ if !is_ours => None,
