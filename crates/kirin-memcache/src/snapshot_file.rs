@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kirin_store::{
-    Now, SnapshotError, SnapshotTime, Store, load_snapshot_file, save_snapshot_file,
-};
+use kirin_store::{SnapshotError, SnapshotTime, Store, load_snapshot_file, save_snapshot_file};
 use parking_lot::Mutex;
 
 /// The snapshot file of one store.
@@ -83,7 +81,7 @@ impl SnapshotFile {
         if !path.exists() {
             return self.own();
         }
-        match load_snapshot_file(store, path, time()) {
+        match load_snapshot_file(store, path, SnapshotTime::on_steady_clock()) {
             Ok(summary) => {
                 tracing::info!(items = summary.items, path = %path.display(), "snapshot loaded");
                 self.own();
@@ -125,7 +123,8 @@ impl SnapshotFile {
         // long.
         let mut owner = None;
         let may_replace = || **owner.insert(self.is_owner.lock());
-        let written = save_snapshot_file(store, &self.path, time(), may_replace)?;
+        let written =
+            save_snapshot_file(store, &self.path, SnapshotTime::on_steady_clock(), may_replace)?;
         drop(owner);
         if let Some(summary) = written {
             tracing::info!(items = summary.items, path = %self.path.display(), "snapshot written");
@@ -185,15 +184,6 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// Returns the time on the store's clock, and on the wall clock for readers of the file.
-fn time() -> SnapshotTime {
-    let moment = |seconds| Now::from_unix_seconds(seconds);
-    SnapshotTime {
-        now: moment(kirin_clock::steady_seconds()),
-        wall: moment(kirin_clock::wall_seconds()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,7 +194,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("snapshot");
         let store = Arc::new(Store::new(StoreConfig::default()));
-        store.set(b"key", NewItem::new(b"value"), time().now);
+        store.set(b"key", NewItem::new(b"value"), SnapshotTime::on_steady_clock().now);
         let file = Arc::new(SnapshotFile::new(path.clone()).expect("a file"));
         file.save(&store).expect("no error");
         assert_eq!(file.save_in_background(&store), Saving::NotOwner);
@@ -213,7 +203,7 @@ mod tests {
         file.save(&store).expect("saved");
         let kept = fs::read(&path).expect("a snapshot");
         file.disown();
-        store.delete(b"key", time().now);
+        store.delete(b"key", SnapshotTime::on_steady_clock().now);
         file.save(&store).expect("no error");
         assert_eq!(fs::read(&path).expect("a snapshot"), kept);
     }

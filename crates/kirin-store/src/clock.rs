@@ -14,6 +14,17 @@ impl Now {
         if seconds > u32::MAX as u64 { Now(u32::MAX) } else { Now(seconds as u32) }
     }
 
+    /// Returns the time on the steady clock. The store never calls this: its callers do, and hand
+    /// it the time.
+    pub fn on_steady_clock() -> Now {
+        Now::from_unix_seconds(kirin_clock::steady_seconds())
+    }
+
+    /// Returns the time on the wall clock.
+    pub fn on_wall_clock() -> Now {
+        Now::from_unix_seconds(kirin_clock::wall_seconds())
+    }
+
     /// Returns the seconds since the Unix epoch.
     pub const fn unix_seconds(self) -> u64 {
         self.0 as u64

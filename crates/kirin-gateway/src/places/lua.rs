@@ -297,7 +297,7 @@ async fn go_on(
             }
         };
         let turn = script.turn().await;
-        let now = Now::from_unix_seconds(kirin_clock::steady_seconds());
+        let now = Now::on_steady_clock();
         let step = work(now);
         let progress = kept.with(|request| script.advance(step, now, request));
         drop(turn);

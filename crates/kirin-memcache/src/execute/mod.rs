@@ -59,7 +59,7 @@ impl Executor {
 
     /// Reads the clock. It is called once for each read.
     pub fn tick(&self) {
-        self.set_now(Now::from_unix_seconds(kirin_clock::steady_seconds()));
+        self.set_now(Now::on_steady_clock());
     }
 
     /// Sets the time for the next commands.

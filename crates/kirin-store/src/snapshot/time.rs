@@ -20,6 +20,11 @@ impl From<Now> for SnapshotTime {
 }
 
 impl SnapshotTime {
+    /// Returns the time of a store whose callers use the steady clock, as Kirin's do.
+    pub fn on_steady_clock() -> Self {
+        Self { now: Now::on_steady_clock(), wall: Now::on_wall_clock() }
+    }
+
     pub(crate) fn wall_moment_of(self, moment: Now) -> Now {
         translate(moment, self.now, self.wall)
     }

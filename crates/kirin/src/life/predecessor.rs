@@ -7,11 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kirin_store::{Store, load_snapshot_file};
+use kirin_store::{SnapshotTime, Store, load_snapshot_file};
 
-use crate::life::upgrade_channel::{
-    LOADED, SERVING, STORE, UpgradeChannel, UpgradeError, snapshot_time,
-};
+use crate::life::upgrade_channel::{LOADED, SERVING, STORE, UpgradeChannel, UpgradeError};
 
 /// The Kirin that this one takes over from.
 pub struct Predecessor {
@@ -41,7 +39,7 @@ impl Predecessor {
             self.channel.receive().await.map_err(gone)?.ok_or(UpgradeError::PredecessorGone)?;
         let path = line.strip_prefix(STORE).ok_or(UpgradeError::PredecessorGone)?.to_vec();
         let (into, path) = (Arc::clone(store), PathBuf::from(OsString::from_vec(path)));
-        let load = move || load_snapshot_file(&into, &path, snapshot_time());
+        let load = move || load_snapshot_file(&into, &path, SnapshotTime::on_steady_clock());
         let loaded = tokio::task::spawn_blocking(load).await;
         let loaded = loaded.map_err(|error| io::Error::other(error.to_string()))??;
         tracing::info!(items = loaded.items, "the store is carried over");

@@ -119,7 +119,7 @@ async fn sweep(store: Arc<Store>) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
         second.tick().await;
-        let now = Now::from_unix_seconds(kirin_clock::steady_seconds());
+        let now = Now::on_steady_clock();
         // A panic in one round does not end the others.
         let _ = catch(|| store.sweep(now, SWEEP_ITEMS));
     }

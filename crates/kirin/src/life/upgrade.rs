@@ -13,14 +13,12 @@ use std::time::Duration;
 
 use kirin_http::ListenAddress;
 use kirin_sockets::{LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE};
-use kirin_store::{Store, save_snapshot_file};
+use kirin_store::{SnapshotTime, Store, save_snapshot_file};
 use kirin_workers::ParentInvocation;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
-use crate::life::upgrade_channel::{
-    LOADED, SERVING, STORE, UpgradeChannel, UpgradeError, snapshot_time,
-};
+use crate::life::upgrade_channel::{LOADED, SERVING, STORE, UpgradeChannel, UpgradeError};
 
 /// How long the new program may take, in addition to the time that its applications may take to
 /// load.
@@ -158,7 +156,7 @@ impl Successor {
             return Err(UpgradeError::unexpected(&line));
         }
         let (from, to) = (Arc::clone(store), file.to_owned());
-        let save = move || save_snapshot_file(&from, &to, snapshot_time(), || true);
+        let save = move || save_snapshot_file(&from, &to, SnapshotTime::on_steady_clock(), || true);
         let saved = tokio::task::spawn_blocking(save).await;
         let saved = saved.map_err(|error| io::Error::other(error.to_string()))??;
         tracing::info!(

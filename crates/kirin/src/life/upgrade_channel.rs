@@ -16,7 +16,7 @@
 use std::io;
 use std::time::Duration;
 
-use kirin_store::{Now, SnapshotError, SnapshotTime};
+use kirin_store::SnapshotError;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
@@ -95,14 +95,5 @@ impl UpgradeChannel {
     /// Waits for the next bytes and leaves them in the channel. There are none at its end.
     pub async fn peek(&mut self) -> io::Result<&[u8]> {
         self.stream.fill_buf().await
-    }
-}
-
-/// Returns the time for the file that carries the store over. The two programs' store clocks may
-/// differ. They translate to and from the wall clock, which is the same for both.
-pub fn snapshot_time() -> SnapshotTime {
-    SnapshotTime {
-        now: Now::from_unix_seconds(kirin_clock::steady_seconds()),
-        wall: Now::from_unix_seconds(kirin_clock::wall_seconds()),
     }
 }

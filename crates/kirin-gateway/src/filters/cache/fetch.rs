@@ -151,8 +151,9 @@ impl Fetch {
             Ok(policy) => {
                 let kept = self.keep(&policy, page_status, &fields).ok_or(Unstorable::TooLarge);
                 let renewed = kept.and_then(|(keep, _)| {
-                    keep.store(&self.cache.store, &[body], now())?;
-                    keep.stored(&self.cache.store, now()).ok_or(Unstorable::NoMemory)
+                    keep.store(&self.cache.store, &[body], Now::on_steady_clock())?;
+                    keep.stored(&self.cache.store, Now::on_steady_clock())
+                        .ok_or(Unstorable::NoMemory)
                 });
                 match renewed {
                     Ok(found) => {
@@ -168,7 +169,7 @@ impl Fetch {
             }
             Err(reason) => {
                 // It may be used this once.
-                self.cache.store.delete(found.item.key(), now());
+                self.cache.store.delete(found.item.key(), Now::on_steady_clock());
                 let status = CacheStatus { detail: Some(reason.name()), ..status };
                 (self.respond(&found, status), FetchOutcome::NotStored)
             }
@@ -250,8 +251,4 @@ pub(super) fn add_date(fields: &mut FieldLines) {
     if !fields.has_date() {
         fields.push("Date", httpdate::fmt_http_date(SystemTime::now()));
     }
-}
-
-pub(super) fn now() -> Now {
-    Now::from_unix_seconds(steady_seconds())
 }

@@ -45,10 +45,7 @@ pub async fn fill(
                     filler.is_too_long();
                     cache.counters.not_stored.add();
                     if is_counted {
-                        response.keep.remember_pass(
-                            &cache.store,
-                            Now::from_unix_seconds(kirin_clock::steady_seconds()),
-                        );
+                        response.keep.remember_pass(&cache.store, Now::on_steady_clock());
                     }
                     if let Some(pending) = pending {
                         pending.finish(FetchOutcome::NotStored);

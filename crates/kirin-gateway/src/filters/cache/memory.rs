@@ -99,8 +99,7 @@ impl Cache {
 
     /// Stores a response with its body and counts it.
     pub fn store(&self, keep: &Keep, body: &[Bytes]) -> Result<(), Unstorable> {
-        let stored =
-            keep.store(&self.store, body, Now::from_unix_seconds(kirin_clock::steady_seconds()));
+        let stored = keep.store(&self.store, body, Now::on_steady_clock());
         match stored {
             Ok(()) => self.counters.stored.add(),
             Err(_) => self.counters.not_stored.add(),

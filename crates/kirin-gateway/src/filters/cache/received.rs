@@ -6,9 +6,11 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use kirin_cache::{CacheStatus, Policy, Unstorable, policy_of, storable};
 use kirin_clock::steady_seconds;
-use kirin_http::{AnsweredBy, Body, FieldLines, Response};
 
-use super::fetch::{Fetch, add_date, now, with_cache_status};
+use kirin_http::{AnsweredBy, Body, FieldLines, Response};
+use kirin_store::Now;
+
+use super::fetch::{Fetch, add_date, with_cache_status};
 use super::fill::fill;
 use super::keep::{self, Keep};
 use super::pending_fetches::{FetchOutcome, PendingFetch};
@@ -95,7 +97,8 @@ impl Fetch {
         if let Some(pending) = pending {
             pending.finish(FetchOutcome::from_stored(stored));
         }
-        let found = stored.ok().and_then(|()| keep.stored(&self.cache.store, now()));
+        let found =
+            stored.ok().and_then(|()| keep.stored(&self.cache.store, Now::on_steady_clock()));
         if let Some(found) = found {
             let ttl = found.cached().map(|cached| found.ttl(cached, received));
             let mut response = self.respond(&found, CacheStatus { ttl, ..status });
@@ -198,7 +201,7 @@ impl Fetch {
             true => keep::credentials_key(primary_key),
             false => self.key.clone(),
         };
-        keep::remember_pass(&self.cache.store, &key, primary_key, now());
+        keep::remember_pass(&self.cache.store, &key, primary_key, Now::on_steady_clock());
     }
 }
 

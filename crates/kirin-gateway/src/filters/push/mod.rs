@@ -160,7 +160,7 @@ impl Push {
 
     fn purge(&self, purge: &Purge, request: &PushRequest) {
         match purge.within(&request.namespace) {
-            Ok(purge) => drop(purge.apply(&self.store, now())),
+            Ok(purge) => drop(purge.apply(&self.store, Now::on_steady_clock())),
             Err(error) => self.warn("purge", || {
                 tracing::error!(page = %request.target(), "Kirin-Purge has no effect: {error}");
             }),
@@ -294,7 +294,7 @@ impl Destination {
             let end_of_fields = self.head_bytes - b"\r\n".len();
             value.splice(end_of_fields..end_of_fields, line.iter().copied());
         }
-        let (store, now) = (&self.push.store, now());
+        let (store, now) = (&self.push.store, Now::on_steady_clock());
         let tags: Vec<&[u8]> = self.tags.iter().map(Vec::as_slice).collect();
         let expires =
             self.ttl_seconds.map_or(Expires::NEVER, |ttl| Expires::after_seconds(ttl, now));
@@ -352,8 +352,4 @@ fn take(fields: &mut FieldLines, name: &str) -> Option<Vec<u8>> {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn now() -> Now {
-    Now::from_unix_seconds(kirin_clock::steady_seconds())
 }
