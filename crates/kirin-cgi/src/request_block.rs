@@ -251,7 +251,7 @@ fn push_fields(
     origin: Origin<'_>,
 ) -> Option<Range<usize>> {
     let fields = request.fields;
-    let same_name = SameName::of(fields);
+    let same_name = SameName::from_fields(fields);
     let mut cookies = None;
     for (index, field) in fields.iter().enumerate() {
         let name = field.name;

@@ -20,7 +20,7 @@ pub(crate) enum SameName<'a> {
 }
 
 impl<'a> SameName<'a> {
-    pub(crate) fn of(fields: &'a [Header<'a>]) -> Self {
+    pub(crate) fn from_fields(fields: &'a [Header<'a>]) -> Self {
         if fields.len() <= FEW_FIELDS {
             return Self::Few(fields);
         }
@@ -77,7 +77,7 @@ mod tests {
             let fields: Vec<_> = (0..count)
                 .map(|index| Header { name: names[index % names.len()], value: b"" })
                 .collect();
-            let found = SameName::of(&fields);
+            let found = SameName::from_fields(&fields);
             assert_eq!(matches!(found, SameName::Few(_)), count <= FEW_FIELDS);
             for index in 0..count {
                 let same =

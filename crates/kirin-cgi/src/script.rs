@@ -31,7 +31,7 @@ impl Script {
         // This is the NUL that ends a variable.
         decoded.pop();
         let path = String::from_utf8(decoded).ok()?;
-        let script = Self::of(&path, extension, index)?;
+        let script = Self::from_path(&path, extension, index)?;
         match exists(&script.name) {
             true => Some(script),
             false => Some(Self { name: ["/", index].concat(), path_info: path }),
@@ -41,7 +41,7 @@ impl Script {
     /// Returns the script that the decoded `path` means, which begins with `/`. `extension` is for
     /// example `.php`, and `index` is the file name for paths that name no script. Returns `None`
     /// if the path has a segment `..`, which could leave the root.
-    pub fn of(path: &str, extension: &str, index: &str) -> Option<Self> {
+    pub fn from_path(path: &str, extension: &str, index: &str) -> Option<Self> {
         if !path.starts_with('/')
             || path.split('/').any(|segment| segment == "..")
             || path.contains('\0')
@@ -85,14 +85,14 @@ mod tests {
             // run.
             ("/a.php/x.php", "/a.php", "/x.php"),
         ] {
-            let script = Script::of(path, ".php", "index.php").unwrap();
+            let script = Script::from_path(path, ".php", "index.php").unwrap();
             assert_eq!(
                 (script.name.as_str(), script.path_info.as_str()),
                 (name, path_info),
                 "{path}"
             );
         }
-        let script = Script::of("/a.php", ".php", "index.php").unwrap();
+        let script = Script::from_path("/a.php", ".php", "index.php").unwrap();
         assert_eq!(script.file_name("/srv/www/"), "/srv/www/a.php");
     }
 
@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn nothing_leaves_the_root() {
         for path in ["/../etc/passwd.php", "/a/../../b.php", "a.php", "", "/a.php/..", "/a\0.php"] {
-            assert_eq!(Script::of(path, ".php", "index.php"), None, "{path:?}");
+            assert_eq!(Script::from_path(path, ".php", "index.php"), None, "{path:?}");
         }
-        assert!(Script::of("/..a.php", ".php", "index.php").is_some());
+        assert!(Script::from_path("/..a.php", ".php", "index.php").is_some());
     }
 }

@@ -80,7 +80,7 @@ impl AppFile {
             || said.accept_ranges.is_some_and(|unit| unit.eq_ignore_ascii_case(b"bytes"));
         let validators = Validators {
             entity_tag: match said.entity_tag {
-                Some(tag) => Tag::of(tag),
+                Some(tag) => Tag::parse(tag),
                 None if adds_tag => self.entity_tag.as_tag(),
                 None => Tag::Absent,
             },

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use http::{Method, StatusCode};
 use kirin_compress::{AcceptEncoding, Coding};
 use kirin_http::byte_range::part_of;
-use kirin_http::preconditions::{self, Validators, Verdict};
+use kirin_http::preconditions::{self, Candidate, Validators, Verdict};
 use kirin_http::{Body, FieldLines, RequestFields, RequestHead, Response, partial_content};
 
 use crate::entity_tag::EntityTag;
@@ -35,7 +35,7 @@ impl Deref for Selected<'_> {
 impl Files {
     /// Returns the response to a GET or HEAD for `file`.
     pub(crate) fn respond(&self, file: &Rc<StaticFile>, request: &RequestHead<'_>) -> Response {
-        let fields = RequestFields::of(request);
+        let fields = RequestFields::from_head(request);
         let is_head = request.method == Method::HEAD;
         if !file.varies() {
             let original = file.original();
@@ -89,11 +89,13 @@ fn respond_to_holder(
     let original = accept.takes_identity().then(|| file.original());
     let there = taken().filter_map(|coding| file.variant(coding)).chain(original);
     let last_modified = chosen.validators().last_modified;
-    let others = there.map(|other| (Held::There(other), other.validators())).chain(
-        tags.iter()
-            .map(|tag| (Held::Tag(tag), Validators { entity_tag: tag.as_tag(), last_modified })),
+    let candidate = |representation, validators| Candidate { representation, validators };
+    let others = there.map(|other| candidate(Held::There(other), other.validators())).chain(
+        tags.iter().map(|tag| {
+            candidate(Held::Tag(tag), Validators { entity_tag: tag.as_tag(), last_modified })
+        }),
     );
-    match preconditions::select(fields, (Held::Chosen, chosen.validators()), others) {
+    match preconditions::select(fields, candidate(Held::Chosen, chosen.validators()), others) {
         (Held::There(other), verdict) => respond(other, fields, is_head, verdict),
         (Held::Tag(tag), Verdict::NotModified) => {
             response_304(not_modified(tag, &file.original().file, true))

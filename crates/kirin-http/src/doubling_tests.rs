@@ -84,7 +84,8 @@ fn fields_of_requests_cost_no_more_than_their_bytes() {
         table.check(&format!("cookies {part}"), 500, field("Cookie", part), parse);
     }
     for line in ["Range: bytes=0-1\r\n", "If-None-Match: \"a\"\r\n", "Accept-Encoding: gzip\r\n"] {
-        let parse = |head: &Vec<u8>| with_head(head, |head| RequestFields::of(head).compare_tags());
+        let parse =
+            |head: &Vec<u8>| with_head(head, |head| RequestFields::from_head(head).compare_tags());
         table.check(line, 12, lines(line), parse);
     }
     for piece in ["0-0,", "5-,", "-1,", ",", " ,", "0-18446744073709551615,", "9", "-", "0-0;"] {

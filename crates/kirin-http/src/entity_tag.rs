@@ -18,7 +18,7 @@ const NO_TAG: &[u8] = b"";
 
 impl<'a> Tag<'a> {
     /// Parses the value of an `ETag` field.
-    pub fn of(value: &'a [u8]) -> Self {
+    pub fn parse(value: &'a [u8]) -> Self {
         let (weak, quoted) = match value.strip_prefix(b"W/") {
             Some(quoted) => (true, quoted),
             None => (false, value),
@@ -156,7 +156,7 @@ mod tests {
             ("\"", Tag::Absent, false, false, true),
             ("", Tag::Absent, false, false, true),
         ] {
-            let tag = Tag::of(value.as_bytes());
+            let tag = Tag::parse(value.as_bytes());
             let list = b"\"b\", \"a\"";
             assert_eq!(tag, expected, "{value}");
             assert_eq!(

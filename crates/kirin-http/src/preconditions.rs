@@ -49,25 +49,34 @@ pub fn evaluate(fields: &RequestFields<'_>, validators: Validators<'_>) -> Verdi
     Verdict::Proceed
 }
 
-/// Evaluates the conditions for the representations that the client accepts, the server's choice
-/// first. Returns which of them is meant, and the result. A client (or a cache in front of several
-/// clients) that has any of them need not get it again. The tag of the 304 tells which one it is
-/// (RFC 9111 section 4.3.4).
+/// A representation that a response may have, with its validators.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a, R> {
+    /// The representation.
+    pub representation: R,
+    /// Its validators.
+    pub validators: Validators<'a>,
+}
+
+/// Evaluates the conditions for all representations that the client accepts. `chosen` is the one
+/// that the server prefers. Returns the representation for the response, and the result for it.
+///
+/// A client, or a cache in front of several clients, that has any of them need not get it again.
+/// The tag of the 304 says which one it is (RFC 9111 section 4.3.4).
 pub fn select<'a, R>(
     fields: &RequestFields<'_>,
-    chosen: (R, Validators<'a>),
-    others: impl Iterator<Item = (R, Validators<'a>)>,
+    chosen: Candidate<'a, R>,
+    others: impl Iterator<Item = Candidate<'a, R>>,
 ) -> (R, Verdict) {
-    let (chosen, validators) = chosen;
-    let verdict = evaluate(fields, validators);
+    let verdict = evaluate(fields, chosen.validators);
+    let mut selected = (chosen.representation, verdict);
     if verdict == Verdict::NotModified || !fields.compare_tags() {
-        return (chosen, verdict);
+        return selected;
     }
-    let mut selected = (chosen, verdict);
-    for (other, validators) in others {
+    for Candidate { representation, validators } in others {
         match (evaluate(fields, validators), selected.1) {
-            (Verdict::NotModified, _) => return (other, Verdict::NotModified),
-            (Verdict::Proceed, Verdict::Failed) => selected = (other, Verdict::Proceed),
+            (Verdict::NotModified, _) => return (representation, Verdict::NotModified),
+            (Verdict::Proceed, Verdict::Failed) => selected = (representation, Verdict::Proceed),
             _ => {}
         }
     }

@@ -30,7 +30,7 @@ pub struct RequestFields<'a> {
 
 impl<'a> RequestFields<'a> {
     /// Returns the fields of `request`.
-    pub fn of(request: &RequestHead<'a>) -> Self {
+    pub fn from_head(request: &RequestHead<'a>) -> Self {
         let mut fields = Self::default();
         for field in request.fields {
             fields.add(field.name, field.value);
@@ -40,7 +40,7 @@ impl<'a> RequestFields<'a> {
 
     /// Returns the fields from names and values in the form of CGI, in which several lines of one
     /// name are joined already.
-    pub fn of_cgi(variables: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
+    pub fn from_cgi(variables: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
         let mut fields = Self::default();
         for (name, value) in variables {
             let Some(name) = name.strip_prefix(b"HTTP_") else { continue };

@@ -42,7 +42,7 @@ pub(crate) enum Origin {
 impl Origin {
     /// Returns the origin of the variable `name`, in lower case. Returns `None` if its value is one
     /// of a few values of the server.
-    pub(crate) fn of(name: &str) -> Option<Self> {
+    pub(crate) fn of_variable(name: &str) -> Option<Self> {
         match name {
             "is_args" => None,
             "uri" | "document_uri" => Some(Self::Path),
@@ -98,7 +98,7 @@ impl Value {
 
     /// Makes the value of the variable `name`, which the page has not set.
     pub(crate) fn outside(name: &str, bytes: Bytes) -> Self {
-        Self { bytes, foreign: Origin::of(name).map_or(Foreign::None, Foreign::All) }
+        Self { bytes, foreign: Origin::of_variable(name).map_or(Foreign::None, Foreign::All) }
     }
 
     /// Returns the bytes of a range, which must be inside the value.

@@ -340,7 +340,7 @@ fn file_response(
         },
     };
     if head.status == StatusCode::OK && (request.is_get || request.is_head) {
-        let fields = RequestFields::of_cgi(request.block.variables());
+        let fields = RequestFields::from_cgi(request.block.variables());
         return Ok(file.respond(head.fields, &fields, request.is_head));
     }
     Ok(file.whole(head.status, head.fields, request.is_head))

@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 use kirin_compress::{AcceptEncoding, Coding, Codings, Effort, MIN_BYTES, encode};
 use kirin_http::byte_range::{ByteRange, Part, part_of};
 use kirin_http::entity_tag::Tag;
-use kirin_http::preconditions::{self, Validators, Verdict};
+use kirin_http::preconditions::{self, Candidate, Validators, Verdict};
 use kirin_http::{Answer, Body, FieldLines, RequestFields, RequestHead, Response, partial_content};
 use kirin_store::{ItemRef, Now, Store};
 
@@ -205,7 +205,7 @@ impl<'a> PageRequest<'a> {
     /// Reads the request. `codings` are those that the page may have.
     pub fn new(request: &RequestHead<'a>, codings: PlaceCodings, now: Now) -> Self {
         let PlaceCodings { shared: codings, private: private_codings } = codings;
-        let fields = RequestFields::of(request);
+        let fields = RequestFields::from_head(request);
         let accept = match codings.is_empty() {
             true => AcceptEncoding::default(),
             false => AcceptEncoding::parse(fields.accept_encoding.as_deref()),
@@ -255,7 +255,10 @@ impl<'a> PageRequest<'a> {
                 (coding, coding.map_or_else(|| etag.to_vec(), |c| coded_fields::coded_tag(etag, c)))
             })
             .collect();
-        let mut candidates = others.iter().map(|(coding, tag)| (*coding, validators(head, tag)));
+        let mut candidates = others.iter().map(|(coding, tag)| Candidate {
+            representation: *coding,
+            validators: validators(head, tag),
+        });
         let Some(first) = candidates.next() else { return Verdict::Proceed };
         let (selected, verdict) = preconditions::select(&self.fields, first, candidates);
         *coding = selected;
@@ -264,7 +267,7 @@ impl<'a> PageRequest<'a> {
 }
 
 fn validators<'a>(head: &PageHead, etag: &'a [u8]) -> Validators<'a> {
-    Validators { entity_tag: Tag::of(etag), last_modified: head.last_modified }
+    Validators { entity_tag: Tag::parse(etag), last_modified: head.last_modified }
 }
 
 /// Returns a response of the store.

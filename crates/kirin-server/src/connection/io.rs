@@ -52,7 +52,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    fn of<S: AsyncRead + AsyncWrite + Unpin>(stream: &TlsStream<S>, tls: &Tls) -> Self {
+    fn from_stream<S: AsyncRead + AsyncWrite + Unpin>(stream: &TlsStream<S>, tls: &Tls) -> Self {
         let certificate = stream.client_certificate().zip(tls.client_authorities());
         let client =
             certificate.and_then(|(certificate, file)| client_certificate::read(certificate, file));
@@ -252,10 +252,10 @@ impl Io {
         match &mut *self.stream.borrow_mut() {
             Stream::Tcp(_) | Stream::Unix(_) => Poll::Ready(Ok(Handshake::default())),
             Stream::Tls(stream) => {
-                stream.poll_handshake(context).map_ok(|()| Handshake::of(stream, tls))
+                stream.poll_handshake(context).map_ok(|()| Handshake::from_stream(stream, tls))
             }
             Stream::TlsOverUnix(stream) => {
-                stream.poll_handshake(context).map_ok(|()| Handshake::of(stream, tls))
+                stream.poll_handshake(context).map_ok(|()| Handshake::from_stream(stream, tls))
             }
         }
     }

@@ -60,7 +60,8 @@ impl Names {
         names
     }
 
-    fn of(&self, name: Option<&str>) -> &[Arc<CertifiedKey>] {
+    /// Returns the certificates for the name that a client asks for.
+    fn for_name(&self, name: Option<&str>) -> &[Arc<CertifiedKey>] {
         let Some(name) = name else { return &self.default };
         let name = name.to_ascii_lowercase();
         // A wildcard stands for exactly one label (RFC 9525 section 6.3).
@@ -75,7 +76,7 @@ impl Names {
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let names = self.0.load();
-        let candidates = names.of(client.server_name());
+        let candidates = names.for_name(client.server_name());
         let verifiable = candidates.iter().find(|certificate| {
             certificate.key.choose_scheme(client.signature_schemes()).is_some()
         });
@@ -177,7 +178,7 @@ mod tests {
             (Some("wild.test"), &first),
             (Some("unknown"), &first),
         ] {
-            let got = names.of(asked);
+            let got = names.for_name(asked);
             assert!(got.len() == 1 && Arc::ptr_eq(&got[0], expected), "{asked:?}");
         }
     }
@@ -185,7 +186,7 @@ mod tests {
     #[test]
     fn a_name_with_two_certificates_has_both() {
         let names = Names::new(vec![certificate(&["a.test"]), certificate(&["a.test"])]);
-        assert_eq!((names.of(Some("a.test")).len(), names.of(None).len()), (2, 2));
+        assert_eq!((names.for_name(Some("a.test")).len(), names.for_name(None).len()), (2, 2));
     }
 
     #[test]

@@ -50,8 +50,8 @@ impl SharedResponse {
     /// Returns the response to `request`: 200, 206, 304, 412 or 416. Returns `None` if that cannot
     /// be known before the end of the body, or if the first bytes of the body are gone.
     pub fn answer(&self, request: &RequestHead<'_>) -> Option<Response> {
-        let asked = RequestFields::of(request);
-        let etag = self.fields.get("etag").map(Tag::of);
+        let asked = RequestFields::from_head(request);
+        let etag = self.fields.get("etag").map(Tag::parse);
         // A response without a tag gets one that is made from its body.
         if asked.if_match.is_some() && etag.is_none() {
             return None;

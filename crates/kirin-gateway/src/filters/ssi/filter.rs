@@ -48,13 +48,13 @@ pub struct SsiFilter {
     templates: RefCell<Templates>,
 }
 
-/// What a response has turned out to be.
+/// A response after the check for directives.
 enum Checked {
     /// A response without directives.
     Other(Response),
     /// A page with directives. Its body is in the template.
     Page(Page),
-    /// It may be a page: its body must be waited for.
+    /// A response that may be a page. The check needs its body, which has not arrived.
     Waiting(Response),
 }
 
@@ -70,8 +70,9 @@ impl SsiFilter {
         Rc::new(Self { sources, templates: RefCell::default() })
     }
 
-    /// Returns the answer of a directory, which `ask` asks. It is asked as the client has asked. If
-    /// that does not show all of what may be a page, it is asked again for all of it.
+    /// Returns the answer of a directory. `ask` sends it a request. The first one is the client's
+    /// request. If its response does not contain all of a possible page, a second one asks for the
+    /// complete page.
     pub fn around_files(
         self: &Rc<Self>,
         request: &Request<'_>,
@@ -304,8 +305,8 @@ fn whole(mut response: Response, assembled: Assembled, request: &RequestHead<'_>
         return response;
     }
     let tag = format!("\"{digest:032x}\"");
-    let validators = Validators { entity_tag: Tag::of(tag.as_bytes()), last_modified: None };
-    let verdict = preconditions::evaluate(&RequestFields::of(request), validators);
+    let validators = Validators { entity_tag: Tag::parse(tag.as_bytes()), last_modified: None };
+    let verdict = preconditions::evaluate(&RequestFields::from_head(request), validators);
     response.fields.push("ETag", &tag);
     match verdict {
         Verdict::Proceed => response,
@@ -360,13 +361,13 @@ fn of_syntax(digest: u128, syntax: Syntax) -> u128 {
 fn state_of_file(path: &str, response: &Response) -> Option<u128> {
     let tag = response.fields.get("etag")?;
     let plain = plain_tags(tag);
-    // `~` marks a state that the next one may look like.
+    // A tag that ends in `~` may also be the tag of the next state.
     let tag = plain.as_deref().unwrap_or(tag);
     (!tag.ends_with(b"~\"")).then(|| xxh3_128(&[path.as_bytes(), b"\0", tag].concat()))
 }
 
-/// Returns whether a response shows by itself that the file is no page. A 304, a 412 and several
-/// parts do not show it.
+/// Returns whether the response alone shows that the file is not a page. A 304, a 412 and a response
+/// with several ranges do not show it.
 fn shows_other(response: &Response) -> bool {
     let is_one =
         response.status == StatusCode::OK || response.status == StatusCode::PARTIAL_CONTENT;

@@ -25,7 +25,7 @@ fn is_wanted_by(request: &RequestHead<'_>, page: &FieldLines) -> bool {
     if request.method != Method::GET || request.version == Version::Http10 {
         return false;
     }
-    let asked = RequestFields::of(request);
+    let asked = RequestFields::from_head(request);
     let has_condition = asked.compare_tags()
         || asked.if_modified_since.is_some()
         || asked.if_unmodified_since.is_some();
