@@ -10,7 +10,7 @@ use crate::candidates::Claim;
 use crate::fair_queue::ClientKey;
 use crate::rendezvous;
 use crate::round_robin::RoundRobin;
-use crate::server::{Server, Servers};
+use crate::server::{Servers, UpstreamServer};
 use crate::tried::TriedServers;
 
 /// How a server is chosen among the candidates.
@@ -87,12 +87,13 @@ impl Balancer {
         let candidates = all.enumerate().filter(|(index, server)| {
             servers.is_candidate(*index, candidates, criteria, millis) && server.has_room()
         });
-        let weight = |server: &Server| servers.weight(server, millis);
+        let weight = |server: &UpstreamServer| servers.weight(server, millis);
         match (self.method, criteria.key) {
             (Method::Hash, Some(key)) => {
                 // The slow start must not move keys to other servers.
-                let draw =
-                    |server: &Server| rendezvous::draw(key, server.id, server.configured_weight());
+                let draw = |server: &UpstreamServer| {
+                    rendezvous::draw(key, server.id, server.configured_weight())
+                };
                 candidates.max_by(|a, b| draw(a.1).total_cmp(&draw(b.1))).map(|(index, _)| index)
             }
             (Method::RoundRobin | Method::Hash, _) => self
@@ -107,10 +108,10 @@ impl Balancer {
     /// Chooses the least busy server. Equally busy servers take turns.
     fn least_busy<'s>(
         &self,
-        candidates: impl Iterator<Item = (usize, &'s Server)>,
-        weight: impl Fn(&Server) -> u64,
+        candidates: impl Iterator<Item = (usize, &'s UpstreamServer)>,
+        weight: impl Fn(&UpstreamServer) -> u64,
     ) -> Option<usize> {
-        let load = |server: &Server| {
+        let load = |server: &UpstreamServer| {
             (f64::from(server.in_flight.load(Relaxed)) + 1.0) / weight(server) as f64
         };
         let mut least = f64::INFINITY;
@@ -133,8 +134,8 @@ impl Balancer {
 
     fn better_of_two<'s>(
         &self,
-        candidates: impl Iterator<Item = (usize, &'s Server)> + Clone,
-        weight: impl Fn(&Server) -> u64,
+        candidates: impl Iterator<Item = (usize, &'s UpstreamServer)> + Clone,
+        weight: impl Fn(&UpstreamServer) -> u64,
         millis: u64,
     ) -> Option<usize> {
         let count = candidates.clone().count();
@@ -144,7 +145,7 @@ impl Balancer {
             Some(other) => (first + 1 + other) % count,
             None => first,
         };
-        let load = |server: &Server| {
+        let load = |server: &UpstreamServer| {
             let latency = server.latency.now(millis).max(1.0);
             latency * (f64::from(server.in_flight.load(Relaxed)) + 1.0) / weight(server) as f64
         };

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use crate::attempt::Attempt;
 use crate::balancer::Criteria;
-use crate::server::{Server, Servers};
+use crate::server::{Servers, UpstreamServer};
 
 /// The result of asking for a server.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Servers {
     pub(crate) fn claim(self: &Arc<Self>, criteria: &Criteria, now: Instant) -> Claim {
         let millis = self.millis(now);
         let Some(candidates) = self.candidates(criteria, millis) else { return Claim::NoServer };
-        let load = |server: &Server| {
+        let load = |server: &UpstreamServer| {
             f64::from(server.in_flight.load(Relaxed)) / server.configured_weight() as f64
         };
         loop {

@@ -32,7 +32,7 @@ use crate::server::Servers;
 pub struct Queue {
     /// How many requests wait. Changed under the lock, read without it.
     waiting: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     full: AtomicU64,
     timeouts: AtomicU64,
     clients_gone: AtomicU64,
@@ -41,7 +41,7 @@ pub struct Queue {
     longest_micros: AtomicU64,
 }
 
-struct State {
+struct QueueState {
     waiting: FairQueue<Waiter>,
     /// The generation of the present servers.
     generation: u64,
@@ -107,7 +107,7 @@ impl Queue {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             waiting: AtomicUsize::new(0),
-            state: Mutex::new(State { waiting: FairQueue::new(limit), generation: 0 }),
+            state: Mutex::new(QueueState { waiting: FairQueue::new(limit), generation: 0 }),
             full: AtomicU64::new(0),
             timeouts: AtomicU64::new(0),
             clients_gone: AtomicU64::new(0),
@@ -204,7 +204,7 @@ impl Queue {
 
     /// Returns the attempts that could not be given. The caller drops them without the lock.
     #[must_use]
-    fn serve_locked(&self, state: &mut State, now: Instant, all: bool) -> Vec<Attempt> {
+    fn serve_locked(&self, state: &mut QueueState, now: Instant, all: bool) -> Vec<Attempt> {
         let (mut unsent, mut index) = (Vec::new(), 0);
         while let Some(waiter) = state.waiting.get(index) {
             if !all && !waiter.servers.has_room() {

@@ -1,4 +1,4 @@
-//! What all event loops know together of an upstream's servers.
+//! The state of an upstream's servers, which all event loops share.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub struct Settings {
 /// The servers of one upstream, shared by all event loops.
 #[derive(Debug)]
 pub struct Servers {
-    servers: Box<[Arc<Server>]>,
+    servers: Box<[Arc<UpstreamServer>]>,
     settings: Settings,
     start: Instant,
     /// The queue, which later servers of the upstream take over.
@@ -59,7 +59,7 @@ pub struct Servers {
 
 /// The state of one server.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct UpstreamServer {
     name: String,
     pub(crate) id: u64,
     weight: u64,
@@ -138,7 +138,8 @@ impl Servers {
         let kept = |settings: &ServerSettings| {
             self.servers.iter().find(|old| old.is_of(settings)).cloned()
         };
-        let of = |settings| kept(&settings).unwrap_or_else(|| Arc::new(Server::new(settings)));
+        let of =
+            |settings| kept(&settings).unwrap_or_else(|| Arc::new(UpstreamServer::new(settings)));
         let servers = servers.into_iter().take(crate::TriedServers::MAX).map(of).collect();
         let (settings, queue) = (self.settings.clone(), Arc::clone(&self.queue));
         Self { servers, settings, start: self.start, queue, generation: self.generation + 1 }
@@ -201,7 +202,7 @@ impl Servers {
     /// Returns the state of each server, in their order.
     pub fn server_status(&self, now: Instant) -> Vec<ServerStatus> {
         let millis = self.millis(now);
-        let observe = |server: &Arc<Server>| ServerStatus {
+        let observe = |server: &Arc<UpstreamServer>| ServerStatus {
             name: server.name.clone(),
             availability: match server.ejection.state(self.settings.max_failures, millis) {
                 _ if server.health.is_down() => Availability::Unhealthy,
@@ -220,7 +221,7 @@ impl Servers {
         self.servers.iter().map(observe).collect()
     }
 
-    pub(crate) fn all(&self) -> &[Arc<Server>] {
+    pub(crate) fn all(&self) -> &[Arc<UpstreamServer>] {
         &self.servers
     }
 
@@ -229,7 +230,7 @@ impl Servers {
     }
 
     /// Returns whether the server may get a request while there are others.
-    pub(crate) fn is_available(&self, server: &Server, millis: u64) -> bool {
+    pub(crate) fn is_available(&self, server: &UpstreamServer, millis: u64) -> bool {
         !server.health.is_down()
             && match server.ejection.state(self.settings.max_failures, millis) {
                 EjectionState::Active => true,
@@ -240,12 +241,12 @@ impl Servers {
 
     /// Returns whether the server may get a request when there is no other. Health checks are
     /// trusted. Failures count only while another server can be asked.
-    pub(crate) fn is_last_resort(&self, server: &Server) -> bool {
+    pub(crate) fn is_last_resort(&self, server: &UpstreamServer) -> bool {
         !server.health.is_down()
     }
 
     /// Returns the present weight.
-    pub(crate) fn weight(&self, server: &Server, millis: u64) -> u64 {
+    pub(crate) fn weight(&self, server: &UpstreamServer, millis: u64) -> u64 {
         let part = match server.recovered_at.load(Relaxed) {
             0 => slow_start::WHOLE,
             recovered_at => slow_start::part(
@@ -308,7 +309,7 @@ impl Servers {
     }
 }
 
-impl Server {
+impl UpstreamServer {
     fn new(settings: ServerSettings) -> Self {
         Self {
             id: xxh3_64(settings.name.as_bytes()),

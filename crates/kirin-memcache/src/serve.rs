@@ -57,7 +57,7 @@ impl Listener {
 pub async fn serve(listener: Listener, server: Arc<Server>, shutdown: impl Future<Output = ()>) {
     let executor = Rc::new(Executor::new(server));
     let buffers = Rc::new(LoopBuffers::new());
-    let open = Rc::new(OpenConnections::default());
+    let open = Rc::new(ConnectionTasks::default());
     let mut shutdown = pin!(shutdown);
     loop {
         let accepted = tokio::select! {
@@ -85,7 +85,7 @@ fn admit(
     accepted: Accepted,
     executor: &Rc<Executor>,
     buffers: &Rc<LoopBuffers>,
-    open: &Rc<OpenConnections>,
+    open: &Rc<ConnectionTasks>,
 ) {
     let server = executor.server();
     if !server.admit_connection() {
@@ -113,12 +113,12 @@ fn admit(
 /// The tasks of a loop's connections, which end with the loop. A `JoinSet` does the same with 100
 /// bytes for each connection, this with 16.
 #[derive(Debug, Default)]
-struct OpenConnections {
+struct ConnectionTasks {
     tasks: RefCell<Vec<Option<AbortHandle>>>,
     vacant: RefCell<Vec<usize>>,
 }
 
-impl OpenConnections {
+impl ConnectionTasks {
     /// Returns the number of a free slot.
     fn take(&self) -> usize {
         self.vacant.borrow_mut().pop().unwrap_or_else(|| {
@@ -151,7 +151,7 @@ impl OpenConnections {
 /// The slot of a connection, held as long as the connection lives.
 struct ConnectionSlot {
     number: usize,
-    open: Rc<OpenConnections>,
+    open: Rc<ConnectionTasks>,
     executor: Rc<Executor>,
 }
 

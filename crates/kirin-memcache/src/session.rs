@@ -43,11 +43,11 @@ pub enum Ending {
 #[derive(Debug, Default)]
 pub struct Session {
     begun: bool,
-    state: State,
+    state: SessionState,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum SessionState {
     /// No command has begun.
     #[default]
     Idle,
@@ -70,33 +70,33 @@ impl Session {
             }
         }
         match std::mem::take(&mut self.state) {
-            State::Idle => self.commands(input, executor, output),
-            State::Pending { input: mut pending, searched } => {
+            SessionState::Idle => self.commands(input, executor, output),
+            SessionState::Pending { input: mut pending, searched } => {
                 pending.extend_from_slice(input);
                 if memchr::memchr(b'\n', pending.get(searched..).unwrap_or_default()).is_none() {
                     return match codec::unfinished_line(&pending) {
                         Parsed::Close(close) => Flow::Close(Ending::NotText(close)),
                         _ => {
                             let searched = pending.len();
-                            self.state = State::Pending { input: pending, searched };
+                            self.state = SessionState::Pending { input: pending, searched };
                             Flow::Read
                         }
                     };
                 }
                 self.commands(&pending, executor, output)
             }
-            State::Block { line, mut block, length } => {
+            SessionState::Block { line, mut block, length } => {
                 let missing = length.saturating_sub(block.len());
                 let (data, rest) = input.split_at(missing.min(input.len()));
                 block.extend_from_slice(data);
-                self.state = State::Block { line, block, length };
+                self.state = SessionState::Block { line, block, length };
                 self.finish_block(executor, output);
                 self.commands_if_idle(rest, executor, output)
             }
-            State::Skip(bytes) => {
+            SessionState::Skip(bytes) => {
                 let (skipped, rest) = input.split_at(bytes.min(input.len()));
                 if skipped.len() < bytes {
-                    self.state = State::Skip(bytes - skipped.len());
+                    self.state = SessionState::Skip(bytes - skipped.len());
                     return Flow::Read;
                 }
                 self.commands(rest, executor, output)
@@ -108,7 +108,7 @@ impl Session {
     /// that reads directly into the buffer then calls [`Session::block_grew`].
     pub fn block_mut(&mut self) -> Option<(&mut Vec<u8>, usize)> {
         match &mut self.state {
-            State::Block { block, length, .. } => {
+            SessionState::Block { block, length, .. } => {
                 let missing = length.saturating_sub(block.len());
                 Some((block, missing))
             }
@@ -124,7 +124,7 @@ impl Session {
 
     fn finish_block(&mut self, executor: &Executor, output: &mut Output) {
         match std::mem::take(&mut self.state) {
-            State::Block { line, block, length } if block.len() == length => {
+            SessionState::Block { line, block, length } if block.len() == length => {
                 executor.execute(codec::parse_stored(&line, block, executor.limits()), output);
             }
             state => self.state = state,
@@ -133,7 +133,7 @@ impl Session {
 
     fn commands_if_idle(&mut self, input: &[u8], executor: &Executor, output: &mut Output) -> Flow {
         match self.state {
-            State::Idle if !input.is_empty() => self.commands(input, executor, output),
+            SessionState::Idle if !input.is_empty() => self.commands(input, executor, output),
             _ => Flow::Read,
         }
     }
@@ -145,7 +145,7 @@ impl Session {
                 return Flow::Read;
             }
             if output.unsent_bytes() > OUTPUT_LIMIT_BYTES {
-                self.state = State::Pending { input: input.to_vec(), searched: 0 };
+                self.state = SessionState::Pending { input: input.to_vec(), searched: 0 };
                 return Flow::Drain;
             }
             match codec::parse(input, executor.limits()) {
@@ -155,17 +155,18 @@ impl Session {
                     if let Executed::Paused(unfinished) = executor.execute(command, output) {
                         let mut pending = unfinished;
                         pending.extend_from_slice(rest);
-                        self.state = State::Pending { input: pending, searched: 0 };
+                        self.state = SessionState::Pending { input: pending, searched: 0 };
                         return Flow::Drain;
                     }
                     if skip > rest.len() {
-                        self.state = State::Skip(skip - rest.len());
+                        self.state = SessionState::Skip(skip - rest.len());
                         return Flow::Read;
                     }
                     input = rest.get(skip..).unwrap_or_default();
                 }
                 Parsed::NeedLine => {
-                    self.state = State::Pending { input: input.to_vec(), searched: input.len() };
+                    self.state =
+                        SessionState::Pending { input: input.to_vec(), searched: input.len() };
                     return Flow::Read;
                 }
                 Parsed::NeedBlock { line, block: length } => {
@@ -173,7 +174,7 @@ impl Session {
                     let mut block =
                         Vec::with_capacity(length.min(FIRST_BLOCK_BYTES).max(data.len()));
                     block.extend_from_slice(data);
-                    self.state = State::Block { line: line.into(), block, length };
+                    self.state = SessionState::Block { line: line.into(), block, length };
                     return Flow::Read;
                 }
                 Parsed::Close(close) => return Flow::Close(Ending::NotText(close)),

@@ -9,13 +9,13 @@ use crate::socket::Socket;
 
 /// The sockets of one upstream on one event loop, and its clock.
 #[derive(Default)]
-pub(crate) struct Deadlines {
+pub(crate) struct SocketDeadlines {
     /// Seconds since the first request.
     seconds: Cell<u64>,
     sockets: RefCell<Vec<Weak<Socket>>>,
 }
 
-impl Deadlines {
+impl SocketDeadlines {
     /// Returns the present second.
     pub(crate) fn now(&self) -> u64 {
         self.seconds.get()

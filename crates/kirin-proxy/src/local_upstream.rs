@@ -10,7 +10,7 @@ use kirin_balance::Claim;
 
 use crate::cgi::ScriptFiles;
 use crate::config::UpstreamConfig;
-use crate::deadlines::Deadlines;
+use crate::deadlines::SocketDeadlines;
 use crate::http2_connection::Http2Connections;
 use crate::pool::Pool;
 use crate::pooled_buffer::BufferPool;
@@ -24,7 +24,7 @@ pub(crate) struct LocalUpstream {
     selector: Selector,
     /// The connections to each server, by the server's number.
     connections: RefCell<HashMap<u64, Rc<ServerConnections>, foldhash::fast::RandomState>>,
-    pub(crate) deadlines: Rc<Deadlines>,
+    pub(crate) deadlines: Rc<SocketDeadlines>,
     pub(crate) buffers: BufferPool,
     pub(crate) scripts: ScriptFiles,
     /// Whether the task that sweeps once a second has been started.

@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use crate::config::PoolLimits;
-use crate::deadlines::Deadlines;
+use crate::deadlines::SocketDeadlines;
 use crate::socket::Socket;
 
 /// A connection. Its holder has it for itself.
@@ -35,7 +35,7 @@ impl Pool {
     /// Takes a connection that the server has not closed, as far as Kirin can know.
     pub(crate) fn take(
         &self,
-        deadlines: &Deadlines,
+        deadlines: &SocketDeadlines,
         limits: &PoolLimits,
         context: &mut Context<'_>,
     ) -> Option<Connection> {
@@ -53,7 +53,7 @@ impl Pool {
     pub(crate) fn put(
         &self,
         connection: Connection,
-        deadlines: &Deadlines,
+        deadlines: &SocketDeadlines,
         limits: &PoolLimits,
         server_time: Option<Duration>,
     ) {

@@ -19,7 +19,7 @@ use kirin_http::{BodyError, RequestBody, Trailers};
 
 use crate::cgi::{MAX_RECORD_BYTES, in_records, stdin_header};
 use crate::content::{Content, in_chunks};
-use crate::deadlines::Deadlines;
+use crate::deadlines::SocketDeadlines;
 use crate::request_head::OutgoingFraming;
 use crate::socket::Socket;
 
@@ -52,7 +52,7 @@ pub(crate) enum SendState {
 #[derive(Clone)]
 pub(crate) struct Writer {
     pub(crate) socket: Rc<Socket>,
-    pub(crate) deadlines: Rc<Deadlines>,
+    pub(crate) deadlines: Rc<SocketDeadlines>,
     pub(crate) limit: Duration,
 }
 

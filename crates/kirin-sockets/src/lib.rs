@@ -31,7 +31,7 @@ pub struct Inherited {
     /// The starter that handed sockets over, if there are any.
     pub source: Option<Source>,
     /// The listening sockets.
-    pub sockets: Vec<InheritedSocket>,
+    pub sockets: Vec<StarterSocket>,
     /// The channel to the predecessor of this Kirin in an upgrade.
     pub predecessor: Option<UnixStream>,
     /// The socket of systemd.
@@ -40,7 +40,7 @@ pub struct Inherited {
 
 /// An inherited listening stream socket.
 #[derive(Debug)]
-pub struct InheritedSocket {
+pub struct StarterSocket {
     /// The name that the starter gave: an address, or one of LISTEN_FDNAMES.
     pub name: String,
     /// The socket. It is closed on exec(2) and does not block.
@@ -100,7 +100,7 @@ impl Inherited {
                 let socket = claims.claim(number, true);
                 let socket =
                     socket.map_err(|what| descriptor_error(number, source.variable(), &what))?;
-                inherited.sockets.push(InheritedSocket { name, socket });
+                inherited.sockets.push(StarterSocket { name, socket });
             }
             inherited.source = Some(source);
         }

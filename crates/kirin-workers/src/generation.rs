@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::control::{ControlLine, describe_wait_status};
 use crate::error::AppError;
 use crate::event::Event;
-use crate::launch::Launch;
+use crate::launch::ParentLaunch;
 use crate::parent::{Parent, ParentSpec, WorkerSocket, has_workers, signal_workers};
 use crate::worker::{Slot, WorkerConnection, connect};
 
@@ -89,7 +89,11 @@ enum SlotState {
 
 impl Generation {
     /// Starts the parent. [`Generation::open_missing`] opens the connections.
-    pub(crate) fn start(app: &App, launch: &Launch, spec: ParentSpec) -> Result<Self, AppError> {
+    pub(crate) fn start(
+        app: &App,
+        launch: &ParentLaunch,
+        spec: ParentSpec,
+    ) -> Result<Self, AppError> {
         let config = app.config();
         let now = Instant::now();
         let mut generation = Self {
@@ -117,7 +121,7 @@ impl Generation {
     fn spawn_parent(
         &mut self,
         app: &App,
-        launch: &Launch,
+        launch: &ParentLaunch,
         incarnation: u64,
     ) -> Result<(), AppError> {
         self.incarnation = incarnation;
@@ -296,7 +300,7 @@ impl Generation {
     pub(crate) fn restart_if_due(
         &mut self,
         app: &App,
-        launch: &Launch,
+        launch: &ParentLaunch,
         incarnations: &mut u64,
         now: Instant,
     ) {

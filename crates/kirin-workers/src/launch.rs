@@ -26,14 +26,14 @@ use crate::sendfile::SendfileRoots;
 const FIRST: u64 = 1;
 
 /// How the parents of an application are launched.
-pub(crate) enum Launch {
+pub(crate) enum ParentLaunch {
     /// Kirin starts a parent for each generation, and again when one has ended.
     Spawn(Adapter),
     /// The first parent runs already.
     Adopt(LoadedParent),
 }
 
-impl Launch {
+impl ParentLaunch {
     pub(crate) fn prepare(config: &AppConfig) -> Result<Self, AppError> {
         match &config.loaded {
             Some(loaded) => Ok(Self::Adopt(loaded.clone())),

@@ -35,10 +35,10 @@ pub(crate) trait Pooled {
 
 /// The pool of one application. `W` is a worker's connection.
 pub(crate) struct Pool<W: Pooled> {
-    state: Mutex<State<W>>,
+    state: Mutex<PoolState<W>>,
 }
 
-struct State<W: Pooled> {
+struct PoolState<W: Pooled> {
     /// The worker that was used last is last. Its memory is warm, and workers that are not needed
     /// stay idle.
     idle: Vec<W>,
@@ -74,7 +74,7 @@ pub(crate) enum Acquired<W: Pooled> {
 impl<W: Pooled> Pool<W> {
     /// Returns a pool in which at most `limit` requests wait.
     pub(crate) fn new(limit: usize) -> Arc<Self> {
-        let state = State { idle: Vec::new(), waiting: FairQueue::new(limit), closed: false };
+        let state = PoolState { idle: Vec::new(), waiting: FairQueue::new(limit), closed: false };
         Arc::new(Self { state: Mutex::new(state) })
     }
 
@@ -168,7 +168,7 @@ impl<W: Pooled> Pool<W> {
     }
 }
 
-impl<W: Pooled> State<W> {
+impl<W: Pooled> PoolState<W> {
     /// Takes the next request out of the queue: the one whose turn it is, or a nearly as old one of
     /// the loop `here`.
     fn next_for(&mut self, here: W::Home) -> Option<Waiter<W>> {

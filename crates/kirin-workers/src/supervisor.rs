@@ -21,7 +21,7 @@ use crate::config::{AppConfig, MAX_WORKERS};
 use crate::error::AppError;
 use crate::event::Event;
 use crate::generation::{Generation, Orphans, Role};
-use crate::launch::Launch;
+use crate::launch::ParentLaunch;
 use crate::parent::ParentSpec;
 use crate::worker::WorkerConnection;
 
@@ -40,7 +40,7 @@ pub(crate) struct Supervisor {
     app: Arc<App>,
     events: mpsc::UnboundedReceiver<Event>,
     loops: Vec<Handle>,
-    launch: Launch,
+    launch: ParentLaunch,
     /// The generations, oldest first. At most one serves, and at most one starts.
     generations: Vec<Generation>,
     /// How many parents have been started.
@@ -82,7 +82,7 @@ impl Supervisor {
         loops: Vec<Handle>,
         events: mpsc::UnboundedReceiver<Event>,
     ) -> Result<Self, AppError> {
-        let launch = Launch::prepare(app.config())?;
+        let launch = ParentLaunch::prepare(app.config())?;
         let workers = app.config().workers;
         let mut supervisor = Self {
             app,

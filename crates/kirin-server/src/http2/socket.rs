@@ -74,11 +74,11 @@ impl Backlog {
 #[derive(Clone)]
 pub(super) struct Socket {
     io: Rc<Io>,
-    state: Rc<State>,
+    state: Rc<SocketState>,
     backlog: Rc<Backlog>,
 }
 
-struct State {
+struct SocketState {
     gathered: RefCell<Gathered>,
     /// Limits the frames that ask for nothing.
     budget: RefCell<FrameBudget>,
@@ -101,7 +101,7 @@ struct Gathered {
 
 impl Socket {
     pub(super) fn new(io: &Rc<Io>, backlog: &Rc<Backlog>) -> Self {
-        let state = State {
+        let state = SocketState {
             gathered: RefCell::default(),
             budget: RefCell::new(FrameBudget::new(super::PREFACE.len(), io.deadlines.clock.now())),
             flooded: Cell::new(false),

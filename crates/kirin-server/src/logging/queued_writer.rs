@@ -33,7 +33,7 @@ pub struct QueuedWriter {
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<WriterState>,
     /// Wakes the thread: there are lines to write.
     filled: Condvar,
     /// Wakes those who wait until all lines are written or lost.
@@ -41,7 +41,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct WriterState {
     lines: Vec<u8>,
     is_writing: bool,
     lost_lines: u64,

@@ -10,7 +10,7 @@ use kirin_workers::App;
 use tokio::sync::Notify;
 
 use crate::life::ending::Ending;
-use crate::life::signals::{Command, Signals};
+use crate::life::signals::{SignalCommand, Signals};
 use crate::life::systemd::Systemd;
 use crate::life::upgrade::Upgrade;
 use crate::life::upgrade_channel::UpgradeError;
@@ -60,12 +60,12 @@ impl Control<'_> {
                 },
             };
             match command {
-                Command::Stop(stop) => return Ending::Stopped(stop),
-                Command::Reload => self.reload(),
-                Command::AddWorker => self.apps.iter().for_each(|app| app.add_worker()),
-                Command::RemoveWorker => self.apps.iter().for_each(|app| app.remove_worker()),
-                Command::ReopenLogs => logs::reopen(self.logs),
-                Command::Upgrade => match &self.upgrade {
+                SignalCommand::Stop(stop) => return Ending::Stopped(stop),
+                SignalCommand::Reload => self.reload(),
+                SignalCommand::AddWorker => self.apps.iter().for_each(|app| app.add_worker()),
+                SignalCommand::RemoveWorker => self.apps.iter().for_each(|app| app.remove_worker()),
+                SignalCommand::ReopenLogs => logs::reopen(self.logs),
+                SignalCommand::Upgrade => match &self.upgrade {
                     Err(reason) => tracing::error!("USR2 has no effect: {reason}"),
                     Ok(_) if upgrade_in_progress.is_some() => {
                         tracing::warn!("USR2 has no effect: an upgrade is going on")

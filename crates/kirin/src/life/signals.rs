@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The command of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum SignalCommand {
     /// TERM, QUIT or INT: end the program.
     Stop(Stop),
     /// HUP: reload applications and certificates.
@@ -69,16 +69,16 @@ impl Signals {
     }
 
     /// Waits for the next command.
-    pub async fn next(&mut self) -> Command {
+    pub async fn next(&mut self) -> SignalCommand {
         tokio::select! {
-            _ = self.terminate.recv() => Command::Stop(Stop::Graceful),
-            _ = self.quit.recv() => Command::Stop(Stop::Graceful),
-            _ = self.interrupt.recv() => Command::Stop(Stop::Fast),
-            _ = self.hangup.recv() => Command::Reload,
-            _ = self.add_worker.recv() => Command::AddWorker,
-            _ = self.remove_worker.recv() => Command::RemoveWorker,
-            _ = self.reopen_logs.recv() => Command::ReopenLogs,
-            _ = self.upgrade.recv() => Command::Upgrade,
+            _ = self.terminate.recv() => SignalCommand::Stop(Stop::Graceful),
+            _ = self.quit.recv() => SignalCommand::Stop(Stop::Graceful),
+            _ = self.interrupt.recv() => SignalCommand::Stop(Stop::Fast),
+            _ = self.hangup.recv() => SignalCommand::Reload,
+            _ = self.add_worker.recv() => SignalCommand::AddWorker,
+            _ = self.remove_worker.recv() => SignalCommand::RemoveWorker,
+            _ = self.reopen_logs.recv() => SignalCommand::ReopenLogs,
+            _ = self.upgrade.recv() => SignalCommand::Upgrade,
         }
     }
 
@@ -86,7 +86,7 @@ impl Signals {
     pub async fn stop(&mut self) -> Stop {
         loop {
             match self.next().await {
-                Command::Stop(stop) => return stop,
+                SignalCommand::Stop(stop) => return stop,
                 command => tracing::warn!(
                     ?command,
                     "a signal has no effect while the program starts or stops"
