@@ -1,4 +1,4 @@
-//! What configurations come to, and what is said of wrong ones.
+//! Configuration files with the configurations that they make, or with their errors.
 
 use std::time::Duration;
 

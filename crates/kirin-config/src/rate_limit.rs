@@ -30,7 +30,7 @@ pub struct RateLimitSection {
     pub burst: Number<1, MAX_BURST>,
 }
 
-/// What requests are counted by, as it is written.
+/// The `key` of a rate limit, as it is written.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(transparent)]
 #[schemars(inline)]

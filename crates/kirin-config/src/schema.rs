@@ -1,6 +1,6 @@
-//! What the reference takes the types of values for.
+//! The types of values in the reference.
 
-/// Has the reference show values of these types as strings, which is what a user writes.
+/// Makes the reference show values of these types as strings, as users write them.
 macro_rules! schema_of_string {
     ($($value:ty),+) => {
         $(impl schemars::JsonSchema for $value {

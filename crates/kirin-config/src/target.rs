@@ -82,11 +82,12 @@ pub fn configuration(
 pub enum Entrances<'a> {
     /// At one address, without TLS.
     Plain(&'a str),
-    /// By https, with a certificate from an authority, and by HTTP, which is sent to https.
+    /// At an address for https, with a certificate from an authority, and at one for HTTP, which
+    /// redirects to https.
     Https {
         /// The address of https.
         https: &'a str,
-        /// That of HTTP.
+        /// The address of HTTP.
         http: &'a str,
         /// The names of the certificate.
         domains: &'a [String],

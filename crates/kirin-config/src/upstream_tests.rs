@@ -1,4 +1,4 @@
-//! What upstreams come to, and the errors of wrong ones.
+//! Sections of upstreams with the configurations that they make, or with their errors.
 
 use std::time::Duration;
 

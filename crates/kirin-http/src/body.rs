@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::trailers::Trailers;
 
-/// The body of a response. A place makes it, and the connection writes it.
+/// The body of a response. The handler makes it, and the connection writes it.
 pub enum Body {
     /// No bytes.
     Empty,
@@ -23,7 +23,7 @@ pub enum Body {
     File(FileRange),
     /// Bytes that come over time.
     Stream(Box<dyn BodyStream>),
-    /// The response to HEAD by a place that knows how long the body would be, in bytes.
+    /// No bytes, in the response to HEAD. A response to GET would have a body of this length in bytes.
     Withheld(u64),
     /// With status 101: the connection becomes a tunnel to this. The request must have `Upgrade`
     /// and no body, and come over HTTP/1.1. The fields must name the new protocol.

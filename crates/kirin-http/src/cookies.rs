@@ -1,7 +1,7 @@
 //! Cookies of a request (RFC 6265 section 4.2.1).
 //!
-//! There is one rule for taking a `Cookie` field apart: [`pairs`]. Functions differ in how they
-//! compare names; theirs say whose rule they follow where it is not the RFC's.
+//! All readers parse a `Cookie` field by one rule: [`pairs`]. They differ in how they compare names.
+//! A function that does not compare them as the RFC does says whose rule it follows.
 
 use crate::request::RequestHead;
 
@@ -11,8 +11,8 @@ pub fn cookie_fields<'a>(request: &RequestHead<'a>) -> impl Iterator<Item = &'a 
     fields.map(|field| field.value)
 }
 
-/// Returns the names and values in the value of a `Cookie` field. White space around a pair is left
-/// out. A pair without `=` is none.
+/// Returns the names and values in the value of a `Cookie` field, without the white space around
+/// pairs. It skips a part without `=`.
 pub fn pairs(field: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     field.split(|byte| *byte == b';').filter_map(|pair| {
         let pair = pair.trim_ascii();

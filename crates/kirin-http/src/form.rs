@@ -1,24 +1,23 @@
 //! Queries and bodies of the type `application/x-www-form-urlencoded`: pairs of a name and a value.
 //!
-//! The URL standard separates pairs by `&`. Perl's parsers also take `;`. The names of functions
-//! say which rule they have. In all of them the first `=` ends the name.
+//! The URL standard separates pairs by `&`. Perl's parsers also accept `;`. The name of a function
+//! says which rule it follows. The first `=` of a pair always ends the name.
 
 use crate::percent::{self, Decoded};
 
-/// Returns the pairs of `text` as the URL standard separates them: by `&`. Empty pairs are left
-/// out.
+/// Returns the pairs of `text`, separated by `&` as in the URL standard. It skips empty pairs.
 pub fn pairs(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty())
 }
 
-/// Returns the pairs of `text`, separated by `&` or `;`. An empty pair is one, too.
+/// Returns the pairs of `text`, separated by `&` or `;`, with the empty ones.
 pub fn pairs_with_semicolons(text: &[u8]) -> Pairs<'_> {
     Pairs { rest: Some(text), ignores_space: false }
 }
 
-/// Returns the pairs of `text` as WWW::Form::UrlEncoded separates them, which Plack::Request uses:
-/// by `&` or `;`, and a space behind that is left out. An empty pair is one, too, but an empty text
-/// has none.
+/// Returns the pairs of `text` by the rule of WWW::Form::UrlEncoded, which Plack::Request uses. `&`
+/// or `;` separates pairs, and a space behind it is skipped. Empty pairs count, but an empty text
+/// has no pair.
 pub fn pairs_like_plack(text: &[u8]) -> Pairs<'_> {
     Pairs { rest: Some(text).filter(|text| !text.is_empty()), ignores_space: true }
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Returns `text` with its special characters as character references. It is copied only if it has
-/// one.
+/// Returns `text` with character references in place of its special characters. It copies `text`
+/// only if there are any.
 pub fn escape(text: &[u8]) -> Cow<'_, [u8]> {
     match text.iter().position(|byte| reference(*byte).is_some()) {
         None => Cow::Borrowed(text),

@@ -1,7 +1,7 @@
 //! Responses with a part of a representation: 206 with one or several ranges
 //! (`multipart/byteranges`, RFC 9110 section 14.6), 416, or 200 for the complete representation.
 //!
-//! It is for every place that can give pieces of its content: files and pages of the store.
+//! It is for all representations that are in memory or in a file.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -91,7 +91,7 @@ fn multipart(
             Body::Bytes(bytes) => pieces.push_back(Piece::Bytes(bytes)),
             Body::Segments(segments) => pieces.extend(segments.into_iter().map(Piece::Bytes)),
             Body::File(range) => pieces.push_back(Piece::File(range)),
-            // No place gives another kind of piece. A body that is shorter than announced cuts the
+            // `piece` gives no other kind of body. A body that is shorter than announced cuts the
             // connection.
             other => pieces.push_back(Piece::Missing(other.length().unwrap_or(0))),
         }

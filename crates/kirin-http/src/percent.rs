@@ -170,10 +170,10 @@ pub fn normalize(text: &[u8]) -> Vec<u8> {
     normalized
 }
 
-/// How many bytes an encoded byte is written in.
+/// The length of a percent-encoded byte, in bytes.
 const ENCODED_BYTES: usize = 3;
 
-/// Returns the byte whose encoding `text` begins with.
+/// Returns the byte that is percent-encoded at the start of `text`.
 fn encoded_byte(text: &[u8]) -> Option<u8> {
     match text {
         [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {

@@ -1,4 +1,4 @@
-//! Request bodies. A place reads the body when it wants it.
+//! Request bodies. The handler reads the body when it needs it.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -124,8 +124,8 @@ impl RequestBody {
         }
     }
 
-    /// Returns this body again. It was read to its end, and its data is `read`. This is for a place
-    /// that is asked after another one has read the body.
+    /// Returns this body again. It was read to its end, and its data is `read`. This is for a second
+    /// reader of the same request.
     pub fn again(self, read: Bytes) -> Self {
         let source = (!read.is_empty()).then_some(Source::Read(read));
         Self { source, read_bytes: 0, ..self }

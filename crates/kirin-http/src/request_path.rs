@@ -1,13 +1,13 @@
 //! Paths of requests: decoded, and without `.`, `..` and empty segments.
 //!
-//! Two readers that take a path for different ones are a security hole, so that it is read here for
-//! all of them. An encoded slash is the one thing that they do not agree about. For routes and
-//! applications it is a slash, as it is in `PATH_INFO`: `/a%2Fb` is below the route `/a`. For files
-//! it is none, because no file name has one: `/a%2Fb` names no file (`kirin_files`).
+//! Two readers that decode a path differently are a security hole. So only this file decodes paths.
+//! The one difference is an encoded slash. For routes and applications it is a slash, as it is in
+//! `PATH_INFO`: `/a%2Fb` is below the route `/a`. For files it is not a slash, because no file name
+//! contains one: `/a%2Fb` names no file (`kirin_files`).
 //!
-//! What is made of a path stands in `Location` fields and is looked up below another prefix. So it
-//! never begins with `//` (another host), never has a backslash (browsers take it for a slash) and
-//! has no `..` that could climb out.
+//! Kirin writes the result into `Location` fields and appends it to other prefixes. So it never
+//! begins with `//`, which would name another host. It has no backslash, which browsers read as a
+//! slash, and no `..`, which could leave the prefix.
 
 use std::borrow::Cow;
 
@@ -17,22 +17,22 @@ use crate::request::RequestHead;
 /// The path of a request.
 #[derive(Clone, Debug)]
 pub struct RequestPath<'a> {
-    /// As it was sent: percent-encoded.
+    /// The path as it was sent: percent-encoded.
     sent: &'a str,
-    /// None if the path means what it says.
+    /// The decoded and resolved path; `None` if it is the same as `sent`.
     resolved: Option<Cow<'a, ResolvedPath>>,
 }
 
 /// Why a path is refused. nginx refuses the same three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPath {
-    /// A `%` has no two hexadecimal digits behind it.
+    /// A `%` is not followed by two hexadecimal digits.
     #[error("path has a malformed percent-encoding")]
     Encoding,
-    /// There is a `%00`, which ends a name for the kernel but not for Kirin.
+    /// The path has a `%00`. The kernel would end a file name there, and Kirin would not.
     #[error("path has a NUL")]
     Nul,
-    /// There are more `..` than segments before them.
+    /// The path has more `..` than segments before them.
     #[error("path climbs above the root")]
     AboveRoot,
 }
@@ -48,12 +48,12 @@ impl<'a> RequestPath<'a> {
         Ok(Self { sent, resolved: Some(Cow::Owned(resolved)) })
     }
 
-    /// Returns the path that was sent as `sent`, of which [`RequestPath::resolved`] is known.
+    /// Returns the path that was sent as `sent`. `resolved` is its [`RequestPath::resolved`].
     pub fn from_resolved(sent: &'a str, resolved: Option<&'a ResolvedPath>) -> Self {
         Self { sent, resolved: resolved.map(Cow::Borrowed) }
     }
 
-    /// Returns the path decoded and resolved; `None` if it means what it says.
+    /// Returns the decoded and resolved path; `None` if it is the same as the path that was sent.
     pub fn resolved(&self) -> Option<&ResolvedPath> {
         self.resolved.as_deref()
     }
@@ -83,8 +83,8 @@ impl<'a> RequestPath<'a> {
         }
     }
 
-    /// Returns what is left of the path below `prefix`, percent-encoded: empty, or with one `/` at
-    /// its start. `prefix` is decoded and without a slash at its end; the path is below it by
+    /// Returns the rest of the path behind `prefix`, percent-encoded. It is empty or begins with one
+    /// `/`. `prefix` is decoded, does not end in a slash, and is a prefix of
     /// [`RequestPath::normalized`].
     pub fn rest_below(&self, prefix: &str) -> Cow<'a, str> {
         match &self.resolved {
@@ -100,17 +100,18 @@ impl<'a> RequestPath<'a> {
         }
     }
 
-    /// Returns the path without `.` and `..`, percent-encoded, if it has any. Applications get this
-    /// one: `/members/../x` came by the route of `/x`, and must not be taken for something below
-    /// `/members` by a dispatcher that compares beginnings.
+    /// Returns the path without `.` and `..`, percent-encoded. Returns `None` if it has neither.
+    /// Applications get this path. `/members/../x` arrives by the route of `/x`, and a dispatcher
+    /// that compares prefixes must not treat it as a path below `/members`.
     pub fn without_dots(&self) -> Option<String> {
         let resolved = self.resolved.as_ref().filter(|resolved| resolved.had_dots)?;
         Some(percent::encode(&resolved.with_slash(), NOT_IN_PATH).into_owned())
     }
 }
 
-/// Returns path and query of `request` as another server gets them: as they were sent, but for `.`
-/// and `..`, so that it sees the path by which the route was found. `path` is that of `request`.
+/// Returns path and query of `request` for another server. They are as they were sent, but `.` and
+/// `..` are resolved, so that the server sees the path by which the route was found. `path` is the
+/// path of `request`.
 pub fn forwarded_target<'a>(request: &RequestHead<'a>, path: &RequestPath<'_>) -> Cow<'a, str> {
     let without_dots = path.without_dots();
     if without_dots.is_none() && (request.target.starts_with('/') || request.path == "*") {
@@ -124,7 +125,7 @@ pub fn forwarded_target<'a>(request: &RequestHead<'a>, path: &RequestPath<'_>) -
     Cow::Owned(target)
 }
 
-/// Returns a path, or a segment of one, decoded.
+/// Decodes a path, or a segment of one.
 pub fn decode_path(sent: &[u8]) -> Result<Cow<'_, [u8]>, BadPath> {
     let decoded = percent::decode_strict(sent).ok_or(BadPath::Encoding)?;
     if memchr::memchr(0, &decoded).is_some() { Err(BadPath::Nul) } else { Ok(decoded) }
@@ -133,17 +134,17 @@ pub fn decode_path(sent: &[u8]) -> Result<Cow<'_, [u8]>, BadPath> {
 /// A path, decoded and resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedPath {
-    /// Begins with `/`; has one at its end only if it is nothing else.
+    /// The bytes. They begin with `/`, and end in `/` only for the root.
     pub path: Vec<u8>,
-    /// Whether it ended in `/`, `/.` or `/..`, and so means a directory.
+    /// Whether the path ended in `/`, `/.` or `/..`, and so names a directory.
     pub is_directory: bool,
-    /// Whether it had a segment `.` or `..`.
+    /// Whether the path had a segment `.` or `..`.
     pub had_dots: bool,
 }
 
 impl ResolvedPath {
-    /// Puts decoded segments together, without empty ones and those that are `.`. A `..` takes the
-    /// segment before it away (RFC 3986 section 5.2.4).
+    /// Joins decoded segments. It leaves out empty segments and `.`, and a `..` removes the segment
+    /// before it (RFC 3986 section 5.2.4).
     pub fn of_segments(segments: impl Iterator<Item = impl AsRef<[u8]>>) -> Result<Self, BadPath> {
         let mut resolved = Self { path: Vec::new(), is_directory: false, had_dots: false };
         for segment in segments {
@@ -178,7 +179,7 @@ impl ResolvedPath {
     }
 }
 
-/// Returns whether the path means what it says.
+/// Returns whether decoding and resolving would leave the path as it is.
 fn is_plain(path: &[u8]) -> bool {
     memchr::memchr(b'%', path).is_none()
         && !path.windows(2).any(|pair| pair == b"//" || pair == b"/.")

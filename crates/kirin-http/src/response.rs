@@ -1,4 +1,4 @@
-//! The response of a place: status, field lines and body. The engine adds the framing.
+//! Responses: status, field lines and body. The connection engine adds the framing.
 
 use http::StatusCode;
 

@@ -1,6 +1,6 @@
 //! Tokens: the names of fields, cookies, methods and parameters (RFC 9110 section 5.6.2).
 
-/// Returns whether `text` is a token. An empty text is none.
+/// Returns whether `text` is a token. An empty text is not.
 pub fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().copied().all(is_token_byte)
 }

@@ -1,6 +1,5 @@
-//! TCP keepalive: the kernel asks a peer that has been silent whether it is still there, so that
-//! one that has vanished without a word (a cable, a power switch, a firewall that forgot) does not
-//! hold a connection for ever.
+//! TCP keepalive. The kernel sends probes to a peer that has been silent. So a peer that vanished
+//! without closing its connection (a cable, a power failure, a firewall) does not hold it for ever.
 
 use std::io;
 use std::os::fd::AsFd;

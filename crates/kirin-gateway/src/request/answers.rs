@@ -1,5 +1,5 @@
-//! The interface of the routes to a request: an answer to a request that comes of it, or the answer
-//! of the places behind its own.
+//! The interface of the routes to a request: the answer to a subrequest, or the answer of the places
+//! behind its own.
 
 use std::rc::Rc;
 
@@ -10,7 +10,8 @@ use super::lineage::Lineage;
 
 /// The routes, as places and filters see them.
 pub trait Answers {
-    /// Answers a request by the route of its path. `lineage` says which request it comes of.
+    /// Answers a request by the route of its path. `lineage` is its position below the
+    /// request of a client.
     fn ask(&self, head: &RequestHead<'_>, origin: Origin<'_>, lineage: &Lineage) -> Answer;
 
     /// Answers a request by the places behind `place`, which has passed after it has waited.

@@ -1,29 +1,28 @@
-//! The origin of a request that may come of another: how far it is below the request of a client.
-//! The limits on requests inside requests are counted here.
+//! The position of a request below the request of a client, and the limits on subrequests.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 use kirin_ssi::Scope;
 
-/// The most requests inside each other. A page that includes itself ends here.
+/// The most subrequests inside each other. It ends a page that includes itself.
 pub const MAX_DEPTH: u8 = 8;
 
-/// The most requests that come of one request of a client, directly or not.
+/// The most subrequests that one request of a client causes, at all depths together.
 const MAX_REQUESTS: usize = 1024;
 
-/// The requests that a request comes of.
+/// The position of a request below the request of a client.
 #[derive(Clone, Default)]
 pub struct Lineage {
-    /// How many requests it is inside of: 0 for a client's own.
+    /// The depth: 0 for a client's own request, 1 for its subrequests.
     depth: u8,
     /// The variables of the page that includes the answer.
     variables: Option<Rc<Variables>>,
-    /// The state that all requests below one of a client share. Made for the first of them.
+    /// The counts for all subrequests of one client's request. The first subrequest creates them.
     family: OnceCell<Rc<Family>>,
 }
 
-/// All requests that come of one request of a client.
+/// The subrequests of one client's request, at all depths together.
 #[derive(Default)]
 struct Family {
     started: Cell<usize>,
@@ -67,8 +66,8 @@ impl Lineage {
         self.depth > 0
     }
 
-    /// Returns the lineage of a new request that comes of this one, and counts it. `variables` are
-    /// those of the page that includes its answer.
+    /// Counts a subrequest of this request and returns its lineage. `variables` are those of the
+    /// page that includes its answer.
     pub fn child(&self, variables: Option<&Rc<Variables>>) -> Result<Self, Refused> {
         let family = self.family.get_or_init(Rc::default);
         let started = family.started.get();

@@ -1,4 +1,4 @@
-//! A request on its way through the gateway, and requests that come of a request.
+//! A request on its way through the gateway, and its subrequests.
 //!
 //! [`context::Request`] is what routes, places and filters get. It borrows from the connection's
 //! read buffer; [`kept_request::KeptRequest`] outlives it. A page or a script asks the routes

@@ -1,9 +1,9 @@
-//! Requests that come of a request: what a page includes and what a script asks for. The routes
+//! Subrequests: requests for the parts of a page, and requests that a script makes. The routes
 //! answer them as they answer a client.
 //!
-//! There is no connection and no task: an answer from memory is there at once.
+//! A subrequest needs no connection and no task. An answer from memory is there at once.
 //!
-//! Pages ask with GET and without a body, scripts as they like. The visitor's cookies and other
+//! Pages use GET without a body. Scripts choose the method and the body. The visitor's cookies and other
 //! fields go with the request. Fields about the parent's own response do not (conditions, ranges,
 //! codings). As in nginx, rate limits count the visitor's request alone. As in Apache, a subrequest
 //! needs the password of its route too: the names of a page's parts may come from visitors.

@@ -546,8 +546,8 @@ async fn send_at_once<H>(
     Ok(request.exchange.persistent)
 }
 
-/// Drops a small body that no place wanted. Returns whether the next request can be found behind
-/// it.
+/// Discards a small body that the handler did not read. Returns whether the next request can be
+/// found behind it.
 async fn skip_body(io: &Rc<Io>, request: &Request) -> Result<bool, BodyError> {
     // A client that was not told to continue may or may not send the body, so the next bytes can be
     // either.

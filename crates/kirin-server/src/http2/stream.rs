@@ -238,8 +238,8 @@ async fn wait(
     .await
 }
 
-/// Drops a small body that no place wanted, as HTTP/1 does, so that its errors are found before the
-/// response. Returns the rest of a larger body.
+/// Discards a small body that the handler did not read, as HTTP/1 does. So its errors are found
+/// before the response. Returns the rest of a larger body.
 async fn skip(
     mut received: RecvStream,
     expects_continue: bool,

@@ -1,16 +1,16 @@
-//! How long the readers of one body wait for the slowest of them. Pure: durations in, a duration
-//! out.
+//! The time for which the readers of one body wait for the slowest of them. Pure: the functions take
+//! durations and return one.
 
 use std::time::Duration;
 
-/// How long they wait in any case: connections may stop for a moment.
+/// The time for which readers always wait, because connections may stop for a moment.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// The bytes a second that they may expect on average after that.
+/// The bytes a second that the slowest reader must read on average after that.
 const BYTES_A_SECOND: u64 = 64 * 1024;
 
-/// The time that a reader may keep the others waiting. They are at the end of a body that grows
-/// only when that reader has read.
+/// The time for which a slow reader may make the others wait. The others have read the body to its
+/// present end, and it grows only when the slow reader reads.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowReaderAllowance {
     grace: Duration,

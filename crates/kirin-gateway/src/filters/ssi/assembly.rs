@@ -28,12 +28,12 @@ pub struct Assembly {
     around: Option<Rc<Variables>>,
 }
 
-/// How far it is.
+/// The progress of an assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// All of it is there.
+    /// The page is complete.
     Whole,
-    /// Requests must be waited for.
+    /// Some subrequests have no answer yet.
     Waiting,
 }
 
