@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_never_checked_has_not_won() {
+    fn a_contestant_that_was_never_checked_has_not_won() {
         let mut tally = Tally::default();
         tally.right(Kind::Front, Duration::from_millis(1));
         let verdict = tally.verdict(Duration::from_secs(1));

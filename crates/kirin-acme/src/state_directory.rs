@@ -167,7 +167,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn what_is_kept_is_for_its_owner_alone() {
+    fn files_of_the_state_directory_are_private_to_their_owner() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().join("new/acme");
         let state = StateDirectory::open(&root, "https://ca.test:14000/dir").unwrap();

@@ -187,7 +187,7 @@ fn a_visitor_stays_with_a_server_as_long_as_it_is_available() {
 }
 
 #[test]
-fn what_is_under_way_is_counted_as_long_as_it_lives() {
+fn a_request_in_flight_is_counted_until_it_is_dropped() {
     let now = Instant::now();
     let balancer =
         balancer(Method::LeastConnections, &[("a", 1, false), ("b", 1, false)], SETTINGS, now);

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_with_a_ticket_has_the_place_that_it_had() {
+    fn a_request_that_returns_with_its_ticket_keeps_its_position() {
         let mut queue = queue(3, &[1, 1]);
         let entered = queue.enter(Some(2), (2, 2)).expect("room");
         assert_eq!(queue.leave(entered.ticket), Some((2, 2)));

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_observed_any_more_fades() {
+    fn an_old_observation_fades() {
         let latency = Latency::default();
         latency.observe(Duration::from_secs(5), 0);
         assert!(latency.now(120_000) < 100.0);

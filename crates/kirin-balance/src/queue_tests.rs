@@ -188,7 +188,7 @@ fn a_backup_does_not_help_who_can_wait() {
 }
 
 #[test]
-fn who_waits_for_servers_that_are_no_longer_well_is_told() {
+fn a_waiting_request_is_told_that_all_servers_have_become_unhealthy() {
     let now = Instant::now();
     let servers = servers(&[1], 9, now);
     let _attempt = given(ask(&servers, &Criteria::default(), now));

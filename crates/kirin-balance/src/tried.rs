@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_is_in_and_nothing_else() {
+    fn the_set_has_the_added_servers_and_no_others() {
         let mut tried = TriedServers::default();
         for index in [0, 1, 127, 127, 128, usize::MAX] {
             tried.add(index);

@@ -200,7 +200,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_a_response_says_is_taken_at_its_strictest() {
+    fn the_strictest_of_repeated_response_directives_counts() {
         let found = ResponseDirectives::parse(
             b"Public, MAX-AGE=60, max-age=\"30\", s-maxage=9, no-cache=\"Set-Cookie, X\", no-cache=y, \
               private, private=\"z\", stale-while-revalidate=5, stale-if-error=x, must-revalidate",
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_asks_is_taken_at_its_strictest() {
+    fn the_strictest_of_repeated_request_directives_counts() {
         let of = |lines: &[(&'static str, &'static str)]| {
             let headers: Vec<_> = lines
                 .iter()

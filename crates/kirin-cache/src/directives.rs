@@ -187,7 +187,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_by_the_rules_is_read_as_it_was_meant(
+        fn well_formed_directives_are_parsed_as_they_were_written(
             members in prop::collection::vec(("[a-z-]{1,12}", prop::option::of("[ -~]{0,12}")), 0..8),
         ) {
             let written: Vec<String> = members

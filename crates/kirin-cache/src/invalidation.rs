@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_response_names_on_the_same_origin_goes_too() {
+    fn targets_that_the_response_names_on_its_origin_are_invalidated_too() {
         for (location, expected) in [
             ("/posts/7", Some(("/posts/7", None))),
             ("/posts/7?x#y", Some(("/posts/7", Some("x")))),

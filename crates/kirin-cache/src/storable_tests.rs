@@ -128,7 +128,7 @@ fn age_is_the_greater_of_what_is_stated_and_what_the_date_shows() {
 }
 
 #[test]
-fn what_one_visitor_got_is_for_others_only_if_it_says_so() {
+fn a_visitors_response_is_shared_only_if_it_says_so() {
     let cookie = StorableRequest { has_cookie: true, ..GET };
     let authorization = StorableRequest { has_authorization: true, ..GET };
     for (text, by_cookie, by_authorization) in [

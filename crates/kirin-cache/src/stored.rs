@@ -110,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_not_ours_is_not_read() {
+    fn values_of_other_writers_are_not_read() {
         for value in [
             "",
             "\r\n",
@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn written_values_are_read_back(
             numbers: [u64; 5], flags: [bool; 3], staleness in 0..3, body: Vec<u8>,
             by in prop::collection::vec("[a-z-]{1,9}", 1..17),
         ) {

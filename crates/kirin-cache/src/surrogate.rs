@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_us_goes_no_further() {
+    fn fields_for_kirin_are_not_passed_on() {
         let mut fields = lines(&[
             ("Surrogate-Key", "a"),
             ("CDN-Cache-Control", "max-age=2"),

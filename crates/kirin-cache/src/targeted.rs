@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_dictionary_is_ignored_as_a_whole() {
+    fn a_malformed_dictionary_is_ignored_completely() {
         for lines in [
             &["max-age=60,"][..],
             &["max-age=60 no-store"],

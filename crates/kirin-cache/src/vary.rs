@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_tell_of_the_client_chooses_for_this_client_alone() {
+    fn a_response_that_varies_by_the_clients_address_is_for_this_client_alone() {
         for name in ["Forwarded", "x-forwarded-for"] {
             assert_eq!(vary(&["Accept", name]), Vary::Any, "{name}");
         }

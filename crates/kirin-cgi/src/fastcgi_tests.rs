@@ -130,7 +130,7 @@ fn records_become_what_they_say() {
 }
 
 #[test]
-fn what_is_no_response_is_refused() {
+fn malformed_records_are_refused() {
     for (bytes, expected) in [
         (b"HTTP/1.1 400".to_vec(), BadRecord::Version(b'H')),
         (b"H".to_vec(), BadRecord::Version(b'H')),

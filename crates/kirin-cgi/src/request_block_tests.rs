@@ -243,7 +243,7 @@ fn a_nul_in_the_path_is_refused() {
 }
 
 #[test]
-fn what_is_no_percent_encoding_stays() {
+fn a_malformed_percent_encoding_is_passed_on() {
     for (path, decoded) in
         [("/100%", "/100%"), ("/%4", "/%4"), ("/%zz", "/%zz"), ("/%%41", "/%A"), ("/%2F+", "//+")]
     {

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_all_there_waits() {
+    fn an_unfinished_head_needs_more_bytes() {
         let text = "Status: 200 OK\r\nContent-Type: text/plain\r\n\r\n";
         for end in 0..text.len() {
             assert!(head(&text[..end]).unwrap().is_none(), "{end}");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_head_is_refused() {
+    fn a_malformed_head_is_refused() {
         for text in [
             "\r\n\r\n",
             "X-A: b\r\n\r\n",

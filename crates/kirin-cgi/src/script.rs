@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_for_the_front_controller() {
+    fn a_path_without_a_script_goes_to_the_front_controller() {
         let exists = |name: &str| ["/index.php", "/admin/index.php", "/a b.php"].contains(&name);
         for (path, name, path_info) in [
             ("/", "/index.php", ""),

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn a_request_that_is_too_long_for_uwsgi_is_refused() {
         assert!(packet(60_000).is_ok());
         assert_eq!(packet(65_500), Err(TooLong));
         assert_eq!(packet(100_000), Err(TooLong));

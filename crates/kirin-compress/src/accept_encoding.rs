@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_takes_is_what_it_does_not_refuse() {
+    fn a_client_accepts_the_codings_that_it_does_not_refuse() {
         for (value, gzip, identity) in [
             ("", false, true),
             ("gzip", true, true),

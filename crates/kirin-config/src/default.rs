@@ -1,5 +1,6 @@
 //! Defaults of keys. If a crate's type has the default, a function of the section returns it from
-//! there (`defaults!`). Others stand beside their keys, as in `#[serde(default = "seconds::<30>")]`.
+//! there (`defaults!`). Others stand beside their keys, as in `#[serde(default =
+//! "seconds::<30>")]`.
 
 use std::time::Duration;
 

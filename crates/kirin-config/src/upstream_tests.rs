@@ -7,7 +7,7 @@ use kirin_proxy::{ForwardedPolicy, HashKey, HostPolicy, Method};
 use crate::check::tests::{LISTENER, check_text};
 
 #[test]
-fn what_servers_of_cgi_have_no_use_for_is_refused() {
+fn keys_that_cgi_servers_do_not_use_are_errors() {
     let scgi = "servers = [\"scgi://a:1\"]";
     let fastcgi = "servers = [\"fastcgi://a:1\"]\nroot = \"x\"";
     for (servers, key, allowed) in [
@@ -75,7 +75,7 @@ fn an_upstream_needs_servers_only() {
 }
 
 #[test]
-fn what_is_said_of_an_upstream_is_taken() {
+fn the_keys_of_an_upstream_reach_its_configuration() {
     let upstream = check(
         "servers = [\"h2c://a.test:1\"]\nhost = \"www.a.test:8080\"\nforwarded = \"none\"\nvia = \"\"\n\
          first_byte_timeout = \"5m\"\nkeep_connections = 0\nmax_age = \"1h\"\n",

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_quadratic_is_found_and_what_is_linear_is_not() {
+    fn quadratic_cost_is_found_and_linear_cost_is_not() {
         let letters = |count| vec![b'a'; count];
         let mut table = Table::new();
         table.check("sum", 1000, letters, |text| {

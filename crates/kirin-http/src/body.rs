@@ -23,7 +23,8 @@ pub enum Body {
     File(FileRange),
     /// Bytes that come over time.
     Stream(Box<dyn BodyStream>),
-    /// No bytes, in the response to HEAD. A response to GET would have a body of this length in bytes.
+    /// No bytes, in the response to HEAD. A response to GET would have a body of this length in
+    /// bytes.
     Withheld(u64),
     /// With status 101: the connection becomes a tunnel to this. The request must have `Upgrade`
     /// and no body, and come over HTTP/1.1. The fields must name the new protocol.

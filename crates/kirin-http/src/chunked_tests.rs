@@ -83,7 +83,7 @@ fn trailers_are_the_same_wherever_the_input_is_split() {
 }
 
 #[test]
-fn what_is_written_behind_a_body_is_read_again() {
+fn written_trailers_are_read_back() {
     let mut first = ChunkedDecoder::new();
     first.decode(b"0\r\nX-A: 1\r\nB: 2\r\nx-a: 3\r\n\r\n").unwrap();
     let mut written = Vec::new();

@@ -1,7 +1,7 @@
 //! Cookies of a request (RFC 6265 section 4.2.1).
 //!
-//! All readers parse a `Cookie` field by one rule: [`pairs`]. They differ in how they compare names.
-//! A function that does not compare them as the RFC does says whose rule it follows.
+//! All readers parse a `Cookie` field by one rule: [`pairs`]. They differ in how they compare
+//! names. A function that does not compare them as the RFC does says whose rule it follows.
 
 use crate::request::RequestHead;
 

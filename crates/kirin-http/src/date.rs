@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_grammar_does_not_have_is_no_date() {
+    fn dates_outside_of_the_grammar_are_refused() {
         for date in [
             "",
             "0",
@@ -204,13 +204,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_httpdate_writes_is_read(seconds in 0..253_402_300_800_u64) {
+        fn dates_that_httpdate_writes_are_parsed(seconds in 0..253_402_300_800_u64) {
             let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
             prop_assert_eq!(parse_date(date.as_bytes()), Some(seconds));
         }
 
         #[test]
-        fn what_httpdate_reads_is_read_the_same_and_nothing_panics(
+        fn dates_are_parsed_as_httpdate_does_and_nothing_panics(
             date in "[A-Za-z]{0,9}(, | |,)?([0-9 ]{1,3}|[A-Za-z]{3})[ -](Nov|[A-Za-z]{3}|[0-9 ]{2})[ -][0-9: ]{2,9}[ :0-9]{0,13}( GMT)?",
             garbage in prop::collection::vec(any::<u8>(), 0..70),
         ) {

@@ -148,7 +148,7 @@ fn a_unix_socket_is_trusted_only_by_name() {
 
 proptest! {
     #[test]
-    fn what_a_client_writes_never_changes_what_the_proxy_adds(made_up in "[ -~]{0,60}") {
+    fn a_client_cannot_change_the_element_that_the_proxy_adds(made_up in "[ -~]{0,60}") {
         // A proxy adds the address of its client behind everything that the client sent.
         let forwarding = trusting(&["10.0.0.0/8"]);
         let line = format!("{made_up}, 192.0.2.1");

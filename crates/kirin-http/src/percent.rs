@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_encoding_stays_or_is_refused() {
+    fn a_malformed_encoding_stays_or_is_refused() {
         for (text, decoded, is_strict) in [
             ("", "", true),
             ("abc", "abc", true),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_already_can_stay() {
+    fn encoded_bytes_can_stay_encoded() {
         let mut encoded = Vec::new();
         encode_rest_into(b"../a%20%2%zz%", RESERVED, &mut encoded);
         assert_eq!(encoded, b"..%2Fa%20%252%25zz%25");
@@ -266,7 +266,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_encoded_decodes_to_itself(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn encoding_and_decoding_returns_the_same_bytes(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             for set in [RESERVED, RESERVED_BUT_SLASH, NOT_IN_PATH] {
                 let encoded = encode(&bytes, set);
                 let decoded = decode_strict(encoded.as_bytes());

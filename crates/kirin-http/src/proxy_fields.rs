@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_proxies_write_is_told_from_what_clients_write() {
+    fn fields_of_proxies_are_distinguished_from_fields_of_clients() {
         for (name, expected) in [
             ("X-Forwarded-For", Some(ProxyField::Client)),
             ("FORWARDED", Some(ProxyField::Client)),

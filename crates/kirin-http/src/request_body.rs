@@ -124,8 +124,8 @@ impl RequestBody {
         }
     }
 
-    /// Returns this body again. It was read to its end, and its data is `read`. This is for a second
-    /// reader of the same request.
+    /// Returns this body again. It was read to its end, and its data is `read`. This is for a
+    /// second reader of the same request.
     pub fn again(self, read: Bytes) -> Self {
         let source = (!read.is_empty()).then_some(Source::Read(read));
         Self { source, read_bytes: 0, ..self }

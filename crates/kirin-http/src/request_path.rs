@@ -83,8 +83,8 @@ impl<'a> RequestPath<'a> {
         }
     }
 
-    /// Returns the rest of the path behind `prefix`, percent-encoded. It is empty or begins with one
-    /// `/`. `prefix` is decoded, does not end in a slash, and is a prefix of
+    /// Returns the rest of the path behind `prefix`, percent-encoded. It is empty or begins with
+    /// one `/`. `prefix` is decoded, does not end in a slash, and is a prefix of
     /// [`RequestPath::normalized`].
     pub fn rest_below(&self, prefix: &str) -> Cow<'a, str> {
         match &self.resolved {

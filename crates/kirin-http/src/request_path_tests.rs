@@ -78,7 +78,7 @@ fn applications_see_no_dots() {
 
 proptest! {
     #[test]
-    fn what_an_application_sees_lies_below_the_route_that_it_came_by(raw in "/[a./%25fF2eE]{0,16}") {
+    fn the_path_of_an_application_is_below_the_route_of_the_request(raw in "/[a./%25fF2eE]{0,16}") {
         let Ok(path) = RequestPath::parse(&raw) else { return Ok(()) };
         let path_info = path.without_dots().unwrap_or_else(|| raw.clone());
         let mut path_info = decode_path(path_info.as_bytes()).unwrap().into_owned();

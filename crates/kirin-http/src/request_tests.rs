@@ -257,7 +257,7 @@ fn the_absolute_form_gives_host_and_path() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_before_it_has_ended() {
+fn a_head_that_is_too_large_is_refused_before_its_end() {
     let line = format!("GET /{}", "a".repeat(9000));
     assert_eq!(refused(line.as_bytes()), Some(414));
     let head = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "a".repeat(40_000));
@@ -281,7 +281,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_refused_stays_refused_whatever_follows(
+    fn refused_input_stays_refused_whatever_follows(
         target in "[a-z/]{1,60}",
         fields in prop::collection::vec(("[A-Za-z :\t]{0,12}", "[ -~\t\r\n]{0,40}"), 0..12),
         cut in 0usize..600,

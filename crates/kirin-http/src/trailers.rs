@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_something_in_a_head_is_left_out() {
+    fn fields_that_control_a_message_are_removed_from_trailers() {
         assert!(NEVER_TRAILERS.is_sorted(), "it is searched");
         for name in [
             "Transfer-Encoding",

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_loaded_is_never_overwritten() {
+    fn a_snapshot_that_cannot_be_loaded_is_never_overwritten() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("snapshot");
         let store = Store::new(StoreConfig::default());
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused() {
+    fn a_path_that_is_not_a_file_is_refused() {
         let directory = tempfile::tempdir().expect("a directory");
         let socket = directory.path().join("socket");
         let _socket = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");

@@ -182,7 +182,7 @@ fn counters_and_cas_loops_of_many_clients_end_exact() {
 }
 
 #[test]
-fn of_many_clients_that_miss_at_once_one_wins() {
+fn one_of_many_clients_that_miss_at_once_wins() {
     let kirin = Kirin::with(ServerOptions::default(), 2);
     let address = kirin.address;
     for round in 0..50 {

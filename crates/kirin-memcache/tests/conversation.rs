@@ -220,7 +220,7 @@ fn flush_all_can_be_forbidden() {
 }
 
 #[test]
-fn what_watches_or_lists_is_refused_and_statistics_are_tables() {
+fn watching_and_listing_are_refused_and_statistics_are_tables() {
     let mut talk = Conversation::new();
     check(
         &mut talk,

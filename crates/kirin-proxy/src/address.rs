@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_server_says_why() {
+    fn a_malformed_server_address_is_refused_with_the_reason() {
         for (text, reason) in [
             ("", "no port"),
             ("a.test", "no port"),

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_is_used_from_the_front_and_room_is_made_behind() {
+    fn bytes_are_taken_from_the_front_and_read_to_the_end() {
         let buffers = BufferPool::default();
         let mut buffer = buffers.take();
         for part in [&b"abc"[..], b"def"] {

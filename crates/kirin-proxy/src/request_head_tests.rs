@@ -55,7 +55,7 @@ fn forwarded(request: &str, from: &From, forwarded: ForwardedPolicy) -> String {
 }
 
 #[test]
-fn what_is_between_the_client_and_us_stays_there() {
+fn fields_between_the_client_and_kirin_are_not_passed_on() {
     let request = "GET /a?b HTTP/1.1\r\nHost: h\r\nAccept: x\r\nConnection: close, X-Secret\r\nX-Secret: 1\r\n\
         Keep-Alive: 5\r\nTE: trailers, gzip\r\nTrailer: x\r\nUpgrade: websocket\r\nProxy-Connection: x\r\n\
         Proxy-Authorization: y\r\nProxy: z\r\nCookie: c\r\nVia: 1.0 first\r\n\r\n";
@@ -205,7 +205,7 @@ fn strangers_do_not_say_who_they_are() {
 }
 
 #[test]
-fn what_a_trusted_proxy_says_is_added_to() {
+fn kirin_appends_to_the_fields_of_a_trusted_proxy() {
     let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 10.0.0.9, 192.0.2.7\r\nX-Forwarded-Host: site\r\n\
         X-Forwarded-Port: 443\r\nForwarded: for=192.0.2.7;proto=https\r\n\r\n";
     let by_x = From { proxy: Some(("10.0.0.1:1", ForwardedFields::X)), secure: true, ..STRANGER };
@@ -228,7 +228,7 @@ fn what_a_trusted_proxy_says_is_added_to() {
 
 proptest! {
     #[test]
-    fn what_goes_out_is_one_request_with_the_framing_that_was_given(
+    fn the_written_head_is_one_request_with_the_given_framing(
         names in prop::collection::vec(
             prop::sample::select(vec![
                 "Connection", "connection", "TE", "X-A", "Upgrade", "Via", "X-Forwarded-For", "Forwarded", "Cookie",

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_between_the_server_and_us_stays_there() {
+    fn fields_between_the_server_and_kirin_are_not_passed_on() {
         let head = head(
             "HTTP/1.0 200 OK\r\nServer: x\r\nConnection: keep-alive, x-y\r\nX-Y: 1\r\nKeep-Alive: timeout=5, max=9\r\n\
              Upgrade: h2c\r\nTrailer: z\r\nProxy-Authenticate: Basic\r\nSet-Cookie: a\r\nSet-Cookie: b\r\n\
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_response_or_has_two_readings_is_refused() {
+    fn malformed_and_ambiguous_responses_are_refused() {
         for text in [
             "garbage\r\n\r\n",
             "HTTP/2 200\r\n\r\n",

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_another_process_is_not_taken() {
+    fn sockets_for_another_process_are_not_taken() {
         assert_eq!(given(&[(COUNT, "1"), (PID, "78")]), None);
         assert_eq!(given(&[(COUNT, "1")]), None);
         assert_eq!(given(&[(STARTER, "")]), None);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn an_error_names_the_malformed_variable() {
         for variables in [
             vec![(STARTER, "8080")],
             vec![(STARTER, "8080=x")],

@@ -52,7 +52,7 @@ fn cas_of(outcome: StoreOutcome) -> u64 {
 }
 
 #[test]
-fn what_was_set_is_got_with_its_flags() {
+fn get_returns_the_value_and_flags_of_set() {
     let store = store();
     assert!(store.set(b"k", NewItem::new(b"v").flags(7), NOW).is_stored());
     let item = store.get(b"k", NOW).expect("a hit");
@@ -203,7 +203,7 @@ fn flush_all_takes_what_was_stored_before_it() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_and_set_drops_what_was_there() {
+fn a_value_that_is_too_large_is_refused_and_set_removes_the_old_one() {
     let store = store();
     let large = vec![0; 1 << 20];
     store.set(b"k", NewItem::new(b"v"), NOW);
@@ -430,7 +430,7 @@ fn a_companion_is_made_once_and_goes_with_its_content() {
 }
 
 #[test]
-fn what_is_asked_for_early_is_in_memory_once_in_the_end() {
+fn a_prefetched_item_is_in_memory_only_once_in_the_end() {
     let value = vec![b'v'; 5_000];
     let used_by = |ask: &dyn Fn(&Store, &[u8])| {
         let store =

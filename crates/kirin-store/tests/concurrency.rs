@@ -50,7 +50,7 @@ fn every_increment_counts_once() {
 }
 
 #[test]
-fn of_all_who_compare_the_same_cas_one_stores() {
+fn one_of_many_clients_with_the_same_cas_stores() {
     let store = Store::new(StoreConfig::default());
     store.set(b"n", NewItem::new(b"0"), NOW);
     let (stored, refused) = (AtomicU64::new(0), AtomicU64::new(0));

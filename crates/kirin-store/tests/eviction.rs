@@ -132,7 +132,7 @@ fn a_hot_set_survives_a_scan() {
 }
 
 #[test]
-fn what_expired_leaves_before_what_is_alive() {
+fn expired_items_leave_before_live_ones() {
     let store = store(1 << 20, 1);
     let value = [b'v'; 1000];
     for i in 0..400 {

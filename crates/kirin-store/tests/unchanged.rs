@@ -37,7 +37,7 @@ fn is_stored_after(between: impl FnOnce(&Store)) -> bool {
 }
 
 #[test]
-fn what_was_begun_before_an_invalidation_is_not_stored_after_it() {
+fn a_value_that_was_begun_before_an_invalidation_is_not_stored_after_it() {
     type Between = fn(&Store);
     let invalidations: [(&str, Between); 14] = [
         ("delete", |store| {
@@ -100,7 +100,7 @@ fn what_was_begun_before_an_invalidation_is_not_stored_after_it() {
 }
 
 #[test]
-fn what_has_nothing_to_do_with_it_does_not_matter() {
+fn an_unrelated_change_does_not_prevent_storing() {
     type Between = fn(&Store);
     let others: [(&str, Between); 6] = [
         ("nothing", |_| {}),
@@ -126,7 +126,7 @@ fn what_has_nothing_to_do_with_it_does_not_matter() {
 }
 
 #[test]
-fn what_was_invalidated_before_it_was_begun_does_not_matter() {
+fn an_invalidation_before_the_beginning_does_not_prevent_storing() {
     let store = Store::new(StoreConfig::default());
     store.set(b"/a/b", NewItem::new(b"older").tags(&[b"t"]), NOW);
     store.invalidate_tag(b"t", Invalidation::Soft);
@@ -209,7 +209,7 @@ fn nobody_gets_an_old_page_after_its_invalidation() {
 }
 
 #[test]
-fn who_asks_can_learn_whether_what_is_on_its_way_has_been_invalidated() {
+fn a_caller_learns_whether_a_value_was_invalidated_since_a_moment() {
     type Between = fn(&Store);
     let cases: [(&str, bool, Between); 6] = [
         ("nothing", false, |_| {}),

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_greeting_is_refused() {
+    fn a_malformed_greeting_is_refused() {
         for line in
             ["", "KIRIN/2 pid=1 adapter=x", "HTTP/1.1 200 OK", "KIRIN/1 adapter=x", "KIRIN/1 pid=5"]
         {

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_spilled_comes_before_what_was_read_after_it() {
+    fn spilled_bytes_come_before_bytes_that_were_read_later() {
         let mut ahead = ReadAhead::new(BytesMut::from(&b"first "[..]), &ClientShare::default());
         ahead.spill(&std::env::temp_dir()).expect("room").expect("a temporary file");
         ahead.memory().extend_from_slice(b"second ");

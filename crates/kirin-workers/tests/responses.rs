@@ -252,7 +252,7 @@ fn a_response_that_fails_after_its_head_is_cut_and_the_worker_goes_on() {
 }
 
 #[test]
-fn what_is_written_arrives_before_the_response_ends() {
+fn written_bytes_arrive_before_the_response_ends() {
     let directory = tempfile::tempdir().unwrap();
     let gate = directory.path().join("gate");
     let site = Site::start(&format!(

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_has_dropped_is_missed_again() {
+    fn an_evicted_key_misses_again() {
         let values = "5".parse().expect("a size");
         let outcome = play(Fifo::new(2, 100), &[1, 2, 3, 1], values, 1).expect("played");
         assert_eq!(outcome.misses, 4);

@@ -1,5 +1,5 @@
-//! The interface of the routes to a request: the answer to a subrequest, or the answer of the places
-//! behind its own.
+//! The interface of the routes to a request: the answer to a subrequest, or the answer of the
+//! places behind its own.
 
 use std::rc::Rc;
 

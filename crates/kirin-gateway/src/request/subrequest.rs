@@ -3,10 +3,11 @@
 //!
 //! A subrequest needs no connection and no task. An answer from memory is there at once.
 //!
-//! Pages use GET without a body. Scripts choose the method and the body. The visitor's cookies and other
-//! fields go with the request. Fields about the parent's own response do not (conditions, ranges,
-//! codings). As in nginx, rate limits count the visitor's request alone. As in Apache, a subrequest
-//! needs the password of its route too: the names of a page's parts may come from visitors.
+//! Pages use GET without a body. Scripts choose the method and the body. The visitor's cookies and
+//! other fields go with the request. Fields about the parent's own response do not (conditions,
+//! ranges, codings). As in nginx, rate limits count the visitor's request alone. As in Apache, a
+//! subrequest needs the password of its route too: the names of a page's parts may come from
+//! visitors.
 
 use std::rc::Rc;
 

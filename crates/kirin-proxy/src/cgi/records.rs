@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ended_is_an_error_and_what_follows_spoils_the_connection() {
+    fn an_unfinished_response_is_an_error_and_bytes_after_its_end_spoil_the_connection() {
         let cut = response(&mut records(), &record(6, b"body"), 1000, 1000).unwrap_err();
         assert_eq!(cut.kind(), io::ErrorKind::UnexpectedEof);
         let garbage = response(&mut records(), b"HTTP/1.1 200 OK\r\n\r\n", 1000, 1000).unwrap_err();

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_there_is_depends_on_file_and_root() {
+    fn a_lookup_finds_scripts_and_reports_a_missing_root() {
         let root = env!("CARGO_MANIFEST_DIR");
         for (root, name, found) in [
             (root, "/Cargo.toml", ScriptLookup::Script),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_known_for_a_second() {
+    fn a_lookup_is_remembered_for_a_second() {
         let (files, now) = (ScriptFiles::default(), Instant::now());
         files.remember("/a.php", ScriptLookup::Script, now);
         assert_eq!(

@@ -64,7 +64,7 @@ fn the_client_is_the_source_address() {
 }
 
 #[test]
-fn what_is_no_header_is_refused() {
+fn a_malformed_header_is_refused() {
     let long_line = format!("PROXY UNKNOWN {}", "x".repeat(100));
     for (input, expected) in [
         (&b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..], Malformed::Start),

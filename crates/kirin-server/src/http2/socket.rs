@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_written_and_flushed_is_sent_when_the_task_waits() {
+    async fn flushed_bytes_are_sent_when_the_task_waits() {
         let (mut socket, mut other_end) = pair();
         poll_fn(|context| {
             for answer in [&b"one "[..], b"two ", b"three"] {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_slow_reader_leaves_takes_little_memory_and_arrives_in_order() {
+    async fn unread_bytes_take_little_memory_and_arrive_in_order() {
         let (mut socket, other_end) = pair();
         let sent: Vec<u8> = (0..4_000_000_u32).map(|index| (index / 7).to_le_bytes()[0]).collect();
         let mut at = 0;

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_no_name() {
+    fn a_truncated_name_is_refused() {
         for cut in [&[0x31][..], &[0x31, 5, 0x30], &[0x31, 2, 0x30, 9], &[0x31, 0x84, 1, 1, 1, 1]] {
             assert_eq!(distinguished_name(cut), None, "{cut:?}");
         }

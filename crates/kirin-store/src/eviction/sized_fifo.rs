@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_as_old_the_larger_leaves_first_and_a_small_one_when_it_is_much_older() {
+    fn the_larger_of_two_old_items_leaves_first_unless_the_small_one_is_much_older() {
         let mut tested = Tested::default();
         let small = tested.push(600);
         let large = tested.push(600 * 16);
@@ -277,7 +277,7 @@ mod tests {
         })]
 
         #[test]
-        fn what_leaves_is_the_costliest_of_the_oldest_of_each_size(steps in vec(step(), 1..200)) {
+        fn the_costliest_of_the_oldest_items_of_each_size_leaves(steps in vec(step(), 1..200)) {
             let mut tested = Tested::default();
             for step in steps {
                 let count = tested.there.len().max(1);

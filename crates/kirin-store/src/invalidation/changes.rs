@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_before_the_oldest_moment_is_dropped() {
+    fn changes_before_the_oldest_moment_are_dropped() {
         let store = Store::new(StoreConfig::default());
         for round in 0..100 {
             let _moment = store.moment();

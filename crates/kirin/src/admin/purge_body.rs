@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_refused() {
+    fn malformed_bodies_are_refused() {
         for (form, body, message) in [
             (BodyFormat::Json, "{}", "nothing is named"),
             (BodyFormat::Json, "", "EOF"),

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_not_used() {
+    fn a_truncated_command_is_not_used() {
         let whole = b"/\x002\0perl\0x\0A=1\0";
         assert!(parse(whole).is_some());
         // At length 11 it is complete, with an empty environment.

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_refused_by_name() {
+    fn unsupported_options_are_refused_by_name() {
         let refusals = [
             ("-U 11211", "-U: Kirin has no UDP"),
             ("-B binary", "-B binary"),

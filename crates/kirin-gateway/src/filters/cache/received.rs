@@ -6,7 +6,6 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use kirin_cache::{CacheStatus, Policy, Unstorable, policy_of, storable};
 use kirin_clock::steady_seconds;
-
 use kirin_http::{AnsweredBy, Body, FieldLines, Response};
 use kirin_store::Now;
 

@@ -1,5 +1,5 @@
-//! The time for which the readers of one body wait for the slowest of them. Pure: the functions take
-//! durations and return one.
+//! The time for which the readers of one body wait for the slowest of them. Pure: the functions
+//! take durations and return one.
 
 use std::time::Duration;
 

@@ -366,8 +366,8 @@ fn state_of_file(path: &str, response: &Response) -> Option<u128> {
     (!tag.ends_with(b"~\"")).then(|| xxh3_128(&[path.as_bytes(), b"\0", tag].concat()))
 }
 
-/// Returns whether the response alone shows that the file is not a page. A 304, a 412 and a response
-/// with several ranges do not show it.
+/// Returns whether the response alone shows that the file is not a page. A 304, a 412 and a
+/// response with several ranges do not show it.
 fn shows_other(response: &Response) -> bool {
     let is_one =
         response.status == StatusCode::OK || response.status == StatusCode::PARTIAL_CONTENT;
