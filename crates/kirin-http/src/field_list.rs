@@ -5,7 +5,7 @@
 
 /// Returns the members, without the white space around them. "A recipient MUST parse and ignore a
 /// reasonable number of empty list elements" (section 5.6.1.2).
-pub fn members(list: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+pub fn members(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 
