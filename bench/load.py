@@ -88,7 +88,7 @@ class HttpLoad:
 
     tls: bool = False
     cookie: str = ""
-    """The cookie of a visitor who has been here before."""
+    """The cookie of a visitor on a second visit."""
 
     accept_encoding: str = ""
     """The content coding. Only gzip can be checked. Empty for a client without `Accept-Encoding`.

@@ -49,13 +49,13 @@ NOTES = (
     "Each client makes its requests one after another, without a pause. A request has failed if the connection was refused "
     "(connect), ended without an answer (unanswered) or inside it (cut), if the status was not 200, or after "
     f"{LOADS[0].timeout_seconds} s (timeout). `left over` are those without an answer when the run was ended after "
-    f"{LOADS[0].limit_seconds} s. The client connects anew and goes on after each failure.",
+    f"{LOADS[0].limit_seconds} s. The client connects again and goes on after each failure.",
     "Latencies are of answered requests only, connecting included: `worst` of a server that failed many is the worst of the "
     "others. A server that serves one connection to its end before it takes the next has a small p99 and a large worst.",
     "Slow readers ask for 256 KB and read one byte a second, with a receive buffer of 4 KB and Ethernet's segment size, "
     "from three seconds before the clients come until these have ended. `slow readers served` got the beginning of "
     "their answer; the second number is how many of them were still connected at the end.",
-    "One run of each, one after another. Every server is started anew for each table.",
+    "One run of each, one after another. Every server is restarted for each table.",
 )
 
 HEADER = (

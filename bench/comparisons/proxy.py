@@ -62,7 +62,7 @@ def entrants(cache_megabytes: int, over_unix: bool) -> tuple[Entrant, ...]:
 
 
 BEHIND = (
-    "Behind each is an nginx that serves the two files, on the load's core: its CPU time is nobody's, and it takes from what "
+    "Behind each is an nginx that serves the two files, on the load's core: its CPU time counts for no server, and it lowers what "
     "the load can make. Read CPU time and not requests/s.",
     "All keep their connections to it. nginx has `keepalive 512` and HTTP/1.1 for that, HAProxy `http-reuse always`.",
 )

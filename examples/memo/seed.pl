@@ -36,7 +36,7 @@ GetOptions('memos=i' => \(my $memo_count = 3_000), force => \my $force)
 my $path = $ENV{MEMO_DATABASE} || "$HERE/data/memo.sqlite";
 if (-e $path) {
     if (!$force) {
-        say "$path is there already; --force makes it anew";
+        say "$path is there already; --force makes it again";
         exit 0;
     }
     unlink grep { -e } map { "$path$_" } '', '-wal', '-shm' or die "cannot remove $path: $!\n";

@@ -9,7 +9,7 @@ LOADER = importlib.machinery.SourceFileLoader("comment_lint", PATH)
 lint = importlib.util.module_from_spec(importlib.util.spec_from_loader("comment_lint", LOADER))
 LOADER.exec_module(lint)
 
-WORDS = ({"Wish": "Command"}, {"anew": "again"})
+WORDS = ({"Wish": "Command"}, {"anew": "again", "comes of": "is caused by"})
 WIDE = "word " * 20 + "word"
 
 
@@ -61,7 +61,15 @@ class CommentLint(unittest.TestCase):
     def test_names_are_banned_in_code_and_words_in_text(self):
         self.assertIn("write Command", found("a.rs", "//! A.\nstruct Wish;\n")[0])
         self.assertEqual(found("a.rs", "//! Wish.\nstruct WishList;\n"), [])
-        self.assertIn("write again", found("a.md", "It is built anew.\n")[0])
+        for path, text in (
+            ("a.md", "It is built anew.\n"),
+            ("a.pm", "# It is built anew.\n"),
+            ("a.rs", "//! It is built anew.\n"),
+            ("a.rs", '//! A.\nconst A: &str = "is built anew";\n'),
+        ):
+            self.assertIn("write again", found(path, text)[0], text)
+        self.assertIn("is caused by", found("a.md", "A request that comes of it.\n")[0])
+        self.assertEqual(found("a.md", "It becomes offline, a new one.\n"), [])
 
 
 if __name__ == "__main__":

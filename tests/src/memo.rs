@@ -44,7 +44,7 @@ impl<'a> Visitor<'a> {
         Self { kirin, cookies: BTreeMap::new() }
     }
 
-    /// Returns a visitor who has signed up under this name.
+    /// Returns a visitor with an account of this name.
     ///
     /// # Panics
     /// Panics if that is refused.

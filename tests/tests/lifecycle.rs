@@ -261,7 +261,7 @@ fn usr1_reopens_the_access_log() {
     client.get("/renamed");
     wait_for("a line in the renamed file", || has("access.log.1", "/renamed"));
     kirin.signal(Signal::USR1);
-    kirin.wait_for_log("is opened anew");
+    kirin.wait_for_log("is reopened");
     client.get("/after");
     wait_for("a line in the new file", || has("access.log", "/after"));
     assert!(has("access.log", "/renamed").is_none() && has("access.log.1", "/after").is_none());
@@ -274,7 +274,7 @@ fn a_log_that_cannot_be_reopened_is_still_written() {
     let kirin = Kirin::start(&site, &config);
     std::fs::rename(site.path("logs"), site.path("moved")).expect("rename");
     kirin.signal(Signal::USR1);
-    kirin.wait_for_log("cannot be opened anew");
+    kirin.wait_for_log("cannot be reopened");
     assert_eq!(kirin.get("/still").status, 200);
     wait_for("a line in the old file", || {
         let content = std::fs::read_to_string(site.path("moved/access.log")).expect("the log");

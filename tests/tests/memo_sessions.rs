@@ -102,7 +102,7 @@ fn a_forged_or_planted_cookie_shows_no_name() {
     let mut planted = Visitor::new(&kirin);
     planted.get("/signin");
     let _stopped = StoppedWorkers::of(&kirin);
-    assert!(is_strangers(&planted.get("/").text()), "who has only seen the form costs no worker");
+    assert!(is_strangers(&planted.get("/").text()), "a visitor of only the form costs no worker");
     let mut forger = Visitor::with_cookies(&kirin, &[("memo_session", &"f".repeat(36))]);
     assert!(is_strangers(&forger.get("/").text()), "nor does a forged session alone");
 }

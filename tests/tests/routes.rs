@@ -475,7 +475,7 @@ fn a_password_is_required_and_the_application_gets_the_name() {
             "{target}: {text}"
         );
     }
-    // A name without a checked password is nobody's.
+    // A name without a checked password is not passed on.
     let text = client.request("GET", "/app/", &format!("{BOB}Remote-User: eve\r\n")).text();
     assert!(text.contains("REMOTE_USER=bob\n"), "{text}");
     wait_for("the log", || {

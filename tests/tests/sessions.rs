@@ -37,7 +37,7 @@ fn a_page_shows_each_visitor_only_their_own_session() {
     assert_eq!(
         get(&kirin, MARI, "").text(),
         "hello maria, m2.",
-        "a session that is set anew is read anew"
+        "a session that is set again is read again"
     );
     memcached.delete(MARI);
     assert_eq!(get(&kirin, MARI, "").text(), "sign in.", "one that is deleted is over at once");

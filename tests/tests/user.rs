@@ -168,7 +168,7 @@ fn a_log_created_by_root_belongs_to_the_serving_user_and_is_private() {
         // The user can reopen it.
         fs::rename(&path, site.path("logs/access.log.1")).expect("a rename");
         kirin.signal(Signal::USR1);
-        kirin.wait_for_log("is opened anew");
+        kirin.wait_for_log("is reopened");
     }
 }
 

@@ -223,7 +223,7 @@ subtest 'HUP has no effect where the command would lead elsewhere' => sub {
     kill HUP => $front;
     $server->wait_until(
         'the log says that it cannot be',
-        sub { $server->log =~ /cannot be loaded anew/ }
+        sub { $server->log =~ /cannot be loaded again/ }
     );
     is $server->get('/'), $parent, 'the application serves on';
     is $server->stop('TERM'), 0, 'status';

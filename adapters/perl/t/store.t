@@ -309,7 +309,7 @@ subtest 'pages of an application behind Kirin' => sub {
     ($head) = $server->receive($server->send('/moved'));
     like $head, qr{\AHTTP/1.1 301.*^Location: /page}ms, 'a whole response';
     is $server->get('/purge'), 1, 'purged by tag';
-    is $server->get('/page'), 'made', 'made anew';
+    is $server->get('/page'), 'made', 'made again';
 };
 
 done_testing;

@@ -1,4 +1,4 @@
-//! Tests of how a request path is taken apart.
+//! Tests of the parsing of a request path.
 
 use proptest::prelude::*;
 

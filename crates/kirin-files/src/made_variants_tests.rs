@@ -207,7 +207,7 @@ fn a_large_file_is_sent_uncompressed_until_a_thread_has_compressed_it() {
             let first = ask(&site, "/app.js", "gzip");
             assert_eq!((first.field("content-encoding"), first.body.len()), (None, bytes));
             assert_eq!(first.field("vary"), Some("Accept-Encoding"));
-            // Somebody who has had it before does not notice.
+            // A client with the earlier representation does not notice.
             let lines = [("Accept-Encoding", "gzip"), ("If-None-Match", &*tag)];
             let held = site.ask("GET", "/app.js", &lines).unwrap();
             assert_eq!((held.status, held.field("etag")), (304, Some(&*tag)));

@@ -3,8 +3,8 @@
 //!
 //! The router finds the route of a request (`routing`) and asks the places of the route one after
 //! the other (`places`). The response passes the filters of the route (`filters`). `pages` reads
-//! pages of the store, `purge` removes them. `request` has the context of a request, and requests
-//! that come of a request.
+//! pages of the store, `purge` removes them. `request` has the context of a request, and its
+//! subrequests.
 
 #[cfg(test)]
 mod doubling_tests;

@@ -59,7 +59,7 @@ impl<'a> RequestFields<'a> {
     }
 
     fn add(&mut self, name: &str, value: &'a [u8]) {
-        // The length is compared first: most fields of a request are none of these.
+        // The length is compared first: most fields of a request have other lengths.
         let (slot, known) = match name.len() {
             5 => (&mut self.range, "range"),
             8 if name.ends_with(['h', 'H']) => (&mut self.if_match, "if-match"),

@@ -228,7 +228,7 @@ impl Script {
         if self.sandbox.lua.used_memory() > half {
             let collected = self.sandbox.lua.gc_collect();
             if collected.is_err() || self.sandbox.lua.used_memory() > half {
-                tracing::warn!(script = %self.path.display(), "more than half of the script's memory is in use; it is loaded anew");
+                tracing::warn!(script = %self.path.display(), "more than half of the script's memory is in use; it is loaded again");
                 self.is_spent.set(true);
             }
             // The collection has taken time, too. The call has ended, so its remaining time does

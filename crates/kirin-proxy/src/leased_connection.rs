@@ -1,4 +1,4 @@
-//! A connection that one request has for itself, and what becomes of it after the response.
+//! A connection that one request has for itself, and what happens to it after the response.
 
 use std::future::poll_fn;
 use std::rc::Rc;

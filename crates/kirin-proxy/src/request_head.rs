@@ -306,7 +306,7 @@ enum Hop {
 }
 
 fn hop_by_hop(name: &str) -> Hop {
-    // The length decides first, because most fields are none of these.
+    // The length decides first, because most fields have other lengths.
     let others: &[&str] = match name.len() {
         2 if name.eq_ignore_ascii_case("te") => return Hop::Te,
         7 if name.eq_ignore_ascii_case("upgrade") => return Hop::Upgrade,

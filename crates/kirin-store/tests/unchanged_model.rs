@@ -154,7 +154,10 @@ fn concurrent_purges_of_all_kinds_leave_no_old_page_and_disturb_no_other() {
             while !ended.load(Ordering::Relaxed) {
                 let since = store.moment();
                 thread::yield_now();
-                assert!(store_since(&store, "other", "x", &[b"other"], &since), "refused in vain");
+                assert!(
+                    store_since(&store, "other", "x", &[b"other"], &since),
+                    "refused without a reason"
+                );
             }
         });
         let purgers = [7, 11].map(|seed| {

@@ -75,7 +75,7 @@ pub enum AppError {
     },
     /// The application was loaded before Kirin started, and cannot be loaded again.
     #[error(
-        "app `{app}` was loaded before Kirin started, by a process that was forked or has changed its name; it cannot be loaded anew: start the server again"
+        "app `{app}` was loaded before Kirin started, by a process that was forked or has changed its name; it cannot be loaded again: restart the server"
     )]
     LoadedBefore {
         /// The application's name.

@@ -1,4 +1,4 @@
-//! Start, stop, and what becomes of the processes.
+//! Start, stop, and what happens to the processes.
 
 mod support;
 

@@ -73,7 +73,7 @@ subtest 'a new public memo is on every page it belongs to when its author has th
 
     my $two = $mari->write('Two of mari');
     like $memcached->page('/'), qr/Two of mari.*One of mari/s,
-        'the front page is stored anew at once';
+        'the front page is stored again at once';
     is $memcached->page('/'), fresh($site, '/');
     is $memcached->item($_), undef, "$_ is gone" for '/recent/0', '/recent/1', "/memo/$one";
     for my $path ("/memo/$ids[0]", "/memo/$ids[-1]") {

@@ -103,7 +103,7 @@ subtest 'a forged cookie shows nobody' => sub {
     }
 };
 
-subtest 'who has only seen the sign-in form does not make pages ask' => sub {
+subtest 'a visitor of only the sign-in form does not make pages ask' => sub {
     my ($memcached, $site) = site_with_store();
     my $visitor = $site->visitor;
     $visitor->get('/signin');

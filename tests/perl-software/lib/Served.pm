@@ -109,7 +109,7 @@ sub wait_until_it_serves {
             delete $self->{pid};
             die "the server has ended:\n" . $self->log;
         }
-        die "waited in vain for a server:\n" . $self->log
+        die "no server has started:\n" . $self->log
             if Time::HiRes::time() - $start > PATIENCE;
         Time::HiRes::sleep(0.05);
     }

@@ -100,7 +100,7 @@ fn a_soft_purge_only_marks_a_response_as_stale() {
     );
     assert!(is_hit(&client.get(good)));
     assert_eq!(client.get(swr).text(), "call 1");
-    wait_for("it to be made anew", || (client.get(swr).text() == "call 2").then_some(()));
+    wait_for("it to be made again", || (client.get(swr).text() == "call 2").then_some(()));
     // A validated response still has its tags.
     assert_eq!(memcached.send("md k Ptag\r\n").line(), "HD");
     assert!(!is_hit(&client.get(good)));

@@ -129,7 +129,7 @@ sub wait_until {
         return 1 if $condition->();
         Time::HiRes::sleep(0.02);
     }
-    die "waited in vain: $what\n" . $self->log;
+    die "still not there: $what\n" . $self->log;
 }
 
 # Waits until none of these processes exists.

@@ -44,9 +44,9 @@ pub struct Request<'a> {
     pub protection: Protection,
     /// The part of the store that belongs to its site.
     pub namespace: &'a Namespace,
-    /// The request of a client that it comes of, if it is not a client's own.
+    /// The position below a client's request, if it is not a client's own.
     pub lineage: &'a Lineage,
-    /// The routes, for requests that come of this one.
+    /// The routes, for subrequests.
     pub routes: &'a dyn Answers,
     /// The copy of the head, for those who must wait.
     pub kept: Kept<'a>,

@@ -116,7 +116,7 @@ impl PasswordFile {
                 state.stamp = stamp;
                 match read(&self.path) {
                     Ok(accounts) => {
-                        tracing::info!(file = %self.path.display(), "password file is read anew");
+                        tracing::info!(file = %self.path.display(), "password file is read again");
                         state.accounts = Arc::new(accounts);
                     }
                     Err(error) => {

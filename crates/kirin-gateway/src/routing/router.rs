@@ -1,9 +1,9 @@
 //! The router: finds the route of a request and asks the places of the route.
 //!
 //! There is one router for each event loop. It answers every request of the loop's connections, and
-//! every request that comes of one. The places of a route are asked in order; the first that has
-//! the answer gives it. What a route says besides (`redirect`, `basic_auth`, `rewrite`,
-//! `error_pages`, `headers`) is in [`around_places`].
+//! their subrequests. The places of a route are asked in order; the first that has the answer gives
+//! it. What a route says besides (`redirect`, `basic_auth`, `rewrite`, `error_pages`, `headers`) is
+//! in [`around_places`].
 
 mod around_places;
 mod error_pages;

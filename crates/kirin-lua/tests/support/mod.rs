@@ -1,4 +1,4 @@
-//! Scripts without a server: a directory, a store, requests, and what becomes of them.
+//! Scripts without a server: a directory, a store, requests and their results.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::path::PathBuf;

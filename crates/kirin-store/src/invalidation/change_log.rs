@@ -123,7 +123,7 @@ impl ChangeLog {
         }
     }
 
-    /// Returns what the log says of the name with this hash since a moment.
+    /// Returns the change since a moment of the name with this hash.
     pub(crate) fn change_since(&self, hash: u64, since: &Moment) -> Option<Change> {
         let stripe = self.stripe(hash).lock();
         match stripe.sequences.get(&hash) {

@@ -21,7 +21,7 @@ impl Store {
     }
 
     /// Returns what has happened since a moment to an item with this key and these tags. If
-    /// something has, an item under way does not answer a new request, and storing it is refused.
+    /// something has, an item in progress does not answer a new request, and storing it is refused.
     pub fn change_since(&self, since: &Moment, key: &[u8], tags: &[&[u8]]) -> Option<Change> {
         self.hashed_change_since(since, self.hash(key), key, tags)
     }

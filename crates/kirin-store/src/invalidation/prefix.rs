@@ -68,8 +68,8 @@ impl PrefixTable {
         true
     }
 
-    /// Returns what the table says of an item with this sequence number. Reads the key only if the
-    /// item is older than some entry.
+    /// Returns the state of an item with this sequence number by this table. Reads the key only if
+    /// the item is older than some entry.
     pub(crate) fn state_of<'k>(&self, sequence: u64, key: impl FnOnce() -> &'k [u8]) -> ItemState {
         if sequence > self.newest.load(Ordering::Acquire) {
             return ItemState::Fresh;

@@ -33,7 +33,7 @@ impl Tag {
         &self.name
     }
 
-    /// Returns what this tag says of an item with this sequence number.
+    /// Returns the state of an item with this sequence number by this tag.
     pub(crate) fn state_of(&self, sequence: u64) -> ItemState {
         if sequence <= self.hard.load(Ordering::Relaxed) {
             ItemState::Invalidated

@@ -60,12 +60,12 @@ fn parse_form(body: &[u8]) -> Result<(Purge, Option<String>), String> {
                 purge.soft = match value.as_str() {
                     "1" | "true" => true,
                     "0" | "false" => false,
-                    _ => return Err("`soft` is none of 1, true, 0 and false".into()),
+                    _ => return Err("`soft` is not one of 1, true, 0 and false".into()),
                 }
             }
             name => {
                 return Err(format!(
-                    "`{}` is none of key, prefix, tag, soft and site",
+                    "`{}` is not one of key, prefix, tag, soft and site",
                     String::from_utf8_lossy(name)
                 ));
             }
@@ -124,7 +124,7 @@ mod tests {
             (BodyFormat::Json, r#"{"tags": ["a b"]}"#, "no space"),
             (BodyFormat::Json, r#"{"keys": [""]}"#, "1 to 250"),
             (BodyFormat::UrlEncoded, "", "nothing is named"),
-            (BodyFormat::UrlEncoded, "keys=/", "`keys` is none of"),
+            (BodyFormat::UrlEncoded, "keys=/", "`keys` is not one of"),
             (BodyFormat::UrlEncoded, "key=%2", "two hexadecimal"),
             (BodyFormat::UrlEncoded, "key=%+1", "two hexadecimal"),
             (BodyFormat::UrlEncoded, "key=%ff", "no UTF-8"),

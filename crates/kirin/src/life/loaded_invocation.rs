@@ -13,7 +13,7 @@ pub fn read(path: &Path) -> Option<ParentInvocation> {
     let content = std::fs::read(path).ok()?;
     let read = parse(&content);
     if read.is_none() {
-        tracing::warn!(path = %path.display(), "how the application was started cannot be read; it cannot be loaded anew");
+        tracing::warn!(path = %path.display(), "the command that started the application cannot be read; the application cannot be loaded again");
     }
     read
 }

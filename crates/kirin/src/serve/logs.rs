@@ -62,10 +62,10 @@ pub fn reopen(logs: &Logs) {
     for log in logs.values() {
         let Some(path) = log.path() else { continue };
         match log.reopen() {
-            Ok(()) => tracing::info!("access log {} is opened anew", path.display()),
+            Ok(()) => tracing::info!("access log {} is reopened", path.display()),
             Err(error) => {
                 let hint = kirin_user::permission_hint(path, &error);
-                tracing::error!(%error, "access log {} cannot be opened anew{hint}", path.display());
+                tracing::error!(%error, "access log {} cannot be reopened{hint}", path.display());
             }
         }
     }

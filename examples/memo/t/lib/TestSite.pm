@@ -31,7 +31,7 @@ sub app { return $_[0]{app} }
 # Somebody with an empty cookie jar.
 sub visitor { return TestVisitor->new($_[0]{psgi}) }
 
-# Somebody who has signed up under this name.
+# A visitor with an account of this name.
 sub member {
     my ($self, $name) = @_;
     my $visitor = $self->visitor;

@@ -241,14 +241,14 @@ mod tests {
 
     fn lead(pending_fetches: &Arc<PendingFetches>, key: &[u8]) -> PendingFetch {
         let Joined::Leads(pending) = pending_fetches.join(key) else {
-            panic!("somebody is under way")
+            panic!("another fetch is in progress")
         };
         pending
     }
 
     fn wait(pending_fetches: &Arc<PendingFetches>, key: &[u8]) -> Waiting {
         let Joined::Waits(waiting) = pending_fetches.join(key) else {
-            panic!("nobody is under way")
+            panic!("no fetch is in progress")
         };
         waiting
     }
