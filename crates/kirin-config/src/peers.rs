@@ -3,25 +3,21 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use kirin_http::TrustedPeers;
+use kirin_http::PeerSet;
 
 use crate::source::{ConfigError, Source};
 use crate::written::Written;
 
 /// Returns the peers that the key `key` lists.
-pub fn peers(
-    list: &[Written<String>],
-    key: &str,
-    source: &Source,
-) -> Result<TrustedPeers, ConfigError> {
-    let mut peers = TrustedPeers::default();
+pub fn peers(list: &[Written<String>], key: &str, source: &Source) -> Result<PeerSet, ConfigError> {
+    let (mut networks, mut unix) = (Vec::new(), false);
     for peer in list {
         match peer.as_str() {
-            "unix:" => peers.unix = true,
-            _ => peers.networks.push(network(peer, key, source)?),
+            "unix:" => unix = true,
+            _ => networks.push(network(peer, key, source)?),
         }
     }
-    Ok(peers)
+    Ok(PeerSet::new(networks, unix))
 }
 
 fn network(text: &Written<String>, key: &str, source: &Source) -> Result<IpNet, ConfigError> {

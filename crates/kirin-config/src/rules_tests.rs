@@ -1,5 +1,7 @@
 //! Tests of the rules of a route.
 
+use kirin_http::PeerSet;
+
 use crate::check::tests::{LISTENER, check_text};
 
 #[test]
@@ -100,11 +102,9 @@ fn a_route_with_rules_is_understood() {
     ))
     .unwrap();
     let forwarding = site.listeners[0].forwarding.as_ref().unwrap();
-    assert!(
-        forwarding.trusted.unix
-            && forwarding.trusted.networks.len() == 2
-            && site.listeners[0].proxy_protocol
-    );
+    let networks = ["10.0.0.0/8", "::1/128"].map(|network| network.parse().unwrap());
+    assert_eq!(forwarding.trusted, PeerSet::new(networks, true));
+    assert!(site.listeners[0].proxy_protocol);
     assert!(
         site.gateway.sites[0].routes[0].rules.redirect.is_some()
             && site.gateway.sites[0].routes[0].places.is_empty()

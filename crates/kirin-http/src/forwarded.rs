@@ -8,34 +8,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use httparse::Header;
-use ipnet::IpNet;
 
 use crate::forwarded_element::{self, Element};
 use crate::host::parse_host;
 use crate::peer::Peer;
-
-/// The peers that are trusted as proxies.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TrustedPeers {
-    /// Networks of trusted addresses.
-    pub networks: Vec<IpNet>,
-    /// Whether every process that can open our unix socket is trusted.
-    pub unix: bool,
-}
-
-impl TrustedPeers {
-    /// Returns whether `peer` is trusted.
-    pub fn contains(&self, peer: &Peer) -> bool {
-        match peer {
-            Peer::Unix => self.unix,
-            Peer::Tcp(address) => self.contains_ip(address.ip().to_canonical()),
-        }
-    }
-
-    fn contains_ip(&self, ip: IpAddr) -> bool {
-        self.networks.iter().any(|network| network.contains(&ip))
-    }
-}
+use crate::peer_set::PeerSet;
 
 /// The fields that trusted proxies write. It is one kind only: a proxy that writes one kind passes
 /// on whatever a client has written in the other.
@@ -52,7 +29,7 @@ pub enum ForwardedFields {
 #[derive(Clone, Debug, Default)]
 pub struct Forwarding {
     /// The trusted proxies.
-    pub trusted: TrustedPeers,
+    pub trusted: PeerSet,
     /// The fields that they write.
     pub fields: ForwardedFields,
     /// Whether the host that they name replaces `Host`.

@@ -1,12 +1,13 @@
 //! Tests of the client address that proxies report.
 
+use ipnet::IpNet;
 use proptest::prelude::*;
 
 use super::*;
 
 fn trusting(networks: &[&str]) -> Forwarding {
-    let networks = networks.iter().map(|network| network.parse().unwrap()).collect();
-    Forwarding { trusted: TrustedPeers { networks, unix: false }, ..Forwarding::default() }
+    let networks = networks.iter().map(|network| network.parse::<IpNet>().unwrap());
+    Forwarding { trusted: PeerSet::new(networks, false), ..Forwarding::default() }
 }
 
 fn peer(ip: &str) -> Peer {
@@ -142,7 +143,7 @@ fn a_unix_socket_is_trusted_only_by_name() {
     let fields = [Header { name: XFF, value: b"192.0.2.1" }];
     let mut forwarding = trusting(&["0.0.0.0/0", "::/0"]);
     assert_eq!(forwarding.client(&Peer::Unix, &fields), None);
-    forwarding.trusted.unix = true;
+    forwarding.trusted = PeerSet::new([], true);
     assert!(forwarding.client(&Peer::Unix, &fields).is_some());
 }
 

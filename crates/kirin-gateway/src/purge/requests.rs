@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use kirin_http::{AnsweredBy, Body, Origin, RequestHead, Response, TrustedPeers, proxy_field};
+use kirin_http::{AnsweredBy, Body, Origin, PeerSet, RequestHead, Response, proxy_field};
 use kirin_store::{Now, Store};
 
 use crate::purge::command::{self, Purge};
@@ -15,14 +15,14 @@ use crate::request::context::Request;
 /// Answers PURGE on one loop.
 pub struct PurgeRequests {
     store: Arc<Store>,
-    from: TrustedPeers,
+    from: PeerSet,
     is_on: bool,
 }
 
 impl PurgeRequests {
     /// Purges items of `store` for these peers.
-    pub fn new(store: Arc<Store>, from: TrustedPeers) -> Self {
-        let is_on = from.unix || !from.networks.is_empty();
+    pub fn new(store: Arc<Store>, from: PeerSet) -> Self {
+        let is_on = !from.is_empty();
         Self { store, from, is_on }
     }
 
@@ -31,7 +31,7 @@ impl PurgeRequests {
     /// those of the site that the request is for.
     pub fn answer(&self, request: &Request<'_>) -> Option<Response> {
         let Request { head: sent, rewritten, origin, .. } = *request;
-        if !self.is_on || sent.method.as_str() != "PURGE" || !self.may(sent, origin) {
+        if !self.is_purge(request) {
             return None;
         }
         let purge = named(sent, rewritten).and_then(|purge| purge.within(request.namespace));
@@ -49,6 +49,12 @@ impl PurgeRequests {
         let mut response = Response::new(AnsweredBy::SERVER, StatusCode::OK, Body::from(body));
         response.fields.push("Content-Type", "application/json");
         Some(response)
+    }
+
+    /// Returns whether the request asks for a purge and comes from a peer that may purge.
+    pub fn is_purge(&self, request: &Request<'_>) -> bool {
+        let Request { head, origin, .. } = *request;
+        self.is_on && head.method.as_str() == "PURGE" && self.may(head, origin)
     }
 
     /// Returns whether the request may purge. A browser names the page that sends it in `Origin`;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kirin_files::FollowLinks;
-use kirin_http::{ResponseLog, TrustedPeers};
+use kirin_http::{PeerSet, ResponseLog};
 use kirin_proxy::BodyBuffering;
 use kirin_ssi::Syntax;
 use kirin_store::NamespaceNames;
@@ -29,7 +29,7 @@ pub struct GatewayConfig {
     /// The cookie that names the visitor's session.
     pub session_cookie: Option<Arc<str>>,
     /// The peers that may purge by HTTP.
-    pub purge_from: TrustedPeers,
+    pub purge_from: PeerSet,
     /// The limits of scripts.
     pub lua: kirin_lua::Limits,
     /// File name extensions that a `files:` place must not serve: those of all FastCGI upstreams.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kirin_config::{Config, StoreSetup};
 use kirin_gateway::routing::settings::GatewayConfig;
-use kirin_http::{ListenAddress, TrustedPeers};
+use kirin_http::{ListenAddress, PeerSet};
 use kirin_memcache::codec::Limits;
 use kirin_memcache::{Description, ServerOptions};
 use kirin_server::BindOptions;
@@ -76,7 +76,7 @@ pub fn config(options: &Options) -> Result<Config, MemcachedConfigError> {
             hosts: Arc::default(),
             namespaces: NamespaceNames::default(),
             session_cookie: None,
-            purge_from: TrustedPeers::default(),
+            purge_from: PeerSet::default(),
             lua: kirin_lua::Limits::default(),
             script_extensions: Vec::new(),
         },
