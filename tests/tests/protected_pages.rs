@@ -7,6 +7,11 @@ use rustls::ProtocolVersion::TLSv1_3;
 const BOB: &str = "Authorization: Basic Ym9iOm9wZW5zZXNhbWU=\r\n";
 const ZOE: &str = "Authorization: Basic em9lOm5ld3Bhc3M=\r\n";
 
+const OFFICE: &str = "X-Forwarded-For: 10.200.3.4\r\n";
+const ELSEWHERE: &str = "X-Forwarded-For: 192.0.2.1\r\n";
+/// A client whose trusted proxy passes on the address that the client has made up.
+const LIAR: &str = "X-Forwarded-For: 10.200.3.4, 192.0.2.1\r\n";
+
 const BOB_LINE: &str = "bob:$2y$08$48biTCX6hLFLuo1X9oacu.C9feoeVL5TxFGhMA0T2i1gjC8TRnAwi\n";
 const ZOE_LINE: &str = "zoe:$2y$05$hVMNst6hY.7q7ttcHy.fv.njM23kUU7XrTQUqYJS1ZG2AgnSxkrd6\n";
 
@@ -15,9 +20,11 @@ const CONFIG: &str = r#"
 threads = 2
 [[listener]]
 address = "127.0.0.1:0"
+trusted = ["127.0.0.1"]
 [store]
 memory = "16MB"
 memcached = ["unix:m.sock"]
+purge_from = ["127.0.0.1"]
 [[app]]
 name = "web"
 load = "app.psgi"
@@ -39,6 +46,16 @@ path = "/rate"
 try = ["app:web"]
 rate_limit = [{ rate = "1000/s", burst = 1000 }]
 rewrite = "/app"
+[[route]]
+path = "/office"
+try = ["app:web"]
+allow = ["10.0.0.0/8"]
+rewrite = "/app"
+[[route]]
+path = "/office-cached"
+try = ["app:web"]
+allow = ["10.0.0.0/8"]
+cache = true
 [[route]]
 path = "/open"
 try = ["app:web"]
@@ -63,12 +80,37 @@ try = ["store"]
 rate_limit = [{ rate = "1000/s", burst = 1000 }]
 rewrite = "/app"
 [[route]]
+path = "/same-office"
+try = ["store"]
+allow = ["10.0.0.0/9", "10.128.0.0/9"]
+deny = 404
+rewrite = "/app"
+[[route]]
+path = "/other-office"
+try = ["store"]
+allow = ["10.128.0.0/9"]
+rewrite = "/app"
+[[route]]
+path = "/closed"
+try = ["store", "files:public", "app:web"]
+deny = 403
+rewrite = "/app"
+[[route]]
+path = "/maintained"
+try = ["store", "files:public", "app:web"]
+maintenance = true
+rewrite = "/app"
+[[route]]
 path = "/page"
 try = ["store"]
 [[route]]
 path = "/members-page"
 try = ["store"]
 basic_auth = "members"
+[[route]]
+path = "/office-page"
+try = ["store"]
+allow = ["10.0.0.0/8"]
 [[route]]
 path = "/files"
 try = ["files:public"]
@@ -97,6 +139,7 @@ sub {
 
 const LUA: &str = r#"
 return function(request)
+  if request.path == "/lua/fetch" then return { body = kirin.fetch(request.query).body } end
   if request.path == "/lua/set" then kirin.store.set("/app/x", "text/html\r\nsecret") end
   return { body = kirin.store.get("/app/x") or "nothing" }
 end
@@ -124,6 +167,11 @@ fn serve() -> Running {
         ("/page/virtual", "virtual=\"/app/x\""),
         ("/page/same", "virtual=\"/same/x\""),
         ("/page/push", "virtual=\"/password/x\""),
+        ("/page/same-office", "virtual=\"/same-office/x\""),
+        ("/page/push-office", "virtual=\"/office/x\""),
+        ("/page/closed", "virtual=\"/closed/x\""),
+        ("/page/maintained", "virtual=\"/maintained/x\""),
+        ("/office-page/key", "key=\"/app/x\""),
         ("/members-page/key", "key=\"/app/x\""),
     ] {
         store.set(page, format!("text/html\r\n[<!--# include {include} -->]").as_bytes());
@@ -144,6 +192,7 @@ enum Protection {
     None,
     Password,
     Rate,
+    Office,
 }
 
 fn ask(running: &Running, method: &str, target: &str, fields: &str) -> Reply {
@@ -155,7 +204,7 @@ fn stores(running: &mut Running, method: &str, target: &str, fields: &str) {
     assert_eq!((reply.status, reply.text().trim_matches(['[', ']'])), (200, "secret"), "{target}");
 }
 
-const WAYS_IN: [In; 10] = [
+const WAYS_IN: [In; 14] = [
     In {
         name: "Kirin-Store",
         protection: Protection::Password,
@@ -197,6 +246,30 @@ const WAYS_IN: [In; 10] = [
         store: |r| stores(r, "GET", "/rate/x", ""),
     },
     In {
+        name: "Kirin-Store, clients",
+        protection: Protection::Office,
+        store: |r| stores(r, "GET", "/office/x", OFFICE),
+    },
+    In {
+        name: "Kirin-Store of a streamed response, clients",
+        protection: Protection::Office,
+        store: |r| {
+            stores(r, "GET", "/office/x?stream", OFFICE);
+            let page = r.store.get("/app/x?stream").expect("a page");
+            r.store.set("/app/x", &page);
+        },
+    },
+    In {
+        name: "Kirin-Store of a POST with a key, clients",
+        protection: Protection::Office,
+        store: |r| stores(r, "POST", "/office/key", &format!("{OFFICE}Content-Length: 0\r\n")),
+    },
+    In {
+        name: "Kirin-Store of a part, clients",
+        protection: Protection::Office,
+        store: |r| stores(r, "GET", "/page/push-office", OFFICE),
+    },
+    In {
         name: "Kirin-Store, open",
         protection: Protection::None,
         store: |r| stores(r, "GET", "/open/x", ""),
@@ -229,9 +302,11 @@ fn shows(running: &Running, target: &str, fields: &str) -> bool {
 
 const OPEN: &[Protection] = &[Protection::None];
 const MEMBERS: &[Protection] = &[Protection::None, Protection::Password];
-const ALL: &[Protection] = &[Protection::None, Protection::Password, Protection::Rate];
+const COLLEAGUES: &[Protection] = &[Protection::None, Protection::Office];
+const ALL: &[Protection] =
+    &[Protection::None, Protection::Password, Protection::Rate, Protection::Office];
 
-const WAYS_OUT: [Out; 16] = [
+const WAYS_OUT: [Out; 30] = [
     Out { name: "store of another route", shows: |r| shows(r, "/app/x", ""), gives: OPEN },
     Out {
         name: "the same, with a password that nobody asks for",
@@ -268,6 +343,72 @@ const WAYS_OUT: [Out; 16] = [
         gives: MEMBERS,
     },
     Out { name: "the same without the password", shows: |r| shows(r, "/same/x", ""), gives: &[] },
+    Out {
+        name: "store of another route, for a client that nobody asks for",
+        shows: |r| shows(r, "/app/x", OFFICE),
+        gives: OPEN,
+    },
+    Out {
+        name: "store for other clients, one of both",
+        shows: |r| shows(r, "/other-office/x", OFFICE),
+        gives: OPEN,
+    },
+    Out {
+        name: "store for the same clients",
+        shows: |r| shows(r, "/same-office/x", OFFICE),
+        gives: COLLEAGUES,
+    },
+    Out {
+        name: "the same for another client",
+        shows: |r| shows(r, "/same-office/x", ELSEWHERE),
+        gives: &[],
+    },
+    Out {
+        name: "the same for a client that names the office itself",
+        shows: |r| shows(r, "/same-office/x", LIAR),
+        gives: &[],
+    },
+    Out { name: "a closed route", shows: |r| shows(r, "/closed/x", OFFICE), gives: &[] },
+    Out {
+        name: "a route in maintenance",
+        shows: |r| shows(r, "/maintained/x", OFFICE),
+        gives: &[],
+    },
+    Out {
+        name: "include virtual of the same clients, by another",
+        shows: |r| shows(r, "/page/same-office", ELSEWHERE),
+        gives: &[],
+    },
+    Out {
+        name: "include virtual of a closed route",
+        shows: |r| shows(r, "/page/closed", OFFICE),
+        gives: &[],
+    },
+    Out {
+        name: "include virtual of a route in maintenance",
+        shows: |r| shows(r, "/page/maintained", OFFICE),
+        gives: &[],
+    },
+    Out {
+        name: "include key for the same clients",
+        shows: |r| shows(r, "/office-page/key", OFFICE),
+        gives: COLLEAGUES,
+    },
+    Out {
+        name: "fetch of a route for the same clients",
+        shows: |r| shows(r, "/lua/fetch?/same-office/x", OFFICE),
+        gives: COLLEAGUES,
+    },
+    Out {
+        name: "fetch of a route for the same clients, by another",
+        shows: |r| shows(r, "/lua/fetch?/same-office/x", ELSEWHERE),
+        gives: &[],
+    },
+    Out {
+        name: "fetch of a closed route",
+        shows: |r| shows(r, "/lua/fetch?/closed/x", OFFICE),
+        gives: &[],
+    },
     Out { name: "include key", shows: |r| shows(r, "/page/key", BOB), gives: OPEN },
     Out {
         name: "include key behind the same password",
@@ -314,11 +455,45 @@ fn the_protection_of_a_route_protects_its_stored_pages() {
 }
 
 #[test]
+fn a_cached_response_is_for_the_clients_of_its_route() {
+    let mut running = serve();
+    let target = "/office-cached/x";
+    stores(&mut running, "GET", target, OFFICE);
+    let hit = ask(&running, "GET", target, OFFICE);
+    assert_eq!((hit.status, hit.text().as_str()), (200, "secret"));
+    assert!(hit.field("cache-status").is_some_and(|status| status.contains("hit")), "{}", hit.head);
+    for fields in ["", ELSEWHERE, LIAR] {
+        for method in ["GET", "HEAD", "POST", "OPTIONS"] {
+            let mut client = running.kirin.connect();
+            client.send(format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+            let reply = client.read_head_reply();
+            assert_eq!(reply.status, 403, "{method} {fields}");
+        }
+        let part = ask(&running, "GET", &format!("/lua/fetch?{target}"), fields);
+        assert!(!part.text().contains("secret"), "{fields}");
+    }
+}
+
+#[test]
+fn what_a_route_refuses_to_show_can_be_purged() {
+    let mut running = serve();
+    for (target, key) in [("/closed/x", "/app/x"), ("/same-office/x", "/app/x")] {
+        running.store.set(key, b"text/html\r\nsecret");
+        let reply = ask(&running, "PURGE", target, ELSEWHERE);
+        assert_ne!(reply.status, 200, "a client may not purge: {target}");
+        assert!(running.store.get(key).is_some());
+        let reply = ask(&running, "PURGE", target, "");
+        assert_eq!(reply.status, 200, "{target}: {}", reply.text());
+        assert!(running.store.get(key).is_none(), "{target}");
+    }
+}
+
+#[test]
 fn the_log_says_that_a_protected_page_is_served_by_no_route() {
     let running = serve();
     let reply = ask(&running, "GET", "/rate/x", "");
     assert_eq!(reply.status, 200);
-    running.kirin.wait_for_log("it was sent on a route with `basic_auth` or `rate_limit`");
+    running.kirin.wait_for_log("it was sent on a route with `basic_auth`, `rate_limit` or `allow`");
 }
 
 /// Two listeners with their own authorities for clients, and one without TLS.

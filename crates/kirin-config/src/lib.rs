@@ -5,6 +5,7 @@
 //! its type, its default and its documentation. [`read`] checks them and makes the values that
 //! configure the other crates; those types belong to the crates.
 
+mod access;
 mod acme;
 mod admin;
 mod app;

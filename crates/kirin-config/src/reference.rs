@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::access::MaintenanceSection;
 use crate::cache::CacheSection;
 use crate::file::ConfigFile;
 
@@ -53,19 +54,22 @@ const SECTIONS: [(&str, &str, &str); 14] = [
 
 const TOP_LEVEL: &str = "Top level";
 const CACHE: &str = "`cache` of a route";
+const MAINTENANCE: &str = "`maintenance` of a route";
 
 /// Returns the reference as Markdown.
 pub fn reference() -> String {
     let schema = schemars::schema_for!(ConfigFile).to_value();
     let mut out = String::from(INTRODUCTION);
     let headings = SECTIONS.iter().map(|(heading, ..)| *heading);
-    for heading in std::iter::once(TOP_LEVEL).chain(headings).chain([CACHE]) {
+    for heading in std::iter::once(TOP_LEVEL).chain(headings).chain([MAINTENANCE, CACHE]) {
         let _ = writeln!(out, "- [{heading}](#{})", anchor(heading));
     }
     write_section(&mut out, TOP_LEVEL, &schema, "");
     for (heading, definition, prefix) in SECTIONS {
         write_section(&mut out, heading, &schema["$defs"][definition], prefix);
     }
+    let maintenance = schemars::schema_for!(MaintenanceSection).to_value();
+    write_section(&mut out, MAINTENANCE, &maintenance, "route.maintenance.");
     let cache = schemars::schema_for!(CacheSection).to_value();
     write_section(&mut out, CACHE, &cache, "route.cache.");
     out

@@ -14,6 +14,7 @@ use kirin_proxy::BodyBuffering;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::access::{DenyStatus, MaintenanceKey};
 use crate::cache::{CacheKey, check_cache};
 use crate::compress::CompressKey;
 use crate::follow_links::FollowLinksKey;
@@ -39,13 +40,26 @@ pub struct RouteSection {
     /// `store`: the item whose key is the request target. `files:DIR`: the file of that path below
     /// the directory. `lua:FILE`: the script ([lua.md](lua.md)). `app:NAME`: the application, which
     /// always answers. `proxy:NAME`: the upstream, which always answers, too. Required, unless
-    /// there is a `redirect`.
+    /// there is a `redirect`, or a `deny` without `allow`.
     #[serde(default, rename = "try")]
     pub places: Vec<Written<String>>,
     /// Fields of all responses, errors included, such as `{ "X-Frame-Options" = "DENY" }`. They
     /// replace fields of the same name. `""` removes a field.
     #[serde(default)]
     pub headers: BTreeMap<Written<String>, Written<String>>,
+    /// Refuses clients: 403 or 404, the status that they get. With `allow` it is for all others,
+    /// without it for everybody.
+    #[schemars(with = "Option<u16>")]
+    pub deny: Option<DenyStatus>,
+    /// The addresses of the clients that the route serves: networks such as `"10.0.0.0/8"` and
+    /// `"2001:db8::/32"`, addresses, and `"unix:"` for clients on unix sockets. Behind `trusted`
+    /// proxies the client that they name counts. All others get 403, or the status of `deny`.
+    pub allow: Option<Written<Vec<Written<String>>>>,
+    /// Whether clients get 503 with `Retry-After`: `true`, or a table with the keys below
+    /// ([routes.md](routes.md#maintenance)).
+    #[serde(default)]
+    #[schemars(with = "Option<bool>")]
+    pub maintenance: MaintenanceKey,
     /// The path or site that clients are redirected to: `"/new"` or `"https://example.org/"`. Kirin
     /// appends the rest of the path after the route's own, and the query. It asks no place, and no
     /// password.
@@ -203,9 +217,10 @@ fn places(
     source: &Source,
     errors: &mut ErrorCollector,
 ) -> Option<Vec<PlaceConfig>> {
-    if section.places.is_empty() && section.redirect.is_none() {
+    let refuses_all = section.deny.is_some() && section.allow.is_none();
+    if section.places.is_empty() && section.redirect.is_none() && !refuses_all {
         let message = format!(
-            "`try` of route `{}` is empty: name at least one of {}, or a `redirect`",
+            "`try` of route `{}` is empty: name at least one of {}, a `redirect` or a `deny`",
             section.path.as_str(),
             forms("or", |_| true)
         );

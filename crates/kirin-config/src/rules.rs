@@ -1,4 +1,5 @@
-//! What a route says besides its places: redirects, passwords, paths, error pages and fields.
+//! What a route says besides its places: clients, redirects, passwords, paths, error pages and
+//! fields.
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use kirin_gateway::routing::settings::RouteConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::access::check_access;
 use crate::or_false::TextOrFalse;
 use crate::route::RouteSection;
 use crate::source::{ErrorCollector, Source};
@@ -47,8 +49,9 @@ pub fn check_rules(
     source: &Source,
     errors: &mut ErrorCollector,
 ) -> Option<Rules> {
-    let mut rules = Rules::default();
-    let mut is_good = true;
+    let access = check_access(section, source, errors);
+    let mut is_good = access.is_some();
+    let mut rules = Rules { access: access.unwrap_or_default(), ..Rules::default() };
     let mut refuse = |span, message: String| {
         is_good = false;
         errors.push(source.error(span, message));
@@ -111,12 +114,15 @@ pub fn check_together(
 ) {
     let leads_to = |path: &str| routes.iter().find(|route| is_below(path, &route.path));
     for section in sections {
-        for page in section.error_pages.values() {
+        let error_pages = section.error_pages.values().map(|page| ("error page", page));
+        let maintenance = section.maintenance.0.as_ref().and_then(|section| section.page.as_ref());
+        let maintenance = maintenance.map(|page| ("maintenance page", page));
+        for (name, page) in error_pages.chain(maintenance) {
             let has_pages =
                 |route: &RouteConfig| route.places.iter().any(|place| !place.kind.runs_code);
             if !leads_to(page).is_some_and(has_pages) {
                 let message = format!(
-                    "error page `{}`: no route has it with `store` or `files:DIR` in `try`",
+                    "{name} `{}`: no route has it with `store` or `files:DIR` in `try`",
                     page.as_str()
                 );
                 errors.push(source.error(page.span(), message));

@@ -1,6 +1,8 @@
 //! Tests of the rules of a route.
 
-use kirin_http::PeerSet;
+use std::net::IpAddr;
+
+use kirin_http::{Peer, PeerSet};
 
 use crate::check::tests::{LISTENER, check_text};
 
@@ -81,6 +83,56 @@ fn errors_in_rules_and_proxies_name_line_value_and_what_is_allowed() {
             vec!["kirin.toml:4:8", "`listing` of route `/`", "no files:DIR"],
         ),
         (
+            &format!("{LISTENER}{route}deny = 401\n"),
+            vec!["kirin.toml:6:8", "`deny` is 401: allowed are 403 and 404"],
+        ),
+        (
+            &format!("{LISTENER}{route}deny = true\n"),
+            vec!["kirin.toml:6:8", "boolean `true`, expected 403 or 404"],
+        ),
+        (
+            &format!("{LISTENER}{route}deny = \"404\"\n"),
+            vec!["kirin.toml:6:8", "string \"404\", expected 403 or 404"],
+        ),
+        (
+            &format!("{LISTENER}{route}allow = []\n"),
+            vec!["kirin.toml:6:9", "`allow` names nobody", "`deny = 403`"],
+        ),
+        (
+            &format!("{LISTENER}{route}allow = [\"::1\", \"10.0.0.1/8\"]\n"),
+            vec!["kirin.toml:6:17", "`allow`: `10.0.0.1/8`", "the network is 10.0.0.0/8"],
+        ),
+        (
+            &format!("{LISTENER}{route}allow = [\"all\"]\n"),
+            vec!["kirin.toml:6:10", "`allow`: `all` is not an address", "unix:"],
+        ),
+        (
+            &format!("{LISTENER}{route}maintenance = {{ allow = [\"office\"] }}\n"),
+            vec!["kirin.toml:6:26", "`maintenance.allow`: `office` is not an address"],
+        ),
+        (
+            &format!("{LISTENER}{route}maintenance = \"/sorry.html\"\n"),
+            vec!["kirin.toml:6:15", "true, false or a table such as { page ="],
+        ),
+        (
+            &format!("{LISTENER}{route}maintenance = {{ pages = \"/x\" }}\n"),
+            vec!["kirin.toml:6:17", "unknown field `pages`", "did you mean `page`"],
+        ),
+        (
+            &format!("{LISTENER}{route}maintenance = {{ page = \"x\" }}\n"),
+            vec!["kirin.toml:6:24", "maintenance page `x`: it must be a path"],
+        ),
+        (
+            &format!(
+                "{LISTENER}[[route]]\npath = \"/a\"\ntry = [\"files:public\"]\nmaintenance = {{ page = \"/b/x\" }}\n"
+            ),
+            vec!["kirin.toml:6:24", "maintenance page `/b/x`: no route has it"],
+        ),
+        (
+            &format!("{LISTENER}{route}[[route]]\npath = \"/a\"\ndeny = 403\nallow = [\"::1\"]\n"),
+            vec!["kirin.toml:7:8", "`try` of route `/a` is empty", "a `deny`"],
+        ),
+        (
             &format!("{LISTENER}{route}header = {{}}\n"),
             vec!["kirin.toml:6:1", "unknown field `header`", "`headers`"],
         ),
@@ -121,4 +173,44 @@ fn a_route_with_rules_is_understood() {
         plain.gateway.sites[0].routes[0].rules.is_empty()
             && plain.listeners[0].forwarding.is_none()
     );
+}
+
+#[test]
+fn the_clients_of_a_route_are_those_that_its_keys_name() {
+    let check = |keys: &str| {
+        let route = format!("[[route]]\npath = \"/\"\ntry = [\"files:public\"]\n{keys}\n");
+        let site = check_text(&format!("{LISTENER}{route}")).expect(keys);
+        let access = &site.gateway.routes[0].rules.access;
+        let answer = |address: &str| {
+            let peer = match address.parse::<IpAddr>() {
+                Ok(ip) => Peer::Tcp((ip, 1).into()),
+                Err(_) => Peer::Unix,
+            };
+            access.refuse(&peer).map_or(200, |refusal| refusal.response.status.as_u16())
+        };
+        ["10.1.1.1", "2001:db8::1", "192.0.2.1", "unix:"].map(answer)
+    };
+    for (keys, expected) in [
+        ("", [200; 4]),
+        ("deny = 403", [403; 4]),
+        ("deny = 404", [404; 4]),
+        ("allow = [\"10.0.0.0/8\"]", [200, 403, 403, 403]),
+        ("allow = [\"2001:db8::/32\", \"unix:\"]\ndeny = 404", [404, 200, 404, 200]),
+        ("maintenance = true", [503; 4]),
+        ("maintenance = {}", [503; 4]),
+        ("maintenance = false", [200; 4]),
+        ("[route.maintenance]\nallow = [\"10.1.1.1\"]", [200, 503, 503, 503]),
+        (
+            "allow = [\"10.0.0.0/8\", \"unix:\"]\nmaintenance = { allow = [\"unix:\"] }",
+            [503, 403, 403, 200],
+        ),
+    ] {
+        assert_eq!(check(keys), expected, "{keys}");
+    }
+}
+
+#[test]
+fn a_route_that_refuses_everybody_needs_no_places() {
+    let site = check_text(&format!("{LISTENER}[[route]]\npath = \"/.git\"\ndeny = 404\n")).unwrap();
+    assert!(site.gateway.routes[0].places.is_empty());
 }

@@ -36,14 +36,7 @@ impl ErrorPages {
                 .map(Errors::One)
                 .ok_or(format!("`{errors}` is no error; allowed are 400 to 599, 4xx and 5xx"))?,
         };
-        if !path.starts_with('/')
-            || path.contains(['?', '#'])
-            || !path.bytes().all(|byte| byte.is_ascii_graphic())
-        {
-            return Err(format!(
-                "error page `{path}`: it must be a path as in a request, such as `/errors/404.html`"
-            ));
-        }
+        check_path(path).map_err(|message| format!("error page {message}"))?;
         self.pages.push((errors, path.to_owned()));
         // Pages for one status come first.
         self.pages.sort_by_key(|(errors, _)| matches!(errors, Errors::Class(_)));
@@ -74,6 +67,19 @@ impl ErrorPages {
         };
         self.pages.iter().find(|(errors, _)| is_for(errors)).map(|(_, path)| path.as_str())
     }
+}
+
+/// Checks the path of a page. The error says what is allowed.
+pub fn check_path(path: &str) -> Result<(), String> {
+    if !path.starts_with('/')
+        || path.contains(['?', '#'])
+        || !path.bytes().all(|byte| byte.is_ascii_graphic())
+    {
+        return Err(format!(
+            "`{path}`: it must be a path as in a request, such as `/errors/404.html`"
+        ));
+    }
+    Ok(())
 }
 
 /// Returns whether a field is about the body, and not about the response.

@@ -1,5 +1,6 @@
 //! Routes: the places that a request is for, and the rules before and after them.
 
+pub mod access;
 pub mod basic_auth;
 pub mod error_page;
 pub mod host_table;

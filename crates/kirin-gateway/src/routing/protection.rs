@@ -5,7 +5,7 @@
 //! asked for a password, the stored response remembers which passwords, in a field that never
 //! leaves the store. The `store` place and includes serve such a page only where the same condition
 //! has been passed. Another route may reach the same key by its `rewrite`, and it must not become a
-//! way around the password.
+//! way around the password. The same holds for the clients that the route serves.
 
 use std::fmt;
 
@@ -27,6 +27,8 @@ pub struct Protection {
     rate: Option<u64>,
     /// The file of the authorities that vouch for the client's certificate.
     certificate: Option<u64>,
+    /// `allow`: the networks of the clients.
+    allowed: Option<u64>,
 }
 
 impl Protection {
@@ -37,7 +39,7 @@ impl Protection {
             .as_ref()
             .map(|auth| xxh3_64(auth.file_path().as_os_str().as_encoded_bytes()));
         let rate = has_rate_limit.then(|| xxh3_64(path.as_bytes()));
-        Self { password, rate, certificate: None }
+        Self { password, rate, certificate: None, allowed: rules.access.allowed_digest() }
     }
 
     /// Adds what the client has shown in the TLS handshake.
@@ -70,6 +72,7 @@ impl Protection {
         passes(self.password, page.password)
             && passes(self.rate, page.rate)
             && passes(self.certificate, page.certificate)
+            && passes(self.allowed, page.allowed)
     }
 
     /// Reads and removes the field of a stored response. A value that is not understood protects
@@ -78,9 +81,14 @@ impl Protection {
         let Some(value) = fields.get(FIELD) else { return Self::default() };
         let protection = std::str::from_utf8(value).ok().and_then(Self::parse);
         fields.remove(FIELD);
-        // No name has this digest by intention, and no request passes three of them.
+        // No name has this digest by intention, and no request passes four of them.
         let nobody = Some(u64::MAX);
-        protection.unwrap_or(Self { password: nobody, rate: nobody, certificate: nobody })
+        protection.unwrap_or(Self {
+            password: nobody,
+            rate: nobody,
+            certificate: nobody,
+            allowed: nobody,
+        })
     }
 
     fn parse(value: &str) -> Option<Self> {
@@ -92,6 +100,7 @@ impl Protection {
                 "password" => protection.password = digest,
                 "rate" => protection.rate = digest,
                 "certificate" => protection.certificate = digest,
+                "allow" => protection.allowed = digest,
                 _ => return None,
             }
         }
@@ -102,8 +111,12 @@ impl Protection {
 /// The value of the field; empty if nothing protects the page.
 impl fmt::Display for Protection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let members =
-            [("password", self.password), ("rate", self.rate), ("certificate", self.certificate)];
+        let members = [
+            ("password", self.password),
+            ("rate", self.rate),
+            ("certificate", self.certificate),
+            ("allow", self.allowed),
+        ];
         let mut separator = "";
         for (name, digest) in members {
             if let Some(digest) = digest {
@@ -123,9 +136,11 @@ mod tests {
     fn a_page_is_for_requests_that_have_passed_all_its_conditions() {
         let [none, password, rate, both] =
             [(None, None), (Some(1), None), (None, Some(2)), (Some(1), Some(2))]
-                .map(|(password, rate)| Protection { password, rate, certificate: None });
+                .map(|(password, rate)| Protection { password, rate, ..Protection::default() });
         let other = Protection { password: Some(3), ..none };
         let certificate = Protection { certificate: Some(4), ..password };
+        let office = Protection { allowed: Some(5), ..none };
+        let home = Protection { allowed: Some(6), ..none };
         for (passed, page, admitted) in [
             (none, none, true),
             (password, none, true),
@@ -137,6 +152,11 @@ mod tests {
             (password, both, false),
             (other, password, false),
             (password, certificate, false),
+            (office, office, true),
+            (office, none, true),
+            (none, office, false),
+            (home, office, false),
+            (office, password, false),
         ] {
             assert_eq!(passed.admits(page), admitted, "{passed:?} {page:?}");
         }
@@ -145,7 +165,12 @@ mod tests {
 
     #[test]
     fn a_stored_protection_is_read_as_it_was_written() {
-        let written = Protection { password: Some(1), rate: None, certificate: Some(u64::MAX - 1) };
+        let written = Protection {
+            password: Some(1),
+            rate: None,
+            certificate: Some(u64::MAX - 1),
+            allowed: Some(0),
+        };
         let mut fields = FieldLines::new();
         fields.push(FIELD, written.to_string());
         assert_eq!(Protection::take(&mut fields), written);

@@ -305,7 +305,7 @@ impl Destination {
             StoreOutcome::Stored { .. } if self.is_unreachable() => {
                 if self.protection != Protection::default() {
                     return tracing::warn!(key = %text(&self.key), "a response is stored that no request is answered with: \
-                                          it was sent on a route with `basic_auth` or `rate_limit`, and no route that serves \
+                                          it was sent on a route with `basic_auth`, `rate_limit` or `allow`, and no route that serves \
                                           this key has the same. Give them the same, or write pages for everybody with `set_page` \
                                           of Kirin::Store");
                 }

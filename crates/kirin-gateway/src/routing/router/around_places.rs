@@ -1,5 +1,5 @@
-//! The rules of a route around its places: `redirect`, `basic_auth` and `rewrite` before them,
-//! `error_pages` and `headers` after them.
+//! The rules of a route around its places: `deny`, `allow`, `maintenance`, `redirect`, `basic_auth`
+//! and `rewrite` before them, `error_pages` and `headers` after them.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use kirin_http::{Answer, RequestBody, RequestHead, RequestPath, Response};
 
 use super::Router;
 use crate::request::context::Request;
+use crate::routing::access::Refusal;
 use crate::routing::basic_auth::{Admission, BasicAuth};
 use crate::routing::route::Route;
 use crate::routing::rules::Rules;
@@ -20,6 +21,13 @@ impl Router {
         rules: &Arc<Rules>,
         request: &Request<'_>,
     ) -> Answer {
+        // Whoever may purge may also purge what nobody may see.
+        if let Some(refusal) = rules.access.refuse(request.origin.peer)
+            && !self.0.purge_requests.is_purge(request)
+        {
+            let Refusal { response, page } = refusal;
+            return self.finish_with_page(rules, response, page, request);
+        }
         if let Some(refusal) = route.refuse_excess(request) {
             return self.finish(rules, refusal, request);
         }

@@ -23,12 +23,24 @@ impl Router {
     pub(super) fn finish(
         &self,
         rules: &Arc<Rules>,
+        response: Response,
+        request: &Request<'_>,
+    ) -> Answer {
+        self.finish_with_page(rules, response, None, request)
+    }
+
+    /// Does the same. The error gets the page at `page`, if there is one, and not that of its
+    /// status.
+    pub(super) fn finish_with_page(
+        &self,
+        rules: &Arc<Rules>,
         mut response: Response,
+        page: Option<&str>,
         request: &Request<'_>,
     ) -> Answer {
         // A part of a page that is an error is not shown, so it needs no page.
         let path = if request.lineage.variables().is_none() {
-            rules.error_pages.page_for(&response)
+            page.or_else(|| rules.error_pages.page_for(&response))
         } else {
             None
         };
