@@ -121,7 +121,7 @@ fn errors_name_line_value_and_what_is_allowed() {
         ),
         (
             &format!("{LISTENER}[store]\nmemory = \"64\"\n{route}"),
-            vec!["kirin.toml:4:10", "such as \"64MB\""],
+            vec!["kirin.toml:4:10", "write \"64B\", \"64KB\" or \"64MB\""],
         ),
         (&format!("{LISTENER}[store]\nmemory = \"64KB\"\n{route}"), vec!["at least 1MB"]),
         (
@@ -199,7 +199,7 @@ fn errors_name_line_value_and_what_is_allowed() {
         ),
         (
             &format!("{LISTENER}{route}rate_limit = [{{ rate = \"10\" }}]\n"),
-            vec!["kirin.toml:6:24", "such as \"10/s\""],
+            vec!["kirin.toml:6:24", "write \"10/s\""],
         ),
         (
             &format!("{LISTENER}{route}rate_limit = [{{ rate = \"10/s\", burst = 0 }}]\n"),

@@ -41,6 +41,7 @@ mod suggestion;
 pub mod target;
 mod tls;
 mod unique;
+mod unit_suggestion;
 mod units;
 mod upstream;
 mod upstream_server;

@@ -6,10 +6,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, Error};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::{Serialize, Serializer};
 
 use crate::schema::schema_of_string;
+use crate::unit_suggestion::{SHORT_TIME, SIZE, TIME, rate_suggestion};
 
 /// Bytes, written as `"512KB"`, `"64MB"`, `"2GB"`; 1 KB is 1,024 bytes, as in nginx and memcached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +89,8 @@ impl std::str::FromStr for ByteSize {
 
     fn from_str(text: &str) -> Result<Self, String> {
         parse(text, SIZE_UNITS).map(Self).ok_or_else(|| {
-            format!("`{text}` is not a size: write a number and B, KB, MB or GB, such as \"64MB\"")
+            let form = "a number and B, KB, MB or GB, such as \"64MB\"";
+            wrong(text, "size", SIZE.suggestion(text), form)
         })
     }
 }
@@ -98,9 +100,8 @@ impl std::str::FromStr for Seconds {
 
     fn from_str(text: &str) -> Result<Self, String> {
         parse(text, TIME_UNITS).filter(|seconds| *seconds > 0).map(Self).ok_or_else(|| {
-            format!(
-                "`{text}` is not a time: write a number above 0 and s, m, h or d, such as \"30s\""
-            )
+            let form = "a number above 0 and s, m, h or d, such as \"30s\"";
+            wrong(text, "time", TIME.suggestion(text), form)
         })
     }
 }
@@ -110,14 +111,9 @@ impl std::str::FromStr for Milliseconds {
 
     fn from_str(text: &str) -> Result<Self, String> {
         parse(text, SHORT_TIME_UNITS).filter(|time| *time > 0).map(Self).ok_or_else(|| {
-            format!("`{text}` is not a time: write a number above 0 and ms or s, such as \"100ms\"")
+            let form = "a number above 0 and ms or s, such as \"100ms\"";
+            wrong(text, "time", SHORT_TIME.suggestion(text), form)
         })
-    }
-}
-
-impl<'de> Deserialize<'de> for Milliseconds {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 
@@ -143,11 +139,18 @@ impl std::str::FromStr for RequestRate {
             (1..=MAX_RATE).contains(&requests).then_some(Self { requests, seconds: *seconds })
         });
         parsed.ok_or_else(|| {
-            format!(
-                "`{text}` is not a rate: write a number up to {MAX_RATE}, / and s, m, h or d, such as \"10/s\""
-            )
+            let form = format!("a number up to {MAX_RATE}, / and s, m, h or d, such as \"10/s\"");
+            let suggestion = rate_suggestion(text).filter(|meant| {
+                meant.trim_matches('"') != text && meant.trim_matches('"').parse::<Self>().is_ok()
+            });
+            wrong(text, "rate", suggestion, &form)
         })
     }
+}
+
+/// Returns the error for a value in a wrong form: how to write what was meant, or else the form.
+fn wrong(text: &str, kind: &str, meant: Option<String>, form: &str) -> String {
+    format!("`{text}` is not a {kind}: write {}", meant.as_deref().unwrap_or(form))
 }
 
 fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
@@ -159,21 +162,47 @@ fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
-impl<'de> Deserialize<'de> for ByteSize {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-    }
+/// Deserializes these types from strings. A number is an error too, which says how to write it.
+macro_rules! deserialize_from_text {
+    ($($value:ty = $example:literal),+) => {
+        $(impl<'de> Deserialize<'de> for $value {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(TextOrNumber { example: $example })?
+                    .parse().map_err(D::Error::custom)
+            }
+        })+
+    };
 }
 
-impl<'de> Deserialize<'de> for Seconds {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-    }
+deserialize_from_text!(
+    ByteSize = "a size such as \"64MB\"",
+    Seconds = "a time such as \"30s\"",
+    Milliseconds = "a time such as \"100ms\"",
+    RequestRate = "a rate such as \"10/s\""
+);
+
+/// Reads a value with a unit as text, and a number as if it were in quotes.
+struct TextOrNumber {
+    example: &'static str,
 }
 
-impl<'de> Deserialize<'de> for RequestRate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+impl Visitor<'_> for TextOrNumber {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.example)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<String, E> {
+        Ok(number.to_string())
     }
 }
 
@@ -262,24 +291,60 @@ mod tests {
         for (text, requests, seconds) in [("10/s", 10, 1), ("100/m", 100, 60), ("1 / h", 1, 3600)] {
             assert_eq!(text.parse(), Ok(RequestRate { requests, seconds }));
         }
-        for text in ["", "10", "/s", "10/", "10/w", "0/s", "-1/s", "1.5/s", "10/ss", "2000000/s"] {
+        for text in ["", "/s", "10/", "10/w", "0/s", "-1/s", "1.5/s", "10/ss", "2000000/s"] {
             assert!(text.parse::<RequestRate>().unwrap_err().contains("10/s"), "{text}");
         }
     }
 
     #[test]
     fn what_is_no_size_or_time_says_what_is() {
-        for text in ["", "64", "MB", "-1MB", "1.5MB", "64mb", "99999999999999GB"] {
-            assert!(text.parse::<ByteSize>().unwrap_err().contains("64MB"), "{text}");
+        for text in ["", "MB", "-1MB", "99999999999999GB"] {
+            assert!(text.parse::<ByteSize>().unwrap_err().contains("such as \"64MB\""), "{text}");
         }
         for (text, time) in [("100ms", 100), ("2s", 2000)] {
             assert_eq!(text.parse(), Ok(Milliseconds(time)));
         }
-        for text in ["", "30", "0ms", "1m", "-1s"] {
+        for text in ["", "0ms", "-1s"] {
             assert!(text.parse::<Milliseconds>().unwrap_err().contains("100ms"), "{text}");
         }
-        for text in ["", "30", "0s", "1w", "-1s"] {
+        for text in ["", "0s", "1y", "-1s"] {
             assert!(text.parse::<Seconds>().unwrap_err().contains("30s"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_without_a_unit_says_how_to_write_it() {
+        use crate::check::tests::{LISTENER, check_text};
+        for (key, expected) in [
+            (
+                "[store]\nmemory = 64000000",
+                "`64000000` is not a size: write \"64000000B\", or \"61MB\"",
+            ),
+            (
+                "[store]\nmemory = \"64000000\"",
+                "write \"64000000B\", or \"61MB\" for about as much",
+            ),
+            ("[store]\nmemory = 67108864", "write \"67108864B\" or \"64MB\""),
+            ("[store]\nmemory = 64", "write \"64B\", \"64KB\" or \"64MB\""),
+            ("[store]\nmemory = 1.5", "`1.5` is not a size: write a number and B, KB, MB or GB"),
+            ("[store]\nmemory = true", "boolean `true`, expected a size such as \"64MB\""),
+            ("[store]\nmemory = -1", "`-1` is not a size: write a number and B"),
+            ("[store]\nmemory = \"64m\"", "`64m` is not a size: write \"64MB\"\n"),
+            ("[store]\nstampede_guard = 30", "`30` is not a time: write \"30s\"\n"),
+            ("[store]\nstampede_guard = \"5 min\"", "`5 min` is not a time: write \"5m\"\n"),
+            ("[lua]\ntime_limit = 100", "`100` is not a time: write \"100ms\"\n"),
+            (
+                "[[route]]\npath = \"/a\"\ntry = [\"store\"]\nrate_limit = [{ rate = 10 }]",
+                "`10` is not a rate: write \"10/s\"\n",
+            ),
+            (
+                "[[route]]\npath = \"/a\"\ntry = [\"store\"]\nrate_limit = [{ rate = \"10r/m\" }]",
+                "write \"10/m\"\n",
+            ),
+        ] {
+            let text = format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"store\"]\n{key}\n");
+            let said = check_text(&text).expect_err(key);
+            assert!(said.contains(expected), "{key}: {said}");
         }
     }
 }
