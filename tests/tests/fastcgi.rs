@@ -145,7 +145,8 @@ fn php_sees_the_request_as_web_servers_show_it() {
         let found = |name| value(&reply, name);
         assert_eq!(found("SCRIPT_NAME").as_deref(), Some(script), "{target}: {}", reply.text());
         assert_eq!(found("PATH_INFO").unwrap_or_default(), path_info, "{target}: {}", reply.text());
-        assert_eq!(found("REQUEST_URI").as_deref(), Some(target));
+        let uri = target.replace("/x/../", "/");
+        assert_eq!(found("REQUEST_URI"), Some(uri));
         assert_eq!(found("SCRIPT_FILENAME"), Some(format!("{root}{script}")));
         assert_eq!(found("DOCUMENT_ROOT"), Some(root.clone()));
         for (name, expected) in [

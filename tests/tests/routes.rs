@@ -143,10 +143,7 @@ fn a_rewrite_changes_the_path_for_places_and_applications() {
             "/shop/c%20d?q",
             "REQUEST_URI=/shop/c%20d?q\nSCRIPT_NAME=\nPATH_INFO=/v2/c d\nQUERY_STRING=q\n",
         ),
-        (
-            "/shop/x/../../shop/y",
-            "REQUEST_URI=/shop/x/../../shop/y\nSCRIPT_NAME=\nPATH_INFO=/v2/y\n",
-        ),
+        ("/shop/x/../../shop/y", "REQUEST_URI=/shop/y\nSCRIPT_NAME=\nPATH_INFO=/v2/y\n"),
         (
             "/wiki%20x/Main%20Page",
             "REQUEST_URI=/wiki%20x/Main%20Page\nSCRIPT_NAME=/wiki x\nPATH_INFO=/Main Page\n",
@@ -471,7 +468,7 @@ fn a_password_is_required_and_the_application_gets_the_name() {
     for target in ["/app/../open", "/app%2F..%2Fopen", "/app/%2e%2e/open"] {
         let text = client.get(target).text();
         assert!(
-            text.contains("PATH_INFO=/open\n") && text.contains(&format!("REQUEST_URI={target}\n")),
+            text.contains("PATH_INFO=/open\n") && text.contains("REQUEST_URI=/open\n"),
             "{target}: {text}"
         );
     }

@@ -11,6 +11,8 @@ pub struct MetaVariables<'a> {
     /// `KIRIN_SITE`: the name of the site, before which its keys and tags in the store have a `:`.
     /// Empty for requests that belong to no named site.
     pub site: &'a str,
+    /// The percent-encoded path of `REQUEST_URI`. Default: the path of the request.
+    pub uri_path: Option<&'a str>,
     /// `REMOTE_USER`: the name of a visitor whose password Kirin has checked.
     pub user: Option<&'a str>,
 }

@@ -54,7 +54,7 @@ fn encode(
     push(&mut block, "REQUEST_METHOD", request.method.as_str());
     // Only path and query, even of an absolute target, as PSGI demands.
     block.extend_from_slice(b"REQUEST_URI\0");
-    block.extend_from_slice(request.path.as_bytes());
+    block.extend_from_slice(meta.uri_path.unwrap_or(request.path).as_bytes());
     if let Some(query) = request.query {
         block.push(b'?');
         block.extend_from_slice(query.as_bytes());

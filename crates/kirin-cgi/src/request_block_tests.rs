@@ -71,7 +71,12 @@ fn the_front_says_where_the_application_is_and_who_the_user_is() {
         proxy: None,
         now: 0,
     };
-    let meta = MetaVariables { script_name: "/shop", path: Some("/a%20b"), user: Some("Zo\u{eb}") };
+    let meta = MetaVariables {
+        script_name: "/shop",
+        path: Some("/a%20b"),
+        user: Some("Zo\u{eb}"),
+        ..MetaVariables::default()
+    };
     let mut block = encode(&head, origin, &meta).unwrap();
     block.finish(0);
     let pairs = decode(block.as_bytes()).0;

@@ -100,24 +100,35 @@ impl<'a> RequestPath<'a> {
         }
     }
 
-    /// Returns the path without `.` and `..`, percent-encoded. Returns `None` if it has neither.
-    /// Applications get this path. `/members/../x` arrives by the route of `/x`, and a dispatcher
-    /// that compares prefixes must not treat it as a path below `/members`.
-    pub fn without_dots(&self) -> Option<String> {
-        let resolved = self.resolved.as_ref().filter(|resolved| resolved.had_dots)?;
-        Some(percent::encode(&resolved.with_slash(), NOT_IN_PATH).into_owned())
+    /// Returns the path resolved and percent-encoded, if the path that was sent could be read as
+    /// another one. Applications and servers get this one.
+    ///
+    /// `/members/../x` came by the route of `/x`, and a dispatcher that compares beginnings must
+    /// not take it for something below `/members`. `//x/members` came by the route of `/x` too, and
+    /// is `/members` of the host `x` for a parser of URI references (RFC 3986 section 4.2). Empty
+    /// segments further on stay, because they mean something in a path such as `/http://a/`.
+    pub fn if_ambiguous(&self) -> Option<String> {
+        let resolved = self.resolved.as_ref()?;
+        (resolved.had_dots || resolved.had_two_slashes_first).then(|| encoded(resolved))
+    }
+
+    /// Returns the path resolved and percent-encoded, if `.`, `..` or empty segments were taken
+    /// out of it.
+    pub fn if_resolved(&self) -> Option<String> {
+        let resolved = self.resolved.as_ref()?;
+        (resolved.had_dots || resolved.had_empty_segments).then(|| encoded(resolved))
     }
 }
 
-/// Returns path and query of `request` for another server. They are as they were sent, but `.` and
-/// `..` are resolved, so that the server sees the path by which the route was found. `path` is the
-/// path of `request`.
+/// Returns path and query of `request` for another server. They are as they were sent, but an
+/// ambiguous path is resolved, so that the server sees the path by which the route was found.
+/// `path` is the path of `request`.
 pub fn forwarded_target<'a>(request: &RequestHead<'a>, path: &RequestPath<'_>) -> Cow<'a, str> {
-    let without_dots = path.without_dots();
-    if without_dots.is_none() && (request.target.starts_with('/') || request.path == "*") {
+    let resolved = path.if_ambiguous();
+    if resolved.is_none() && (request.target.starts_with('/') || request.path == "*") {
         return Cow::Borrowed(request.target);
     }
-    let mut target = without_dots.unwrap_or_else(|| request.path.to_owned());
+    let mut target = resolved.unwrap_or_else(|| request.path.to_owned());
     if let Some(query) = request.query {
         target.push('?');
         target.push_str(query);
@@ -140,15 +151,31 @@ pub struct ResolvedPath {
     pub is_directory: bool,
     /// Whether the path had a segment `.` or `..`.
     pub had_dots: bool,
+    /// Whether it had an empty segment before its last.
+    pub had_empty_segments: bool,
+    /// Whether it began with `//`.
+    pub had_two_slashes_first: bool,
 }
 
 impl ResolvedPath {
     /// Joins decoded segments. It leaves out empty segments and `.`, and a `..` removes the segment
     /// before it (RFC 3986 section 5.2.4).
     pub fn of_segments(segments: impl Iterator<Item = impl AsRef<[u8]>>) -> Result<Self, BadPath> {
-        let mut resolved = Self { path: Vec::new(), is_directory: false, had_dots: false };
-        for segment in segments {
+        let mut resolved = Self {
+            path: Vec::new(),
+            is_directory: false,
+            had_dots: false,
+            had_empty_segments: false,
+            had_two_slashes_first: false,
+        };
+        let mut before_is_empty = false;
+        for (index, segment) in segments.enumerate() {
             let segment = segment.as_ref();
+            // The segment before the first slash is empty always, the one behind the last often.
+            let has_two_slashes = index > 1 && before_is_empty;
+            resolved.had_empty_segments |= has_two_slashes;
+            resolved.had_two_slashes_first |= has_two_slashes && index == 2;
+            before_is_empty = segment.is_empty();
             resolved.is_directory = matches!(segment, b"" | b"." | b"..");
             resolved.had_dots |= matches!(segment, b"." | b"..");
             match segment {
@@ -177,6 +204,10 @@ impl ResolvedPath {
             Cow::Borrowed(&self.path)
         }
     }
+}
+
+fn encoded(resolved: &ResolvedPath) -> String {
+    percent::encode(&resolved.with_slash(), NOT_IN_PATH).into_owned()
 }
 
 /// Returns whether decoding and resolving would leave the path as it is.

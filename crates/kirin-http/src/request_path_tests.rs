@@ -61,18 +61,29 @@ fn the_rest_of_a_path_is_kept_and_cannot_lead_elsewhere() {
 }
 
 #[test]
-fn applications_see_no_dots() {
-    for (raw, resolved) in [
-        ("/a/b", None),
-        ("/a%20b//c%2Fd", None),
-        ("/a.b/...", None),
-        ("/members/../x", Some("/x")),
-        ("/members%2F%2e%2E%2fx%20y/", Some("/x%20y/")),
-        ("/a/./b/..", Some("/a/")),
-        ("/.", Some("/")),
+fn an_ambiguous_path_is_resolved_for_applications() {
+    // A mounted application gets the paths with empty segments resolved, too.
+    for (raw, resolved, resolved_at_mount) in [
+        ("/a/b", None, None),
+        ("/", None, None),
+        ("*", None, None),
+        ("/a%20b%2Fd/", None, None),
+        ("/a%20b//c%2Fd", None, Some("/a%20b/c/d")),
+        ("/a//", None, Some("/a/")),
+        ("/a%2F/b", None, Some("/a/b")),
+        ("/a.b/...", None, None),
+        ("/members/../x", Some("/x"), Some("/x")),
+        ("/members%2F%2e%2E%2fx%20y/", Some("/x%20y/"), Some("/x%20y/")),
+        ("/a/./b/..", Some("/a/"), Some("/a/")),
+        ("/.", Some("/"), Some("/")),
+        ("//", Some("/"), Some("/")),
+        ("//x/members", Some("/x/members"), Some("/x/members")),
+        ("/%2fx//y", Some("/x/y"), Some("/x/y")),
+        ("///x", Some("/x"), Some("/x")),
     ] {
         let path = RequestPath::parse(raw).unwrap();
-        assert_eq!(path.without_dots().as_deref(), resolved, "{raw}");
+        assert_eq!(path.if_ambiguous().as_deref(), resolved, "{raw}");
+        assert_eq!(path.if_resolved().as_deref(), resolved_at_mount, "{raw}");
     }
 }
 
@@ -80,7 +91,8 @@ proptest! {
     #[test]
     fn the_path_of_an_application_is_below_the_route_of_the_request(raw in "/[a./%25fF2eE]{0,16}") {
         let Ok(path) = RequestPath::parse(&raw) else { return Ok(()) };
-        let path_info = path.without_dots().unwrap_or_else(|| raw.clone());
+        let path_info = path.if_ambiguous().unwrap_or_else(|| raw.clone());
+        prop_assert!(!path_info.starts_with("//"), "{}", raw);
         let mut path_info = decode_path(path_info.as_bytes()).unwrap().into_owned();
         // Slashes may be doubled.
         path_info.dedup_by(|a, b| *a == b'/' && *b == b'/');
@@ -129,6 +141,7 @@ fn another_server_sees_the_path_of_the_route() {
         ("/a%2f//b?c=../d", "/a%2f//b?c=../d"),
         ("/a/../b%20?c", "/b%20?c"),
         ("/a/..", "/"),
+        ("//x/members?y", "/x/members?y"),
         ("*", "*"),
     ] {
         assert_eq!(target(sent), forwarded, "{sent}");

@@ -61,16 +61,25 @@ impl Place for AppPlace {
 
 impl Backend for AppBackend {
     fn answer(&self, request: &Request<'_>) -> Answer {
-        let resolved = request.sent_path.without_dots();
+        let resolved = resolved_path(request);
         let meta = meta_variables(request, resolved.as_deref());
         let answer = self.app.answer(request.head, request.origin, &self.files, &meta);
         limit_body(answer, self.body_limit_bytes)
     }
 }
 
-/// Returns what code is told beside the request. `resolved` is the path without dot segments, if
-/// it has any.
+/// Returns the path that code gets in place of the one that was sent, if that has two readings. A
+/// `rewrite` leaves no empty segments in `PATH_INFO`, so `REQUEST_URI` has none either.
+pub fn resolved_path(request: &Request<'_>) -> Option<String> {
+    match request.path_info {
+        None => request.sent_path.if_ambiguous(),
+        Some(_) => request.sent_path.if_resolved(),
+    }
+}
+
+/// Returns what code is told beside the request. `resolved` is its [`resolved_path`].
 pub fn meta_variables<'a>(request: &Request<'a>, resolved: Option<&'a str>) -> MetaVariables<'a> {
     let Request { script_name, path_info, user, namespace, .. } = *request;
-    MetaVariables { script_name, path: path_info.or(resolved), site: namespace.name(), user }
+    let (path, site) = (path_info.or(resolved), namespace.name());
+    MetaVariables { script_name, path, uri_path: resolved, site, user }
 }

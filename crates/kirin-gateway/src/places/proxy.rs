@@ -8,7 +8,7 @@ use kirin_http::Answer;
 use kirin_http::request_path::forwarded_target;
 use kirin_proxy::BodyBuffering;
 
-use super::app::meta_variables;
+use super::app::{meta_variables, resolved_path};
 use super::kind::{OpenPlace, PlaceKind};
 use super::opening::{Opening, PlaceError};
 use super::place::Place;
@@ -62,7 +62,7 @@ impl Place for ProxyPlace {
 
 impl Backend for UpstreamBackend {
     fn answer(&self, request: &Request<'_>) -> Answer {
-        let resolved = request.sent_path.without_dots();
+        let resolved = resolved_path(request);
         let meta = meta_variables(request, resolved.as_deref());
         let (upstream, buffering) = (&self.upstream, self.buffering);
         let answer =
