@@ -14,6 +14,7 @@ use kirin_workers::AppConfig;
 use crate::admin::check_admin;
 use crate::app::check_app;
 use crate::file::ConfigFile;
+use crate::files::{check_index_scripts, read_open_file_cache};
 use crate::listener::{
     ListenerConfig, LogTarget, check_acme_listeners, check_listener, too_small_for_clients,
 };
@@ -39,6 +40,8 @@ pub struct Config {
     pub user: Option<User>,
     /// The most client connections. `None`: as many as the limit on open files allows.
     pub connections: Option<usize>,
+    /// The most descriptors in each cache of open files. `None`: a share of the limit on open files.
+    pub file_descriptors: Option<usize>,
     /// The most memory that is held for clients, in bytes.
     pub client_memory_bytes: u64,
     /// The most space in files that is held for clients, in bytes.
@@ -140,10 +143,15 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
     let sites = check_all_sites(file, threads, source, errors);
     let upstreams = upstreams?;
     let (Sites { sites, hosts, namespaces }, route_logs) = sites?;
+    let script_extensions = script_extensions(&upstreams);
+    for section in file.route.iter().chain(file.site.iter().flat_map(|site| &site.route)) {
+        check_index_scripts(section, &script_extensions, source, errors);
+    }
     Some(Config {
         threads,
         user: user?,
         connections: file.connections.map(Number::length),
+        file_descriptors: file.open_file_cache.descriptors.map(Number::length),
         client_memory_bytes: limits.client_memory.0,
         client_disk_bytes: limits.client_disk.0,
         listeners: listeners?,
@@ -158,7 +166,8 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
             session_cookie: session_cookie?,
             purge_from: purge_from?,
             lua: lua?,
-            script_extensions: script_extensions(&upstreams),
+            script_extensions,
+            open_file_cache: read_open_file_cache(&file.open_file_cache),
         },
         upstreams,
     })

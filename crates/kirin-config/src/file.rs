@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::admin::AdminSection;
 use crate::app::AppSection;
+use crate::files::OpenFileCacheSection;
 use crate::listener::ListenerSection;
 use crate::lua::LuaSection;
 use crate::route::RouteSection;
@@ -33,8 +34,8 @@ pub struct ConfigFile {
     /// Only root can become another user. Default: the user that starts Kirin.
     pub user: Option<Written<String>>,
     /// The most client connections of all listeners together. Further connections wait until others
-    /// end. Default: the limit on open files (`ulimit -n`) minus an eighth of it, but at most minus
-    /// 512. These descriptors remain for files and workers.
+    /// end. Default: the limit on open files (`ulimit -n`) minus those of `[open_file_cache]`, and
+    /// minus an eighth of the limit, but at most minus 512. These descriptors remain for workers.
     pub connections: Option<Number<1, MAX_CONNECTIONS>>,
     /// The most bytes that Kirin holds for its clients.
     #[serde(default)]
@@ -50,6 +51,9 @@ pub struct ConfigFile {
     /// The applications, each with its own workers.
     #[serde(default)]
     pub app: Vec<AppSection>,
+    /// What Kirin remembers of files between requests.
+    #[serde(default)]
+    pub open_file_cache: OpenFileCacheSection,
     /// The limits of scripts.
     #[serde(default)]
     pub lua: LuaSection,

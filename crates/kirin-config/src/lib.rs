@@ -17,6 +17,7 @@ mod default;
 mod document;
 mod fastcgi;
 mod file;
+mod files;
 mod follow_links;
 mod health_check;
 mod inherit;

@@ -43,6 +43,11 @@ const SECTIONS: [(&str, &str, &str); 14] = [
     ("`[store]`: items in memory", "StoreSection", "store."),
     ("`[admin]`: a listener for operators", "AdminSection", "admin."),
     ("`[[app]]`: an application", "AppSection", "app."),
+    (
+        "`[open_file_cache]`: what is remembered of files",
+        "OpenFileCacheSection",
+        "open_file_cache.",
+    ),
     ("`[lua]`: what scripts may take", "LuaSection", "lua."),
     ("`[[upstream]]`: other HTTP servers", "UpstreamSection", "upstream."),
     ("`health` of an upstream", "HealthSection", "upstream.health."),

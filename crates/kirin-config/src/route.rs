@@ -17,6 +17,8 @@ use serde::Deserialize;
 use crate::access::{DenyStatus, MaintenanceKey};
 use crate::cache::{CacheKey, check_cache};
 use crate::compress::CompressKey;
+use crate::default::yes;
+use crate::files::{check_index, check_media_types};
 use crate::follow_links::FollowLinksKey;
 use crate::listener::LogTarget;
 use crate::or_false::TextOrFalse;
@@ -98,6 +100,22 @@ pub struct RouteSection {
     #[serde(default)]
     #[schemars(with = "bool")]
     pub follow_links: FollowLinksKey,
+    /// Whether Kirin sends `FILE.br`, `FILE.zst` or `FILE.gz` for `FILE` to clients that accept it
+    /// ([files.md](files.md)). With `false` it does not look for them.
+    #[serde(default = "yes")]
+    pub precompressed: bool,
+    /// The names of index pages in a directory of `files:`, such as `["index.html", "index.htm"]`.
+    /// Kirin takes the first that exists. With `[]` no directory has one. Default:
+    /// `["index.html"]`.
+    pub index: Option<Vec<Written<String>>>,
+    /// Media types by file name extension, such as `{ webc = "text/html", "*" = "text/plain" }`.
+    /// They come before the common ones. `*` is for names without a known extension, which are
+    /// `application/octet-stream` otherwise.
+    #[serde(default)]
+    pub mime_types: BTreeMap<Written<String>, Written<String>>,
+    /// The charset in the media types of text, unless `mime_types` has one. `""` stands for none.
+    /// Default: `"utf-8"`.
+    pub charset: Option<Written<String>>,
     /// The largest request body. A larger one is answered 413. Default: the `body_limit` of the
     /// application; for an upstream no limit.
     pub body_limit: Option<ByteSize>,
@@ -189,6 +207,8 @@ pub fn check_route(
     let rate_limits = section.rate_limit.iter().map(|limit| check_rate_limit(limit, source));
     let rate_limits = errors.keep(rate_limits.collect::<Result<_, ConfigError>>());
     let cache = errors.keep(check_cache(&section.cache, context.item_limit_bytes, source));
+    let index = check_index(section.index.as_deref(), source, errors);
+    let media_types = Arc::new(check_media_types(section, source, errors));
     let places = places?;
     let body_limit_bytes = section
         .body_limit
@@ -201,6 +221,9 @@ pub fn check_route(
         log: context.log(&section.access_log, source),
         listing: section.listing,
         follow_links: section.follow_links.0,
+        precompressed: section.precompressed,
+        index,
+        media_types,
         rules: Arc::new(rules?),
         body_limit_bytes,
         rate_limits: rate_limits?,
@@ -253,6 +276,10 @@ fn check_keys_of_places(
     for (key, is_set) in [
         ("listing", section.listing),
         ("follow_links", section.follow_links.0 != FollowLinks::Inside),
+        ("precompressed", !section.precompressed),
+        ("index", section.index.is_some()),
+        ("mime_types", !section.mime_types.is_empty()),
+        ("charset", section.charset.is_some()),
         ("request_buffering", section.request_buffering == Some(true)),
         ("cache", section.cache.0.is_some()),
     ] {

@@ -15,16 +15,20 @@ use std::time::Instant;
 
 use rustix::fs::Mode;
 
-use crate::config::{CACHE_BYTES, CACHE_ENTRIES, SMALL_FILE_BYTES, VALIDITY};
+use crate::config::CacheLimits;
 use crate::entity_tag::EntityTag;
-use crate::open_file_cache::{Kept, Known, OpenFileCache, Weight};
+use crate::open_file_cache::{Kept, Known, OpenFileCache, PlaceId};
 use crate::read_file::ReadFile;
 use crate::root::{FileClock, FileState, OPEN, OpenFile, Opened};
 
 /// The files of all applications on one event loop.
 pub struct AppFiles {
     cache: RefCell<OpenFileCache<Rc<AppFile>>>,
+    small_file_bytes: usize,
 }
+
+/// All applications share one cache.
+const PLACE: PlaceId = PlaceId(0);
 
 /// The state of a file as a worker sees it after the application has opened it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,12 +69,17 @@ pub enum NotThatFile {
 
 impl Default for AppFiles {
     fn default() -> Self {
-        let limit = Weight { entries: CACHE_ENTRIES, bytes: CACHE_BYTES };
-        Self { cache: RefCell::new(OpenFileCache::new(limit, VALIDITY)) }
+        Self::new(&CacheLimits::default())
     }
 }
 
 impl AppFiles {
+    /// Makes an empty cache.
+    pub fn new(limits: &CacheLimits) -> Self {
+        let cache = RefCell::new(OpenFileCache::new(limits));
+        Self { cache, small_file_bytes: limits.small_file_bytes }
+    }
+
     /// Returns the file at `path`, which an application has open in the state `seen`.
     pub fn opened(
         &self,
@@ -78,7 +87,7 @@ impl AppFiles {
         seen: &SeenFile,
         now: Instant,
     ) -> Result<Rc<AppFile>, NotThatFile> {
-        let previous = match self.cache.borrow_mut().get(path.as_os_str().as_bytes(), now) {
+        let previous = match self.cache.borrow_mut().get(PLACE, path.as_os_str().as_bytes(), now) {
             Some(Known::Fresh(file)) if file.is_seen(seen) => return Ok(file),
             Some(Known::Fresh(file) | Known::Stale(file)) => Some(file),
             None => None,
@@ -96,7 +105,7 @@ impl AppFiles {
     /// Returns the file at `path`, which an application has named and the caller has opened.
     /// Returns `None` if it is not a regular file.
     pub fn named(&self, path: &Path, file: File, now: Instant) -> io::Result<Option<Rc<AppFile>>> {
-        let previous = match self.cache.borrow_mut().get(path.as_os_str().as_bytes(), now) {
+        let previous = match self.cache.borrow_mut().get(PLACE, path.as_os_str().as_bytes(), now) {
             Some(Known::Fresh(file) | Known::Stale(file)) => Some(file),
             None => None,
         };
@@ -121,16 +130,17 @@ impl AppFiles {
                 previous.file.confirm(looked_at);
                 previous
             }
-            _ => Rc::new(AppFile::read(open)?),
+            _ => Rc::new(AppFile::read(open, self.small_file_bytes)?),
         };
-        self.cache.borrow_mut().put(path.as_os_str().as_bytes(), Rc::clone(&file), now);
+        let bytes = path.as_os_str().as_bytes();
+        self.cache.borrow_mut().put(PLACE, bytes, Rc::clone(&file), now);
         Ok(file)
     }
 }
 
 impl AppFile {
-    fn read(open: OpenFile) -> io::Result<Self> {
-        let file = ReadFile::of(open, SMALL_FILE_BYTES)?;
+    fn read(open: OpenFile, small_file_bytes: usize) -> io::Result<Self> {
+        let file = ReadFile::of(open, small_file_bytes)?;
         let entity_tag = EntityTag::of(file.state(), file.is_settled(), None);
         Ok(Self { file, entity_tag })
     }
@@ -163,6 +173,10 @@ impl Kept for Rc<AppFile> {
 
     fn descriptors(&self) -> usize {
         usize::from(self.file.holds_descriptor())
+    }
+
+    fn is_absence(&self) -> bool {
+        false
     }
 }
 

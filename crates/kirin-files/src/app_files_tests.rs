@@ -107,7 +107,7 @@ fn a_settled_file_is_not_opened_again_within_the_validity_time() {
     };
     fs::rename(&path, path.with_extension("moved")).unwrap();
     assert!(Rc::ptr_eq(&given, &place.files.opened(&path, &seen, place.now).unwrap()));
-    place.now += VALIDITY;
+    place.now += CacheLimits::default().validity;
     assert!(matches!(place.files.opened(&path, &seen, place.now), Err(NotThatFile::Unreadable(_))));
     fs::rename(path.with_extension("moved"), &path).unwrap();
     let again = place.files.opened(&path, &look(&path), place.now).unwrap();
@@ -117,7 +117,11 @@ fn a_settled_file_is_not_opened_again_within_the_validity_time() {
 #[test]
 fn large_files_are_kept_open_and_small_ones_in_memory() {
     let place = Place::new();
-    for (size, in_memory) in [(0, true), (SMALL_FILE_BYTES, true), (SMALL_FILE_BYTES + 1, false)] {
+    for (size, in_memory) in [
+        (0, true),
+        (CacheLimits::default().small_file_bytes, true),
+        (CacheLimits::default().small_file_bytes + 1, false),
+    ] {
         let path = place.write("file", &"x".repeat(size));
         let file = place.files.opened(&path, &look(&path), place.now).unwrap();
         assert_eq!(!file.file.holds_descriptor(), in_memory, "{size}");

@@ -2,24 +2,19 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kirin_compress::Codings;
 
-/// Default of [`FilesConfig::validity`].
-pub(crate) const VALIDITY: Duration = Duration::from_secs(1);
-/// Default of [`FilesConfig::cache_entries`].
-pub(crate) const CACHE_ENTRIES: usize = 1000;
-/// Default of [`FilesConfig::cache_bytes`].
-pub(crate) const CACHE_BYTES: usize = 32 * 1024 * 1024;
-/// Default of [`FilesConfig::small_file_bytes`].
-pub(crate) const SMALL_FILE_BYTES: usize = 64 * 1024;
+use crate::media_type::MediaTypes;
+
 /// Default of [`FilesConfig::compressed_file_bytes`].
 const COMPRESSED_FILE_BYTES: u64 = 2 * 1024 * 1024;
 
 /// The symbolic links that Kirin follows. It always follows relative links that stay inside the
 /// root.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FollowLinks {
     /// No links that lead out of the root.
     #[default]
@@ -30,7 +25,7 @@ pub enum FollowLinks {
     All,
 }
 
-/// The settings of one `files:DIR` place. All limits are for one event loop.
+/// The settings of one `files:DIR` place.
 #[derive(Clone, Debug)]
 pub struct FilesConfig {
     /// The directory. No path leads out of it, except by symbolic links that `follow_links` allows.
@@ -41,23 +36,16 @@ pub struct FilesConfig {
     pub index: Vec<String>,
     /// Whether a directory without an index is shown as a list of its files. Default: no.
     pub listing: bool,
-    /// How long Kirin uses a cache entry, or a cached absence, without a look at the file system.
-    /// Default: 1 s. So a change shows at the next look, and a busy file costs a few system calls a
-    /// second. A longer time gains nothing that can be measured. With 0 Kirin looks at every
-    /// request.
-    pub validity: Duration,
-    /// The number of paths in the open-file cache. Each open descriptor belongs to one, so this
-    /// bounds descriptors too. Default: 1000.
-    pub cache_entries: usize,
-    /// Memory of the open-file cache in bytes: contents, heads and paths. Default: 32 MiB.
-    pub cache_bytes: usize,
-    /// The largest file, in bytes, whose contents stay in memory without a descriptor. Larger files
-    /// stay open, and the kernel sends them (sendfile). Default: 64 KiB.
-    pub small_file_bytes: usize,
+    /// Whether Kirin looks for variants beside a file (`FILE.br`, `FILE.zst`, `FILE.gz`). Default:
+    /// yes.
+    pub precompressed: bool,
+    /// The media types of files.
+    pub media_types: Arc<MediaTypes>,
     /// Codings of the variants that Kirin makes for files without variants beside them. Default:
     /// none.
     pub compress: Codings,
-    /// The largest file, in bytes, that Kirin compresses. The variants count towards `cache_bytes`.
+    /// The largest file, in bytes, that Kirin compresses. The variants count towards
+    /// [`CacheLimits::bytes`].
     /// Default: 2 MiB, which is more than scripts have. Larger files should have variants beside
     /// them.
     pub compressed_file_bytes: u64,
@@ -71,12 +59,48 @@ impl FilesConfig {
             follow_links: FollowLinks::default(),
             index: vec!["index.html".into()],
             listing: false,
-            validity: VALIDITY,
-            cache_entries: CACHE_ENTRIES,
-            cache_bytes: CACHE_BYTES,
-            small_file_bytes: SMALL_FILE_BYTES,
+            precompressed: true,
+            media_types: Arc::default(),
             compress: Codings::NONE,
             compressed_file_bytes: COMPRESSED_FILE_BYTES,
+        }
+    }
+}
+
+impl FilesConfig {
+    /// Returns whether `name` can be in `index`.
+    pub fn is_index_name(name: &str) -> bool {
+        !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0'])
+    }
+}
+
+/// The limits of an open-file cache. Each event loop has one cache for all `files:` places, and one
+/// for the files of applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheLimits {
+    /// The most paths whose files are in memory, and the most paths without a file. Default:
+    /// 10,000.
+    pub paths: usize,
+    /// Memory in bytes: contents, heads and paths. Default: 64 MiB.
+    pub bytes: usize,
+    /// The most open descriptors. Default: 1000.
+    pub descriptors: usize,
+    /// The largest file, in bytes, whose contents stay in memory without a descriptor. Larger files
+    /// stay open, and the kernel sends them (sendfile). Default: 64 KiB.
+    pub small_file_bytes: usize,
+    /// How long Kirin uses an entry without a look at the file system. Default: 1 s. So a change
+    /// shows at the next look. With 0 Kirin looks at every request.
+    pub validity: Duration,
+}
+
+impl Default for CacheLimits {
+    fn default() -> Self {
+        Self {
+            paths: 10_000,
+            bytes: 64 << 20,
+            descriptors: 1000,
+            small_file_bytes: 64 << 10,
+            validity: Duration::from_secs(1),
         }
     }
 }

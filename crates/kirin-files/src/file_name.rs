@@ -7,6 +7,8 @@
 //! The protection of a route must look at the decoded name too, because `/%61dmin` and `/admin` are
 //! one file.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use kirin_http::percent::{self, RESERVED_BUT_SLASH};
 use kirin_http::request_path::{BadPath, ResolvedPath, decode_path};
@@ -71,14 +73,33 @@ impl FileName {
             || segments.any(|s| s.starts_with(b"."))
     }
 
+    /// Returns the path under which the open-file cache keeps this file. All spellings of a path
+    /// have the same, so a client cannot fill the cache with spellings of one file. `raw` is the
+    /// path that this name was parsed from. It is the key itself if it has no spelling to resolve.
+    pub(crate) fn cache_key<'a>(&self, raw: &'a str) -> Cow<'a, str> {
+        let is_plain = !raw.contains('%')
+            && raw.strip_prefix('/').is_some_and(|path| {
+                let (path, end) = match path.strip_suffix('/') {
+                    Some(path) => (path, 1),
+                    None => (path, 0),
+                };
+                path.len() == self.name.len() && raw.len() == 1 + path.len() + end
+            });
+        if is_plain { Cow::Borrowed(raw) } else { Cow::Owned(self.to_uri(self.directory)) }
+    }
+
     /// Returns the canonical path. It has one leading `/` and a trailing `/`. Everything except RFC
     /// 3986's unreserved characters is percent-encoded. Redirects use it, so they never contain
     /// `//host` or a backslash, which browsers read as a slash.
     pub(crate) fn to_directory_uri(&self) -> String {
+        self.to_uri(true)
+    }
+
+    fn to_uri(&self, is_directory: bool) -> String {
         let mut uri = String::with_capacity(self.name.len() + 8);
         uri.push('/');
         uri.push_str(&percent::encode(&self.name, RESERVED_BUT_SLASH));
-        if !self.name.is_empty() {
+        if is_directory && !self.name.is_empty() {
             uri.push('/');
         }
         uri

@@ -1,6 +1,6 @@
 //! The place itself: it asks the cache, then the file system, and answers.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,12 @@ use http::StatusCode;
 use kirin_http::{RequestHead, Response};
 
 use crate::config::{FilesConfig, FilesError};
+use crate::file_cache::FileCache;
 use crate::file_name::FileName;
 use crate::found::Found;
 use crate::listing;
-use crate::lookup::look_up;
-use crate::open_file_cache::{Known, OpenFileCache, Weight};
+use crate::lookup::Lookup;
+use crate::open_file_cache::{Known, PlaceId};
 use crate::respond::refusal;
 use crate::root::{OpenError, Root};
 
@@ -22,35 +23,37 @@ const EXHAUSTION_LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// One `files:DIR` place on one event loop.
 pub struct Files {
     config: FilesConfig,
-    root: Root,
-    cache: Rc<RefCell<OpenFileCache<Found>>>,
+    root: Rc<Root>,
+    cache: Rc<FileCache>,
+    id: PlaceId,
     /// The number of variants that threads are making.
     underway: Rc<Cell<usize>>,
     exhaustion_logged: Cell<Option<Instant>>,
 }
 
 impl Files {
-    /// Opens the directory and checks the configuration.
-    pub fn open(config: FilesConfig) -> Result<Self, FilesError> {
-        for index in &config.index {
-            if index.is_empty() || index.starts_with('.') || index.contains(['/', '\0']) {
-                return Err(FilesError::IndexName(index.clone()));
-            }
+    /// Opens the directory and checks the configuration. `cache` is the one of the event loop.
+    pub fn open(config: FilesConfig, cache: &Rc<FileCache>) -> Result<Self, FilesError> {
+        if let Some(name) = config.index.iter().find(|name| !FilesConfig::is_index_name(name)) {
+            return Err(FilesError::IndexName(name.clone()));
         }
-        let root = Root::open(&config.root, config.follow_links)?;
-        let limit = Weight { entries: config.cache_entries, bytes: config.cache_bytes };
-        let cache = Rc::new(RefCell::new(OpenFileCache::new(limit, config.validity)));
+        let root = cache.root(&config.root, config.follow_links)?;
         Ok(Self {
             config,
             root,
-            cache,
+            cache: Rc::clone(cache),
+            id: cache.next_place(),
             underway: Rc::default(),
             exhaustion_logged: Cell::new(None),
         })
     }
 
-    pub(crate) fn cache(&self) -> &Rc<RefCell<OpenFileCache<Found>>> {
+    pub(crate) fn cache(&self) -> &Rc<FileCache> {
         &self.cache
+    }
+
+    pub(crate) fn id(&self) -> PlaceId {
+        self.id
     }
 
     pub(crate) fn underway(&self) -> &Rc<Cell<usize>> {
@@ -87,18 +90,28 @@ impl Files {
 
     /// Returns what `path` leads to, or the status code of a refusal that the cache does not keep.
     fn find(&self, path: &str, now: Instant) -> Result<Found, StatusCode> {
-        let previous = match self.cache.borrow_mut().get(path.as_bytes(), now) {
-            Some(Known::Fresh(found)) => return Ok(found),
-            Some(Known::Stale(found)) => Some(found),
-            None => None,
-        };
+        let mut known = self.cache.found.borrow_mut().get(self.id, path.as_bytes(), now);
+        if let Some(Known::Fresh(found)) = known {
+            return Ok(found);
+        }
         let name = match FileName::parse(path) {
             Ok(name) if name.is_hidden() => return Ok(Found::Absent),
             Ok(name) => name,
             Err(no_file) => return no_file.refusal().map_or(Ok(Found::Absent), Err),
         };
-        self.root.follow_replacement(now, self.config.validity);
-        let found = match look_up(&self.root, &self.config, &name, previous.as_ref()) {
+        let key = name.cache_key(path);
+        if known.is_none() && *key != *path {
+            known = self.cache.found.borrow_mut().get(self.id, key.as_bytes(), now);
+        }
+        let previous = match known {
+            Some(Known::Fresh(found)) => return Ok(found),
+            Some(Known::Stale(found)) => Some(found),
+            None => None,
+        };
+        let limits = self.cache.limits();
+        self.root.follow_replacement(now, limits.validity);
+        let lookup = Lookup { root: &self.root, config: &self.config, limits, now };
+        let found = match lookup.look_up(&name, previous.as_ref()) {
             Ok(found) => found,
             Err(OpenError::Absent) => Found::Absent,
             Err(OpenError::Refused(error)) => {
@@ -117,7 +130,7 @@ impl Files {
                 return Err(StatusCode::INTERNAL_SERVER_ERROR);
             }
         };
-        self.cache.borrow_mut().put(path.as_bytes(), found.clone(), now);
+        self.cache.found.borrow_mut().put(self.id, key.as_bytes(), found.clone(), now);
         Ok(found)
     }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 use kirin_http::Body;
 
 use super::*;
-use site::{Site, see, set_modified, with_head};
+use site::{Site, open, see, set_modified, with_head};
 
 #[test]
 fn a_file_is_answered_with_its_type_and_validators() {
@@ -37,7 +37,7 @@ fn a_file_is_answered_with_its_type_and_validators() {
 
 #[test]
 fn head_has_the_fields_and_the_length_of_get() {
-    let site = Site::with(|config| config.small_file_bytes = 4);
+    let site = Site::with(|_, limits| limits.small_file_bytes = 4);
     site.write("small", "1234");
     site.write("large", "12345");
     for (path, length) in [("/small", 4), ("/large", 5)] {
@@ -198,7 +198,7 @@ fn an_unreadable_file_is_refused() {
 
 #[test]
 fn a_directory_is_redirected_to_its_own_path_and_shows_its_first_index() {
-    let site = Site::with(|config| config.index = vec!["index.html".into(), "index.htm".into()]);
+    let site = Site::with(|config, _| config.index = vec!["index.html".into(), "index.htm".into()]);
     site.write("d/index.htm", "second");
     site.write("index.html", "root");
     fs::create_dir(site.root.join("d/index.html")).unwrap();
@@ -238,7 +238,7 @@ fn answers_within_the_validity_time_do_not_look_at_the_file_system() {
 #[test]
 fn changed_and_replaced_files_are_noticed_after_the_validity_time() {
     for small_file_bytes in [0, 1000] {
-        let mut site = Site::with(|config| config.small_file_bytes = small_file_bytes);
+        let mut site = Site::with(|_, limits| limits.small_file_bytes = small_file_bytes);
         let file = site.write("file", "one");
         assert_eq!(site.body("/file"), "one");
         // Renamed over, with the same size and time: another file all the same.
@@ -268,7 +268,7 @@ fn changed_and_replaced_files_are_noticed_after_the_validity_time() {
 
 #[test]
 fn a_validity_of_zero_always_looks() {
-    let site = Site::with(|config| config.validity = Duration::ZERO);
+    let site = Site::with(|_, limits| limits.validity = Duration::ZERO);
     let file = site.write("file", "one");
     assert_eq!(site.body("/file"), "one");
     fs::write(&file, "two!").unwrap();
@@ -291,7 +291,7 @@ fn a_rebuilt_root_is_followed() {
 #[test]
 fn conditions_and_ranges_reach_the_answer() {
     for small_file_bytes in [0, 1000] {
-        let site = Site::with(|config| config.small_file_bytes = small_file_bytes);
+        let site = Site::with(|_, limits| limits.small_file_bytes = small_file_bytes);
         set_modified(&site.write("f.txt", "0123456789"), 784_111_777);
         let tag = site.get("/f.txt").unwrap().field("etag").unwrap().to_owned();
         let ask = |lines: &[(&str, &str)]| site.ask("GET", "/f.txt", lines).unwrap();
@@ -384,7 +384,7 @@ fn a_variant_beside_the_file_is_sent_to_clients_that_accept_it() {
 #[test]
 fn separate_ranges_come_as_parts() {
     for small_file_bytes in [0, 1000] {
-        let site = Site::with(|config| config.small_file_bytes = small_file_bytes);
+        let site = Site::with(|_, limits| limits.small_file_bytes = small_file_bytes);
         let content: String = (0..100).map(|n| format!("line {n:03}\n")).collect();
         site.write("f.txt", &content);
         let seen = site.ask("GET", "/f.txt", &[("Range", "bytes=891-,0-8")]).unwrap();
@@ -427,9 +427,9 @@ fn a_file_from_the_future_has_no_date() {
 
 #[test]
 fn small_files_keep_no_descriptor_and_large_ones_not_more_than_the_limit() {
-    let site = Site::with(|config| {
-        config.small_file_bytes = 4;
-        config.cache_entries = 5;
+    let site = Site::with(|_, limits| {
+        limits.small_file_bytes = 4;
+        limits.descriptors = 5;
     });
     for n in 0..20 {
         site.write(&format!("small{n}"), "1234");
@@ -452,8 +452,7 @@ fn small_files_keep_no_descriptor_and_large_ones_not_more_than_the_limit() {
 fn a_directory_that_cannot_be_served_is_an_error_with_the_reason() {
     let site = Site::new();
     let file = site.write("file", "x");
-    let error =
-        |config: FilesConfig| Files::open(config).err().map(|error| error.to_string()).unwrap();
+    let error = |config: FilesConfig| open(config).err().map(|error| error.to_string()).unwrap();
     let none = site.root.join("none");
     let message = error(FilesConfig::new(&none));
     assert!(

@@ -4,13 +4,19 @@ use std::fs;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 
 use kirin_http::{Body, RequestHead, Response, request};
 use tempfile::TempDir;
 
-use crate::{Files, FilesConfig};
+use crate::{CacheLimits, FileCache, Files, FilesConfig, FilesError};
+
+/// Opens a place with a cache of its own.
+pub(super) fn open(config: FilesConfig) -> Result<Files, FilesError> {
+    Files::open(config, &Rc::new(FileCache::new(CacheLimits::default())))
+}
 
 /// A directory to serve inside of one with secrets.
 pub(super) struct Site {
@@ -31,17 +37,18 @@ pub(super) struct Seen {
 
 impl Site {
     pub(super) fn new() -> Self {
-        Self::with(|_| {})
+        Self::with(|_, _| {})
     }
 
-    pub(super) fn with(configure: impl FnOnce(&mut FilesConfig)) -> Self {
+    pub(super) fn with(configure: impl FnOnce(&mut FilesConfig, &mut CacheLimits)) -> Self {
         let outer = tempfile::tempdir().unwrap();
         fs::write(outer.path().join("secret"), "secret").unwrap();
         let root = outer.path().join("public");
         fs::create_dir(&root).unwrap();
-        let mut config = FilesConfig::new(&root);
-        configure(&mut config);
-        Self { _outer: outer, root, files: Files::open(config).unwrap(), now: Instant::now() }
+        let (mut config, mut limits) = (FilesConfig::new(&root), CacheLimits::default());
+        configure(&mut config, &mut limits);
+        let files = Files::open(config, &Rc::new(FileCache::new(limits))).unwrap();
+        Self { _outer: outer, root, files, now: Instant::now() }
     }
 
     pub(super) fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {

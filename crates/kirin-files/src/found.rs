@@ -7,6 +7,7 @@ use kirin_compress::{Coding, Codings};
 
 use crate::config::FilesConfig;
 use crate::entity_tag::EntityTag;
+use crate::lookup::OpenedName;
 use crate::made_variants::MadeVariants;
 use crate::open_file_cache::Kept;
 use crate::redirect::Redirect;
@@ -27,6 +28,7 @@ pub(crate) enum Found {
 
 /// A file with the variants beside it.
 pub(crate) struct StaticFile {
+    pub(crate) name: OpenedName,
     content_type: String,
     original: Representation,
     /// The variants beside the file, in the order of [`Coding::ALL`].
@@ -37,6 +39,7 @@ pub(crate) struct StaticFile {
 
 /// The same file with its variants, opened but not read.
 pub(crate) struct OpenedFile {
+    pub(crate) name: OpenedName,
     pub(crate) content_type: String,
     pub(crate) original: OpenFile,
     pub(crate) variants: [Option<OpenFile>; 3],
@@ -47,6 +50,7 @@ impl Kept for Found {
         match self {
             Found::File(file) => {
                 size_of::<StaticFile>()
+                    + file.name.bytes()
                     + file.representations().map(Representation::bytes).sum::<usize>()
                     + file.made.bytes()
             }
@@ -63,12 +67,20 @@ impl Kept for Found {
             Found::Redirect(_) | Found::Absent | Found::Refused => 0,
         }
     }
+
+    fn is_absence(&self) -> bool {
+        matches!(self, Found::Absent | Found::Refused)
+    }
 }
 
 impl StaticFile {
     /// Reads the opened file and its variants.
-    pub(crate) fn read(opened: OpenedFile, config: &FilesConfig) -> io::Result<Self> {
-        let OpenedFile { content_type, original, variants } = opened;
+    pub(crate) fn read(
+        opened: OpenedFile,
+        config: &FilesConfig,
+        small_file_bytes: usize,
+    ) -> io::Result<Self> {
+        let OpenedFile { name, content_type, original, variants } = opened;
         let size = original.state.size;
         let allowed = if variants.iter().any(Option::is_some) {
             Codings::NONE
@@ -81,7 +93,6 @@ impl StaticFile {
             )
         };
         let varies = variants.iter().any(Option::is_some) || !allowed.is_empty();
-        let small_file_bytes = config.small_file_bytes;
         let read = |open, coding| {
             Representation::of(open, &content_type, coding, varies, small_file_bytes)
         };
@@ -94,10 +105,11 @@ impl StaticFile {
             variant(zstd, Coding::Zstd)?,
             variant(gzip, Coding::Gzip)?,
         ];
-        Ok(Self { content_type, original, variants, made: MadeVariants::of(allowed) })
+        Ok(Self { name, content_type, original, variants, made: MadeVariants::of(allowed) })
     }
 
-    /// Returns whether reading `opened` would give the same result.
+    /// Returns whether reading `opened` would give the same result. Then takes the time of the
+    /// lookup.
     pub(crate) fn is_unchanged(&self, opened: &OpenedFile) -> bool {
         let same = |ours: &Representation, theirs: &OpenFile| ours.file.is_still(&theirs.state);
         let variants = self.variants.iter().zip(&opened.variants);
@@ -108,6 +120,7 @@ impl StaticFile {
                 (None, None) => true,
                 _ => false,
             })
+            && self.name.takes(&opened.name)
     }
 
     /// Returns whether clients get different representations.

@@ -10,7 +10,7 @@
 //! kernel has in memory. A thread pool would cost every request more than that.
 //!
 //! A request passes these modules in order: [`file_name`] (the file that the path means),
-//! `open_file_cache`, `root` and `lookup` (the file system), `respond` (the variant and its
+//! `open_file_cache`, `root`, `directory` and `lookup` (the file system), `respond` (the variant and its
 //! ranges), `made_variants` (compression). docs/files.md describes the same for users.
 //!
 //! [`AppFiles`] is the same cache for files that an application has opened. The worker reports
@@ -19,7 +19,9 @@
 mod app_files;
 mod app_response;
 mod config;
+mod directory;
 mod entity_tag;
+mod file_cache;
 pub mod file_name;
 mod files;
 mod found;
@@ -37,8 +39,10 @@ mod root;
 
 pub use app_files::{AppFile, AppFiles, NotThatFile, SeenFile};
 pub use app_response::ANSWERED_BY_APP;
-pub use config::{FilesConfig, FilesError, FollowLinks};
+pub use config::{CacheLimits, FilesConfig, FilesError, FollowLinks};
+pub use file_cache::FileCache;
 pub use files::Files;
+pub use media_type::MediaTypes;
 
 /// The label of responses by files.
 pub const ANSWERED_BY: kirin_http::AnsweredBy = kirin_http::AnsweredBy::new("files");

@@ -5,13 +5,14 @@ use std::fs;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
+use std::rc::Rc;
 use std::time::Instant;
 
 use kirin_http::request;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Files, FilesConfig};
+use crate::{CacheLimits, FileCache, Files, FilesConfig};
 
 /// Requests `target`. Returns the status, `Location` and the body.
 fn get(files: &Files, target: &str) -> Option<(u16, String, String)> {
@@ -36,8 +37,12 @@ fn get(files: &Files, target: &str) -> Option<(u16, String, String)> {
     Some((response.status.as_u16(), location, body))
 }
 
+fn open(config: FilesConfig) -> Files {
+    Files::open(config, &Rc::new(FileCache::new(CacheLimits::default()))).unwrap()
+}
+
 fn listed(root: &std::path::Path) -> Files {
-    Files::open(FilesConfig { listing: true, ..FilesConfig::new(root) }).unwrap()
+    open(FilesConfig { listing: true, ..FilesConfig::new(root) })
 }
 
 #[test]
@@ -91,7 +96,7 @@ fn a_directory_without_an_index_is_listed() {
     assert_eq!(get(&files, "/docs/gone/"), None);
     assert_eq!(get(&files, "/docs/.hidden/"), None);
     assert_eq!(get(&files, "/docs/absolute/").map(|reply| reply.0), Some(403));
-    let unlisted = Files::open(FilesConfig::new(&root)).unwrap();
+    let unlisted = open(FilesConfig::new(&root));
     assert_eq!(get(&unlisted, "/docs/"), None);
     assert_eq!(get(&unlisted, "/docs"), None);
 }

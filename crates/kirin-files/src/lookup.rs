@@ -1,108 +1,226 @@
 //! Looks up a path in the file system.
 
+use std::cell::Cell;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use kirin_compress::Coding;
 use rustix::io::Errno;
 
-use crate::config::FilesConfig;
+use crate::config::{CacheLimits, FilesConfig, FollowLinks};
+use crate::directory::{Directory, Generation};
 use crate::file_name::FileName;
 use crate::found::{Found, OpenedFile, StaticFile};
-use crate::media_type::content_type;
 use crate::redirect::Redirect;
+use crate::representation::Representation;
 use crate::root::{OpenError, OpenFile, Opened, Root};
 
-/// Looks up `path`. Keeps the known result (`previous`) if the file has not changed.
-pub(crate) fn look_up(
-    root: &Root,
-    config: &FilesConfig,
-    path: &FileName,
-    previous: Option<&Found>,
-) -> Result<Found, OpenError> {
-    if path.directory {
-        return match open_index(root, config, path)? {
-            Some((name, original)) => read(root, config, &name, original, previous),
+/// The longest time after which a file is opened again, even if it looks unchanged. Some network
+/// file systems do not change the time of a directory when a name is added.
+const MAX_CONFIRMED: Duration = Duration::from_secs(60);
+
+/// A lookup at a moment.
+pub(crate) struct Lookup<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) config: &'a FilesConfig,
+    pub(crate) limits: &'a CacheLimits,
+    pub(crate) now: Instant,
+}
+
+/// The name under which a file was opened, and what tells later that the name still leads to it.
+pub(crate) struct OpenedName {
+    name: Box<[u8]>,
+    directory: Rc<Directory>,
+    opened: Cell<OpenedAt>,
+}
+
+/// The moment of the last complete lookup of a file.
+#[derive(Clone, Copy)]
+struct OpenedAt {
+    at: Instant,
+    /// The generation of the directory before the lookup. `None` if an unchanged directory does not
+    /// mean the same result.
+    generation: Option<Generation>,
+}
+
+impl OpenedName {
+    /// Returns the memory in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.name.len() + self.directory.bytes()
+    }
+
+    /// Returns whether `other` is the same name. Then takes the time of its lookup.
+    pub(crate) fn takes(&self, other: &Self) -> bool {
+        let is_same = self.name == other.name && Rc::ptr_eq(&self.directory, &other.directory);
+        if is_same {
+            self.opened.set(other.opened.get());
+        }
+        is_same
+    }
+}
+
+impl Lookup<'_> {
+    /// Looks up `path`. Keeps the known result (`previous`) if the file has not changed.
+    pub(crate) fn look_up(
+        &self,
+        path: &FileName,
+        previous: Option<&Found>,
+    ) -> Result<Found, OpenError> {
+        if let Some(Found::File(file)) = previous
+            && self.is_confirmed(file)
+        {
+            return Ok(Found::File(Rc::clone(file)));
+        }
+        if path.directory {
+            return match self.open_index(path)? {
+                Some((name, original)) => self.read(name, original, previous),
+                None => Ok(Found::Absent),
+            };
+        }
+        let directory = self.root.directories().of_file(&path.name);
+        let generation = self.generation(&directory);
+        match self.open(&path.name)? {
+            Some(Opened::File(original)) => {
+                let name = self.opened_name(path.name.clone(), directory, generation);
+                self.read(name, original, previous)
+            }
+            // Only a directory with an index page or a list belongs to this place, because a route
+            // of an application may have the same name.
+            Some(Opened::Directory) => Ok(match self.open_index(path)? {
+                Some(_) => Found::Redirect(Rc::new(Redirect::to(path))),
+                None => Found::Absent,
+            }),
+            Some(Opened::Special) => Err(OpenError::Refused(Errno::NXIO)),
             None => Ok(Found::Absent),
+        }
+    }
+
+    /// Returns whether a complete lookup would find `file` again, by a look at its state only. Links
+    /// are not looked at, so a file behind one is opened again.
+    fn is_confirmed(&self, file: &StaticFile) -> bool {
+        let OpenedName { name, directory, opened } = &file.name;
+        let opened = opened.get();
+        let has_state = |name: &[u8], file: &Representation| {
+            self.root.state_of(name).is_ok_and(|state| file.file.is_still(&state))
         };
+        opened.generation.is_some()
+            && self.now.saturating_duration_since(opened.at) < MAX_CONFIRMED
+            && self.generation(directory) == opened.generation
+            && has_state(name, file.original())
+            && Coding::ALL.into_iter().all(|coding| match file.variant(coding) {
+                Some(variant) => has_state(&[name, file_suffix(coding)].concat(), variant),
+                None => true,
+            })
     }
-    match open(root, &path.name)? {
-        Some(Opened::File(original)) => read(root, config, &path.name, original, previous),
-        // Only a directory with an index page or a list belongs to this place, because a route of
-        // an application may have the same name.
-        Some(Opened::Directory) => Ok(match open_index(root, config, path)? {
-            Some(_) => Found::Redirect(Rc::new(Redirect::to(path))),
-            None => Found::Absent,
-        }),
-        Some(Opened::Special) => Err(OpenError::Refused(Errno::NXIO)),
-        None => Ok(Found::Absent),
-    }
-}
 
-/// Returns the first index file in the directory `path`, with its name.
-fn open_index(
-    root: &Root,
-    config: &FilesConfig,
-    path: &FileName,
-) -> Result<Option<(Vec<u8>, OpenFile)>, OpenError> {
-    for index in &config.index {
-        let mut name = path.name.clone();
-        if !name.is_empty() {
-            name.push(b'/');
-        }
-        name.extend_from_slice(index.as_bytes());
-        match open(root, &name)? {
-            Some(Opened::File(file)) => return Ok(Some((name, file))),
-            Some(Opened::Special) => return Err(OpenError::Refused(Errno::NXIO)),
-            Some(Opened::Directory) | None => {}
-        }
+    /// Returns the generation of the names in `directory`. Returns `None` if links depend on their
+    /// owners, which each lookup must check.
+    fn generation(&self, directory: &Directory) -> Option<Generation> {
+        let depends_on_owners = self.root.follow_links() == FollowLinks::SameOwner;
+        (!depends_on_owners)
+            .then(|| directory.generation(self.root, self.now, self.limits.validity))
     }
-    Ok(None)
-}
 
-/// Reads the file and the variants beside it.
-fn read(
-    root: &Root,
-    config: &FilesConfig,
-    name: &[u8],
-    original: OpenFile,
-    previous: Option<&Found>,
-) -> Result<Found, OpenError> {
-    let mut variants = [None, None, None];
-    // A file that is requested by the name of a variant is an original, and seldom has its own
-    // variants.
-    if !Coding::ALL.iter().any(|coding| name.ends_with(file_suffix(*coding))) {
-        for (variant, coding) in variants.iter_mut().zip(Coding::ALL) {
-            *variant = open_variant(root, name, coding, &original)?;
+    /// Returns the first index file in the directory `path`, with its name.
+    fn open_index(&self, path: &FileName) -> Result<Option<(OpenedName, OpenFile)>, OpenError> {
+        let mut in_directory = path.name.clone();
+        if !in_directory.is_empty() {
+            in_directory.push(b'/');
         }
+        let directory = self.root.directories().of_file(&in_directory);
+        let mut generation = self.generation(&directory);
+        for index in &self.config.index {
+            let name = [&in_directory, index.as_bytes()].concat();
+            match self.open(&name)? {
+                Some(Opened::File(file)) => {
+                    return Ok(Some((self.opened_name(name, directory, generation), file)));
+                }
+                Some(Opened::Special) => return Err(OpenError::Refused(Errno::NXIO)),
+                Some(Opened::Directory) => generation = None,
+                None if self.has_name(&name) => generation = None,
+                None => {}
+            }
+        }
+        Ok(None)
     }
-    let opened = OpenedFile { content_type: content_type(name), original, variants };
-    if let Some(Found::File(file)) = previous
-        && file.is_unchanged(&opened)
-    {
-        return Ok(Found::File(Rc::clone(file)));
-    }
-    match StaticFile::read(opened, config) {
-        Ok(file) => Ok(Found::File(Rc::new(file))),
-        Err(error) => Err(OpenError::of_io(&error)),
-    }
-}
 
-/// Returns the variant of `name` in `coding`, unless it is older than the file. An older one was
-/// not updated when the file changed.
-fn open_variant(
-    root: &Root,
-    name: &[u8],
-    coding: Coding,
-    original: &OpenFile,
-) -> Result<Option<OpenFile>, OpenError> {
-    let name = [name, file_suffix(coding)].concat();
-    match root.open_beneath(&name) {
-        Ok(Opened::File(variant)) if variant.state.modified >= original.state.modified => {
-            Ok(Some(variant))
+    fn opened_name(
+        &self,
+        name: Vec<u8>,
+        directory: Rc<Directory>,
+        generation: Option<Generation>,
+    ) -> OpenedName {
+        let opened = Cell::new(OpenedAt { at: self.now, generation });
+        OpenedName { name: name.into(), directory, opened }
+    }
+
+    /// Reads the file and the variants beside it.
+    fn read(
+        &self,
+        name: OpenedName,
+        original: OpenFile,
+        previous: Option<&Found>,
+    ) -> Result<Found, OpenError> {
+        let mut variants = [None, None, None];
+        // A file that is requested by the name of a variant is an original, and seldom has its own
+        // variants.
+        let is_variant = Coding::ALL.iter().any(|coding| name.name.ends_with(file_suffix(*coding)));
+        if self.config.precompressed && !is_variant {
+            for (variant, coding) in variants.iter_mut().zip(Coding::ALL) {
+                *variant = self.open_variant(&name, coding, &original)?;
+            }
         }
-        Err(error @ OpenError::Exhausted(_)) => Err(error),
-        // Any other error is no reason not to send the original.
-        Ok(_) | Err(_) => Ok(None),
+        let content_type = self.config.media_types.content_type(&name.name);
+        let opened = OpenedFile { name, content_type, original, variants };
+        if let Some(Found::File(file)) = previous
+            && file.is_unchanged(&opened)
+        {
+            return Ok(Found::File(Rc::clone(file)));
+        }
+        match StaticFile::read(opened, self.config, self.limits.small_file_bytes) {
+            Ok(file) => Ok(Found::File(Rc::new(file))),
+            Err(error) => Err(OpenError::of_io(&error)),
+        }
+    }
+
+    /// Returns the variant of `name` in `coding`, unless it is older than the file. An older one
+    /// was not updated when the file changed.
+    fn open_variant(
+        &self,
+        name: &OpenedName,
+        coding: Coding,
+        original: &OpenFile,
+    ) -> Result<Option<OpenFile>, OpenError> {
+        let variant_name = [&name.name, file_suffix(coding)].concat();
+        if !self.has_name(&variant_name) {
+            return Ok(None);
+        }
+        match self.root.open_beneath(&variant_name) {
+            Ok(Opened::File(variant)) if variant.state.modified >= original.state.modified => {
+                Ok(Some(variant))
+            }
+            Err(error @ OpenError::Exhausted(_)) => Err(error),
+            // Any other error is no reason not to send the original. But what is wrong with the
+            // variant may end without a change of the directory.
+            Ok(_) | Err(_) => {
+                name.opened.set(OpenedAt { generation: None, ..name.opened.get() });
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns whether the directory of `name` has such a name, even if it leads to no file.
+    fn has_name(&self, name: &[u8]) -> bool {
+        !matches!(self.root.state_of(name), Err(Errno::NOENT | Errno::NAMETOOLONG))
+    }
+
+    /// Returns `None` for a missing file.
+    fn open(&self, name: &[u8]) -> Result<Option<Opened>, OpenError> {
+        match self.root.open_beneath(name) {
+            Ok(opened) => Ok(Some(opened)),
+            Err(OpenError::Absent) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -112,14 +230,5 @@ fn file_suffix(coding: Coding) -> &'static [u8] {
         Coding::Brotli => b".br",
         Coding::Zstd => b".zst",
         Coding::Gzip => b".gz",
-    }
-}
-
-/// Returns `None` for a missing file.
-fn open(root: &Root, name: &[u8]) -> Result<Option<Opened>, OpenError> {
-    match root.open_beneath(name) {
-        Ok(opened) => Ok(Some(opened)),
-        Err(OpenError::Absent) => Ok(None),
-        Err(error) => Err(error),
     }
 }

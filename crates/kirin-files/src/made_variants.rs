@@ -5,12 +5,14 @@
 //! Small files are compressed at once. A thread compresses the others. Until it has finished,
 //! clients get the original.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
 use kirin_compress::{Coding, Codings, Effort, INLINE_BYTES, encode, is_compressible};
 
+use crate::file_name::FileName;
 use crate::files::Files;
 use crate::found::{Found, StaticFile};
 use crate::representation::Representation;
@@ -100,7 +102,8 @@ impl Files {
             contents.in_memory().filter(|contents| contents.len() <= INLINE_BYTES)
         {
             let variant = file.keep_variant(coding, encode(coding, Effort::Kept, contents).ok());
-            self.cache().borrow_mut().weigh(path.as_bytes());
+            let key = cache_key(path);
+            self.cache().found.borrow_mut().weigh(self.id(), key.as_bytes());
             return variant;
         }
         let underway = self.underway();
@@ -109,7 +112,7 @@ impl Files {
             file.made.set(coding, Made::Underway);
             let (file, cache, underway) =
                 (Rc::clone(file), Rc::clone(self.cache()), Rc::clone(underway));
-            let path = path.to_owned();
+            let (place, key) = (self.id(), cache_key(path).into_owned());
             tokio::task::spawn_local(async move {
                 let encoded = tokio::task::spawn_blocking(move || {
                     contents
@@ -119,16 +122,21 @@ impl Files {
                 });
                 file.keep_variant(coding, encoded.await.ok().flatten());
                 underway.set(underway.get() - 1);
-                let mut cache = cache.borrow_mut();
+                let mut cache = cache.found.borrow_mut();
                 let is_kept =
                     |found: &Found| matches!(found, Found::File(kept) if Rc::ptr_eq(kept, &file));
-                if cache.peek(path.as_bytes()).is_some_and(is_kept) {
-                    cache.weigh(path.as_bytes());
+                if cache.peek(place, key.as_bytes()).is_some_and(is_kept) {
+                    cache.weigh(place, key.as_bytes());
                 }
             });
         }
         None
     }
+}
+
+/// Returns the path under which the cache keeps the file that was found at `path`.
+fn cache_key(path: &str) -> Cow<'_, str> {
+    FileName::parse(path).map_or(Cow::Borrowed(path), |name| name.cache_key(path))
 }
 
 impl StaticFile {

@@ -7,12 +7,12 @@ use kirin_compress::{Coding, Codings, INLINE_BYTES};
 use tokio::task::LocalSet;
 
 use super::site::{Seen, Site, set_modified};
-use crate::{FilesConfig, open_file_cache::Kept};
+use crate::{CacheLimits, FilesConfig, open_file_cache::Kept};
 
-fn site(configure: impl FnOnce(&mut FilesConfig)) -> Site {
-    Site::with(|config| {
+fn site(configure: impl FnOnce(&mut FilesConfig, &mut CacheLimits)) -> Site {
+    Site::with(|config, limits| {
         config.compress = Codings::ALL;
-        configure(config);
+        configure(config, limits);
     })
 }
 
@@ -44,7 +44,7 @@ fn on_a_loop(test: impl Future<Output = ()>) {
 
 #[test]
 fn a_file_without_variants_is_compressed_for_clients_that_accept_it() {
-    let site = site(|_| {});
+    let site = site(|_, _| {});
     set_modified(&site.write("a.html", page(5000)), 784_111_777);
     let plain = site.get("/a.html").unwrap();
     assert_eq!((plain.field("content-encoding"), plain.body.len()), (None, 5000));
@@ -78,7 +78,7 @@ fn a_file_without_variants_is_compressed_for_clients_that_accept_it() {
 
 #[test]
 fn files_not_worth_compressing_and_refused_codings_are_sent_uncompressed() {
-    let site = site(|config| config.compress = [Coding::Gzip].into_iter().collect());
+    let site = site(|config, _| config.compress = [Coding::Gzip].into_iter().collect());
     site.write("tiny.html", page(511));
     site.write("large.png", page(5000));
     site.write("beside.html", page(5000));
@@ -117,7 +117,7 @@ fn files_not_worth_compressing_and_refused_codings_are_sent_uncompressed() {
 
 #[test]
 fn ranges_are_of_the_file_itself() {
-    let site = site(|_| {});
+    let site = site(|_, _| {});
     site.write("a.html", page(5000));
     let gzip = ask(&site, "/a.html", "gzip");
     let ask = |lines: &[(&str, &str)]| {
@@ -140,7 +140,7 @@ fn ranges_are_of_the_file_itself() {
 
 #[test]
 fn a_client_that_has_any_accepted_variant_gets_304() {
-    let site = site(|_| {});
+    let site = site(|_, _| {});
     set_modified(&site.write("a.html", page(5000)), 784_111_777);
     let (plain, gzip, br) =
         ("\"2ebc98a1.0-1388\"", "\"2ebc98a1.0-1388-gzip\"", "\"2ebc98a1.0-1388-br\"");
@@ -182,7 +182,7 @@ fn a_client_that_has_any_accepted_variant_gets_304() {
 
 #[test]
 fn a_changed_file_is_compressed_again() {
-    let mut site = site(|_| {});
+    let mut site = site(|_, _| {});
     let file = site.write("a.html", page(5000));
     let before = ask(&site, "/a.html", "gzip");
     fs::write(&file, page(6000)).unwrap();
@@ -201,7 +201,7 @@ fn a_large_file_is_sent_uncompressed_until_a_thread_has_compressed_it() {
     on_a_loop(async {
         // In memory and on disk.
         for bytes in [INLINE_BYTES + 1, 200_000] {
-            let site = site(|_| {});
+            let site = site(|_, _| {});
             set_modified(&site.write("app.js", page(bytes)), 784_111_777);
             let tag = format!("\"2ebc98a1.0-{bytes:x}-gzip\"");
             let first = ask(&site, "/app.js", "gzip");
@@ -219,8 +219,8 @@ fn a_large_file_is_sent_uncompressed_until_a_thread_has_compressed_it() {
             );
             assert!(gunzip(&second.body) == page(bytes));
             // The cache knows what it holds.
-            let cache = site.files.cache().borrow();
-            let found = cache.peek(b"/app.js").unwrap();
+            let cache = site.files.cache().found.borrow();
+            let found = cache.peek(site.files.id(), b"/app.js").unwrap();
             assert!(found.bytes() > second.body.len() && cache.used_bytes() > found.bytes());
         }
     });
@@ -229,7 +229,7 @@ fn a_large_file_is_sent_uncompressed_until_a_thread_has_compressed_it() {
 #[test]
 fn a_file_above_the_limit_or_gone_is_never_compressed() {
     on_a_loop(async {
-        let mut site = site(|config| config.compressed_file_bytes = 100_000);
+        let mut site = site(|config, _| config.compressed_file_bytes = 100_000);
         site.write("above.js", page(100_001));
         let changing = site.write("changing.js", page(90_000));
         assert_eq!(ask(&site, "/above.js", "gzip").field("vary"), None);
@@ -249,7 +249,7 @@ fn a_file_above_the_limit_or_gone_is_never_compressed() {
 #[test]
 fn variants_count_towards_the_memory_of_the_cache() {
     let limit = 64_000;
-    let site = site(|config| config.cache_bytes = limit);
+    let site = site(|_, limits| limits.bytes = limit);
     for n in 0..50 {
         site.write(&format!("{n}.html"), page(5000));
         for coding in ["gzip", "br", "zstd"] {
@@ -257,7 +257,7 @@ fn variants_count_towards_the_memory_of_the_cache() {
                 ask(&site, &format!("/{n}.html"), coding).field("content-encoding"),
                 Some(coding)
             );
-            assert!(site.files.cache().borrow().used_bytes() <= limit);
+            assert!(site.files.cache().found.borrow().used_bytes() <= limit);
         }
     }
 }

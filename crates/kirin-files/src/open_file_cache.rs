@@ -1,18 +1,28 @@
-//! The open-file cache: the last lookup result of each path. A `files:DIR` place has one, and so
-//! have the files that applications hand back.
+//! The open-file cache: the last lookup result of each path. All `files:DIR` places of an event loop
+//! share one, and the files that applications hand back have another.
 //!
-//! The cache is bounded by entries (an open descriptor belongs to one) and by bytes. It evicts by
-//! CLOCK: one bit in each slot records whether the path was requested since the hand last passed.
-//! So a scan over names that are requested only once evicts its own entries, not those in demand.
+//! Three groups of entries have limits of their own: files in memory, files with an open descriptor,
+//! and paths without a file. So a stranger who asks for endless names that do not exist evicts no
+//! file, and a large file evicts no small one for its descriptor. Each group evicts by CLOCK: one
+//! bit in each slot records whether the path was requested since the hand last passed. So a scan
+//! over names that are requested only once evicts its own entries, not those in demand.
+
+mod ring;
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
-use hashbrown::HashMap;
+use hashbrown::{Equivalent, HashMap};
+
+use crate::config::CacheLimits;
+use ring::{Ring, Slot};
 
 /// The approximate memory of a slot and its map entry in bytes, without path and value.
-const SLOT_BYTES: usize = 128;
+const SLOT_BYTES: usize = 144;
+
+/// The part of the memory that paths without a file may take at most: one in so many.
+const ABSENT_PART: usize = 8;
 
 /// A value of the cache.
 pub(crate) trait Kept: Clone {
@@ -20,24 +30,20 @@ pub(crate) trait Kept: Clone {
     fn bytes(&self) -> usize;
     /// Returns the number of open descriptors.
     fn descriptors(&self) -> usize;
+    /// Returns whether the value states that there is no file.
+    fn is_absence(&self) -> bool;
 }
 
 /// Paths and their last lookup results.
 pub(crate) struct OpenFileCache<V> {
-    slots: Vec<Option<Slot<V>>>,
-    free: Vec<usize>,
-    by_path: HashMap<Rc<[u8]>, usize, RandomState>,
-    hand: usize,
-    used: Weight,
-    limit: Weight,
+    by_path: HashMap<Key, Position, RandomState>,
+    /// The groups, in the order of [`Group`].
+    rings: [Ring<V>; 3],
+    /// Memory for files, with and without descriptor, in bytes.
+    file_bytes: usize,
+    /// Memory for paths without a file, in bytes.
+    absent_bytes: usize,
     validity: Duration,
-}
-
-/// The quantities that the limits bound.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Weight {
-    pub(crate) entries: usize,
-    pub(crate) bytes: usize,
 }
 
 /// The state of a cached result.
@@ -48,217 +54,174 @@ pub(crate) enum Known<V> {
     Stale(V),
 }
 
-struct Slot<V> {
+/// The place that an entry belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PlaceId(pub(crate) u32);
+
+/// A path of a place.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    place: PlaceId,
     path: Rc<[u8]>,
-    found: V,
-    looked: Instant,
-    weight: Weight,
-    wanted: bool,
+}
+
+/// A borrowed [`Key`]. Both have the same hash.
+#[derive(Hash)]
+struct KeyRef<'a> {
+    place: PlaceId,
+    path: &'a [u8],
+}
+
+impl Equivalent<Key> for KeyRef<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.place == key.place && *self.path == *key.path
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Group {
+    Memory,
+    Descriptors,
+    Absent,
+}
+
+#[derive(Clone, Copy)]
+struct Position {
+    group: Group,
+    slot: usize,
 }
 
 impl<V: Kept> OpenFileCache<V> {
-    pub(crate) fn new(limit: Weight, validity: Duration) -> Self {
+    pub(crate) fn new(limits: &CacheLimits) -> Self {
+        let absent_bytes = limits.bytes / ABSENT_PART;
         Self {
-            slots: Vec::new(),
-            free: Vec::new(),
             by_path: HashMap::default(),
-            hand: 0,
-            used: Weight::default(),
-            limit,
-            validity,
+            rings: [limits.paths, limits.descriptors, limits.paths].map(Ring::new),
+            file_bytes: limits.bytes - absent_bytes,
+            absent_bytes,
+            validity: limits.validity,
         }
     }
 
-    pub(crate) fn get(&mut self, path: &[u8], now: Instant) -> Option<Known<V>> {
-        let slot = self.slots.get_mut(*self.by_path.get(path)?)?.as_mut()?;
+    pub(crate) fn get(&mut self, place: PlaceId, path: &[u8], now: Instant) -> Option<Known<V>> {
+        let at = *self.by_path.get(&KeyRef { place, path })?;
+        let slot = self.rings[at.group as usize].slot_mut(at.slot)?;
         slot.wanted = true;
-        let found = slot.found.clone();
+        let value = slot.value.clone();
         let fresh = now.saturating_duration_since(slot.looked) < self.validity;
-        Some(if fresh { Known::Fresh(found) } else { Known::Stale(found) })
+        Some(if fresh { Known::Fresh(value) } else { Known::Stale(value) })
     }
 
     /// Stores the result of a lookup at `now`. Does not keep a result that alone exceeds a limit.
-    pub(crate) fn put(&mut self, path: &[u8], found: V, now: Instant) {
-        // A path that was cached before was requested before.
-        let wanted = self.remove(path);
-        let weight = Weight {
-            entries: found.descriptors().max(1),
-            bytes: found.bytes() + path.len() + SLOT_BYTES,
-        };
-        if weight.entries > self.limit.entries || weight.bytes > self.limit.bytes {
+    pub(crate) fn put(&mut self, place: PlaceId, path: &[u8], value: V, now: Instant) {
+        let bytes = value.bytes() + path.len() + SLOT_BYTES;
+        let units = value.descriptors().max(1);
+        let group = Group::of(&value);
+        let previous = self.by_path.get(&KeyRef { place, path }).copied();
+        if let Some(at) = previous
+            && at.group == group
+            && let Some(slot) = self.rings[group as usize].slot_mut(at.slot)
+            && slot.bytes == bytes
+            && slot.units == units
+        {
+            slot.value = value;
+            slot.looked = now;
             return;
         }
-        while self.used.entries + weight.entries > self.limit.entries
-            || self.used.bytes + weight.bytes > self.limit.bytes
-        {
-            self.evict_one();
+        // A path that was cached before was requested before.
+        let wanted = previous.is_some();
+        if let Some(at) = previous {
+            self.clear(at);
         }
-        let path: Rc<[u8]> = path.into();
-        let slot = Some(Slot { path: Rc::clone(&path), found, looked: now, weight, wanted });
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.slots[at] = slot;
-                at
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() - 1
-            }
-        };
-        self.by_path.insert(path, at);
-        self.used.entries += weight.entries;
-        self.used.bytes += weight.bytes;
+        let limit_units = self.rings[group as usize].limit_units;
+        if units > limit_units || bytes > self.limit_bytes(group) {
+            return;
+        }
+        self.make_room(group, units, bytes);
+        let key = Key { place, path: path.into() };
+        let slot = Slot { key: key.clone(), value, looked: now, units, bytes, wanted };
+        let slot = self.rings[group as usize].insert(slot);
+        self.by_path.insert(key, Position { group, slot });
     }
 
     /// Returns the memory in bytes.
     #[cfg(test)]
     pub(crate) fn used_bytes(&self) -> usize {
-        self.used.bytes
+        self.rings.iter().map(|ring| ring.bytes).sum()
     }
 
     /// Returns the result for a path, old or not, without marking it as requested.
-    pub(crate) fn peek(&self, path: &[u8]) -> Option<&V> {
-        self.slots.get(*self.by_path.get(path)?)?.as_ref().map(|slot| &slot.found)
+    pub(crate) fn peek(&self, place: PlaceId, path: &[u8]) -> Option<&V> {
+        let at = self.by_path.get(&KeyRef { place, path })?;
+        self.rings[at.group as usize].slot(at.slot).map(|slot| &slot.value)
     }
 
     /// Updates the memory of the value at `path`, which has grown since it was stored. Evicts
     /// others if needed.
-    pub(crate) fn weigh(&mut self, path: &[u8]) {
-        let Some(&at) = self.by_path.get(path) else { return };
-        let Some(slot) = &mut self.slots[at] else { return };
-        let bytes = slot.found.bytes() + path.len() + SLOT_BYTES;
-        let added = bytes.saturating_sub(slot.weight.bytes);
-        slot.weight.bytes += added;
+    pub(crate) fn weigh(&mut self, place: PlaceId, path: &[u8]) {
+        let Some(&at) = self.by_path.get(&KeyRef { place, path }) else { return };
+        let ring = &mut self.rings[at.group as usize];
+        let Some(slot) = ring.slot_mut(at.slot) else { return };
+        let bytes = slot.value.bytes() + path.len() + SLOT_BYTES;
+        let added = bytes.saturating_sub(slot.bytes);
+        slot.bytes += added;
         // It was requested just now.
         slot.wanted = true;
-        self.used.bytes += added;
-        if bytes > self.limit.bytes {
+        ring.bytes += added;
+        if bytes > self.limit_bytes(at.group) {
             self.clear(at);
         }
-        while self.used.bytes > self.limit.bytes {
-            self.evict_one();
-        }
+        self.make_room(at.group, 0, 0);
     }
 
-    fn remove(&mut self, path: &[u8]) -> bool {
-        match self.by_path.get(path) {
-            Some(at) => {
-                self.clear(*at);
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Moves the hand on to a slot that was not requested since the hand last passed, and empties
-    /// it. The loop ends, because each pass clears the bits. Called only while the cache has an
-    /// entry.
-    fn evict_one(&mut self) {
+    /// Evicts entries until `units` and `bytes` more fit into the limits of `group`.
+    fn make_room(&mut self, group: Group, units: usize, bytes: usize) {
         loop {
-            self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
-            match &mut self.slots[self.hand] {
-                Some(slot) if slot.wanted => slot.wanted = false,
-                Some(_) => return self.clear(self.hand),
-                None => {}
-            }
+            let ring = &self.rings[group as usize];
+            let [memory, descriptors, absent] = self.rings.each_ref().map(|ring| ring.bytes);
+            let from = if ring.units + units > ring.limit_units {
+                group
+            } else if group == Group::Absent {
+                if absent + bytes <= self.absent_bytes {
+                    return;
+                }
+                group
+            } else {
+                if memory + descriptors + bytes <= self.file_bytes {
+                    return;
+                }
+                if memory >= descriptors { Group::Memory } else { Group::Descriptors }
+            };
+            match self.rings[from as usize].evict() {
+                Some(evicted) => self.by_path.remove(&evicted.key),
+                None => return,
+            };
         }
     }
 
-    fn clear(&mut self, at: usize) {
-        if let Some(slot) = self.slots[at].take() {
-            self.by_path.remove(&slot.path);
-            self.used.entries -= slot.weight.entries;
-            self.used.bytes -= slot.weight.bytes;
-            self.free.push(at);
+    fn limit_bytes(&self, group: Group) -> usize {
+        if group == Group::Absent { self.absent_bytes } else { self.file_bytes }
+    }
+
+    fn clear(&mut self, at: Position) {
+        if let Some(slot) = self.rings[at.group as usize].take(at.slot) {
+            self.by_path.remove(&slot.key);
+        }
+    }
+}
+
+impl Group {
+    fn of(value: &impl Kept) -> Self {
+        if value.is_absence() {
+            Group::Absent
+        } else if value.descriptors() > 0 {
+            Group::Descriptors
+        } else {
+            Group::Memory
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::found::Found;
-    use proptest::prelude::*;
-
-    fn cache(entries: usize, bytes: usize) -> OpenFileCache<Found> {
-        OpenFileCache::new(Weight { entries, bytes }, Duration::from_secs(1))
-    }
-
-    fn knows(cache: &mut OpenFileCache<Found>, path: &str, now: Instant) -> bool {
-        cache.get(path.as_bytes(), now).is_some()
-    }
-
-    #[test]
-    fn an_entry_is_fresh_for_the_validity_time_and_stale_after() {
-        let (mut cache, start) = (cache(10, 10_000), Instant::now());
-        assert!(cache.get(b"/a", start).is_none());
-        cache.put(b"/a", Found::Absent, start);
-        let just_before = start + Duration::from_millis(999);
-        assert!(matches!(cache.get(b"/a", just_before), Some(Known::Fresh(Found::Absent))));
-        let after = start + Duration::from_secs(1);
-        assert!(matches!(cache.get(b"/a", after), Some(Known::Stale(Found::Absent))));
-        cache.put(b"/a", Found::Refused, after);
-        assert!(matches!(cache.get(b"/a", after), Some(Known::Fresh(Found::Refused))));
-        assert_eq!(cache.used.entries, 1);
-    }
-
-    #[test]
-    fn a_scan_over_names_does_not_evict_entries_in_demand() {
-        let (mut cache, now) = (cache(10, 100_000), Instant::now());
-        for hot in ["/1", "/2", "/3"] {
-            cache.put(hot.as_bytes(), Found::Absent, now);
-        }
-        for round in 0..1000 {
-            for hot in ["/1", "/2", "/3"] {
-                assert!(knows(&mut cache, hot, now), "{hot} in round {round}");
-            }
-            cache.put(format!("/scan/{round}").as_bytes(), Found::Absent, now);
-        }
-        assert!(knows(&mut cache, "/scan/999", now));
-        assert!(!knows(&mut cache, "/scan/900", now));
-    }
-
-    #[test]
-    fn an_entry_over_a_limit_is_not_kept_and_evicts_nothing() {
-        let (mut cache, now) = (cache(10, 1000), Instant::now());
-        cache.put(b"/a", Found::Absent, now);
-        let long = "/".repeat(1001);
-        cache.put(long.as_bytes(), Found::Absent, now);
-        assert!(!knows(&mut cache, &long, now));
-        assert!(knows(&mut cache, "/a", now));
-    }
-
-    #[test]
-    fn a_cache_without_room_keeps_nothing() {
-        let (mut cache, now) = (cache(0, 0), Instant::now());
-        cache.put(b"/a", Found::Absent, now);
-        assert!(!knows(&mut cache, "/a", now));
-    }
-
-    proptest! {
-        #[test]
-        fn limits_hold_and_sums_are_right_after_any_puts_and_gets(
-            steps in prop::collection::vec((any::<bool>(), "/[a-d]{0,3}", 0usize..300), 0..200),
-        ) {
-            let (mut cache, now) = (cache(5, 2000), Instant::now());
-            for (is_put, path, padding) in steps {
-                let path = format!("{path}{}", "x".repeat(padding));
-                if is_put {
-                    cache.put(path.as_bytes(), Found::Absent, now);
-                    prop_assert!(knows(&mut cache, &path, now));
-                } else {
-                    cache.get(path.as_bytes(), now);
-                }
-                let kept = cache.slots.iter().flatten();
-                let sum = kept.fold(Weight::default(), |sum, slot| Weight {
-                    entries: sum.entries + slot.weight.entries,
-                    bytes: sum.bytes + slot.weight.bytes,
-                });
-                prop_assert_eq!(sum, cache.used);
-                prop_assert!(sum.entries <= 5 && sum.bytes <= 2000, "{:?}", sum);
-                prop_assert_eq!(cache.by_path.len(), cache.slots.iter().flatten().count());
-                prop_assert!(cache.slots.len() <= 5);
-            }
-        }
-    }
-}
+#[path = "open_file_cache_tests.rs"]
+mod tests;

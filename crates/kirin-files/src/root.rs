@@ -15,10 +15,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Stat, statat};
 use rustix::io::Errno;
 
 use crate::config::{FilesError, FollowLinks};
+use crate::directory::Directories;
 use crate::links;
 
 /// Flags for every open: no path leads out of the directory, and the kernel follows no magic link.
@@ -37,6 +38,9 @@ const RENAME_RETRIES: usize = 4;
 /// for time stamps has ticks of up to 10 ms. (Git calls such files racily clean.)
 const TICK: Duration = Duration::from_millis(20);
 
+/// The same for directories. FAT has time stamps of two seconds.
+const NAMES_TICK: Duration = Duration::from_secs(3);
+
 /// The open root directory.
 pub(crate) struct Root {
     path: PathBuf,
@@ -44,6 +48,7 @@ pub(crate) struct Root {
     directory: RefCell<OwnedFd>,
     identity: Cell<(u64, u64)>,
     checked: Cell<Instant>,
+    directories: Directories,
 }
 
 /// An open regular file.
@@ -104,11 +109,30 @@ impl Root {
             directory: RefCell::new(directory),
             identity: Cell::new(identity),
             checked: Cell::new(Instant::now()),
+            directories: Directories::default(),
         })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the directories that hold cached files.
+    pub(crate) fn directories(&self) -> &Directories {
+        &self.directories
+    }
+
+    /// Returns which links out of the root are followed.
+    pub(crate) fn follow_links(&self) -> FollowLinks {
+        self.follow_links
+    }
+
+    /// Returns the state of `name`, relative to the root, without opening it. A link is not
+    /// followed, so its state is that of no file. Only the state is safe to use: the path may lead
+    /// out of the root.
+    pub(crate) fn state_of(&self, name: &[u8]) -> rustix::io::Result<FileState> {
+        let stat = statat(&*self.directory.borrow(), name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(FileState::of_stat(&stat))
     }
 
     /// Reopens the root if another directory has taken its place. A build may have made it again,
@@ -137,7 +161,7 @@ impl Root {
     }
 
     /// Opens `name` with `flags`. Follows the links that the configuration allows.
-    fn open_with(&self, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    pub(crate) fn open_with(&self, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let directory = self.directory.borrow();
         let resolve = match self.follow_links {
             FollowLinks::Inside | FollowLinks::SameOwner => RESOLVE,
@@ -251,6 +275,26 @@ impl FileState {
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
+    }
+
+    /// Returns the same state from another system call.
+    pub(crate) fn of_stat(stat: &Stat) -> Self {
+        let nanoseconds = |part| i64::try_from(part).unwrap_or_default();
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: u64::try_from(stat.st_size).unwrap_or_default(),
+            modified: (stat.st_mtime, nanoseconds(stat.st_mtime_nsec)),
+            changed: (stat.st_ctime, nanoseconds(stat.st_ctime_nsec)),
+        }
+    }
+
+    /// Returns whether any change of the names in this directory after `read_at` is certain to have
+    /// another time stamp than this. A name must not stay unseen, so this also holds for file
+    /// systems whose time stamps have whole or even seconds.
+    pub(crate) fn is_settled_for_names(&self, read_at: FileClock) -> bool {
+        let last = nanoseconds(self.modified).max(nanoseconds(self.changed));
+        nanoseconds(read_at.0) - last > NAMES_TICK.as_nanos() as i128
     }
 
     /// Returns whether any change after `read_at` is certain to have another time stamp than this.

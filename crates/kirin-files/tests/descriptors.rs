@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::mem::MaybeUninit;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use kirin_files::{Files, FilesConfig};
+use kirin_files::{CacheLimits, FileCache, Files, FilesConfig};
 use kirin_http::request::{self, Parsed};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -26,7 +27,8 @@ fn without_descriptors_cached_files_are_served_and_others_are_unavailable() {
         fs::write(root.path().join(name), "x").unwrap();
     }
     fs::write(root.path().join("large"), vec![b'x'; 100_000]).unwrap();
-    let files = Files::open(FilesConfig::new(root.path())).unwrap();
+    let cache = Rc::new(FileCache::new(CacheLimits::default()));
+    let files = Files::open(FilesConfig::new(root.path()), &cache).unwrap();
     let start = Instant::now();
     assert_eq!(status(&files, "/small", start), Some(200));
     assert_eq!(status(&files, "/large", start), Some(200));

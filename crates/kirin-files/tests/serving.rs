@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use kirin_files::{Files, FilesConfig};
+use kirin_files::{CacheLimits, FileCache, Files, FilesConfig};
 use kirin_http::{Answer, Handler, Origin, RequestHead, Response, StatusCode};
 use kirin_server::{Limits, Listener, Server, listener};
 use tempfile::TempDir;
@@ -34,10 +34,11 @@ struct Site {
 }
 
 impl Site {
-    fn serve(configure: fn(&mut FilesConfig)) -> Self {
+    fn serve(configure: fn(&mut FilesConfig, &mut CacheLimits)) -> Self {
         let root = tempfile::tempdir().unwrap();
         let mut config = FilesConfig::new(root.path());
-        configure(&mut config);
+        let mut limits = CacheLimits::default();
+        configure(&mut config, &mut limits);
         let (ready, address) = mpsc::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let thread = std::thread::spawn(move || {
@@ -47,7 +48,8 @@ impl Site {
                 let wanted = "127.0.0.1:0".parse().unwrap();
                 let bound = Listener::bind(&wanted, 1).unwrap().pop().unwrap();
                 let local = bound.address().unwrap();
-                let handler = Rc::new(FilesOnly(Files::open(config).unwrap()));
+                let cache = Rc::new(FileCache::new(limits));
+                let handler = Rc::new(FilesOnly(Files::open(config, &cache).unwrap()));
                 let server = Rc::new(Server::new(handler, local.clone(), Limits::default(), None));
                 ready.send(local.to_string().parse().unwrap()).unwrap();
                 tokio::select! {
@@ -133,7 +135,7 @@ fn as_text(path: &Path) -> &str {
 
 #[test]
 fn a_large_file_arrives_byte_for_byte() {
-    let site = Site::serve(|_| {});
+    let site = Site::serve(|_, _| {});
     let contents = pattern(5 * 1024 * 1024 + 7);
     site.write("large.bin", &contents);
     let (head, body) = site.curl("/large.bin", &[]);
@@ -144,7 +146,7 @@ fn a_large_file_arrives_byte_for_byte() {
 
 #[test]
 fn a_slow_reader_gets_a_complete_large_file_and_the_connection_continues() {
-    let site = Site::serve(|_| {});
+    let site = Site::serve(|_, _| {});
     let contents = pattern(3 * 1024 * 1024);
     site.write("large.bin", &contents);
     site.write("small.txt", b"the next answer");
@@ -170,7 +172,7 @@ fn a_slow_reader_gets_a_complete_large_file_and_the_connection_continues() {
 
 #[test]
 fn ranges_head_and_conditions_work_for_small_and_large_files() {
-    let site = Site::serve(|_| {});
+    let site = Site::serve(|_, _| {});
     for (name, length) in [("small.bin", 1000), ("large.bin", 300_000)] {
         let contents = pattern(length);
         let file = site.write(name, &contents);
@@ -213,7 +215,7 @@ fn ranges_head_and_conditions_work_for_small_and_large_files() {
 
 #[test]
 fn curl_decodes_every_variant() {
-    let site = Site::serve(|_| {});
+    let site = Site::serve(|_, _| {});
     let contents = b"some text that gzip makes no smaller".to_vec();
     let file = site.write("page.html", &contents);
     let gzip = Command::new("gzip").args(["--keep", as_text(&file)]).status().unwrap();
@@ -227,7 +229,7 @@ fn curl_decodes_every_variant() {
 
 #[test]
 fn no_path_on_the_wire_leads_outside() {
-    let site = Site::serve(|_| {});
+    let site = Site::serve(|_, _| {});
     let secret = tempfile::tempdir().unwrap();
     fs::write(secret.path().join("secret"), "TOP SECRET").unwrap();
     std::os::unix::fs::symlink(secret.path(), site.root.path().join("link")).unwrap();
@@ -254,7 +256,7 @@ fn no_path_on_the_wire_leads_outside() {
 
 #[test]
 fn a_file_that_is_cut_short_cuts_the_connection() {
-    let site = Site::serve(|config| config.validity = Duration::from_secs(3600));
+    let site = Site::serve(|_, limits| limits.validity = Duration::from_secs(3600));
     let file = site.write("log", &pattern(200_000));
     let (_, body) = site.curl("/log", &[]);
     assert_eq!(body.len(), 200_000);

@@ -22,7 +22,7 @@ pub static KIND: PlaceKind = PlaceKind {
     argument: Some("DIR"),
     runs_code: false,
     answers_all: false,
-    keys: &["listing", "follow_links"],
+    keys: &["listing", "follow_links", "precompressed", "index", "mime_types", "charset"],
     read: |path, named| Ok(Arc::new(Directory(named.directory(path)?))),
 };
 
@@ -32,16 +32,22 @@ struct Directory(PathBuf);
 impl OpenPlace for Directory {
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
         let route = opening.route;
-        let files = Files::open(FilesConfig {
+        let hidden = HiddenScripts::new(&opening.resources.config.script_extensions);
+        // The request for a directory names no script, but its index page may be one.
+        let is_page = |name: &&String| !hidden.hide(name.as_bytes());
+        let config = FilesConfig {
             follow_links: route.follow_links,
             listing: route.listing,
+            precompressed: route.precompressed,
+            index: route.index.iter().filter(is_page).cloned().collect(),
+            media_types: Arc::clone(&route.media_types),
             compress: route.compress.for_shared(),
             ..FilesConfig::new(&self.0)
-        })
-        .map_err(PlaceError::new)?;
+        };
+        let files = Files::open(config, &opening.resources.file_cache).map_err(PlaceError::new)?;
         Ok(Box::new(FilesPlace {
             files,
-            hidden: HiddenScripts::new(&opening.resources.config.script_extensions),
+            hidden,
             filters: Rc::clone(opening.filters),
             route_path: route.path.clone(),
         }))

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use kirin_files::AppFiles;
+use kirin_files::{AppFiles, FileCache};
 use kirin_workers::App;
 
 use super::script_turns::ScriptTurns;
@@ -26,6 +26,8 @@ pub struct PlaceResources<'a> {
     pub responses: Rc<PageResponses>,
     /// The items and sessions that pages include.
     pub sources: Rc<IncludeSources>,
+    /// The open-file cache of all `files:` places.
+    pub file_cache: Rc<FileCache>,
     /// The files that applications hand back.
     pub app_files: Rc<AppFiles>,
     /// The turns of scripts.

@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
+use kirin_files::{AppFiles, FileCache};
 use kirin_http::host::canonical_host;
 use kirin_http::{Answer, Handler, Origin, RequestHead, RequestPath, Response, ResponseLog};
 use kirin_proxy::{ProxyPlace, Upstream};
@@ -80,9 +81,16 @@ impl Router {
         let open_upstream =
             |upstream: &Arc<Upstream>| Rc::new(ProxyPlace::open(Arc::clone(upstream)));
         let upstreams = upstreams.iter().map(open_upstream).collect();
-        let (app_files, turns) = (Rc::default(), Rc::default());
-        let resources =
-            PlaceResources { config, apps, upstreams, responses, sources, app_files, turns };
+        let resources = PlaceResources {
+            config,
+            apps,
+            upstreams,
+            responses,
+            sources,
+            file_cache: Rc::new(FileCache::new(config.open_file_cache)),
+            app_files: Rc::new(AppFiles::new(&config.open_file_cache)),
+            turns: Rc::default(),
+        };
         let filters = |route: &RouteConfig, push: &Rc<Push>| Filters {
             push: Rc::clone(push),
             cache: route.cache.as_ref().map(|settings| RouteCache {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kirin_files::FollowLinks;
+use kirin_files::{CacheLimits, FollowLinks, MediaTypes};
 use kirin_http::{PeerSet, ResponseLog};
 use kirin_proxy::BodyBuffering;
 use kirin_ssi::Syntax;
@@ -34,6 +34,8 @@ pub struct GatewayConfig {
     pub lua: kirin_lua::Limits,
     /// File name extensions that a `files:` place must not serve: those of all FastCGI upstreams.
     pub script_extensions: Vec<String>,
+    /// The limits of the open-file caches of each event loop.
+    pub open_file_cache: CacheLimits,
 }
 
 /// A site: the routes that answer requests for its hosts.
@@ -60,6 +62,12 @@ pub struct RouteConfig {
     pub follow_links: FollowLinks,
     /// The access log of its responses. A log of routes is named by its number in the configuration.
     pub log: ResponseLog,
+    /// Whether compressed variants beside files are sent.
+    pub precompressed: bool,
+    /// The names of index pages.
+    pub index: Vec<String>,
+    /// The media types of files.
+    pub media_types: Arc<MediaTypes>,
     /// The rules around the places.
     pub rules: Arc<Rules>,
     /// The largest request body, in bytes.

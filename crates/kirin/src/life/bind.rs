@@ -10,7 +10,7 @@ use kirin_server::{ConnectionCount, Tls};
 use tokio::sync::watch;
 
 use crate::admin;
-use crate::life::descriptor_limit::default_connections;
+use crate::life::descriptor_limit::{default_connections, default_file_descriptors};
 use crate::life::error::ProgramError;
 use crate::life::launch::Launch;
 use crate::life::pid_file::PidFile;
@@ -69,6 +69,10 @@ pub fn bind(
     }
     let mut loops: Vec<_> = (0..config.threads).map(|_| LoopListeners::default()).collect();
     let mut logs = Logs::new();
+    let limits = &mut config.gateway.open_file_cache;
+    limits.descriptors = (config.file_descriptors)
+        .unwrap_or_else(|| default_file_descriptors(config.threads, limits.paths));
+    let default_connections = || default_connections(config.threads, limits.descriptors);
     let connections = ConnectionCount::new(config.connections.unwrap_or_else(default_connections));
     let accounts = ClientAccounts::new(&config);
     let urls = open_http(&config, &mut loops, &mut sockets, &mut logs, &connections, &accounts)?;

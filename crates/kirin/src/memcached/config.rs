@@ -62,6 +62,7 @@ pub fn config(options: &Options) -> Result<Config, MemcachedConfigError> {
         threads: options.threads,
         user: options.user.as_deref().map(user).transpose()?.flatten(),
         connections: None,
+        file_descriptors: None,
         // Clients of memcached have no part in these accounts.
         client_memory_bytes: 0,
         client_disk_bytes: 0,
@@ -79,6 +80,7 @@ pub fn config(options: &Options) -> Result<Config, MemcachedConfigError> {
             purge_from: PeerSet::default(),
             lua: kirin_lua::Limits::default(),
             script_extensions: Vec::new(),
+            open_file_cache: kirin_files::CacheLimits::default(),
         },
     })
 }

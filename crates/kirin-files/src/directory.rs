@@ -1,0 +1,172 @@
+//! Directories that hold cached files. As long as a directory is unchanged, the same names exist in
+//! it. So one look at the directory tells for all of its files that no variant and no earlier index
+//! page has been added, and that no name leads elsewhere.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fs::File;
+use std::rc::{Rc, Weak};
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+
+use crate::root::{FileClock, FileState, Root};
+
+/// The least number of directories after which ended ones are forgotten.
+const MIN_FORGET: usize = 64;
+
+/// A directory with cached files.
+pub(crate) struct Directory {
+    name: Box<[u8]>,
+    seen: Cell<Option<SeenDirectory>>,
+}
+
+/// The last look at a directory.
+#[derive(Clone, Copy)]
+struct SeenDirectory {
+    state: Option<FileState>,
+    /// Whether an equal state later means equal names.
+    is_settled: bool,
+    at: Instant,
+    generation: Generation,
+}
+
+/// The number of changes of a directory that were seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Generation(u64);
+
+/// The directories of a root.
+#[derive(Default)]
+pub(crate) struct Directories {
+    by_name: RefCell<HashMap<Box<[u8]>, Weak<Directory>>>,
+    /// The number of directories at which ended ones are forgotten next.
+    forget_at: Cell<usize>,
+}
+
+impl Directories {
+    /// Returns the directory that holds `file`, both relative to the root.
+    pub(crate) fn of_file(&self, file: &[u8]) -> Rc<Directory> {
+        let name = match file.iter().rposition(|byte| *byte == b'/') {
+            Some(slash) => &file[..slash],
+            None => b".",
+        };
+        let mut by_name = self.by_name.borrow_mut();
+        if let Some(directory) = by_name.get(name).and_then(Weak::upgrade) {
+            return directory;
+        }
+        if by_name.len() >= self.forget_at.get().max(MIN_FORGET) {
+            by_name.retain(|_, directory| directory.strong_count() > 0);
+            self.forget_at.set(2 * by_name.len());
+        }
+        let directory = Rc::new(Directory { name: name.into(), seen: Cell::new(None) });
+        by_name.insert(name.into(), Rc::downgrade(&directory));
+        directory
+    }
+}
+
+impl Directory {
+    /// Returns the memory in bytes, with that of the entry in [`Directories`].
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + 2 * self.name.len()
+    }
+
+    /// Returns the generation of the names in this directory. Looks at the directory if the last
+    /// look is older than `validity`. A directory that has changed lately, or cannot be opened,
+    /// gets a new generation with each look.
+    pub(crate) fn generation(&self, root: &Root, now: Instant, validity: Duration) -> Generation {
+        let last = self.seen.get();
+        if let Some(last) = last
+            && now.saturating_duration_since(last.at) < validity
+        {
+            return last.generation;
+        }
+        let looked_at = FileClock::now();
+        let state = self.state(root);
+        let generation = match last {
+            Some(last) if last.is_settled && last.state == state => last.generation,
+            Some(last) => Generation(last.generation.0.wrapping_add(1)),
+            None => Generation(0),
+        };
+        let is_settled = state.is_some_and(|state| state.is_settled_for_names(looked_at));
+        self.seen.set(Some(SeenDirectory { state, is_settled, at: now, generation }));
+        generation
+    }
+
+    fn state(&self, root: &Root) -> Option<FileState> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = File::from(root.open_with(&self.name, flags).ok()?);
+        Some(FileState::of(&directory.metadata().ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::FollowLinks;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::time::SystemTime;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Sets the time of the last change of the names in `path` into the past. The time of the last
+    /// change of its metadata stays.
+    fn age(path: &std::path::Path) {
+        let time = SystemTime::now() - Duration::from_secs(3600);
+        File::open(path).unwrap().set_modified(time).unwrap();
+    }
+
+    #[test]
+    fn a_new_name_is_a_new_generation_after_the_validity_time() {
+        let outer = tempfile::tempdir().unwrap();
+        fs::create_dir(outer.path().join("d")).unwrap();
+        let root = Root::open(outer.path(), FollowLinks::Inside).unwrap();
+        let directory = root.directories().of_file(b"d/file");
+        assert!(Rc::ptr_eq(&directory, &root.directories().of_file(b"d/other")));
+        assert!(!Rc::ptr_eq(&directory, &root.directories().of_file(b"file")));
+        let start = Instant::now();
+        let first = directory.generation(&root, start, SECOND);
+        fs::write(outer.path().join("d/new"), "x").unwrap();
+        let just_before = start + Duration::from_millis(999);
+        assert_eq!(directory.generation(&root, just_before, SECOND), first);
+        let second = directory.generation(&root, start + SECOND, SECOND);
+        assert_ne!(second, first);
+        // It was changed a moment ago. Another change could have the same time.
+        assert_ne!(directory.generation(&root, start + 2 * SECOND, SECOND), second);
+    }
+
+    #[test]
+    fn an_old_directory_keeps_its_generation_until_it_changes_or_leads_elsewhere() {
+        let outer = tempfile::tempdir().unwrap();
+        // The time of its metadata cannot be set, so the directory must be old by itself.
+        let root = Root::open("/".as_ref(), FollowLinks::All).unwrap();
+        let directory = root.directories().of_file(b"usr/file");
+        let start = Instant::now();
+        let first = directory.generation(&root, start, SECOND);
+        for seconds in 1..5 {
+            let later = start + seconds * SECOND;
+            assert_eq!(directory.generation(&root, later, SECOND), first);
+        }
+        fs::create_dir(outer.path().join("old")).unwrap();
+        symlink("old", outer.path().join("d")).unwrap();
+        age(&outer.path().join("old"));
+        let root = Root::open(outer.path(), FollowLinks::Inside).unwrap();
+        let directory = root.directories().of_file(b"d/file");
+        let first = directory.generation(&root, start, SECOND);
+        fs::remove_file(outer.path().join("d")).unwrap();
+        symlink("/usr", outer.path().join("d")).unwrap();
+        assert_ne!(directory.generation(&root, start + SECOND, SECOND), first);
+    }
+
+    #[test]
+    fn directories_without_files_in_the_cache_are_forgotten() {
+        let outer = tempfile::tempdir().unwrap();
+        let root = Root::open(outer.path(), FollowLinks::Inside).unwrap();
+        let kept = root.directories().of_file(b"kept/file");
+        for n in 0..10_000 {
+            root.directories().of_file(format!("{n}/file").as_bytes());
+        }
+        assert!(Rc::ptr_eq(&kept, &root.directories().of_file(b"kept/other")));
+        assert!(root.directories().by_name.borrow().len() <= MIN_FORGET);
+    }
+}
