@@ -31,6 +31,7 @@ from comparisons import (
     large_file,
     loops,
     lua_page,
+    many_files,
     memcached_protocol,
     memory_per_item,
     proxy,
@@ -52,6 +53,7 @@ COMPARISONS: dict[str, Comparison] = {
     for one in (
         store_page.COMPARISON,
         small_file.COMPARISON,
+        many_files.COMPARISON,
         compressed_page.COMPARISON,
         ssi.COMPARISON,
         session_bar.COMPARISON,

@@ -53,7 +53,8 @@ class Load(Protocol):
         ...
 
 
-# wrk loads this once. It defines no `request` and no `response`, which would run for every request.
+# wrk loads this once. It defines no `response`, and `request` only for WRK_PAGES, because they run
+# for every request.
 WRK_SCRIPT = """
 {setup}
 done = function(summary, latency)
@@ -61,6 +62,18 @@ done = function(summary, latency)
   io.write(string.format("outcome %d %d %f %f %f %d %d %d %d %d\\n", summary.requests, summary.duration,
     latency.mean, latency:percentile(50), latency:percentile(99),
     errors.connect, errors.read, errors.write, errors.status, errors.timeout))
+end
+"""
+
+# Requests the pages in turn. All requests are made before the first one is sent.
+WRK_PAGES = """
+local requests, turn = {{}}, 0
+init = function()
+  for page = 1, {pages} do requests[page] = wrk.format("GET", ("{path}"):format(page % 100, page)) end
+end
+request = function()
+  turn = turn % {pages} + 1
+  return requests[turn]
 end
 """
 
@@ -94,6 +107,12 @@ class HttpLoad:
     """The content coding. Only gzip can be checked. Empty for a client without `Accept-Encoding`.
     """
 
+    pages: int = 0
+    """The number of pages that are requested in turn. 0 for `path` only."""
+
+    pages_path: str = ""
+    """The paths of the pages: a format of `page % 100` and `page`, from 1 on. `path` is one of them."""
+
     def prepare(self, host: Host, server: Server) -> int:
         connection = (
             http.client.HTTPSConnection("127.0.0.1", server.port, timeout=10, context=_trusting())
@@ -123,7 +142,10 @@ class HttpLoad:
 
     def run(self, host: Host, server: Server, seconds: float) -> Outcome:
         script = host.directory / "wrk.lua"
-        script.write_text(WRK_SCRIPT.format(setup=WRK_FORM.format(form=self.form) if self.form else ""))
+        setup = WRK_FORM.format(form=self.form) if self.form else ""
+        if self.pages:
+            setup += WRK_PAGES.format(pages=self.pages, path=self.pages_path)
+        script.write_text(WRK_SCRIPT.format(setup=setup))
         more = [] if self.keep_alive else ["-H", "Connection: close"]
         if self.cookie:
             more += ["-H", f"Cookie: {self.cookie}"]

@@ -30,19 +30,21 @@ def start(
     unix_store: bool = False,
     tls: Certificate | None = None,
     session_cookie: str = "",
+    more: str = "",
 ) -> Server:
     """Serves `/` from these places. `pages` are stored over Kirin's memcached socket, as an
     application would do it.
 
     With `static` the files of that directory are served below /static. `session_cookie` names the
-    cookie that selects a visitor's item of the store.
+    cookie that selects a visitor's item of the store. `more` is another section of the
+    configuration.
     """
     _built(host)
     port, store_port = free_port(), free_port()
     store_path = host.directory / f"{name}-store.sock"
     store = f"unix:{store_path}" if unix_store else f"127.0.0.1:{store_port}"
     config = host.directory / f"{name}.toml"
-    config.write_text(_config(port, store, places, app, tls, session_cookie) + _static(static))
+    config.write_text(_config(port, store, places, app, tls, session_cookie) + _static(static) + more)
     # Until the adapter is installed, the workers' parent finds it in the repository.
     env = {"PERL5LIB": str(REPOSITORY / "adapters" / "perl" / "lib")}
     pid = host.start(name, [host.kirin, "serve", "--config", config], port=port, env=env)
@@ -55,6 +57,8 @@ def start(
         about += f", session_cookie = \"{session_cookie}\""
     if app is not None:
         about += f", {app.workers} workers"
+    if more:
+        about += f", {' '.join(more.split())}"
     return Server(port, [pid], about, store)
 
 

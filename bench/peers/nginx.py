@@ -172,6 +172,19 @@ def files_tuned(host: Host, directory: Path) -> Server:
     return start(host, "nginx-files-tuned", about, http=TUNED_FILES, server=f"root {directory};")
 
 
+def files_many(host: Host, directory: Path, files: int) -> Server:
+    """Serves static files with an open-file cache for many of them."""
+    cache = f"open_file_cache max={files} inactive=600s; open_file_cache_valid 60s; open_file_cache_min_uses 1;"
+    about = f"sendfile on, {cache} keepalive_requests unlimited"
+    return start(host, "nginx-files-many", about, http=f"{KEEP} sendfile on; {cache}", server=f"root {directory};")
+
+
+def files_uncached(host: Host, directory: Path) -> Server:
+    """Serves static files without an open-file cache."""
+    about = "sendfile on, no open_file_cache, keepalive_requests unlimited"
+    return start(host, "nginx-files-uncached", about, http=f"{KEEP} sendfile on;", server=f"root {directory};")
+
+
 def files_gzip(host: Host, directory: Path) -> Server:
     """Serves tuned static files and compresses them for each request."""
     about = "gzip on (level 1, its default), otherwise tuned"

@@ -152,3 +152,7 @@ fn is_media_type(text: &str) -> bool {
         .is_some_and(|(main, sub)| is_token(main.as_bytes()) && is_token(sub.as_bytes()));
     is_type && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
 }
+
+#[cfg(test)]
+#[path = "files_tests.rs"]
+mod tests;

@@ -108,10 +108,8 @@ impl Files {
             Some(Known::Stale(found)) => Some(found),
             None => None,
         };
-        let limits = self.cache.limits();
-        self.root.follow_replacement(now, limits.validity);
-        let lookup = Lookup { root: &self.root, config: &self.config, limits, now };
-        let found = match lookup.look_up(&name, previous.as_ref()) {
+        self.root.follow_replacement(now, self.cache.limits().validity);
+        let found = match self.lookup(now).look_up(&name, previous.as_ref()) {
             Ok(found) => found,
             Err(OpenError::Absent) => Found::Absent,
             Err(OpenError::Refused(error)) => {
@@ -132,6 +130,10 @@ impl Files {
         };
         self.cache.found.borrow_mut().put(self.id, key.as_bytes(), found.clone(), now);
         Ok(found)
+    }
+
+    pub(crate) fn lookup(&self, now: Instant) -> Lookup<'_> {
+        Lookup { root: &self.root, config: &self.config, limits: self.cache.limits(), now }
     }
 
     fn log_exhaustion(&self, error: &rustix::io::Errno, now: Instant) {

@@ -6,6 +6,9 @@ mod site;
 #[path = "made_variants_tests.rs"]
 mod made_variants;
 
+#[path = "confirmed_tests.rs"]
+mod confirmed;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -13,6 +16,7 @@ use std::path::Path;
 use kirin_http::Body;
 
 use super::*;
+use crate::MediaTypes;
 use site::{Site, open, see, set_modified, with_head};
 
 #[test]
@@ -264,6 +268,58 @@ fn changed_and_replaced_files_are_noticed_after_the_validity_time() {
         site.pass(1000);
         assert_eq!(site.status("/file"), Some(301));
     }
+}
+
+#[test]
+fn all_spellings_of_a_path_are_one_entry() {
+    let site = Site::with(|_, limits| limits.paths = 3);
+    let file = site.write("a b/f.html", "old");
+    site.write("other", "x");
+    assert_eq!(site.body("/a%20b/f.html"), "old");
+    assert_eq!(site.body("/other"), "x");
+    for n in 0..100 {
+        for path in [format!("//{}a%20b/f%2ehtml", "./".repeat(n)), format!("/{n}/../%6fther")] {
+            assert_eq!(site.status(&path), Some(200), "{path}");
+        }
+    }
+    fs::remove_file(file).unwrap();
+    for path in ["/a%20b/f.html", "/a%20b/../a%20b/f.html", "//a%20b/f.html"] {
+        assert_eq!(site.body(path), "old", "{path} has no entry");
+    }
+}
+
+#[test]
+fn without_precompressed_no_variant_is_looked_for() {
+    let site = Site::with(|config, _| config.precompressed = false);
+    site.write("a.js", "plain");
+    site.write("a.js.gz", "coded");
+    let seen = site.ask("GET", "/a.js", &[("Accept-Encoding", "gzip")]).unwrap();
+    assert_eq!((&seen.body[..], seen.field("vary")), (&b"plain"[..], None));
+    assert_eq!(site.body("/a.js.gz"), "coded");
+}
+
+#[test]
+fn places_of_one_directory_share_the_cache_but_no_entries() {
+    let site = Site::new();
+    site.write("a.txt", "x");
+    site.write("a.txt.gz", "coded");
+    let mut types = MediaTypes::default();
+    types.set("txt", "text/markdown");
+    let config = FilesConfig {
+        precompressed: false,
+        media_types: types.into(),
+        ..FilesConfig::new(&site.root)
+    };
+    let other = Files::open(config, site.files.cache()).unwrap();
+    for (files, media_type, vary) in [
+        (&site.files, "text/plain; charset=utf-8", Some("Accept-Encoding")),
+        (&other, "text/markdown; charset=utf-8", None),
+    ] {
+        let seen = with_head("GET", "/a.txt", &[], |head| files.answer(head, site.now)).map(see);
+        let seen = seen.unwrap();
+        assert_eq!((seen.field("content-type"), seen.field("vary")), (Some(media_type), vary));
+    }
+    assert!(Rc::ptr_eq(&site.files.root, &other.root));
 }
 
 #[test]

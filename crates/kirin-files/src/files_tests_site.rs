@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use kirin_http::{Body, RequestHead, Response, request};
 use tempfile::TempDir;
 
+use crate::found::Found;
 use crate::{CacheLimits, FileCache, Files, FilesConfig, FilesError};
 
 /// Opens a place with a cache of its own.
@@ -56,6 +57,15 @@ impl Site {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, contents).unwrap();
         path
+    }
+
+    /// Returns whether the cached file at `path` is confirmed without opening it.
+    pub(super) fn confirms(&self, path: &str) -> bool {
+        let cache = self.files.cache();
+        let found = cache.found.borrow().peek(self.files.id(), path.as_bytes()).cloned();
+        let Some(Found::File(file)) = found else { panic!("{path} is not in the cache") };
+        let lookup = self.files.lookup(self.now);
+        lookup.is_confirmed(&file)
     }
 
     pub(super) fn pass(&mut self, milliseconds: u64) {

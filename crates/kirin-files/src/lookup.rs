@@ -97,7 +97,7 @@ impl Lookup<'_> {
 
     /// Returns whether a complete lookup would find `file` again, by a look at its state only. Links
     /// are not looked at, so a file behind one is opened again.
-    fn is_confirmed(&self, file: &StaticFile) -> bool {
+    pub(crate) fn is_confirmed(&self, file: &StaticFile) -> bool {
         let OpenedName { name, directory, opened } = &file.name;
         let opened = opened.get();
         let has_state = |name: &[u8], file: &Representation| {
