@@ -40,7 +40,8 @@ pub struct Config {
     pub user: Option<User>,
     /// The most client connections. `None`: as many as the limit on open files allows.
     pub connections: Option<usize>,
-    /// The most descriptors in each cache of open files. `None`: a share of the limit on open files.
+    /// The most descriptors in each cache of open files. `None`: a share of the limit on open
+    /// files.
     pub file_descriptors: Option<usize>,
     /// The most memory that is held for clients, in bytes.
     pub client_memory_bytes: u64,

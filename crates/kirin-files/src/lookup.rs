@@ -95,8 +95,8 @@ impl Lookup<'_> {
         }
     }
 
-    /// Returns whether a complete lookup would find `file` again, by a look at its state only. Links
-    /// are not looked at, so a file behind one is opened again.
+    /// Returns whether a complete lookup would find `file` again, by a look at its state only. A
+    /// file behind a link is never confirmed.
     pub(crate) fn is_confirmed(&self, file: &StaticFile) -> bool {
         let OpenedName { name, directory, opened } = &file.name;
         let opened = opened.get();

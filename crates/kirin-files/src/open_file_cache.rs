@@ -1,11 +1,11 @@
-//! The open-file cache: the last lookup result of each path. All `files:DIR` places of an event loop
-//! share one, and the files that applications hand back have another.
+//! The open-file cache: the last lookup result of each path. All `files:DIR` places of an event
+//! loop share one, and the files that applications hand back have another.
 //!
-//! Three groups of entries have limits of their own: files in memory, files with an open descriptor,
-//! and paths without a file. So a stranger who asks for endless names that do not exist evicts no
-//! file, and a large file evicts no small one for its descriptor. Each group evicts by CLOCK: one
-//! bit in each slot records whether the path was requested since the hand last passed. So a scan
-//! over names that are requested only once evicts its own entries, not those in demand.
+//! Three groups of entries have limits of their own: files in memory, files with an open
+//! descriptor, and paths without a file. So a client that asks for endless names that do not exist
+//! evicts no file, and a large file evicts no small one for its descriptor. Each group evicts by
+//! CLOCK: one bit in each slot records whether the path was requested since the hand last passed.
+//! So a scan over names that are requested only once evicts its own entries, not those in demand.
 
 mod ring;
 

@@ -1,7 +1,8 @@
 //! The limits and the eviction of the open-file cache.
 
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 const PLACE: PlaceId = PlaceId(0);
 
