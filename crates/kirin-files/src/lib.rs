@@ -10,8 +10,8 @@
 //! kernel has in memory. A thread pool would cost every request more than that.
 //!
 //! A request passes these modules in order: [`file_name`] (the file that the path means),
-//! `open_file_cache`, `root`, `directory` and `lookup` (the file system), `respond` (the variant and
-//! its ranges), `made_variants` (compression). docs/files.md describes the same for users.
+//! `open_file_cache`, `root`, `directory` and `lookup` (the file system), `respond` (the variant
+//! and its ranges), `made_variants` (compression). docs/files.md describes the same for users.
 //!
 //! [`AppFiles`] is the same cache for files that an application has opened. The worker reports
 //! their path and state.
