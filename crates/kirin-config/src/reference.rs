@@ -31,7 +31,7 @@ listener for operators.
 ";
 
 /// The sections: heading, type, and what stands before its keys.
-const SECTIONS: [(&str, &str, &str); 14] = [
+const SECTIONS: [(&str, &str, &str); 15] = [
     ("`[[listener]]`: an address", "ListenerSection", "listener."),
     ("`[listener.tls]`: https on a listener", "TlsSection", "listener.tls."),
     (

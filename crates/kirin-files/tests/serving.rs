@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use kirin_files::{CacheLimits, FileCache, Files, FilesConfig};
 use kirin_http::{Answer, Handler, Origin, RequestHead, Response, StatusCode};
-use kirin_server::{Limits, Listener, Server, listener};
+use kirin_server::{AccessLogs, Limits, Listener, Server, listener};
 use tempfile::TempDir;
 
 struct FilesOnly(Files);
@@ -50,7 +50,12 @@ impl Site {
                 let local = bound.address().unwrap();
                 let cache = Rc::new(FileCache::new(limits));
                 let handler = Rc::new(FilesOnly(Files::open(config, &cache).unwrap()));
-                let server = Rc::new(Server::new(handler, local.clone(), Limits::default(), None));
+                let server = Rc::new(Server::new(
+                    handler,
+                    local.clone(),
+                    Limits::default(),
+                    AccessLogs::default(),
+                ));
                 ready.send(local.to_string().parse().unwrap()).unwrap();
                 tokio::select! {
                     ended = listener::accept(bound, server) => ended.unwrap(),
