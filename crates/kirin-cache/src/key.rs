@@ -46,8 +46,8 @@ pub fn append_proxy_field(name: &str, value: &[u8], key: &mut Vec<u8>) {
 }
 
 /// Returns the tag of all stored responses to a target, for any host of the site and any variant.
-/// `target` is path and query as a client sends them, behind the site's namespace. Purging the key `/path` of the store also invalidates
-/// this tag.
+/// `target` is path and query as a client sends them, behind the site's namespace. Purging the key
+/// `/path` of the store also invalidates this tag.
 fn target_tag(target: &[u8]) -> Vec<u8> {
     let mut tag = CACHED.to_vec();
     if CACHED.len() + target.len() <= TAG_LIMIT_BYTES {

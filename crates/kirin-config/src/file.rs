@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::admin::AdminSection;
 use crate::app::AppSection;
 use crate::files::OpenFileCacheSection;
-use crate::listener::ListenerSection;
+use crate::listener::{ListenerSection, MAX_CONNECTIONS};
 use crate::lua::LuaSection;
 use crate::route::RouteSection;
 use crate::site::SiteSection;
@@ -19,9 +19,6 @@ use crate::written::Written;
 
 /// The largest number of event loops: more than any machine has cores.
 const MAX_THREADS: u64 = 1024;
-
-/// The largest number of connections: more than Linux has descriptors for.
-pub(super) const MAX_CONNECTIONS: u64 = 1 << 30;
 
 /// The complete file.
 #[derive(Debug, Deserialize, JsonSchema)]

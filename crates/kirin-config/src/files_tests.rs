@@ -1,4 +1,4 @@
-//! What the keys of files come to, and what is said of wrong ones.
+//! Tests of the keys of files: their values, and the messages for wrong ones.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn a_route_has_index_names_and_variants_unless_it_says_otherwise() {
         ("index = []\nprecompressed = true", &[], true),
     ] {
         let site = check_text(&route(keys)).unwrap();
-        let found = &site.gateway.routes[0];
+        let found = &site.gateway.sites[0].routes[0];
         assert_eq!(
             (&found.index[..], found.precompressed),
             (&index.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()[..], precompressed)

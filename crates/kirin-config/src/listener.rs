@@ -10,13 +10,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::default::{defaults, size, whole_seconds};
-use crate::file::MAX_CONNECTIONS;
 use crate::peers::peers;
 use crate::source::{ConfigError, ErrorCollector, Source};
 use crate::tls::{ListenerTls, TlsSection, check_tls};
 use crate::units::{ByteSize, Number, Seconds};
 use crate::word::{Word, Words};
 use crate::written::Written;
+
+/// The largest number of connections: more than Linux has descriptors for.
+pub const MAX_CONNECTIONS: u64 = 1 << 30;
 
 /// The largest request head that a listener may allow, in bytes.
 const MAX_HEAD_BYTES: usize = 1024 * 1024;

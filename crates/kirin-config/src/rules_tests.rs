@@ -180,7 +180,7 @@ fn the_clients_of_a_route_are_those_that_its_keys_name() {
     let check = |keys: &str| {
         let route = format!("[[route]]\npath = \"/\"\ntry = [\"files:public\"]\n{keys}\n");
         let site = check_text(&format!("{LISTENER}{route}")).expect(keys);
-        let access = &site.gateway.routes[0].rules.access;
+        let access = &site.gateway.sites[0].routes[0].rules.access;
         let answer = |address: &str| {
             let peer = match address.parse::<IpAddr>() {
                 Ok(ip) => Peer::Tcp((ip, 1).into()),
@@ -212,5 +212,5 @@ fn the_clients_of_a_route_are_those_that_its_keys_name() {
 #[test]
 fn a_route_that_refuses_everybody_needs_no_places() {
     let site = check_text(&format!("{LISTENER}[[route]]\npath = \"/.git\"\ndeny = 404\n")).unwrap();
-    assert!(site.gateway.routes[0].places.is_empty());
+    assert!(site.gateway.sites[0].routes[0].places.is_empty());
 }

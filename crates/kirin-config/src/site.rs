@@ -22,14 +22,14 @@ pub struct SiteSection {
     /// wildcard before a shorter one. `["*"]` is every host that no other site has, as routes at
     /// the top level are. Ports, upper case and a dot at the end make no difference.
     pub hosts: Written<Vec<Written<String>>>,
-    /// The name of the site in the store: keys and tags of its pages, sessions and other items begin
-    /// with this name and `:` ([store.md](store.md#sites)). Default: the first host without a
+    /// The name of the site in the store: keys and tags of its pages, sessions and other items
+    /// begin with this name and `:` ([store.md](store.md#sites)). Default: the first host without a
     /// wildcard. Each host that only a wildcard matches has its own items then, under its own name.
     pub name: Option<Written<String>>,
     /// Which request goes where, as `[[route]]` at the top level. Every key of a route but `path`,
-    /// `match`, `try`, `redirect`, `redirect_status` and `rewrite` may also stand in the site: it
-    /// holds for all routes of the site that do not have it themselves. The entries of `headers` and
-    /// `error_pages` are added to those of each route ([routes.md](routes.md#sites)).
+    /// `match`, `try`, `redirect`, `redirect_status` and `rewrite` may also stand in the site. It
+    /// holds for all routes of the site that do not have it themselves. The entries of `headers`
+    /// and `error_pages` are added to those of each route ([routes.md](routes.md#sites)).
     #[serde(default)]
     pub route: Vec<RouteSection>,
 }

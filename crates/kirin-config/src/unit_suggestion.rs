@@ -1,5 +1,5 @@
-//! The value that a user probably meant who has written a size, time or rate without a unit, or as
-//! another program has it: `64000000`, `64m`, `1.5GB`, `1h30m`, `10r/s`.
+//! The value that a user probably meant by a size, time or rate without a unit, or in the form of
+//! another program: `64000000`, `64m`, `1.5GB`, `1h30m`, `10r/s`.
 //!
 //! Kirin does not guess: a value has one form. But the error says how to write what was meant.
 

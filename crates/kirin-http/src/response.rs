@@ -36,7 +36,7 @@ pub enum ResponseLog {
     None,
 }
 
-/// What the access log says of a response before any of it is sent.
+/// What the access log says about a response before any of it is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseSummary {
     /// The status code.
@@ -68,7 +68,7 @@ impl Response {
         Self { status, fields: FieldLines::new(), body, answered_by, log: ResponseLog::default() }
     }
 
-    /// Returns what the access log says of it.
+    /// Returns what the access log says about it.
     pub fn summary(&self) -> ResponseSummary {
         ResponseSummary { status: self.status, answered_by: self.answered_by, log: self.log }
     }

@@ -433,8 +433,8 @@ read at the first use. C<timeout>: the time limit for connecting and for each wa
 
 C<site>: the name of a site of Kirin's configuration. All keys and tags are then those of this site.
 The default is the site of the request that the worker serves at the time of the call. Outside of
-requests, and on hosts that belong to no C<[[site]]>, it is none. C<< site => '' >> is none at any
-time (F<docs/store.md>).
+requests, and on hosts that belong to no C<[[site]]>, there is no site. C<< site => '' >> means no
+site at any time (F<docs/store.md>).
 
 =item error
 

@@ -1,8 +1,8 @@
 //! The place `store`: pages that the application has put into memory, served without it.
 //!
-//! The key is the request target: path and query as sent, in the namespace of the site. The response needs a head, an ETag,
-//! compiled includes and coded variants. They are made for the first request and kept beside the
-//! item.
+//! The key is the request target: path and query as sent, in the namespace of the site. The
+//! response needs a head, an ETag, compiled includes and coded variants. They are made for the
+//! first request and kept beside the item.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -60,7 +60,7 @@ pub struct RouteConfig {
     pub listing: bool,
     /// Which links that lead out of its directories are followed.
     pub follow_links: FollowLinks,
-    /// The access log of its responses. A log of routes is named by its number in the configuration.
+    /// The access log of its responses. Logs of routes have numbers in the configuration.
     pub log: ResponseLog,
     /// Whether compressed variants beside files are sent.
     pub precompressed: bool,

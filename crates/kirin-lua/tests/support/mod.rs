@@ -9,7 +9,7 @@ use std::time::Duration;
 use kirin_http::request::{BodyLength, Version};
 use kirin_http::{Body, Client, ListenAddress, Method, Origin, Peer, RequestHead, Response};
 use kirin_lua::{Called, Fault, Limits, LuaError, ScriptFile, Step};
-use kirin_store::{Now, Store, StoreConfig};
+use kirin_store::{Namespace, Now, Store, StoreConfig};
 use tempfile::TempDir;
 
 pub const NOW: Now = Now::from_unix_seconds(1_700_000_000);
@@ -78,7 +78,7 @@ pub fn called(method: Method, target: &str, fields: &[(&str, &str)], body: BodyL
         proxy: None,
         now: 0,
     };
-    Called::of(&request, origin, path.as_bytes(), None)
+    Called::of(&request, origin, path.as_bytes(), None, &Namespace::default())
 }
 
 pub fn get(target: &str) -> Called {
