@@ -123,9 +123,11 @@ pub struct ListenerConfig {
     pub access_log: Option<LogTarget>,
     /// The limits of its clients.
     pub limits: Limits,
-    /// The most memory that is held for its clients, in bytes. `None`: as for all clients.
+    /// The most memory that is held for its clients, in bytes. `None` for the
+    /// limit of all clients.
     pub client_memory_bytes: Option<u64>,
-    /// The most space in files that is held for its clients, in bytes. `None`: as for all clients.
+    /// The most space in files that is held for its clients, in bytes. `None` for the
+    /// limit of all clients.
     pub client_disk_bytes: Option<u64>,
     /// The most connections from one address.
     pub connections_per_address: Option<u32>,
@@ -212,8 +214,9 @@ pub fn check_address(
     })
 }
 
-/// Checks what the listeners say together: an authority of certificates looks for Kirin by plain
-/// HTTP, and certificates are kept under the first of their names.
+/// Checks the rules for all listeners together. An authority looks for Kirin by plain HTTP, so one
+/// listener must have no TLS. Certificates are stored under the first of their names, so two
+/// different ones cannot begin with the same name.
 pub fn check_acme_listeners(
     sections: &[ListenerSection],
     listeners: &[ListenerConfig],
@@ -284,7 +287,8 @@ fn limits(section: &ListenerSection, source: &Source) -> Result<Limits, ConfigEr
     })
 }
 
-/// Returns which peers the listener believes, and in which fields. `None` if it believes nobody.
+/// Returns the peers whose fields the listener believes, and the fields. `None` if it has no
+/// `trusted`.
 fn forwarding(
     section: &ListenerSection,
     source: &Source,

@@ -102,13 +102,13 @@ struct Exchange<'a> {
     refused: Option<io::Error>,
 }
 
-/// A head that ends the exchange of heads.
+/// The last head of a response.
 enum Head {
     Final(UpstreamHead),
     Switched(FieldLines),
 }
 
-/// What happens while a response is awaited.
+/// An event while a response is awaited.
 enum Event {
     Sent(Result<(), SendError>),
     Read(io::Result<usize>),

@@ -1,8 +1,7 @@
 //! The fields that tell a server about the client: `X-Forwarded-*` and `Forwarded` (RFC 7239). This
 //! is a pure part of the encoding of request heads.
 //!
-//! What an untrusted client says in these fields is dropped. What a trusted proxy says is kept and
-//! extended.
+//! Kirin drops these fields if an untrusted client sent them. It extends those of a trusted proxy.
 
 use std::io::Write;
 use std::net::IpAddr;

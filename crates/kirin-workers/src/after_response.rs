@@ -41,7 +41,7 @@ async fn clean_up(app: Arc<App>, mut connection: WorkerConnection) {
     }
 }
 
-/// A worker whose response nobody may read any more. The worker ends at its next write, or when its
+/// A worker whose response has no reader any more. The worker ends at its next write, or when its
 /// deadline passes.
 pub(crate) struct Abandoned<'a> {
     pub(crate) app: &'a App,

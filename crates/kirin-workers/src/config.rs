@@ -1,4 +1,4 @@
-//! The configuration of an application. The program builds it from `[app.NAME]` in the
+//! The configuration of an application. The program builds it from `[[app]]` of the
 //! configuration file.
 
 use std::ffi::OsString;
@@ -11,10 +11,10 @@ pub const MAX_WORKERS: usize = 4096;
 /// Whether workers are forked from a process that has loaded the application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preload {
-    /// They are, unless the application has opened connections while it was loaded.
+    /// Workers are forked from it, unless the application opened connections while it was loaded.
     #[default]
     Auto,
-    /// They always are.
+    /// Workers are always forked from it.
     Always,
     /// Each worker loads the application itself.
     Never,

@@ -68,7 +68,7 @@ impl WorkerSocket {
     }
 }
 
-/// What identifies a parent, and the size of its work force.
+/// The identity of a parent, and the number of its workers.
 #[derive(Clone, Copy)]
 pub(crate) struct ParentSpec {
     /// The generation of the application's code.

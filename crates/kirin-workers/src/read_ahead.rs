@@ -126,7 +126,7 @@ impl ReadAhead {
         Ok(())
     }
 
-    /// Takes the oldest bytes. Returns none if there are none.
+    /// Takes the oldest bytes. They are empty if there are none.
     pub(crate) fn take(&mut self) -> io::Result<Bytes> {
         // A file that could not be written may exist and be empty.
         let Some(file) = self.file.as_mut().filter(|file| file.taken < file.written) else {

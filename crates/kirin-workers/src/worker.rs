@@ -26,8 +26,8 @@ use crate::replacement::{self, ReplaceReason};
 /// Bytes read from a worker at once. No response head may be longer.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A generation's place for one worker. When the connection in it is dropped, the supervisor is
-/// told and opens another one.
+/// A generation's place for one worker. When its connection is dropped, the supervisor gets an
+/// event and opens another one.
 pub(crate) struct Slot {
     pub(crate) generation: u64,
     pub(crate) index: usize,

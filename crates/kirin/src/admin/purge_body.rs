@@ -119,7 +119,7 @@ mod tests {
             (BodyFormat::Json, "", "EOF"),
             (BodyFormat::Json, r#"{"soft": true}"#, "nothing is named"),
             (BodyFormat::Json, r#"{"tags": ["a"], "soft": 1}"#, "expected a boolean"),
-            (BodyFormat::UrlEncoded, "soft=yes&tag=a", "none of 1, true"),
+            (BodyFormat::UrlEncoded, "soft=yes&tag=a", "is not one of 1, true"),
             (BodyFormat::Json, r#"{"tag": ["a"]}"#, "unknown field `tag`"),
             (BodyFormat::Json, r#"{"tags": ["a b"]}"#, "no space"),
             (BodyFormat::Json, r#"{"keys": [""]}"#, "1 to 250"),
