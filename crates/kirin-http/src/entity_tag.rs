@@ -1,6 +1,6 @@
 //! Entity tags that clients send back (RFC 9110 section 8.8.3), compared with the current tag.
 //!
-//! All places with entity tags use it: the store's pages and files.
+//! All representations with entity tags use it: pages of the store and files.
 
 /// The current entity tag: made by Kirin, or given by an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

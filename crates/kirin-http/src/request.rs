@@ -274,7 +274,8 @@ impl<'a> RequestHead<'a> {
         scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https") != secure)
     }
 
-    /// Returns whether the method is GET or HEAD, the two that places without code answer.
+    /// Returns whether the method is GET or HEAD. Files and pages have an answer for these two
+    /// only.
     pub fn is_get_or_head(&self) -> bool {
         self.method == Method::GET || self.method == Method::HEAD
     }

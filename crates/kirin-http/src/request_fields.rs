@@ -1,5 +1,5 @@
 //! The fields of a request for conditions, ranges and content codings, found in one pass. They are
-//! for every place that has validators or variants.
+//! for all responses with validators or variants.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
 //! Request bodies that are read to their end before they are passed on, into memory or into a file
-//! without a name. They are for places whose workers or upstreams should not wait for slow clients.
+//! without a name. So workers and upstreams do not wait for slow clients.
 
 use std::fs::File;
 use std::io::{self, Write};

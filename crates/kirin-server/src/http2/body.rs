@@ -81,7 +81,7 @@ impl Drop for Http2Source {
 impl Http2Source {
     /// Returns the source of a body. `expects_continue` tells the client to go on when the body is
     /// wanted. `state` says when the response begins. From then on the client may be silent,
-    /// because the two sides talk (a gRPC stream), and the place that answers sets the limit.
+    /// because the two sides talk (a gRPC stream), and the handler sets the limit.
     pub(super) fn new(
         stream: RecvStream,
         deadlines: &Rc<Deadlines>,
