@@ -1,14 +1,13 @@
-//! Defaults of keys. If a crate's type has the default, a function of the section returns it from
-//! there (`defaults!`). Others stand beside their keys, as in `#[serde(default =
-//! "seconds::<30>")]`.
+//! Defaults of keys. If the type that a key configures has the default, `defaults!` takes it from
+//! there. Other defaults stand beside their keys, as in `#[serde(default = "seconds::<30>")]`.
 
 use std::time::Duration;
 
 use crate::units::{ByteSize, Number, Seconds};
 use crate::written::Written;
 
-/// Declares functions for `#[serde(default = "KEY")]`. Each takes the default of a key from the
-/// type that the key configures.
+/// Declares functions for `#[serde(default = "KEY")]`. Each returns the default of the type that
+/// the key configures.
 macro_rules! defaults {
     ($($key:ident: $type:ty = $value:expr;)+) => {
         $(fn $key() -> $type {

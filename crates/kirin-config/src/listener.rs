@@ -123,11 +123,11 @@ pub struct ListenerConfig {
     pub access_log: Option<LogTarget>,
     /// The limits of its clients.
     pub limits: Limits,
-    /// The most memory that is held for its clients, in bytes. `None` for the
-    /// limit of all clients.
+    /// The most memory that is held for its clients, in bytes; `None`
+    /// for the limit of all clients.
     pub client_memory_bytes: Option<u64>,
-    /// The most space in files that is held for its clients, in bytes. `None` for the
-    /// limit of all clients.
+    /// The most space in files that is held for its clients, in bytes; `None`
+    /// for the limit of all clients.
     pub client_disk_bytes: Option<u64>,
     /// The most connections from one address.
     pub connections_per_address: Option<u32>,

@@ -10,8 +10,8 @@ use super::lineage::Lineage;
 
 /// The routes, as places and filters see them.
 pub trait Answers {
-    /// Answers a request by the route of its path. `lineage` is its position below the
-    /// request of a client.
+    /// Answers a request by the route of its path. `lineage` is its position below the request of
+    /// a client.
     fn ask(&self, head: &RequestHead<'_>, origin: Origin<'_>, lineage: &Lineage) -> Answer;
 
     /// Answers a request by the places behind `place`, which has passed after it has waited.
