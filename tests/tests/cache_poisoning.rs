@@ -398,7 +398,7 @@ fn a_private_response_ends_no_waiting() {
     assert_eq!(status(&client.get("/")), "Kirin; fwd=uri-miss; ttl=60; stored");
     assert_eq!(
         status(&client.request("GET", "/", "Cookie: a=b\r\n")),
-        "Kirin; fwd=bypass; detail=private"
+        "Kirin; fwd=miss; detail=private"
     );
 }
 

@@ -13,6 +13,9 @@ pub enum Forwarded {
     UriMiss,
     /// A response is stored for the target, but not for this request.
     VaryMiss,
+    /// A response is stored for the target and the fields of the request, but not for a visitor
+    /// with its cookie or password.
+    Miss,
     /// The stored response is fresh, but the client wants it validated.
     Request,
     /// The stored response is stale.
@@ -26,6 +29,7 @@ impl Forwarded {
             Forwarded::Method => "method",
             Forwarded::UriMiss => "uri-miss",
             Forwarded::VaryMiss => "vary-miss",
+            Forwarded::Miss => "miss",
             Forwarded::Request => "request",
             Forwarded::Stale => "stale",
         }
@@ -53,6 +57,17 @@ impl CacheStatus {
     /// Returns the status of a hit: a stored response that was reused without a request.
     pub fn hit(ttl: i64) -> Self {
         Self { ttl: Some(ttl), ..Self::default() }
+    }
+
+    /// Returns this status for a response with the status code `sent`, made from one of the origin
+    /// server with the code `received`. A forwarded request without `fwd-status` got the code that
+    /// the client gets (section 2.3).
+    pub fn for_codes(self, sent: u16, received: u16) -> Self {
+        let is_silent = self.forwarded.is_none() || self.forwarded_status.is_some();
+        if is_silent || sent == received {
+            return self;
+        }
+        Self { forwarded_status: Some(received), ..self }
     }
 
     /// Returns the status of a request that was forwarded.
@@ -122,12 +137,29 @@ mod tests {
     }
 
     #[test]
+    fn it_has_the_code_of_the_origin_server_where_the_client_gets_another() {
+        let miss = CacheStatus::forwarded(Forwarded::UriMiss);
+        let validated =
+            CacheStatus { forwarded_status: Some(304), ..CacheStatus::forwarded(Forwarded::Stale) };
+        for (status, sent, received, expected) in [
+            (miss, 200, 200, "Kirin; fwd=uri-miss"),
+            (miss, 304, 200, "Kirin; fwd=uri-miss; fwd-status=200"),
+            (validated, 304, 200, "Kirin; fwd=stale; fwd-status=304"),
+            (validated, 200, 200, "Kirin; fwd=stale; fwd-status=304"),
+            (CacheStatus::hit(5), 304, 200, "Kirin; hit; ttl=5"),
+        ] {
+            assert_eq!(status.for_codes(sent, received).to_string(), expected, "{sent}");
+        }
+    }
+
+    #[test]
     fn it_is_a_structured_field_whatever_it_says() {
         let forwarded = [
             Forwarded::Bypass,
             Forwarded::Method,
             Forwarded::UriMiss,
             Forwarded::VaryMiss,
+            Forwarded::Miss,
             Forwarded::Request,
             Forwarded::Stale,
         ];

@@ -10,6 +10,7 @@ mod purging;
 mod room;
 mod routes;
 mod stale;
+mod statuses;
 mod validation;
 mod variants;
 mod visitors;

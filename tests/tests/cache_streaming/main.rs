@@ -109,7 +109,12 @@ fn status(reply: &Reply) -> &str {
 }
 
 fn is_collapsed(reply: &Reply) -> bool {
-    status(reply).starts_with("Kirin; fwd=uri-miss; ttl=") && status(reply).ends_with("; collapsed")
+    // The application has answered 200.
+    let forwarded = match reply.status {
+        200 => "Kirin; fwd=uri-miss; ttl=",
+        _ => "Kirin; fwd=uri-miss; fwd-status=200; ttl=",
+    };
+    status(reply).starts_with(forwarded) && status(reply).ends_with("; collapsed")
 }
 
 const MINUTE: &str = "Cache-Control: max-age=60\r\n";

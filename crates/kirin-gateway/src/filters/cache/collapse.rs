@@ -165,6 +165,7 @@ impl Fetch {
         };
         self.cache.counters.collapsed.add();
         let status = CacheStatus { collapsed: true, ttl: Some(policy.ttl(now)), ..self.status() };
+        let status = status.for_codes(response.status.as_u16(), coming.status.as_u16());
         response.fields.push("Age", policy.age(now).to_string());
         response.fields.push("Cache-Status", status.to_string());
         SharedUse::Answer(response)

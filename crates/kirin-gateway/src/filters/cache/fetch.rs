@@ -54,19 +54,20 @@ impl Fetch {
         Self { cache, settings, cache_request, key, why, request, backend, began, share }
     }
 
-    /// Sends the request to the place as it is.
-    pub async fn pass(mut self, body: RequestBody) -> Response {
+    /// Sends the request to the place as it is. `is_noted` says that the cache expects no response
+    /// that others can use.
+    pub async fn pass(mut self, is_noted: bool, body: RequestBody) -> Response {
         self.share = body.share().clone();
         if self.cache_request.is_partial
-            && self.why != Forwarded::Bypass
+            && !is_noted
             && let Some(response) = self.part_of_what_comes()
         {
             return response;
         }
         let counters = &self.cache.counters;
-        match self.why {
-            Forwarded::Bypass => counters.passed.add(),
-            _ => counters.misses.add(),
+        match is_noted {
+            true => counters.passed.add(),
+            false => counters.misses.add(),
         }
         let answer = self.request.with(|request| {
             as_known(request, &self.settings, |request| self.backend.answer(request))

@@ -30,7 +30,12 @@ pub enum How {
     /// The cache does not serve it, for this reason.
     Bypass(&'static str),
     /// As it is, without waiting for another request. The response may be stored.
-    Pass(Miss),
+    Pass {
+        /// The request.
+        miss: Miss,
+        /// Whether the cache knows already that the response is of no use to others.
+        is_noted: bool,
+    },
     /// For all requests for the same response: one of them goes.
     Fetch(Miss),
 }
@@ -79,9 +84,9 @@ impl Forward {
                     with_cache_status(response, CacheStatus::forwarded(Forwarded::Method))
                 })
             }
-            How::Pass(miss) => {
+            How::Pass { miss, is_noted } => {
                 let fetch = Fetch::new(&cache, &settings, miss, request.keep(), Rc::clone(backend));
-                Answer::later(move |body| fetch.pass(body))
+                Answer::later(move |body| fetch.pass(is_noted, body))
             }
             How::Fetch(miss) => {
                 let fetch = Fetch::new(&cache, &settings, miss, request.keep(), Rc::clone(backend));

@@ -41,6 +41,8 @@ pub enum CacheEntry {
     Pass {
         /// The key.
         key: Vec<u8>,
+        /// The reason for `Cache-Status`: the same as if there were no note.
+        why: Forwarded,
     },
     /// A response.
     Response(StoredResponse),
@@ -67,13 +69,19 @@ impl Cache {
             found = self.entry(&key, now);
             variant_key = Some(key);
         }
+        let why = match variant_key {
+            Some(_) => Forwarded::VaryMiss,
+            None => Forwarded::UriMiss,
+        };
         if let Some((item, entry)) = found {
             match &*entry {
-                Entry::Pass => return CacheEntry::Pass { key: item.key().to_vec() },
+                Entry::Pass => return CacheEntry::Pass { key: item.key().to_vec(), why },
                 Entry::Response(cached) => {
                     return match request.may_have(&cached.policy) {
                         true => CacheEntry::Response(StoredResponse { item, entry }),
-                        false => CacheEntry::Pass { key: item.key().to_vec() },
+                        false => {
+                            CacheEntry::Pass { key: item.key().to_vec(), why: Forwarded::Miss }
+                        }
                     };
                 }
                 Entry::Varies(_) | Entry::Unreadable => {}
@@ -83,12 +91,9 @@ impl Cache {
             && let Some((_, entry)) = self.entry(&keep::credentials_key(&request.key), now)
             && matches!(*entry, Entry::Pass)
         {
-            return CacheEntry::Pass { key: request.key.clone() };
+            return CacheEntry::Pass { key: request.key.clone(), why };
         }
-        match variant_key {
-            Some(key) => CacheEntry::Nothing { key, why: Forwarded::VaryMiss },
-            None => CacheEntry::Nothing { key: request.key.clone(), why: Forwarded::UriMiss },
-        }
+        CacheEntry::Nothing { key: variant_key.unwrap_or_else(|| request.key.clone()), why }
     }
 
     fn entry(&self, key: &[u8], now: Now) -> Option<(ItemRef, Arc<Entry>)> {
@@ -122,6 +127,8 @@ impl Cache {
             self.responses.cached(&stored.item, &cached.page, request, codings, seconds);
         response.answered_by = answered_by::CACHE;
         response.fields.push("Age", cached.policy.age(now).to_string());
+        let received = cached.page.head.as_ref().map_or(StatusCode::OK, |head| head.status);
+        let status = status.for_codes(response.status.as_u16(), received.as_u16());
         response.fields.push("Cache-Status", status.to_string());
         response
     }

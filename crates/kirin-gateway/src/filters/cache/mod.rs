@@ -107,9 +107,9 @@ impl RouteCache {
             CacheEntry::Pass { .. } if directives.only_if_cached => {
                 return CacheLookup::Hit(not_cached());
             }
-            CacheEntry::Pass { key } => {
-                let miss = Miss { request: cache_request, key, why: Forwarded::Bypass };
-                return forward(How::Pass(miss));
+            CacheEntry::Pass { key, why } => {
+                let miss = Miss { request: cache_request, key, why };
+                return forward(How::Pass { miss, is_noted: true });
             }
         };
         if directives.only_if_cached {
@@ -119,7 +119,10 @@ impl RouteCache {
         // The response would be of use to this request alone, so it is not shared.
         let is_alone = directives.no_store || is_missing && cache_request.is_partial;
         let miss = Miss { request: cache_request, key, why };
-        forward(if is_alone { How::Pass(miss) } else { How::Fetch(miss) })
+        forward(match is_alone {
+            true => How::Pass { miss, is_noted: false },
+            false => How::Fetch(miss),
+        })
     }
 
     /// Asks the place for a new response, if no other request does so at this moment.

@@ -88,7 +88,8 @@ impl Fetch {
                 response.fields = fields;
                 response.fields.append(&unstored);
                 push_age(&mut response.fields, &policy);
-                return with_cache_status(response, status);
+                let ttl = Some(policy.ttl(received));
+                return with_cache_status(response, CacheStatus { ttl, ..status });
             }
             _ => Vec::new(),
         };

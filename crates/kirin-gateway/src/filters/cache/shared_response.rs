@@ -20,7 +20,8 @@ use crate::request::answered_by;
 /// The head, and the body as far as it has arrived.
 #[derive(Debug)]
 pub struct SharedResponse {
-    status: StatusCode,
+    /// The status of the place.
+    pub status: StatusCode,
     /// The fields that are stored, as clients see them.
     fields: FieldLines,
     /// The rules by which it may be reused.
