@@ -486,6 +486,15 @@ fn what_a_route_refuses_to_show_can_be_purged() {
         assert_eq!(reply.status, 200, "{target}: {}", reply.text());
         assert!(running.store.get(key).is_none(), "{target}");
     }
+    let target = "/office-cached/x";
+    stores(&mut running, "GET", target, OFFICE);
+    let status = |running: &Running| {
+        let reply = ask(running, "GET", target, OFFICE);
+        reply.field("cache-status").unwrap_or_default().to_owned()
+    };
+    assert!(status(&running).starts_with("Kirin; hit"));
+    assert_eq!(ask(&running, "PURGE", target, "").status, 200);
+    assert!(status(&running).starts_with("Kirin; fwd=uri-miss"));
 }
 
 #[test]

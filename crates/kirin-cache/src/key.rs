@@ -45,6 +45,14 @@ pub fn append_proxy_field(name: &str, value: &[u8], key: &mut Vec<u8>) {
     key.extend_from_slice(value);
 }
 
+/// Appends a condition of the route to a primary key: other routes have other keys.
+pub fn append_route_condition(name: &str, value: &str, key: &mut Vec<u8>) {
+    key.push(2);
+    key.extend_from_slice(name.as_bytes());
+    key.push(b'=');
+    key.extend_from_slice(value.as_bytes());
+}
+
 /// Returns the tag of all stored responses to a target, for any host of the site and any variant.
 /// `target` is path and query as a client sends them, behind the site's namespace. Purging the key
 /// `/path` of the store also invalidates this tag.
@@ -131,6 +139,18 @@ mod tests {
             primary_key("", "/a", None, false, "x")
         );
         assert!(primary_key("", "/a/b", None, false, "x").starts_with(&target_prefix(b"/a/")));
+    }
+
+    #[test]
+    fn a_condition_of_the_route_makes_another_key_with_the_same_tags() {
+        let plain = primary_key("", "/a", Some("b"), false, "example.org");
+        let with = |value| {
+            let mut key = plain.clone();
+            append_route_condition("allow", value, &mut key);
+            key
+        };
+        assert!(with("1") != plain && with("1") != with("2"));
+        assert_eq!(target_tags_of(&with("1")), target_tags_of(&plain));
     }
 
     #[test]

@@ -59,6 +59,11 @@ impl Protection {
         Self { rate: None, ..self }
     }
 
+    /// Returns the clients that `allow` of the route names, as a digest.
+    pub fn allowed(self) -> Option<u64> {
+        self.allowed
+    }
+
     /// Returns whether a route with this protection serves the page to some client, if not to every
     /// one.
     pub fn may_serve(self, page: Self) -> bool {

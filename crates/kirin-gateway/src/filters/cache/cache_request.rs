@@ -51,7 +51,7 @@ pub enum Bypass {
 impl CacheRequest {
     /// Reads `request`, or says why the cache has nothing to do with it.
     pub fn from_request(request: &Request<'_>, settings: &CacheSettings) -> Result<Self, Bypass> {
-        let Request { head: request, origin, user, namespace, .. } = *request;
+        let Request { head: request, origin, user, namespace, protection, .. } = *request;
         if !request.is_get_or_head() {
             return Err(Bypass::Method);
         }
@@ -73,6 +73,11 @@ impl CacheRequest {
             {
                 key::append_proxy_field(field.name, field.value, &mut key);
             }
+        }
+        if let Some(clients) = protection.allowed() {
+            // No other route may answer with what was meant for these clients, even if one gets
+            // the same target some day.
+            key::append_route_condition("allow", &format!("{clients:016x}"), &mut key);
         }
         if key.len() > KEY_LIMIT_BYTES {
             return Err(Bypass::Reason("key-too-long"));
