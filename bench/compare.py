@@ -43,6 +43,7 @@ from comparisons import (
     ssi,
     store_page,
     tls,
+    websocket,
 )
 from comparisons.cache_hit_ratio import CacheEntrant
 from comparisons.store_entrants import StoreEntrant
@@ -67,6 +68,7 @@ COMPARISONS: dict[str, Comparison] = {
         proxy.TCP_COMPARISON,
         proxy.UNIX_COMPARISON,
         proxy.CACHE_COMPARISON,
+        websocket.COMPARISON,
         loops.COMPARISON,
         memcached_protocol.COMPARISON,
     )

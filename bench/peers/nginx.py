@@ -325,6 +325,19 @@ def upstream(host: Host, name: str, directory: Path) -> Server:
     )
 
 
+def upgrading_to(host: Host, peer: str) -> Server:
+    """Starts a proxy that passes `Upgrade` on, as nginx documents it for WebSocket."""
+    return start(
+        host,
+        "nginx-websocket",
+        "proxy_pass, Upgrade and Connection passed on, proxy_read_timeout 600s",
+        server=f"""location / {{
+            proxy_pass http://{peer}; proxy_http_version 1.1; proxy_read_timeout 600s;
+            proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "upgrade";
+        }}""",
+    )
+
+
 def proxy_to(host: Host, peer: str, *, cache_megabytes: int = 0) -> Server:
     """Starts a proxy to `HOST:PORT` or `unix:PATH` that keeps its connections there, as tuning
     guides recommend.
