@@ -83,19 +83,40 @@ impl<'a> RequestPath<'a> {
         }
     }
 
-    /// Returns the rest of the path behind `prefix`, percent-encoded. It is empty or begins with
-    /// one `/`. `prefix` is decoded, does not end in a slash, and is a prefix of
-    /// [`RequestPath::normalized`].
-    pub fn rest_below(&self, prefix: &str) -> Cow<'a, str> {
+    /// Returns whether the path ends in `/`, `/.` or `/..`, and so names a directory.
+    pub fn is_directory(&self) -> bool {
+        match &self.resolved {
+            Some(resolved) => resolved.is_directory,
+            None => self.sent.ends_with('/'),
+        }
+    }
+
+    /// Returns the segment of the normalized path with this number, counted from 0.
+    pub fn segment(&self, number: usize) -> Option<&[u8]> {
+        let path = self.normalized();
+        let rest = path[end_of_segments(path, number)..].strip_prefix(b"/")?;
+        let end = memchr::memchr(b'/', rest).unwrap_or(rest.len());
+        Some(&rest[..end]).filter(|segment| !segment.is_empty())
+    }
+
+    /// Returns the normalized path up to the end of this many segments, without a slash at its end.
+    pub fn first_segments(&self, count: usize) -> &[u8] {
+        let path = self.normalized();
+        &path[..end_of_segments(path, count)]
+    }
+
+    /// Returns the rest of the path behind its first segments, percent-encoded. It is empty or
+    /// begins with one `/`.
+    pub fn rest_after(&self, segments: usize) -> Cow<'a, str> {
         match &self.resolved {
             Some(resolved) => {
                 let path = resolved.with_slash();
-                let rest = path.strip_prefix(prefix.as_bytes()).unwrap_or(b"");
+                let rest = &path[end_of_segments(&path, segments)..];
                 Cow::Owned(percent::encode(rest, NOT_IN_PATH).into_owned())
             }
             None => {
-                let rest = self.sent.strip_prefix(prefix).unwrap_or("");
-                percent::encode(rest.as_bytes(), NOT_IN_PATH)
+                let rest = &self.sent.as_bytes()[end_of_segments(self.sent.as_bytes(), segments)..];
+                percent::encode(rest, NOT_IN_PATH)
             }
         }
     }
@@ -208,6 +229,16 @@ impl ResolvedPath {
 
 fn encoded(resolved: &ResolvedPath) -> String {
     percent::encode(&resolved.with_slash(), NOT_IN_PATH).into_owned()
+}
+
+/// Returns where the first segments of `path` end. It begins with `/` and has no empty segments.
+fn end_of_segments(path: &[u8], count: usize) -> usize {
+    let mut end = 0;
+    for _ in 0..count {
+        let Some(segment) = path.get(end + 1..) else { break };
+        end += 1 + memchr::memchr(b'/', segment).unwrap_or(segment.len());
+    }
+    end
 }
 
 /// Returns whether decoding and resolving would leave the path as it is.

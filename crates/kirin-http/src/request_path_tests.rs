@@ -32,31 +32,35 @@ fn routes_see_what_a_path_means() {
 
 #[test]
 fn the_rest_of_a_path_is_kept_and_cannot_lead_elsewhere() {
-    for (raw, prefix, rest) in [
-        ("/old", "/old", ""),
-        ("/old/", "/old", "/"),
-        ("/old/a/b.html", "/old", "/a/b.html"),
-        ("/", "", "/"),
-        ("/a", "", "/a"),
-        ("/old/a%20b/", "/old", "/a%20b/"),
-        ("/old/caf%c3%a9", "/old", "/caf%C3%A9"),
-        ("/%6fld/x", "/old", "/x"),
-        ("/old//evil.example", "/old", "/evil.example"),
-        ("//evil.example", "", "/evil.example"),
-        ("///evil.example/..", "", "/"),
-        ("/old/\\evil.example", "/old", "/%5Cevil.example"),
-        ("/old/%5cevil.example", "/old", "/%5Cevil.example"),
-        ("/old/./x", "/old", "/x"),
-        ("/old/x/../../old/y", "/old", "/y"),
-        ("/x/../old/y", "/old", "/y"),
-        ("/old/a%2fb", "/old", "/a/b"),
-        ("/old%2fb", "/old", "/b"),
-        ("/old//a%2F%2Fb", "/old", "/a/b"),
-        ("/old/%0d%0aSet-Cookie:x", "/old", "/%0D%0ASet-Cookie:x"),
-        ("/old/d\u{e9}", "/old", "/d%C3%A9"),
-        ("/old/a?b", "/old", "/a%3Fb"),
+    for (raw, segments, rest) in [
+        ("/old", 1, ""),
+        ("/old/", 1, "/"),
+        ("/old/a/b.html", 1, "/a/b.html"),
+        ("/", 0, "/"),
+        ("/a", 0, "/a"),
+        ("/old/a%20b/", 1, "/a%20b/"),
+        ("/old/caf%c3%a9", 1, "/caf%C3%A9"),
+        ("/%6fld/x", 1, "/x"),
+        ("/old//evil.example", 1, "/evil.example"),
+        ("//evil.example", 0, "/evil.example"),
+        ("///evil.example/..", 0, "/"),
+        ("/old/\\evil.example", 1, "/%5Cevil.example"),
+        ("/old/%5cevil.example", 1, "/%5Cevil.example"),
+        ("/old/./x", 1, "/x"),
+        ("/old/x/../../old/y", 1, "/y"),
+        ("/x/../old/y", 1, "/y"),
+        ("/old/a%2fb", 1, "/a/b"),
+        ("/old%2fb", 1, "/b"),
+        ("/old//a%2F%2Fb", 1, "/a/b"),
+        ("/old/%0d%0aSet-Cookie:x", 1, "/%0D%0ASet-Cookie:x"),
+        ("/old/d\u{e9}", 1, "/d%C3%A9"),
+        ("/old/a?b", 1, "/a%3Fb"),
+        ("/a/b%2fc/./d/", 2, "/c/d/"),
+        ("/a/b", 2, ""),
+        ("/a/b/", 2, "/"),
+        ("*", 0, "*"),
     ] {
-        assert_eq!(RequestPath::parse(raw).unwrap().rest_below(prefix), rest, "{raw}");
+        assert_eq!(RequestPath::parse(raw).unwrap().rest_after(segments), rest, "{raw}");
     }
 }
 
@@ -87,6 +91,29 @@ fn an_ambiguous_path_is_resolved_for_applications() {
     }
 }
 
+#[test]
+fn segments_are_those_of_the_normalized_path() {
+    for (sent, segments, is_directory) in [
+        ("/", &[][..], true),
+        ("/a", &["a"][..], false),
+        ("/a/", &["a"][..], true),
+        ("/a/bc/d", &["a", "bc", "d"][..], false),
+        ("/x/..//a%2Fb%20/.", &["a", "b "][..], true),
+        ("/.", &[][..], true),
+        ("/a/..", &[][..], true),
+    ] {
+        let path = RequestPath::parse(sent).unwrap();
+        let found: Vec<_> = (0..).map_while(|number| path.segment(number)).collect();
+        let expected: Vec<_> = segments.iter().map(|segment| segment.as_bytes()).collect();
+        assert_eq!(found, expected, "{sent}");
+        assert_eq!(path.is_directory(), is_directory, "{sent}");
+        for count in 0..=segments.len() {
+            let first: String = segments[..count].iter().map(|one| format!("/{one}")).collect();
+            assert_eq!(path.first_segments(count), first.as_bytes(), "{sent} {count}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn the_path_of_an_application_is_below_the_route_of_the_request(raw in "/[a./%25fF2eE]{0,16}") {
@@ -103,12 +130,8 @@ proptest! {
     #[test]
     fn no_rest_names_another_host_or_climbs(raw in "/(old)?[/\\\\.%25fao;]{0,12}") {
         let Ok(path) = RequestPath::parse(&raw) else { return Ok(()) };
-        for prefix in ["", "/old"] {
-            let below = path.normalized().strip_prefix(prefix.as_bytes());
-            if !below.is_some_and(|rest| rest.is_empty() || rest[0] == b'/') {
-                continue;
-            }
-            let rest = path.rest_below(prefix);
+        for segments in 0..4 {
+            let rest = path.rest_after(segments);
             prop_assert!(rest.is_empty() || (rest.starts_with('/') && !rest.starts_with("//")), "{} {}", raw, rest);
             prop_assert!(!rest.contains('\\'), "{} {}", raw, rest);
             prop_assert!(!format!("{rest}/").contains("/../"), "{} {}", raw, rest);

@@ -70,7 +70,7 @@ impl FilesPlace {
         if !request.is_rewritten() || response.fields.get("location").is_none() {
             return;
         }
-        let rest = request.sent_path.rest_below(&self.route_path);
+        let rest = request.sent_path.rest_after(self.route_path.matches('/').count());
         let query = request.head.query.map(|query| format!("?{query}")).unwrap_or_default();
         let route_path = percent::encode(self.route_path.as_bytes(), NOT_IN_PATH);
         response.fields.remove("location");

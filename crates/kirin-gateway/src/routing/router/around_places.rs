@@ -33,7 +33,7 @@ impl Router {
         }
         let answer = match (&rules.redirect, &rules.basic_auth) {
             (Some(redirect), _) => {
-                let rest = request.sent_path.rest_below(&route.path);
+                let rest = request.sent_path.rest_after(route.path.matches('/').count());
                 Answer::Now(redirect.respond(&rest, request.head.query))
             }
             (None, None) => self.ask_rewritten(route, rules, request),
@@ -101,7 +101,7 @@ impl Router {
     fn ask_rewritten(&self, route: &Route, rules: &Rules, request: &Request<'_>) -> Answer {
         let Some(rewrite) = &rules.rewrite else { return self.ask_places(route, request, 0) };
         let head = request.head;
-        let rest = request.sent_path.rest_below(&route.path);
+        let rest = request.sent_path.rest_after(route.path.matches('/').count());
         let path = rewrite.path(&rest);
         let target = match head.query {
             Some(query) => [&path, "?", query].concat(),

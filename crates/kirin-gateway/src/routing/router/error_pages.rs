@@ -89,7 +89,7 @@ impl Router {
         };
         let rewrite = route.rules.as_ref().and_then(|rules| rules.rewrite.as_ref());
         let path = match rewrite {
-            Some(rewrite) => rewrite.path(&sent_path.rest_below(&route.path)),
+            Some(rewrite) => rewrite.path(&sent_path.rest_after(route.path.matches('/').count())),
             None => path.to_owned(),
         };
         let rewritten = RequestHead { target: &path, path: &path, query: None, ..sent.clone() };
