@@ -1,9 +1,14 @@
 //! Every parser of this crate costs no more than its input (`kirin-doubling`).
 
 use kirin_doubling::Table;
+use kirin_http::RequestPath;
 
 use crate::filters::push::dictionary;
 use crate::purge::command::Purge;
+use crate::request::test_requests::with_request;
+use crate::routing::conditions::{Condition, RouteConditions, Wanted};
+use crate::routing::path_pattern::PathPattern;
+use crate::routing::route_table::{Candidate, RouteTable};
 
 #[test]
 fn structured_fields_cost_no_more_than_their_bytes() {
@@ -23,5 +28,62 @@ fn structured_fields_cost_no_more_than_their_bytes() {
         let keys = |count: usize| format!("keys=\"{}\"", "/a ".repeat(count));
         table.check("keys", 300, keys, |value| Purge::parse(value.as_bytes()).is_ok());
     }
+    table.finish();
+}
+
+/// Builds a table of deep paths, all of which begin alike, and of suffixes at every depth.
+fn deep_routes() -> RouteTable {
+    let mut routes = Vec::new();
+    for depth in 0..12 {
+        for segment in ["/a", "/{x}"] {
+            let path = segment.replace('x', "x0");
+            let path: String = (0..depth).map(|at| path.replace('0', &at.to_string())).collect();
+            for ending in ["/{y}/a", "/a/{y}/b", "/*.a", "/*a"] {
+                routes.push((format!("{path}{ending}"), RouteConditions::default()));
+            }
+        }
+    }
+    let wanted = |text: &str| Wanted::parse(text).unwrap();
+    let conditions = vec![
+        Condition::argument("a", wanted("*b*")),
+        Condition::field("Cookie", wanted("*aab*")).unwrap(),
+    ];
+    routes.push(("/".into(), RouteConditions::new(conditions)));
+    routes.sort_by(|one, other| one.0.cmp(&other.0));
+    routes.dedup_by(|one, other| one.0 == other.0);
+    let parse = |(path, conditions): (String, _)| (PathPattern::parse(&path).unwrap(), conditions);
+    RouteTable::new(routes.into_iter().map(parse)).unwrap()
+}
+
+#[test]
+fn routes_are_found_at_no_more_cost_than_the_path_has_bytes() {
+    let mut table = Table::new();
+    let routes = deep_routes();
+    for piece in ["/", "/a", "/b", "a", "/a.a", "/%2e", "//", "%2F", "/a/..", "/.a"] {
+        // 500 times 8 pieces: 4,000 slashes.
+        let path = |count: usize| format!("/{}", piece.repeat(count));
+        table.check(&format!("path {piece}"), 500, path, |path| {
+            RequestPath::parse(path).map(|path| routes.possible(&path).len())
+        });
+    }
+    for piece in ["a", "a=a&", "a&", "%61=%61&", "a=+", "a=aab&", "&"] {
+        let head = |count: usize| {
+            format!("GET /?{} HTTP/1.1\r\nHost: a\r\nCookie: a", piece.repeat(count))
+        };
+        table.check(&format!("query {piece}"), 100, head, |head| {
+            with_request(head, |request| {
+                let peer = request.origin.peer;
+                routes.find(&Candidate { path: request.path, head: request.head, peer })
+            })
+        });
+    }
+    let field =
+        |count: usize| format!("GET /?a=b HTTP/1.1\r\nHost: a\r\nCookie: {}", "a".repeat(count));
+    table.check("field", 500, field, |head| {
+        with_request(head, |request| {
+            let peer = request.origin.peer;
+            routes.find(&Candidate { path: request.path, head: request.head, peer })
+        })
+    });
     table.finish();
 }

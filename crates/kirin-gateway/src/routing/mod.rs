@@ -2,17 +2,20 @@
 
 pub mod access;
 pub mod basic_auth;
+pub mod conditions;
 pub mod error_page;
 pub mod host_table;
 pub mod password_checks;
 pub mod password_file;
 pub mod password_hash;
+pub mod path_pattern;
 pub mod protection;
 pub mod rate_limit;
 pub mod redirect;
 pub mod response_fields;
 pub mod rewrite;
 pub mod route;
+pub mod route_table;
 pub mod router;
 pub mod rules;
 pub mod settings;
