@@ -9,6 +9,7 @@ pub mod password_checks;
 pub mod password_file;
 pub mod password_hash;
 pub mod path_pattern;
+pub mod path_template;
 pub mod protection;
 pub mod rate_limit;
 pub mod redirect;
