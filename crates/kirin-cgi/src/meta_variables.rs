@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MetaVariables<'a> {
     /// `SCRIPT_NAME`: the decoded path below which the application is mounted.
-    pub script_name: &'a str,
+    pub script_name: &'a [u8],
     /// The percent-encoded path from which `PATH_INFO` is made. Default: the path of the request.
     pub path: Option<&'a str>,
     /// `KIRIN_SITE`: the name of the site, before which its keys and tags in the store have a `:`.

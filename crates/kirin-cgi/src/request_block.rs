@@ -148,10 +148,10 @@ impl RequestBlock {
     }
 }
 
-fn push(block: &mut Vec<u8>, name: &str, value: &str) {
+fn push(block: &mut Vec<u8>, name: &str, value: impl AsRef<[u8]>) {
     block.extend_from_slice(name.as_bytes());
     block.push(0);
-    block.extend_from_slice(value.as_bytes());
+    block.extend_from_slice(value.as_ref());
     block.push(0);
 }
 

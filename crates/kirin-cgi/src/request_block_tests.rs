@@ -72,7 +72,7 @@ fn the_front_says_where_the_application_is_and_who_the_user_is() {
         now: 0,
     };
     let meta = MetaVariables {
-        script_name: "/shop",
+        script_name: b"/shop",
         path: Some("/a%20b"),
         user: Some("Zo\u{eb}"),
         ..MetaVariables::default()

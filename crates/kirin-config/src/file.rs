@@ -57,7 +57,8 @@ pub struct ConfigFile {
     /// Other HTTP servers.
     #[serde(default)]
     pub upstream: Vec<UpstreamSection>,
-    /// Which request goes where. Kirin takes the route with the longest matching `path`. These
+    /// Which request goes where. Kirin takes the route with the most specific
+    /// matching `path`. These
     /// routes are for all hosts that no `[[site]]` has. Without them, such a request is answered
     /// 421.
     #[serde(default)]

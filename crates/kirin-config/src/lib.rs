@@ -13,6 +13,7 @@ mod balancing;
 mod cache;
 mod check;
 mod compress;
+mod conditions;
 mod default;
 mod document;
 mod fastcgi;

@@ -31,7 +31,7 @@ listener for operators.
 ";
 
 /// The sections: heading, type, and what stands before its keys.
-const SECTIONS: [(&str, &str, &str); 15] = [
+const SECTIONS: [(&str, &str, &str); 16] = [
     ("`[[listener]]`: an address", "ListenerSection", "listener."),
     ("`[listener.tls]`: https on a listener", "TlsSection", "listener.tls."),
     (
@@ -53,8 +53,9 @@ const SECTIONS: [(&str, &str, &str); 15] = [
     ("`health` of an upstream", "HealthSection", "upstream.health."),
     ("`tls` of an upstream", "UpstreamTlsSection", "upstream.tls."),
     ("`[[route]]`: which request goes where", "RouteSection", "route."),
-    ("`[[site]]`: hosts with their own routes", "SiteSection", "site."),
+    ("`match` of a route", "MatchSection", "route.match."),
     ("`rate_limit` of a route", "RateLimitSection", "route.rate_limit."),
+    ("`[[site]]`: hosts with their own routes", "SiteSection", "site."),
 ];
 
 const TOP_LEVEL: &str = "Top level";

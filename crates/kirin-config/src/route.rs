@@ -7,7 +7,9 @@ use std::sync::Arc;
 use kirin_files::FollowLinks;
 use kirin_gateway::places::kind::PlaceConfig;
 use kirin_gateway::places::proxy;
+use kirin_gateway::routing::conditions::RouteConditions;
 use kirin_gateway::routing::password_checks::PasswordChecks;
+use kirin_gateway::routing::path_pattern::PathPattern;
 use kirin_gateway::routing::settings::RouteConfig;
 use kirin_http::ResponseLog;
 use kirin_proxy::BodyBuffering;
@@ -17,6 +19,7 @@ use serde::Deserialize;
 use crate::access::{DenyStatus, MaintenanceKey};
 use crate::cache::{CacheKey, check_cache};
 use crate::compress::CompressKey;
+use crate::conditions::{MatchSection, check_conditions};
 use crate::default::yes;
 use crate::files::{check_index, check_media_types};
 use crate::follow_links::FollowLinksKey;
@@ -36,8 +39,15 @@ const BUFFERED_BODY_LIMIT: ByteSize = ByteSize(64 << 20);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteSection {
-    /// The path and everything below it: `/static` means `/static` and `/static/…`, not `/statics`.
+    /// The paths that the route is for. `/static`: this path and everything below it, not
+    /// `/statics`. `/users/{id}/avatar`: `{id}` is any one segment. `*.pdf`, `/docs/*.pdf`: paths
+    /// whose last segment ends in `.pdf`. `= /favicon.ico`: this path only
+    /// ([routes.md](routes.md#how-kirin-finds-the-route)).
     pub path: Written<String>,
+    /// Conditions beside the path, such as `{ methods = ["POST"], query = { preview = "*" } }`. All
+    /// of them must hold. Otherwise Kirin tries the next route.
+    #[serde(rename = "match")]
+    pub conditions: Option<Written<MatchSection>>,
     /// The places that Kirin asks, in this order. The first place that has the answer gives it.
     /// `store`: the item whose key is the request target. `files:DIR`: the file of that path below
     /// the directory. `lua:FILE`: the script ([lua.md](lua.md)). `app:NAME`: the application, which
@@ -64,14 +74,15 @@ pub struct RouteSection {
     pub maintenance: MaintenanceKey,
     /// The path or site that clients are redirected to: `"/new"` or `"https://example.org/"`. Kirin
     /// appends the rest of the path after the route's own, and the query. It asks no place, and no
-    /// password.
+    /// password. The path may have names of the route's segments: `"/u/{id}"`.
     pub redirect: Option<Written<String>>,
     /// The status of a redirect: 301, 302, 303, 307 or 308.
     #[serde(default)]
     pub redirect_status: Written<RedirectStatus>,
     /// The path, written decoded, that places see instead of the route's own. With `path = "/shop"`
     /// and `rewrite = "/v2"` they look for `/v2/cart` when a client asks for `/shop/cart`. `rewrite
-    /// = "/"` mounts an application there: `SCRIPT_NAME` has the route's path.
+    /// = "/"` mounts an application there: `SCRIPT_NAME` has the route's path. It may have names of
+    /// the route's segments.
     pub rewrite: Option<Written<String>>,
     /// Pages that replace Kirin's own error texts, by status: `{ 404 = "/errors/404.html", 5xx =
     /// "/errors/sorry.html" }`. They are paths of this site that are in the store or in files. The
@@ -191,15 +202,14 @@ pub fn check_route(
     source: &Source,
     errors: &mut ErrorCollector,
 ) -> Option<RouteConfig> {
-    let path = section.path.as_str();
-    if !path.starts_with('/') || path.contains(['?', '#', '%']) {
-        let message = format!(
-            "route path `{path}`: it must begin with `/` and is written decoded, without `%`, `?` \
-             and `#`"
-        );
-        errors.push(source.error(section.path.span(), message));
-    }
-    let rules = check_rules(section, context.checks, source, errors);
+    let path = PathPattern::parse(&section.path)
+        .map_err(|message| source.error(section.path.span(), message));
+    let path = errors.keep(path);
+    let conditions = match &section.conditions {
+        Some(conditions) => check_conditions(conditions, source, errors),
+        None => Some(RouteConditions::default()),
+    };
+    let rules = check_rules(section, path.as_ref(), context.checks, source, errors);
     let places = places(section, &context.named, source, errors);
     if let Some(places) = &places {
         check_keys_of_places(section, places, source, errors);
@@ -215,7 +225,8 @@ pub fn check_route(
         .or((section.request_buffering == Some(true)).then_some(BUFFERED_BODY_LIMIT))
         .map(|size| size.0);
     Some(RouteConfig {
-        path: path.trim_end_matches('/').to_owned(),
+        path: path?,
+        conditions: conditions?,
         request_buffering: request_buffering(section, &places, context, body_limit_bytes),
         places,
         log: context.log(&section.access_log, source),

@@ -1,26 +1,51 @@
 //! The routes of one site together.
 
-use std::cmp::Reverse;
-
+use kirin_gateway::routing::route_table::{DuplicateRoute, RouteTable};
 use kirin_gateway::routing::settings::RouteConfig;
 
 use crate::route::{RouteContext, RouteSection, check_route};
 use crate::rules::check_together;
 use crate::source::{ErrorCollector, Source};
-use crate::unique::check_unique;
 
-/// Checks the routes of a site. Returns them sorted by descending length of their paths.
+/// Checks the routes of a site. Returns them in the order of the file, and the table that finds
+/// them.
 pub fn check_routes(
     sections: &[RouteSection],
     context: &RouteContext<'_>,
     source: &Source,
     errors: &mut ErrorCollector,
-) -> Option<Vec<RouteConfig>> {
+) -> Option<(Vec<RouteConfig>, RouteTable)> {
     let routes: Vec<_> =
         sections.iter().map(|section| check_route(section, context, source, errors)).collect();
-    let mut routes = routes.into_iter().collect::<Option<Vec<_>>>()?;
-    check_unique("route", "path", sections.iter().map(|route| &route.path), source, errors);
-    routes.sort_by_key(|route| Reverse(route.path.len()));
-    check_together(&routes, sections, source, errors);
-    Some(routes)
+    let routes = routes.into_iter().collect::<Option<Vec<_>>>()?;
+    let table = check_table(&routes, sections, source, errors)?;
+    check_together(&routes, &table, sections, source, errors);
+    Some((routes, table))
+}
+
+/// Builds the table of `routes`. Refuses a route that would never be found. `sections` are the same
+/// routes.
+fn check_table(
+    routes: &[RouteConfig],
+    sections: &[RouteSection],
+    source: &Source,
+    errors: &mut ErrorCollector,
+) -> Option<RouteTable> {
+    let parts = routes.iter().map(|route| (route.path.clone(), route.conditions.clone()));
+    let duplicates = match RouteTable::new(parts) {
+        Ok(table) => return Some(table),
+        Err(duplicates) => duplicates,
+    };
+    for DuplicateRoute { first, second } in duplicates {
+        let (first, second, path) = (&routes[first], &routes[second], &sections[second].path);
+        let mut message = format!("a second [[route]] with the path `{}`", path.as_str());
+        if !second.conditions.is_empty() {
+            message.push_str(" and the same `match`");
+        }
+        if first.path != second.path {
+            message.push_str(&format!(": `{}` matches the same", first.path));
+        }
+        errors.push(source.error(path.span(), message));
+    }
+    None
 }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use kirin_gateway::routing::basic_auth::BasicAuth;
 use kirin_gateway::routing::password_checks::PasswordChecks;
+use kirin_gateway::routing::path_pattern::{Ending, PathPattern};
 use kirin_gateway::routing::redirect::Redirect;
 use kirin_gateway::routing::rewrite::Rewrite;
+use kirin_gateway::routing::route_table::RouteTable;
 use kirin_gateway::routing::rules::Rules;
 use kirin_gateway::routing::settings::RouteConfig;
+use kirin_http::RequestPath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +19,6 @@ use crate::access::check_access;
 use crate::or_false::TextOrFalse;
 use crate::route::RouteSection;
 use crate::source::{ErrorCollector, Source};
-use crate::written::Written;
 
 /// The status of a redirect.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
@@ -42,9 +44,11 @@ impl Default for Realm {
     }
 }
 
-/// Checks the rules of a route. All password files share `checks`.
+/// Checks the rules of a route. All password files share `checks`. `path` is missing if it has an
+/// error; then nothing is checked that may have names of its segments.
 pub fn check_rules(
     section: &RouteSection,
+    path: Option<&PathPattern>,
     checks: &Arc<PasswordChecks>,
     source: &Source,
     errors: &mut ErrorCollector,
@@ -56,14 +60,16 @@ pub fn check_rules(
         is_good = false;
         errors.push(source.error(span, message));
     };
-    match check_redirect(section) {
-        Ok(redirect) => rules.redirect = redirect,
-        Err((span, message)) => refuse(span, message),
-    }
-    if let Some(prefix) = &section.rewrite {
-        match Rewrite::new(prefix) {
-            Ok(rewrite) => rules.rewrite = Some(rewrite),
-            Err(message) => refuse(prefix.span(), message),
+    if let Some(path) = path {
+        match check_redirect(section, path) {
+            Ok(redirect) => rules.redirect = redirect,
+            Err((span, message)) => refuse(span, message),
+        }
+        if let Some(prefix) = &section.rewrite {
+            match Rewrite::new(prefix, path) {
+                Ok(rewrite) => rules.rewrite = Some(rewrite),
+                Err(message) => refuse(prefix.span(), message),
+            }
         }
     }
     if let Some(file) = &section.basic_auth
@@ -92,28 +98,33 @@ pub fn check_rules(
 /// Returns the redirect of a route. An error has the place that it points at.
 fn check_redirect(
     section: &RouteSection,
+    path: &PathPattern,
 ) -> Result<Option<Redirect>, (std::ops::Range<usize>, String)> {
     let Some(target) = &section.redirect else { return Ok(None) };
     if let Some(place) = section.places.first() {
         return Err((place.span(), "a route has either `try` or `redirect`".into()));
     }
     let status = &section.redirect_status;
-    Redirect::new(target, status.0).map(Some).map_err(|error| {
+    Redirect::new(target, status.0, path).map(Some).map_err(|error| {
         let is_about_status = error.starts_with("redirect_status");
         (if is_about_status { status.span() } else { target.span() }, error)
     })
 }
 
-/// Checks what the rules of routes say about other routes. `routes` must be sorted by descending
-/// length of their paths. `sections` may have any order.
+/// Checks what the rules of routes say about other routes. `routes` and `sections` have the same
+/// order, by which `table` numbers them.
 pub fn check_together(
     routes: &[RouteConfig],
+    table: &RouteTable,
     sections: &[RouteSection],
     source: &Source,
     errors: &mut ErrorCollector,
 ) {
-    let leads_to = |path: &str| routes.iter().find(|route| is_below(path, &route.path));
-    for section in sections {
+    let leads_to = |path: &str| {
+        let path = RequestPath::parse(path).ok()?;
+        routes.get(table.find_by_path(&path)?)
+    };
+    for (number, (section, route)) in sections.iter().zip(routes).enumerate() {
         let error_pages = section.error_pages.values().map(|page| ("error page", page));
         let maintenance = section.maintenance.0.as_ref().and_then(|section| section.page.as_ref());
         let maintenance = maintenance.map(|page| ("maintenance page", page));
@@ -122,7 +133,8 @@ pub fn check_together(
                 |route: &RouteConfig| route.places.iter().any(|place| !place.kind.runs_code);
             if !leads_to(page).is_some_and(has_pages) {
                 let message = format!(
-                    "{name} `{}`: no route has it with `store` or `files:DIR` in `try`",
+                    "{name} `{}`: no route without `match` has it with `store` or \
+                     `files:DIR` in `try`",
                     page.as_str()
                 );
                 errors.push(source.error(page.span(), message));
@@ -130,7 +142,7 @@ pub fn check_together(
         }
         if let Some(target) = &section.redirect
             && target.starts_with('/')
-            && leads_to(target).is_some_and(|route| is_route(route, &section.path))
+            && leads_back(route, number, target, table)
         {
             let message = format!(
                 "redirect `{}` leads back to its own route `{}`",
@@ -142,12 +154,22 @@ pub fn check_together(
     }
 }
 
-fn is_below(path: &str, route: &str) -> bool {
-    path.strip_prefix(route).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-fn is_route(route: &RouteConfig, path: &Written<String>) -> bool {
-    route.path == path.trim_end_matches('/')
+/// Returns whether the redirect of a route to the path `target` leads to the same route again. A
+/// name in the path stands for itself.
+fn leads_back(route: &RouteConfig, number: usize, target: &str, table: &RouteTable) -> bool {
+    let with_rest;
+    let target = match route.path.ending() {
+        // Such a path always has a rest, which the redirect keeps.
+        Ending::Suffix(suffix) => {
+            with_rest = format!("{}/x{suffix}", target.trim_end_matches('/'));
+            &with_rest
+        }
+        Ending::Below | Ending::Exact { .. } => target,
+    };
+    let Ok(path) = RequestPath::parse(target) else { return false };
+    // A client that follows the redirect may use another method. All other conditions hold again.
+    let is_first = table.possible(&path).first() == Some(&number);
+    table.find_by_path(&path) == Some(number) || (is_first && !route.conditions.has_methods())
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ fn errors_in_rules_and_proxies_name_line_value_and_what_is_allowed() {
             &format!(
                 "{LISTENER}[[route]]\npath = \"/a\"\ntry = [\"files:public\"]\nerror_pages = {{ 5xx = \"/b/x\" }}\n"
             ),
-            vec!["kirin.toml:6:23", "error page `/b/x`: no route has it"],
+            vec!["kirin.toml:6:23", "error page `/b/x`: no route without `match` has it"],
         ),
         (
             &format!("{LISTENER}{route}basic_auth = \"gone\"\n"),
@@ -126,7 +126,7 @@ fn errors_in_rules_and_proxies_name_line_value_and_what_is_allowed() {
             &format!(
                 "{LISTENER}[[route]]\npath = \"/a\"\ntry = [\"files:public\"]\nmaintenance = {{ page = \"/b/x\" }}\n"
             ),
-            vec!["kirin.toml:6:24", "maintenance page `/b/x`: no route has it"],
+            vec!["kirin.toml:6:24", "maintenance page `/b/x`: no route without `match` has it"],
         ),
         (
             &format!("{LISTENER}{route}[[route]]\npath = \"/a\"\ndeny = 403\nallow = [\"::1\"]\n"),
@@ -158,12 +158,12 @@ fn a_route_with_rules_is_understood() {
     assert_eq!(forwarding.trusted, PeerSet::new(networks, true));
     assert!(site.listeners[0].proxy_protocol);
     assert!(
-        site.gateway.sites[0].routes[0].rules.redirect.is_some()
-            && site.gateway.sites[0].routes[0].places.is_empty()
+        site.gateway.sites[0].routes[1].rules.redirect.is_some()
+            && site.gateway.sites[0].routes[1].places.is_empty()
     );
-    let rules = &site.gateway.sites[0].routes[1].rules;
+    let rules = &site.gateway.sites[0].routes[0].rules;
     assert!(
-        site.gateway.sites[0].routes[1].listing
+        site.gateway.sites[0].routes[0].listing
             && rules.rewrite.is_some()
             && rules.error_pages.paths().count() == 2
     );

@@ -1,6 +1,7 @@
 //! `[[site]]`: hosts, the routes that answer for them, and what holds for all of these.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use kirin_gateway::routing::host_table::{HostTable, NAME_LIMIT_BYTES, SiteHost};
 use kirin_gateway::routing::settings::SiteConfig;
@@ -65,7 +66,12 @@ pub fn check_sites(
     if !routes.is_empty() {
         names.hosts.add(SiteHost::Any, 0);
         let routes = check_routes(routes, context, source, errors);
-        sites.push(routes.map(|routes| SiteConfig { name: None, separates_hosts: false, routes }));
+        sites.push(routes.map(|(routes, table)| SiteConfig {
+            name: None,
+            separates_hosts: false,
+            routes,
+            table: Arc::new(table),
+        }));
     }
     for section in sections {
         let site = names.add(section, sites.len(), source, errors);
@@ -75,7 +81,13 @@ pub fn check_sites(
             errors.push(source.error(section.hosts.span(), message));
         }
         let routes = check_routes(&section.route, context, source, errors);
-        sites.push(routes.map(|routes| SiteConfig { routes, ..site }));
+        let SiteConfig { name, separates_hosts, .. } = site;
+        sites.push(routes.map(|(routes, table)| SiteConfig {
+            name,
+            separates_hosts,
+            routes,
+            table: Arc::new(table),
+        }));
     }
     let sites = sites.into_iter().collect::<Option<_>>()?;
     let Names { hosts, names, suffixes, .. } = names;
@@ -141,7 +153,7 @@ impl Names {
             self.suffixes.extend(wildcards);
         }
         self.names.extend(name.clone());
-        SiteConfig { name, separates_hosts, routes: Vec::new() }
+        SiteConfig { name, separates_hosts, routes: Vec::new(), table: Arc::default() }
     }
 
     /// Checks a name that the user has given. It has no dot, so that it is no host of another site.

@@ -3,7 +3,7 @@
 use crate::source::{ErrorCollector, Source};
 use crate::written::Written;
 
-/// Refuses a second section of the same name. A slash at the end of a path makes no difference.
+/// Refuses a second section of the same name.
 pub fn check_unique<'a>(
     section: &str,
     key: &str,
@@ -13,11 +13,10 @@ pub fn check_unique<'a>(
 ) {
     let mut seen: Vec<&str> = Vec::new();
     for name in names {
-        let same = name.trim_end_matches('/');
-        if seen.contains(&same) {
+        if seen.contains(&name.as_str()) {
             let message = format!("a second [[{section}]] with the {key} `{}`", name.as_str());
             errors.push(source.error(name.span(), message));
         }
-        seen.push(same);
+        seen.push(name);
     }
 }

@@ -7,7 +7,7 @@
 
 use std::net::IpAddr;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
 
 use crate::peer::Peer;
 
@@ -70,6 +70,21 @@ impl PeerSet {
     /// Returns whether nobody is in the set.
     pub fn is_empty(&self) -> bool {
         self.v4.is_empty() && self.v6.is_empty() && !self.unix
+    }
+
+    /// Returns the fewest networks that have these addresses, in order, and `unix:` at the end.
+    pub fn names(&self) -> Vec<String> {
+        let v4 = self
+            .v4
+            .iter()
+            .flat_map(|range| Ipv4Subnets::new(range.first.into(), range.last.into(), 0));
+        let v6 = self
+            .v6
+            .iter()
+            .flat_map(|range| Ipv6Subnets::new(range.first.into(), range.last.into(), 0));
+        let networks =
+            v4.map(IpNet::V4).chain(v6.map(IpNet::V6)).map(|network| network.to_string());
+        networks.chain(self.unix.then(|| "unix:".to_owned())).collect()
     }
 
     /// Returns bytes that are the same for equal sets, and only for them.

@@ -45,12 +45,7 @@ impl OpenPlace for Directory {
             ..FilesConfig::new(&self.0)
         };
         let files = Files::open(config, &opening.resources.file_cache).map_err(PlaceError::new)?;
-        Ok(Box::new(FilesPlace {
-            files,
-            hidden,
-            filters: Rc::clone(opening.filters),
-            route_path: route.path.clone(),
-        }))
+        Ok(Box::new(FilesPlace { files, hidden, filters: Rc::clone(opening.filters) }))
     }
 }
 
@@ -59,8 +54,6 @@ pub struct FilesPlace {
     files: Files,
     hidden: HiddenScripts,
     filters: Rc<Filters>,
-    /// The path of the route, decoded and without a slash at its end.
-    route_path: String,
 }
 
 impl FilesPlace {
@@ -70,11 +63,11 @@ impl FilesPlace {
         if !request.is_rewritten() || response.fields.get("location").is_none() {
             return;
         }
-        let rest = request.sent_path.rest_after(self.route_path.matches('/').count());
+        let path = percent::encode(request.sent_path.normalized(), NOT_IN_PATH);
+        let path = path.trim_end_matches('/');
         let query = request.head.query.map(|query| format!("?{query}")).unwrap_or_default();
-        let route_path = percent::encode(self.route_path.as_bytes(), NOT_IN_PATH);
         response.fields.remove("location");
-        response.fields.push("Location", format!("{route_path}{rest}/{query}"));
+        response.fields.push("Location", format!("{path}/{query}"));
     }
 }
 

@@ -31,7 +31,7 @@ impl PurgeRequests {
     /// those of the site that the request is for.
     pub fn answer(&self, request: &Request<'_>) -> Option<Response> {
         let Request { head: sent, rewritten, origin, .. } = *request;
-        if !self.is_purge(request) {
+        if !self.is_purge(sent, origin) {
             return None;
         }
         let purge = named(sent, rewritten).and_then(|purge| purge.within(request.namespace));
@@ -51,10 +51,9 @@ impl PurgeRequests {
         Some(response)
     }
 
-    /// Returns whether the request asks for a purge and comes from a peer that may purge.
-    pub fn is_purge(&self, request: &Request<'_>) -> bool {
-        let Request { head, origin, .. } = *request;
-        self.is_on && head.method.as_str() == "PURGE" && self.may(head, origin)
+    /// Returns whether the request asks for a purge and may do so.
+    pub fn is_purge(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> bool {
+        self.is_on && request.method.as_str() == "PURGE" && self.may(request, origin)
     }
 
     /// Returns whether the request may purge. A browser names the page that sends it in `Origin`;

@@ -33,7 +33,7 @@ pub struct Request<'a> {
     /// applications look there. Without a `rewrite` it is the head as it was sent.
     pub rewritten: &'a RequestHead<'a>,
     /// `SCRIPT_NAME` for applications: the decoded path below which they are mounted.
-    pub script_name: &'a str,
+    pub script_name: &'a [u8],
     /// The percent-encoded path of which `PATH_INFO` is made, if a `rewrite` changes it.
     pub path_info: Option<&'a str>,
     /// The user whose password the route has checked.
@@ -81,7 +81,7 @@ impl<'a> Request<'a> {
             path,
             sent_path: path,
             rewritten: head,
-            script_name: "",
+            script_name: b"",
             path_info: None,
             user: None,
             syntax: Syntax::default(),

@@ -115,7 +115,7 @@ pub struct KeptRequest {
     path: Option<ResolvedPath>,
     /// The path that was sent, resolved.
     sent_path: Option<ResolvedPath>,
-    script_name: String,
+    script_name: Vec<u8>,
     path_info: Option<String>,
     user: Option<String>,
     syntax: Syntax,
@@ -229,7 +229,7 @@ mod tests {
             let kept = Request {
                 rewritten: &rewritten,
                 path: &path,
-                script_name: "/s",
+                script_name: b"/s",
                 path_info: Some("/i"),
                 user: Some("mari"),
                 ..*request
@@ -240,7 +240,7 @@ mod tests {
                     (request.rewritten.target, request.path.normalized()),
                     ("/x/a?b", &b"/x/a"[..])
                 );
-                assert_eq!((request.script_name, request.path_info), ("/s", Some("/i")));
+                assert_eq!((request.script_name, request.path_info), (&b"/s"[..], Some("/i")));
                 assert_eq!((request.user, request.origin.now), (Some("mari"), 7));
                 assert!(request.is_rewritten());
             });

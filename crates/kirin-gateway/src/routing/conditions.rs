@@ -9,7 +9,7 @@ use std::fmt;
 
 use http::Method;
 use kirin_http::token::is_token;
-use kirin_http::{Peer, RequestHead, TrustedPeers, form};
+use kirin_http::{Peer, PeerSet, RequestHead, form};
 
 /// All conditions of a route. Every one of them must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum Condition {
         wanted: Wanted,
     },
     /// The client is one of these. It is the client that trusted proxies name, as for `rate_limit`.
-    Clients(TrustedPeers),
+    Clients(PeerSet),
 }
 
 /// What a field or an argument must be.
@@ -67,6 +67,11 @@ impl RouteConditions {
     /// Returns whether there are none, so that they hold for every request.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns whether one of them is on the method.
+    pub fn has_methods(&self) -> bool {
+        self.0.iter().any(|condition| matches!(condition, Condition::Methods(_)))
     }
 
     /// Returns whether all hold.
@@ -123,7 +128,7 @@ impl Condition {
             return Err(format!("`{name}` is not the name of a field"));
         }
         if name.eq_ignore_ascii_case("host") {
-            return Err("`Host` is no condition: hosts have a [[site]]".into());
+            return Err("`Host` is not a condition: use `hosts` of a [[site]]".into());
         }
         if wanted.text().contains(char::is_control) {
             return Err(format!("`{name}`: no field has a control character in its value"));
@@ -137,12 +142,10 @@ impl Condition {
     }
 
     /// Creates the condition on the client. The error says what is allowed.
-    pub fn clients(mut clients: TrustedPeers) -> Result<Self, String> {
-        if clients.networks.is_empty() && !clients.unix {
+    pub fn clients(clients: PeerSet) -> Result<Self, String> {
+        if clients.is_empty() {
             return Err("an empty list of clients matches no request".into());
         }
-        clients.networks.sort();
-        clients.networks.dedup();
         Ok(Self::Clients(clients))
     }
 
@@ -183,11 +186,7 @@ impl fmt::Display for Condition {
             Condition::Methods(methods) => write_list(f, "method", methods.iter()),
             Condition::Field { name, wanted } => write!(f, "header {name} = {wanted}"),
             Condition::Argument { name, wanted } => write!(f, "query argument {name} = {wanted}"),
-            Condition::Clients(clients) => {
-                let unix = clients.unix.then_some("unix:");
-                let networks = clients.networks.iter().map(ToString::to_string);
-                write_list(f, "client", networks.chain(unix.map(str::to_owned)))
-            }
+            Condition::Clients(clients) => write_list(f, "client", clients.names().into_iter()),
         }
     }
 }

@@ -16,8 +16,8 @@ fn argument(name: &str, wanted: &str) -> Condition {
 }
 
 fn clients(networks: &[&str]) -> Condition {
-    let networks = networks.iter().map(|network| network.parse().unwrap()).collect();
-    Condition::clients(TrustedPeers { networks, unix: false }).unwrap()
+    let networks = networks.iter().map(|network| network.parse().unwrap());
+    Condition::clients(PeerSet::new(networks, false)).unwrap()
 }
 
 /// Asserts whether `condition` holds for each head.
@@ -110,7 +110,7 @@ fn clients_are_networks_or_all_on_unix_sockets() {
     check(&clients(&["192.0.2.0/24"]), &[(head, true)]);
     check(&clients(&["10.0.0.0/8", "192.0.2.7/32"]), &[(head, true)]);
     check(&clients(&["192.0.3.0/24", "::/0"]), &[(head, false)]);
-    let unix = TrustedPeers { networks: Vec::new(), unix: true };
+    let unix = PeerSet::new([], true);
     check(&Condition::clients(unix).unwrap(), &[(head, false)]);
 }
 
@@ -178,5 +178,5 @@ fn a_condition_that_never_holds_is_refused() {
         let error = Condition::field(name, Wanted::parse(wanted).unwrap()).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
-    assert!(Condition::clients(TrustedPeers::default()).unwrap_err().contains("empty list"));
+    assert!(Condition::clients(PeerSet::default()).unwrap_err().contains("empty list"));
 }

@@ -20,3 +20,4 @@ pub mod route_table;
 pub mod router;
 pub mod rules;
 pub mod settings;
+pub mod site;

@@ -2,19 +2,26 @@
 //!
 //! Pure; made when the configuration is checked.
 
+use std::borrow::Cow;
+
+use kirin_http::RequestPath;
 use kirin_http::percent::{self, NOT_IN_PATH};
+
+use super::path_pattern::PathPattern;
+use super::path_template::PathTemplate;
 
 /// The prefix that replaces the path of the route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewrite {
-    /// Percent-encoded, without a slash at its end.
-    prefix: String,
+    /// Without a slash at its end. Empty for `/`.
+    prefix: PathTemplate,
+    is_root: bool,
 }
 
 impl Rewrite {
-    /// Creates a rewrite to `prefix`, which is written decoded as the path of a route is. The error
-    /// says what is allowed.
-    pub fn new(prefix: &str) -> Result<Self, String> {
+    /// Creates a rewrite of the route `pattern` to `prefix`, which is written decoded as the path
+    /// of a route is. The error says what is allowed.
+    pub fn new(prefix: &str, pattern: &PathPattern) -> Result<Self, String> {
         let is_resolved = !prefix.contains("//")
             && !prefix.split('/').any(|segment| matches!(segment, "." | ".."));
         let is_clean =
@@ -24,31 +31,37 @@ impl Rewrite {
                 "rewrite `{prefix}`: it must begin with `/` and is written decoded, without `%`, `?`, `#`, `\\`, `//` and `..`"
             ));
         }
-        let prefix = prefix.trim_end_matches('/').as_bytes();
-        Ok(Self { prefix: percent::encode(prefix, NOT_IN_PATH).into_owned() })
+        let trimmed = prefix.trim_end_matches('/');
+        let encode = |text: &str| percent::encode(text.as_bytes(), NOT_IN_PATH).into_owned();
+        let template = PathTemplate::parse(trimmed, pattern, encode)
+            .map_err(|error| format!("rewrite `{prefix}`: {error}"))?;
+        Ok(Self { prefix: template, is_root: trimmed.is_empty() })
     }
 
-    /// Returns the path that places see, for this rest below the route.
-    pub fn path(&self, rest: &str) -> String {
-        match (self.prefix.as_str(), rest) {
-            ("", "") => "/".into(),
+    /// Returns the path that places see. `sent` is the path of a request of the route `pattern`.
+    pub fn path(&self, sent: &RequestPath<'_>, pattern: &PathPattern) -> String {
+        match (self.prefix.fill(sent), pattern.rest(sent)) {
+            (prefix, rest) if prefix.is_empty() && rest.is_empty() => "/".into(),
             (prefix, rest) => [prefix, rest].concat(),
         }
     }
 
     /// Returns whether `path` is one that places may see.
     pub fn leads_to(&self, path: &[u8]) -> bool {
-        let rest = path.strip_prefix(self.prefix.as_bytes());
-        rest.is_some_and(|rest| rest.is_empty() || matches!(rest[0], b'/' | b'?'))
+        self.prefix.leads_to(path)
     }
 
     /// Returns what an application sees: `SCRIPT_NAME`, and the path for `PATH_INFO`. An
     /// application whose route's path is removed (`rewrite = "/"`) is mounted there, as with
     /// Plack::App::URLMap, and makes the right links.
-    pub fn mount<'a>(&self, route_path: &'a str, rest: &str) -> (&'a str, String) {
-        match self.prefix.as_str() {
-            "" => (route_path, rest.to_owned()),
-            prefix => ("", [prefix, rest].concat()),
+    pub fn mount<'a>(
+        &self,
+        sent: &'a RequestPath<'_>,
+        pattern: &PathPattern,
+    ) -> (&'a [u8], Cow<'a, str>) {
+        match self.is_root {
+            true => (pattern.matched(sent), pattern.rest(sent)),
+            false => (b"", Cow::Owned(self.path(sent, pattern))),
         }
     }
 }
@@ -59,21 +72,28 @@ mod tests {
 
     #[test]
     fn places_look_below_the_other_path() {
-        for (prefix, rest, path, script_name, path_info) in [
-            ("/", "/a/b", "/a/b", "/shop", "/a/b"),
-            ("/", "/", "/", "/shop", "/"),
-            ("/", "", "/", "/shop", ""),
-            ("/v2/", "/a", "/v2/a", "", "/v2/a"),
-            ("/v2", "", "/v2", "", "/v2"),
-            ("/caf\u{e9} x", "/a", "/caf%C3%A9%20x/a", "", "/caf%C3%A9%20x/a"),
+        for (route, prefix, sent, path, script_name, path_info) in [
+            ("/shop", "/", "/shop/a/b", "/a/b", "/shop", "/a/b"),
+            ("/shop", "/", "/shop/", "/", "/shop", "/"),
+            ("/shop", "/", "/shop", "/", "/shop", ""),
+            ("/shop", "/v2/", "/shop/a", "/v2/a", "", "/v2/a"),
+            ("/shop", "/v2", "/shop", "/v2", "", "/v2"),
+            ("/shop", "/caf\u{e9} x", "/shop/a", "/caf%C3%A9%20x/a", "", "/caf%C3%A9%20x/a"),
+            ("/u/{id}", "/", "/u/%E9%20/a", "/a", "/u/\u{e9} ", "/a"),
+            ("/u/{id}", "/v2/{id}/x", "/u/a%20b/c", "/v2/a%20b/x/c", "", "/v2/a%20b/x/c"),
+            ("*.pdf", "/docs", "/x/a.pdf", "/docs/x/a.pdf", "", "/docs/x/a.pdf"),
+            ("/d/*.pdf", "/", "/d/x/a.pdf", "/x/a.pdf", "/d", "/x/a.pdf"),
+            ("= /a/", "/b", "/a/", "/b", "", "/b"),
+            ("= /a", "/", "/a", "/", "/a", ""),
         ] {
-            let rewrite = Rewrite::new(prefix).unwrap();
-            assert_eq!(rewrite.path(rest), path);
-            assert_eq!(
-                rewrite.mount("/shop", rest),
-                (script_name, path_info.to_owned()),
-                "{prefix} {rest}"
-            );
+            let pattern = PathPattern::parse(route).unwrap();
+            let rewrite = Rewrite::new(prefix, &pattern).unwrap();
+            let sent = RequestPath::parse(sent).unwrap();
+            assert_eq!(rewrite.path(&sent, &pattern), path);
+            let (name, info) = rewrite.mount(&sent, &pattern);
+            let name: String = name.iter().copied().map(char::from).collect();
+            assert_eq!((name.as_str(), &*info), (script_name, path_info), "{route} {prefix}");
+            assert!(rewrite.leads_to(path.as_bytes()), "{route} {prefix}");
         }
     }
 
@@ -81,7 +101,12 @@ mod tests {
     fn a_prefix_that_is_no_decoded_path_is_refused() {
         for prefix in ["", "x", "//x", "/a//b", "/../a", "/a/.", "/a%20b", "/a?b", "/a\\b", "/a\nb"]
         {
-            assert!(Rewrite::new(prefix).unwrap_err().contains("begin with `/`"), "{prefix:?}");
+            let root = PathPattern::parse("/").unwrap();
+            let error = Rewrite::new(prefix, &root).unwrap_err();
+            assert!(error.contains("begin with `/`"), "{prefix:?}");
         }
+        let pattern = PathPattern::parse("/{id}").unwrap();
+        let error = Rewrite::new("/{user}", &pattern).unwrap_err();
+        assert!(error.contains("rewrite `/{user}`") && error.contains("`{id}`"), "{error}");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::{Method, StatusCode};
-use kirin_http::{Answer, AnsweredBy, Body, Response, ResponseLog};
+use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response, ResponseLog};
 use kirin_ssi::Syntax;
 
 use crate::filters::chain::Filters;
@@ -14,6 +14,7 @@ use crate::places::opening::{Opening, PlaceError, PlaceResources};
 use crate::places::place::Place;
 use crate::request::answers::PlaceNumber;
 use crate::request::context::Request;
+use crate::routing::path_pattern::PathPattern;
 use crate::routing::protection::Protection;
 use crate::routing::rate_limit::RateLimit;
 use crate::routing::rules::Rules;
@@ -27,8 +28,10 @@ const ALLOW_WITH_APPS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// One route of one event loop.
 pub struct Route {
-    /// The path, decoded and without a slash at its end. Empty for `/`.
-    pub path: String,
+    /// The number of the route, in the order of the file.
+    pub number: usize,
+    /// The paths that the route is for.
+    pub path: PathPattern,
     /// The places, in the order in which they are asked.
     pub places: Vec<Box<dyn Place>>,
     /// Whether the last of its places answers every request.
@@ -57,6 +60,7 @@ impl Route {
             place_config.open(&Opening { route: config, number, filters: &filters, resources })
         };
         Ok(Self {
+            number: index,
             path: config.path.clone(),
             places: config.places.iter().enumerate().map(open).collect::<Result<_, _>>()?,
             answers_all: config.places.last().is_some_and(|place| place.kind.answers_all),
@@ -66,12 +70,6 @@ impl Route {
             syntax: config.syntax(),
             protection: config.protection(),
         })
-    }
-
-    /// Returns whether the normalized `path` is that of the route or below it.
-    pub fn is_for(&self, path: &[u8]) -> bool {
-        path.strip_prefix(self.path.as_bytes())
-            .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     }
 
     /// Adds to a request what its route says.
@@ -109,12 +107,24 @@ impl Route {
         }
         match head.method {
             Method::OPTIONS => options(ALLOW),
-            _ => {
-                let mut response = Response::error(StatusCode::METHOD_NOT_ALLOWED);
-                response.fields.push("Allow", ALLOW);
-                response
-            }
+            _ => method_not_allowed(ALLOW),
         }
+    }
+}
+
+/// Returns the response to a request whose path has routes for other methods only.
+pub fn other_methods(request: &RequestHead<'_>, methods: &[Method]) -> Response {
+    let mut names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+    if methods.contains(&Method::GET) {
+        names.push("HEAD");
+    }
+    names.push("OPTIONS");
+    names.sort_unstable();
+    names.dedup();
+    let allow = names.join(", ");
+    match request.method {
+        Method::OPTIONS => options(&allow),
+        _ => method_not_allowed(&allow),
     }
 }
 
@@ -123,7 +133,13 @@ pub fn server_options(has_apps: bool) -> Response {
     options(if has_apps { ALLOW_WITH_APPS } else { ALLOW })
 }
 
-fn options(allow: &'static str) -> Response {
+fn method_not_allowed(allow: &str) -> Response {
+    let mut response = Response::error(StatusCode::METHOD_NOT_ALLOWED);
+    response.fields.push("Allow", allow);
+    response
+}
+
+fn options(allow: &str) -> Response {
     let mut response = Response::new(AnsweredBy::SERVER, StatusCode::NO_CONTENT, Body::Empty);
     response.fields.push("Allow", allow);
     response

@@ -78,12 +78,19 @@ struct SameLength {
 
 const ROOT: usize = 0;
 
+/// A table without routes.
+impl Default for RouteTable {
+    fn default() -> Self {
+        Self { nodes: vec![Node::default()], conditions: Vec::new() }
+    }
+}
+
 impl RouteTable {
     /// Builds the table. The errors are all routes that would never be found.
     pub fn new(
         routes: impl Iterator<Item = (PathPattern, RouteConditions)>,
     ) -> Result<Self, Vec<DuplicateRoute>> {
-        let mut table = Self { nodes: vec![Node::default()], conditions: Vec::new() };
+        let mut table = Self::default();
         let mut duplicates = Vec::new();
         for (number, (pattern, conditions)) in routes.enumerate() {
             let node = table.add_node_of(&pattern);

@@ -10,7 +10,7 @@ fn pattern(text: &str) -> PathPattern {
     PathPattern::parse(text).unwrap()
 }
 
-/// A table of these paths without conditions.
+/// Builds a table of these paths without conditions.
 fn table(paths: &[&str]) -> RouteTable {
     let routes = paths.iter().map(|path| (pattern(path), RouteConditions::default()));
     RouteTable::new(routes).unwrap()
@@ -20,7 +20,7 @@ fn find(paths: &[&str], path: &str) -> Option<usize> {
     table(paths).find_by_path(&RequestPath::parse(path).unwrap())
 }
 
-/// Conditions on the method, if there are methods, and on `X-A`, if there is a value.
+/// Makes conditions on the method, if there are methods, and on `X-A`, if there is a value.
 fn conditions(methods: &[&str], value: &str) -> RouteConditions {
     let mut conditions = Vec::new();
     if !methods.is_empty() {

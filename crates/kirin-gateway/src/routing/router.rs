@@ -9,7 +9,6 @@ mod around_places;
 mod error_pages;
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -27,6 +26,7 @@ use crate::filters::cache::memory::Cache;
 use crate::filters::chain::Filters;
 use crate::filters::compress_threads::CompressThreads;
 use crate::filters::push::Push;
+use crate::filters::push::reach::Reach;
 use crate::filters::ssi::filter::SsiFilter;
 use crate::filters::ssi::source::IncludeSources;
 use crate::pages::page_response::PageResponses;
@@ -37,7 +37,9 @@ use crate::request::context::{Request, SharedHead};
 use crate::request::lineage::Lineage;
 use crate::routing::host_table::HostTable;
 use crate::routing::route::{self, Route};
-use crate::routing::settings::{GatewayConfig, RouteConfig, SiteConfig};
+use crate::routing::route_table::Candidate;
+use crate::routing::settings::{GatewayConfig, RouteConfig};
+use crate::routing::site::Site;
 
 /// The routes of one event loop. A clone is the same router, for an answer that must wait.
 #[derive(Clone)]
@@ -46,19 +48,10 @@ pub struct Router(Rc<Routes>);
 struct Routes {
     hosts: Arc<HostTable>,
     sites: Vec<Site>,
-    /// The routes of all sites.
+    /// The routes of all sites, site by site.
     routes: Vec<Route>,
     purge_requests: PurgeRequests,
     has_apps: bool,
-}
-
-/// A site on one event loop.
-struct Site {
-    namespace: Namespace,
-    /// Whether each host that a wildcard matches has a namespace of its own.
-    separates_hosts: bool,
-    /// The indices of its routes, the longest path first.
-    routes: Range<usize>,
 }
 
 impl Router {
@@ -102,22 +95,15 @@ impl Router {
             threads: threads.clone(),
         };
         let (mut sites, mut routes) = (Vec::new(), Vec::new());
-        for SiteConfig { name, separates_hosts, routes: route_configs } in &config.sites {
-            let reachable = route_configs.iter().map(RouteConfig::reachable);
-            let push = Push::new(Arc::clone(&store), reachable);
-            let first = routes.len();
-            for route in route_configs {
+        for site in &config.sites {
+            let reachable = site.routes.iter().map(RouteConfig::reachable);
+            let reach = Reach::new(Arc::clone(&site.table), reachable);
+            let push = Push::new(Arc::clone(&store), reach);
+            sites.push(Site::open(site, routes.len(), &config.namespaces));
+            for route in &site.routes {
                 let filters = filters(route, &push);
                 routes.push(Route::open(route, routes.len(), filters, &resources)?);
             }
-            sites.push(Site {
-                namespace: match name {
-                    Some(name) => Namespace::named(name),
-                    None => Namespace::root(&config.namespaces),
-                },
-                separates_hosts: *separates_hosts,
-                routes: first..routes.len(),
-            });
         }
         let hosts = Arc::clone(&config.hosts);
         let purge_requests = PurgeRequests::new(store, config.purge_from.clone());
@@ -129,37 +115,35 @@ impl Router {
     fn find_site(&self, host: &str) -> Option<(&Site, Cow<'_, Namespace>)> {
         let Routes { hosts, sites, .. } = &*self.0;
         if hosts.is_single() {
-            return sites.first().map(|site| (site, Cow::Borrowed(&site.namespace)));
+            return sites.first().map(|site| (site, site.namespace()));
         }
         let host = canonical_host(host);
         let found = hosts.find(&host)?;
         let site = sites.get(found.site)?;
-        let namespace = match site.separates_hosts && found.by_wildcard {
-            true => Cow::Owned(Namespace::named(&host)),
-            false => Cow::Borrowed(&site.namespace),
-        };
-        Some((site, namespace))
+        Some((site, site.namespace_of(&host, found)))
     }
 
-    /// Returns the route with the longest path that `path` is below. The `*` of OPTIONS means all
-    /// routes: the application of `/` answers it, if there is one.
-    fn find(&self, site: &Site, path: &[u8]) -> Option<&Route> {
-        if path == b"*" {
-            return self.find(site, b"/").filter(|route| route.answers_all);
-        }
-        self.0.routes[site.routes.clone()].iter().find(|route| route.is_for(path))
+    /// Returns the route that answers a request. The `*` of OPTIONS is answered by the route of
+    /// `/`, if that has an application.
+    fn find(&self, site: &Site, candidate: &Candidate<'_>) -> Option<&Route> {
+        let route = self.0.routes.get(site.find(candidate)?)?;
+        (candidate.head.path != "*" || route.answers_all).then_some(route)
     }
 
     /// Returns the route for another path on the host of a request.
-    fn find_beside(&self, request: &Request<'_>, path: &[u8]) -> Option<&Route> {
+    fn find_beside(&self, request: &Request<'_>, path: &RequestPath<'_>) -> Option<&Route> {
         let (site, _) = self.find_site(request.head.host)?;
-        self.find(site, path)
+        self.0.routes.get(site.find_by_path(path)?)
     }
 
-    fn no_route(&self, request: &RequestHead<'_>) -> Response {
-        match request.method {
-            Method::OPTIONS if request.path == "*" => route::server_options(self.0.has_apps),
-            _ => Response::error(StatusCode::NOT_FOUND),
+    fn no_route(&self, site: &Site, candidate: &Candidate<'_>) -> Response {
+        let request = candidate.head;
+        if request.path == "*" && request.method == Method::OPTIONS {
+            return route::server_options(self.0.has_apps);
+        }
+        match site.table().wanted_methods(candidate).as_slice() {
+            [] => Response::error(StatusCode::NOT_FOUND),
+            methods => route::other_methods(request, methods),
         }
     }
 
@@ -197,8 +181,16 @@ impl Answers for Router {
         let Some((site, namespace)) = self.find_site(head.host) else {
             return Answer::Now(Response::error(StatusCode::MISDIRECTED_REQUEST));
         };
-        let Some(route) = self.find(site, path.normalized()) else {
-            return Answer::Now(self.no_route(head));
+        let candidate = Candidate { path: &path, head, peer: origin.peer };
+        let found = if self.0.purge_requests.is_purge(head, origin) {
+            // A page is purged where a GET would find it.
+            let get = RequestHead { method: Method::GET, ..head.clone() };
+            self.find(site, &Candidate { head: &get, ..candidate })
+        } else {
+            self.find(site, &candidate)
+        };
+        let Some(route) = found else {
+            return Answer::Now(self.no_route(site, &candidate));
         };
         let kept = SharedHead::new();
         let request =

@@ -12,9 +12,12 @@ use crate::filters::cache::settings::CacheSettings;
 use crate::filters::compress_codings::Compress;
 use crate::filters::push::reach::ReachableRoute;
 use crate::places::kind::{PlaceConfig, STORE};
+use crate::routing::conditions::RouteConditions;
 use crate::routing::host_table::HostTable;
+use crate::routing::path_pattern::PathPattern;
 use crate::routing::protection::Protection;
 use crate::routing::rate_limit::RateLimit;
+use crate::routing::route_table::RouteTable;
 use crate::routing::rules::Rules;
 
 /// The sites, and what holds for all of them.
@@ -45,15 +48,19 @@ pub struct SiteConfig {
     pub name: Option<String>,
     /// Whether each host that a wildcard matches has a part of the store of its own.
     pub separates_hosts: bool,
-    /// The routes, longest path first.
+    /// The routes, in the order of the file.
     pub routes: Vec<RouteConfig>,
+    /// The table that finds a route. All loops share it.
+    pub table: Arc<RouteTable>,
 }
 
 /// A route.
 #[derive(Debug)]
 pub struct RouteConfig {
-    /// The path, decoded and without a slash at its end. Empty for `/`.
-    pub path: String,
+    /// The paths that the route is for.
+    pub path: PathPattern,
+    /// What a request must have besides.
+    pub conditions: RouteConditions,
     /// The places, in the order in which they are asked.
     pub places: Vec<PlaceConfig>,
     /// Whether directories are listed.
@@ -101,7 +108,6 @@ impl RouteConfig {
     /// Returns what decides which keys of the store the route serves.
     pub fn reachable(&self) -> ReachableRoute {
         ReachableRoute {
-            path: self.path.clone(),
             rewrite: self.rules.rewrite.clone(),
             has_store: self.places.iter().any(|place| place.kind.name == STORE),
             protection: self.protection(),
@@ -111,6 +117,7 @@ impl RouteConfig {
     /// Returns the conditions that a request has passed when the places of the route are asked,
     /// without those of its client.
     pub fn protection(&self) -> Protection {
-        Protection::from_rules(&self.path, &self.rules, !self.rate_limits.is_empty())
+        let name = format!("{} {}", self.path, self.conditions);
+        Protection::from_rules(name.trim_end(), &self.rules, !self.rate_limits.is_empty())
     }
 }

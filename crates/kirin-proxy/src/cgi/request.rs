@@ -57,7 +57,7 @@ impl CgiRequest {
         }
         let path = target.split('?').next().unwrap_or(target);
         // The script's name and path are added when the script is known.
-        let meta = MetaVariables { script_name: "", path: Some(""), ..*meta };
+        let meta = MetaVariables { script_name: b"", path: Some(""), ..*meta };
         let block = encode(request, origin, &meta)?;
         Ok(Some(Self { block, path: Some(path.to_owned()), script, keep: config.pool.idle > 0 }))
     }

@@ -35,7 +35,7 @@ use crate::purge::command::{self, MAX_KEY_BYTES, Purge};
 use crate::request::context::Request;
 use crate::routing::protection::Protection;
 use pushed_stream::PushedStream;
-use reach::{Reach, ReachableRoute};
+use reach::Reach;
 use store_field::{STORE, StoreField, Unstorable, stored_head, text_only_line};
 
 const PURGE: &str = "kirin-purge";
@@ -98,9 +98,9 @@ struct Destination {
 }
 
 impl Push {
-    /// Stores pages in `store`. These routes answer from it.
-    pub fn new(store: Arc<Store>, routes: impl Iterator<Item = ReachableRoute>) -> Rc<Self> {
-        Rc::new(Self { store, reach: Reach::new(routes), warned: RefCell::default() })
+    /// Stores pages in `store`. The routes of `reach` answer from it.
+    pub fn new(store: Arc<Store>, reach: Reach) -> Rc<Self> {
+        Rc::new(Self { store, reach, warned: RefCell::default() })
     }
 
     /// Returns the answer of an application, and does what it says about the store. The moment

@@ -23,7 +23,7 @@ impl Router {
     ) -> Answer {
         // Whoever may purge may also purge what nobody may see.
         if let Some(refusal) = rules.access.refuse(request.origin.peer)
-            && !self.0.purge_requests.is_purge(request)
+            && !self.0.purge_requests.is_purge(request.head, request.origin)
         {
             let Refusal { response, page } = refusal;
             return self.finish_with_page(rules, response, page, request);
@@ -33,8 +33,8 @@ impl Router {
         }
         let answer = match (&rules.redirect, &rules.basic_auth) {
             (Some(redirect), _) => {
-                let rest = request.sent_path.rest_after(route.path.matches('/').count());
-                Answer::Now(redirect.respond(&rest, request.head.query))
+                let (path, query) = (request.sent_path, request.head.query);
+                Answer::Now(redirect.respond(path, &route.path, query))
             }
             (None, None) => self.ask_rewritten(route, rules, request),
             (None, Some(basic_auth)) => self.ask_with_password(route, rules, basic_auth, request),
@@ -75,6 +75,7 @@ impl Router {
             Admission::Refused(response) => Answer::Now(response),
             Admission::ToCheck(check) => {
                 let (router, rules, kept) = (self.clone(), Arc::clone(rules), request.keep());
+                let number = route.number;
                 Answer::later(move |body| async move {
                     let Some(basic_auth) = &rules.basic_auth else {
                         return Response::error(StatusCode::INTERNAL_SERVER_ERROR);
@@ -85,10 +86,9 @@ impl Router {
                     };
                     let answer = kept.with(|request| {
                         let request = Request { user: Some(&user), ..*request };
-                        // The path has led to this route before.
-                        match router.find_beside(&request, request.path.normalized()) {
+                        match router.0.routes.get(number) {
                             Some(route) => router.ask_rewritten(route, &rules, &request),
-                            None => Answer::Now(router.no_route(request.head)),
+                            None => Answer::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR)),
                         }
                     });
                     answer.response(body).await
@@ -101,13 +101,12 @@ impl Router {
     fn ask_rewritten(&self, route: &Route, rules: &Rules, request: &Request<'_>) -> Answer {
         let Some(rewrite) = &rules.rewrite else { return self.ask_places(route, request, 0) };
         let head = request.head;
-        let rest = request.sent_path.rest_after(route.path.matches('/').count());
-        let path = rewrite.path(&rest);
+        let path = rewrite.path(request.sent_path, &route.path);
         let target = match head.query {
             Some(query) => [&path, "?", query].concat(),
             None => path.clone(),
         };
-        let (script_name, path_info) = rewrite.mount(&route.path, &rest);
+        let (script_name, path_info) = rewrite.mount(request.sent_path, &route.path);
         let rewritten = RequestHead { target: &target, path: &path, ..head.clone() };
         let Ok(path) = RequestPath::parse(&path) else {
             return Answer::Now(Response::error(StatusCode::BAD_REQUEST));

@@ -71,7 +71,7 @@ impl Router {
     /// Returns the page at `path`, for the response to `request`.
     fn error_page(&self, path: &str, request: &Request<'_>) -> Option<Answer> {
         let sent_path = RequestPath::parse(path).ok()?;
-        let route = self.find_beside(request, sent_path.normalized())?;
+        let route = self.find_beside(request, &sent_path)?;
         let head = request.head;
         let is_coding = |field: &&Header<'_>| field.name.eq_ignore_ascii_case("accept-encoding");
         let fields = head.fields.iter().filter(|field| is_kept(field.name) || is_coding(field));
@@ -89,7 +89,7 @@ impl Router {
         };
         let rewrite = route.rules.as_ref().and_then(|rules| rules.rewrite.as_ref());
         let path = match rewrite {
-            Some(rewrite) => rewrite.path(&sent_path.rest_after(route.path.matches('/').count())),
+            Some(rewrite) => rewrite.path(&sent_path, &route.path),
             None => path.to_owned(),
         };
         let rewritten = RequestHead { target: &path, path: &path, query: None, ..sent.clone() };
