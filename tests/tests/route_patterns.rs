@@ -120,7 +120,7 @@ fn conditions_choose_between_routes_of_one_path() {
             ("GET", "/a?previews=1", "", Some("rest")),
             ("GET", "/a/b?x=a+b", "", Some("local")),
             ("GET", "/a/b?x=a%20b&x=c", "", Some("local")),
-            // The more specific path has no route for this request, so the less specific one answers.
+            // The more specific path has no route for this request. The less specific one answers.
             ("GET", "/a/b?x=ab&preview", "", Some("preview")),
             ("GET", "/a/b", "", Some("rest")),
         ],
@@ -208,7 +208,7 @@ fn no_spelling_of_a_path_goes_around_its_route() {
                 assert_eq!(reply.status, 401, "{pattern}: {method} {target}: {}", reply.text());
             }
         }
-        // With a slash at its end, a path is another one for an exact route, and so it is for files.
+        // A slash at the end makes another path for an exact route, and for files.
         let is_exact = pattern.starts_with('=');
         for target in ["/", "/.", "%2F", "//", "/x/..", "/%2e"] {
             let reply = client.get(&format!("{path}{target}"));

@@ -67,15 +67,20 @@ impl Filters {
     }
 
     /// Returns the response of a directory, through `ssi`. `ask` looks for a file; it may be called
-    /// twice. Only assembled pages are compressed here: `kirin-files` compresses files.
+    /// twice. Only assembled pages are compressed here: `kirin-files` compresses files. `directory` is
+    /// the same number for the same directory only.
     pub fn around_files(
         &self,
         request: &Request<'_>,
+        directory: u64,
         ask: impl Fn(&RequestHead<'_>) -> Option<Response>,
     ) -> Option<Answer> {
         match &self.ssi {
             None => ask(request.rewritten).map(Answer::Now),
-            Some(ssi) => ssi.around_files(request, self.compress.for_pages(), &self.threads, ask),
+            Some(ssi) => {
+                let codings = self.compress.for_pages();
+                ssi.around_files(request, directory, codings, &self.threads, ask)
+            }
         }
     }
 

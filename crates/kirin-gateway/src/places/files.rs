@@ -8,6 +8,7 @@ use std::time::Instant;
 use kirin_files::{Files, FilesConfig};
 use kirin_http::percent::{self, NOT_IN_PATH};
 use kirin_http::{Answer, RequestHead, Response};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::hidden_scripts::HiddenScripts;
 use super::kind::{OpenPlace, PlaceKind};
@@ -45,13 +46,16 @@ impl OpenPlace for Directory {
             ..FilesConfig::new(&self.0)
         };
         let files = Files::open(config, &opening.resources.file_cache).map_err(PlaceError::new)?;
-        Ok(Box::new(FilesPlace { files, hidden, filters: Rc::clone(opening.filters) }))
+        let directory = xxh3_64(self.0.as_os_str().as_encoded_bytes());
+        Ok(Box::new(FilesPlace { files, directory, hidden, filters: Rc::clone(opening.filters) }))
     }
 }
 
 /// The place of one route.
 pub struct FilesPlace {
     files: Files,
+    /// The hash of the path of the directory.
+    directory: u64,
     hidden: HiddenScripts,
     filters: Rc<Filters>,
 }
@@ -76,7 +80,7 @@ impl Place for FilesPlace {
         if self.hidden.hide(request.path.normalized()) {
             return None;
         }
-        self.filters.around_files(request, |head: &RequestHead<'_>| {
+        self.filters.around_files(request, self.directory, |head: &RequestHead<'_>| {
             let mut response = self.files.answer(head, Instant::now())?;
             self.point_to_sent_path(&mut response, request);
             Some(response)

@@ -16,7 +16,7 @@ use kirin_http::preconditions::{self, Validators, Verdict};
 use kirin_http::{Answer, Body, FieldLines, RequestBody, RequestFields, RequestHead, Response};
 use kirin_ssi::{Syntax, Template};
 use kirin_store::Now;
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
 use super::assembly::{Assembled, Assembly, KeptSurroundings, Stage};
 use super::source::{IncludeSources, Surroundings};
@@ -72,17 +72,18 @@ impl SsiFilter {
 
     /// Returns the answer of a directory. `ask` sends it a request. The first one is the client's
     /// request. If its response does not contain all of a possible page, a second one asks for the
-    /// complete page.
+    /// complete page. `directory` is the same number for the same directory only.
     pub fn around_files(
         self: &Rc<Self>,
         request: &Request<'_>,
+        directory: u64,
         codings: PlaceCodings,
         threads: &CompressThreads,
         ask: impl Fn(&RequestHead<'_>) -> Option<Response>,
     ) -> Option<Answer> {
         let (head, syntax) = (request.rewritten, request.syntax);
         let as_sent = ask(head)?;
-        let state = state_of_file(head.path, &as_sent);
+        let state = state_of_file(directory, head.path, &as_sent);
         if !head.is_get_or_head() || shows_other(&as_sent) || self.is_other(state, syntax) {
             return Some(Answer::Now(as_sent));
         }
@@ -99,7 +100,7 @@ impl SsiFilter {
             let whole = RequestHead { method: Method::GET, fields: &fields, ..head.clone() };
             (ask(&whole)?, Some(as_sent))
         };
-        let state = state_of_file(head.path, &whole);
+        let state = state_of_file(directory, head.path, &whole);
         Some(match self.check(whole, state, syntax) {
             Checked::Other(response) => {
                 self.remember_other(state, syntax, &response);
@@ -357,13 +358,15 @@ fn of_syntax(digest: u128, syntax: Syntax) -> u128 {
     digest ^ u128::from(syntax.ssi) ^ (u128::from(syntax.esi) << 1)
 }
 
-/// Returns a digest that identifies the state of a file, in any coding of it.
-fn state_of_file(path: &str, response: &Response) -> Option<u128> {
+/// Returns a digest that identifies the state of a file, in any coding of it. Files of the same
+/// path, time and size in two directories are two files.
+fn state_of_file(directory: u64, path: &str, response: &Response) -> Option<u128> {
     let tag = response.fields.get("etag")?;
     let plain = plain_tags(tag);
     // A tag that ends in `~` may also be the tag of the next state.
     let tag = plain.as_deref().unwrap_or(tag);
-    (!tag.ends_with(b"~\"")).then(|| xxh3_128(&[path.as_bytes(), b"\0", tag].concat()))
+    let is_settled = !tag.ends_with(b"~\"");
+    is_settled.then(|| xxh3_128_with_seed(&[path.as_bytes(), b"\0", tag].concat(), directory))
 }
 
 /// Returns whether the response alone shows that the file is not a page. A 304, a 412 and a
