@@ -13,10 +13,10 @@ use std::sync::Arc;
 const SEPARATOR: char = ':';
 
 /// A namespace. A clone counts in an atomic, so each thread should make its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace(Kind);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     /// All names that are in none of these namespaces.
     Root(Option<Arc<NamespaceNames>>),
@@ -38,15 +38,6 @@ impl Default for Namespace {
         Self(Kind::Root(None))
     }
 }
-
-impl PartialEq for Namespace {
-    /// Compares the prefixes.
-    fn eq(&self, other: &Self) -> bool {
-        self.prefix() == other.prefix()
-    }
-}
-
-impl Eq for Namespace {}
 
 impl Namespace {
     /// Returns the root, beside the namespaces with these names.
@@ -176,6 +167,15 @@ mod tests {
             assert_eq!(root().full_name(name.as_bytes()).is_some(), is_own, "{name}");
             assert_eq!(alone.full_name(name.as_bytes()).unwrap(), name.as_bytes());
         }
+    }
+
+    #[test]
+    fn the_root_beside_others_is_not_the_root_of_a_store_without_others() {
+        assert_ne!(root(), Namespace::default());
+        assert_eq!(root(), root());
+        assert_eq!(Namespace::root(&NamespaceNames::default()), Namespace::default());
+        assert_ne!(Namespace::named("shop"), root());
+        assert_eq!(Namespace::named("shop"), Namespace::named("shop"));
     }
 
     #[test]
