@@ -1,10 +1,12 @@
 //! One listener with TLS, one without, and behind both the same routes on three sites and at the
 //! top level. One site is a wildcard. All share an application, an upstream and a script.
 
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use kirin_tests::{
-    Authority, Backend, Client, Kirin, Memcached, ReceivedRequest, Reply, Site, TlsClient, TlsSetup,
+    Authority, Backend, Client, Kirin, Memcached, ReceivedRequest, Reply, Site, TlsClient,
+    TlsSetup, WAIT_LIMIT,
 };
 use rustls::ProtocolVersion::TLSv1_3;
 
@@ -95,6 +97,25 @@ try = ["files:FILES"]
 ssi = true
 "#;
 
+/// Requests that wait for each other.
+#[derive(Default)]
+struct Gathering {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Gathering {
+    /// Waits until there are as many as hosts. Returns whether that was in time.
+    fn gather(&self) -> bool {
+        let mut count = self.count.lock().expect("the count");
+        *count += 1;
+        self.changed.notify_all();
+        let waited =
+            self.changed.wait_timeout_while(count, WAIT_LIMIT, |count| *count < HOSTS.len());
+        !waited.expect("the count").1.timed_out()
+    }
+}
+
 /// The sites with a running Kirin.
 pub struct World {
     pub kirin: Kirin,
@@ -102,8 +123,12 @@ pub struct World {
     setup: TlsSetup,
 }
 
-/// Returns a response of the upstream, which obeys the same fields as the application.
-fn far(request: &ReceivedRequest) -> String {
+/// Returns a response of the upstream, which obeys the same fields as the application. A request
+/// for `/far/all` waits until one of every host is there.
+fn far(request: &ReceivedRequest, all: &Gathering) -> String {
+    if request.target() == "/far/all" && !all.gather() {
+        return "HTTP/1.1 500 Others are missing\r\nContent-Length: 0\r\n\r\n".into();
+    }
     let fields = request.field("x-fields").unwrap_or_default().replace('|', "\r\n");
     let body = request.field("x-value").unwrap_or_default();
     let end = if fields.is_empty() { "" } else { "\r\n" };
@@ -142,7 +167,8 @@ impl World {
             let time = std::time::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
             file.set_modified(time).expect("a time");
         }
-        let backend = Backend::answering(far);
+        let all = Gathering::default();
+        let backend = Backend::answering(move |request| far(request, &all));
         let mut config = format!(
             r#"
 threads = 2
