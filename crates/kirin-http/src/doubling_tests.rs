@@ -12,6 +12,7 @@ use crate::date::parse_date;
 use crate::entity_tag::Tag;
 use crate::field_lines::FieldLines;
 use crate::field_list::members;
+use crate::host::{canonical_host, parse_host};
 use crate::request::{self, HeadLimits, MAX_FIELDS, Parsed, RequestHead};
 use crate::request_fields::RequestFields;
 use crate::request_path::RequestPath;
@@ -167,6 +168,24 @@ fn framing_and_responses_cost_no_more_than_their_bytes() {
     table.check("field lines without one", 300, field_lines, |lines| {
         lines.without("x-a").len_bytes()
     });
+    table.finish();
+}
+
+#[test]
+fn hosts_cost_no_more_than_their_bytes() {
+    let mut table = Table::new();
+    for piece in
+        ["a", "a.", ".", "A.", "%41", "%", "xn--a.", "XN--MNCHEN-3YA.", "\u{fc}.", ":", "1."]
+    {
+        table.check(&format!("host {piece}"), 500, text(piece), |host| {
+            let host = String::from_utf8_lossy(host);
+            (canonical_host(&host).len(), parse_host(host.as_bytes()).is_ok())
+        });
+        let address = |count| [b"[".to_vec(), text(piece)(count), b"]:80".to_vec()].concat();
+        table.check(&format!("address {piece}"), 500, address, |host| {
+            canonical_host(&String::from_utf8_lossy(host)).len()
+        });
+    }
     table.finish();
 }
 

@@ -82,25 +82,29 @@ pub fn canonical_host(host: &str) -> Cow<'_, str> {
             Err(_) => Cow::Owned(name.to_ascii_lowercase()),
         };
     }
-    let name = match name.strip_suffix('.') {
-        Some(rest) if !rest.is_empty() => rest,
-        _ => name,
-    };
     let is_usual = |byte: u8| byte.is_ascii() && byte != b'%' && !byte.is_ascii_uppercase();
     if name.bytes().all(is_usual) {
-        return Cow::Borrowed(name);
+        return Cow::Borrowed(without_root_dot(name));
     }
     let decoded = percent::decode(name.as_bytes());
     let decoded = String::from_utf8_lossy(&decoded);
     let punycode = (decoded.len() <= MAX_NAME_BYTES).then(|| idna::domain_to_ascii(&decoded));
-    match punycode {
-        Some(Ok(ascii)) => Cow::Owned(ascii.trim_end_matches('.').to_owned()),
-        _ => Cow::Owned(decoded.to_ascii_lowercase()),
-    }
+    let ascii = match punycode {
+        Some(Ok(ascii)) => ascii,
+        _ => decoded.to_ascii_lowercase(),
+    };
+    Cow::Owned(without_root_dot(&ascii).to_owned())
+}
+
+/// Returns `name` without the dot of the root at its end. The root itself is a dot.
+fn without_root_dot(name: &str) -> &str {
+    name.strip_suffix('.').filter(|rest| !rest.is_empty()).unwrap_or(name)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -123,6 +127,18 @@ mod tests {
             (".", "."),
             ("a..test", "a..test"),
             ("A_%2F.test", "a_/.test"),
+            ("a.test..", "a.test."),
+            ("A.test..", "a.test."),
+            ("a.test%2E", "a.test"),
+            ("a\u{3002}test\u{3002}", "a.test"),
+            ("%61:80", "a"),
+            ("a%3A80", "a:80"),
+            ("%2541.test", "%41.test"),
+            ("%C2%AD.test", ".test"),
+            ("\u{ff53}hop.test", "shop.test"),
+            ("[0:0:0:0:0:ffff:7f00:1]", "[::ffff:127.0.0.1]"),
+            ("[v1.A]", "[v1.a]"),
+            ("XN--ZZZZZZZZZ.test", "xn--zzzzzzzzz.test"),
         ] {
             assert_eq!(canonical_host(host), canonical, "{host}");
         }
@@ -141,6 +157,61 @@ mod tests {
         ] {
             assert!(host.is_empty() || parse_host(host.as_bytes()).is_ok(), "{host}");
             assert_eq!(without_port(host), name);
+        }
+    }
+
+    /// Returns the canonical form of a name of ASCII letters, digits, dots and percent-encodings of
+    /// these, by the rules one behind the other.
+    fn canonical_by_rules(name: &str) -> String {
+        let mut decoded = String::new();
+        let mut rest = name;
+        while let Some(character) = rest.chars().next() {
+            let code = rest.strip_prefix('%').and_then(|code| code.get(..2));
+            let byte = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+            decoded.push(byte.map_or(character, char::from));
+            rest = &rest[if byte.is_some() { 3 } else { 1 }..];
+        }
+        let lower = decoded.to_ascii_lowercase();
+        match lower.len() > 1 && lower.ends_with('.') {
+            true => lower[..lower.len() - 1].to_owned(),
+            false => lower,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_has_the_canonical_form_of_the_rules(
+            parts in prop::collection::vec("[a-zA-Z0-9_.]|-|%[46][1-9a-fA-F]|%2[eEdD]|%3[0-9]", 1..40),
+            port in prop::option::of(0u16..),
+        ) {
+            let name = parts.concat();
+            let is_punycode = name.to_ascii_lowercase().contains("xn--");
+            prop_assume!(!is_punycode && !canonical_by_rules(&name).contains("xn--"));
+            let host = port.map_or(name.clone(), |port| format!("{name}:{port}"));
+            prop_assert_eq!(canonical_host(&host), canonical_by_rules(&name), "{}", host);
+        }
+
+        #[test]
+        fn the_canonical_form_is_that_of_itself_and_of_each_case(
+            host in "([a-zA-Z0-9_-]{0,4}|xn--[a-zA-Z0-9-]{1,9}|[\u{e0}-\u{17f}\u{ff21}-\u{ff5a}]{1,4}|[.]{1,2}){1,6}",
+        ) {
+            let canonical = canonical_host(&host).into_owned();
+            // A second dot at the end would be taken off, too.
+            if !canonical.ends_with('.') {
+                prop_assert_eq!(canonical_host(&canonical), canonical.as_str(), "{}", host);
+            }
+            for spelled in [host.to_ascii_uppercase(), host.to_ascii_lowercase()] {
+                prop_assert_eq!(canonical_host(&spelled), canonical.as_str(), "{}", spelled);
+            }
+        }
+
+        #[test]
+        fn no_host_of_a_request_panics(host in "(\\PC|%[0-9a-fA-F]{2}|[\\[\\]:.%]){0,40}") {
+            let _ = canonical_host(&host);
+            if let Ok(host) = parse_host(host.as_bytes()) {
+                let canonical = canonical_host(host);
+                prop_assert!(!canonical.bytes().any(|byte| byte.is_ascii_uppercase()), "{}", host);
+            }
         }
     }
 }
