@@ -9,6 +9,7 @@ use crate::request::test_requests::with_request;
 use crate::routing::conditions::{Condition, RouteConditions, Wanted};
 use crate::routing::path_pattern::PathPattern;
 use crate::routing::route_table::{Candidate, RouteTable};
+use crate::routing::host_table::{HostTable, SiteHost};
 
 #[test]
 fn structured_fields_cost_no_more_than_their_bytes() {
@@ -85,5 +86,16 @@ fn routes_are_found_at_no_more_cost_than_the_path_has_bytes() {
             routes.find(&Candidate { path: request.path, head: request.head, peer })
         })
     });
+#[test]
+fn a_search_for_a_site_costs_no_more_than_the_bytes_of_the_host() {
+    let mut hosts = HostTable::default();
+    for (site, host) in ["*.example.org", "example.org", "*"].into_iter().enumerate() {
+        assert!(hosts.add(SiteHost::read(host).unwrap(), site));
+    }
+    let mut table = Table::new();
+    for piece in ["a.", "a", ".", "a..", "-.", "example.org."] {
+        let host = |count: usize| format!("{}example.org", piece.repeat(count));
+        table.check(&format!("host {piece}"), 300, host, |host| hosts.find(host));
+    }
     table.finish();
 }

@@ -2,6 +2,7 @@
 //! shared by all loops.
 
 use std::collections::HashMap;
+use std::net::Ipv6Addr;
 
 use foldhash::fast::RandomState;
 use kirin_http::host::canonical_host;
@@ -58,6 +59,9 @@ impl SiteHost {
         if name.contains("://") || name.contains('/') {
             return bad("it has a scheme or a path");
         }
+        if name.parse::<Ipv6Addr>().is_ok() {
+            return bad("an address of IPv6 is written in brackets, such as [::1]");
+        }
         let is_ip6 = name.starts_with('[') && name.ends_with(']');
         if !is_ip6 && name.contains(':') {
             return bad("sites answer on all ports of their listeners, so leave out the port");
@@ -67,7 +71,7 @@ impl SiteHost {
         }
         let host = canonical_host(name).into_owned();
         if is_ip6 && !is_wildcard {
-            let address = host.trim_matches(['[', ']']).parse::<std::net::Ipv6Addr>();
+            let address = host.trim_matches(['[', ']']).parse::<Ipv6Addr>();
             return if address.is_ok() { Ok(Self::Exact(host)) } else { bad("not an address") };
         }
         if host.is_empty() || host.len() > 253 || !host.split('.').all(is_label) {
@@ -129,4 +133,147 @@ fn is_label(label: &str) -> bool {
         && label.bytes().all(|byte| {
             byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_')
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn table(hosts: &[&str]) -> HostTable {
+        let mut table = HostTable::default();
+        for (site, host) in hosts.iter().enumerate() {
+            assert!(table.add(SiteHost::read(host).unwrap(), site), "{host}");
+        }
+        table
+    }
+
+    #[test]
+    fn hosts_of_a_configuration_are_read_or_refused() {
+        let exact = |host: &str| Ok(SiteHost::Exact(host.to_owned()));
+        let below = |host: &str| Ok(SiteHost::Below(host.to_owned()));
+        for (text, expected) in [
+            ("*", Ok(SiteHost::Any)),
+            ("example.org", exact("example.org")),
+            ("Example.ORG.", exact("example.org")),
+            ("localhost", exact("localhost")),
+            ("a_b.example.org", exact("a_b.example.org")),
+            ("M\u{fc}nchen.de", exact("xn--mnchen-3ya.de")),
+            ("xn--mnchen-3ya.de", exact("xn--mnchen-3ya.de")),
+            ("*.M\u{fc}nchen.de", below("xn--mnchen-3ya.de")),
+            ("127.0.0.1", exact("127.0.0.1")),
+            ("[::1]", exact("[::1]")),
+            ("[0:0::1]", exact("[::1]")),
+            ("*.example.org", below("example.org")),
+            ("*.Org.", below("org")),
+            ("", Err("labels")),
+            (".", Err("labels")),
+            ("*.", Err("labels")),
+            ("*.*", Err("first label only")),
+            ("**", Err("first label only")),
+            ("a.*.org", Err("first label only")),
+            ("www*.org", Err("first label only")),
+            ("*.[::1]", Err("labels")),
+            ("*example.org", Err("first label only")),
+            (".example.org", Err("labels")),
+            ("a..org", Err("labels")),
+            ("example.org:80", Err("leave out the port")),
+            ("::1", Err("in brackets")),
+            ("[::1]:80", Err("leave out the port")),
+            ("[1]", Err("not an address")),
+            ("https://example.org", Err("scheme or a path")),
+            ("example.org/", Err("scheme or a path")),
+            ("a b.org", Err("labels")),
+            ("a,b.org", Err("labels")),
+            ("a%20b.org", Err("labels")),
+            ("a%3Ab.org", Err("labels")),
+            ("a\u{ff1a}b.org", Err("labels")),
+            ("user@a.org", Err("labels")),
+        ] {
+            match (SiteHost::read(text), expected) {
+                (Ok(host), Ok(expected)) => assert_eq!(host, expected, "{text}"),
+                (Err(message), Err(part)) => {
+                    assert!(message.contains(part) && message.contains(text), "{text}: {message}");
+                }
+                (found, expected) => panic!("{text}: {found:?}, not {expected:?}"),
+            }
+        }
+        let label = "x".repeat(63);
+        assert!(SiteHost::read(&format!("{label}.org")).is_ok());
+        assert!(SiteHost::read(&format!("x{label}.org")).is_err());
+        assert!(SiteHost::read(&[&*label; 4].join(".")).is_err(), "255 bytes");
+    }
+
+    #[test]
+    fn a_second_site_cannot_have_the_same_host() {
+        let mut table = table(&["example.org", "*.example.org", "*"]);
+        for host in ["EXAMPLE.org.", "*.Example.org", "*"] {
+            assert!(!table.add(SiteHost::read(host).unwrap(), 7), "{host}");
+        }
+        assert!(table.add(SiteHost::read("www.example.org").unwrap(), 7));
+    }
+
+    #[test]
+    fn a_wildcard_takes_no_host_that_could_not_stand_in_a_key() {
+        let table = table(&["*.example.org", "*.org"]);
+        let long = ["x".repeat(63), "y".repeat(52), "example.org".to_owned()].join(".");
+        assert_eq!(long.len(), NAME_LIMIT_BYTES);
+        for (host, expected) in [
+            ("a.example.org", Some(0)),
+            ("b.a.example.org", Some(0)),
+            ("example.org", Some(1)),
+            ("org", None),
+            ("", None),
+            (".", None),
+            (".example.org", None),
+            ("a..example.org", None),
+            ("a:.example.org", None),
+            ("a/.example.org", None),
+            ("a .example.org", None),
+            ("A.example.org", None),
+            ("a\0.example.org", None),
+            ("\u{fc}.example.org", None),
+            ("a.example.org.", None),
+            ("a.example.orgx", None),
+            ("aexample.org", Some(1)),
+            ("[::1]", None),
+            (&long, Some(0)),
+            (&format!("z{long}"), None),
+        ] {
+            assert_eq!(table.find(host).map(|found| found.site), expected, "{host}");
+        }
+    }
+
+    /// Returns the site of a host: every host of the configuration is compared.
+    fn find_by_rules(hosts: &[SiteHost], host: &str) -> Option<FoundSite> {
+        let rank = |site: &SiteHost| match site {
+            SiteHost::Exact(name) => (name == host).then_some(usize::MAX),
+            SiteHost::Below(name) => {
+                host.strip_suffix(&format!(".{name}")).and(Some(name.len() + 1))
+            }
+            SiteHost::Any => Some(0),
+        };
+        let ranked = hosts.iter().enumerate().filter_map(|(site, of)| Some((rank(of)?, site)));
+        let (_, site) = ranked.max_by_key(|(rank, _)| *rank)?;
+        Some(FoundSite { site, by_wildcard: matches!(hosts[site], SiteHost::Below(_)) })
+    }
+
+    proptest! {
+        #[test]
+        fn a_host_has_the_site_that_the_rules_give_it(
+            hosts in prop::collection::btree_set("([*]|([*][.])?[ab]([.][ab]){0,3})", 0..12),
+            host in "[ab]([.][ab]){0,5}",
+        ) {
+            let hosts: Vec<SiteHost> =
+                hosts.iter().map(|host| SiteHost::read(host).unwrap()).collect();
+            let mut table = HostTable::default();
+            for (site, host) in hosts.iter().enumerate() {
+                prop_assert!(table.add(host.clone(), site));
+            }
+            prop_assert_eq!(table.find(&host), find_by_rules(&hosts, &host));
+            let is_single = hosts.iter().all(|host| *host == SiteHost::Any);
+            prop_assert_eq!(table.is_single(), is_single);
+        }
+    }
 }
