@@ -88,7 +88,8 @@ impl Http2Client {
         self.try_begin(method, target, fields, true).expect("a request")
     }
 
-    /// Starts a request. Its body follows unless `ended`.
+    /// Starts a request. Its body follows unless `ended`. A target that is a URL has the authority;
+    /// that of others is `test`.
     pub fn try_begin(
         &mut self,
         method: &str,
@@ -96,7 +97,11 @@ impl Http2Client {
         fields: &[(&str, &str)],
         ended: bool,
     ) -> Result<Pending, h2::Error> {
-        let mut request = Request::builder().method(method).uri(format!("http://test{target}"));
+        let uri = match target.starts_with("http://") {
+            true => target.to_owned(),
+            false => format!("http://test{target}"),
+        };
+        let mut request = Request::builder().method(method).uri(uri);
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
