@@ -70,8 +70,8 @@ pub fn read(source: &Source) -> Result<Config, ConfigErrors> {
     let mut errors = ErrorCollector::default();
     let mut later = ErrorCollector::default();
     let config = loaded.file.as_ref().and_then(|file| check(file, source, &mut later));
-    for error in &loaded.errors {
-        errors.push(error.clone());
+    for error in loaded.errors.iter().cloned().chain(loaded.unusable_keys(source)) {
+        errors.push(error);
     }
     for error in later.into_errors() {
         loaded.keep_own(error, &mut errors);

@@ -27,6 +27,11 @@ impl<'a> Document<'a> {
     }
 
     /// Returns the table of the file.
+    pub fn root(&self) -> &DeTable<'a> {
+        self.0.get_ref()
+    }
+
+    /// Returns the table of the file, to change it.
     pub fn root_mut(&mut self) -> &mut DeTable<'a> {
         self.0.get_mut()
     }

@@ -10,7 +10,9 @@ use serde_spanned::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use crate::document::Document;
+use crate::place::forms;
 use crate::route::RouteSection;
+use crate::source::{ConfigError, Source};
 
 /// The keys of a route that say which requests it answers, and with what. A site cannot have them.
 const OF_ROUTES_ONLY: [&str; 6] =
@@ -41,6 +43,42 @@ pub fn inherit<'a>(document: &Document<'a>) -> Document<'a> {
         }
     }
     document
+}
+
+/// Returns an error for each key of a site that would be ignored, because it is for a kind of place
+/// that no route of the site has.
+pub fn unusable_keys(document: &Document<'_>, source: &Source) -> Vec<ConfigError> {
+    let Some(DeValue::Array(sites)) = document.root().get("site").map(Spanned::get_ref) else {
+        return Vec::new();
+    };
+    let mut errors = Vec::new();
+    for site in sites.iter().filter_map(|site| site.get_ref().as_table()) {
+        let Some(DeValue::Array(routes)) = site.get("route").map(Spanned::get_ref) else {
+            continue;
+        };
+        let is_used = |key: &str| {
+            routes
+                .iter()
+                .filter_map(|route| route.get_ref().as_table())
+                .any(|route| is_for(route, key))
+        };
+        for (key, value) in site {
+            let name: &str = key.get_ref();
+            // As in a route, `false` may stand anywhere.
+            if !INHERITED.iter().any(|inherited| inherited == name)
+                || matches!(value.get_ref(), DeValue::Boolean(false))
+                || is_used(name)
+            {
+                continue;
+            }
+            let needed = forms("or", |kind| kind.keys.contains(&name));
+            let message = format!(
+                "`{name}` has no effect: no route of the site has {needed} in `try`, which it is for"
+            );
+            errors.push(source.error(key.span(), message));
+        }
+    }
+    errors
 }
 
 fn inherit_in<'a>(site: &mut DeTable<'a>) {

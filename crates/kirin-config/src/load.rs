@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::document::{Document, Step, ValuePath};
 use crate::file::ConfigFile;
-use crate::inherit::{INHERITED, inherit};
+use crate::inherit::{INHERITED, inherit, unusable_keys};
 use crate::source::{ConfigError, ErrorCollector, Source};
 use crate::suggestion::closest;
 
@@ -60,6 +60,15 @@ pub fn load(source: &Source) -> Loaded<'_> {
 }
 
 impl Loaded<'_> {
+    /// Returns errors for keys of sites that no route can use. They are looked for in a file that
+    /// is right otherwise, because such an error may follow from another.
+    pub fn unusable_keys(&self, source: &Source) -> Vec<ConfigError> {
+        match self.errors.is_empty() {
+            true => unusable_keys(&self.document, source),
+            false => Vec::new(),
+        }
+    }
+
     /// Keeps `error`, unless it follows from a key that was left out: `try` is not missing if its
     /// value was wrong.
     pub fn keep_own(&self, error: ConfigError, errors: &mut ErrorCollector) {

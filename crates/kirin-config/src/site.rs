@@ -126,8 +126,9 @@ impl Names {
                 }
                 SiteHost::Below(name) => wildcards.push(format!(".{name}")),
             }
+            let is_default = host == SiteHost::Any;
             if !self.hosts.add(host, index) {
-                let message = match is_any {
+                let message = match is_default {
                     true => "`*` is every host that no other site has, and another site or the \
                              [[route]]s at the top level are that already"
                         .to_owned(),
@@ -215,3 +216,7 @@ impl Names {
         is_new
     }
 }
+
+#[cfg(test)]
+#[path = "site_tests.rs"]
+mod tests;
