@@ -7,9 +7,9 @@ use crate::filters::push::dictionary;
 use crate::purge::command::Purge;
 use crate::request::test_requests::with_request;
 use crate::routing::conditions::{Condition, RouteConditions, Wanted};
+use crate::routing::host_table::{HostTable, SiteHost};
 use crate::routing::path_pattern::PathPattern;
 use crate::routing::route_table::{Candidate, RouteTable};
-use crate::routing::host_table::{HostTable, SiteHost};
 
 #[test]
 fn structured_fields_cost_no_more_than_their_bytes() {
@@ -86,6 +86,9 @@ fn routes_are_found_at_no_more_cost_than_the_path_has_bytes() {
             routes.find(&Candidate { path: request.path, head: request.head, peer })
         })
     });
+    table.finish();
+}
+
 #[test]
 fn a_search_for_a_site_costs_no_more_than_the_bytes_of_the_host() {
     let mut hosts = HostTable::default();
