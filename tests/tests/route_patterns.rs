@@ -364,3 +364,36 @@ fn a_page_is_purged_where_a_get_finds_it() {
     assert_eq!(reply.status, 200, "{}", reply.head);
     assert_eq!(client.get("/a/page").status, 404);
 }
+
+#[test]
+fn a_route_never_serves_the_cached_responses_of_another() {
+    let site = Site::new();
+    let psgi = r#"
+        sub {
+            my $path = shift->{PATH_INFO};
+            return [200, ['Content-Type' => 'text/plain', 'Cache-Control' => 'max-age=60'], [$path]];
+        };
+    "#;
+    std::fs::write(site.path("app.psgi"), psgi).expect("app.psgi");
+    let route = |rewrite: &str, keys: &str| {
+        format!(
+            "[[route]]\npath = \"/a\"\ntry = [\"app:web\"]\ncache = true\nrewrite = \"{rewrite}\"\n{keys}\n"
+        )
+    };
+    let routes = [
+        APP.to_owned(),
+        route("/beta", "match = { headers = { X-Beta = \"1\" } }"),
+        route("/internal", "match = { clients = [\"10.0.0.0/8\"], query = { q = \"*\" } }"),
+        route("/usual", ""),
+    ];
+    let kirin = serve(&site, &routes.concat());
+    let mut client = kirin.connect();
+    for round in ["uri-miss", "hit"] {
+        for (fields, path) in [("X-Beta: 1\r\n", "/beta/x"), ("", "/usual/x")] {
+            let reply = client.request("GET", "/a/x", fields);
+            let status = reply.field("cache-status").unwrap_or_default();
+            assert_eq!(reply.text(), path, "{fields} {}", reply.head);
+            assert!(status.contains(round), "{round} {fields}: {status}");
+        }
+    }
+}

@@ -84,10 +84,12 @@ impl Words for Cookies {
         &[("pass", Self::Pass), ("ignore", Self::Ignore)];
 }
 
-/// Checks the key of a route. `store_limit_bytes` is the size of the store's largest item.
+/// Checks the key of a route. `store_limit_bytes` is the size of the store's largest item,
+/// `conditions` the digest of the conditions of the route.
 pub fn check_cache(
     key: &CacheKey,
     store_limit_bytes: usize,
+    conditions: Option<u64>,
     source: &Source,
 ) -> Result<Option<Arc<CacheSettings>>, ConfigError> {
     let Some(section) = &key.0 else { return Ok(None) };
@@ -95,6 +97,7 @@ pub fn check_cache(
     let seconds = |time: Option<Seconds>| time.map(|time| time.0);
     let limit = section.item_limit.map_or(usize::MAX, ByteSize::length);
     Ok(Some(Arc::new(CacheSettings {
+        conditions,
         item_limit_bytes: limit.min(store_limit_bytes),
         rules: StorageRules {
             default_ttl: seconds(section.ttl),

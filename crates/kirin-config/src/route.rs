@@ -216,7 +216,9 @@ pub fn check_route(
     }
     let rate_limits = section.rate_limit.iter().map(|limit| check_rate_limit(limit, source));
     let rate_limits = errors.keep(rate_limits.collect::<Result<_, ConfigError>>());
-    let cache = errors.keep(check_cache(&section.cache, context.item_limit_bytes, source));
+    let digest = conditions.as_ref().and_then(RouteConditions::digest);
+    let cache = check_cache(&section.cache, context.item_limit_bytes, digest, source);
+    let cache = errors.keep(cache);
     let index = check_index(section.index.as_deref(), source, errors);
     let media_types = Arc::new(check_media_types(section, source, errors));
     let places = places?;

@@ -131,8 +131,8 @@ fn the_names_of_a_site_share_its_items() {
     for (_, write) in WRITERS {
         write(&world, "example.test", "value of both");
         assert_eq!(world.get("www.example.test", "/k", ""), Some("value of both".into()));
-        assert_eq!(world.get("www.example.test", "/lua/get", "").is_some(), true);
-        assert_eq!(world.get("www.example.test", "/perl/get", "").is_some(), true);
+        assert!(world.get("www.example.test", "/lua/get", "").is_some());
+        assert!(world.get("www.example.test", "/perl/get", "").is_some());
         world.memcached().delete("example.test:/k");
     }
 }

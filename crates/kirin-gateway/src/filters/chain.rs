@@ -67,8 +67,8 @@ impl Filters {
     }
 
     /// Returns the response of a directory, through `ssi`. `ask` looks for a file; it may be called
-    /// twice. Only assembled pages are compressed here: `kirin-files` compresses files. `directory` is
-    /// the same number for the same directory only.
+    /// twice. Only assembled pages are compressed here: `kirin-files` compresses files. `directory`
+    /// is the same number for the same directory only.
     pub fn around_files(
         &self,
         request: &Request<'_>,

@@ -10,6 +10,7 @@ use std::fmt;
 use http::Method;
 use kirin_http::token::is_token;
 use kirin_http::{Peer, PeerSet, RequestHead, form};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// All conditions of a route. Every one of them must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,6 +91,13 @@ impl RouteConditions {
 }
 
 /// The conditions, separated by commas.
+impl RouteConditions {
+    /// Returns a number that differs for different conditions. Returns `None` without conditions.
+    pub fn digest(&self) -> Option<u64> {
+        (!self.is_empty()).then(|| xxh3_64(self.to_string().as_bytes()))
+    }
+}
+
 impl fmt::Display for RouteConditions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, condition) in self.0.iter().enumerate() {

@@ -79,6 +79,9 @@ impl CacheRequest {
             // the same target some day.
             key::append_route_condition("allow", &format!("{clients:016x}"), &mut key);
         }
+        if let Some(conditions) = settings.conditions {
+            key::append_route_condition("match", &format!("{conditions:016x}"), &mut key);
+        }
         if key.len() > KEY_LIMIT_BYTES {
             return Err(Bypass::Reason("key-too-long"));
         }

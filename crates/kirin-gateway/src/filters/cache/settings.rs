@@ -13,6 +13,9 @@ use super::pending_fetches::PendingFetches;
 /// The cache of a route.
 #[derive(Debug)]
 pub struct CacheSettings {
+    /// The digest of the conditions of the route. Another route may answer other requests for the
+    /// same target, and must not serve the responses of this one.
+    pub conditions: Option<u64>,
     /// The largest stored response, in bytes.
     pub item_limit_bytes: usize,
     /// The rules for what is stored.
