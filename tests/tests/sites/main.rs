@@ -2,7 +2,6 @@
 
 mod certificates;
 mod hosts;
-mod inheritance;
 mod logs;
 mod pages;
 mod purging;
