@@ -75,7 +75,7 @@ pub enum Command {
         /// Purge all items with this tag
         #[arg(long = "tag", short, value_name = "TAG")]
         tags: Vec<String>,
-        /// Purge items of this site only: its name, or a host that a wildcard matches
+        /// Purge items of this site only: its name, or one of its hosts
         #[arg(long, value_name = "NAME")]
         site: Option<String>,
         /// Only mark the items stale; Kirin serves them until they are renewed

@@ -82,8 +82,7 @@ fn fail(message: &str) -> ExitCode {
 
 fn purge(target: &admin::client::Target, purge: Purge, site: Option<&str>) -> Result<(), String> {
     purge.check()?;
-    let purge = site.map_or(Ok(purge.clone()), |site| purge.of_site(site))?;
-    let purged = target.purge(&purge)?;
+    let purged = target.purge(&purge, site)?;
     print(&admin::client::describe(&purge, purged))
 }
 

@@ -200,3 +200,49 @@ fn a_soft_purge_by_one_site_leaves_the_items_of_all_others_fresh() {
         }
     }
 }
+
+#[test]
+fn an_operator_names_a_site_by_any_of_its_hosts() {
+    let world = World::start();
+    for (site, purged) in [
+        ("www.example.test", "example.test"),
+        ("Example.Test.", "example.test"),
+        ("shop", "shop.test"),
+        ("shop.test", "shop.test"),
+        ("A.WILD.test", "a.wild.test"),
+    ] {
+        HOSTS.iter().for_each(|host| store(&world, host));
+        let output = run_kirin(&world.site, &["purge", "--site", site, "--prefix", "/"]);
+        assert!(output.status.success(), "{site}: {output:?}");
+        for host in HOSTS {
+            for target in TARGETS {
+                assert_eq!(is_there(&world, host, target), host != purged, "{site} {host}{target}");
+            }
+        }
+    }
+    for site in ["other.test", "wild.test", "nobody", "", "*", "shop:", "a/b"] {
+        let (status, message) = post_purge(&world, &format!("key=/k&site={site}"));
+        if site == "shop:" {
+            assert_eq!(status, 200, "an empty port: {message}");
+        } else {
+            assert_eq!(status, 400, "{site}: {message}");
+            assert!(message.contains("example.test, shop"), "{site}: {message}");
+        }
+    }
+}
+
+#[test]
+fn a_name_that_is_too_long_with_its_site_is_purged_from_the_cache() {
+    let world = World::start();
+    let target = format!("/cached/{}", "x".repeat(235));
+    for config in ["kirin.toml", "m.toml"] {
+        for host in HOSTS {
+            let fields = "X-Fields: Cache-Control: max-age=3600\r\n";
+            world.ask(host, "GET", &target, &format!("X-Value: {host}\r\n{fields}"));
+        }
+        by_command(&world, "example.test", config, &["--key", &target]);
+        for host in HOSTS {
+            assert_eq!(is_there(&world, host, &target), host != "example.test", "{config} {host}");
+        }
+    }
+}

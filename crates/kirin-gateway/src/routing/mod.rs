@@ -21,3 +21,4 @@ pub mod router;
 pub mod rules;
 pub mod settings;
 pub mod site;
+pub mod site_names;

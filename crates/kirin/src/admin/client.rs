@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use kirin_cache::key::target_prefix;
 use kirin_config::{ConfigErrors, Source};
-use kirin_gateway::purge::command::{Purge, Purged};
+use kirin_gateway::purge::command::{MAX_KEY_BYTES, Purge, Purged};
 use kirin_http::ListenAddress;
 use kirin_http::response_head::{self, Field};
 
@@ -44,17 +44,20 @@ impl Target {
         Ok(Self { admin, memcached, named_by: path.display().to_string() })
     }
 
-    /// Purges by the admin listener, or by the memcached port if there is none.
-    pub fn purge(&self, purge: &Purge) -> Result<Purged, String> {
+    /// Purges by the admin listener, or by the memcached port if there is none. With `site`, the
+    /// names are those of a site.
+    pub fn purge(&self, purge: &Purge, site: Option<&str>) -> Result<Purged, String> {
+        // The memcached port knows no sites.
+        let full_names = site.map_or(Ok(purge.clone()), |site| purge.of_site(site))?;
         let mut failures = Vec::new();
         if let Some(address) = &self.admin {
-            match purge_by_admin(address, purge) {
+            match purge_by_admin(address, purge, site) {
                 Ok(purged) => return Ok(purged),
                 Err(failure) => failures.push(format!("admin listener {address}: {failure}")),
             }
         }
         for address in &self.memcached {
-            match purge_by_memcached(address, purge) {
+            match purge_by_memcached(address, &full_names) {
                 Ok(purged) => return Ok(purged),
                 Err(failure) => failures.push(format!("memcached port {address}: {failure}")),
             }
@@ -79,12 +82,16 @@ impl Target {
     }
 }
 
-fn purge_by_admin(address: &ListenAddress, purge: &Purge) -> Result<Purged, String> {
+fn purge_by_admin(
+    address: &ListenAddress,
+    purge: &Purge,
+    site: Option<&str>,
+) -> Result<Purged, String> {
     let Purge { keys, prefixes, tags, soft } = purge;
-    let body =
-        serde_json::json!({ "keys": keys, "prefixes": prefixes, "tags": tags, "soft": soft })
-            .to_string();
-    let answer = ask(address, "POST", "/purge", &body)?;
+    let body = serde_json::json!({
+        "keys": keys, "prefixes": prefixes, "tags": tags, "soft": soft, "site": site
+    });
+    let answer = ask(address, "POST", "/purge", &body.to_string())?;
     serde_json::from_str(&answer)
         .map_err(|error| format!("what came is no answer of Kirin: {error}"))
 }
@@ -177,7 +184,9 @@ fn purge_by_memcached(address: &ListenAddress, purge: &Purge) -> Result<Purged, 
                 Some(command) => found(command)?,
                 None => false,
             };
-            let is_there = found(format!("md {name}{suffix}{mark}\r\n"))?;
+            // No item has a longer key. With the name of a site, a key may be too long.
+            let is_there =
+                name.len() <= MAX_KEY_BYTES && found(format!("md {name}{suffix}{mark}\r\n"))?;
             purged += usize::from(is_there || is_cached);
         }
         Ok::<usize, io::Error>(purged)

@@ -17,6 +17,7 @@ use std::time::Instant;
 use http::{Method, StatusCode};
 use kirin_config::Config;
 use kirin_gateway::filters::cache::counters::CacheCounters;
+use kirin_gateway::routing::site_names::SiteNames;
 use kirin_http::host::without_port;
 use kirin_http::media_type::essence;
 use kirin_http::{
@@ -56,6 +57,8 @@ pub struct Admin {
     pub upstreams: Vec<Arc<Upstream>>,
     /// The counters of the caches, by event loop.
     pub cache_counters: Vec<Arc<CacheCounters>>,
+    /// The sites, for purges of one of them.
+    pub sites: Arc<SiteNames>,
     /// The access logs of all listeners.
     pub access_logs: Vec<Arc<LogFile>>,
     /// The connections of all other listeners.
@@ -154,13 +157,13 @@ impl Admin {
                 ));
             }
         };
-        let store = Arc::clone(&self.store);
+        let (store, sites) = (Arc::clone(&self.store), Arc::clone(&self.sites));
         Answer::later(move |body| async move {
             let body = match read(body).await {
                 Ok(body) => body,
                 Err(status) => return Response::error(status),
             };
-            match purge_body::parse(form, &body) {
+            match purge_body::parse(form, &body, &sites) {
                 Ok(purge) => {
                     let purged = purge.apply(&store, Now::from_unix_seconds(now));
                     tracing::info!(

@@ -1,6 +1,7 @@
 //! The body of `POST /purge`: JSON or a form. Parsing does no I/O.
 
 use kirin_gateway::purge::command::Purge;
+use kirin_gateway::routing::site_names::SiteNames;
 use kirin_http::form;
 use serde::Deserialize;
 
@@ -26,8 +27,9 @@ struct Names {
     site: Option<String>,
 }
 
-/// Parses a body. It must name at least one key, prefix or tag.
-pub fn parse(form: BodyFormat, body: &[u8]) -> Result<Purge, String> {
+/// Parses a body. It must name at least one key, prefix or tag. The names become those that the
+/// store has.
+pub fn parse(form: BodyFormat, body: &[u8], sites: &SiteNames) -> Result<Purge, String> {
     let (purge, site) = match form {
         BodyFormat::Json => {
             let Names { keys, prefixes, tags, soft, site } =
@@ -41,7 +43,7 @@ pub fn parse(form: BodyFormat, body: &[u8]) -> Result<Purge, String> {
         return Err("nothing is named: give keys, prefixes or tags".into());
     }
     match site {
-        Some(site) => purge.of_site(&site),
+        Some(site) => purge.within(&sites.namespace(&site)?),
         None => Ok(purge),
     }
 }
@@ -86,7 +88,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn parse_text(form: BodyFormat, body: &str) -> Result<Purge, String> {
-        parse(form, body.as_bytes())
+        parse(form, body.as_bytes(), &SiteNames::default())
     }
 
     #[test]
@@ -129,6 +131,12 @@ mod tests {
             (BodyFormat::UrlEncoded, "key=%+1", "two hexadecimal"),
             (BodyFormat::UrlEncoded, "key=%ff", "no UTF-8"),
             (BodyFormat::UrlEncoded, "key=a+b", "no space"),
+            (
+                BodyFormat::UrlEncoded,
+                "key=/&site=a.org",
+                "no site has the name or the host `a.org`",
+            ),
+            (BodyFormat::Json, r#"{"keys": ["/"], "site": ""}"#, "no site has the name"),
         ] {
             let error = parse_text(form, body).unwrap_err();
             assert!(error.contains(message), "{body}: {error}");
@@ -138,8 +146,8 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(body in prop::collection::vec(any::<u8>(), 0..80)) {
-            let _ = parse(BodyFormat::Json, &body);
-            let _ = parse(BodyFormat::UrlEncoded, &body);
+            let _ = parse(BodyFormat::Json, &body, &SiteNames::default());
+            let _ = parse(BodyFormat::UrlEncoded, &body, &SiteNames::default());
         }
     }
 }

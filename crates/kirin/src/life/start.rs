@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use kirin_gateway::filters::cache::counters::CacheCounters;
+use kirin_gateway::routing::site_names::SiteNames;
 use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_proxy::Upstream;
 use kirin_store::Store;
@@ -76,6 +77,7 @@ pub async fn start(
             apps: apps.clone(),
             upstreams: upstreams.clone(),
             cache_counters: cache_counters.clone(),
+            sites: Arc::new(SiteNames::from_config(&config.gateway)),
             access_logs: bound.logs.values().cloned().collect(),
             connections: Arc::clone(&bound.connections),
             accounts: bound.accounts.clone(),
