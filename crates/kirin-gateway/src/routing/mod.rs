@@ -22,3 +22,4 @@ pub mod rules;
 pub mod settings;
 pub mod site;
 pub mod site_names;
+mod text_map;

@@ -11,6 +11,7 @@ use kirin_http::{Method, Peer, RequestHead, RequestPath};
 
 use super::conditions::{Condition, RouteConditions};
 use super::path_pattern::{Ending, PathPattern, Segment};
+use super::text_map::TextMap;
 
 /// A request whose route is looked for.
 #[derive(Clone, Copy)]
@@ -57,23 +58,15 @@ type RouteList = Vec<usize>;
 #[derive(Debug, Default)]
 struct Node {
     parent: usize,
-    /// The nodes behind a literal segment, sorted.
-    literals: Vec<(Box<[u8]>, usize)>,
+    /// The nodes behind a literal segment.
+    literals: TextMap<usize>,
     /// The node behind `{name}`.
     named: Option<usize>,
     exact: RouteList,
     exact_with_slash: RouteList,
-    /// Suffixes of the last segment by their length, the longest first.
-    suffixes: Vec<SameLength>,
+    /// Suffixes of the last segment by their length in bytes, the longest first.
+    suffixes: Vec<(usize, TextMap<RouteList>)>,
     below: RouteList,
-}
-
-/// Suffixes of the same length.
-#[derive(Debug)]
-struct SameLength {
-    length: usize,
-    /// The suffixes, sorted.
-    suffixes: Vec<(Box<[u8]>, RouteList)>,
 }
 
 const ROOT: usize = 0;
@@ -183,13 +176,7 @@ impl RouteTable {
             let parent = &mut self.nodes[node];
             let child = match segment {
                 Segment::Name(_) => *parent.named.get_or_insert(new),
-                Segment::Literal(text) => match parent.search(text.as_bytes()) {
-                    Ok(at) => parent.literals[at].1,
-                    Err(at) => {
-                        parent.literals.insert(at, (text.as_bytes().into(), new));
-                        new
-                    }
-                },
+                Segment::Literal(text) => *parent.literals.get_or_insert(text.as_bytes(), new),
             };
             if child == new {
                 self.nodes.push(Node { parent: node, ..Node::default() });
@@ -240,11 +227,6 @@ impl RouteTable {
 }
 
 impl Node {
-    /// Returns where a literal segment is in the list, or where it would be.
-    fn search(&self, segment: &[u8]) -> Result<usize, usize> {
-        self.literals.binary_search_by(|(other, _)| (**other).cmp(segment))
-    }
-
     /// Returns the most specific node below this one, and where its segment ends. The segments of
     /// this node end at `end`.
     fn child(&self, path: &[u8], end: usize) -> Option<(usize, usize)> {
@@ -253,7 +235,7 @@ impl Node {
         }
         let rest = path[end..].strip_prefix(b"/")?;
         let length = memchr::memchr(b'/', rest).unwrap_or(rest.len());
-        let literal = self.search(&rest[..length]).ok().map(|at| self.literals[at].1);
+        let literal = self.literals.get(&rest[..length]).copied();
         Some((literal.or(self.named)?, end + 1 + length))
     }
 
@@ -271,7 +253,12 @@ impl Node {
             (false, _) => &[],
         };
         let suffixes = if end < path.len() { self.suffixes.as_slice() } else { &[] };
-        let matching = suffixes.iter().filter_map(|same| same.find(path)).flatten();
+        // A suffix has no slash, so it never reaches into the segment before the last.
+        let ending = |length: usize| path.len().checked_sub(length).map(|start| &path[start..]);
+        let matching = suffixes
+            .iter()
+            .filter_map(move |(length, suffixes)| suffixes.get(ending(*length)?))
+            .flatten();
         exact.iter().chain(matching).chain(&self.below)
     }
 
@@ -284,26 +271,11 @@ impl Node {
             Ending::Suffix(suffix) => suffix.as_bytes(),
         };
         let length = suffix.len();
-        let at = self.suffixes.partition_point(|same| same.length > length);
-        if self.suffixes.get(at).is_none_or(|same| same.length != length) {
-            self.suffixes.insert(at, SameLength { length, suffixes: Vec::new() });
+        let at = self.suffixes.partition_point(|(other, _)| *other > length);
+        if self.suffixes.get(at).is_none_or(|(other, _)| *other != length) {
+            self.suffixes.insert(at, (length, TextMap::default()));
         }
-        let suffixes = &mut self.suffixes[at].suffixes;
-        let at = suffixes.partition_point(|(other, _)| **other < *suffix);
-        if suffixes.get(at).is_none_or(|(other, _)| **other != *suffix) {
-            suffixes.insert(at, (suffix.into(), RouteList::new()));
-        }
-        &mut suffixes[at].1
-    }
-}
-
-impl SameLength {
-    /// Returns the routes whose suffix ends the last segment of `path`.
-    fn find(&self, path: &[u8]) -> Option<&RouteList> {
-        // A suffix has no slash, so it never reaches into the segment before.
-        let end = &path[path.len().checked_sub(self.length)?..];
-        let at = self.suffixes.binary_search_by(|(suffix, _)| (**suffix).cmp(end)).ok()?;
-        Some(&self.suffixes[at].1)
+        self.suffixes[at].1.get_or_insert(suffix, RouteList::new())
     }
 }
 
