@@ -37,6 +37,7 @@ from comparisons import (
     proxy,
     psgi,
     restart,
+    routes,
     session_bar,
     slow_attack,
     small_file,
@@ -70,6 +71,7 @@ COMPARISONS: dict[str, Comparison] = {
         proxy.CACHE_COMPARISON,
         websocket.COMPARISON,
         loops.COMPARISON,
+        routes.COMPARISON,
         memcached_protocol.COMPARISON,
     )
 }

@@ -36,8 +36,7 @@ def start(
     application would do it.
 
     With `static` the files of that directory are served below /static. `session_cookie` names the
-    cookie that selects a visitor's item of the store. `more` is another section of the
-    configuration.
+    cookie that selects a visitor's item of the store. `more` has further sections.
     """
     _built(host)
     port, store_port = free_port(), free_port()
