@@ -121,16 +121,13 @@ impl<'a> RequestPath<'a> {
         }
     }
 
-    /// Returns the path resolved and percent-encoded, if the path that was sent could be read as
-    /// another one. Applications and servers get this one.
-    ///
-    /// `/members/../x` came by the route of `/x`, and a dispatcher that compares beginnings must
-    /// not take it for something below `/members`. `//x/members` came by the route of `/x` too, and
-    /// is `/members` of the host `x` for a parser of URI references (RFC 3986 section 4.2). Empty
-    /// segments further on stay, because they mean something in a path such as `/http://a/`.
-    pub fn if_ambiguous(&self) -> Option<String> {
+    /// Returns the path without `.` and `..`, percent-encoded. Returns `None` if it has neither.
+    /// Applications and servers get this path. `/members/../x` arrives by the route of `/x`, and a
+    /// dispatcher that compares prefixes must not treat it as a path below `/members`. Empty
+    /// segments stay, because they mean something in a path such as `/http://a/`.
+    pub fn without_dots(&self) -> Option<String> {
         let resolved = self.resolved.as_ref()?;
-        (resolved.had_dots || resolved.had_two_slashes_first).then(|| encoded(resolved))
+        resolved.had_dots.then(|| encoded(resolved))
     }
 
     /// Returns the path resolved and percent-encoded, if `.`, `..` or empty segments were taken
@@ -141,11 +138,11 @@ impl<'a> RequestPath<'a> {
     }
 }
 
-/// Returns path and query of `request` for another server. They are as they were sent, but an
-/// ambiguous path is resolved, so that the server sees the path by which the route was found.
-/// `path` is the path of `request`.
+/// Returns path and query of `request` for another server. They are as they were sent, but `.` and
+/// `..` are resolved, so that the server sees the path by which the route was found. `path` is the
+/// path of `request`.
 pub fn forwarded_target<'a>(request: &RequestHead<'a>, path: &RequestPath<'_>) -> Cow<'a, str> {
-    let resolved = path.if_ambiguous();
+    let resolved = path.without_dots();
     if resolved.is_none() && (request.target.starts_with('/') || request.path == "*") {
         return Cow::Borrowed(request.target);
     }
@@ -172,10 +169,8 @@ pub struct ResolvedPath {
     pub is_directory: bool,
     /// Whether the path had a segment `.` or `..`.
     pub had_dots: bool,
-    /// Whether it had an empty segment before its last.
+    /// Whether the path had an empty segment before its last.
     pub had_empty_segments: bool,
-    /// Whether it began with `//`.
-    pub had_two_slashes_first: bool,
 }
 
 impl ResolvedPath {
@@ -187,15 +182,12 @@ impl ResolvedPath {
             is_directory: false,
             had_dots: false,
             had_empty_segments: false,
-            had_two_slashes_first: false,
         };
         let mut before_is_empty = false;
         for (index, segment) in segments.enumerate() {
             let segment = segment.as_ref();
             // The segment before the first slash is empty always, the one behind the last often.
-            let has_two_slashes = index > 1 && before_is_empty;
-            resolved.had_empty_segments |= has_two_slashes;
-            resolved.had_two_slashes_first |= has_two_slashes && index == 2;
+            resolved.had_empty_segments |= index > 1 && before_is_empty;
             before_is_empty = segment.is_empty();
             resolved.is_directory = matches!(segment, b"" | b"." | b"..");
             resolved.had_dots |= matches!(segment, b"." | b"..");

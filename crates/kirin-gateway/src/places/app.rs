@@ -72,7 +72,7 @@ impl Backend for AppBackend {
 /// `rewrite` leaves no empty segments in `PATH_INFO`, so `REQUEST_URI` has none either.
 pub fn resolved_path(request: &Request<'_>) -> Option<String> {
     match request.path_info {
-        None => request.sent_path.if_ambiguous(),
+        None => request.sent_path.without_dots(),
         Some(_) => request.sent_path.if_resolved(),
     }
 }
