@@ -74,8 +74,9 @@ fn the_front_says_where_the_application_is_and_who_the_user_is() {
     let meta = MetaVariables {
         script_name: b"/shop",
         path: Some("/a%20b"),
-        user: Some("Zo\u{eb}"),
+        site: "example.org",
         ..MetaVariables::default()
+        user: Some("Zo\u{eb}"),
     };
     let mut block = encode(&head, origin, &meta).unwrap();
     block.finish(0);
@@ -86,10 +87,14 @@ fn the_front_says_where_the_application_is_and_who_the_user_is() {
         ("PATH_INFO", "/a b"),
         ("AUTH_TYPE", "Basic"),
         ("REMOTE_USER", "Zo\u{eb}"),
+        ("KIRIN_SITE", "example.org"),
     ] {
         assert_eq!(value(&pairs, name).as_deref(), Some(expected), "{name}");
     }
     assert_eq!(value(&pairs, "HTTP_REMOTE_USER"), None);
+    let mut block = encode(&head, origin, &MetaVariables::default()).unwrap();
+    block.finish(0);
+    assert_eq!(value(&decode(block.as_bytes()).0, "KIRIN_SITE"), None);
 }
 
 /// One field of each kind that proxies write. The value of each is its name.
