@@ -75,8 +75,8 @@ fn the_front_says_where_the_application_is_and_who_the_user_is() {
         script_name: b"/shop",
         path: Some("/a%20b"),
         site: "example.org",
-        ..MetaVariables::default()
         user: Some("Zo\u{eb}"),
+        ..MetaVariables::default()
     };
     let mut block = encode(&head, origin, &meta).unwrap();
     block.finish(0);
