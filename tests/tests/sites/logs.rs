@@ -123,6 +123,17 @@ fn each_response_is_in_the_log_of_its_route_and_in_no_other() {
         }
     }
     wait_for_lines(&site, &kirin, "end-of-test");
+    // Each event loop writes its lines by itself.
+    for (number, (_, _, status, expected)) in REQUESTS.iter().enumerate() {
+        let marks =
+            [("one", true), ("two", *status != 400), ("other", *expected != Some("listener.log"))];
+        for (mark, _) in marks.iter().filter(|(_, is_logged)| *is_logged) {
+            if let Some(log) = expected {
+                let text = format!("?{mark}{number}.");
+                wait_for(&text, || lines(&site, log, &text).pop());
+            }
+        }
+    }
     for (number, (host, target, status, expected)) in REQUESTS.iter().enumerate() {
         for log in LOGS {
             // A listener without a log has those of routes only.
