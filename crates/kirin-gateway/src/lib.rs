@@ -4,10 +4,11 @@
 //! The router finds the route of a request (`routing`) and asks the places of the route one after
 //! the other (`places`). The response passes the filters of the route (`filters`). `pages` reads
 //! pages of the store, `purge` removes them. `request` has the context of a request, and its
-//! subrequests.
+//! subrequests. `explanation` says all of that about a request that nobody has sent.
 
 #[cfg(test)]
 mod doubling_tests;
+pub mod explanation;
 pub mod filters;
 pub mod pages;
 pub mod places;

@@ -223,8 +223,8 @@ pub fn may_be_dynamic(content: &[u8], syntax: Syntax) -> bool {
         || (syntax.esi && (has(b"<esi:") || has(b"</esi:") || has(b"<!--esi")))
 }
 
-/// Returns status, field lines and body of a value that is a page.
-fn split_head(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
+/// Returns status, field lines and body of a value that is a page. It compiles nothing.
+pub fn split_head(value: &Bytes) -> Option<(StatusCode, FieldLines, Bytes)> {
     if value.starts_with(b"HTTP/1.") {
         return split_response(value);
     }

@@ -1,6 +1,6 @@
 //! The place `files:DIR`: the files of a directory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,6 +16,7 @@ use super::opening::{Opening, PlaceError};
 use super::place::Place;
 use crate::filters::chain::Filters;
 use crate::request::context::Request;
+use crate::routing::settings::RouteConfig;
 
 /// The kind `files:DIR`.
 pub static KIND: PlaceKind = PlaceKind {
@@ -31,23 +32,31 @@ pub static KIND: PlaceKind = PlaceKind {
 struct Directory(PathBuf);
 
 impl OpenPlace for Directory {
+    fn path(&self) -> Option<&Path> {
+        Some(&self.0)
+    }
+
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
-        let route = opening.route;
         let hidden = HiddenScripts::new(&opening.resources.config.script_extensions);
-        // The request for a directory names no script, but its index page may be one.
-        let is_page = |name: &&String| !hidden.hide(name.as_bytes());
-        let config = FilesConfig {
-            follow_links: route.follow_links,
-            listing: route.listing,
-            precompressed: route.precompressed,
-            index: route.index.iter().filter(is_page).cloned().collect(),
-            media_types: Arc::clone(&route.media_types),
-            compress: route.compress.for_shared(),
-            ..FilesConfig::new(&self.0)
-        };
+        let config = settings(&self.0, opening.route, &hidden);
         let files = Files::open(config, &opening.resources.file_cache).map_err(PlaceError::new)?;
         let directory = xxh3_64(self.0.as_os_str().as_encoded_bytes());
         Ok(Box::new(FilesPlace { files, directory, hidden, filters: Rc::clone(opening.filters) }))
+    }
+}
+
+/// Returns the settings with which a route serves the files of a directory.
+pub fn settings(directory: &Path, route: &RouteConfig, hidden: &HiddenScripts) -> FilesConfig {
+    // The request for a directory names no script, but its index page may be one.
+    let is_page = |name: &&String| !hidden.hide(name.as_bytes());
+    FilesConfig {
+        follow_links: route.follow_links,
+        listing: route.listing,
+        precompressed: route.precompressed,
+        index: route.index.iter().filter(is_page).cloned().collect(),
+        media_types: Arc::clone(&route.media_types),
+        compress: route.compress.for_shared(),
+        ..FilesConfig::new(directory)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The kinds of places: how each is written in `try` of a route, and what it can do.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::opening::{Opening, PlaceError};
@@ -48,6 +48,11 @@ pub trait Arguments {
 
 /// A place with its argument. Each event loop opens it.
 pub trait OpenPlace: Send + Sync {
+    /// Returns the absolute path of the file or directory that the place names.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
     /// Opens the place for one event loop.
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError>;
 }
@@ -80,6 +85,11 @@ impl PlaceConfig {
     ) -> Result<Self, String> {
         let place = (kind.read)(argument, named)?;
         Ok(Self { kind, argument: argument.into(), place })
+    }
+
+    /// Returns the absolute path of the file or directory that the place names.
+    pub fn path(&self) -> Option<&Path> {
+        self.place.path()
     }
 
     /// Opens the place for one event loop.

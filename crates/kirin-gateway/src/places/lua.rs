@@ -3,7 +3,7 @@
 //! A script that waits for nothing answers at once, without a task. The routes answer its
 //! subrequests: a response from memory is there at once. The script waits for all others together.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -41,6 +41,10 @@ pub static KIND: PlaceKind = PlaceKind {
 struct File(PathBuf);
 
 impl OpenPlace for File {
+    fn path(&self) -> Option<&Path> {
+        Some(&self.0)
+    }
+
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
         let (resources, limits) = (opening.resources, opening.resources.config.lua);
         let store = resources.responses.store();

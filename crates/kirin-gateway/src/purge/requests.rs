@@ -53,18 +53,19 @@ impl PurgeRequests {
 
     /// Returns whether the request asks for a purge and may do so.
     pub fn is_purge(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> bool {
-        self.is_on && request.method.as_str() == "PURGE" && self.may(request, origin)
+        self.is_on && is_purge(&self.from, request, origin)
     }
+}
 
-    /// Returns whether the request may purge. A browser names the page that sends it in `Origin`;
-    /// no page may purge. Behind a proxy the client is not the peer. Even if the proxy is trusted,
-    /// a purge must come directly.
-    fn may(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> bool {
-        self.from.contains(origin.peer)
-            && request.field("origin").is_none()
-            && request.field("via").is_none()
-            && request.fields.iter().all(|field| proxy_field(field.name).is_none())
-    }
+/// Returns whether the request asks for a purge, and is one of the peers that may. A browser names
+/// the page that sends it in `Origin`; no page may purge. Behind a proxy the client is not the
+/// peer. Even if the proxy is trusted, a purge must come directly.
+pub fn is_purge(from: &PeerSet, request: &RequestHead<'_>, origin: Origin<'_>) -> bool {
+    request.method.as_str() == "PURGE"
+        && from.contains(origin.peer)
+        && request.field("origin").is_none()
+        && request.field("via").is_none()
+        && request.fields.iter().all(|field| proxy_field(field.name).is_none())
 }
 
 /// Returns the purge that `Kirin-Purge` names. Without names it is the target, by its own path and

@@ -3,7 +3,8 @@
 
 use std::rc::Rc;
 
-use kirin_http::{Answer, Origin, RequestHead};
+use http::StatusCode;
+use kirin_http::{Answer, Origin, RequestHead, Response};
 
 use super::context::Request;
 use super::lineage::Lineage;
@@ -28,4 +29,21 @@ pub struct PlaceNumber {
     pub route: usize,
     /// The index of the place in the route.
     pub place: usize,
+}
+
+/// Routes that have nothing, for a request that is only looked at.
+pub struct NoRoutes;
+
+impl Answers for NoRoutes {
+    fn ask(&self, _: &RequestHead<'_>, _: Origin<'_>, _: &Lineage) -> Answer {
+        Answer::Now(Response::error(StatusCode::NOT_FOUND))
+    }
+
+    fn ask_behind(&self, _: PlaceNumber, _: &Request<'_>) -> Answer {
+        Answer::Now(Response::error(StatusCode::NOT_FOUND))
+    }
+
+    fn shared(&self) -> Rc<dyn Answers> {
+        Rc::new(NoRoutes)
+    }
 }

@@ -1,33 +1,14 @@
 //! Requests for unit tests.
 
 use std::mem::MaybeUninit;
-use std::rc::Rc;
 
-use http::StatusCode;
 use kirin_http::request::{self, Parsed};
-use kirin_http::{Answer, Client, ListenAddress, Origin, Peer, RequestHead, RequestPath, Response};
+use kirin_http::{Client, ListenAddress, Origin, Peer, RequestPath};
 use kirin_store::Namespace;
 
-use super::answers::{Answers, PlaceNumber};
+use super::answers::NoRoutes;
 use super::context::{Request, SharedHead};
 use super::lineage::Lineage;
-
-/// Routes that have nothing.
-struct NoRoutes;
-
-impl Answers for NoRoutes {
-    fn ask(&self, _: &RequestHead<'_>, _: Origin<'_>, _: &Lineage) -> Answer {
-        Answer::Now(Response::error(StatusCode::NOT_FOUND))
-    }
-
-    fn ask_behind(&self, _: PlaceNumber, _: &Request<'_>) -> Answer {
-        Answer::Now(Response::error(StatusCode::NOT_FOUND))
-    }
-
-    fn shared(&self) -> Rc<dyn Answers> {
-        Rc::new(NoRoutes)
-    }
-}
 
 /// Calls `work` with the request of this head, which is without the empty line at its end.
 pub fn with_request<R>(head: &str, work: impl FnOnce(&Request<'_>) -> R) -> R {

@@ -43,6 +43,14 @@ impl ErrorPages {
         Ok(())
     }
 
+    /// Returns the pages as the configuration has them, such as `5xx = /sorry`.
+    pub fn texts(&self) -> impl Iterator<Item = String> {
+        self.pages.iter().map(|(errors, path)| match errors {
+            Errors::One(status) => format!("{status} = {path}"),
+            Errors::Class(class) => format!("{class}xx = {path}"),
+        })
+    }
+
     /// Returns the paths of all pages.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.pages.iter().map(|(_, path)| path.as_str())

@@ -2,6 +2,7 @@
 //! shared by all loops.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::Ipv6Addr;
 
 use foldhash::fast::RandomState;
@@ -38,6 +39,17 @@ pub struct FoundSite {
     pub site: usize,
     /// Whether a wildcard has matched, so that the site may have more hosts than it names.
     pub by_wildcard: bool,
+}
+
+/// The host as the configuration has it, but canonical.
+impl fmt::Display for SiteHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SiteHost::Any => f.write_str("*"),
+            SiteHost::Exact(host) => f.write_str(host),
+            SiteHost::Below(parent) => write!(f, "*.{parent}"),
+        }
+    }
 }
 
 impl SiteHost {
@@ -104,23 +116,35 @@ impl HostTable {
             return Some(FoundSite { site: *site, by_wildcard: false });
         }
         if !self.wildcards.is_empty()
-            && let Some(site) = self.wildcard(host)
+            && let Some((_, site)) = self.wildcard(host)
         {
             return Some(FoundSite { site, by_wildcard: true });
         }
         self.default.map(|site| FoundSite { site, by_wildcard: false })
     }
 
-    /// Returns the site with the longest wildcard. The host becomes a part of keys, so it may only
+    /// Returns the entry of the configuration by which [`HostTable::find`] finds the site of a
+    /// canonical host.
+    pub fn entry(&self, host: &str) -> Option<SiteHost> {
+        if self.exact.contains_key(host) {
+            return Some(SiteHost::Exact(host.to_owned()));
+        }
+        match self.wildcard(host) {
+            Some((parent, _)) => Some(SiteHost::Below(parent.to_owned())),
+            None => self.default.map(|_| SiteHost::Any),
+        }
+    }
+
+    /// Returns the longest wildcard without its `*.`, and its site. The host becomes a part of keys, so it may only
     /// have the characters of a name, and not be too long.
-    fn wildcard(&self, host: &str) -> Option<usize> {
+    fn wildcard<'a>(&self, host: &'a str) -> Option<(&'a str, usize)> {
         if host.len() > NAME_LIMIT_BYTES || !host.split('.').all(is_label) {
             return None;
         }
         let mut rest = host;
         while let Some((_, parent)) = rest.split_once('.') {
             if let Some(site) = self.wildcards.get(parent) {
-                return Some(*site);
+                return Some((parent, *site));
             }
             rest = parent;
         }
@@ -271,7 +295,11 @@ mod tests {
             for (site, host) in hosts.iter().enumerate() {
                 prop_assert!(table.add(host.clone(), site));
             }
-            prop_assert_eq!(table.find(&host), find_by_rules(&hosts, &host));
+            let found = table.find(&host);
+            prop_assert_eq!(found, find_by_rules(&hosts, &host));
+            let entry = table.entry(&host);
+            let entry = entry.and_then(|entry| hosts.iter().position(|host| *host == entry));
+            prop_assert_eq!(entry, found.map(|found| found.site));
             let is_single = hosts.iter().all(|host| *host == SiteHost::Any);
             prop_assert_eq!(table.is_single(), is_single);
         }

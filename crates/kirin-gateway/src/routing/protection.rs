@@ -96,7 +96,22 @@ impl Protection {
         })
     }
 
-    fn parse(value: &str) -> Option<Self> {
+    /// Returns the words of the conditions, such as `password`.
+    pub fn words(self) -> Vec<&'static str> {
+        self.members().into_iter().filter_map(|(word, digest)| digest.and(Some(word))).collect()
+    }
+
+    fn members(self) -> [(&'static str, Option<u64>); 4] {
+        [
+            ("password", self.password),
+            ("rate", self.rate),
+            ("certificate", self.certificate),
+            ("allow", self.allowed),
+        ]
+    }
+
+    /// Reads the value of the field, which is not empty. Returns `None` if it is not understood.
+    pub fn parse(value: &str) -> Option<Self> {
         let mut protection = Self::default();
         for member in value.split(", ") {
             let (name, digest) = member.split_once('=')?;
@@ -116,14 +131,8 @@ impl Protection {
 /// The value of the field; empty if nothing protects the page.
 impl fmt::Display for Protection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let members = [
-            ("password", self.password),
-            ("rate", self.rate),
-            ("certificate", self.certificate),
-            ("allow", self.allowed),
-        ];
         let mut separator = "";
-        for (name, digest) in members {
+        for (name, digest) in self.members() {
             if let Some(digest) = digest {
                 write!(f, "{separator}{name}={digest:016x}")?;
                 separator = ", ";

@@ -5,6 +5,7 @@
 //! rate algorithm, ITU-T I.371). So a full bucket and an absent one are the same. The router asks
 //! before any place does.
 
+use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
@@ -112,8 +113,21 @@ impl RateLimit {
     }
 }
 
-impl std::fmt::Debug for RateLimit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// The limit in words.
+impl fmt::Display for RateLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (interval, burst) = (Duration::from_nanos(self.interval), self.full / self.interval);
+        write!(f, "one request in {interval:?} on average and {burst} at once for each ")?;
+        match &self.key {
+            RateKey::Address => f.write_str("address"),
+            RateKey::Header(name) => write!(f, "value of header `{name}`"),
+            RateKey::Cookie(name) => write!(f, "value of cookie `{name}`"),
+        }
+    }
+}
+
+impl fmt::Debug for RateLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimit").field("key", &self.key).finish_non_exhaustive()
     }
 }

@@ -59,6 +59,11 @@ impl ResponseFields {
         Ok(())
     }
 
+    /// Returns the names of all fields, in lower case.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// Returns whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()

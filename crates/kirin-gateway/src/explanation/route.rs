@@ -1,0 +1,385 @@
+//! What the route of a request does with it: the rules before its places, the places, and what
+//! happens to the response.
+
+use std::path::PathBuf;
+
+use http::Method;
+use kirin_compress::{Coding, Codings};
+use kirin_files::file_name::FileName;
+use kirin_http::{Origin, Peer, RequestHead, RequestPath, ResponseLog};
+use kirin_store::Namespace;
+
+use super::stored::{CachedQuestion, Question};
+use crate::filters::cache::cache_request::{Bypass, CacheRequest};
+use crate::filters::compress_codings::Compress;
+use crate::pages::store_key::key_of;
+use crate::places::hidden_scripts::HiddenScripts;
+use crate::places::kind::{PlaceConfig, STORE};
+use crate::places::{files, lua};
+use crate::request::answers::NoRoutes;
+use crate::request::context::{Request, SharedHead};
+use crate::request::lineage::Lineage;
+use crate::routing::access::Access;
+use crate::routing::settings::{GatewayConfig, RouteConfig};
+
+/// What a route does with a request.
+#[derive(Debug)]
+pub struct ExplainedRoute<'a> {
+    /// The route.
+    pub config: &'a RouteConfig,
+    /// The rules before the places, in their order.
+    pub before: Vec<Step>,
+    /// The places in order. Empty if a rule answers the request.
+    pub places: Vec<ExplainedPlace<'a>>,
+    /// What Kirin answers if no place does. `None`: a rule or a place answers.
+    pub unanswered: Option<&'static str>,
+    /// What happens to the response.
+    pub after: Vec<Step>,
+    /// The target that places see.
+    pub target: String,
+    /// The path that places see.
+    pub path: String,
+    /// What to ask the store of a running Kirin. `None`: the request reaches neither store nor
+    /// cache.
+    pub question: Option<Question>,
+}
+
+/// A rule, and what it means for the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The key of the configuration.
+    pub key: &'static str,
+    /// What it does, for people.
+    pub text: String,
+    /// Whether it answers the request, so that nothing behind it is asked.
+    pub answers: bool,
+}
+
+/// A place, and what it looks for.
+#[derive(Debug)]
+pub struct ExplainedPlace<'a> {
+    /// The place.
+    pub config: &'a PlaceConfig,
+    /// What it looks for.
+    pub sought: Sought,
+}
+
+/// What a place looks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Sought {
+    /// Nothing: the reason why it passes the request on.
+    Nothing(&'static str),
+    /// The page with this key.
+    Page(String),
+    /// The file of this name below the directory. It may be a directory, whose index page counts.
+    File(PathBuf),
+    /// The script decides.
+    Script(PathBuf),
+    /// The application or upstream answers. `cache` is what the cache before it does.
+    Code {
+        /// `SCRIPT_NAME` and the percent-encoded `PATH_INFO`, if the route has a `rewrite`.
+        mount: Option<(String, String)>,
+        /// What the cache does. `None`: the route has none.
+        cache: Option<CacheSought>,
+    },
+}
+
+/// What the cache of a route does with a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum CacheSought {
+    /// It goes past the cache, for this reason.
+    Bypass(&'static str),
+    /// It looks for the response to the target.
+    Response,
+}
+
+impl Step {
+    fn new(key: &'static str, text: impl Into<String>) -> Self {
+        Self { key, text: text.into(), answers: false }
+    }
+
+    fn answer(key: &'static str, text: impl Into<String>) -> Self {
+        Self { key, text: text.into(), answers: true }
+    }
+}
+
+impl<'a> ExplainedRoute<'a> {
+    /// Explains what `route` does. `path` is the path of `head`, and `namespace` that of its site.
+    pub fn new(
+        config: &GatewayConfig,
+        route: &'a RouteConfig,
+        namespace: &Namespace,
+        head: &RequestHead<'_>,
+        origin: Origin<'_>,
+        path: &RequestPath<'_>,
+        is_purge: bool,
+    ) -> Self {
+        let mut before = Vec::new();
+        if !is_purge {
+            before.extend(access_steps(&route.rules.access, origin.peer));
+        }
+        before.extend(route.rate_limits.iter().map(|limit| {
+            Step::new(
+                "rate_limit",
+                format!("{limit}; more get 429, and this request is not counted"),
+            )
+        }));
+        before.extend(rule_steps(route, head, path));
+        if is_purge {
+            let text =
+                "`purge_from` has the client: the item and the cached responses of the target";
+            before.push(Step::answer("PURGE", text));
+        }
+        // A later rule is not asked either.
+        let asked = before.iter().position(|step| step.answers).map_or(before.len(), |at| at + 1);
+        let answers = asked > 0 && before[asked - 1].answers;
+        before.truncate(asked);
+        let rewritten_path = match &route.rules.rewrite {
+            Some(rewrite) => rewrite.path(path, &route.path),
+            None => head.path.to_owned(),
+        };
+        let target = match (&route.rules.rewrite, head.query) {
+            (None, _) => head.target.to_owned(),
+            (Some(_), None) => rewritten_path.clone(),
+            (Some(_), Some(query)) => format!("{rewritten_path}?{query}"),
+        };
+        let mut explained = Self {
+            config: route,
+            before,
+            places: Vec::new(),
+            unanswered: None,
+            after: after(route),
+            target,
+            path: rewritten_path,
+            question: None,
+        };
+        if !answers {
+            explained.add_places(config, namespace, head, origin, path);
+        }
+        explained
+    }
+
+    fn add_places(
+        &mut self,
+        config: &GatewayConfig,
+        namespace: &Namespace,
+        head: &RequestHead<'_>,
+        origin: Origin<'_>,
+        sent_path: &RequestPath<'_>,
+    ) {
+        let route = self.config;
+        let rewritten = RequestHead { target: &self.target, path: &self.path, ..head.clone() };
+        let hidden = HiddenScripts::new(&config.script_extensions);
+        let mut question =
+            Question { protection: route.protection().to_string(), ..Question::default() };
+        for place in &route.places {
+            let name = place.kind.name;
+            let sought = if name == STORE || name == files::KIND.name {
+                if !head.is_get_or_head() {
+                    Sought::Nothing("it answers GET and HEAD only")
+                } else if name == STORE {
+                    match key_of(&rewritten, namespace) {
+                        Some(key) => {
+                            let key = String::from_utf8_lossy(&key).into_owned();
+                            question.page = Some(key.clone());
+                            Sought::Page(key)
+                        }
+                        None => Sought::Nothing(
+                            "no page of this site can have the target as its key: it is longer \
+                             than 250 bytes, or begins with the name of another site",
+                        ),
+                    }
+                } else {
+                    file_of(&self.path, place, &hidden)
+                }
+            } else if name == lua::KIND.name {
+                Sought::Script(place.path().map(PathBuf::from).unwrap_or_default())
+            } else {
+                let mount = route.rules.rewrite.as_ref().map(|rewrite| {
+                    let (script_name, path_info) = rewrite.mount(sent_path, &route.path);
+                    (String::from_utf8_lossy(script_name).into_owned(), path_info.into_owned())
+                });
+                let cache = route.cache.is_some().then(|| {
+                    match cached_question(route, namespace, head, origin, sent_path) {
+                        Ok(cached) => {
+                            question.cached = Some(cached);
+                            CacheSought::Response
+                        }
+                        Err(reason) => CacheSought::Bypass(reason),
+                    }
+                });
+                Sought::Code { mount, cache }
+            };
+            self.places.push(ExplainedPlace { config: place, sought });
+        }
+        if !route.places.last().is_some_and(|place| place.kind.answers_all) {
+            self.unanswered = Some(match (head.is_get_or_head(), &head.method) {
+                (true, _) => "404",
+                (false, &Method::OPTIONS) => {
+                    "204 with `Allow: GET, HEAD, OPTIONS` if a place has the path, otherwise 404"
+                }
+                (false, _) => {
+                    "405 with `Allow: GET, HEAD, OPTIONS` if a place has the path, otherwise 404"
+                }
+            });
+        }
+        if question.page.is_some() || question.cached.is_some() {
+            self.question = Some(question);
+        }
+    }
+}
+
+/// Returns the file that a directory is asked for.
+fn file_of(path: &str, place: &PlaceConfig, hidden: &HiddenScripts) -> Sought {
+    if RequestPath::parse(path).is_ok_and(|path| hidden.hide(path.normalized())) {
+        return Sought::Nothing("the path names a script of a FastCGI server");
+    }
+    let Ok(name) = FileName::parse(path) else {
+        return Sought::Nothing("no file can have this name");
+    };
+    if name.is_hidden() {
+        return Sought::Nothing("files whose names begin with a dot are not served");
+    }
+    let name = String::from_utf8_lossy(&name.name).into_owned();
+    let directory = place.path().map(PathBuf::from).unwrap_or_default();
+    Sought::File(directory.join(name.trim_start_matches('/')))
+}
+
+/// Returns what to ask about the cached response, or why the request goes past the cache.
+fn cached_question(
+    route: &RouteConfig,
+    namespace: &Namespace,
+    head: &RequestHead<'_>,
+    origin: Origin<'_>,
+    path: &RequestPath<'_>,
+) -> Result<CachedQuestion, &'static str> {
+    let Some(settings) = &route.cache else { return Err("no cache") };
+    let (lineage, kept) = (Lineage::default(), SharedHead::new());
+    let request = Request::new(head, origin, path, namespace, &lineage, &NoRoutes, &kept);
+    let request = Request { protection: route.protection(), ..request };
+    let cache_request =
+        CacheRequest::from_request(&request, settings).map_err(|bypass| match bypass {
+            Bypass::Method => "method",
+            Bypass::Reason(reason) => reason,
+        })?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(CachedQuestion {
+        key: text(&cache_request.key),
+        fields: head
+            .fields
+            .iter()
+            .map(|field| (field.name.to_owned(), text(field.value)))
+            .collect(),
+        has_cookie: cache_request.has_cookie,
+        has_authorization: cache_request.has_authorization,
+        obeys_reload: settings.obeys_reload,
+    })
+}
+
+/// Returns what `deny`, `allow` and `maintenance` mean for a client.
+fn access_steps(access: &Access, client: &Peer) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if let Some(denial) = &access.denial {
+        let status = denial.status.as_u16();
+        steps.push(match &denial.except {
+            None => Step::answer("deny", format!("{status} for everybody")),
+            Some(served) => {
+                let networks = served.names().join(", ");
+                match served.contains(client) {
+                    true => Step::new("allow", format!("{client} is served: one of {networks}")),
+                    false => Step::answer(
+                        "allow",
+                        format!("{status}: {client} is not one of {networks}"),
+                    ),
+                }
+            }
+        });
+    }
+    if let Some(maintenance) = &access.maintenance {
+        let seconds = maintenance.retry_after_seconds;
+        let page = match &maintenance.page {
+            Some(page) => format!(" and the page {page}"),
+            None => String::new(),
+        };
+        steps.push(match maintenance.except.contains(client) {
+            true => Step::new(
+                "maintenance",
+                format!("{client} is served: one of {}", maintenance.except.names().join(", ")),
+            ),
+            false => {
+                Step::answer("maintenance", format!("503 with `Retry-After: {seconds}`{page}"))
+            }
+        });
+    }
+    steps
+}
+
+/// Returns what `redirect`, `basic_auth` and `rewrite` mean for a request.
+fn rule_steps(route: &RouteConfig, head: &RequestHead<'_>, path: &RequestPath<'_>) -> Vec<Step> {
+    let (rules, mut steps) = (&route.rules, Vec::new());
+    if let Some(redirect) = &rules.redirect {
+        let response = redirect.respond(path, &route.path, head.query);
+        let location = response.fields.get("location").unwrap_or_default();
+        let location = String::from_utf8_lossy(location);
+        steps.push(Step::answer("redirect", format!("{} to {location}", response.status.as_u16())));
+    }
+    if let Some(basic_auth) = &rules.basic_auth {
+        let file = basic_auth.file_path().display();
+        steps.push(match head.field("authorization") {
+            None => Step::answer(
+                "basic_auth",
+                format!("401: the request has no `Authorization`; the passwords are in {file}"),
+            ),
+            Some(_) => Step::new(
+                "basic_auth",
+                format!("the password is looked up in {file}; a wrong one gets 401"),
+            ),
+        });
+    }
+    if let Some(rewrite) = &rules.rewrite {
+        let path = rewrite.path(path, &route.path);
+        steps.push(Step::new("rewrite", format!("places look for {path}")));
+    }
+    steps
+}
+
+/// Returns what happens to the response.
+fn after(route: &RouteConfig) -> Vec<Step> {
+    let (rules, mut steps) = (&route.rules, Vec::new());
+    match route.ssi {
+        Some(true) => steps.push(Step::new("ssi", "directives run in the HTML of all places")),
+        Some(false) => steps.push(Step::new("ssi", "no directives run")),
+        None => {}
+    }
+    if route.esi {
+        steps.push(Step::new("esi", "tags run in the HTML of all places"));
+    }
+    match route.compress {
+        Compress::Shared => {}
+        Compress::All(codings) => steps.push(Step::new("compress", names(codings))),
+    }
+    let pages: Vec<_> = rules.error_pages.texts().collect();
+    if !pages.is_empty() {
+        let whose = match rules.error_pages.intercept {
+            true => "errors of all places",
+            false => "errors of Kirin and of files",
+        };
+        steps.push(Step::new("error_pages", format!("{}, for {whose}", pages.join(", "))));
+    }
+    if !rules.response_fields.is_empty() {
+        steps.push(Step::new("headers", rules.response_fields.names().join(", ")));
+    }
+    if let ResponseLog::None = route.log {
+        steps.push(Step::new("access_log", "not logged"));
+    }
+    steps
+}
+
+fn names(codings: Codings) -> String {
+    let names: Vec<_> =
+        Coding::ALL.into_iter().filter(|coding| codings.has(*coding)).map(Coding::name).collect();
+    match names.as_slice() {
+        [] => "nothing is compressed".into(),
+        names => format!("{} for all places", names.join(", ")),
+    }
+}
