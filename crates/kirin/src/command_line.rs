@@ -44,6 +44,11 @@ pub enum Command {
         #[arg(long, short, default_value = "kirin.toml")]
         config: PathBuf,
     },
+    /// Say which site, route, rules and places a request meets, and why not others
+    #[command(after_help = "Examples:
+  kirin explain GET https://example.org/x?y
+  kirin explain POST http://localhost:8080/login -H 'Cookie: sid=1' --client 10.1.2.3")]
+    Explain(Explain),
     /// Serve an application that was loaded by the program that became Kirin; see
     /// Plack::Handler::Kirin
     #[command(hide = true)]
@@ -99,6 +104,28 @@ pub enum Command {
     /// Print the configuration reference as Markdown
     #[command(hide = true)]
     ConfigReference,
+}
+
+/// The arguments of `kirin explain`.
+#[derive(Args)]
+pub struct Explain {
+    /// The method, such as GET
+    pub method: String,
+    /// The URL: http://HOST/PATH or https://HOST/PATH
+    pub url: String,
+    /// A field of the request. Can be repeated
+    #[arg(long = "header", short = 'H', value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// The client: an address, or unix: for a client on a unix socket
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub client: String,
+    /// The configuration file
+    #[arg(long, short, default_value = "kirin.toml")]
+    pub config: PathBuf,
+    /// The admin listener of the running Kirin, unix:PATH or HOST:PORT [default: that of the
+    /// configuration file]
+    #[arg(long, value_name = "ADDRESS")]
+    pub admin: Option<String>,
 }
 
 /// A running Kirin.

@@ -4,6 +4,7 @@
 
 mod admin;
 mod command_line;
+mod explain;
 mod life;
 mod memcached;
 mod serve;
@@ -64,6 +65,7 @@ fn run(command_line: CommandLine) -> ExitCode {
             let names = Purge { keys, prefixes, tags, soft };
             at.target().and_then(|target| purge(&target, names, site.as_deref()))
         }
+        Command::Explain(arguments) => explain::explain(&arguments).and_then(|text| print(&text)),
         Command::Status { at } => {
             at.target().and_then(|target| target.status()).and_then(|status| print(&status))
         }

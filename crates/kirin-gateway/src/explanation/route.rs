@@ -118,16 +118,16 @@ impl<'a> ExplainedRoute<'a> {
         if !is_purge {
             before.extend(access_steps(&route.rules.access, origin.peer));
         }
-        before.extend(route.rate_limits.iter().map(|limit| {
-            Step::new(
-                "rate_limit",
-                format!("{limit}; more get 429, and this request is not counted"),
-            )
-        }));
+        before.extend(
+            route
+                .rate_limits
+                .iter()
+                .map(|limit| Step::new("rate_limit", format!("{limit}; more get 429"))),
+        );
         before.extend(rule_steps(route, head, path));
         if is_purge {
             let text =
-                "`purge_from` has the client: the item and the cached responses of the target";
+                "`purge_from` has the client: Kirin purges the target, or what `Kirin-Purge` names";
             before.push(Step::answer("PURGE", text));
         }
         // A later rule is not asked either.

@@ -1,4 +1,4 @@
-//! `kirin purge` and `kirin status`: clients of the admin listener, or of the memcached port if
+//! `kirin purge`, `kirin status` and `kirin explain`: clients of the admin listener, or of the memcached port if
 //! there is no admin listener.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use kirin_cache::key::target_prefix;
 use kirin_config::{ConfigErrors, Source};
+use kirin_gateway::explanation::stored::{Question, StoredAnswer};
 use kirin_gateway::purge::command::{MAX_KEY_BYTES, Purge, Purged};
 use kirin_http::ListenAddress;
 use kirin_http::response_head::{self, Field};
@@ -80,6 +81,14 @@ impl Target {
         let failed = |failure| format!("admin listener {address}: {failure}");
         ask(address, "GET", "/status", "").map_err(failed)
     }
+}
+
+/// Asks a running Kirin what its store has for a request.
+pub fn explain(address: &ListenAddress, question: &Question) -> Result<StoredAnswer, String> {
+    let body = serde_json::to_string(question).map_err(|error| error.to_string())?;
+    let answer = ask(address, "POST", "/explain", &body)?;
+    serde_json::from_str(&answer)
+        .map_err(|error| format!("what came is no answer of Kirin: {error}"))
 }
 
 fn purge_by_admin(

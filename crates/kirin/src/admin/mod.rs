@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use http::{Method, StatusCode};
 use kirin_config::Config;
+use kirin_gateway::explanation::stored::Question;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::routing::site_names::SiteNames;
 use kirin_http::host::without_port;
@@ -124,19 +125,43 @@ impl Handler for Admin {
         match (request.path, &request.method) {
             ("/status", &Method::GET | &Method::HEAD) => Answer::Now(json(&status::status(self))),
             ("/purge", &Method::POST) => self.purge(request, origin.now),
+            ("/explain", &Method::POST) => self.explain(request, origin.now),
             ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(
                 StatusCode::OK,
-                "GET /status\nPOST /purge with Content-Type: application/json, such as {\"keys\": [\"/\"], \"prefixes\": \
+                "GET /status\nPOST /explain, as `kirin explain` sends it\nPOST /purge with Content-Type: application/json, such as {\"keys\": [\"/\"], \"prefixes\": \
                  [\"/recent/\"], \"tags\": [\"memo-7\"], \"soft\": false}\n",
             )),
             ("/status" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
-            ("/purge", _) => Answer::Now(not_allowed("POST")),
-            _ => Answer::Now(text(StatusCode::NOT_FOUND, "there is /status and /purge\n")),
+            ("/purge" | "/explain", _) => Answer::Now(not_allowed("POST")),
+            _ => {
+                Answer::Now(text(StatusCode::NOT_FOUND, "there is /status, /purge and /explain\n"))
+            }
         }
     }
 }
 
 impl Admin {
+    /// Answers `kirin explain`: what the store has for a request. The type of the body keeps out
+    /// web pages, as for `/purge`.
+    fn explain(&self, request: &RequestHead<'_>, now: u64) -> Answer {
+        let media_type = request.field("content-type").unwrap_or_default();
+        if !essence(media_type).eq_ignore_ascii_case(b"application/json") {
+            let message = "Content-Type is application/json\n";
+            return Answer::Now(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        }
+        let store = Arc::clone(&self.store);
+        Answer::later(move |body| async move {
+            let body = match read(body).await {
+                Ok(body) => body,
+                Err(status) => return Response::error(status),
+            };
+            match serde_json::from_slice::<Question>(&body) {
+                Ok(question) => json(&serde_json::json!(question.answer(&store, now))),
+                Err(error) => text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+            }
+        })
+    }
+
     fn purge(&self, request: &RequestHead<'_>, now: u64) -> Answer {
         let media_type = request.field("content-type").unwrap_or_default();
         let form = match essence(media_type).to_ascii_lowercase().as_slice() {

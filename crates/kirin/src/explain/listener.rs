@@ -1,0 +1,48 @@
+//! The listener at which a request arrives.
+
+use kirin_acme::CHALLENGE_PATH;
+use kirin_config::ListenerConfig;
+use kirin_http::{ListenAddress, RequestHead};
+
+/// How a request arrives.
+pub enum Arrival<'a> {
+    /// At this listener.
+    At(&'a ListenerConfig),
+    /// At this listener, which speaks the other scheme.
+    OtherScheme(&'a ListenerConfig),
+    /// No listener has the port.
+    Nowhere,
+}
+
+impl<'a> Arrival<'a> {
+    /// Returns how a request of this scheme arrives at this port.
+    pub fn find(listeners: &'a [ListenerConfig], is_secure: bool, port: u16) -> Self {
+        let has_port = |listener: &&ListenerConfig| matches!(listener.address, ListenAddress::Tcp(address) if address.port() == port);
+        let mut at_port = listeners.iter().filter(has_port);
+        let first = at_port.clone().next();
+        match (at_port.find(|listener| listener.tls.is_some() == is_secure), first) {
+            (Some(listener), _) => Self::At(listener),
+            (None, Some(listener)) => Self::OtherScheme(listener),
+            (None, None) => Self::Nowhere,
+        }
+    }
+
+    /// Returns the listener, if the request can arrive at it.
+    pub fn listener(&self) -> Option<&'a ListenerConfig> {
+        match self {
+            Self::At(listener) => Some(listener),
+            Self::OtherScheme(_) | Self::Nowhere => None,
+        }
+    }
+
+    /// Returns the port of https to which the listener redirects a request. It does not redirect
+    /// authorities that issue certificates.
+    pub fn redirect(&self, head: &RequestHead<'_>) -> Option<u16> {
+        self.listener()?.redirect_to_https.filter(|_| !head.path.starts_with(CHALLENGE_PATH))
+    }
+
+    /// Returns whether the listener answers by itself, or cannot be reached so.
+    pub fn is_answered(&self, head: &RequestHead<'_>) -> bool {
+        self.redirect(head).is_some() || matches!(self, Self::OtherScheme(_))
+    }
+}

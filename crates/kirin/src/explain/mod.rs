@@ -1,0 +1,92 @@
+//! `kirin explain`: says which site, route, rules and places a request meets, and why not others.
+//!
+//! The request is parsed as one that came over a connection ([`request`]). The gateway explains it,
+//! and [`report`] prints that. A running Kirin is asked for what its store has.
+
+mod files;
+mod listener;
+mod report;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::net::{IpAddr, SocketAddr};
+
+use kirin_clock::wall_seconds;
+use kirin_config::{Config, Source};
+use kirin_gateway::explanation::{Explanation, Found};
+use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead};
+
+use crate::admin::client;
+use crate::command_line::{Explain, read_config};
+use listener::Arrival;
+use report::Report;
+use request::RequestText;
+
+/// Returns what the command prints.
+pub fn explain(arguments: &Explain) -> Result<String, String> {
+    let request = RequestText::new(&arguments.method, &arguments.url, &arguments.headers)?;
+    let client = read_client(&arguments.client)?;
+    let admin = arguments.admin.as_deref().map(str::parse::<ListenAddress>).transpose();
+    let admin = admin.map_err(|error| error.to_string())?;
+    let source = Source::read(&arguments.config).map_err(|error| error.to_string())?;
+    let config = read_config(&source).map_err(|errors| errors.to_string())?;
+    request.parse(|head| {
+        let admin = admin.as_ref().or(config.admin.as_ref());
+        explain_head(&config, head, &request, &client, admin)
+    })?
+}
+
+fn explain_head(
+    config: &Config,
+    head: &RequestHead<'_>,
+    request: &RequestText,
+    client: &Peer,
+    admin: Option<&ListenAddress>,
+) -> Result<String, String> {
+    let mut report = Report::new(&format!("{} {} from {client}", head.method, request.url));
+    let arrival = Arrival::find(&config.listeners, request.is_secure, request.port);
+    report.listener(&arrival, head);
+    if arrival.is_answered(head) {
+        return Ok(report.finish());
+    }
+    let nowhere = ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], request.port)));
+    let origin = Origin {
+        peer: client,
+        local: arrival.listener().map_or(&nowhere, |listener| &listener.address),
+        secure: request.is_secure,
+        client: Client::NotRequested,
+        proxy: None,
+        now: wall_seconds(),
+    };
+    let explanation = Explanation::new(&config.gateway, head, origin)
+        .map_err(|error| format!("{}: {error}; Kirin answers it with 400", request.url))?;
+    report.site(&explanation);
+    let Some(site) = &explanation.site else { return Ok(report.finish()) };
+    report.routes(site, head);
+    if let Found::Route(route) = &site.found {
+        report.route(route, config, head);
+        report.log(route.config.log, config, arrival.listener());
+        if let Some(question) = &route.question {
+            match admin {
+                None => report.no_admin(),
+                Some(address) => {
+                    report.stored(question, address, client::explain(address, question));
+                }
+            }
+        }
+    }
+    Ok(report.finish())
+}
+
+fn read_client(text: &str) -> Result<Peer, String> {
+    if text == "unix:" {
+        return Ok(Peer::Unix);
+    }
+    let address: IpAddr = text.parse().map_err(|_| {
+        format!(
+            "--client `{text}`: allowed is an address such as 10.1.2.3 or 2001:db8::7, and `unix:`"
+        )
+    })?;
+    Ok(Peer::Tcp(SocketAddr::new(address.to_canonical(), 0)))
+}
