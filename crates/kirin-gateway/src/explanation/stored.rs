@@ -1,7 +1,7 @@
 //! What the store of a running Kirin has for a request: the page, and the cached response.
 //!
-//! `kirin explain` makes a [`Question`] of the configuration, and the admin listener answers it. The
-//! answer says nothing of contents. To look counts no hit, and changes nothing.
+//! `kirin explain` makes a [`Question`] from the configuration, and the admin listener answers it.
+//! The answer says nothing about contents. It counts no hit, and changes nothing.
 
 use bytes::Bytes;
 use httparse::Header;

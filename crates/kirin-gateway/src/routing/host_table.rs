@@ -135,8 +135,8 @@ impl HostTable {
         }
     }
 
-    /// Returns the longest wildcard without its `*.`, and its site. The host becomes a part of keys, so it may only
-    /// have the characters of a name, and not be too long.
+    /// Returns the longest wildcard without its `*.`, and its site. The host becomes a part of
+    /// keys, so it may only have the characters of a name, and not be too long.
     fn wildcard<'a>(&self, host: &'a str) -> Option<(&'a str, usize)> {
         if host.len() > NAME_LIMIT_BYTES || !host.split('.').all(is_label) {
             return None;

@@ -1,5 +1,5 @@
-//! `kirin purge`, `kirin status` and `kirin explain`: clients of the admin listener, or of the memcached port if
-//! there is no admin listener.
+//! `kirin purge`, `kirin status` and `kirin explain`: clients of the admin listener. A purge goes
+//! to the memcached port if there is no admin listener.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -7,7 +7,7 @@ use kirin_gateway::explanation::{ExplainedSite, Explanation, Found};
 use kirin_gateway::routing::host_table::SiteHost;
 use kirin_gateway::routing::settings::RouteConfig;
 use kirin_http::host::without_port;
-use kirin_http::{ListenAddress, RequestHead, ResponseLog};
+use kirin_http::{ListenAddress, Method, RequestHead, ResponseLog};
 
 use super::files;
 use super::listener::Arrival;
@@ -100,7 +100,7 @@ impl Report {
         match &site.found {
             Found::Route(route) => self.block("route", &name(route.config)),
             Found::OtherMethods(methods) => {
-                let names: Vec<_> = methods.iter().map(|method| method.as_str()).collect();
+                let names: Vec<_> = methods.iter().map(Method::as_str).collect();
                 let status = if head.method == "OPTIONS" { "204" } else { "405" };
                 let names = names.join(", ");
                 self.block(
