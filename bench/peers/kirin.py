@@ -18,6 +18,9 @@ class App:
     load: Path
     workers: int
 
+LONGEST_SHOWN = 200
+"""The longest sections of a configuration that a report shows, in characters."""
+
 
 def start(
     host: Host,
@@ -56,7 +59,8 @@ def start(
         about += f", session_cookie = \"{session_cookie}\""
     if app is not None:
         about += f", {app.workers} workers"
-    if more:
+    # The notes of a comparison describe what is too long for its table of configurations.
+    if more and len(more) <= LONGEST_SHOWN:
         about += f", {' '.join(more.split())}"
     return Server(port, [pid], about, store)
 
