@@ -33,10 +33,8 @@ def many_routes() -> str:
 def many_sites() -> str:
     """Returns 1,000 sites with ten routes each. The load asks for the host of one of them."""
     names = [f"site-{number}.example.org" for number in range(998)] + ["*.example.net", HOST]
-    routes = "".join(
-        _route(path).replace("[[route]]", "[[site.route]]")
-        for path in ("/", "/section-77/list", "/users/{id}/list-150", "*.x50", "/docs", "/a", "/b", "/c/{id}", "*.png", "= /d")
-    )
+    paths = ("/", "/section-77/list", "/users/{id}/list-150", "*.x50", "/docs", "/a", "/b", "/c/{id}", "*.png", "= /d")
+    routes = "".join(_route(path).replace("[[route]]", "[[site.route]]") for path in paths)
     return "".join(f'[[site]]\nhosts = ["{name}"]\n{routes}' for name in names)
 
 
