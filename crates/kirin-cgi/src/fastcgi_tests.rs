@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, parse};
-use kirin_http::{Client, ListenAddress, Origin, Peer};
+use kirin_http::{Client, ListenAddress, Origin, Peer, RequestNotes};
 use proptest::prelude::*;
 
 use super::*;
@@ -23,6 +23,7 @@ fn block(request: &str) -> RequestBlock {
         client: Client::NotRequested,
         proxy: None,
         now: 0,
+        notes: &RequestNotes::default(),
     };
     RequestBlock::encode(&head, origin, &MetaVariables::default()).unwrap()
 }

@@ -38,8 +38,15 @@ fn encode_from(
     let peer = Peer::Tcp("[::ffff:192.0.2.7]:4711".parse().unwrap());
     let local = ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap());
     let proxy = told.map(|fields| TrustedProxy { peer: &Peer::Unix, fields });
-    let origin =
-        Origin { peer: &peer, local: &local, secure, client: Client::NotRequested, proxy, now: 0 };
+    let origin = Origin {
+        peer: &peer,
+        local: &local,
+        secure,
+        client: Client::NotRequested,
+        proxy,
+        now: 0,
+        notes: &RequestNotes::default(),
+    };
     let mut block = encode(&head, origin, &MetaVariables::default())?;
     block.finish(42);
     let (pairs, rest) = decode(block.as_bytes());
@@ -70,6 +77,7 @@ fn the_front_says_where_the_application_is_and_who_the_user_is() {
         client: Client::NotRequested,
         proxy: None,
         now: 0,
+        notes: &RequestNotes::default(),
     };
     let meta = MetaVariables {
         script_name: b"/shop",
@@ -316,6 +324,7 @@ fn encode_fields(fields: &[httparse::Header<'_>]) -> RequestBlock {
         client: Client::NotRequested,
         proxy: None,
         now: 0,
+        notes: &RequestNotes::default(),
     };
     encode(&request, origin, &MetaVariables::default()).unwrap()
 }

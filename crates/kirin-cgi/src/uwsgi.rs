@@ -31,7 +31,7 @@ mod tests {
     use super::*;
     use crate::meta_variables::MetaVariables;
     use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, parse};
-    use kirin_http::{Client, ListenAddress, Origin, Peer};
+    use kirin_http::{Client, ListenAddress, Origin, Peer, RequestNotes};
     use std::mem::MaybeUninit;
 
     fn packet(field_bytes: usize) -> Result<Vec<u8>, TooLong> {
@@ -50,6 +50,7 @@ mod tests {
             client: Client::NotRequested,
             proxy: None,
             now: 0,
+            notes: &RequestNotes::default(),
         };
         encode(&RequestBlock::encode(&head, origin, &MetaVariables::default()).unwrap(), 7)
     }

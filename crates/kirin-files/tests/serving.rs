@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use kirin_files::{CacheLimits, FileCache, Files, FilesConfig};
 use kirin_http::{Answer, Handler, Origin, RequestHead, Response, StatusCode};
-use kirin_server::{AccessLogs, Limits, Listener, Server, listener};
+use kirin_server::{Limits, Listener, Observers, Server, listener};
 use tempfile::TempDir;
 
 struct FilesOnly(Files);
@@ -54,7 +54,7 @@ impl Site {
                     handler,
                     local.clone(),
                     Limits::default(),
-                    AccessLogs::default(),
+                    Observers::default(),
                 ));
                 ready.send(local.to_string().parse().unwrap()).unwrap();
                 tokio::select! {

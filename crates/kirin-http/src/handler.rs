@@ -8,6 +8,7 @@ use crate::listen_address::ListenAddress;
 use crate::peer::Peer;
 use crate::request::RequestHead;
 use crate::request_body::RequestBody;
+use crate::request_notes::RequestNotes;
 use crate::response::Response;
 
 /// Answers requests on one event loop. It runs on the loop's own thread, so it needs no lock and
@@ -36,6 +37,8 @@ pub struct Origin<'a> {
     /// Whole seconds since the unix epoch, by the loop's steady clock, which nobody sets
     /// (`kirin-clock`).
     pub now: u64,
+    /// The notes about the request, for logs, metrics and traces.
+    pub notes: &'a RequestNotes,
 }
 
 /// A proxy that is trusted to name its clients.

@@ -24,18 +24,6 @@ impl AnsweredBy {
     }
 }
 
-/// The access log that gets the line of a response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ResponseLog {
-    /// The log of the listener, if it has one.
-    #[default]
-    OfListener,
-    /// A log of routes, by its number in the configuration.
-    OfRoute(u16),
-    /// None.
-    None,
-}
-
 /// What the access log says about a response before any of it is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseSummary {
@@ -43,8 +31,6 @@ pub struct ResponseSummary {
     pub status: StatusCode,
     /// The part of the server that answered.
     pub answered_by: AnsweredBy,
-    /// The log that gets the line.
-    pub log: ResponseLog,
 }
 
 /// The response to one request.
@@ -58,19 +44,17 @@ pub struct Response {
     pub body: Body,
     /// The part of the server that answered.
     pub answered_by: AnsweredBy,
-    /// The access log that gets its line.
-    pub log: ResponseLog,
 }
 
 impl Response {
     /// Returns a response without field lines.
     pub fn new(answered_by: AnsweredBy, status: StatusCode, body: Body) -> Self {
-        Self { status, fields: FieldLines::new(), body, answered_by, log: ResponseLog::default() }
+        Self { status, fields: FieldLines::new(), body, answered_by }
     }
 
     /// Returns what the access log says about it.
     pub fn summary(&self) -> ResponseSummary {
-        ResponseSummary { status: self.status, answered_by: self.answered_by, log: self.log }
+        ResponseSummary { status: self.status, answered_by: self.answered_by }
     }
 
     /// Returns Kirin's own response for `status`: a short plain text that names it.

@@ -12,7 +12,7 @@ use bytes::BytesMut;
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
     Body, BodyDecoder, ClientWatch, FieldLines, InformationalBudget, ReceivedHead, Response,
-    ResponseLog, StatusCode,
+    StatusCode,
 };
 use tokio::time::Sleep;
 
@@ -82,7 +82,6 @@ pub(crate) async fn exchange(
                 fields,
                 body,
                 answered_by: crate::ANSWERED_BY,
-                log: ResponseLog::OfListener,
             })
         }
     }
@@ -304,13 +303,7 @@ impl Exchange<'_> {
                     }
                 }
             });
-            return Ok(Response {
-                status,
-                fields,
-                body,
-                answered_by: crate::ANSWERED_BY,
-                log: ResponseLog::OfListener,
-            });
+            return Ok(Response { status, fields, body, answered_by: crate::ANSWERED_BY });
         }
         let body = ResponseBody {
             local: Rc::clone(self.local),
@@ -330,7 +323,6 @@ impl Exchange<'_> {
             fields,
             body: Body::Stream(Box::new(body)),
             answered_by: crate::ANSWERED_BY,
-            log: ResponseLog::OfListener,
         })
     }
 }

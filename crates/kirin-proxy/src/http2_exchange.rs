@@ -17,11 +17,10 @@ use h2::client::ResponseFuture;
 use h2::{RecvStream, SendStream};
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
-use kirin_balance::Attempt;
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
-    Body, BodyStream, FieldLines, InformationalBudget, RequestBody, Response, ResponseLog,
-    StatusCode, StreamError, Trailers, UnknownLength,
+    Body, BodyStream, FieldLines, InformationalBudget, RequestBody, Response, StatusCode,
+    StreamError, Trailers, UnknownLength,
 };
 use tokio::time::{Instant, Sleep, timeout};
 
@@ -33,6 +32,7 @@ use crate::local_upstream::LocalUpstream;
 use crate::request_head::OutgoingFraming;
 use crate::sending::{SendError, Sending};
 use crate::server::Server;
+use crate::timed_attempt::TimedAttempt;
 use crate::upstream_request::{UpstreamRequest, client_gone};
 
 /// Bytes of a body that are passed on at once.
@@ -43,7 +43,7 @@ pub(crate) async fn exchange(
     local: &Rc<LocalUpstream>,
     sender: StreamSender,
     server: &Arc<Server>,
-    attempt: Rc<Attempt>,
+    attempt: Rc<TimedAttempt>,
     request: &UpstreamRequest,
     content: &mut Content,
 ) -> Result<Response, Failure> {
@@ -161,7 +161,7 @@ pub(crate) async fn exchange(
 }
 
 fn respond(status: StatusCode, fields: FieldLines, body: Body) -> Response {
-    Response { status, fields, body, answered_by: crate::ANSWERED_BY, log: ResponseLog::OfListener }
+    Response { status, fields, body, answered_by: crate::ANSWERED_BY }
 }
 
 /// Returns the failure for an error of a stream. The server has not seen a request that it has
@@ -271,7 +271,7 @@ struct Http2Body {
     /// Method and target, for the log.
     request: String,
     /// The request's slot at the server, held until the response is complete.
-    attempt: Rc<Attempt>,
+    attempt: Rc<TimedAttempt>,
     _stream_slot: StreamSlot,
 }
 

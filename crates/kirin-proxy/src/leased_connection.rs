@@ -5,11 +5,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kirin_balance::Attempt;
-
 use crate::local_upstream::{LocalUpstream, ServerConnections};
 use crate::pool::Connection;
 use crate::server::Server;
+use crate::timed_attempt::TimedAttempt;
 
 /// The most bytes that [`LeasedConnection::linger`] drops before it closes the connection.
 const MAX_EXCESS_BYTES: usize = 1024 * 1024;
@@ -19,7 +18,7 @@ pub(crate) struct LeasedConnection {
     pub(crate) connection: Connection,
     pub(crate) server: Arc<Server>,
     /// The request's slot at the server, held until the response is complete.
-    pub(crate) attempt: Rc<Attempt>,
+    pub(crate) attempt: Rc<TimedAttempt>,
     connections: Rc<ServerConnections>,
 }
 
@@ -28,7 +27,7 @@ impl LeasedConnection {
     pub(crate) fn new(
         connection: Connection,
         server: &Arc<Server>,
-        attempt: &Rc<Attempt>,
+        attempt: &Rc<TimedAttempt>,
         connections: &Rc<ServerConnections>,
     ) -> Self {
         attempt.sent(Instant::now());

@@ -45,6 +45,7 @@ mod selection;
 mod sending;
 mod server;
 mod socket;
+mod timed_attempt;
 mod tls;
 mod transport;
 mod tunnel;

@@ -21,6 +21,8 @@ use crate::upstream::Upstream;
 /// What the requests to one upstream share on one event loop.
 pub(crate) struct LocalUpstream {
     pub(crate) upstream: Arc<Upstream>,
+    /// The name, for the steps of requests.
+    pub(crate) label: Arc<str>,
     selector: Selector,
     /// The connections to each server, by the server's number.
     connections: RefCell<HashMap<u64, Rc<ServerConnections>, foldhash::fast::RandomState>>,
@@ -42,6 +44,7 @@ pub(crate) struct ServerConnections {
 impl LocalUpstream {
     pub(crate) fn new(upstream: Arc<Upstream>) -> Self {
         Self {
+            label: upstream.name().into(),
             upstream,
             selector: Selector::new(),
             connections: RefCell::default(),

@@ -4,8 +4,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use kirin_balance::Attempt;
 use kirin_cgi::MetaVariables;
-use kirin_http::{Answer, BodyLength, Origin, RequestBody, RequestHead, Response, Version};
+use kirin_http::{
+    Answer, BodyLength, Origin, RequestBody, RequestHead, Response, StepKind, StepPeer, Version,
+};
 
 use crate::address::Scheme;
 use crate::cgi::CgiRequest;
@@ -14,8 +17,9 @@ use crate::content::Content;
 use crate::failure::Failure;
 use crate::local_upstream::LocalUpstream;
 use crate::request_head::{HeadPolicy, encode};
-use crate::selection::Selection;
+use crate::selection::{Selection, ServerSet};
 use crate::server::Server;
+use crate::timed_attempt::TimedAttempt;
 use crate::transport::ChosenServer;
 use crate::upstream::Upstream;
 use crate::upstream_request::UpstreamRequest;
@@ -62,7 +66,8 @@ impl ProxyPlace {
         };
         let mut head = encode(request, target, origin, policy);
         head.expects_continue &= !buffered && cgi.is_none();
-        let outgoing = UpstreamRequest { head, cgi, informational: None, client: None };
+        let steps = Rc::clone(origin.notes.steps());
+        let outgoing = UpstreamRequest { head, cgi, informational: None, client: None, steps };
         let selection = Selection::from_request(request, target, origin, &config.balancing);
         let local = Rc::clone(&self.0);
         Answer::later(move |mut body| {
@@ -119,11 +124,10 @@ impl LocalUpstream {
         self.upstream.retries.count_request();
         // All attempts use one set of servers, so that an index always means the same server.
         let mut set = self.servers();
-        let mut attempt =
-            match self.take_turn(&mut set, &mut selection, outgoing.client.as_ref()).await {
-                Ok(attempt) => Rc::new(attempt),
-                Err(failure) => return self.refuse(&outgoing, None, &failure),
-            };
+        let mut attempt = match self.take_turn(&mut set, &mut selection, &outgoing).await {
+            Ok(attempt) => self.timed(attempt, &set, &outgoing),
+            Err(failure) => return self.refuse(&outgoing, None, &failure),
+        };
         let mut repeated = false;
         loop {
             let index = attempt.index();
@@ -163,9 +167,8 @@ impl LocalUpstream {
                 return self.refuse(&outgoing, Some(&server), &failure);
             }
             self.log(&outgoing, Some(&server), &failure, "request goes to another server");
-            attempt = match self.take_turn(&mut set, &mut selection, outgoing.client.as_ref()).await
-            {
-                Ok(attempt) => Rc::new(attempt),
+            attempt = match self.take_turn(&mut set, &mut selection, &outgoing).await {
+                Ok(attempt) => self.timed(attempt, &set, &outgoing),
                 // The last server has gone in the meantime. The failure of this server is the one
                 // to report.
                 Err(Failure::NoServer | Failure::AllUnhealthy) => {
@@ -174,6 +177,20 @@ impl LocalUpstream {
                 Err(failure) => return self.refuse(&outgoing, None, &failure),
             };
         }
+    }
+
+    /// Begins the step of an attempt.
+    fn timed(
+        &self,
+        attempt: Attempt,
+        set: &ServerSet,
+        outgoing: &UpstreamRequest,
+    ) -> Rc<TimedAttempt> {
+        let step = outgoing.steps.begin(StepKind::Upstream, &self.label);
+        if let Some(server) = set.servers.get(attempt.index()) {
+            step.set_peer(StepPeer::Server(Arc::clone(&server.label)));
+        }
+        Rc::new(TimedAttempt::new(attempt, step))
     }
 
     /// Adds the cookie that leads the visitor back to the same server, if the upstream is sticky.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kirin_balance::{Attempt, Claim, Entered, Leaving, Refused};
-use kirin_http::ClientWatch;
+use kirin_http::{ClientWatch, StepKind};
 
 use crate::failure::Failure;
 use crate::local_upstream::LocalUpstream;
 use crate::selection::{Selection, ServerSet};
-use crate::upstream_request::client_gone;
+use crate::upstream_request::{UpstreamRequest, client_gone};
 
 impl LocalUpstream {
     /// Waits until a server of `set` takes a request. If the servers change in the meantime, `set`
@@ -20,13 +20,16 @@ impl LocalUpstream {
         &self,
         set: &mut Arc<ServerSet>,
         selection: &mut Selection,
-        client: Option<&ClientWatch>,
+        request: &UpstreamRequest,
     ) -> Result<Attempt, Failure> {
         match self.select(set, selection) {
             Claim::Given(attempt) => Ok(attempt),
             Claim::NoServer => Err(no_server(set)),
             // This is rare. The box keeps the futures of other requests small.
-            Claim::Full => Box::pin(self.wait_for_turn(set, selection, client)).await,
+            Claim::Full => {
+                let _step = request.steps.begin(StepKind::Queue, &self.label);
+                Box::pin(self.wait_for_turn(set, selection, request.client.as_ref())).await
+            }
         }
     }
 

@@ -37,6 +37,7 @@ fn encode_text(request: &str, from: &From, policy: HeadPolicy<'_>) -> OutgoingHe
         client: Client::NotRequested,
         proxy,
         now: 0,
+        notes: &kirin_http::RequestNotes::default(),
     };
     encode(&head, head.target, origin, policy)
 }
@@ -279,6 +280,7 @@ fn heads_cost_no_more_than_their_bytes() {
             client: Client::NotRequested,
             proxy,
             now: 0,
+            notes: &kirin_http::RequestNotes::default(),
         };
         let policy = HeadPolicy { forwarded: ForwardedPolicy::Both, ..PLAIN };
         encode(&head, "/", origin, policy).fields().count()

@@ -125,7 +125,7 @@ fn server_id(value: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
     use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, parse};
-    use kirin_http::{Client, ListenAddress};
+    use kirin_http::{Client, ListenAddress, RequestNotes};
     use std::mem::MaybeUninit;
 
     fn selection(fields: &str, config: &Balancing) -> Selection {
@@ -145,6 +145,7 @@ mod tests {
             client: Client::NotRequested,
             proxy: None,
             now: 0,
+            notes: &RequestNotes::default(),
         };
         Selection::from_request(&head, "/a?b", origin, config)
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kirin_balance::ServerSettings;
@@ -24,6 +25,8 @@ pub struct Server {
     pub(crate) endpoint: Endpoint,
     /// The server's own `Host`.
     pub(crate) authority: String,
+    /// The address as people read it.
+    pub(crate) label: Arc<str>,
 }
 
 /// The address of a socket.
@@ -40,7 +43,8 @@ impl Server {
         let ServerConfig { address, weight, backup, max_in_flight } = config.clone();
         let authority = address.authority();
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Self { id, address, weight, backup, max_in_flight, endpoint, authority }
+        let label = label(&address, &endpoint).into();
+        Self { id, address, weight, backup, max_in_flight, endpoint, authority, label }
     }
 
     pub(crate) fn scheme(&self) -> Scheme {
@@ -71,9 +75,14 @@ impl Endpoint {
 
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.address.location, &self.endpoint) {
-            (Location::Name(..), Endpoint::Tcp(socket)) => write!(f, "{} ({socket})", self.address),
-            _ => write!(f, "{}", self.address),
-        }
+        f.write_str(&self.label)
+    }
+}
+
+/// Returns the address as people read it. A name with several addresses is followed by one of them.
+fn label(address: &ServerAddress, endpoint: &Endpoint) -> String {
+    match (&address.location, endpoint) {
+        (Location::Name(..), Endpoint::Tcp(socket)) => format!("{address} ({socket})"),
+        _ => address.to_string(),
     }
 }

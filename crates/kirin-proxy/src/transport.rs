@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
-use kirin_balance::Attempt;
 use kirin_http::Response;
 
 use crate::address::Scheme;
@@ -23,13 +22,14 @@ use crate::local_upstream::{LocalUpstream, ServerConnections};
 use crate::pool::Connection;
 use crate::server::Server;
 use crate::socket::Socket;
+use crate::timed_attempt::TimedAttempt;
 use crate::upstream_request::UpstreamRequest;
 
 /// The server that has been chosen for a request.
 pub(crate) struct ChosenServer<'a> {
     pub(crate) server: &'a Arc<Server>,
     /// The request's slot there, held until the response is complete.
-    pub(crate) attempt: &'a Rc<Attempt>,
+    pub(crate) attempt: &'a Rc<TimedAttempt>,
 }
 
 impl ChosenServer<'_> {

@@ -5,11 +5,11 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use kirin_balance::Attempt;
 use kirin_http::Tunnel;
 
 use crate::pool::Connection;
 use crate::pooled_buffer::PooledBuffer;
+use crate::timed_attempt::TimedAttempt;
 
 /// The server's side of a tunnel.
 pub(crate) struct ProxyTunnel {
@@ -17,7 +17,7 @@ pub(crate) struct ProxyTunnel {
     /// The bytes that came with the head.
     pub(crate) unused: Option<PooledBuffer>,
     /// The slot at the server, held until the tunnel ends.
-    pub(crate) _attempt: Rc<Attempt>,
+    pub(crate) _attempt: Rc<TimedAttempt>,
 }
 
 impl Tunnel for ProxyTunnel {

@@ -1,9 +1,10 @@
 //! A request on its way to a server, and the client that waits for the response.
 
 use std::future::pending;
+use std::rc::Rc;
 
 use http::Method;
-use kirin_http::{ClientWatch, Informational};
+use kirin_http::{ClientWatch, Informational, RequestSteps};
 
 use crate::cgi::CgiRequest;
 use crate::request_head::OutgoingHead;
@@ -17,6 +18,8 @@ pub(crate) struct UpstreamRequest {
     pub(crate) informational: Option<Informational>,
     /// The client that waits for the response.
     pub(crate) client: Option<ClientWatch>,
+    /// The steps of the request, for logs and traces.
+    pub(crate) steps: Rc<RequestSteps>,
 }
 
 impl UpstreamRequest {

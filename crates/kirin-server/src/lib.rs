@@ -2,7 +2,8 @@
 //! The connection engine: everything between a client's socket and the answer to its request.
 //!
 //! [`listening`] binds and accepts, [`tls`] encrypts, `http1` and `http2` read requests and write
-//! responses, [`limits`] says what a client may use, [`logging`] writes the access log. [`Server`]
+//! responses, [`limits`] says what a client may use, [`observation`] follows requests, [`logging`] writes the
+//! access log. [`Server`]
 //! is what the connections of a listener share on one event loop. The program gives it a
 //! [`Handler`](kirin_http::Handler), which answers a request at once or later.
 
@@ -14,6 +15,7 @@ mod http2;
 pub mod limits;
 pub mod listening;
 pub mod logging;
+pub mod observation;
 mod server;
 pub mod tls;
 
@@ -23,5 +25,6 @@ pub use listening::inherited::InheritedSocket;
 pub use listening::listener::{self, BindOptions, ListenError, Listener};
 pub use logging::access_log::{AccessLog, LogFile};
 pub use logging::access_logs::AccessLogs;
+pub use observation::{EndedRequest, Observers, RequestObserver};
 pub use server::Server;
 pub use tls::{CertificateFiles, ClientAuthorities, Tls, TlsError, TlsSettings};

@@ -10,6 +10,8 @@ use kirin_http::forwarded::Forwarding;
 use kirin_http::handler::{Client, Origin};
 use kirin_http::listen_address::ListenAddress;
 use kirin_http::peer::{Peer, address_key};
+use kirin_http::request_id::RequestIds;
+use kirin_http::request_notes::RequestNotes;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
@@ -20,7 +22,7 @@ use crate::http1::splicing::Pipes;
 use crate::limits::Limits;
 use crate::limits::admission::TooManyOfAddress;
 use crate::limits::deadlines::Deadlines;
-use crate::logging::access_logs::AccessLogs;
+use crate::observation::Observers;
 use crate::tls::Tls;
 
 /// Bytes that one read takes while a connection waits for a request. A browser's head has 1 KB.
@@ -33,11 +35,12 @@ pub struct Server<H> {
     pub(crate) local: ListenAddress,
     pub(crate) limits: Limits,
     pub(crate) deadlines: Rc<Deadlines>,
-    pub(crate) logs: AccessLogs,
+    pub(crate) observers: Observers,
     pub(crate) open: Rc<OpenConnections>,
     pub(crate) scratch: RefCell<Box<[u8]>>,
     pub(crate) output: RefCell<Output>,
     pub(crate) pipes: Pipes,
+    pub(crate) request_ids: RequestIds,
     pub(crate) stopping: Cell<bool>,
     /// The proxies that are trusted. `None` if there are none; then no field is looked at.
     pub(crate) forwarding: Option<Box<Forwarding>>,
@@ -60,7 +63,7 @@ impl<H> Server<H> {
     }
 
     /// Returns a server that answers with `handler` the requests that arrive at `local`.
-    pub fn new(handler: Rc<H>, local: ListenAddress, limits: Limits, logs: AccessLogs) -> Self {
+    pub fn new(handler: Rc<H>, local: ListenAddress, limits: Limits, observers: Observers) -> Self {
         let deadlines = Deadlines::new(&limits);
         Self {
             handler,
@@ -68,11 +71,12 @@ impl<H> Server<H> {
             client_bytes: limits.client_bytes.clone().map(|account| Rc::new(LoopAccount(account))),
             limits,
             deadlines: Rc::new(deadlines),
-            logs,
+            observers,
             open: Rc::default(),
             scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
             output: RefCell::default(),
             pipes: Pipes::default(),
+            request_ids: RequestIds::default(),
             stopping: Cell::new(false),
             forwarding: None,
             proxy_protocol: false,
@@ -123,7 +127,7 @@ impl<H> Server<H> {
     }
 
     /// Returns where the requests of a connection come from, as far as the connection itself tells.
-    pub(crate) fn origin<'a>(&'a self, io: &'a Io) -> Origin<'a> {
+    pub(crate) fn origin<'a>(&'a self, io: &'a Io, notes: &'a RequestNotes) -> Origin<'a> {
         let client = match (&self.tls, io.client.get()) {
             (_, Some(certificate)) => Client::Verified(certificate),
             (Some(tls), None) if tls.asks_clients() => Client::Anonymous,
@@ -137,6 +141,7 @@ impl<H> Server<H> {
             client,
             proxy: None,
             now: self.clock().now(),
+            notes,
         }
     }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use kirin_http::{
     Answer, AnsweredBy, Body, Handler, ListenAddress, Origin, RequestHead, Response, StatusCode,
 };
-use kirin_server::{AccessLogs, Limits, Listener, Server, listener};
+use kirin_server::{Limits, Listener, Observers, Server, listener};
 
 struct Panicking;
 
@@ -50,7 +50,7 @@ fn a_panic_ends_its_connection_and_no_other() {
                 Rc::new(Panicking),
                 address,
                 Limits::default(),
-                AccessLogs::default(),
+                Observers::default(),
             ));
             listener::accept(bound, server).await
         })

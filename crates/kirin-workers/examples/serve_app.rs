@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kirin_files::AppFiles;
 use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead};
-use kirin_server::{AccessLogs, Limits, Listener, Server, listener};
+use kirin_server::{Limits, Listener, Observers, Server, listener};
 use kirin_workers::{App, AppConfig};
 
 struct OneApp(Arc<App>, Rc<AppFiles>);
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Rc::new(OneApp(Arc::clone(&app), Rc::default())),
                 local,
                 Limits::default(),
-                AccessLogs::default(),
+                Observers::default(),
             );
             tokio::task::spawn_local(listener::accept(listener, Rc::new(server)));
         }

@@ -8,8 +8,8 @@ use kirin_balance::ClientKey;
 use kirin_cgi::{MetaVariables, RequestBlock};
 use kirin_files::AppFiles;
 use kirin_http::{
-    Answer, BodyLength, ClientWatch, Method, Origin, RequestBody, RequestHead, Response,
-    SpoolError, SpooledBody, StatusCode, Version, address_key,
+    Answer, BodyLength, ClientWatch, Method, Origin, RequestBody, RequestHead, RequestSteps,
+    Response, SpoolError, SpooledBody, StatusCode, StepKind, Version, address_key,
 };
 
 use crate::app::App;
@@ -50,6 +50,7 @@ impl App {
             informational: None,
             idempotent,
             files,
+            steps: Rc::clone(origin.notes.steps()),
         };
         let (app, address) = (Arc::clone(self), address_key(origin.peer));
         Answer::later(move |body| app.answer_later(outgoing, address, body))
@@ -78,7 +79,8 @@ impl App {
         outgoing.block.finish(body.length());
         let (mut tries, mut files_refused) = (0, false);
         loop {
-            let connection = match self.take_worker(address, client.as_ref()).await {
+            let connection = match self.take_worker(address, client.as_ref(), &outgoing.steps).await
+            {
                 Ok(connection) => connection,
                 Err(refused) => return self.refuse(refused),
             };
@@ -131,6 +133,7 @@ impl App {
         &self,
         address: ClientKey,
         client: Option<&ClientWatch>,
+        steps: &Rc<RequestSteps>,
     ) -> Result<WorkerConnection, Refused> {
         let here = std::thread::current().id();
         loop {
@@ -138,6 +141,7 @@ impl App {
                 Acquired::Worker(connection) => connection,
                 Acquired::Wait(wait) => {
                     self.counters.queued.add(1);
+                    let _step = steps.begin(StepKind::Queue, self.label());
                     match client {
                         None => wait.await?,
                         Some(client) => tokio::select! {

@@ -25,6 +25,8 @@ use crate::worker_response::ProtocolError;
 /// An application and its workers, shared by all event loops.
 pub struct App {
     config: AppConfig,
+    /// The name, for the steps of requests.
+    label: Arc<str>,
     pub(crate) spool_directory: PathBuf,
     sendfile_roots: SendfileRoots,
     pub(crate) pool: Arc<Pool<WorkerConnection>>,
@@ -65,6 +67,7 @@ impl App {
             .map_err(|error| AppError::system(&config.name, "sendfile root", &error))?;
         let spool_directory = config.spool_directory.clone().unwrap_or_else(std::env::temp_dir);
         Ok(Self {
+            label: config.name.as_str().into(),
             spool_directory,
             sendfile_roots,
             pool: Pool::new(config.queue_length),
@@ -140,6 +143,11 @@ impl App {
     /// Returns the application's name.
     pub fn name(&self) -> &str {
         &self.config.name
+    }
+
+    /// Returns the name, shared with the steps of requests.
+    pub(crate) fn label(&self) -> &Arc<str> {
+        &self.label
     }
 
     /// Returns the application's state.

@@ -13,7 +13,7 @@ use kirin_files::{AppFile, AppFiles, NotThatFile};
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
     Body, BodyDecoder, ClientShare, FieldLines, Informational, InformationalBudget, ReceivedHead,
-    RequestFields, Response, ResponseLog, SpooledBody, StatusCode,
+    RequestFields, RequestSteps, Response, SpooledBody, StatusCode, StepKind, StepPeer,
 };
 
 use crate::after_response::after_response;
@@ -45,6 +45,8 @@ pub(crate) struct WorkerRequest {
     pub(crate) idempotent: bool,
     /// The open files of the event loop.
     pub(crate) files: Rc<AppFiles>,
+    /// The steps of the request, for logs and traces.
+    pub(crate) steps: Rc<RequestSteps>,
 }
 
 /// Why there is no response from a worker.
@@ -100,6 +102,8 @@ pub(crate) async fn exchange(
     share: &ClientShare,
 ) -> Result<Response, Failure> {
     let pid = connection.handle.pid;
+    let step = request.steps.begin(StepKind::Worker, app.label());
+    step.set_peer(StepPeer::Process(pid));
     app.begin_deadline(&connection.handle);
     let result = send(&mut connection, request, body).await;
     let result = match result {
@@ -116,7 +120,6 @@ pub(crate) async fn exchange(
                 fields,
                 body,
                 answered_by: crate::ANSWERED_BY,
-                log: ResponseLog::OfListener,
             });
         }
         Err(_) if connection.handle.is_killed() => return Err(Failure::Overdue { pid }),
@@ -150,6 +153,7 @@ pub(crate) async fn exchange(
                 ahead,
                 head.afterwards,
                 length,
+                step,
             );
             Ok(response(head, Body::Stream(Box::new(body))))
         }
@@ -368,11 +372,5 @@ fn whole_response(head: WorkerHead, data: Bytes) -> Response {
 }
 
 fn response(head: WorkerHead, body: Body) -> Response {
-    Response {
-        status: head.status,
-        fields: head.fields,
-        body,
-        answered_by: crate::ANSWERED_BY,
-        log: ResponseLog::OfListener,
-    }
+    Response { status: head.status, fields: head.fields, body, answered_by: crate::ANSWERED_BY }
 }

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use kirin_http::{BodyDecoder, BodyStream, NoRoom, StreamError};
+use kirin_http::{BodyDecoder, BodyStream, NoRoom, OpenStep, StreamError};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -50,6 +50,7 @@ impl PumpedBody {
         ahead: ReadAhead,
         afterwards: Afterwards,
         length: Option<u64>,
+        step: OpenStep,
     ) -> Self {
         let shared =
             Rc::new(RefCell::new(Shared { ahead, end: None, reader: None, drainer: None }));
@@ -59,6 +60,7 @@ impl PumpedBody {
             decoder,
             afterwards,
             Rc::clone(&shared),
+            step,
         ))
         .abort_handle();
         Self { shared, length, task }
@@ -121,12 +123,14 @@ async fn pump(
     mut decoder: BodyDecoder,
     afterwards: Afterwards,
     shared: Rc<RefCell<Shared>>,
+    step: OpenStep,
 ) {
     let mut held = Abandoned { app: &app, connection: Some(connection) };
     let result = match &mut held.connection {
         Some(connection) => read_to_end(&app, connection, &mut decoder, afterwards, &shared).await,
         None => Ok(()),
     };
+    drop(step);
     let Some(connection) = held.connection.take() else { return };
     match &result {
         Ok(()) => after_response(&app, connection, afterwards),

@@ -6,7 +6,8 @@ use httparse::Header;
 use kirin_http::request::{BodyLength, RequestHead, Version};
 use kirin_http::request_path::{RequestPath, ResolvedPath};
 use kirin_http::{
-    Client, ClientCertificate, ForwardedFields, ListenAddress, Method, Origin, Peer, TrustedProxy,
+    Client, ClientCertificate, ForwardedFields, ListenAddress, Method, Origin, Peer, RequestNotes,
+    TrustedProxy,
 };
 use kirin_ssi::Syntax;
 use kirin_store::Namespace;
@@ -35,6 +36,7 @@ pub struct KeptHead {
     client: KeptClient,
     proxy: Option<(Peer, ForwardedFields)>,
     now: u64,
+    notes: RequestNotes,
 }
 
 /// A copy of what the client has shown in the TLS handshake.
@@ -69,6 +71,7 @@ impl KeptHead {
             },
             proxy: origin.proxy.map(|proxy| (proxy.peer.clone(), proxy.fields)),
             now: origin.now,
+            notes: origin.notes.share(),
         }
     }
 
@@ -100,7 +103,15 @@ impl KeptHead {
         let proxy =
             self.proxy.as_ref().map(|(peer, fields)| TrustedProxy { peer, fields: *fields });
         let (secure, now) = (self.secure, self.now);
-        Origin { peer: &self.peer, local: &self.local, secure, client, proxy, now }
+        Origin {
+            peer: &self.peer,
+            local: &self.local,
+            secure,
+            client,
+            proxy,
+            now,
+            notes: &self.notes,
+        }
     }
 }
 
@@ -151,6 +162,11 @@ impl Request<'_> {
 }
 
 impl KeptRequest {
+    /// Returns the notes about the request.
+    pub fn notes(&self) -> &RequestNotes {
+        &self.head.notes
+    }
+
     /// Calls `work` with the request as it was when it was kept.
     pub fn with<R>(&self, work: impl FnOnce(&Request<'_>) -> R) -> R {
         let fields = self.head.fields();

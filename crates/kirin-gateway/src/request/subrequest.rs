@@ -10,11 +10,12 @@
 //! visitors.
 
 use std::rc::Rc;
+use std::time::Instant;
 
 use http::Method;
 use httparse::Header;
 use kirin_http::percent::{self, AsciiSet, CONTROLS};
-use kirin_http::{Answer, BodyLength, RequestHead};
+use kirin_http::{Answer, BodyLength, Origin, RequestHead, RequestNotes};
 
 use super::context::Request;
 use super::lineage::{Lineage, Refused, Variables};
@@ -76,7 +77,14 @@ impl Request<'_> {
             persistent: true,
             expects_continue: false,
         };
-        Ok(self.routes.ask(&head, self.origin, lineage))
+        let (notes, started) = (RequestNotes::new(self.origin.notes.id()), Instant::now());
+        let origin = Origin { notes: &notes, ..self.origin };
+        let answer = self.routes.ask(&head, origin, lineage);
+        // A part that is in memory takes no time worth a note.
+        if let Some(parts) = notes.steps_so_far() {
+            self.origin.notes.steps().add_part(path.into(), started, Rc::clone(parts));
+        }
+        Ok(answer)
     }
 }
 

@@ -22,7 +22,15 @@ pub fn with_request<R>(head: &str, work: impl FnOnce(&Request<'_>) -> R) -> R {
     let peer = Peer::Tcp("192.0.2.7:1234".parse().unwrap());
     let local = ListenAddress::Tcp("127.0.0.1:8443".parse().unwrap());
     let client = Client::NotRequested;
-    let origin = Origin { peer: &peer, local: &local, secure: false, client, proxy: None, now: 7 };
+    let origin = Origin {
+        peer: &peer,
+        local: &local,
+        secure: false,
+        client,
+        proxy: None,
+        now: 7,
+        notes: &kirin_http::RequestNotes::default(),
+    };
     let (lineage, kept) = (Lineage::default(), SharedHead::new());
     let path = RequestPath::parse(head.path).unwrap();
     let namespace = Namespace::default();

@@ -4,7 +4,7 @@
 //! calls [`with_error_page`].
 
 use http::StatusCode;
-use kirin_http::{AnsweredBy, FieldLines, Response, ResponseLog};
+use kirin_http::{AnsweredBy, FieldLines, Response};
 
 /// The pages by status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,13 +113,7 @@ pub fn with_error_page(error: &Response, page: Response) -> Response {
         // Both were field lines before.
         let _ = fields.try_push(name, value);
     }
-    Response {
-        status: error.status,
-        fields,
-        body: page.body,
-        answered_by: error.answered_by,
-        log: ResponseLog::OfListener,
-    }
+    Response { status: error.status, fields, body: page.body, answered_by: error.answered_by }
 }
 
 /// Returns whether `page` can replace an error.

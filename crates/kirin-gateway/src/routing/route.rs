@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::{Method, StatusCode};
-use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response, ResponseLog};
+use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response, RouteNote};
 use kirin_ssi::Syntax;
 
 use crate::filters::chain::Filters;
@@ -38,8 +38,8 @@ pub struct Route {
     pub answers_all: bool,
     /// The rules around the places. None if the route only names places.
     pub rules: Option<Arc<Rules>>,
-    /// The access log of its responses.
-    pub log: ResponseLog,
+    /// The note about the route: its number, and the access log of its requests.
+    pub note: RouteNote,
     rate_limits: Vec<Arc<RateLimit>>,
     syntax: Syntax,
     /// The conditions that a request has passed when the places are asked.
@@ -65,7 +65,7 @@ impl Route {
             places: config.places.iter().enumerate().map(open).collect::<Result<_, _>>()?,
             answers_all: config.places.last().is_some_and(|place| place.kind.answers_all),
             rules: (!config.rules.is_empty()).then(|| Arc::clone(&config.rules)),
-            log: config.log,
+            note: RouteNote { number: u32::try_from(index).ok(), log: config.log },
             rate_limits: config.rate_limits.clone(),
             syntax: config.syntax(),
             protection: config.protection(),

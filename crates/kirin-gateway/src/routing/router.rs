@@ -15,7 +15,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use kirin_files::{AppFiles, FileCache};
 use kirin_http::host::canonical_host;
-use kirin_http::{Answer, Handler, Origin, RequestHead, RequestPath, Response, ResponseLog};
+use kirin_http::{Answer, Handler, Origin, RequestHead, RequestPath, Response};
 use kirin_proxy::{ProxyPlace, Upstream};
 use kirin_store::{Namespace, Store};
 use kirin_workers::App;
@@ -157,16 +157,6 @@ impl Router {
     }
 }
 
-/// Returns the answer, whose line goes to another log than that of the listener.
-fn logged_in(answer: Answer, log: ResponseLog) -> Answer {
-    match answer {
-        Answer::Now(response) => Answer::Now(Response { log, ..response }),
-        Answer::Later(later) => {
-            Answer::later(move |body| async move { Response { log, ..later(body).await } })
-        }
-    }
-}
-
 impl Handler for Router {
     fn answer(&self, head: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
         self.ask(head, origin, &Lineage::default())
@@ -192,19 +182,16 @@ impl Answers for Router {
         let Some(route) = found else {
             return Answer::Now(self.no_route(site, &candidate));
         };
+        origin.notes.set_route(route.note);
         let kept = SharedHead::new();
         let request =
             route.enter(Request::new(head, origin, &path, &namespace, lineage, self, &kept));
-        let answer = match &route.rules {
+        match &route.rules {
             Some(rules) => self.answer_by_rules(route, rules, &request),
             None => match route.refuse_excess(&request) {
                 None => self.ask_places(route, &request, 0),
                 Some(refusal) => Answer::Now(refusal),
             },
-        };
-        match route.log {
-            ResponseLog::OfListener => answer,
-            log => logged_in(answer, log),
         }
     }
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kirin_http::request::{BodyLength, Version};
-use kirin_http::{Body, Client, ListenAddress, Method, Origin, Peer, RequestHead, Response};
+use kirin_http::{
+    Body, Client, ListenAddress, Method, Origin, Peer, RequestHead, RequestNotes, Response,
+};
 use kirin_lua::{Called, Fault, Limits, LuaError, ScriptFile, Step};
 use kirin_store::{Namespace, Now, Store, StoreConfig};
 use tempfile::TempDir;
@@ -77,6 +79,7 @@ pub fn called(method: Method, target: &str, fields: &[(&str, &str)], body: BodyL
         client: Client::NotRequested,
         proxy: None,
         now: 0,
+        notes: &RequestNotes::default(),
     };
     Called::of(&request, origin, path.as_bytes(), None, &Namespace::default())
 }

@@ -8,6 +8,7 @@ use std::io;
 
 use kirin_http::handler::{Origin, TrustedProxy};
 use kirin_http::request::RequestHead;
+use kirin_http::request_notes::RequestNotes;
 use rustix::net::RecvFlags;
 
 use crate::connection::io::Io;
@@ -25,7 +26,8 @@ pub(crate) fn with_origin<H, R>(
     head: &RequestHead<'_>,
     answer: impl FnOnce(&RequestHead<'_>, Origin<'_>) -> R,
 ) -> R {
-    let origin = server.origin(io);
+    let notes = RequestNotes::new(server.request_ids.next_id());
+    let origin = server.origin(io, &notes);
     let Some(forwarding) =
         server.forwarding.as_ref().filter(|forwarding| forwarding.trusted.contains(origin.peer))
     else {

@@ -31,7 +31,7 @@ use crate::http1::output::{Output, Unsent};
 use crate::http1::response_writer::{Exchange, write_head};
 use crate::http1::sending;
 use crate::http2;
-use crate::logging::access_log::{RequestRecord, ResponseRecord};
+use crate::observation::{RequestRecord, ResponseRecord};
 use crate::server::Server;
 
 /// Responses to pipelined requests are gathered up to this size before they are written.
@@ -328,14 +328,15 @@ fn answer_from<H: Handler>(
     head: &RequestHead<'_>,
     origin: Origin<'_>,
 ) -> Work {
-    let record = server.logs.begin(origin.peer, head);
     let mut exchange = Exchange::new(head);
     exchange.persistent &= !server.stopping.get();
     io.has_begun.set(true);
     if head.is_misdirected(origin.secure) {
         return refuse(server, io, output, Reject::Misdirected);
     }
+    let started = server.observers.begin();
     let answer = server.handler.answer(head, origin);
+    let record = server.observers.record(started, head, origin);
     let mut request = Request {
         exchange,
         body: head.body,
@@ -390,7 +391,7 @@ fn write_response<H>(
     }
     if let Some(record) = &request.record {
         let response = ResponseRecord::complete(summary, (output.len() - before) as u64);
-        server.logs.end(record, &response, clock.time());
+        server.observers.end(record, &response, clock.time());
     }
 }
 
@@ -402,7 +403,7 @@ fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -
         exchange: Exchange::rejected(),
         body: BodyLength::None,
         expects_continue: false,
-        record: server.logs.unreadable(io.client_peer()),
+        record: server.observers.unreadable(io.client_peer()),
         share: ClientShare::default(),
         _head: None,
     };
@@ -519,7 +520,7 @@ async fn send_in_time<H>(
             }
         };
         server.clock().now();
-        server.logs.end(record, &response, server.clock().time());
+        server.observers.end(record, &response, server.clock().time());
     }
     sent.map(|_| request.exchange.persistent)
 }

@@ -20,7 +20,7 @@ use super::socket::Backlog;
 use super::stream::{Ended, Progress};
 use crate::file_pieces::FilePieces;
 use crate::limits::deadlines::Deadlines;
-use crate::logging::access_log::{RequestRecord, ResponseRecord};
+use crate::observation::{RequestRecord, ResponseRecord};
 use crate::server::Server;
 
 /// A body of up to this size is handed over at once if the client has room for it. It fits one
@@ -62,7 +62,7 @@ impl Exchange {
     fn log<H>(&self, server: &Server<H>, response: &ResponseRecord) {
         if let Some(record) = &self.record {
             server.clock().now();
-            server.logs.end(record, response, server.clock().time());
+            server.observers.end(record, response, server.clock().time());
         }
     }
 }

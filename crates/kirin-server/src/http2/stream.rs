@@ -26,7 +26,7 @@ use super::socket::Backlog;
 use crate::connection::io::Io;
 use crate::connection::proxied;
 use crate::limits::deadlines::Deadlines;
-use crate::logging::access_log::RequestRecord;
+use crate::observation::RequestRecord;
 use crate::server::Server;
 
 /// An unwanted request body is read and dropped up to this size.
@@ -193,8 +193,10 @@ fn ask<H: Handler>(
     let fields = head.field_lines();
     let request = head.as_request(&fields);
     proxied::with_origin(server, io, &request, |request, origin| {
-        let record = server.logs.begin(origin.peer, request);
-        (server.handler.answer(request, origin), record, server.share(origin.peer))
+        let started = server.observers.begin();
+        let answer = server.handler.answer(request, origin);
+        let record = server.observers.record(started, request, origin);
+        (answer, record, server.share(origin.peer))
     })
 }
 
@@ -202,7 +204,7 @@ fn ask<H: Handler>(
 /// begins, so that the connection stays open.
 fn refuse<H>(server: &Server<H>, io: &Io, reject: Reject) -> (Response, Option<RequestRecord>) {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
-    let record = server.logs.unreadable(io.client_peer());
+    let record = server.observers.unreadable(io.client_peer());
     (Response::error(reject.status()), record)
 }
 

@@ -354,7 +354,7 @@ pub async fn maintain_connections<H>(server: Rc<Server<H>>) {
             server.open.end_overdue(server.clock().now());
             server.open.check_watched();
             end_heaviest(&server);
-            server.logs.flush();
+            server.observers.logs.flush();
         });
     }
 }
@@ -398,5 +398,5 @@ pub async fn drain<H>(server: Rc<Server<H>>, limit: Duration) {
         server.open.end_idle();
         pause = IDLE_CHECK_INTERVAL.min(until.saturating_duration_since(Instant::now()));
     }
-    server.logs.flush();
+    server.observers.logs.flush();
 }

@@ -11,16 +11,16 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kirin_http::basic_credentials::BasicCredentials;
 use kirin_http::peer::Peer;
 use kirin_http::request::{RequestHead, Version};
-use kirin_http::response::{Response, ResponseSummary};
 use parking_lot::RwLock;
 use rustix::fs::OFlags;
 
 use crate::logging::queued_writer::{Lost, Output, QueuedWriter, write_patiently};
+use crate::observation::EndedRequest;
 
 /// Gathered bytes after which they are written before the second is over.
 const FLUSH_BYTES: usize = 32 * 1024;
@@ -136,8 +136,7 @@ pub struct AccessLog {
 }
 
 /// The part of a line that is known when a request arrives.
-pub struct RequestRecord {
-    started: Instant,
+pub struct LineRecord {
     peer: String,
     user: Vec<u8>,
     request_line: Vec<u8>,
@@ -145,9 +144,9 @@ pub struct RequestRecord {
     user_agent: Vec<u8>,
 }
 
-impl RequestRecord {
+impl LineRecord {
     /// Takes from a request what its line needs.
-    pub fn new(peer: &Peer, request: &RequestHead<'_>, started: Instant) -> Self {
+    pub fn new(peer: &Peer, request: &RequestHead<'_>) -> Self {
         let mut request_line = Vec::with_capacity(request.target.len() + 24);
         request_line.extend_from_slice(request.method.as_str().as_bytes());
         request_line.push(b' ');
@@ -159,7 +158,6 @@ impl RequestRecord {
             version => version.name().as_bytes(),
         });
         Self {
-            started,
             peer: peer.to_string(),
             user: user(request),
             request_line,
@@ -172,39 +170,12 @@ impl RequestRecord {
     pub fn unreadable(peer: &Peer) -> Self {
         let none = || b"-".to_vec();
         Self {
-            started: Instant::now(),
             peer: peer.to_string(),
             user: none(),
             request_line: none(),
             referer: none(),
             user_agent: none(),
         }
-    }
-}
-
-/// The part of a line that is known when the response has been written.
-pub struct ResponseRecord {
-    /// What was known of the response before it was sent.
-    pub summary: ResponseSummary,
-    /// The number of bytes of the body.
-    pub body_bytes: u64,
-    /// Whether the client did not get the complete response.
-    pub is_cut: bool,
-}
-
-impl ResponseRecord {
-    /// Returns the record of a response that was cut after so many bytes of its body. If not even
-    /// the head was begun, the status is 499, as in the log of nginx.
-    pub(crate) fn cut(mut summary: ResponseSummary, body_bytes: u64, is_begun: bool) -> Self {
-        if !is_begun {
-            summary.status = Response::client_gone_status();
-        }
-        Self { summary, body_bytes, is_cut: true }
-    }
-
-    /// Returns the record of a response that was sent completely.
-    pub(crate) fn complete(summary: ResponseSummary, body_bytes: u64) -> Self {
-        Self { summary, body_bytes, is_cut: false }
     }
 }
 
@@ -215,22 +186,22 @@ impl AccessLog {
     }
 
     /// Adds a line.
-    pub fn end(&self, request: &RequestRecord, response: &ResponseRecord, now: SystemTime) {
+    pub fn end(&self, line: &LineRecord, request: &EndedRequest<'_>, now: SystemTime) {
         let mut lines = self.lines.borrow_mut();
-        lines.extend_from_slice(request.peer.as_bytes());
+        lines.extend_from_slice(line.peer.as_bytes());
         lines.extend_from_slice(b" - ");
-        write_escaped(&request.user, &mut lines);
+        write_escaped(&line.user, &mut lines);
         lines.extend_from_slice(b" [");
         write_time(now, &mut lines);
         lines.extend_from_slice(b"] \"");
-        write_escaped(&request.request_line, &mut lines);
-        let _ = write!(lines, "\" {} {} \"", response.summary.status.as_u16(), response.body_bytes);
-        write_escaped(&request.referer, &mut lines);
+        write_escaped(&line.request_line, &mut lines);
+        let _ = write!(lines, "\" {} {} \"", request.status.as_u16(), request.body_bytes);
+        write_escaped(&line.referer, &mut lines);
         lines.extend_from_slice(b"\" \"");
-        write_escaped(&request.user_agent, &mut lines);
-        let seconds = request.started.elapsed().as_secs_f64();
-        let cut = if response.is_cut { " cut" } else { "" };
-        let _ = writeln!(lines, "\" {} {seconds:.6}{cut}", response.summary.answered_by.name());
+        write_escaped(&line.user_agent, &mut lines);
+        let seconds = request.took.as_secs_f64();
+        let cut = if request.is_cut { " cut" } else { "" };
+        let _ = writeln!(lines, "\" {} {seconds:.6}{cut}", request.answered_by.name());
         if lines.len() >= FLUSH_BYTES {
             drop(lines);
             self.flush();

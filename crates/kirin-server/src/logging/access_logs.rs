@@ -1,13 +1,14 @@
 //! The access logs of a listener: its own, and those that routes have instead.
 
 use std::rc::Rc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use kirin_http::peer::Peer;
 use kirin_http::request::RequestHead;
-use kirin_http::response::ResponseLog;
+use kirin_http::request_notes::ResponseLog;
 
-use crate::logging::access_log::{AccessLog, RequestRecord, ResponseRecord};
+use crate::logging::access_log::{AccessLog, LineRecord};
+use crate::observation::EndedRequest;
 
 /// The access logs of a listener on one event loop.
 #[derive(Default)]
@@ -21,29 +22,37 @@ pub struct AccessLogs {
 
 impl AccessLogs {
     /// Returns whether a response may get a line.
-    fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.of_listener.is_some() || !self.of_routes.is_empty()
     }
 
-    /// Takes from a request what its line needs. Which log gets the line is known at the end only.
-    pub(crate) fn begin(&self, peer: &Peer, request: &RequestHead<'_>) -> Option<RequestRecord> {
-        self.is_on().then(|| RequestRecord::new(peer, request, Instant::now()))
+    /// Takes from a request what its line needs, if its log is on.
+    pub(crate) fn begin(
+        &self,
+        log: ResponseLog,
+        peer: &Peer,
+        request: &RequestHead<'_>,
+    ) -> Option<LineRecord> {
+        self.find(log).map(|_| LineRecord::new(peer, request))
     }
 
     /// Returns the record of bytes that are not a request.
-    pub(crate) fn unreadable(&self, peer: &Peer) -> Option<RequestRecord> {
-        self.of_listener.is_some().then(|| RequestRecord::unreadable(peer))
+    pub(crate) fn unreadable(&self, peer: &Peer) -> Option<LineRecord> {
+        self.of_listener.as_ref().map(|_| LineRecord::unreadable(peer))
     }
 
-    /// Adds a line to the log that the response is for.
-    pub(crate) fn end(&self, request: &RequestRecord, response: &ResponseRecord, now: SystemTime) {
-        let log = match response.summary.log {
+    /// Adds a line to the log that the request is for.
+    pub(crate) fn end(&self, line: &LineRecord, request: &EndedRequest<'_>, now: SystemTime) {
+        if let Some(log) = self.find(request.route.log) {
+            log.end(line, request, now);
+        }
+    }
+
+    fn find(&self, log: ResponseLog) -> Option<&AccessLog> {
+        match log {
             ResponseLog::OfListener => self.of_listener.as_ref(),
             ResponseLog::OfRoute(number) => self.of_routes.get(usize::from(number)),
             ResponseLog::None => None,
-        };
-        if let Some(log) = log {
-            log.end(request, response, now);
         }
     }
 

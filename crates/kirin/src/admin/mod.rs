@@ -26,7 +26,7 @@ use kirin_http::{
 };
 use kirin_proxy::Upstream;
 use kirin_server::listener::{self, ListenError};
-use kirin_server::{AccessLogs, BindOptions, ConnectionCount, Limits, Listener, LogFile, Server};
+use kirin_server::{BindOptions, ConnectionCount, Limits, Listener, LogFile, Observers, Server};
 use kirin_store::{Now, Store};
 use kirin_workers::App;
 use tokio::sync::watch;
@@ -105,7 +105,7 @@ pub async fn serve(listener: Listener, admin: Admin, mut stage: watch::Receiver<
     }
     let Ok(address) = listener.address() else { return };
     let server =
-        Rc::new(Server::new(Rc::new(admin), address, Limits::default(), AccessLogs::default()));
+        Rc::new(Server::new(Rc::new(admin), address, Limits::default(), Observers::default()));
     let house = spawn_local(listener::maintain_connections(Rc::clone(&server)));
     let ending = stage.clone();
     let stop = async move { _ = drain_limit(ending).await };

@@ -15,7 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use kirin_clock::wall_seconds;
 use kirin_config::{Config, Source};
 use kirin_gateway::explanation::{Explanation, Found};
-use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead};
+use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead, RequestNotes};
 
 use crate::admin::client;
 use crate::command_line::{Explain, read_config};
@@ -58,6 +58,7 @@ fn explain_head(
         client: Client::NotRequested,
         proxy: None,
         now: wall_seconds(),
+        notes: &RequestNotes::default(),
     };
     let explanation = Explanation::new(&config.gateway, head, origin)
         .map_err(|error| format!("{}: {error}; Kirin answers it with 400", request.url))?;

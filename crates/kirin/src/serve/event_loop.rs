@@ -14,7 +14,7 @@ use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::places::opening::PlaceError;
 use kirin_gateway::routing::router::Router;
 use kirin_proxy::Upstream;
-use kirin_server::{AccessLog, AccessLogs, Server, listener};
+use kirin_server::{AccessLog, AccessLogs, Observers, Server, listener};
 use kirin_store::Store;
 use kirin_workers::App;
 use tokio::runtime::{Handle, LocalRuntime};
@@ -165,8 +165,8 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
             hsts: config.tls.as_ref().and_then(|tls| tls.hsts.as_deref()).map(Rc::from),
         };
         let (of_listener, of_routes) = (log.map(AccessLog::new), Rc::clone(&route_logs));
-        let logs = AccessLogs { of_listener, of_routes };
-        let mut server = Server::new(Rc::new(entrance), address, config.limits, logs);
+        let observers = Observers::from_logs(AccessLogs { of_listener, of_routes });
+        let mut server = Server::new(Rc::new(entrance), address, config.limits, observers);
         if let Some(forwarding) = config.forwarding {
             server = server.behind_proxies(forwarding, config.proxy_protocol);
         }

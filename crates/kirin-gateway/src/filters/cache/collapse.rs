@@ -3,7 +3,7 @@
 
 use kirin_cache::{CacheStatus, Collapse, Reuse, collapse, reuse};
 use kirin_clock::steady_seconds;
-use kirin_http::{RequestBody, Response};
+use kirin_http::{CacheResult, RequestBody, Response};
 use tokio::time::{Instant, timeout_at};
 
 use super::fetch::Fetch;
@@ -130,10 +130,12 @@ impl Fetch {
         let status = match collapsed {
             true => {
                 self.cache.counters.collapsed.add();
+                self.note(CacheResult::Hit);
                 CacheStatus { collapsed, ttl: Some(ttl), ..self.status() }
             }
             false => {
                 self.cache.counters.hits.add();
+                self.note(CacheResult::Hit);
                 CacheStatus::hit(ttl)
             }
         };
@@ -164,6 +166,7 @@ impl Fetch {
             return SharedUse::WhenStored;
         };
         self.cache.counters.collapsed.add();
+        self.note(CacheResult::Hit);
         let status = CacheStatus { collapsed: true, ttl: Some(policy.ttl(now)), ..self.status() };
         let status = status.for_codes(response.status.as_u16(), coming.status.as_u16());
         response.fields.push("Age", policy.age(now).to_string());

@@ -10,7 +10,7 @@ use kirin_cache::validation;
 use kirin_cache::{CacheStatus, Forwarded, Unstorable, surrogate};
 use kirin_clock::steady_seconds;
 use kirin_compress::Codings;
-use kirin_http::{Answer, ClientShare, FieldLines, RequestBody, Response};
+use kirin_http::{Answer, CacheResult, ClientShare, FieldLines, RequestBody, Response};
 use kirin_store::{Moment, Now};
 use tokio::time::Instant;
 
@@ -54,6 +54,11 @@ impl Fetch {
         Self { cache, settings, cache_request, key, why, request, backend, began, share }
     }
 
+    /// Notes for the log what the cache had.
+    pub(super) fn note(&self, result: CacheResult) {
+        self.request.notes().set_cache_result(result);
+    }
+
     /// Sends the request to the place as it is. `is_noted` says that the cache expects no response
     /// that others can use.
     pub async fn pass(mut self, is_noted: bool, body: RequestBody) -> Response {
@@ -69,6 +74,7 @@ impl Fetch {
             true => counters.passed.add(),
             false => counters.misses.add(),
         }
+        self.note(CacheResult::Miss);
         let answer = self.request.with(|request| {
             as_known(request, &self.settings, |request| self.backend.answer(request))
         });
@@ -100,11 +106,13 @@ impl Fetch {
             true => self.cache.counters.misses.add(),
             false => self.cache.counters.validations.add(),
         }
+        self.note(CacheResult::Miss);
         let (mut response, mut delay) = self.given(&conditions, body).await;
         let Some(found) = stale else { return self.received(pending, response, delay).await };
         if response.status == StatusCode::NOT_MODIFIED && !conditions.is_empty() {
             if found.is_meant_by(&response.fields) {
                 self.cache.counters.not_modified.add();
+                self.note(CacheResult::Revalidated);
                 add_date(&mut response.fields);
                 return self.not_modified(pending, found, &response.fields, delay);
             }
@@ -196,6 +204,7 @@ impl Fetch {
             return None;
         }
         self.cache.counters.stale_if_error.add();
+        self.note(CacheResult::Stale);
         let status = CacheStatus {
             forwarded_status: Some(status.as_u16()),
             collapsed,

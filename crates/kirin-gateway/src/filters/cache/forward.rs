@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use kirin_cache::invalidation::{self, RequestTarget};
 use kirin_cache::{CacheStatus, Forwarded, key};
-use kirin_http::{Answer, FieldLines, Response};
+use kirin_http::{Answer, CacheResult, FieldLines, Response};
 use kirin_store::{Invalidation, Namespace};
 
 use super::cache_request::{Miss, shortened_query};
@@ -61,6 +61,7 @@ impl Forward {
         match how {
             How::Bypass(reason) => {
                 cache.counters.bypassed.add();
+                request.origin.notes.set_cache_result(CacheResult::Bypass);
                 let detail = Some(reason);
                 let status = CacheStatus { detail, ..CacheStatus::forwarded(Forwarded::Bypass) };
                 around(backend.answer(request), move |response| with_cache_status(response, status))

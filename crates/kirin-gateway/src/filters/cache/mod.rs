@@ -34,7 +34,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use kirin_cache::{CacheStatus, Forwarded, Reuse, reuse};
 use kirin_compress::Codings;
-use kirin_http::{RequestBody, Response};
+use kirin_http::{CacheResult, RequestBody, Response};
 
 use super::backend::Backend;
 use crate::request::context::Request;
@@ -89,10 +89,17 @@ impl RouteCache {
                     Reuse::ValidateStale => (key, Forwarded::Stale),
                     Reuse::ValidateRequested => (key, Forwarded::Request),
                     reuse @ (Reuse::Fresh | Reuse::Stale | Reuse::StaleWhileRevalidate) => {
-                        match reuse {
-                            Reuse::Fresh => counters.hits.add(),
-                            _ => counters.stale_hits.add(),
-                        }
+                        let result = match reuse {
+                            Reuse::Fresh => {
+                                counters.hits.add();
+                                CacheResult::Hit
+                            }
+                            _ => {
+                                counters.stale_hits.add();
+                                CacheResult::Stale
+                            }
+                        };
+                        request.origin.notes.set_cache_result(result);
                         let status = CacheStatus::hit(stored.ttl(cached, now));
                         let response = cache.respond(&stored, head, codings, now, status);
                         if reuse == Reuse::StaleWhileRevalidate {

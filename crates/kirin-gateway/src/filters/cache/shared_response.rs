@@ -9,9 +9,7 @@ use kirin_http::byte_range::{Part, part_of};
 use kirin_http::date::parse_date;
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Validators, Verdict};
-use kirin_http::{
-    Body, FieldLines, RequestFields, RequestHead, Response, ResponseLog, partial_content,
-};
+use kirin_http::{Body, FieldLines, RequestFields, RequestHead, Response, partial_content};
 
 use super::filling_body::{Filler, FillingBody};
 use super::keep::Keep;
@@ -114,12 +112,6 @@ impl SharedResponse {
     }
 
     fn respond(&self, status: StatusCode, body: Body) -> Response {
-        Response {
-            status,
-            fields: self.fields.clone(),
-            body,
-            answered_by: answered_by::CACHE,
-            log: ResponseLog::OfListener,
-        }
+        Response { status, fields: self.fields.clone(), body, answered_by: answered_by::CACHE }
     }
 }

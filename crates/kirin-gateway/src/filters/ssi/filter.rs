@@ -201,20 +201,20 @@ impl SsiFilter {
         if let Some(compiled) = known {
             return checked(response, compiled);
         }
-        let Response { status, fields, body, answered_by, log } = response;
+        let Response { status, fields, body, answered_by } = response;
         if body.length().is_some_and(|length| length > MAX_PAGE_BYTES as u64) {
             tracing::warn!(
                 limit_bytes = MAX_PAGE_BYTES,
                 "a page is too large to be checked at for includes"
             );
-            return Checked::Other(Response { status, fields, body, answered_by, log });
+            return Checked::Other(Response { status, fields, body, answered_by });
         }
         let content = match collect_now(body) {
             Err(body @ (Body::File(_) | Body::Stream(_))) => {
-                return Checked::Waiting(Response { status, fields, body, answered_by, log });
+                return Checked::Waiting(Response { status, fields, body, answered_by });
             }
             Err(body) => {
-                return Checked::Other(Response { status, fields, body, answered_by, log });
+                return Checked::Other(Response { status, fields, body, answered_by });
             }
             Ok(mut pieces) => match pieces.len() {
                 1 => pieces.remove(0),
@@ -222,7 +222,7 @@ impl SsiFilter {
             },
         };
         let compiled = self.compile(&content, state, syntax);
-        checked(Response { status, fields, body: Body::Bytes(content), answered_by, log }, compiled)
+        checked(Response { status, fields, body: Body::Bytes(content), answered_by }, compiled)
     }
 
     fn compile(&self, content: &Bytes, state: Option<u128>, syntax: Syntax) -> Compiled {

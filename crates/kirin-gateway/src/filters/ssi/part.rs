@@ -66,16 +66,12 @@ impl PartAnswer {
         if let Err(failure) = check(&response) {
             return PartAnswer::Now(Err(failure));
         }
-        let Response { status, fields, body, answered_by, log } = response;
+        let Response { status, fields, body, answered_by } = response;
         match collect_now(body) {
             Ok(pieces) => PartAnswer::Now(Ok(Part { pieces, fields })),
-            Err(body) => PartAnswer::Later(Waiting::Body(Response {
-                status,
-                fields,
-                body,
-                answered_by,
-                log,
-            })),
+            Err(body) => {
+                PartAnswer::Later(Waiting::Body(Response { status, fields, body, answered_by }))
+            }
         }
     }
 }

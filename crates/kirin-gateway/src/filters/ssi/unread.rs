@@ -16,7 +16,7 @@ pub const MAX_PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Reads the body into memory, without its trailers: they would be about another page. A body that
 /// is too large, or is cut, is returned as it would have been sent.
 pub async fn read(response: Response) -> Result<Response, Response> {
-    let Response { status, mut fields, body, answered_by, log } = response;
+    let Response { status, mut fields, body, answered_by } = response;
     match body {
         Body::Stream(mut stream) => {
             let (mut pieces, mut length) = (VecDeque::new(), 0);
@@ -45,18 +45,17 @@ pub async fn read(response: Response) -> Result<Response, Response> {
                         fields,
                         body: Body::Segments(pieces.into()),
                         answered_by,
-                        log,
                     })
                 }
                 Some(rest) => {
                     let body = Body::Stream(Box::new(Resumed { pieces, rest: Some(rest) }));
-                    Err(Response { status, fields, body, answered_by, log })
+                    Err(Response { status, fields, body, answered_by })
                 }
             }
         }
         body => match collect(body, MAX_PAGE_BYTES).await {
             Ok(pieces) => {
-                Ok(Response { status, fields, body: Body::Segments(pieces), answered_by, log })
+                Ok(Response { status, fields, body: Body::Segments(pieces), answered_by })
             }
             Err(error) => {
                 tracing::error!(%error, "a page cannot be read");

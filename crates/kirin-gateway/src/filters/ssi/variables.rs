@@ -129,6 +129,7 @@ fn field_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kirin_http::RequestNotes;
     use kirin_http::request::{self, Parsed};
     use std::mem::MaybeUninit;
 
@@ -151,6 +152,7 @@ mod tests {
             client: Client::NotRequested,
             proxy: None,
             now: 0,
+            notes: &RequestNotes::default(),
         };
         let variable = variable(name, &request, origin, user)?;
         Some((String::from_utf8(variable.value.to_vec()).unwrap(), variable.is_visitors))

@@ -1,0 +1,145 @@
+//! Notes about a request, which the parts of the program make on its way: its route, the status of
+//! the cache, and the steps that took time. Logs, metrics and traces read them at the end.
+//!
+//! The connection engine creates the notes on its stack. Only a request that must wait shares them
+//! ([`RequestNotes::share`]), so that an answer from memory allocates nothing.
+
+use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
+
+use crate::request_id::RequestId;
+use crate::request_steps::RequestSteps;
+
+/// The access log that gets the line of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResponseLog {
+    /// The log of the listener, if it has one.
+    #[default]
+    OfListener,
+    /// A log of routes, by its number in the configuration.
+    OfRoute(u16),
+    /// None.
+    None,
+}
+
+/// The route of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RouteNote {
+    /// Its index among the routes of all sites. `None` if no route has the path.
+    pub number: Option<u32>,
+    /// The log for its requests.
+    pub log: ResponseLog,
+}
+
+/// What the cache of a route had for a request. The words are those of nginx.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CacheResult {
+    /// A fresh stored response.
+    Hit,
+    /// Nothing that can be used.
+    Miss,
+    /// A stale response, which is served while another is fetched, or because none can be.
+    Stale,
+    /// A stale response that the origin server has confirmed.
+    Revalidated,
+    /// The request is not for the cache.
+    Bypass,
+}
+
+impl CacheResult {
+    /// Returns the word in logs and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hit => "HIT",
+            Self::Miss => "MISS",
+            Self::Stale => "STALE",
+            Self::Revalidated => "REVALIDATED",
+            Self::Bypass => "BYPASS",
+        }
+    }
+}
+
+/// The notes about one request.
+#[derive(Debug, Default)]
+pub struct RequestNotes {
+    id: RequestId,
+    route: Cell<RouteNote>,
+    /// The status before the notes were shared.
+    cache: Cell<Option<CacheResult>>,
+    steps: OnceCell<Rc<RequestSteps>>,
+}
+
+impl RequestNotes {
+    /// Returns notes without entries.
+    pub fn new(id: RequestId) -> Self {
+        Self { id, ..Self::default() }
+    }
+
+    /// Returns the id of the client's request.
+    pub fn id(&self) -> RequestId {
+        self.id
+    }
+
+    /// Notes the route.
+    pub fn set_route(&self, route: RouteNote) {
+        self.route.set(route);
+    }
+
+    /// Returns the route.
+    pub fn route(&self) -> RouteNote {
+        self.route.get()
+    }
+
+    /// Notes what the cache had.
+    pub fn set_cache_result(&self, status: CacheResult) {
+        match self.steps.get() {
+            Some(steps) => steps.cache.set(Some(status)),
+            None => self.cache.set(Some(status)),
+        }
+    }
+
+    /// Returns what the cache had. `None` if no cache was asked.
+    pub fn cache_result(&self) -> Option<CacheResult> {
+        self.steps.get().and_then(|steps| steps.cache.get()).or(self.cache.get())
+    }
+
+    /// Returns the steps, to which the parts that make the response add theirs.
+    pub fn steps(&self) -> &Rc<RequestSteps> {
+        self.steps.get_or_init(Rc::default)
+    }
+
+    /// Returns the steps if there are any.
+    pub fn steps_so_far(&self) -> Option<&Rc<RequestSteps>> {
+        self.steps.get()
+    }
+
+    /// Returns notes that outlive these and have their steps and status in common.
+    pub fn share(&self) -> Self {
+        let steps = self.steps();
+        if steps.cache.get().is_none() {
+            steps.cache.set(self.cache.get());
+        }
+        Self {
+            id: self.id,
+            route: self.route.clone(),
+            cache: Cell::new(None),
+            steps: OnceCell::from(Rc::clone(steps)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_notes_tell_what_the_cache_had() {
+        let notes = RequestNotes::new(RequestId::from_number(7));
+        notes.set_cache_result(CacheResult::Miss);
+        let shared = notes.share();
+        assert_eq!(shared.cache_result(), Some(CacheResult::Miss));
+        shared.set_cache_result(CacheResult::Stale);
+        assert_eq!(notes.cache_result(), Some(CacheResult::Stale));
+        assert_eq!(shared.id(), notes.id());
+    }
+}
