@@ -45,7 +45,7 @@ fn encode_from(
         client: Client::NotRequested,
         proxy,
         now: 0,
-        notes: &RequestNotes::default(),
+        notes: &kirin_http::RequestNotes::default(),
     };
     let mut block = encode(&head, origin, &MetaVariables::default())?;
     block.finish(42);
@@ -77,7 +77,7 @@ fn the_front_says_where_the_application_is_and_who_the_user_is() {
         client: Client::NotRequested,
         proxy: None,
         now: 0,
-        notes: &RequestNotes::default(),
+        notes: &kirin_http::RequestNotes::default(),
     };
     let meta = MetaVariables {
         script_name: b"/shop",
@@ -324,7 +324,7 @@ fn encode_fields(fields: &[httparse::Header<'_>]) -> RequestBlock {
         client: Client::NotRequested,
         proxy: None,
         now: 0,
-        notes: &RequestNotes::default(),
+        notes: &kirin_http::RequestNotes::default(),
     };
     encode(&request, origin, &MetaVariables::default()).unwrap()
 }
