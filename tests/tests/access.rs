@@ -144,13 +144,13 @@ fn clients_of_a_route_in_maintenance_get_its_page() {
     for (target, text, seconds) in [
         ("/file/x", "<p>back soon</p>", "7200"),
         ("/stored/x?y", "<p>at /stored/x?y</p>", "600"),
-        ("/plain", "503 Service Unavailable\n", "600"),
+        ("/plain", "503 Service Unavailable\nRequest id: ", "600"),
         ("/class", "<p>an error</p>", "600"),
-        ("/gone", "503 Service Unavailable\n", "600"),
+        ("/gone", "503 Service Unavailable\nRequest id: ", "600"),
         ("/testers/x", "<p>back soon</p>", "600"),
     ] {
         let reply = ask(&kirin, target, ELSEWHERE);
-        assert_eq!((reply.status, reply.text().as_str()), (503, text), "{target}");
+        assert!(reply.status == 503 && reply.text().starts_with(text), "{target}: {reply:?}");
         assert_eq!(reply.field("retry-after"), Some(seconds), "{target}: {}", reply.head);
     }
     let reply = ask(&kirin, "/testers/x", OFFICE);

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use kirin_http::proxy_fields::is_unambiguous;
 use kirin_http::{
-    Client, ForwardedFields, ListenAddress, Origin, Peer, ProxyField, RequestHead, percent,
-    proxy_field,
+    Client, ForwardedFields, ListenAddress, Origin, Peer, ProxyField, RequestHead, RequestNotes,
+    is_written_by_kirin, percent, proxy_field,
 };
 
 use crate::meta_variables::MetaVariables;
@@ -81,6 +81,7 @@ fn encode(
     if !request.host.is_empty() {
         push(&mut block, "HTTP_HOST", request.host);
     }
+    push_ids(&mut block, origin.notes);
     let cookies = push_fields(&mut block, request, origin);
     block.push(b',');
     Ok(RequestBlock { bytes: block, start: 0, cookies })
@@ -208,6 +209,16 @@ fn push_client(block: &mut Vec<u8>, client: Client<'_>) {
     }
 }
 
+/// Appends the id of the request, and its place in a trace.
+fn push_ids(block: &mut Vec<u8>, notes: &RequestNotes) {
+    use std::io::Write;
+    // Writing to a Vec does not fail.
+    let _ = write!(block, "HTTP_X_REQUEST_ID\0{}\0", notes.id());
+    if let Some(trace) = notes.trace() {
+        let _ = write!(block, "HTTP_TRACEPARENT\0{trace}\0");
+    }
+}
+
 fn push_address(block: &mut Vec<u8>, ip_name: &str, port_name: &str, address: &SocketAddr) {
     use std::io::Write;
     block.extend_from_slice(ip_name.as_bytes());
@@ -256,6 +267,7 @@ fn push_fields(
     for (index, field) in fields.iter().enumerate() {
         let name = field.name;
         if !is_unambiguous(name)
+            || is_written_by_kirin(name, origin.notes)
             || proxy_field(name).is_some_and(|field| !is_passed_on(field, name, origin))
             || DROPPED.iter().any(|dropped| dropped.eq_ignore_ascii_case(name))
             || !same_name.is_first(index)

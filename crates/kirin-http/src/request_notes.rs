@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use crate::request_id::RequestId;
 use crate::request_steps::RequestSteps;
+use crate::trace_context::TraceContext;
 
 /// The access log that gets the line of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +64,7 @@ impl CacheResult {
 #[derive(Debug, Default)]
 pub struct RequestNotes {
     id: RequestId,
+    trace: Option<TraceContext>,
     route: Cell<RouteNote>,
     /// The status before the notes were shared.
     cache: Cell<Option<CacheResult>>,
@@ -70,14 +72,24 @@ pub struct RequestNotes {
 }
 
 impl RequestNotes {
-    /// Returns notes without entries.
-    pub fn new(id: RequestId) -> Self {
-        Self { id, ..Self::default() }
+    /// Returns notes without entries. `trace` is `None` if requests are not traced.
+    pub fn new(id: RequestId, trace: Option<TraceContext>) -> Self {
+        Self { id, trace, ..Self::default() }
+    }
+
+    /// Returns empty notes for a subrequest.
+    pub fn of_part(&self) -> Self {
+        Self::new(self.id.clone(), self.trace)
     }
 
     /// Returns the id of the client's request.
-    pub fn id(&self) -> RequestId {
-        self.id
+    pub fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// Returns the trace, if requests are traced.
+    pub fn trace(&self) -> Option<TraceContext> {
+        self.trace
     }
 
     /// Notes the route.
@@ -120,12 +132,20 @@ impl RequestNotes {
             steps.cache.set(self.cache.get());
         }
         Self {
-            id: self.id,
+            id: self.id.clone(),
+            trace: self.trace,
             route: self.route.clone(),
             cache: Cell::new(None),
             steps: OnceCell::from(Rc::clone(steps)),
         }
     }
+}
+
+/// Returns whether workers and upstreams get Kirin's own value of a field, made from the notes, and
+/// not the client's.
+pub fn is_written_by_kirin(name: &str, notes: &RequestNotes) -> bool {
+    name.eq_ignore_ascii_case("x-request-id")
+        || notes.trace.is_some() && name.eq_ignore_ascii_case("traceparent")
 }
 
 #[cfg(test)]
@@ -134,7 +154,7 @@ mod tests {
 
     #[test]
     fn shared_notes_tell_what_the_cache_had() {
-        let notes = RequestNotes::new(RequestId::from_number(7));
+        let notes = RequestNotes::new(RequestId::Made(7), None);
         notes.set_cache_result(CacheResult::Miss);
         let shared = notes.share();
         assert_eq!(shared.cache_result(), Some(CacheResult::Miss));

@@ -4,6 +4,7 @@ use http::StatusCode;
 
 use crate::body::Body;
 use crate::field_lines::FieldLines;
+use crate::request_id::RequestId;
 
 /// The part of the server that made a response. The access log names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +60,24 @@ impl Response {
 
     /// Returns Kirin's own response for `status`: a short plain text that names it.
     pub fn error(status: StatusCode) -> Self {
-        let reason = status.canonical_reason().unwrap_or("Error");
-        let text = format!("{} {reason}\n", status.as_u16());
-        let mut response = Self::new(AnsweredBy::SERVER, status, Body::from(text.into_bytes()));
+        let text = error_text(status).into_bytes();
+        let mut response = Self::new(AnsweredBy::SERVER, status, Body::from(text));
         response.fields.push("Content-Type", "text/plain; charset=utf-8");
         response
+    }
+
+    /// Adds the id of the request if Kirin itself answers that it could not serve the request. The
+    /// visitor can tell the id, and the operator finds it in the log.
+    pub fn add_request_id(&mut self, id: &RequestId) {
+        if !self.status.is_server_error() || self.answered_by != AnsweredBy::SERVER {
+            return;
+        }
+        self.fields.push("X-Request-Id", id.to_string());
+        let text = error_text(self.status);
+        // A page of the site may be in its place.
+        if matches!(&self.body, Body::Bytes(bytes) if *bytes == text) {
+            self.body = Body::from(format!("{text}Request id: {id}\n").into_bytes());
+        }
     }
 
     /// Returns 499, with which nginx logs that the client has gone before it got a response. No
@@ -85,5 +99,36 @@ impl Response {
         status.is_informational()
             || status == StatusCode::NO_CONTENT
             || status == StatusCode::NOT_MODIFIED
+    }
+}
+
+fn error_text(status: StatusCode) -> String {
+    format!("{} {}\n", status.as_u16(), status.canonical_reason().unwrap_or("Error"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_failures_of_the_server_name_the_request() {
+        let id = RequestId::Made(10);
+        let named = |mut response: Response| {
+            response.add_request_id(&id);
+            let Body::Bytes(body) = response.body else { panic!("{:?}", response.body) };
+            (response.fields.iter().count(), String::from_utf8(body.to_vec()).unwrap())
+        };
+        let text = "502 Bad Gateway\nRequest id: 0000000000000000000000000000000a\n";
+        assert_eq!(named(Response::error(StatusCode::BAD_GATEWAY)), (2, text.into()));
+        let not_found = Response::error(StatusCode::NOT_FOUND);
+        assert_eq!(named(not_found), (1, "404 Not Found\n".into()));
+        let page =
+            Response { body: Body::from("sorry"), ..Response::error(StatusCode::BAD_GATEWAY) };
+        assert_eq!(named(page), (2, "sorry".into()));
+        let app = Response {
+            answered_by: AnsweredBy::new("app"),
+            ..Response::error(StatusCode::BAD_GATEWAY)
+        };
+        assert_eq!(named(app).0, 1);
     }
 }

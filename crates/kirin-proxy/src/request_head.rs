@@ -6,13 +6,16 @@
 //! ways.
 
 use std::collections::HashSet;
+use std::io::Write;
 use std::ops::Range;
 
 use http::Method;
 use http::header::HeaderName;
 use kirin_http::field_list::members;
 use kirin_http::proxy_fields::is_unambiguous;
-use kirin_http::{BodyLength, Origin, RequestHead, Version, proxy_field};
+use kirin_http::{
+    BodyLength, Origin, RequestHead, RequestNotes, Version, is_written_by_kirin, proxy_field,
+};
 
 use crate::config::{ForwardedPolicy, HostPolicy};
 use crate::forwarding_fields;
@@ -111,6 +114,7 @@ pub fn encode(
             // `forwarding_fields` writes the fields of proxies.
             Hop::None
                 if proxy_field(field.name).is_some()
+                    || is_written_by_kirin(field.name, origin.notes)
                     || !is_unambiguous(field.name)
                     || connection_options.names(field.name) => {}
             Hop::None => {
@@ -122,6 +126,7 @@ pub fn encode(
         }
     }
     forwarding_fields::write(request, origin, policy.forwarded, &mut bytes);
+    write_ids(origin.notes, &mut bytes);
     if let Some(name) = policy.via {
         let version = match request.version {
             Version::Http10 => "1.0 ",
@@ -146,6 +151,15 @@ pub fn encode(
         passes_trailers: request.takes_trailers(),
         trailer: trailer.filter(|_| has_body),
         no_trailers: if has_body { connection_options.field_names() } else { Vec::new() },
+    }
+}
+
+/// Appends the id of the request, and its place in a trace.
+fn write_ids(notes: &RequestNotes, bytes: &mut Vec<u8>) {
+    // Writing to a Vec does not fail.
+    let _ = write!(bytes, "X-Request-Id: {}\r\n", notes.id());
+    if let Some(trace) = notes.trace() {
+        let _ = write!(bytes, "traceparent: {trace}\r\n");
     }
 }
 

@@ -3,7 +3,9 @@
 use std::mem::MaybeUninit;
 
 use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, parse};
-use kirin_http::{Client, ForwardedFields, ListenAddress, Peer, TrustedProxy};
+use kirin_http::{
+    Client, ForwardedFields, ListenAddress, Peer, RequestNotes, TraceContext, TrustedProxy,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -16,9 +18,10 @@ struct From {
     peer: &'static str,
     proxy: Option<(&'static str, ForwardedFields)>,
     secure: bool,
+    trace: Option<TraceContext>,
 }
 
-const STRANGER: From = From { peer: "192.0.2.7:4711", proxy: None, secure: false };
+const STRANGER: From = From { peer: "192.0.2.7:4711", proxy: None, secure: false, trace: None };
 
 fn encode_text(request: &str, from: &From, policy: HeadPolicy<'_>) -> OutgoingHead {
     let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
@@ -30,6 +33,7 @@ fn encode_text(request: &str, from: &From, policy: HeadPolicy<'_>) -> OutgoingHe
     let proxy = from.proxy.map(|(address, fields)| (Peer::Tcp(address.parse().unwrap()), fields));
     let proxy = proxy.as_ref().map(|(peer, fields)| TrustedProxy { peer, fields: *fields });
     let local = ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap());
+    let notes = RequestNotes::new(Default::default(), from.trace);
     let origin = Origin {
         peer: &peer,
         local: &local,
@@ -37,14 +41,20 @@ fn encode_text(request: &str, from: &From, policy: HeadPolicy<'_>) -> OutgoingHe
         client: Client::NotRequested,
         proxy,
         now: 0,
-        notes: &kirin_http::RequestNotes::default(),
+        notes: &notes,
     };
     encode(&head, head.target, origin, policy)
 }
 
+/// The line that each head has.
+const ID_LINE: &str = "X-Request-Id: 00000000000000000000000000000000\r\n";
+
+/// Returns the head without [`ID_LINE`], which must be there once.
 fn wire(mut head: OutgoingHead, framing: OutgoingFraming) -> String {
     head.finish(framing, "server:3000");
-    String::from_utf8(head.as_http1().to_vec()).unwrap()
+    let text = String::from_utf8(head.as_http1().to_vec()).unwrap();
+    assert_eq!(text.matches(ID_LINE).count(), 1, "{text}");
+    text.replace(ID_LINE, "")
 }
 
 fn forwarded(request: &str, from: &From, forwarded: ForwardedPolicy) -> String {
@@ -62,7 +72,7 @@ fn fields_between_the_client_and_kirin_are_not_passed_on() {
         Proxy-Authorization: y\r\nProxy: z\r\nCookie: c\r\nVia: 1.0 first\r\n\r\n";
     let head = encode_text(request, &STRANGER, HeadPolicy { via: Some("kirin"), ..PLAIN });
     assert!(head.takes_trailers && !head.upgrades());
-    let fields: Vec<_> = head.fields().collect();
+    let fields: Vec<_> = head.fields().filter(|(name, _)| name != b"X-Request-Id").collect();
     let expected: [(&[u8], &[u8]); 4] =
         [(b"Accept", b"x"), (b"Cookie", b"c"), (b"Via", b"1.0 first"), (b"Via", b"1.1 kirin")];
     assert_eq!((head.host(), &fields[..]), (Some("h"), &expected[..]));
@@ -155,7 +165,7 @@ fn a_head_can_be_finished_again_for_another_server() {
     let mut head = encode_text("GET / HTTP/1.1\r\nHost: h\r\nA: b\r\n\r\n", &STRANGER, policy);
     for host in ["one", "two:80"] {
         head.finish(OutgoingFraming::Nothing, host);
-        let expected = format!("GET / HTTP/1.1\r\nA: b\r\nHost: {host}\r\n\r\n");
+        let expected = format!("GET / HTTP/1.1\r\nA: b\r\n{ID_LINE}Host: {host}\r\n\r\n");
         assert_eq!(std::str::from_utf8(head.as_http1()), Ok(expected.as_str()));
     }
     let name = HostPolicy::Name("site".into());
@@ -219,6 +229,7 @@ fn kirin_appends_to_the_fields_of_a_trusted_proxy() {
         peer: "[2001:db8::1]:1",
         proxy: Some(("[::1]:9", ForwardedFields::Forwarded)),
         secure: true,
+        trace: None,
     };
     assert_eq!(
         forwarded(request, &by_forwarded, ForwardedPolicy::Both),
@@ -280,7 +291,7 @@ fn heads_cost_no_more_than_their_bytes() {
             client: Client::NotRequested,
             proxy,
             now: 0,
-            notes: &kirin_http::RequestNotes::default(),
+            notes: &RequestNotes::default(),
         };
         let policy = HeadPolicy { forwarded: ForwardedPolicy::Both, ..PLAIN };
         encode(&head, "/", origin, policy).fields().count()
@@ -312,4 +323,24 @@ fn heads_cost_no_more_than_their_bytes() {
         );
     }
     table.finish();
+}
+
+#[test]
+fn the_id_and_the_trace_are_those_of_kirin() {
+    let value = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let request = format!(
+        "GET / HTTP/1.1\r\nHost: h\r\nX-Request-ID: evil\r\nTraceparent: {value}\r\ntracestate: a=1\r\n\r\n"
+    );
+    let head = wire(encode_text(&request, &STRANGER, PLAIN), OutgoingFraming::Nothing);
+    assert_eq!(
+        head,
+        format!("GET / HTTP/1.1\r\nHost: h\r\nTraceparent: {value}\r\ntracestate: a=1\r\n\r\n")
+    );
+    let trace = TraceContext { trace_id: 1, span_id: 2, parent: None, is_sampled: true };
+    let traced = From { trace: Some(trace), ..STRANGER };
+    let head = wire(encode_text(&request, &traced, PLAIN), OutgoingFraming::Nothing);
+    assert_eq!(
+        head,
+        format!("GET / HTTP/1.1\r\nHost: h\r\ntracestate: a=1\r\ntraceparent: {trace}\r\n\r\n")
+    );
 }

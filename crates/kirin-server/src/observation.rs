@@ -14,6 +14,7 @@ use kirin_http::request_id::RequestId;
 use kirin_http::request_notes::{CacheResult, RouteNote};
 use kirin_http::request_steps::RequestSteps;
 use kirin_http::response::{AnsweredBy, Response, ResponseSummary};
+use kirin_http::trace_context::TraceContext;
 
 use crate::logging::access_log::LineRecord;
 use crate::logging::access_logs::AccessLogs;
@@ -29,7 +30,11 @@ pub trait RequestObserver {
 #[derive(Clone, Copy)]
 pub struct EndedRequest<'a> {
     /// The id.
-    pub id: RequestId,
+    pub id: &'a RequestId,
+    /// The trace, if requests are traced.
+    pub trace: Option<TraceContext>,
+    /// The host that the client named.
+    pub host: &'a str,
     /// The method.
     pub method: &'a Method,
     /// The target as sent, query included.
@@ -67,8 +72,10 @@ pub struct Observers {
 pub struct RequestRecord {
     started: Instant,
     id: RequestId,
+    trace: Option<TraceContext>,
     method: Method,
     target: String,
+    host: String,
     route: RouteNote,
     cache_result: Option<CacheResult>,
     steps: Option<Rc<RequestSteps>>,
@@ -107,9 +114,11 @@ impl Observers {
         let notes = origin.notes;
         Some(RequestRecord {
             started: started?,
-            id: notes.id(),
+            id: notes.id().clone(),
+            trace: notes.trace(),
             method: request.method.clone(),
             target: if self.others.is_empty() { String::new() } else { request.target.into() },
+            host: if notes.trace().is_some() { request.host.into() } else { String::new() },
             route: notes.route(),
             cache_result: notes.cache_result(),
             steps: notes.steps_so_far().cloned(),
@@ -122,8 +131,10 @@ impl Observers {
         Some(RequestRecord {
             started: self.begin()?,
             id: RequestId::default(),
+            trace: None,
             method: Method::default(),
             target: String::new(),
+            host: String::new(),
             route: RouteNote::default(),
             cache_result: None,
             steps: None,
@@ -135,7 +146,9 @@ impl Observers {
     pub(crate) fn end(&self, record: &RequestRecord, response: &ResponseRecord, now: SystemTime) {
         let steps = record.steps.as_deref();
         let request = EndedRequest {
-            id: record.id,
+            id: &record.id,
+            trace: record.trace,
+            host: &record.host,
             method: &record.method,
             target: &record.target,
             route: record.route,

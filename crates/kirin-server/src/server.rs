@@ -12,6 +12,7 @@ use kirin_http::listen_address::ListenAddress;
 use kirin_http::peer::{Peer, address_key};
 use kirin_http::request_id::RequestIds;
 use kirin_http::request_notes::RequestNotes;
+use kirin_http::trace_context::TraceSampling;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
@@ -41,6 +42,8 @@ pub struct Server<H> {
     pub(crate) output: RefCell<Output>,
     pub(crate) pipes: Pipes,
     pub(crate) request_ids: RequestIds,
+    /// The share of requests whose trace is recorded. `None` if requests are not traced.
+    pub(crate) trace_sampling: Option<TraceSampling>,
     pub(crate) stopping: Cell<bool>,
     /// The proxies that are trusted. `None` if there are none; then no field is looked at.
     pub(crate) forwarding: Option<Box<Forwarding>>,
@@ -77,6 +80,7 @@ impl<H> Server<H> {
             output: RefCell::default(),
             pipes: Pipes::default(),
             request_ids: RequestIds::default(),
+            trace_sampling: None,
             stopping: Cell::new(false),
             forwarding: None,
             proxy_protocol: false,
@@ -96,6 +100,12 @@ impl<H> Server<H> {
     #[must_use]
     pub fn with_tls(self, tls: Arc<Tls>) -> Self {
         Self { tls: Some(tls), ..self }
+    }
+
+    /// Returns the server with a trace for each request.
+    #[must_use]
+    pub fn traced(self, sampling: TraceSampling) -> Self {
+        Self { trace_sampling: Some(sampling), ..self }
     }
 
     /// Returns the number of open connections.

@@ -15,7 +15,7 @@ use std::time::Instant;
 use http::Method;
 use httparse::Header;
 use kirin_http::percent::{self, AsciiSet, CONTROLS};
-use kirin_http::{Answer, BodyLength, Origin, RequestHead, RequestNotes};
+use kirin_http::{Answer, BodyLength, Origin, RequestHead};
 
 use super::context::Request;
 use super::lineage::{Lineage, Refused, Variables};
@@ -77,7 +77,7 @@ impl Request<'_> {
             persistent: true,
             expects_continue: false,
         };
-        let (notes, started) = (RequestNotes::new(self.origin.notes.id()), Instant::now());
+        let (notes, started) = (self.origin.notes.of_part(), Instant::now());
         let origin = Origin { notes: &notes, ..self.origin };
         let answer = self.routes.ask(&head, origin, lineage);
         // A part that is in memory takes no time worth a note.

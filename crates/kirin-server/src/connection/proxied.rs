@@ -6,9 +6,12 @@
 use std::future::poll_fn;
 use std::io;
 
+use kirin_http::forwarded::Forwarding;
 use kirin_http::handler::{Origin, TrustedProxy};
 use kirin_http::request::RequestHead;
+use kirin_http::request_id::RequestId;
 use kirin_http::request_notes::RequestNotes;
+use kirin_http::trace_context::TraceContext;
 use rustix::net::RecvFlags;
 
 use crate::connection::io::Io;
@@ -26,11 +29,11 @@ pub(crate) fn with_origin<H, R>(
     head: &RequestHead<'_>,
     answer: impl FnOnce(&RequestHead<'_>, Origin<'_>) -> R,
 ) -> R {
-    let notes = RequestNotes::new(server.request_ids.next_id());
+    let is_trusted = |forwarding: &&Box<Forwarding>| forwarding.trusted.contains(io.client_peer());
+    let forwarding = server.forwarding.as_ref().filter(is_trusted);
+    let notes = notes(server, head, forwarding.is_some());
     let origin = server.origin(io, &notes);
-    let Some(forwarding) =
-        server.forwarding.as_ref().filter(|forwarding| forwarding.trusted.contains(origin.peer))
-    else {
+    let Some(forwarding) = forwarding else {
         return answer(head, origin);
     };
     let origin = Origin {
@@ -43,6 +46,20 @@ pub(crate) fn with_origin<H, R>(
     let secure = client.secure.unwrap_or(origin.secure);
     let head = RequestHead { host: client.host.unwrap_or(head.host), ..head.clone() };
     answer(&head, Origin { peer: &client.peer, secure, ..origin })
+}
+
+/// Returns the notes of a request: its id, which a trusted proxy may have given it, and its trace.
+fn notes<H>(server: &Server<H>, head: &RequestHead<'_>, is_trusted: bool) -> RequestNotes {
+    let ids = &server.request_ids;
+    let taken = match is_trusted {
+        true => head.field("x-request-id").and_then(RequestId::from_proxy),
+        false => None,
+    };
+    let id = taken.unwrap_or_else(|| RequestId::Made(ids.next_number()));
+    let trace = server.trace_sampling.map(|sampling| {
+        TraceContext::continued(head.field("traceparent"), is_trusted, sampling, ids)
+    });
+    RequestNotes::new(id, trace)
 }
 
 /// Removes the PROXY header from the start of the connection. Returns whether a trusted peer has

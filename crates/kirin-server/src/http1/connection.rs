@@ -21,6 +21,7 @@ use kirin_http::informational::Informational;
 use kirin_http::pace::Pace;
 use kirin_http::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead, Version};
 use kirin_http::request_body::BodyError;
+use kirin_http::request_id::RequestId;
 use kirin_http::response::Response;
 
 use crate::connection::io::{Io, Phase};
@@ -84,6 +85,8 @@ enum Work {
 /// The parts of a request that are kept until its response has been written.
 struct Request {
     exchange: Exchange,
+    /// The id that Kirin's own answer to a failure names.
+    id: RequestId,
     body: BodyLength,
     expects_continue: bool,
     record: Option<RequestRecord>,
@@ -339,6 +342,7 @@ fn answer_from<H: Handler>(
     let record = server.observers.record(started, head, origin);
     let mut request = Request {
         exchange,
+        id: origin.notes.id().clone(),
         body: head.body,
         expects_continue: head.expects_continue,
         record,
@@ -354,7 +358,10 @@ fn answer_from<H: Handler>(
                 Err(_) => Work::Send(Response::no_room(), request),
             };
         }
-        Answer::Now(response) => response,
+        Answer::Now(mut response) => {
+            response.add_request_id(&request.id);
+            response
+        }
     };
     let is_long = response.body.length().is_some_and(|length| length > GATHERED_BODY_BYTES);
     if !is_in_memory(&response.body) || is_long || request.body != BodyLength::None {
@@ -401,6 +408,7 @@ fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -
     server.clock().now();
     let mut request = Request {
         exchange: Exchange::rejected(),
+        id: RequestId::default(),
         body: BodyLength::None,
         expects_continue: false,
         record: server.observers.unreadable(io.client_peer()),
@@ -457,7 +465,7 @@ async fn settle<H: Handler>(
                     Pace::new(io.deadlines.writing),
                 ));
             }
-            let response = tokio::select! {
+            let mut response = tokio::select! {
                 biased;
                 response = later(body) => response,
                 // The program stops, and does not wait for a response that no client will get.
@@ -466,6 +474,7 @@ async fn settle<H: Handler>(
                     return Ok(false);
                 }
             };
+            response.add_request_id(&request.id);
             request.exchange.persistent &= io.body_finished.get() && !server.stopping.get();
             send(server, io, response, request).await?
         }

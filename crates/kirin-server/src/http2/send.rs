@@ -12,6 +12,7 @@ use http::StatusCode;
 use kirin_http::body::{Body, BodyStream, FileRange};
 use kirin_http::client_bytes::{ClientShare, Reservation, Resource};
 use kirin_http::pace::Pace;
+use kirin_http::request_id::RequestId;
 use kirin_http::response::Response;
 
 use super::body::within;
@@ -33,6 +34,8 @@ const PIECE_BYTES: usize = 32 * 1024;
 /// The parts of a request that are kept until its response has been sent.
 pub(super) struct Exchange {
     pub(super) is_head: bool,
+    /// The id that Kirin's own answer to a failure names.
+    id: RequestId,
     pub(super) record: Option<RequestRecord>,
     /// The client for which bytes are counted.
     pub(super) share: ClientShare,
@@ -44,11 +47,12 @@ pub(super) struct Exchange {
 impl Exchange {
     pub(super) fn new(
         is_head: bool,
+        id: RequestId,
         record: Option<RequestRecord>,
         share: ClientShare,
         backlog: &Rc<Backlog>,
     ) -> Self {
-        Self { is_head, record, share, _head: None, backlog: Rc::clone(backlog) }
+        Self { is_head, id, record, share, _head: None, backlog: Rc::clone(backlog) }
     }
 
     /// Returns whether nothing follows the head of `response`.
@@ -84,7 +88,8 @@ pub(super) fn start<H>(
 ) -> Progress<Unfinished> {
     // HTTP/2 has no Upgrade, so no client has asked for one (RFC 9113 section 8.6).
     let is_switch = matches!(response.body, Body::Tunnel(_)) || response.status.is_informational();
-    let response = if is_switch { Response::error(StatusCode::BAD_GATEWAY) } else { response };
+    let mut response = if is_switch { Response::error(StatusCode::BAD_GATEWAY) } else { response };
+    response.add_request_id(&exchange.id);
     let head = response::head(&response, exchange.is_head, server.clock());
     let is_empty = exchange.ends_with_head(&response);
     let summary = response.summary();

@@ -15,6 +15,7 @@ use kirin_http::informational::Informational;
 use kirin_http::pace::Pace;
 use kirin_http::request::{BodyLength, Reject};
 use kirin_http::request_body::RequestBody;
+use kirin_http::request_id::RequestId;
 use kirin_http::response::Response;
 
 use super::Resets;
@@ -83,12 +84,18 @@ pub(super) fn begin<H: Handler>(
         match Head::read(&parts, ended, server.tls.is_some(), &server.limits.head) {
             Err(reject) => {
                 let (response, record) = refuse(server, io, reject);
-                let exchange = Exchange::new(is_head, record, ClientShare::default(), backlog);
+                let exchange = Exchange::new(
+                    is_head,
+                    RequestId::default(),
+                    record,
+                    ClientShare::default(),
+                    backlog,
+                );
                 (Answer::Now(response), BodyLength::Chunked, false, exchange)
             }
             Ok(head) => {
-                let (mut answer, record, share) = ask(server, io, &head);
-                let mut exchange = Exchange::new(is_head, record, share, backlog);
+                let HandledRequest { mut answer, id, record, share } = ask(server, io, &head);
+                let mut exchange = Exchange::new(is_head, id, record, share, backlog);
                 if let Answer::Later(_) = answer {
                     match exchange.share.reserve_head(head.bytes) {
                         Ok(reserved) => exchange._head = reserved,
@@ -184,19 +191,24 @@ impl Unanswered {
     }
 }
 
+/// A request that the handler has answered.
+struct HandledRequest {
+    answer: Answer,
+    id: RequestId,
+    record: Option<RequestRecord>,
+    share: ClientShare,
+}
+
 /// Asks the handler for the answer.
-fn ask<H: Handler>(
-    server: &Server<H>,
-    io: &Io,
-    head: &Head<'_>,
-) -> (Answer, Option<RequestRecord>, ClientShare) {
+fn ask<H: Handler>(server: &Server<H>, io: &Io, head: &Head<'_>) -> HandledRequest {
     let fields = head.field_lines();
     let request = head.as_request(&fields);
     proxied::with_origin(server, io, &request, |request, origin| {
         let started = server.observers.begin();
         let answer = server.handler.answer(request, origin);
         let record = server.observers.record(started, request, origin);
-        (answer, record, server.share(origin.peer))
+        let (id, share) = (origin.notes.id().clone(), server.share(origin.peer));
+        HandledRequest { answer, id, record, share }
     })
 }
 

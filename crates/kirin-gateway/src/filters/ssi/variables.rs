@@ -65,6 +65,7 @@ pub fn variable(
             Peer::Tcp(address) => visitors(address.port().to_string().as_bytes()),
             Peer::Unix => None,
         },
+        "request_id" => visitors(origin.notes.id().to_string().as_bytes()),
         "remote_user" => visitors(user?.as_bytes()),
         "ssl_client_s_dn" => match origin.client {
             Client::Verified(certificate) => visitors(certificate.subject.as_bytes()),
