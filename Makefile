@@ -36,6 +36,7 @@ lint:
 test-rust: build
 	$(CLIENTS)
 	tests/install_h2spec.sh
+	tests/install_otelcol.sh
 	tests/install_pebble.sh
 	$(CARGO) test --workspace --no-fail-fast
 

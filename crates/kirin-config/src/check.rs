@@ -8,6 +8,7 @@ use kirin_gateway::routing::password_checks::PasswordChecks;
 use kirin_gateway::routing::settings::GatewayConfig;
 use kirin_http::ListenAddress;
 use kirin_proxy::UpstreamConfig;
+use kirin_traces::TraceConfig;
 use kirin_user::User;
 use kirin_workers::AppConfig;
 
@@ -26,6 +27,7 @@ use crate::route::RouteContext;
 use crate::site::{Sites, check_sites};
 use crate::source::{ConfigError, ConfigErrors, ErrorCollector, Source};
 use crate::store::{StoreSetup, check_session_cookie, check_store};
+use crate::traces::check_traces;
 use crate::unique::check_unique;
 use crate::units::Number;
 use crate::upstream::check_upstream;
@@ -56,6 +58,8 @@ pub struct Config {
     pub store: StoreSetup,
     /// The address of the admin listener.
     pub admin: Option<ListenAddress>,
+    /// The collector of traces.
+    pub traces: Option<TraceConfig>,
     /// The applications, in the order of the file.
     pub apps: Vec<AppConfig>,
     /// The upstreams, in the order of the file.
@@ -133,6 +137,8 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
     let user = errors.keep(file.user.as_ref().map(|name| check_user(name, source)).transpose());
     let admin = file.admin.as_ref().map(|admin| check_admin(admin, source)).transpose();
     let admin = errors.keep(admin);
+    let traces = file.traces.as_ref().map(|traces| check_traces(traces, source)).transpose();
+    let traces = errors.keep(traces);
     let limits = &file.limits;
     for (key, size) in
         [("limits.client_memory", limits.client_memory), ("limits.client_disk", limits.client_disk)]
@@ -159,6 +165,7 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
         route_logs,
         store: store?,
         admin: admin?,
+        traces: traces?,
         apps: apps?,
         gateway: GatewayConfig {
             sites,

@@ -13,6 +13,7 @@ use crate::lua::LuaSection;
 use crate::route::RouteSection;
 use crate::site::SiteSection;
 use crate::store::StoreSection;
+use crate::traces::TracesSection;
 use crate::units::{ByteSize, Number};
 use crate::upstream::UpstreamSection;
 use crate::written::Written;
@@ -45,6 +46,8 @@ pub struct ConfigFile {
     pub store: StoreSection,
     /// The admin listener, for operators: purging and status. Default: none.
     pub admin: Option<AdminSection>,
+    /// The collector that gets the traces of requests. Default: none.
+    pub traces: Option<TracesSection>,
     /// The applications, each with its own workers.
     #[serde(default)]
     pub app: Vec<AppSection>,

@@ -42,6 +42,7 @@ mod store;
 mod suggestion;
 pub mod target;
 mod tls;
+mod traces;
 mod unique;
 mod unit_suggestion;
 mod units;

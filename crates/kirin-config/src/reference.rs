@@ -31,7 +31,7 @@ listener for operators.
 ";
 
 /// The sections: heading, type, and what stands before its keys.
-const SECTIONS: [(&str, &str, &str); 16] = [
+const SECTIONS: [(&str, &str, &str); 17] = [
     ("`[[listener]]`: an address", "ListenerSection", "listener."),
     ("`[listener.tls]`: https on a listener", "TlsSection", "listener.tls."),
     (
@@ -42,6 +42,7 @@ const SECTIONS: [(&str, &str, &str); 16] = [
     ("`[limits]`: bytes held for clients", "LimitsSection", "limits."),
     ("`[store]`: items in memory", "StoreSection", "store."),
     ("`[admin]`: a listener for operators", "AdminSection", "admin."),
+    ("`[traces]`: where traces of requests go", "TracesSection", "traces."),
     ("`[[app]]`: an application", "AppSection", "app."),
     (
         "`[open_file_cache]`: what is remembered of files",

@@ -54,6 +54,13 @@ pub struct SiteConfig {
     pub table: Arc<RouteTable>,
 }
 
+impl GatewayConfig {
+    /// Returns the paths of all routes as configured, in the order of their numbers.
+    pub fn route_paths(&self) -> impl Iterator<Item = String> {
+        self.sites.iter().flat_map(|site| &site.routes).map(|route| route.path.to_string())
+    }
+}
+
 /// A route.
 #[derive(Debug)]
 pub struct RouteConfig {

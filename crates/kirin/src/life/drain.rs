@@ -10,7 +10,8 @@ use crate::life::signals::Signals;
 use crate::life::start::Started;
 use crate::serve::stage::Stage;
 
-/// How long the end waits for an access log that takes no lines, such as a FIFO without a reader.
+/// How long the end waits for an access log that takes no lines, such as a FIFO without a reader,
+/// and for a collector of traces.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Ends the program, and returns the error that it ends with.
@@ -19,7 +20,7 @@ pub async fn drain(
     ending: Ending,
     signals: &mut Signals,
 ) -> Result<(), ProgramError> {
-    let Started { mut bound, store, snapshot, apps, stage, threads } = started;
+    let Started { mut bound, store, snapshot, apps, traces, stage, threads } = started;
     match &ending {
         Ending::NotStarted(_) | Ending::StoppedAtStart => {}
         Ending::Stopped(_) | Ending::AppFailed(_) => bound.systemd.stopping(),
@@ -56,6 +57,9 @@ pub async fn drain(
         && let Err(error) = snapshot.save(&store)
     {
         tracing::error!(%error, "snapshot not written; the one before is kept");
+    }
+    if let Some(traces) = traces {
+        traces.stop(LAST_LINES);
     }
     bound.pid_file = None;
     for log in bound.logs.values() {

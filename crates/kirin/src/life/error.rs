@@ -5,6 +5,7 @@ use std::io;
 use kirin_acme::AcmeError;
 use kirin_memcache::SnapshotFileError;
 use kirin_server::listener::ListenError;
+use kirin_traces::TraceExporterError;
 use kirin_user::UserError;
 use kirin_workers::AppError;
 
@@ -49,6 +50,9 @@ pub enum ProgramError {
     /// An application does not start, or failed for good.
     #[error(transparent)]
     App(#[from] AppError),
+    /// Traces cannot be exported.
+    #[error(transparent)]
+    Traces(#[from] TraceExporterError),
     /// An event loop does not start.
     #[error(transparent)]
     Loop(#[from] LoopError),

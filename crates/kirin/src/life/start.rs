@@ -10,6 +10,7 @@ use kirin_gateway::routing::site_names::SiteNames;
 use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_proxy::Upstream;
 use kirin_store::Store;
+use kirin_traces::TraceExporter;
 use kirin_workers::App;
 use tokio::sync::{Barrier, watch};
 
@@ -35,6 +36,8 @@ pub struct Started {
     pub snapshot: Option<Arc<SnapshotFile>>,
     /// The applications.
     pub apps: Vec<Arc<App>>,
+    /// Exports traces, if that is configured.
+    pub traces: Option<TraceExporter>,
     /// Tells the event loops what to do.
     pub stage: watch::Sender<Stage>,
     /// The threads of the event loops.
@@ -70,6 +73,7 @@ pub async fn start(
         upstreams.push(Upstream::start(upstream.clone()).await);
     }
     let cache_counters: Vec<Arc<CacheCounters>> = loops.iter().map(|_| Arc::default()).collect();
+    let traces = config.traces.as_ref().map(TraceExporter::start).transpose()?;
     let (stage, watched) = watch::channel(Stage::Prepare);
     let shared = Shared {
         admin: Admin {
@@ -88,6 +92,7 @@ pub async fn start(
                 .collect(),
             started: Instant::now(),
         },
+        traces: traces.clone(),
         config,
         store: Arc::clone(&store),
         apps: apps.clone(),
@@ -103,7 +108,7 @@ pub async fn start(
     {
         threads.push(event_loop.serve(listeners, counters, shared.clone())?);
     }
-    Ok(Started { bound, store, snapshot, apps, stage, threads })
+    Ok(Started { bound, store, snapshot, apps, traces, stage, threads })
 }
 
 /// Waits until the program can serve: applications are loaded, and the store of a predecessor is

@@ -69,6 +69,7 @@ pub fn config(options: &Options) -> Result<Config, MemcachedConfigError> {
         listeners: Vec::new(),
         route_logs: Vec::new(),
         store: store(options)?,
+        traces: None,
         admin: None,
         apps: Vec::new(),
         upstreams: Vec::new(),

@@ -14,8 +14,9 @@ use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::places::opening::PlaceError;
 use kirin_gateway::routing::router::Router;
 use kirin_proxy::Upstream;
-use kirin_server::{AccessLog, AccessLogs, Observers, Server, listener};
+use kirin_server::{AccessLog, AccessLogs, Observers, RequestObserver, Server, listener};
 use kirin_store::Store;
+use kirin_traces::{TraceExporter, TraceObserver};
 use kirin_workers::App;
 use tokio::runtime::{Handle, LocalRuntime};
 use tokio::sync::{Barrier, oneshot, watch};
@@ -43,6 +44,8 @@ pub struct Shared {
     pub apps: Vec<Arc<App>>,
     /// The upstreams.
     pub upstreams: Vec<Arc<Upstream>>,
+    /// Exports traces, if that is configured.
+    pub traces: Option<TraceExporter>,
     /// The answers to operators.
     pub admin: Admin,
     /// The answers to memcached clients.
@@ -157,6 +160,7 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
     let mut servers = Vec::new();
     let route_logs: Rc<[AccessLog]> =
         listeners.route_logs.into_iter().map(AccessLog::new).collect();
+    let others = observers(&shared);
     for BoundListener { socket, address, log, config } in listeners.http {
         let entrance = Entrance {
             router: Rc::clone(&router),
@@ -165,10 +169,14 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
             hsts: config.tls.as_ref().and_then(|tls| tls.hsts.as_deref()).map(Rc::from),
         };
         let (of_listener, of_routes) = (log.map(AccessLog::new), Rc::clone(&route_logs));
-        let observers = Observers::from_logs(AccessLogs { of_listener, of_routes });
+        let logs = AccessLogs { of_listener, of_routes };
+        let observers = Observers { logs, others: Rc::clone(&others) };
         let mut server = Server::new(Rc::new(entrance), address, config.limits, observers);
         if let Some(forwarding) = config.forwarding {
             server = server.behind_proxies(forwarding, config.proxy_protocol);
+        }
+        if let Some(traces) = &shared.config.traces {
+            server = server.traced(traces.sampling);
         }
         if let Some(tls) = config.tls {
             server = server.with_tls(tls.tls);
@@ -195,6 +203,16 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
     // loop's reactor. It would be lost with the reactor.
     let _ = tokio::time::timeout(limit, shared.drained.wait()).await;
     memcached.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// Returns those who learn about each request besides the access logs.
+fn observers(shared: &Shared) -> Rc<[Rc<dyn RequestObserver>]> {
+    let mut observers: Vec<Rc<dyn RequestObserver>> = Vec::new();
+    if let Some(traces) = &shared.traces {
+        let paths = shared.config.gateway.route_paths().collect();
+        observers.push(TraceObserver::new(traces.clone(), paths));
+    }
+    observers.into()
 }
 
 /// Accepts connections until the loops drain.

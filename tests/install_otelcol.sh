@@ -1,0 +1,14 @@
+#!/bin/sh
+# Builds the OpenTelemetry collector of tests/otelcol, which tests/traces.rs runs. The Makefile
+# calls this, because the tests install nothing. It can be run again.
+#
+#   tests/install_otelcol.sh [DIRECTORY]     default: target/otelcol of the workspace
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+directory=${1:-$here/../target/otelcol}
+mkdir -p "$directory"
+directory=$(cd "$directory" && pwd)
+[ -x "$directory/otelcol" ] && exit 0
+cd "$here/otelcol"
+go build -trimpath -ldflags=-s -o "$directory/otelcol" .
