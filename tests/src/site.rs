@@ -10,6 +10,8 @@ use crate::wait_for;
 /// A temporary site. It is removed when it is dropped.
 pub struct Site {
     directory: TempDir,
+    /// The directory for the sockets of this site's user session. Tests run beside each other.
+    session: TempDir,
 }
 
 impl Default for Site {
@@ -21,7 +23,8 @@ impl Default for Site {
 impl Site {
     /// Creates an empty directory.
     pub fn new() -> Self {
-        Self { directory: tempfile::tempdir().expect("a temporary directory") }
+        let directory = || tempfile::tempdir().expect("a temporary directory");
+        Self { directory: directory(), session: directory() }
     }
 
     /// Writes a file, and makes the directories that it needs.
@@ -49,6 +52,11 @@ impl Site {
                 entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
             (found.count() == count).then_some(())
         });
+    }
+
+    /// Returns the directory that takes the place of `$XDG_RUNTIME_DIR`.
+    pub fn session(&self) -> &Path {
+        self.session.path()
     }
 
     /// Returns the directory.

@@ -143,7 +143,7 @@ fn only_its_owner_can_open_a_unix_socket() {
     let (site, _kirin) = serve(UNIX);
     let mode = std::fs::metadata(site.path("admin.sock")).expect("the socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let output = run_kirin(&site, &["status"]);
+    let output = run_kirin(&site, &["status", "--json"]);
     assert!(output.status.success(), "{}", said(&output));
     let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(json["apps"][0]["name"], "web");
@@ -226,11 +226,13 @@ fn the_command_prints_why_it_failed() {
         (
             &["purge", "--tag", "a", "--config", "none.toml"],
             1,
-            "neither `address` of [admin] nor `memcached` of [store]",
+            "no Kirin is running with this configuration; `kirin serve --config",
         ),
         (&["purge", "--tag", "a", "--config", "gone.toml"], 1, "cannot read the configuration"),
         (&["purge", "--tag", "a", "--admin", "nonsense"], 1, "is not an address"),
-        (&["status", "--config", "none.toml"], 1, "has no `address` of [admin]"),
+        (&["status", "--config", "none.toml"], 1, "no Kirin is running with this configuration"),
+        (&["status", "--config", "none.toml", "--target", "app.psgi"], 2, "cannot be used with"),
+        (&["status"], 1, "; start it, or name another one with --config, --target or --admin"),
     ] {
         let output = run_kirin(&site, arguments);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", said(&output));
@@ -245,7 +247,7 @@ fn the_next_program_has_the_admin_listener() {
     command.args(["serve", "--pid-file", "pid"]);
     let mut first = Kirin::start_command(&mut command);
     let status = || {
-        let output = run_kirin(&site, &["status"]);
+        let output = run_kirin(&site, &["status", "--json"]);
         assert!(output.status.success(), "{}", said(&output));
         serde_json::from_slice::<Value>(&output.stdout).expect("JSON")["pid"].as_u64()
     };

@@ -9,4 +9,4 @@ mod parent_directory;
 mod user;
 
 pub use parent_directory::ParentDirectory;
-pub use user::{User, UserError, is_root, permission_hint};
+pub use user::{User, UserError, is_root, permission_hint, user_name};

@@ -52,6 +52,11 @@ impl User {
         Ok(Some(Self { name, uid: user.uid, gid: user.gid }))
     }
 
+    /// Returns the number of this user.
+    pub fn uid(&self) -> u32 {
+        self.uid.as_raw()
+    }
+
     /// Gives a file or directory to this user, if the program is still root. Of a symbolic link it
     /// gives the link itself.
     pub fn give(&self, path: &Path) -> Result<(), UserError> {
@@ -118,7 +123,7 @@ pub fn permission_hint(path: &Path, error: &io::Error) -> String {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return String::new();
     }
-    let me = name_of(unistd::geteuid().as_raw());
+    let me = user_name(unistd::geteuid().as_raw());
     let directory =
         path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let is_own = |metadata: &fs::Metadata| metadata.uid() == unistd::geteuid().as_raw();
@@ -128,11 +133,13 @@ pub fn permission_hint(path: &Path, error: &io::Error) -> String {
         (Err(_), Ok(parent)) if !is_own(&parent) => (directory, parent),
         _ => return String::new(),
     };
-    let (what, owner) = (what.display(), name_of(metadata.uid()));
+    let (what, owner) = (what.display(), user_name(metadata.uid()));
     format!("; {what} belongs to {owner}, and Kirin runs as {me}: run `chown {me}: {what}` as root")
 }
 
-fn name_of(uid: u32) -> String {
+/// Returns the name of a user, or the number if there is no name that a file could have.
+pub fn user_name(uid: u32) -> String {
     let found = unistd::User::from_uid(Uid::from_raw(uid)).ok().flatten();
-    found.map_or_else(|| uid.to_string(), |user| user.name)
+    let name = found.map(|user| user.name).filter(|name| !name.contains('/') && name != "..");
+    name.unwrap_or_else(|| uid.to_string())
 }

@@ -7,9 +7,15 @@ use kirin_config::target::{self, Entrances};
 use kirin_config::{Config, ConfigErrors, Source};
 
 use crate::admin::client::Target;
+use crate::admin::running;
+use crate::admin::served::Served;
 
 /// The address on which `kirin serve TARGET` listens by default.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
+/// The configuration file of commands that are not told another one.
+const DEFAULT_CONFIG: &str = "kirin.toml";
+/// The number of workers of `kirin serve app.psgi` by default.
+const DEFAULT_WORKERS: usize = 5;
 /// The default address with `--domain`.
 const DEFAULT_HTTPS_ADDRESS: &str = "*:443";
 
@@ -89,8 +95,15 @@ pub enum Command {
         #[command(flatten)]
         at: RunningKirin,
     },
-    /// Print the status of a running Kirin as JSON, from its admin listener
+    /// Print the state and the counters of a running Kirin
+    #[command(after_help = "Examples:
+  kirin status                      the Kirin of ./kirin.toml, of this directory, or the only one
+  kirin status --target app.psgi    that of `kirin serve app.psgi`
+  kirin status --json | jq .store   for programs")]
     Status {
+        /// Print JSON, with all counters
+        #[arg(long)]
+        json: bool,
         #[command(flatten)]
         at: RunningKirin,
     },
@@ -119,34 +132,111 @@ pub struct Explain {
     /// The client: an address, or unix: for a client on a unix socket
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub client: String,
-    /// The configuration file
-    #[arg(long, short, default_value = "kirin.toml")]
-    pub config: PathBuf,
+    /// The configuration file [default: kirin.toml, or what the running Kirin serves]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "target")]
+    pub config: Option<PathBuf>,
+    /// Instead of a configuration file: the target of `kirin serve TARGET`
+    #[arg(long)]
+    pub target: Option<String>,
     /// The admin listener of the running Kirin, unix:PATH or HOST:PORT [default: that of the
-    /// configuration file]
+    /// configuration]
     #[arg(long, value_name = "ADDRESS")]
     pub admin: Option<String>,
 }
 
-/// A running Kirin.
+/// A running Kirin. Without an option it is that of ./kirin.toml; without this file, the one that
+/// serves something in the working directory; else the only one of this user.
 #[derive(Args)]
 pub struct RunningKirin {
-    /// The configuration file that it was started with
-    #[arg(long, short, default_value = "kirin.toml")]
-    config: PathBuf,
+    /// The configuration file that it was started with [default: kirin.toml, if there is one, or
+    /// else the Kirin of this directory, or the only one of this user]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "target")]
+    config: Option<PathBuf>,
+    /// The target that it was started with, as in `kirin serve app.psgi`
+    #[arg(long)]
+    target: Option<String>,
     /// Its admin listener: unix:PATH or HOST:PORT
-    #[arg(long, conflicts_with = "config")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["config", "target"])]
     admin: Option<String>,
 }
 
 impl RunningKirin {
-    /// Returns the address of the running Kirin.
-    pub fn target(&self) -> Result<Target, String> {
-        match &self.admin {
-            Some(address) => Target::at(address),
-            None => Target::of_config(&self.config),
+    /// Returns the running Kirin. An error says what to do if there is none, or several.
+    pub fn find(&self) -> Result<Target, String> {
+        let default = Path::new(DEFAULT_CONFIG);
+        match (&self.admin, &self.target, &self.config) {
+            (Some(address), ..) => Target::at(address),
+            (None, Some(target), _) => Ok(Target::of_served(&Served::from_target(target))),
+            (None, None, Some(path)) => Target::of_config(path),
+            (None, None, None) if default.exists() => Target::of_config(default),
+            (None, None, None) => {
+                running::only_one().map(|running| Target::at_listener(running.address))
+            }
         }
     }
+}
+
+impl Explain {
+    /// Returns what Kirin serves, from the options, ./kirin.toml, or a running Kirin.
+    pub fn served(&self) -> Result<Served, String> {
+        let default = Path::new(DEFAULT_CONFIG);
+        match (&self.target, &self.config) {
+            (Some(target), _) => Ok(Served::from_target(target)),
+            (None, Some(path)) => Ok(Served::from_config(path)),
+            (None, None) if default.exists() || self.admin.is_some() => {
+                Ok(Served::from_config(default))
+            }
+            (None, None) => running::only_one()?.served().ok_or_else(|| {
+                "the running Kirin has its configuration from Plack::Handler::Kirin: name one with --config or --target"
+                    .into()
+            }),
+        }
+    }
+
+    /// Returns the text of the configuration that is explained.
+    pub fn source(&self, served: &Served) -> Result<Source, String> {
+        match (&self.config, served) {
+            (Some(path), _) => Source::read(path).map_err(|error| error.to_string()),
+            (None, Served::Config(path)) => {
+                let here = std::path::absolute(DEFAULT_CONFIG).is_ok_and(|here| here == *path);
+                let path = if here { Path::new(DEFAULT_CONFIG) } else { path };
+                Source::read(path).map_err(|error| error.to_string())
+            }
+            (None, Served::Target(path)) => target_source(
+                &path.to_string_lossy(),
+                &Entrances::Plain(DEFAULT_ADDRESS),
+                DEFAULT_WORKERS,
+            ),
+            (None, Served::Server(url)) => {
+                target_source(url, &Entrances::Plain(DEFAULT_ADDRESS), DEFAULT_WORKERS)
+            }
+            (None, Served::Program { command, .. }) => {
+                Err(format!("{command} is no configuration"))
+            }
+        }
+    }
+}
+
+/// Returns the configuration that `kirin serve TARGET` stands for.
+fn target_source(
+    target: &str,
+    entrances: &Entrances<'_>,
+    workers: usize,
+) -> Result<Source, String> {
+    let kind = target::classify(target)?;
+    let path = Path::new(target);
+    let directory = match kind {
+        target::Target::Directory => path,
+        target::Target::Server => Path::new("."),
+        target::Target::Psgi { .. } => {
+            path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
+        }
+    };
+    Ok(Source {
+        name: "command line".into(),
+        directory: directory.to_owned(),
+        text: target::configuration(path, &kind, entrances, workers),
+    })
 }
 
 /// The arguments of `kirin serve`.
@@ -177,7 +267,7 @@ pub struct Serve {
     #[arg(long, requires = "domain")]
     acme_directory: Option<String>,
     /// Worker processes of the application
-    #[arg(long, short, default_value_t = 5, requires = "target")]
+    #[arg(long, short, default_value_t = DEFAULT_WORKERS, requires = "target")]
     workers: usize,
     /// Write the process id to this file, and remove the file at the end
     #[arg(long)]
@@ -191,26 +281,19 @@ impl Serve {
     /// Returns the text of the configuration, and the directory of its relative paths.
     pub fn source(&self) -> Result<Source, String> {
         let Some(target) = &self.target else {
-            let path = self.config.as_deref().unwrap_or(Path::new("kirin.toml"));
+            let path = self.config.as_deref().unwrap_or(Path::new(DEFAULT_CONFIG));
             if self.config.is_none() && !path.exists() {
                 return Err("nothing to serve: name a PSGI file, a directory, an http:// address or --config FILE (there is no ./kirin.toml)".into());
             }
             return Source::read(path).map_err(|error| error.to_string());
         };
-        let kind = target::classify(target)?;
-        let path = Path::new(target);
-        let directory = match kind {
-            target::Target::Directory => path,
-            target::Target::Server => Path::new("."),
-            target::Target::Psgi { .. } => {
-                path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
-            }
-        };
-        Ok(Source {
-            name: "command line".into(),
-            directory: directory.to_owned(),
-            text: target::configuration(path, &kind, &self.entrances(), self.workers),
-        })
+        target_source(target, &self.entrances(), self.workers)
+    }
+
+    /// Returns what is served, for those who look for this Kirin later.
+    pub fn served(&self) -> Served {
+        let config = self.config.as_deref().unwrap_or(Path::new(DEFAULT_CONFIG));
+        self.target.as_deref().map_or_else(|| Served::from_config(config), Served::from_target)
     }
 
     fn entrances(&self) -> Entrances<'_> {

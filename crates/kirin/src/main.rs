@@ -18,6 +18,7 @@ use kirin_config::Source;
 use kirin_gateway::purge::command::Purge;
 use kirin_sockets::Inherited;
 
+use admin::{purging, status_text};
 use command_line::{Command, CommandLine};
 use life::launch::Launch;
 use life::program;
@@ -46,6 +47,7 @@ fn run(command_line: CommandLine) -> ExitCode {
             let config = command_line::read_config(&source).map_err(|error| error.to_string())?;
             let launch = Launch {
                 inherited,
+                served: Some(serve.served()),
                 listens_where_told: serve.listens_where_told(),
                 pid_file: serve.pid_file().map(Path::to_owned),
                 loaded: None,
@@ -63,12 +65,14 @@ fn run(command_line: CommandLine) -> ExitCode {
         }
         Command::Purge { keys, prefixes, tags, soft, site, at } => {
             let names = Purge { keys, prefixes, tags, soft };
-            at.target().and_then(|target| purge(&target, names, site.as_deref()))
+            at.find().and_then(|target| purge(&target, names, site.as_deref()))
         }
         Command::Explain(arguments) => explain::explain(&arguments).and_then(|text| print(&text)),
-        Command::Status { at } => {
-            at.target().and_then(|target| target.status()).and_then(|status| print(&status))
-        }
+        Command::Status { json, at } => at
+            .find()
+            .and_then(|target| target.get("/status"))
+            .and_then(|status| if json { Ok(status) } else { status_text::describe(&status) })
+            .and_then(|text| print(&text)),
         Command::ConfigReference => print(&kirin_config::reference::reference()),
     };
     match result {
@@ -84,8 +88,8 @@ fn fail(message: &str) -> ExitCode {
 
 fn purge(target: &admin::client::Target, purge: Purge, site: Option<&str>) -> Result<(), String> {
     purge.check()?;
-    let purged = target.purge(&purge, site)?;
-    print(&admin::client::describe(&purge, purged))
+    let purged = purging::purge(target, &purge, site)?;
+    print(&purging::describe(&purge, purged))
 }
 
 fn serve_loaded(
@@ -100,6 +104,7 @@ fn serve_loaded(
         .map_err(|error| error.to_string())?;
     let launch = Launch {
         inherited,
+        served: None,
         listens_where_told: false,
         pid_file,
         loaded: None,

@@ -7,8 +7,16 @@
 //! such a page could have caused are refused ([`refusal`]).
 
 pub mod client;
+pub mod default_socket;
 mod purge_body;
+pub mod purging;
+pub mod running;
+pub mod served;
+mod socket_directory;
 mod status;
+pub mod status_text;
+mod table;
+mod units;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,6 +37,7 @@ use kirin_server::listener::{self, ListenError};
 use kirin_server::{BindOptions, ConnectionCount, Limits, Listener, LogFile, Observers, Server};
 use kirin_store::{Now, Store};
 use kirin_workers::App;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
@@ -68,11 +77,13 @@ pub struct Admin {
     pub accounts: ClientAccounts,
     /// The addresses of the listeners, as configured.
     pub listeners: Vec<String>,
+    /// What the program was told to serve, for clients that look for one of several Kirins.
+    pub serving: Value,
     /// The time at which the program started.
     pub started: Instant,
 }
 
-/// Opens the sockets. Call this while the process has one thread.
+/// Opens the sockets of the configuration. Call this while the process has one thread.
 pub fn open(config: &Config, sockets: &mut Sockets) -> Result<Vec<Listener>, OpenError> {
     let Some(address) = &config.admin else { return Ok(Vec::new()) };
     let options = BindOptions { unix_mode: Some(UNIX_MODE), ..BindOptions::default() };

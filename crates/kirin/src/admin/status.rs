@@ -22,6 +22,7 @@ pub fn status(admin: &Admin) -> Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
+        "serving": admin.serving,
         "uptime_seconds": admin.started.elapsed().as_secs(),
         "connections": admin.connections.open(),
         "clients": status_of_clients(admin),

@@ -13,11 +13,12 @@ mod tests;
 use std::net::{IpAddr, SocketAddr};
 
 use kirin_clock::wall_seconds;
-use kirin_config::{Config, Source};
+use kirin_config::Config;
+use kirin_gateway::explanation::stored::{Question, StoredAnswer};
 use kirin_gateway::explanation::{Explanation, Found};
 use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead, RequestNotes};
 
-use crate::admin::client;
+use crate::admin::client::Target;
 use crate::command_line::{Explain, read_config};
 use listener::Arrival;
 use report::Report;
@@ -27,13 +28,16 @@ use request::RequestText;
 pub fn explain(arguments: &Explain) -> Result<String, String> {
     let request = RequestText::new(&arguments.method, &arguments.url, &arguments.headers)?;
     let client = read_client(&arguments.client)?;
-    let admin = arguments.admin.as_deref().map(str::parse::<ListenAddress>).transpose();
-    let admin = admin.map_err(|error| error.to_string())?;
-    let source = Source::read(&arguments.config).map_err(|error| error.to_string())?;
-    let config = read_config(&source).map_err(|errors| errors.to_string())?;
+    let admin = arguments.admin.as_deref().map(Target::at).transpose()?;
+    let served = arguments.served()?;
+    let config = read_config(&arguments.source(&served)?).map_err(|errors| errors.to_string())?;
     request.parse(|head| {
-        let admin = admin.as_ref().or(config.admin.as_ref());
-        explain_head(&config, head, &request, &client, admin)
+        let running = || match (admin, &config.admin) {
+            (Some(target), _) => target,
+            (None, Some(address)) => Target::at_listener(address.clone()),
+            (None, None) => Target::of_served(&served),
+        };
+        explain_head(&config, head, &request, &client, running)
     })?
 }
 
@@ -42,7 +46,7 @@ fn explain_head(
     head: &RequestHead<'_>,
     request: &RequestText,
     client: &Peer,
-    admin: Option<&ListenAddress>,
+    running: impl FnOnce() -> Target,
 ) -> Result<String, String> {
     let mut report = Report::new(&format!("{} {} from {client}", head.method, request.url));
     let arrival = Arrival::find(&config.listeners, request.is_secure, request.port);
@@ -69,15 +73,22 @@ fn explain_head(
         report.route(route, config, head);
         report.log(route.config.log, config, arrival.listener());
         if let Some(question) = &route.question {
-            match admin {
-                None => report.no_admin(),
-                Some(address) => {
-                    report.stored(question, address, client::explain(address, question));
-                }
+            let target = running();
+            match target.address() {
+                Err(why) => report.no_admin(&why),
+                Ok(address) => report.stored(question, address, ask(&target, question)),
             }
         }
     }
     Ok(report.finish())
+}
+
+/// Asks a running Kirin what its store has for a request.
+fn ask(target: &Target, question: &Question) -> Result<StoredAnswer, String> {
+    let body = serde_json::to_string(question).map_err(|error| error.to_string())?;
+    let answer = target.post("/explain", &body)?;
+    serde_json::from_str(&answer)
+        .map_err(|error| format!("what came is no answer of Kirin: {error}"))
 }
 
 fn read_client(text: &str) -> Result<Peer, String> {

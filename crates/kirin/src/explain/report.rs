@@ -173,9 +173,10 @@ impl Report {
         }
     }
 
-    /// Says that there is no address at which to ask a running Kirin.
-    pub fn no_admin(&mut self) {
-        self.block("running", "not asked: the configuration has no `address` of [admin]");
+    /// Says why no running Kirin can be asked.
+    pub fn no_admin(&mut self, why: &str) {
+        let why = why.lines().next().unwrap_or_default();
+        self.block("running", &format!("not asked: {why}"));
     }
 
     /// Says what the store of a running Kirin has.
@@ -188,7 +189,7 @@ impl Report {
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
-                self.block("running", &format!("no Kirin answers at {address}: {error}"));
+                self.block("running", &error);
                 return;
             }
         };

@@ -233,7 +233,7 @@ fn rules_are_told_up_to_the_one_that_answers() {
                 "the key `example.org:/v2/x?y`",
                 "SCRIPT_NAME `` and PATH_INFO `/v2/x`",
                 "unless the cache has its response",
-                "no `address` of [admin]",
+                "not asked: no Kirin is running with this configuration",
             ],
         ),
         (

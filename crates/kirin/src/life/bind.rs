@@ -2,6 +2,7 @@
 //! still be root and has one thread. Then it becomes the user that serves.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use kirin_acme::{Acme, AcmeConfig};
@@ -10,6 +11,7 @@ use kirin_server::{ConnectionCount, Tls};
 use tokio::sync::watch;
 
 use crate::admin;
+use crate::admin::default_socket::DefaultSocket;
 use crate::life::descriptor_limit::{default_connections, default_file_descriptors};
 use crate::life::error::ProgramError;
 use crate::life::launch::Launch;
@@ -44,6 +46,8 @@ pub struct Bound {
     pub sockets: Sockets,
     /// The files of unix sockets. They are removed at the end, also by an error.
     pub socket_files: SocketFiles,
+    /// The path of the default admin socket, if this program has it.
+    pub default_admin: Option<PathBuf>,
     /// The file with the process id, removed in the same way. A program that takes over from a
     /// predecessor writes it later.
     pub pid_file: Option<PidFile>,
@@ -64,6 +68,9 @@ pub fn bind(
     run_directory: &RunDirectory,
 ) -> Result<Bound, ProgramError> {
     let mut sockets = Sockets::new(&mut launch.inherited, config.user.as_ref())?;
+    let default_admin = DefaultSocket::prepare(&config, launch.served.as_ref(), &sockets);
+    // It must not become a listener.
+    let inherited_admin = default_admin.as_ref().and_then(|admin| admin.inherit(&mut sockets));
     if launch.listens_where_told {
         listen_where_told(&mut config, &sockets);
     }
@@ -88,7 +95,6 @@ pub fn bind(
         open_app_store(&run_directory.store_socket(), &mut loops)?;
     }
     sockets.refuse_unwanted()?;
-    let socket_files = sockets.take_files();
     let pid_file = match &launch.pid_file {
         Some(path) if predecessor.is_none() => Some(PidFile::write(path, config.user.as_ref())?),
         _ => None,
@@ -97,6 +103,13 @@ pub fn bind(
     if let Some(user) = &config.user {
         user.serve_as(&run_directory.paths())?;
     }
+    let admin = inherited_admin.or_else(|| Some(default_admin?.open(&mut sockets)));
+    let admin = admin.unwrap_or_default();
+    if let Some(first) = loops.first_mut() {
+        first.admin.extend(admin.listener);
+        first.taken_admin = admin.taken;
+    }
+    let socket_files = sockets.take_files();
     program_log::start_thread();
     if let Some(path) = &launch.memcached_port_file {
         write_ports(path, &memcached_addresses)?;
@@ -112,6 +125,7 @@ pub fn bind(
         accounts,
         sockets,
         socket_files,
+        default_admin: admin.path,
         pid_file,
         acme,
         predecessor,

@@ -34,6 +34,10 @@ pub async fn drain(
             bound.has_successor.send_replace(true);
         }
     }
+    if let Some(path) = &bound.default_admin {
+        // The next program can have it before the last response of this one is sent.
+        bound.socket_files.remove(path);
+    }
     let mut limit = ending.drain_limit();
     let _ = stage.send(Stage::Drain(limit));
     // The loops are told first. Whoever waits for this line then finds them stopping.

@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use kirin_sockets::Inherited;
 use kirin_workers::LoadedParent;
 
+use crate::admin::served::Served;
 use crate::life::background::Foreground;
 
 /// How the program was launched.
 pub struct Launch {
     /// The descriptors that the process was started with.
     pub inherited: Inherited,
+    /// What the program was told to serve. Without it there is no default admin socket.
+    pub served: Option<Served>,
     /// Whether the inherited sockets replace the listener of the configuration.
     pub listens_where_told: bool,
     /// The file for the process id.

@@ -6,7 +6,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
+use kirin_config::Config;
 use kirin_workers::ParentInvocation;
+
+use crate::admin::served::Served;
 
 /// Reads the file. There is none if the same start would not lead to Kirin again.
 pub fn read(path: &Path) -> Option<ParentInvocation> {
@@ -16,6 +19,23 @@ pub fn read(path: &Path) -> Option<ParentInvocation> {
         tracing::warn!(path = %path.display(), "the command that started the application cannot be read; the application cannot be loaded again");
     }
     read
+}
+
+/// Returns what the program serves that has loaded the application.
+pub fn served(invocation: Option<&ParentInvocation>, config: &Config) -> Served {
+    let command = invocation.map(|invocation| {
+        let words = [&invocation.program].into_iter().chain(&invocation.arguments);
+        words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    });
+    let directory = match invocation {
+        Some(invocation) => invocation.directory.clone(),
+        None => std::env::current_dir().unwrap_or_default(),
+    };
+    Served::Program {
+        directory,
+        command: command.unwrap_or_else(|| "a program with Plack::Handler::Kirin".into()),
+        addresses: config.listeners.iter().map(|listener| listener.address.to_string()).collect(),
+    }
 }
 
 fn parse(content: &[u8]) -> Option<ParentInvocation> {

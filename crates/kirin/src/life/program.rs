@@ -32,6 +32,7 @@ pub fn run_loaded(
     mut launch: Launch,
 ) -> Result<(), ProgramError> {
     let invocation = loaded_invocation::read(&directory.join(INVOCATION));
+    launch.served = Some(loaded_invocation::served(invocation.as_ref(), &config));
     launch.loaded = Some(LoadedParent { pid, socket: directory.join(WORKERS_SOCKET), invocation });
     run_in(config, launch, &RunDirectory::take_over(directory)?)
 }

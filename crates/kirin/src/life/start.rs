@@ -12,6 +12,7 @@ use kirin_proxy::Upstream;
 use kirin_store::Store;
 use kirin_traces::TraceExporter;
 use kirin_workers::App;
+use serde_json::{Value, json};
 use tokio::sync::{Barrier, watch};
 
 use crate::admin::Admin;
@@ -90,6 +91,7 @@ pub async fn start(
                 .iter()
                 .map(|listener| listener.address.to_string())
                 .collect(),
+            serving: serving(launch, &bound.urls),
             started: Instant::now(),
         },
         traces: traces.clone(),
@@ -109,6 +111,16 @@ pub async fn start(
         threads.push(event_loop.serve(listeners, counters, shared.clone())?);
     }
     Ok(Started { bound, store, snapshot, apps, traces, stage, threads })
+}
+
+/// Returns the part of the status that says what this program serves.
+fn serving(launch: &Launch, urls: &[String]) -> Value {
+    let started_in = std::env::current_dir().ok();
+    let served = launch.served.as_ref();
+    let mut serving =
+        served.map_or_else(|| json!({}), |served| served.status(started_in.as_deref()));
+    serving["urls"] = urls.into();
+    serving
 }
 
 /// Waits until the program can serve: applications are loaded, and the store of a predecessor is

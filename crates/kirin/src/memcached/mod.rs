@@ -82,6 +82,7 @@ fn serve(options: &Options, in_background: bool) -> Result<(), MemcachedError> {
     };
     let launch = Launch {
         inherited,
+        served: None,
         listens_where_told: false,
         pid_file: options.pid_file.as_deref().map(config::absolute).transpose()?,
         loaded: None,

@@ -22,7 +22,7 @@ use tokio::runtime::{Handle, LocalRuntime};
 use tokio::sync::{Barrier, oneshot, watch};
 use tokio::task::spawn_local;
 
-use crate::admin::{self, Admin};
+use crate::admin::{self, Admin, default_socket};
 use crate::serve::entrance::Entrance;
 use crate::serve::listeners::{BoundListener, LoopListeners};
 use crate::serve::memcached;
@@ -152,7 +152,10 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
     let memcached: Vec<_> = listeners.memcached.into_iter().map(serve_memcached).collect();
     let serve_admin =
         |socket| spawn_local(admin::serve(socket, shared.admin.clone(), stage.clone()));
-    let admin: Vec<_> = listeners.admin.into_iter().map(serve_admin).collect();
+    let mut admin: Vec<_> = listeners.admin.into_iter().map(serve_admin).collect();
+    admin.extend(listeners.taken_admin.map(|path| {
+        spawn_local(default_socket::serve_when_free(path, shared.admin.clone(), stage.clone()))
+    }));
     if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
         return;
     }

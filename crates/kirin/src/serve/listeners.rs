@@ -4,7 +4,7 @@
 //! The main thread opens them at the start, before the loops run.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kirin_config::{Config, ListenerConfig};
@@ -53,6 +53,8 @@ pub struct LoopListeners {
     pub route_logs: Vec<Arc<LogFile>>,
     /// Listeners for operators. Only the first loop has any.
     pub admin: Vec<Listener>,
+    /// The default admin socket, if another program still has it.
+    pub taken_admin: Option<PathBuf>,
     /// Listeners for memcached clients.
     pub memcached: Vec<MemcachedListener>,
 }

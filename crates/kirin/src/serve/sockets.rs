@@ -65,11 +65,18 @@ struct SocketFile {
 }
 
 impl SocketFiles {
-    fn add(&mut self, path: &Path) {
+    /// Adds the file at `path`, if there is one.
+    pub fn add(&mut self, path: &Path) {
         let absolute = std::path::absolute(path);
         if let (Ok(path), Some(identity)) = (absolute, identity(path)) {
             self.files.push(SocketFile { path, identity });
         }
+    }
+
+    /// Removes one of the files now, so that another program can have the path.
+    pub fn remove(&mut self, path: &Path) {
+        let removed = self.files.extract_if(.., |file| file.path == path).collect();
+        drop(Self { files: removed, are_others: self.are_others });
     }
 
     /// Leaves the files to a successor, which removes them.

@@ -1,0 +1,360 @@
+//! The status of a running Kirin for people: one screen.
+//!
+//! It is made of the JSON that the running program has sent, which may be of another version.
+//! Unknown keys are ignored, and what is missing is left out.
+
+use std::io::IsTerminal;
+
+use serde_json::Value;
+
+use super::table::Table;
+use super::units::{bytes, count, duration, latency, percent, plain};
+
+/// The column in which the text of a block begins.
+const COLUMN: usize = 14;
+
+/// Returns the text for a status in JSON. There are colours if it goes to a terminal.
+pub fn describe(json: &str) -> Result<String, String> {
+    let status = serde_json::from_str(json)
+        .map_err(|error| format!("what came is no answer of Kirin: {error}"))?;
+    Ok(render(&status, Colours::of_standard_output()))
+}
+
+/// Whether the text has colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colours {
+    /// It goes to a terminal.
+    On,
+    /// It goes to a file or a program, or the user wants none (`NO_COLOR`).
+    Off,
+}
+
+impl Colours {
+    fn of_standard_output() -> Self {
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        match std::io::stdout().is_terminal() && !unwanted {
+            true => Self::On,
+            false => Self::Off,
+        }
+    }
+
+    /// Returns `text` in a style of SGR (ECMA-48).
+    fn paint(self, style: &str, text: &str) -> String {
+        match self {
+            Self::On => format!("\x1b[{style}m{text}\x1b[0m"),
+            Self::Off => text.to_owned(),
+        }
+    }
+}
+
+const BOLD: &str = "1";
+const RED: &str = "1;31";
+
+/// Returns the text for a status.
+pub fn render(status: &Value, colours: Colours) -> String {
+    let mut text = String::new();
+    text.push_str(&colours.paint(BOLD, &title(status)));
+    text.push('\n');
+    let serving = &status["serving"];
+    for key in ["config", "target", "program"] {
+        if let Some(name) = serving[key].as_str() {
+            block(&mut text, "serves", &plain(name));
+        }
+    }
+    let urls = serving["urls"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (index, url) in urls.iter().filter_map(Value::as_str).enumerate() {
+        block(&mut text, if index == 0 { "listens on" } else { "" }, &plain(url));
+    }
+    let warnings = warnings(status);
+    if !warnings.is_empty() {
+        text.push('\n');
+    }
+    for warning in warnings {
+        text.push_str(&colours.paint(RED, &format!("! {warning}")));
+        text.push('\n');
+    }
+    text.push('\n');
+    clients(&mut text, status);
+    store(&mut text, &status["store"]);
+    cache(&mut text, &status["cache"]);
+    for table in [apps(&status["apps"]), upstreams(&status["upstreams"])] {
+        if !table.is_empty() {
+            text.push('\n');
+            text.push_str(&table.text(|heading| colours.paint(BOLD, heading)));
+        }
+    }
+    queues(&mut text, &status["upstreams"]);
+    text
+}
+
+fn block(text: &mut String, name: &str, line: &str) {
+    text.push_str(&format!("{name:COLUMN$}{line}\n"));
+}
+
+/// Adds a block of several lines, without those that are empty.
+fn blocks(text: &mut String, name: &str, lines: &[String]) {
+    for (index, line) in lines.iter().filter(|line| !line.is_empty()).enumerate() {
+        block(text, if index == 0 { name } else { "" }, line);
+    }
+}
+
+fn title(status: &Value) -> String {
+    let parts = [
+        status["version"].as_str().map(|version| format!("kirin {}", plain(version))),
+        number(status, "pid").map(|pid| format!("process {pid}")),
+        number(status, "uptime_seconds").map(|seconds| format!("up {}", duration(seconds))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn number(value: &Value, key: &str) -> Option<u64> {
+    value[key].as_u64()
+}
+
+/// Returns a count, or zero if the program did not send it.
+fn or_zero(value: &Value, key: &str) -> u64 {
+    number(value, key).unwrap_or_default()
+}
+
+/// Returns `COUNT WORDS` if there is such a count.
+fn counted(value: &Value, key: &str, words: &str) -> Option<String> {
+    Some(format!("{} {words}", count(number(value, key)?)))
+}
+
+fn joined<const N: usize>(parts: [Option<String>; N]) -> String {
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Returns what an operator should look at first.
+fn warnings(status: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for app in status["apps"].as_array().into_iter().flatten() {
+        let name = plain(app["name"].as_str().unwrap_or("?"));
+        match app["state"].as_str() {
+            Some("ready") | None => {}
+            Some("failed") => found.push(format!(
+                "application {name} has failed: its log says why; HUP loads it again"
+            )),
+            Some(state) => found.push(format!("application {name} is {}", plain(state))),
+        }
+        let waiting = or_zero(app, "waiting_requests");
+        if waiting > 0 && number(app, "idle_workers") == Some(0) {
+            found.push(format!(
+                "application {name}: all workers are busy, and {} wait",
+                requests(waiting)
+            ));
+        }
+    }
+    for (name, upstream) in status["upstreams"].as_object().into_iter().flatten() {
+        for server in upstream["servers"].as_array().into_iter().flatten() {
+            let address = plain(server["server"].as_str().unwrap_or("?"));
+            let name = plain(name);
+            match server["availability"].as_str() {
+                Some("available") | None => {}
+                Some("ejected") => {
+                    let again = number(server, "ejected_ms").map_or(String::new(), |left| {
+                        format!(", it is tried again in {}", duration(left.div_ceil(1000)))
+                    });
+                    found.push(format!(
+                        "upstream {name}: {address} is ejected after failures{again}"
+                    ));
+                }
+                Some(state) => {
+                    found.push(format!("upstream {name}: {address} is {}", plain(state)))
+                }
+            }
+        }
+    }
+    for (value, key, words) in [
+        (status, "panics", "errors in Kirin itself (panics) since the start: see the log"),
+        (
+            status,
+            "log_lines_lost",
+            "lines of the log were lost: its reader is too slow or has gone",
+        ),
+        (
+            status,
+            "access_log_lines_lost",
+            "lines of access logs were lost: the disk is full or too slow",
+        ),
+        (
+            &status["clients"],
+            "connections_cut",
+            "connections were cut, because their addresses held most of limits.client_memory or limits.client_disk",
+        ),
+        (&status["clients"], "memory_refused", "times there was no room in limits.client_memory"),
+        (&status["clients"], "disk_refused", "times there was no room in limits.client_disk"),
+    ] {
+        if or_zero(value, key) > 0 {
+            found.extend(counted(value, key, words));
+        }
+    }
+    found
+}
+
+fn requests(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "request" } else { "requests" })
+}
+
+fn clients(text: &mut String, status: &Value) {
+    let connections = number(status, "connections").map(|open| {
+        format!("{} {}", count(open), if open == 1 { "connection" } else { "connections" })
+    });
+    let clients = &status["clients"];
+    let held = |name: &str, key: &str| {
+        let held = bytes(number(clients, &format!("{key}_bytes"))?);
+        let limit = number(clients, &format!("{key}_limit_bytes"));
+        Some(match limit {
+            Some(limit) => format!("{held} of {} {name}", bytes(limit)),
+            None => format!("{held} {name}"),
+        })
+    };
+    let line = joined([connections, held("memory", "memory"), held("disk", "disk")]);
+    blocks(text, "clients", &[line]);
+}
+
+fn store(text: &mut String, store: &Value) {
+    let fill = number(store, "bytes").map(|held| match number(store, "limit_bytes") {
+        Some(limit) => {
+            format!("{} of {} ({})", bytes(held), bytes(limit), percent(held, limit))
+        }
+        None => bytes(held),
+    });
+    let (hits, misses) = (number(store, "get_hits"), number(store, "get_misses"));
+    let reads = hits.zip(misses).map(|(hits, misses)| match hits + misses {
+        0 => "not read yet".into(),
+        reads => format!("{} of {} reads found an item", percent(hits, reads), count(reads)),
+    });
+    let lines = [
+        joined([counted(store, "items", "items"), fill, counted(store, "evictions", "evictions")]),
+        joined([reads, counted(store, "sets", "writes"), counted(store, "deletes", "deletes")]),
+    ];
+    blocks(text, "store", &lines);
+}
+
+fn cache(text: &mut String, cache: &Value) {
+    if !cache.is_object() {
+        return;
+    }
+    let sum = |keys: &[&str]| keys.iter().map(|key| or_zero(cache, key)).sum::<u64>();
+    let answered = sum(&["hits", "stale_hits", "collapsed", "stale_if_error"]);
+    let asked = sum(&["misses", "passed"]) + or_zero(cache, "not_modified");
+    // A failed revalidation is counted as answered.
+    let revalidated = or_zero(cache, "validations").saturating_sub(or_zero(cache, "not_modified"));
+    let all = answered + asked + revalidated.saturating_sub(or_zero(cache, "stale_if_error"));
+    if all + or_zero(cache, "bypassed") == 0 {
+        return blocks(text, "cache", &["not used yet".into()]);
+    }
+    let share = match all {
+        0 => None,
+        all => Some(format!("{} of {} answered from it", percent(answered, all), requests(all))),
+    };
+    let lines = [
+        joined([share, counted(cache, "bypassed", "past it")]),
+        joined([
+            counted(cache, "stored", "responses stored"),
+            counted(cache, "not_stored", "not stored"),
+            counted(cache, "validations", "revalidated"),
+        ]),
+    ];
+    blocks(text, "cache", &lines);
+}
+
+/// A cell of a table, which is empty if the program did not send the count.
+fn cell(value: &Value, key: &str) -> String {
+    number(value, key).map(count).unwrap_or_default()
+}
+
+fn apps(apps: &Value) -> Table {
+    let mut table = Table::new(&[
+        "application",
+        "state",
+        "busy",
+        "idle",
+        "waiting",
+        "requests",
+        "refused",
+        "failed",
+        "overdue",
+        "workers ended",
+    ]);
+    for app in apps.as_array().into_iter().flatten() {
+        let counters = &app["counters"];
+        let workers = app["workers"].as_array().map(|workers| workers.len() as u64);
+        let busy =
+            workers.zip(number(app, "idle_workers")).map(|(all, idle)| all.saturating_sub(idle));
+        let refused = or_zero(counters, "refused_full") + or_zero(counters, "refused_waited");
+        table.row(vec![
+            plain(app["name"].as_str().unwrap_or("?")),
+            plain(app["state"].as_str().unwrap_or_default()),
+            busy.map(count).unwrap_or_default(),
+            cell(app, "idle_workers"),
+            cell(app, "waiting_requests"),
+            cell(counters, "requests"),
+            count(refused),
+            cell(counters, "failed"),
+            cell(counters, "overdue"),
+            cell(counters, "workers_ended"),
+        ]);
+    }
+    table
+}
+
+fn upstreams(upstreams: &Value) -> Table {
+    let mut table = Table::new(&[
+        "upstream",
+        "server",
+        "state",
+        "in flight",
+        "latency",
+        "requests",
+        "failures",
+    ]);
+    for (name, upstream) in upstreams.as_object().into_iter().flatten() {
+        for (index, server) in upstream["servers"].as_array().into_iter().flatten().enumerate() {
+            let in_flight = match number(server, "max_in_flight") {
+                Some(limit) => format!("{} of {}", cell(server, "in_flight"), count(limit)),
+                None => cell(server, "in_flight"),
+            };
+            // A server without requests has no latency.
+            let latency = server["latency_ms"].as_f64().filter(|_| or_zero(server, "requests") > 0);
+            table.row(vec![
+                if index == 0 { plain(name) } else { String::new() },
+                plain(server["server"].as_str().unwrap_or("?")),
+                plain(server["availability"].as_str().unwrap_or_default()),
+                in_flight,
+                latency.map(self::latency).unwrap_or_default(),
+                cell(server, "requests"),
+                cell(server, "failures"),
+            ]);
+        }
+    }
+    table
+}
+
+/// Adds the queues of upstreams at which requests wait, or were refused.
+fn queues(text: &mut String, upstreams: &Value) {
+    for (name, upstream) in upstreams.as_object().into_iter().flatten() {
+        let refused = or_zero(upstream, "queue_full") + or_zero(upstream, "queue_timeouts");
+        let (queued, waited) = (or_zero(upstream, "queued"), or_zero(upstream, "waited"));
+        let retries = or_zero(upstream, "retries");
+        if queued + waited + refused + retries == 0 {
+            continue;
+        }
+        let wait = |key: &str| upstream[key].as_f64().filter(|_| waited > 0).map(latency);
+        let line = joined([
+            Some(format!("{} waiting", requests(queued))),
+            Some(format!("{} waited", count(waited))),
+            wait("wait_ms_average").map(|wait| format!("{wait} on average")),
+            wait("wait_ms_longest").map(|wait| format!("{wait} at most")),
+            Some(format!("{} refused", count(refused))),
+            Some(format!("{} retried", count(retries))),
+        ]);
+        text.push_str(&format!("queue of {}: {line}\n", plain(name)));
+    }
+}
+
+#[cfg(test)]
+#[path = "status_text_tests.rs"]
+mod tests;
