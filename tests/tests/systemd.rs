@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use kirin_tests::{Client, Kirin, Memcached, Site, WAIT_LIMIT, kirin_command, run_kirin, wait_for};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 const APP: &str = r#"
 my $seen = join ',', sort grep { /^(?:LISTEN_|NOTIFY_SOCKET)/ } keys %ENV;
@@ -53,13 +54,41 @@ fn with_sockets(site: &Site, addresses: &[&str], arguments: &[&str]) -> Command 
         .arg(kirin.get_program())
         .args(arguments);
     command.current_dir(site.root()).env_remove("KIRIN_LOG");
+    command.env("XDG_RUNTIME_DIR", site.session());
     command
+}
+
+/// Returns the status of the Kirin of a site.
+fn status(site: &Site) -> Value {
+    let output = run_kirin(site, &["status", "--json"]);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// Returns the addresses of the starter.
 fn addresses(site: &Site) -> Vec<String> {
     let text = wait_for("the sockets", || std::fs::read_to_string(site.path("addresses")).ok());
     text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn after_an_upgrade_the_admin_socket_is_not_served_to_clients() {
+    let site = site();
+    let arguments = ["serve", "app.psgi", "--pid-file", "pid"];
+    let mut first = Kirin::start_command(&mut with_sockets(&site, &["127.0.0.1:0"], &arguments));
+    let urls = |status: &Value| status["serving"]["urls"].clone();
+    let before = status(&site);
+    assert_eq!(urls(&before), serde_json::json!([format!("http://{}/", addresses(&site)[0])]));
+    first.signal(Signal::USR2);
+    assert!(first.wait().success(), "{}", first.log());
+    let after = status(&site);
+    assert_eq!(urls(&after), urls(&before));
+    assert_ne!(after["pid"], before["pid"]);
+    let text = std::fs::read_to_string(site.path("pid")).expect("pid");
+    let pid: i32 = text.trim().parse().expect("a pid");
+    assert_eq!(after["pid"], pid);
+    kill_process(Pid::from_raw(pid).expect("a pid"), Signal::TERM).expect("kill");
+    wait_for("its end", || (!site.path("pid").exists()).then_some(()));
 }
 
 #[test]

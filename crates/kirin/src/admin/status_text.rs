@@ -261,7 +261,7 @@ fn cache(text: &mut String, cache: &Value) {
     blocks(text, "cache", &lines);
 }
 
-/// A cell of a table, which is empty if the program did not send the count.
+/// Returns the cell of a count, which is empty if the program did not send it.
 fn cell(value: &Value, key: &str) -> String {
     number(value, key).map(count).unwrap_or_default()
 }
