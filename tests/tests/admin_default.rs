@@ -349,11 +349,35 @@ fn root_and_the_user_that_serves_reach_the_socket() {
     let output = run_kirin(&site, &["status"]);
     let text = said(&output);
     assert!(text.contains("no Kirin is running with this configuration"), "{text}");
-    // Other sites may have sockets there, this one not.
+    // Other tests may have sockets there.
     let name = site.root().file_name().expect("a name").to_string_lossy().replace('.', "");
     let left = fs::read_dir(directory).expect("the directory").flatten();
     let left: Vec<_> =
         left.filter(|entry| entry.file_name().to_string_lossy().contains(&name)).collect();
     assert!(left.is_empty(), "{left:?}");
     assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
+}
+
+#[test]
+fn the_user_that_serves_upgrades_a_kirin_that_root_has_started() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let site = Site::new().with("public/index.html", "index");
+    let config = format!("user = \"nobody\"\n{CONFIG}");
+    fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
+    fs::set_permissions(site.root(), Permissions::from_mode(0o755)).expect("a mode");
+    let program = site.path("kirin");
+    fs::copy(binary(), &program).expect("a copy that nobody can run");
+    let mut command = Command::new(&program);
+    command.args(["serve"]).current_dir(site.root()).env("XDG_RUNTIME_DIR", site.session());
+    let mut first = Kirin::start_command(&mut command);
+    assert_eq!(found(&site, &[]), Some(first.pid()), "{}", first.log());
+    first.signal(Signal::USR2);
+    assert!(first.wait().success(), "{}", first.log());
+    let second = found(&site, &[]).unwrap_or_else(|| panic!("{}", first.log()));
+    assert_ne!(second, first.pid());
+    kill_process(Pid::from_raw(second.cast_signed()).expect("a pid"), Signal::TERM).expect("kill");
+    wait_for("its end", || found(&site, &[]).is_none().then_some(()));
+    assert!(!first.log().contains("WARN"), "{}", first.log());
 }

@@ -8,7 +8,8 @@ use crate::listener::check_address;
 use crate::source::{ConfigError, Source};
 use crate::written::Written;
 
-/// The admin listener ([purge.md](purge.md)).
+/// The admin listener ([purge.md](purge.md#the-admin-listener)). Without this section it is a unix
+/// socket that `kirin status` and the like find by themselves.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdminSection {

@@ -44,7 +44,8 @@ pub struct ConfigFile {
     /// The store: items in memory, which any memcached client can write.
     #[serde(default)]
     pub store: StoreSection,
-    /// The admin listener, for operators: purging and status. Default: none.
+    /// The admin listener, for operators: purging and status. Default: a unix socket in a directory
+    /// of the user that serves.
     pub admin: Option<AdminSection>,
     /// The collector that gets the traces of requests. Default: none.
     pub traces: Option<TracesSection>,
