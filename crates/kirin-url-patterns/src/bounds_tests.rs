@@ -1,0 +1,158 @@
+//! What the table finds, and that strangers cannot make it large or lose a count.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use crate::{ConfiguredPattern, Limits, UrlPatterns};
+
+/// Counts paths as a caller does. Returns the counts by the text of the pattern.
+fn count<'a>(
+    patterns: &mut UrlPatterns,
+    paths: impl IntoIterator<Item = &'a str>,
+) -> BTreeMap<String, u64> {
+    let mut counts = vec![0; patterns.most_patterns()];
+    for path in paths {
+        let id = patterns.pattern_of(path.as_bytes(), |merge| {
+            assert_ne!(merge.from, merge.into);
+            counts[merge.into.index()] += std::mem::take(&mut counts[merge.from.index()]);
+        });
+        counts[id.index()] += 1;
+    }
+    let named: Vec<_> = patterns.iter().map(|id| (patterns.name(id), counts[id.index()])).collect();
+    assert_eq!(named.iter().map(|(_, count)| count).sum::<u64>(), counts.iter().sum::<u64>());
+    let by_name: BTreeMap<_, _> = named.iter().cloned().filter(|(_, count)| *count > 0).collect();
+    assert_eq!(
+        by_name.len(),
+        named.iter().filter(|(_, count)| *count > 0).count(),
+        "two patterns have one name: {named:?}"
+    );
+    by_name
+}
+
+fn found(paths: &[&str]) -> BTreeMap<String, u64> {
+    count(&mut UrlPatterns::new(Vec::new(), Limits::default()), paths.iter().copied())
+}
+
+fn expected(counts: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+}
+
+#[test]
+fn numbers_are_variable_at_once_and_words_are_not() {
+    assert_eq!(
+        found(&[
+            "/",
+            "/?q=/a",
+            "/memo/7",
+            "/memo/8?x#y",
+            "/memo/new",
+            "/memo/",
+            "/memo",
+            "//memo//9"
+        ]),
+        expected(&[("/", 2), ("/memo", 1), ("/memo/", 1), ("/memo/new", 1), ("/memo/{id}", 3),])
+    );
+}
+
+#[test]
+fn targets_of_every_form_have_a_pattern() {
+    assert_eq!(
+        found(&["*", "example.org:443", "", "-", "http://a/memo/1", "https://b", "http://c?x"]),
+        expected(&[("/", 2), ("/memo/{id}", 1), ("{other}", 4)])
+    );
+}
+
+#[test]
+fn a_deep_path_ends_in_rest() {
+    assert_eq!(
+        found(&[&"/a".repeat(12), &"/a".repeat(13), &"/a".repeat(5000)]),
+        expected(&[(&"/a".repeat(12), 1), (&format!("{}/{{rest}}", "/a".repeat(12)), 2)])
+    );
+}
+
+#[test]
+fn rare_words_are_merged_with_all_below_them_and_frequent_ones_stay() {
+    let mut paths = Vec::new();
+    for user in 0..500 {
+        paths.push("/login".to_owned());
+        paths.push(format!("/user{user}x"));
+        paths.push(format!("/user{user}x/posts"));
+        paths.push(format!("/user{user}x/posts/{user}"));
+        paths.push(format!("/user{user}x/icon.png"));
+        paths.push(format!("/css/style{user}x.css"));
+    }
+    let mut patterns = UrlPatterns::new(Vec::new(), Limits::default());
+    assert_eq!(
+        count(&mut patterns, paths.iter().map(String::as_str)),
+        expected(&[
+            ("/css/{name}.css", 500),
+            ("/login", 500),
+            ("/{name}", 500),
+            ("/{name}/icon.png", 500),
+            ("/{name}/posts", 500),
+            ("/{name}/posts/{id}", 500),
+        ])
+    );
+}
+
+#[test]
+fn the_first_configured_pattern_that_matches_has_the_path() {
+    let configured = ["/memo/new", "/memo/{id}", "/@{user}/*", "/memo/7"];
+    let configured =
+        configured.iter().map(|text| ConfiguredPattern::parse(text).expect("a pattern")).collect();
+    let mut patterns = UrlPatterns::new(configured, Limits::default());
+    let paths = ["/memo/new?x", "/memo/7", "/memo/abc", "/@alice/a/b", "/else/1"];
+    assert_eq!(
+        count(&mut patterns, paths),
+        expected(&[("/@{user}/*", 1), ("/else/{id}", 1), ("/memo/new", 1), ("/memo/{id}", 2)])
+    );
+}
+
+#[test]
+fn patterns_keep_their_text_in_another_table() {
+    let names = ["/memo/{id}", "/{name}/{id}.jpg", "/", "/a/", "/x/{name}.css", "/y/{rest}"];
+    assert_eq!(found(&names), names.iter().map(|name| ((*name).to_owned(), 1)).collect());
+}
+
+#[test]
+fn a_full_table_gives_other_and_still_knows_its_patterns() {
+    let limits = Limits { patterns: 3, ..Limits::default() };
+    let mut patterns = UrlPatterns::new(Vec::new(), limits);
+    let paths = ["/a/b", "/a/c", "/a/d", "/a/7", "/a/b", "/b", "/a/d?x"];
+    let counts = count(&mut patterns, paths);
+    assert_eq!(counts, expected(&[("/a/b", 2), ("/a/c", 1), ("/a/d", 2), ("{other}", 2)]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn memory_is_bounded_and_no_count_is_lost(
+        paths in proptest::collection::vec("(/[a-e0]{0,2}(\\.css|\\.x)?){0,5}/?", 0..400),
+        long in proptest::collection::vec("(/[!-~]{1,70}){1,14}", 0..40),
+        words in 1_usize..8,
+        nodes in 1_usize..60,
+        names in 1_usize..40,
+    ) {
+        let limits = Limits { words, nodes, patterns: names, word_bytes: 400 };
+        let mut patterns = UrlPatterns::new(Vec::new(), limits);
+        let all: Vec<&str> = paths.iter().chain(&long).map(String::as_str).collect();
+        let counts = count(&mut patterns, all.iter().copied());
+        prop_assert_eq!(counts.values().sum::<u64>(), all.len() as u64);
+        prop_assert!(counts.len() <= names + 1);
+        // 128 bytes for a node and its place in the index, 64 for growing by doubling.
+        let most = nodes * 192 * 2 + names * 64 + 400 + 4096;
+        prop_assert!(patterns.memory_bytes() <= most, "{} > {}", patterns.memory_bytes(), most);
+    }
+
+    #[test]
+    fn any_bytes_have_a_pattern(path in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let mut patterns = UrlPatterns::new(Vec::new(), Limits::default());
+        let id = patterns.pattern_of(&path, |_| {});
+        let name = patterns.name(id);
+        prop_assert!(name.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{name:?}");
+        let slashed = [b"/", path.as_slice()].concat();
+        patterns.pattern_of(&slashed, |_| {});
+    }
+}

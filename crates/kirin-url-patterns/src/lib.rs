@@ -1,0 +1,25 @@
+#![forbid(unsafe_code)]
+//! Patterns such as `/memo/{id}` for the paths of requests.
+//!
+//! [`UrlPatterns`] finds the patterns from the paths that it sees. Segments that are numbers,
+//! hexadecimal strings, UUIDs or dates become `{id}` at once. Other segments stay as they are until
+//! a directory has too many of them. Then the rare ones become `{name}`. The operator may
+//! also give patterns ([`ConfiguredPattern`]), which have precedence.
+//!
+//! Strangers choose the paths. So the memory is bounded ([`Limits`]), and the cost of a path is
+//! linear in its length. This crate does no input or output.
+
+mod configured;
+mod nodes;
+mod segment;
+mod tree;
+mod url_patterns;
+
+#[cfg(test)]
+mod bounds_tests;
+#[cfg(test)]
+mod doubling_tests;
+
+pub use configured::{ConfiguredPattern, PatternError};
+pub use tree::Limits;
+pub use url_patterns::{Merge, PatternId, UrlPatterns};

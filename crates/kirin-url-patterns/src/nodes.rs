@@ -1,0 +1,235 @@
+//! The nodes of the tree, and the index that finds a child by its parent and its label.
+
+use std::hash::{BuildHasher, Hasher};
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+
+use crate::segment::{Segment, Variable};
+
+/// The number that means "no node".
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// The segment that a node stands for.
+#[derive(Debug)]
+pub(crate) enum Label {
+    Literal(Box<[u8]>),
+    Variable(Variable),
+}
+
+impl Label {
+    pub(crate) fn segment(&self) -> Segment<'_> {
+        match self {
+            Self::Literal(text) => Segment::Literal(text),
+            Self::Variable(variable) => Segment::Variable(*variable),
+        }
+    }
+}
+
+/// A segment below the segments of its ancestors.
+pub(crate) struct Node {
+    pub(crate) parent: u32,
+    pub(crate) first_child: u32,
+    pub(crate) next_sibling: u32,
+    pub(crate) literal_children: usize,
+    /// The number of paths that went through this node.
+    pub(crate) hits: u64,
+    pub(crate) label: Label,
+    /// Whether new words below this node are variable.
+    pub(crate) is_collapsed: bool,
+    /// The number of the pattern that ends here.
+    pub(crate) pattern: Option<u32>,
+}
+
+/// All nodes. Removed ones are used again.
+pub(crate) struct Nodes {
+    nodes: Vec<Node>,
+    free: Vec<u32>,
+    index: HashTable<u32>,
+    hasher: RandomState,
+    literal_bytes: usize,
+}
+
+impl std::ops::Index<u32> for Nodes {
+    type Output = Node;
+
+    fn index(&self, node: u32) -> &Node {
+        &self.nodes[node as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Nodes {
+    fn index_mut(&mut self, node: u32) -> &mut Node {
+        &mut self.nodes[node as usize]
+    }
+}
+
+impl Nodes {
+    /// The node of which all others are descendants.
+    pub(crate) const ROOT: u32 = 0;
+
+    /// Creates the root.
+    pub(crate) fn new() -> Self {
+        let root = Node::new(NONE, Label::Variable(Variable::EMPTY));
+        Self {
+            nodes: vec![root],
+            free: Vec::new(),
+            index: HashTable::new(),
+            hasher: RandomState::default(),
+            literal_bytes: 0,
+        }
+    }
+
+    /// Returns the number of nodes in use.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len() - self.free.len()
+    }
+
+    /// Returns the bytes of all literal labels.
+    pub(crate) fn literal_bytes(&self) -> usize {
+        self.literal_bytes
+    }
+
+    /// Returns the bytes of memory that the nodes take.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.nodes.capacity() * size_of::<Node>()
+            + self.free.capacity() * size_of::<u32>()
+            // A slot of the index has its number and a control byte.
+            + self.index.capacity() * (size_of::<u32>() + 1) * 8 / 7
+            + self.literal_bytes
+    }
+
+    /// Returns the child of `parent` that stands for a segment.
+    pub(crate) fn find(&self, parent: u32, segment: &Segment<'_>) -> Option<u32> {
+        let hash = hash(&self.hasher, parent, segment);
+        self.index.find(hash, |child| self.is(*child, parent, segment)).copied()
+    }
+
+    fn is(&self, node: u32, parent: u32, segment: &Segment<'_>) -> bool {
+        let node = &self[node];
+        node.parent == parent && node.label.segment() == *segment
+    }
+
+    /// Adds a child, which must not exist.
+    pub(crate) fn add(&mut self, parent: u32, label: Label) -> u32 {
+        let node = Node::new(parent, label);
+        let number = match self.free.pop() {
+            Some(number) => {
+                self[number] = node;
+                number
+            }
+            None => {
+                self.nodes.push(node);
+                u32::try_from(self.nodes.len() - 1).unwrap_or(NONE)
+            }
+        };
+        self.count_literal(number, true);
+        self.enter(number);
+        self.link(number, parent);
+        number
+    }
+
+    /// Puts a node at the head of its parent's list of children.
+    pub(crate) fn link(&mut self, node: u32, parent: u32) {
+        self[node].next_sibling = self[parent].first_child;
+        self[parent].first_child = node;
+    }
+
+    /// Takes all children out of a node's list, and returns them.
+    pub(crate) fn unlink_children(&mut self, parent: u32) -> Vec<u32> {
+        let mut children = Vec::new();
+        let mut child = std::mem::replace(&mut self[parent].first_child, NONE);
+        while child != NONE {
+            children.push(child);
+            child = self[child].next_sibling;
+        }
+        children
+    }
+
+    /// Removes an unlinked node without children.
+    pub(crate) fn remove(&mut self, node: u32) {
+        self.leave(node);
+        self.count_literal(node, false);
+        self[node].label = Label::Variable(Variable::EMPTY);
+        self.free.push(node);
+    }
+
+    /// Changes the label of a node. Its parent must have no child with the new one.
+    pub(crate) fn relabel(&mut self, node: u32, variable: Variable) {
+        self.leave(node);
+        self.count_literal(node, false);
+        self[node].label = Label::Variable(variable);
+        self.enter(node);
+    }
+
+    /// Moves an unlinked node below another parent, which must have no child with its label.
+    pub(crate) fn move_below(&mut self, node: u32, parent: u32) {
+        self.leave(node);
+        self.count_literal(node, false);
+        self[node].parent = parent;
+        self.count_literal(node, true);
+        self.enter(node);
+        self.link(node, parent);
+    }
+
+    /// Counts a literal label in, or out.
+    fn count_literal(&mut self, node: u32, is_added: bool) {
+        let Label::Literal(text) = &self[node].label else { return };
+        let (bytes, parent) = (text.len(), self[node].parent);
+        if is_added {
+            self.literal_bytes += bytes;
+            self[parent].literal_children += 1;
+        } else {
+            self.literal_bytes -= bytes;
+            self[parent].literal_children -= 1;
+        }
+    }
+
+    fn enter(&mut self, node: u32) {
+        let (nodes, hasher) = (&self.nodes, &self.hasher);
+        let hash_of = |node: &u32| {
+            let node = &nodes[*node as usize];
+            hash(hasher, node.parent, &node.label.segment())
+        };
+        self.index.insert_unique(hash_of(&node), node, hash_of);
+    }
+
+    fn leave(&mut self, node: u32) {
+        let (nodes, hasher) = (&self.nodes, &self.hasher);
+        let hash_of = |node: &u32| {
+            let node = &nodes[*node as usize];
+            hash(hasher, node.parent, &node.label.segment())
+        };
+        if let Entry::Occupied(entry) =
+            self.index.entry(hash_of(&node), |entered| *entered == node, hash_of)
+        {
+            entry.remove();
+        }
+    }
+}
+
+impl Node {
+    fn new(parent: u32, label: Label) -> Self {
+        Self {
+            parent,
+            first_child: NONE,
+            next_sibling: NONE,
+            literal_children: 0,
+            hits: 0,
+            label,
+            is_collapsed: false,
+            pattern: None,
+        }
+    }
+}
+
+fn hash(hasher: &RandomState, parent: u32, segment: &Segment<'_>) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    hasher.write_u32(parent);
+    match segment {
+        Segment::Literal(text) => hasher.write(text),
+        Segment::Variable(variable) => hasher.write(&variable.code()),
+    }
+    hasher.finish()
+}

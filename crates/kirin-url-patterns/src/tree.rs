@@ -1,0 +1,280 @@
+//! The tree of segments. A node with too many words below it merges the rare ones into a variable.
+
+use crate::nodes::{Label, Nodes};
+use crate::segment::{Segment, Variable};
+
+/// The most segments of a path that have nodes of their own. The others are `{rest}`.
+const DEPTH: usize = 12;
+
+/// A word stays as it is if at least one in this many paths of its directory has it, when the
+/// directory gets too many words.
+const HEAVY_SHARE: u64 = 32;
+
+/// A word with fewer paths than this is rare.
+const HEAVY_HITS: u64 = 8;
+
+/// The number of words below a node that is always allowed.
+const FEWEST_WORDS: usize = 4;
+
+/// Bounds on the patterns that are found, and on the memory for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most words below a directory. Rare ones are merged into `{name}` when there are more. It
+    /// is a quarter of this when half of the nodes or patterns are in use, and 4 when three
+    /// quarters are.
+    pub words: usize,
+    /// The most segments in memory.
+    pub nodes: usize,
+    /// The most bytes of words in memory.
+    pub word_bytes: usize,
+    /// The most patterns that are found. Paths that need another one are `{other}`.
+    pub patterns: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { words: 40, nodes: 8192, word_bytes: 128 * 1024, patterns: 2000 }
+    }
+}
+
+/// The numbers of two patterns of which the first is now a part of the second.
+pub(crate) type MergedNumbers = (u32, u32);
+
+/// The tree, and the patterns that end in it.
+pub(crate) struct Tree {
+    nodes: Nodes,
+    /// The node of each pattern. `None` is a number that is free.
+    patterns: Vec<Option<u32>>,
+    free_patterns: Vec<u32>,
+    limits: Limits,
+}
+
+impl Tree {
+    /// Creates an empty tree.
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { nodes: Nodes::new(), patterns: Vec::new(), free_patterns: Vec::new(), limits }
+    }
+
+    /// Returns the number of the pattern of a path, which begins with `/` and has no query. Returns
+    /// `None` if there is no room. Patterns that are merged are added to `merged`. Their numbers
+    /// may be given to other patterns from then on.
+    ///
+    /// The caller must take what was merged before it uses the returned number.
+    pub(crate) fn pattern_of(
+        &mut self,
+        path: &[u8],
+        merged: &mut Vec<MergedNumbers>,
+    ) -> Option<u32> {
+        let mut node = Nodes::ROOT;
+        let mut rest = path;
+        let mut depth = 0;
+        while let Some((b'/', after)) = rest.split_first() {
+            let end = after.iter().position(|byte| *byte == b'/').unwrap_or(after.len());
+            let (segment, next) = after.split_at(end);
+            let is_last = next.is_empty();
+            rest = next;
+            let segment = if depth == DEPTH {
+                rest = b"";
+                Segment::Variable(Variable::REST)
+            } else if !segment.is_empty() {
+                Segment::of(segment)
+            } else if is_last {
+                Segment::Variable(Variable::EMPTY)
+            } else {
+                // `//` counts as `/`.
+                continue;
+            };
+            depth += 1;
+            node = self.child(node, &segment, merged)?;
+            let hits = &mut self.nodes[node].hits;
+            *hits = hits.saturating_add(1);
+        }
+        match self.nodes[node].pattern {
+            Some(pattern) => Some(pattern),
+            None => self.add_pattern(node),
+        }
+    }
+
+    /// Returns the numbers of the patterns in use.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.patterns).filter_map(|(number, node)| node.is_some().then_some(number))
+    }
+
+    /// Returns the number of patterns in use.
+    pub(crate) fn pattern_count(&self) -> usize {
+        self.patterns.len() - self.free_patterns.len()
+    }
+
+    /// Returns the bytes of memory that the tree takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.nodes.memory_bytes()
+            + self.patterns.capacity() * size_of::<Option<u32>>()
+            + self.free_patterns.capacity() * size_of::<u32>()
+    }
+
+    /// Returns the text of a pattern in use.
+    pub(crate) fn name(&self, pattern: u32) -> Option<String> {
+        let mut node = (*self.patterns.get(pattern as usize)?)?;
+        let mut labels = Vec::new();
+        while node != Nodes::ROOT {
+            labels.push(&self.nodes[node].label);
+            node = self.nodes[node].parent;
+        }
+        let mut text = String::new();
+        for label in labels.into_iter().rev() {
+            text.push('/');
+            match label {
+                Label::Literal(word) => text.push_str(&String::from_utf8_lossy(word)),
+                Label::Variable(variable) => variable.write(&mut text),
+            }
+        }
+        Some(text)
+    }
+
+    /// Finds or adds a child, and merges words if there are too many.
+    fn child(
+        &mut self,
+        parent: u32,
+        segment: &Segment<'_>,
+        merged: &mut Vec<MergedNumbers>,
+    ) -> Option<u32> {
+        if let Some(child) = self.nodes.find(parent, segment) {
+            return Some(child);
+        }
+        match *segment {
+            Segment::Variable(variable) => self.add(parent, Label::Variable(variable)),
+            Segment::Literal(word) => {
+                if !self.nodes[parent].is_collapsed && !self.is_full_of_words(parent, word) {
+                    return self.add(parent, Label::Literal(word.into()));
+                }
+                if !self.nodes[parent].is_collapsed {
+                    self.collapse(parent, merged);
+                }
+                let variable = Variable::for_word(word);
+                self.nodes
+                    .find(parent, &Segment::Variable(variable))
+                    .or_else(|| self.add(parent, Label::Variable(variable)))
+            }
+        }
+    }
+
+    fn is_full_of_words(&self, parent: u32, word: &[u8]) -> bool {
+        self.nodes[parent].literal_children >= self.most_words()
+            || self.nodes.literal_bytes() + word.len() > self.limits.word_bytes
+    }
+
+    /// Returns the most words below a node. It becomes smaller when the tree fills up.
+    fn most_words(&self) -> usize {
+        let is_used = |part: usize, of: usize| {
+            self.nodes.len() * of >= self.limits.nodes * part
+                || self.pattern_count() * of >= self.limits.patterns * part
+        };
+        if is_used(3, 4) {
+            FEWEST_WORDS
+        } else if is_used(1, 2) {
+            (self.limits.words / 4).max(FEWEST_WORDS)
+        } else {
+            self.limits.words
+        }
+    }
+
+    fn add(&mut self, parent: u32, label: Label) -> Option<u32> {
+        (self.nodes.len() < self.limits.nodes).then(|| self.nodes.add(parent, label))
+    }
+
+    fn add_pattern(&mut self, node: u32) -> Option<u32> {
+        let pattern = match self.free_patterns.pop() {
+            Some(pattern) => pattern,
+            None if self.patterns.len() < self.limits.patterns => {
+                self.patterns.push(None);
+                u32::try_from(self.patterns.len() - 1).ok()?
+            }
+            None => return None,
+        };
+        self.patterns[pattern as usize] = Some(node);
+        self.nodes[node].pattern = Some(pattern);
+        Some(pattern)
+    }
+
+    /// Merges the rare words below a node, and makes new ones variable from now on.
+    fn collapse(&mut self, parent: u32, merged: &mut Vec<MergedNumbers>) {
+        self.nodes[parent].is_collapsed = true;
+        let children = self.nodes.unlink_children(parent);
+        let hits = |tree: &Self, child: u32| match tree.nodes[child].label {
+            Label::Literal(_) => tree.nodes[child].hits,
+            Label::Variable(_) => 0,
+        };
+        let total: u64 = children.iter().map(|child| hits(self, *child)).sum();
+        let heavy = HEAVY_HITS.max(total.div_ceil(HEAVY_SHARE));
+        let mut targets = Vec::new();
+        for child in children {
+            let rare = match &self.nodes[child].label {
+                Label::Literal(word) if self.nodes[child].hits < heavy => {
+                    Some(Variable::for_word(word))
+                }
+                _ => None,
+            };
+            let target =
+                rare.and_then(|variable| self.nodes.find(parent, &Segment::Variable(variable)));
+            match (rare, target) {
+                (_, Some(target)) => {
+                    self.merge(child, target, merged);
+                    if !targets.contains(&target) {
+                        targets.push(target);
+                    }
+                    continue;
+                }
+                (Some(variable), None) => self.nodes.relabel(child, variable),
+                (None, None) => {}
+            }
+            self.nodes.link(child, parent);
+        }
+        for target in targets {
+            self.settle(target, merged);
+        }
+    }
+
+    /// Merges words below a node that has got children of others, if that makes too many.
+    fn settle(&mut self, node: u32, merged: &mut Vec<MergedNumbers>) {
+        let words = self.nodes[node].literal_children;
+        if words > self.most_words() || self.nodes[node].is_collapsed && words > 0 {
+            self.collapse(node, merged);
+        }
+    }
+
+    /// Adds an unlinked node and all below it to another one, and removes it. The caller settles
+    /// the other one.
+    fn merge(&mut self, from: u32, into: u32, merged: &mut Vec<MergedNumbers>) {
+        let mut twins = Vec::new();
+        for child in self.nodes.unlink_children(from) {
+            match self.nodes.find(into, &self.nodes[child].label.segment()) {
+                Some(twin) => {
+                    self.merge(child, twin, merged);
+                    twins.push(twin);
+                }
+                None => self.nodes.move_below(child, into),
+            }
+        }
+        let gone = &self.nodes[from];
+        let (hits, is_collapsed, pattern) = (gone.hits, gone.is_collapsed, gone.pattern);
+        self.nodes.remove(from);
+        let target = &mut self.nodes[into];
+        target.hits = target.hits.saturating_add(hits);
+        target.is_collapsed |= is_collapsed;
+        match (pattern, target.pattern) {
+            (Some(old), Some(kept)) => {
+                self.patterns[old as usize] = None;
+                self.free_patterns.push(old);
+                merged.push((old, kept));
+            }
+            (Some(moved), None) => {
+                target.pattern = Some(moved);
+                self.patterns[moved as usize] = Some(into);
+            }
+            (None, _) => {}
+        }
+        for twin in twins {
+            self.settle(twin, merged);
+        }
+    }
+}
