@@ -21,7 +21,7 @@ fn count<'a>(
     }
     let named: Vec<_> = patterns.iter().map(|id| (patterns.name(id), counts[id.index()])).collect();
     assert_eq!(named.iter().map(|(_, count)| count).sum::<u64>(), counts.iter().sum::<u64>());
-    let by_name: BTreeMap<_, _> = named.iter().cloned().filter(|(_, count)| *count > 0).collect();
+    let by_name: BTreeMap<_, _> = named.iter().filter(|(_, count)| *count > 0).cloned().collect();
     assert_eq!(
         by_name.len(),
         named.iter().filter(|(_, count)| *count > 0).count(),

@@ -9,6 +9,7 @@ use kirin_config::{Config, ConfigErrors, Source};
 use crate::admin::client::Target;
 use crate::admin::running;
 use crate::admin::served::Served;
+use crate::log_sum::LogCommand;
 
 /// The address on which `kirin serve TARGET` listens by default.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
@@ -113,6 +114,11 @@ pub enum Command {
         /// memcached's options
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
+    },
+    /// Read access logs
+    Log {
+        #[command(subcommand)]
+        command: LogCommand,
     },
     /// Print the configuration reference as Markdown
     #[command(hide = true)]

@@ -6,6 +6,7 @@ mod admin;
 mod command_line;
 mod explain;
 mod life;
+mod log_sum;
 mod memcached;
 mod serve;
 
@@ -73,6 +74,7 @@ fn run(command_line: CommandLine) -> ExitCode {
             .and_then(|target| target.get("/status"))
             .and_then(|status| if json { Ok(status) } else { status_text::describe(&status) })
             .and_then(|text| print(&text)),
+        Command::Log { command } => log_sum::run(&command).and_then(|text| print(&text)),
         Command::ConfigReference => print(&kirin_config::reference::reference()),
     };
     match result {

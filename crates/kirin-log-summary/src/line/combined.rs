@@ -1,0 +1,142 @@
+//! The common and the combined format of Apache and nginx, with what many append.
+//!
+//! ```text
+//! HOST IDENT USER [TIME] "METHOD TARGET PROTOCOL" STATUS BYTES "REFERER" "AGENT" PLACE SECONDS cut
+//! ```
+//!
+//! Servers escape quotation marks in what a client sends, as `\x22` or `\"`. So the request is in
+//! the first pair of them, whatever the user's name is.
+
+use std::borrow::Cow;
+
+use crate::line::{LineError, Record, TimeUnit, number};
+
+/// Parses a line.
+pub(super) fn parse(line: &[u8], unit: TimeUnit) -> Result<Record<'_>, LineError> {
+    let quote = memchr::memchr(b'"', line).ok_or(LineError::NoRequest)?;
+    let (before, rest) = (&line[..quote], &line[quote + 1..]);
+    let end = closing_quote(rest).ok_or(LineError::NoRequest)?;
+    let (method, target) = split_request_line(&rest[..end]);
+    let mut words = Words(&rest[end + 1..]);
+    let Some(Word::Plain(status_text)) = words.next() else {
+        return Err(LineError::Missing("status"));
+    };
+    let number = number::unsigned(status_text).ok_or(LineError::NotANumber("the status"))?;
+    let Some(Word::Plain(size)) = words.next() else { return Err(LineError::Missing("size")) };
+    let bytes = match size {
+        b"-" => None,
+        _ => Some(number::unsigned(size).ok_or(LineError::NotANumber("the size"))?),
+    };
+    let mut record = Record {
+        method: Cow::Borrowed(method),
+        target: Cow::Borrowed(target),
+        status: status(number)?,
+        bytes,
+        micros: None,
+        time: time(before).map(Cow::Borrowed),
+        place: None,
+        cache: None,
+        is_cut: false,
+    };
+    appended(&mut record, words, unit);
+    Ok(record)
+}
+
+/// Reads what stands after the size: the duration is the first number, or has a label such as
+/// `rt=`. The word before a duration without a label is the place.
+fn appended<'a>(record: &mut Record<'a>, words: Words<'a>, unit: TimeUnit) {
+    let mut last = None;
+    for word in words {
+        let Word::Plain(text) = word else {
+            last = None;
+            continue;
+        };
+        if record.micros.is_none() {
+            let (value, has_label) = match text {
+                [b'r', b't', b'=', value @ ..] => (value, true),
+                _ => match text.strip_prefix(b"request_time=") {
+                    Some(value) => (value, true),
+                    None => (text, false),
+                },
+            };
+            record.micros = number::micros(value, unit);
+            if record.micros.is_some() && !has_label {
+                record.place = last.map(Cow::Borrowed);
+            }
+        } else if text == b"cut" {
+            record.is_cut = true;
+        }
+        last = (text != b"-").then_some(text);
+    }
+}
+
+/// Returns the text between the last brackets before the request.
+fn time(before: &[u8]) -> Option<&[u8]> {
+    let end = before.iter().rposition(|byte| *byte == b']')?;
+    let start = before[..end].iter().rposition(|byte| *byte == b'[')?;
+    Some(&before[start + 1..end])
+}
+
+/// Splits a request line into method and target. Bytes that are not a request have the method `-`.
+pub(super) fn split_request_line(line: &[u8]) -> (&[u8], &[u8]) {
+    let Some(space) = line.iter().take(32).position(|byte| *byte == b' ') else {
+        return (b"-", line);
+    };
+    let (method, rest) = (&line[..space], &line[space + 1..]);
+    if method.is_empty() || !method.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+    {
+        return (b"-", line);
+    }
+    // nginx lets spaces in a target pass.
+    let target = match memchr::memrchr(b' ', rest) {
+        Some(end) if rest[end + 1..].starts_with(b"HTTP/") => &rest[..end],
+        _ => rest,
+    };
+    (method, target)
+}
+
+/// Checks a status.
+pub(super) fn status(number: u64) -> Result<u16, LineError> {
+    u16::try_from(number)
+        .ok()
+        .filter(|status| *status < 1000)
+        .ok_or(LineError::NotANumber("the status"))
+}
+
+/// Returns the index of the quotation mark that ends a quoted text.
+fn closing_quote(text: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let at = from + memchr::memchr2(b'"', b'\\', text.get(from..)?)?;
+        if text[at] == b'"' {
+            return Some(at);
+        }
+        from = at + 2;
+    }
+}
+
+/// The words of the rest of a line.
+struct Words<'a>(&'a [u8]);
+
+/// A word: quoted, or ended by a space.
+enum Word<'a> {
+    Quoted,
+    Plain(&'a [u8]),
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = Word<'a>;
+
+    fn next(&mut self) -> Option<Word<'a>> {
+        let start = self.0.iter().position(|byte| *byte != b' ')?;
+        let text = &self.0[start..];
+        if text[0] == b'"' {
+            let end = closing_quote(&text[1..]).map_or(text.len(), |end| end + 2);
+            self.0 = &text[end..];
+            return Some(Word::Quoted);
+        }
+        let end = text.iter().position(|byte| *byte == b' ').unwrap_or(text.len());
+        self.0 = &text[end..];
+        Some(Word::Plain(&text[..end]))
+    }
+}

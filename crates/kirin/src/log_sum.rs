@@ -1,0 +1,254 @@
+//! `kirin log sum`: sums up access logs by method and URL pattern.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kirin_log_summary::filter::{Filter, Moment, StatusCondition, parse_moment};
+use kirin_log_summary::input::{LogOptions, LogReport, read_log};
+use kirin_log_summary::line;
+use kirin_log_summary::report::{self, Order, Uncounted};
+use kirin_log_summary::summary::Summary;
+use kirin_url_patterns::ConfiguredPattern;
+
+use crate::life::program_log;
+
+/// A command for access logs.
+#[derive(Subcommand)]
+pub enum LogCommand {
+    /// Sum up access logs by method and URL pattern, sorted by the time that they took
+    #[command(after_help = "Examples:
+  kirin log sum access.log
+  kirin log sum access.log.*.gz --status 5xx --sort count
+  kirin log sum access.log --pattern '/@{user}' --output markdown
+  kirin log sum --compare before.log after.log
+  ssh www zcat /var/log/nginx/access.log.1.gz | kirin log sum -")]
+    Sum(Sum),
+}
+
+/// The arguments of `kirin log sum`.
+#[derive(Args)]
+pub struct Sum {
+    /// Access logs, plain or compressed with gzip or Zstandard; - is the standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Compare two logs: the first FILE is before, the second one after. Rows are sorted by how
+    /// much they changed
+    #[arg(long)]
+    compare: bool,
+    /// The format of the lines [default: found out for each file]
+    #[arg(long)]
+    format: Option<Format>,
+    /// The unit of durations in the log
+    #[arg(long, value_name = "UNIT", default_value = "s")]
+    time_unit: TimeUnit,
+    /// A URL pattern, such as '/memo/{id}' or '/static/*'. Can be repeated; the first that matches
+    /// has the request. Kirin finds patterns for all other paths
+    #[arg(long = "pattern", short, value_name = "PATTERN", value_parser = ConfiguredPattern::parse)]
+    patterns: Vec<ConfiguredPattern>,
+    /// The figure by which rows are sorted, largest first
+    #[arg(long, default_value = "sum")]
+    sort: Sort,
+    /// Reverse the order
+    #[arg(long, short)]
+    reverse: bool,
+    /// Print only the first rows
+    #[arg(long, short = 'n', value_name = "ROWS")]
+    limit: Option<usize>,
+    /// The form of the report
+    #[arg(long, short, default_value = "text")]
+    output: Output,
+    /// Count only requests with this status: 404 or 5xx. Can be repeated
+    #[arg(long = "status", value_name = "STATUS")]
+    statuses: Vec<StatusCondition>,
+    /// Count only requests with this method. Can be repeated
+    #[arg(long = "method", value_name = "METHOD")]
+    methods: Vec<String>,
+    /// Count only requests at this time or later: 2026-11-22T18:40 (UTC), or with an offset
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    since: Option<Moment>,
+    /// Count only requests before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    until: Option<Moment>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Combined,
+    Common,
+    Ltsv,
+    Json,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum TimeUnit {
+    S,
+    Ms,
+    Us,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Sort {
+    Sum,
+    Count,
+    Avg,
+    P50,
+    P95,
+    P99,
+    Max,
+    Bytes,
+    Pattern,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Output {
+    Text,
+    Markdown,
+    Csv,
+    Json,
+}
+
+/// Returns the report.
+pub fn run(command: &LogCommand) -> Result<String, String> {
+    let LogCommand::Sum(sum) = command;
+    if sum.compare && sum.files.len() != 2 {
+        return Err(format!("--compare takes two files, not {}", sum.files.len()));
+    }
+    if sum.files.iter().filter(|file| is_stdin(file)).count() > 1 {
+        return Err("the standard input can be read once only".into());
+    }
+    let progress = progress_bar(&sum.files);
+    let options = sum.log_options();
+    let mut summary = Summary::new(sum.patterns.clone(), if sum.compare { 2 } else { 1 });
+    let mut uncounted = [Uncounted::default(); 2];
+    for (at, file) in sum.files.iter().enumerate() {
+        let side = if sum.compare { at } else { 0 };
+        let name = name(file);
+        let log = open(file)
+            .and_then(|log| {
+                let log = progress.wrap_read(log);
+                read_log(log, &options, |record| summary.add(side, record))
+            })
+            .map_err(|error| format!("{name}: {error}"))?;
+        if log.is_unreadable() {
+            progress.finish_and_clear();
+            return Err(unreadable(&name, &log, sum.format.is_some()));
+        }
+        if let Some((number, error)) = &log.first_malformed {
+            let of = format!("{} of {} lines are malformed", log.malformed, log.lines);
+            progress.suspend(|| {
+                program_log::print_line(&format!(
+                    "kirin: {name}: {of}; the first is line {number}: {error}"
+                ));
+            });
+        }
+        uncounted[side].left_out += log.left_out;
+        uncounted[side].malformed += log.malformed;
+    }
+    progress.finish_and_clear();
+    let (order, output) = (sum.order(), sum.output.into());
+    Ok(if sum.compare {
+        report::compare(&summary, uncounted, order, output)
+    } else {
+        report::report(&summary, uncounted[0], order, output)
+    })
+}
+
+impl Sum {
+    fn log_options(&self) -> LogOptions {
+        LogOptions {
+            format: self.format.map(|format| match format {
+                Format::Combined | Format::Common => line::Format::Combined,
+                Format::Ltsv => line::Format::Ltsv,
+                Format::Json => line::Format::Json,
+            }),
+            unit: match self.time_unit {
+                TimeUnit::S => line::TimeUnit::Seconds,
+                TimeUnit::Ms => line::TimeUnit::Milliseconds,
+                TimeUnit::Us => line::TimeUnit::Microseconds,
+            },
+            filter: Filter {
+                methods: self.methods.clone(),
+                statuses: self.statuses.clone(),
+                since: self.since,
+                until: self.until,
+            },
+        }
+    }
+
+    fn order(&self) -> Order {
+        let sort = match self.sort {
+            Sort::Sum => report::Sort::Sum,
+            Sort::Count => report::Sort::Count,
+            Sort::Avg => report::Sort::Average,
+            Sort::P50 => report::Sort::P50,
+            Sort::P95 => report::Sort::P95,
+            Sort::P99 => report::Sort::P99,
+            Sort::Max => report::Sort::Max,
+            Sort::Bytes => report::Sort::Bytes,
+            Sort::Pattern => report::Sort::Pattern,
+        };
+        Order { sort, is_reversed: self.reverse, limit: self.limit.unwrap_or(usize::MAX) }
+    }
+}
+
+impl From<Output> for report::Output {
+    fn from(output: Output) -> Self {
+        match output {
+            Output::Text => Self::Text,
+            Output::Markdown => Self::Markdown,
+            Output::Csv => Self::Csv,
+            Output::Json => Self::Json,
+        }
+    }
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+fn name(file: &Path) -> String {
+    if is_stdin(file) { "standard input".into() } else { file.display().to_string() }
+}
+
+fn open(file: &Path) -> io::Result<Box<dyn Read>> {
+    if is_stdin(file) {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    Ok(Box::new(File::open(file)?))
+}
+
+fn unreadable(name: &str, log: &LogReport, is_format_given: bool) -> String {
+    let (number, error) = match &log.first_malformed {
+        Some((number, error)) => (*number, error.to_string()),
+        None => (0, String::new()),
+    };
+    let hint = if is_format_given { "" } else { "; --format names another format" };
+    format!(
+        "{name}: none of the first {} lines can be read; line {number}: {error}{hint}",
+        log.lines
+    )
+}
+
+/// Returns a progress bar over the bytes of the files. It is hidden unless standard error is a
+/// terminal and all logs are files.
+fn progress_bar(files: &[PathBuf]) -> ProgressBar {
+    let length = |file: &PathBuf| {
+        let metadata = std::fs::metadata(file).ok()?;
+        metadata.is_file().then_some(metadata.len())
+    };
+    let Some(total) = files.iter().map(length).sum::<Option<u64>>() else {
+        return ProgressBar::hidden();
+    };
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    let template = "{bar:40} {percent}%  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left";
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
