@@ -3,8 +3,8 @@
 //!
 //! [`UrlPatterns`] finds the patterns from the paths that it sees. Segments that are numbers,
 //! hexadecimal strings, UUIDs or dates become `{id}` at once. Other segments stay as they are until
-//! a directory has too many of them. Then the rare ones become `{name}`. The operator may
-//! also give patterns ([`ConfiguredPattern`]), which have precedence.
+//! a directory has too many of them. Then those that are rare or have digits become `{name}`. The
+//! operator may also give patterns ([`ConfiguredPattern`]), which have precedence.
 //!
 //! Strangers choose the paths. So the memory is bounded ([`Limits`]), and the cost of a path is
 //! linear in its length. This crate does no input or output.

@@ -165,6 +165,14 @@ fn is_id(stem: &[u8], common: u8, digits: usize) -> bool {
     is_uuid(stem)
 }
 
+/// Returns whether a word may be a part of the site's structure, however many words are beside it.
+/// Words with digits are mostly identifiers (`user7`, `app-3.css`), but `v2` is a version.
+pub(crate) fn may_be_structure(word: &[u8]) -> bool {
+    let digits = word.strip_prefix(b"v").unwrap_or(word);
+    let is_version = digits.len() < word.len() && digits.iter().all(u8::is_ascii_digit);
+    is_version || !word.iter().any(u8::is_ascii_digit)
+}
+
 fn is_uuid(text: &[u8]) -> bool {
     text.len() == 36
         && text.iter().enumerate().all(|(at, byte)| match at {
@@ -201,6 +209,20 @@ mod tests {
                 variable.write(&mut text);
                 text
             }
+        }
+    }
+
+    #[test]
+    fn words_with_digits_are_no_structure_but_versions_are() {
+        for (word, expected) in [
+            ("login", true),
+            ("v1", true),
+            ("v12", true),
+            ("v", true),
+            ("v1x", false),
+            ("a7", false),
+        ] {
+            assert_eq!(may_be_structure(word.as_bytes()), expected, "{word}");
         }
     }
 

@@ -1,13 +1,13 @@
 //! The tree of segments. A node with too many words below it merges the rare ones into a variable.
 
 use crate::nodes::{Label, Nodes};
-use crate::segment::{Segment, Variable};
+use crate::segment::{Segment, Variable, may_be_structure};
 
 /// The most segments of a path that have nodes of their own. The others are `{rest}`.
 const DEPTH: usize = 12;
 
-/// A word stays as it is if at least one in this many paths of its directory has it, when the
-/// directory gets too many words.
+/// A word without digits stays as it is if at least one in this many paths of its directory has it,
+/// when the directory gets too many words.
 const HEAVY_SHARE: u64 = 32;
 
 /// A word with fewer paths than this is rare.
@@ -196,7 +196,7 @@ impl Tree {
         Some(pattern)
     }
 
-    /// Merges the rare words below a node, and makes new ones variable from now on.
+    /// Merges the words below a node that are rare or have digits, and makes new ones variable from now on.
     fn collapse(&mut self, parent: u32, merged: &mut Vec<MergedNumbers>) {
         self.nodes[parent].is_collapsed = true;
         let children = self.nodes.unlink_children(parent);
@@ -209,7 +209,9 @@ impl Tree {
         let mut targets = Vec::new();
         for child in children {
             let rare = match &self.nodes[child].label {
-                Label::Literal(word) if self.nodes[child].hits < heavy => {
+                Label::Literal(word)
+                    if self.nodes[child].hits < heavy || !may_be_structure(word) =>
+                {
                     Some(Variable::for_word(word))
                 }
                 _ => None,

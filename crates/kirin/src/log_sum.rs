@@ -225,7 +225,7 @@ fn unreadable(name: &str, log: &LogReport, is_format_given: bool) -> String {
         Some((number, error)) => (*number, error.to_string()),
         None => (0, String::new()),
     };
-    let hint = if is_format_given { "" } else { "; --format names another format" };
+    let hint = if is_format_given { "" } else { "; if you know its format, give --format" };
     format!(
         "{name}: none of the first {} lines can be read; line {number}: {error}{hint}",
         log.lines
@@ -246,7 +246,7 @@ fn progress_bar(files: &[PathBuf]) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-    let template = "{bar:40} {percent}%  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left";
+    let template = "{percent:>3}% {wide_bar} {bytes} of {total_bytes}, {eta} left";
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

@@ -26,8 +26,8 @@ pub(super) enum Key {
 const WORST: u8 = u8::MAX;
 
 impl Key {
-    /// Returns the meaning of a label: Kirin's, those of ltsv.org, nginx's variables, and those that
-    /// alp, kataribe and Caddy know.
+    /// Returns the meaning of a label: Kirin's, those of ltsv.org, nginx's variables, and those
+    /// that alp, kataribe and Caddy know.
     pub(super) fn of(label: &[u8]) -> Option<Self> {
         Some(match label {
             b"method" | b"request_method" | b"req_method" => Self::Method,

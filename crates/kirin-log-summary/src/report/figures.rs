@@ -5,7 +5,7 @@ pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -81,7 +81,7 @@ pub(super) fn change_share(before: u64, after: u64) -> String {
         return String::new();
     }
     let percent = (after as f64 - before as f64) * 100.0 / before as f64;
-    format!("{percent:+.1}%")
+    if before == after { "0%".to_owned() } else { format!("{percent:+.1}%") }
 }
 
 #[cfg(test)]
@@ -125,6 +125,7 @@ mod tests {
         assert_eq!([share(1, 3), share(3, 3), share(1, 0)], ["33.3%", "100%", ""]);
         assert_eq!(change(5, 3, count), "-2");
         assert_eq!(change(3, 5000, duration), "+5.00ms");
-        assert_eq!([change_share(4, 3), change_share(0, 3)], ["-25.0%", ""]);
+        let shares = [change_share(4, 3), change_share(3, 3), change_share(0, 3)];
+        assert_eq!(shares, ["-25.0%", "0%", ""]);
     }
 }
