@@ -196,7 +196,8 @@ impl Tree {
         Some(pattern)
     }
 
-    /// Merges the words below a node that are rare or have digits, and makes new ones variable from now on.
+    /// Merges the words below a node that are rare or have digits. New words below it are variable
+    /// from now on.
     fn collapse(&mut self, parent: u32, merged: &mut Vec<MergedNumbers>) {
         self.nodes[parent].is_collapsed = true;
         let children = self.nodes.unlink_children(parent);
