@@ -3,10 +3,7 @@
 use std::io::{self, Read};
 
 use crate::filter::Filter;
-use crate::line::{Format, LineError, Record, TimeUnit};
-
-/// The longest line in bytes. Longer ones are malformed.
-pub const LONGEST_LINE: usize = 1 << 20;
+use crate::line::{Format, LONGEST_LINE, LineError, Record, TimeUnit};
 
 /// The bytes that are read at once.
 const BLOCK: usize = 256 * 1024;

@@ -9,7 +9,9 @@
 
 use std::borrow::Cow;
 
-use crate::line::{LineError, Record, TimeUnit, number};
+use crate::line::error::LineError;
+use crate::line::number;
+use crate::line::record::{Record, TimeUnit};
 
 /// Parses a line.
 pub(super) fn parse(line: &[u8], unit: TimeUnit) -> Result<Record<'_>, LineError> {

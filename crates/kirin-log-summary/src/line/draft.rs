@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::line::{LineError, Record, TimeUnit, combined, number};
+use crate::line::error::LineError;
+use crate::line::record::{Record, TimeUnit};
+use crate::line::{combined, number};
 
 /// The meaning of a label. Logs have several labels for the same, and one log may have two of them.
 /// The lower number is the better one.

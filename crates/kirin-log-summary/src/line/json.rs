@@ -5,8 +5,9 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::line::draft::{Key, Value};
-use crate::line::{Draft, LineError, Record, TimeUnit};
+use crate::line::draft::{Draft, Key, Value};
+use crate::line::error::LineError;
+use crate::line::record::{Record, TimeUnit};
 
 /// Parses a line.
 pub(super) fn parse(line: &[u8], unit: TimeUnit) -> Result<Record<'_>, LineError> {

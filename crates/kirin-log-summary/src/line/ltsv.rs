@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::line::draft::{Key, Value};
-use crate::line::{Draft, LineError, Record, TimeUnit};
+use crate::line::draft::{Draft, Key, Value};
+use crate::line::error::LineError;
+use crate::line::record::{Record, TimeUnit};
 
 /// Splits a field into its label and its value.
 pub(super) fn split_label(field: &[u8]) -> Option<(&[u8], &[u8])> {

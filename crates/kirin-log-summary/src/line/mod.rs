@@ -2,39 +2,17 @@
 
 mod combined;
 mod draft;
+mod error;
 mod json;
 mod ltsv;
 mod number;
+mod record;
 
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
-
-use self::draft::Draft;
-
-/// The parts of a line that a summary needs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Record<'a> {
-    /// The method, or `-` for bytes that were not a request.
-    pub method: Cow<'a, [u8]>,
-    /// The request target, with its query.
-    pub target: Cow<'a, [u8]>,
-    /// The status of the response.
-    pub status: u16,
-    /// The bytes of the body of the response.
-    pub bytes: Option<u64>,
-    /// The duration of the request in microseconds.
-    pub micros: Option<u64>,
-    /// The moment of the request as the log has it.
-    pub time: Option<Cow<'a, [u8]>>,
-    /// The part of Kirin that answered.
-    pub place: Option<Cow<'a, [u8]>>,
-    /// The cache status.
-    pub cache: Option<Cow<'a, [u8]>>,
-    /// Whether the client did not get the complete response.
-    pub is_cut: bool,
-}
+pub use self::error::{LONGEST_LINE, LineError};
+pub use self::record::{Record, TimeUnit};
 
 /// A format of access logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,44 +23,6 @@ pub enum Format {
     Ltsv,
     /// A JSON object a line.
     Json,
-}
-
-/// The unit of durations in a log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimeUnit {
-    /// Seconds, as Kirin and nginx write them.
-    #[default]
-    Seconds,
-    /// Milliseconds.
-    Milliseconds,
-    /// Microseconds, as `%D` of Apache.
-    Microseconds,
-}
-
-/// The reason why a line is not counted.
-#[derive(Debug, thiserror::Error)]
-pub enum LineError {
-    /// The line has no request in quotation marks.
-    #[error("no request in quotation marks")]
-    NoRequest,
-    /// A part of the line is missing.
-    #[error("no {0}")]
-    Missing(&'static str),
-    /// A part of the line is not a number.
-    #[error("{0} is not a number")]
-    NotANumber(&'static str),
-    /// The line is not a JSON object.
-    #[error("not a JSON object: {0}")]
-    Json(#[from] serde_json::Error),
-    /// The line is too long.
-    #[error("longer than {} bytes", crate::input::LONGEST_LINE)]
-    TooLong,
-    /// The line has none of the known formats.
-    #[error("neither combined nor LTSV nor JSON")]
-    UnknownFormat,
-    /// The moment of the request cannot be compared.
-    #[error("no time that --since and --until can be compared with")]
-    NoTime,
 }
 
 impl Format {

@@ -1,6 +1,6 @@
 //! Numbers in logs: counts, and durations in microseconds.
 
-use crate::line::TimeUnit;
+use crate::line::record::TimeUnit;
 
 /// Parses a decimal number without sign.
 pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
