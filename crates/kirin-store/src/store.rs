@@ -10,6 +10,7 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 
 use crate::budget::Budget;
 use crate::config::StoreConfig;
+use crate::eviction::watch::EvictionWatch;
 use crate::invalidation::change_log::ChangeLog;
 use crate::invalidation::prefix::PrefixTable;
 use crate::invalidation::tag::TagRegistry;
@@ -33,6 +34,7 @@ pub struct Store {
     pub(crate) flush_due: AtomicU32,
     pub(crate) flushes: AtomicU64,
     pub(crate) evicted_idle_seconds: AtomicU32,
+    pub(crate) eviction_watch: EvictionWatch,
     pub(crate) tags: TagRegistry,
     pub(crate) prefixes: PrefixTable,
     pub(crate) change_log: Arc<ChangeLog>,
@@ -110,6 +112,7 @@ impl Store {
             flush_due: AtomicU32::new(0),
             flushes: AtomicU64::new(0),
             evicted_idle_seconds: AtomicU32::new(0),
+            eviction_watch: EvictionWatch::default(),
             tags: TagRegistry::default(),
             prefixes: PrefixTable::default(),
             change_log: Arc::default(),

@@ -5,3 +5,4 @@ pub(crate) mod list;
 pub(crate) mod room;
 pub(crate) mod s3fifo;
 pub(crate) mod sized_fifo;
+pub(crate) mod watch;

@@ -10,6 +10,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::clock::{Expires, Now};
+use crate::eviction::watch::Eviction;
 use crate::invalidation::state::ItemState;
 use crate::items::shard::Shard;
 use crate::memory::slab::mark;
@@ -149,6 +150,13 @@ impl Store {
                 let idle =
                     now.seconds_since(Now::from_raw(slot.last_access.load(Ordering::Relaxed)));
                 self.evicted_idle_seconds.store(idle as u32, Ordering::Relaxed);
+                self.eviction_watch.note(|| Eviction {
+                    key: shard.key(index),
+                    value_len: shard.value(index).len(),
+                    idle_seconds: idle,
+                    was_fetched: fetched,
+                    seconds_left: Expires::from_raw(slot.expires).seconds_left(now),
+                });
                 shard.evict(index);
             }
         }
