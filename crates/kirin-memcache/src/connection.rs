@@ -9,6 +9,7 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::os::fd::AsRawFd;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -62,6 +63,17 @@ pub(crate) enum Closed {
     Failed(#[from] io::Error),
 }
 
+impl Closed {
+    /// Returns the reason as memcached tells it to watchers.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Closed::ByClient | Closed::Ended(Ending::Quit) => "normal",
+            Closed::Ended(_) | Closed::Failed(_) => "error",
+            Closed::Idle => "idle_timeout",
+        }
+    }
+}
+
 /// A client's connection.
 pub(crate) struct Connection<S> {
     stream: S,
@@ -70,16 +82,19 @@ pub(crate) struct Connection<S> {
     unsent: Option<Box<Output>>,
     /// Whether commands wait until the client has read its answers.
     draining: bool,
+    /// Whether other connections have had a turn since `draining` was set.
+    has_yielded: bool,
     ending: Option<Ending>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
     pub(crate) fn new(stream: S) -> Connection<S> {
         Connection {
             stream,
             session: Session::default(),
             unsent: None,
             draining: false,
+            has_yielded: false,
             ending: None,
         }
     }
@@ -109,6 +124,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             match tokio::time::timeout(limit, turn).await {
                 Ok(Ok(())) => {}
                 Ok(Err(closed)) => return closed,
+                // A watcher says nothing. It is idle only if it does not read.
+                Err(_) if self.session.watcher().is_some() && self.unsent.is_none() => {}
                 Err(_) => {
                     add(&executor.counters().idle_kicks, 1);
                     return Closed::Idle;
@@ -131,8 +148,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if let Some(ending) = self.ending.take() {
             return Poll::Ready(Err(Closed::Ended(ending)));
         }
+        if self.session.watcher().is_some() {
+            return self.poll_watch(cx, executor, buffers);
+        }
+        if self.draining && !self.has_yielded {
+            self.has_yielded = true;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        executor.set_descriptor(self.stream.as_raw_fd());
         let mut output = Output::in_buffer(buffers.output.take());
         let flow = if self.draining {
+            executor.tick();
             Poll::Ready(Ok(self.session.feed(&[], executor, &mut output)))
         } else {
             self.poll_receive(cx, executor, buffers, &mut output)
@@ -140,6 +167,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let sent = match flow {
             Poll::Ready(Ok(flow)) => {
                 self.draining = flow == Flow::Drain;
+                self.has_yielded = false;
                 if let Flow::Close(ending) = flow {
                     self.ending = Some(ending);
                 }
@@ -153,6 +181,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             buffers.output.replace(buffer);
         }
         sent
+    }
+
+    /// Sends the lines that have come in for a watcher. Notices that it disconnects, and ignores
+    /// what it says.
+    fn poll_watch(
+        &mut self,
+        cx: &mut Context<'_>,
+        executor: &Executor,
+        buffers: &LoopBuffers,
+    ) -> Poll<Result<(), Closed>> {
+        if let Some(watcher) = self.session.watcher()
+            && let Poll::Ready(lines) = watcher.poll_lines(cx)
+        {
+            let mut output = Output::of_text(lines.into_bytes());
+            return self.send_now(cx, executor, &mut output);
+        }
+        let mut input = buffers.input.borrow_mut();
+        let mut read = ReadBuf::new(&mut input);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
+        match read.filled().len() {
+            0 => Poll::Ready(Err(Closed::ByClient)),
+            count => {
+                add(&executor.counters().bytes_read, count as u64);
+                Poll::Ready(Ok(()))
+            }
+        }
     }
 
     fn poll_receive(

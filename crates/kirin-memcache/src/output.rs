@@ -44,6 +44,11 @@ impl Output {
         Output { text, ..Output::default() }
     }
 
+    /// Creates an output with this text to send.
+    pub fn of_text(text: Vec<u8>) -> Output {
+        Output { unsent: text.len(), text, ..Output::default() }
+    }
+
     /// Returns the buffer, so that the next output can use it.
     pub fn into_buffer(self) -> Vec<u8> {
         self.text

@@ -4,6 +4,8 @@
 
 use std::cell::RefCell;
 use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
@@ -19,6 +21,7 @@ use crate::counters::{add, read};
 use crate::execute::Executor;
 use crate::server::Server;
 use crate::session::Ending;
+use crate::watch::event::Peer;
 
 /// The pause in accepting if the process has no file descriptor or memory for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -34,7 +37,7 @@ pub enum Listener {
 
 /// An accepted socket of either kind.
 enum Accepted {
-    Tcp(TcpStream),
+    Tcp(TcpStream, SocketAddr),
     Unix(UnixStream),
 }
 
@@ -42,7 +45,7 @@ impl Listener {
     async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Listener::Tcp(listener) => {
-                listener.accept().await.map(|(stream, _)| Accepted::Tcp(stream))
+                listener.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer))
             }
             Listener::Unix(listener) => {
                 listener.accept().await.map(|(stream, _)| Accepted::Unix(stream))
@@ -99,13 +102,15 @@ fn admit(
     };
     let (number, buffers) = (slot.number, Rc::clone(buffers));
     let task = match accepted {
-        Accepted::Tcp(stream) => {
+        Accepted::Tcp(stream, address) => {
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "cannot set TCP_NODELAY");
             }
-            tokio::task::spawn_local(serve_client(stream, slot, buffers))
+            tokio::task::spawn_local(serve_client(stream, Peer::Tcp(address), slot, buffers))
         }
-        Accepted::Unix(stream) => tokio::task::spawn_local(serve_client(stream, slot, buffers)),
+        Accepted::Unix(stream) => {
+            tokio::task::spawn_local(serve_client(stream, Peer::Unix, slot, buffers))
+        }
     };
     open.enter(number, task.abort_handle());
 }
@@ -162,13 +167,17 @@ impl Drop for ConnectionSlot {
     }
 }
 
-async fn serve_client<S: AsyncRead + AsyncWrite + Unpin>(
+async fn serve_client<S: AsyncRead + AsyncWrite + AsRawFd + Unpin>(
     stream: S,
+    peer: Peer,
     slot: ConnectionSlot,
     buffers: Rc<LoopBuffers>,
 ) {
+    let descriptor = stream.as_raw_fd();
+    slot.executor.note_opened(peer, descriptor);
     let mut connection = Connection::new(stream);
     let closed = connection.run(&slot.executor, &buffers).await;
+    slot.executor.note_closed(peer, closed.word(), descriptor);
     match &closed {
         Closed::ByClient | Closed::Ended(Ending::Quit) => {}
         // A client with the wrong protocol sees only closed connections, so the log must give the
@@ -194,7 +203,7 @@ fn refuse(accepted: Accepted, executor: &Executor) {
     const LINE: &[u8] = b"ERROR Too many open connections\r\n";
     // The socket's buffer is empty, so the line fits at once. If not, the client has disconnected.
     let sent = match accepted {
-        Accepted::Tcp(stream) => stream.into_std().and_then(|mut stream| stream.write(LINE)),
+        Accepted::Tcp(stream, _) => stream.into_std().and_then(|mut stream| stream.write(LINE)),
         Accepted::Unix(stream) => stream.into_std().and_then(|mut stream| stream.write(LINE)),
     };
     if let Err(error) = sent {

@@ -8,7 +8,9 @@ use kirin_store::Store;
 
 use crate::codec::Limits;
 use crate::counters::{Counters, read};
+use crate::prefix_statistics::PrefixStatistics;
 use crate::snapshot_file::SnapshotFile;
+use crate::watch::{ObservedBits, Watchers};
 
 /// The options of a server.
 #[derive(Clone, Debug)]
@@ -28,6 +30,11 @@ pub struct ServerOptions {
     /// With 1, errors of connections are logged; with 2, also commands. The `verbosity` command
     /// changes it.
     pub verbosity: u32,
+    /// The byte that ends the prefix of a key (`stats detail`). Default `:`.
+    pub prefix_delimiter: u8,
+    /// Whether commands are counted by prefix from the start, as after `stats detail on`. Default
+    /// no.
+    pub counts_prefixes: bool,
     /// The file that the `snapshot` command writes.
     pub snapshot: Option<Arc<SnapshotFile>>,
     /// The settings that only `stats settings` shows.
@@ -68,6 +75,8 @@ impl Default for ServerOptions {
             idle_timeout: None,
             stampede_guard: None,
             verbosity: 0,
+            prefix_delimiter: b':',
+            counts_prefixes: false,
             snapshot: None,
             description: Description {
                 tcp_port: 0,
@@ -91,13 +100,22 @@ pub struct Server {
     loop_counters: Mutex<Vec<Arc<Counters>>>,
     open_connections: AtomicU64,
     verbosity: AtomicU32,
+    observed: Arc<ObservedBits>,
+    watchers: Arc<Watchers>,
+    prefixes: PrefixStatistics,
     started: Instant,
 }
 
 impl Server {
     /// Creates a server of `store`.
     pub fn new(store: Arc<Store>, options: ServerOptions) -> Arc<Server> {
+        let observed = Arc::<ObservedBits>::default();
+        observed.log_commands(options.verbosity > 1);
+        observed.count_prefixes(options.counts_prefixes);
         Arc::new(Server {
+            watchers: Watchers::new(Arc::clone(&store), Arc::clone(&observed)),
+            observed,
+            prefixes: PrefixStatistics::new(options.prefix_delimiter),
             store,
             loop_counters: Mutex::default(),
             open_connections: AtomicU64::new(0),
@@ -172,6 +190,22 @@ impl Server {
 
     pub(crate) fn set_verbosity(&self, level: u32) {
         self.verbosity.store(level, Ordering::Relaxed);
+        self.observed.log_commands(level > 1);
+    }
+
+    /// Returns the bits of what is observed at present.
+    pub(crate) fn observed(&self) -> &Arc<ObservedBits> {
+        &self.observed
+    }
+
+    /// Returns the watchers.
+    pub(crate) fn watchers(&self) -> &Arc<Watchers> {
+        &self.watchers
+    }
+
+    /// Returns the counts by prefix.
+    pub(crate) fn prefixes(&self) -> &PrefixStatistics {
+        &self.prefixes
     }
 
     /// Returns the time since the server was created.

@@ -4,8 +4,9 @@
 //! in any pieces and get the same answers. Between two commands a session owns no memory.
 
 use crate::codec::{self, Close, Command, Parsed};
-use crate::execute::{Executed, Executor};
+use crate::execute::{Executed, Executor, Listing};
 use crate::output::{OUTPUT_LIMIT_BYTES, Output};
+use crate::watch::Watcher;
 
 /// The largest first buffer for a data block in bytes, whatever length was announced. It then grows
 /// with the bytes that arrive.
@@ -21,6 +22,9 @@ pub enum Flow {
     Read,
     /// Send the answers, then feed an empty slice before reading on, because some input is left.
     Drain,
+    /// Send the answers, then the lines of [`Session::watcher`] as they come. Input is ignored from
+    /// now on.
+    Watch,
     /// Send the answers, then close the connection.
     Close(Ending),
 }
@@ -56,6 +60,10 @@ enum SessionState {
     Pending { input: Vec<u8>, searched: usize },
     /// A storage command whose data block is not complete.
     Block { line: Box<[u8]>, block: Vec<u8>, length: usize },
+    /// A list whose next piece is due, and input that waits for its end.
+    Listing { listing: Box<Listing>, input: Vec<u8> },
+    /// The client watches, and gives no more commands.
+    Watching(Watcher),
     /// A data block that is skipped. This many bytes are still missing.
     Skip(usize),
 }
@@ -93,6 +101,14 @@ impl Session {
                 self.finish_block(executor, output);
                 self.commands_if_idle(rest, executor, output)
             }
+            SessionState::Listing { listing, input: mut pending } => {
+                pending.extend_from_slice(input);
+                self.list(listing, pending, executor, output)
+            }
+            SessionState::Watching(watcher) => {
+                self.state = SessionState::Watching(watcher);
+                Flow::Watch
+            }
             SessionState::Skip(bytes) => {
                 let (skipped, rest) = input.split_at(bytes.min(input.len()));
                 if skipped.len() < bytes {
@@ -114,6 +130,33 @@ impl Session {
             }
             _ => None,
         }
+    }
+
+    /// Returns the watcher of a client that watches.
+    pub fn watcher(&self) -> Option<&Watcher> {
+        match &self.state {
+            SessionState::Watching(watcher) => Some(watcher),
+            _ => None,
+        }
+    }
+
+    /// Writes the next piece of a list. `input` waits until the list is complete.
+    fn list(
+        &mut self,
+        mut listing: Box<Listing>,
+        input: Vec<u8>,
+        executor: &Executor,
+        output: &mut Output,
+    ) -> Flow {
+        if executor.continue_listing(&mut listing, output) {
+            self.state = SessionState::Listing { listing, input };
+        } else if input.is_empty() {
+            return Flow::Read;
+        } else {
+            self.state = SessionState::Pending { input, searched: 0 };
+        }
+        // Other connections have their turn before the next piece and before the next command.
+        Flow::Drain
     }
 
     /// Carries out the storage command if its data block is complete.
@@ -152,11 +195,21 @@ impl Session {
                 Parsed::Command { command: Command::Quit, .. } => return Flow::Close(Ending::Quit),
                 Parsed::Command { command, consumed, skip } => {
                     let rest = input.get(consumed..).unwrap_or_default();
-                    if let Executed::Paused(unfinished) = executor.execute(command, output) {
-                        let mut pending = unfinished;
-                        pending.extend_from_slice(rest);
-                        self.state = SessionState::Pending { input: pending, searched: 0 };
-                        return Flow::Drain;
+                    match executor.execute(command, output) {
+                        Executed::Done => {}
+                        Executed::Paused(unfinished) => {
+                            let mut pending = unfinished;
+                            pending.extend_from_slice(rest);
+                            self.state = SessionState::Pending { input: pending, searched: 0 };
+                            return Flow::Drain;
+                        }
+                        Executed::Listing(listing) => {
+                            return self.list(Box::new(listing), rest.to_vec(), executor, output);
+                        }
+                        Executed::Watching(watcher) => {
+                            self.state = SessionState::Watching(watcher);
+                            return Flow::Watch;
+                        }
                     }
                     if skip > rest.len() {
                         self.state = SessionState::Skip(skip - rest.len());

@@ -220,14 +220,11 @@ fn flush_all_can_be_forbidden() {
 }
 
 #[test]
-fn watching_and_listing_are_refused_and_statistics_are_tables() {
+fn statistics_are_tables() {
     let mut talk = Conversation::new();
     check(
         &mut talk,
         &[
-            ("watch\r\n", "CLIENT_ERROR watch commands not allowed\r\n"),
-            ("lru_crawler metadump all\r\n", "ERROR metadump not allowed\r\n"),
-            ("stats cachedump 1 0\r\n", "CLIENT_ERROR stats cachedump not allowed\r\n"),
             ("stats items\r\n", "END\r\n"),
             ("stats sizes\r\n", "END\r\n"),
             ("stats conns\r\n", "END\r\n"),

@@ -40,7 +40,15 @@ impl Normal {
     /// Returns the answer with the variable parts of every line replaced.
     fn answer(&mut self, answer: &[u8]) -> String {
         let shown = show(answer);
-        let mut lines: Vec<String> = shown.split("\\r\\n").map(|line| self.line(line)).collect();
+        let mut lines: Vec<String> = shown
+            .split("\\r\\n")
+            .flat_map(|line| line.split("\\n"))
+            .map(|line| self.line(line))
+            .collect();
+        // The lines of a list have no order.
+        if ["key=", "ITEM ", "PREFIX "].iter().any(|start| lines[0].starts_with(start)) {
+            lines.sort();
+        }
         for at in 1..lines.len() {
             let (before, rest) = lines.split_at_mut(at);
             unpad(&mut before[at - 1], &mut rest[0]);
@@ -78,6 +86,16 @@ impl Normal {
                     })
                     .collect();
                 format!("ME {key} {}", shown.join(" "))
+            }
+            // A line of `metadump`. Each server counts memory and CAS uniques in its own way.
+            [key, exp, _, _, fetch, ..] if key.starts_with("key=") => {
+                let exp = if *exp == "exp=-1" { exp } else { "exp" };
+                format!("{key} {exp} la cas {fetch} cls size {}", words.len())
+            }
+            // A line of `stats cachedump`.
+            ["ITEM", key, length, "b;", expires, "s]"] => {
+                let expires = if *expires == "0" { "0" } else { "then" };
+                format!("ITEM {key} {length} b; {expires} s]")
             }
             _ => line.to_owned(),
         }

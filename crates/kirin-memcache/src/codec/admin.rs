@@ -1,11 +1,11 @@
 //! The commands for operators, and those that tune the internals of memcached.
 //!
 //! Kirin has no slab classes, no LRU queues and no crawler thread. Commands that only tune these
-//! are checked as memcached checks them, and answered `OK`, so that start-up scripts work. Commands
-//! that would watch or list the items of clients are refused. The answers are those of a memcached
-//! that was started with `-W` and `-X`.
+//! are checked as memcached checks them, and answered `OK`, so that start-up scripts work. The
+//! commands that look inside the store are in `inspect.rs`.
 
-use super::command::{Command, StatsTopic};
+use super::command::{Command, ListFormat, StatsTopic};
+use super::inspect;
 use super::line::{Limits, Line, answer, error};
 use super::number::{Exptime, parse_f64, parse_i32, parse_u32};
 use super::tokens::Tokens;
@@ -17,21 +17,21 @@ pub(super) fn parse<'a>(name: &[u8], tokens: &Tokens<'a>, limits: &Limits) -> Op
     Some(match name {
         b"version" => Line::Command(Command::Version),
         b"quit" => Line::Command(Command::Quit),
-        b"stats" => stats(tokens),
+        b"stats" => stats(tokens, limits),
         b"flush_all" => flush_all(tokens, limits),
         b"cache_memlimit" => cache_memlimit(tokens),
         b"verbosity" => verbosity(tokens),
         b"shutdown" => answer("ERROR: shutdown not enabled", false),
-        b"watch" => answer("CLIENT_ERROR watch commands not allowed", tokens.noreply()),
+        b"watch" => inspect::watch(tokens, limits),
         b"slabs" => slabs(tokens),
         b"lru" => lru(tokens),
-        b"lru_crawler" => lru_crawler(tokens),
+        b"lru_crawler" => lru_crawler(tokens, limits),
         b"snapshot" if tokens.count() == 1 => Line::Command(Command::Snapshot),
         _ => return None,
     })
 }
 
-fn stats<'a>(tokens: &Tokens<'a>) -> Line<'a> {
+fn stats<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
     if tokens.count() < 2 {
         return Line::Command(Command::Stats(StatsTopic::General));
     }
@@ -42,24 +42,14 @@ fn stats<'a>(tokens: &Tokens<'a>) -> Line<'a> {
         b"sizes" => StatsTopic::Sizes,
         b"conns" => StatsTopic::Connections,
         b"reset" => StatsTopic::Reset,
-        b"detail" => return stats_detail(tokens),
-        b"cachedump" => return answer("CLIENT_ERROR stats cachedump not allowed", false),
+        b"detail" => return inspect::detail(tokens),
+        b"cachedump" => return inspect::cachedump(tokens, limits),
         // The histogram of sizes is always available.
         b"sizes_enable" => return answer("STAT sizes_status enabled\r\nEND", false),
         b"sizes_disable" => return answer("STAT sizes_status disabled\r\nEND", false),
         _ => return error(),
     };
     Line::Command(Command::Stats(topic))
-}
-
-/// Parses `stats detail`. Kirin does not count by key prefix. It accepts the switch, and the table
-/// stays empty.
-fn stats_detail<'a>(tokens: &Tokens<'a>) -> Line<'a> {
-    match tokens.get(2) {
-        b"on" | b"off" => answer("OK", false),
-        b"dump" => answer("END", false),
-        _ => answer("CLIENT_ERROR usage: stats detail on|off|dump", false),
-    }
 }
 
 fn flush_all<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
@@ -160,11 +150,12 @@ fn lru_tune(tokens: &Tokens<'_>) -> &'static str {
     }
 }
 
-fn lru_crawler<'a>(tokens: &Tokens<'a>) -> Line<'a> {
+fn lru_crawler<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
     match (tokens.get(1), tokens.count()) {
         (b"enable" | b"disable", 2) => answer("OK", false),
         (b"crawl", 3) => answer("OK", false),
-        (b"metadump", 3) => answer("ERROR metadump not allowed", false),
+        (b"metadump", 3) => inspect::dump(ListFormat::Metadump, tokens.get(2), limits),
+        (b"mgdump", 3) => inspect::dump(ListFormat::Mgdump, tokens.get(2), limits),
         (b"tocrawl", 3) => match parse_u32(tokens.get(2)) {
             Some(_) => answer("OK", false),
             None => answer(BAD_FORMAT, false),

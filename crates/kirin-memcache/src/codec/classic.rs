@@ -3,7 +3,9 @@
 use kirin_store::{Direction, StoreMode};
 
 use super::admin;
-use super::command::{Arithmetic, Command, DataBlock, KEY_LIMIT_BYTES, Key, Retrieval, Storage};
+use super::command::{
+    Arithmetic, Command, DataBlock, KEY_LIMIT_BYTES, Key, Retrieval, Storage, verb,
+};
 use super::line::{Close, Limits, Line, PendingStore, answer, error, fits};
 use super::number::{Exptime, parse_i32, parse_u32, parse_u64};
 use super::tokens::{Keys, Tokens};
@@ -94,8 +96,12 @@ fn storage<'a>(mode: StoreMode, compares: bool, tokens: &Tokens<'a>, limits: &Li
     };
     if !fits(limits, key.len(), flags, value_bytes) {
         let key = Key { bytes: key.into(), base64: false };
-        let command =
-            Command::TooLarge { key, remove: mode == StoreMode::Set && !compares, noreply };
+        let command = Command::TooLarge {
+            key,
+            verb: verb(mode, compares),
+            remove: mode == StoreMode::Set && !compares,
+            noreply,
+        };
         return Line::Skip(command, value_bytes + 2);
     }
     let value = DataBlock::Borrowed(b"");

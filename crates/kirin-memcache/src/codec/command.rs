@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use kirin_store::{Direction, StoreMode};
 
+use super::event_kinds::EventKinds;
 use super::meta_flags::MetaFlags;
 use super::number::Exptime;
 use super::tokens::Keys;
@@ -27,6 +28,16 @@ pub enum DataBlock<'a> {
     Borrowed(&'a [u8]),
     /// It took more than one read and has memory of its own.
     Owned(Vec<u8>),
+}
+
+impl DataBlock<'_> {
+    /// Returns the length in bytes.
+    pub fn byte_len(&self) -> usize {
+        match self {
+            DataBlock::Borrowed(bytes) => bytes.len(),
+            DataBlock::Owned(bytes) => bytes.len(),
+        }
+    }
 }
 
 impl<'a> From<DataBlock<'a>> for kirin_store::Value<'a> {
@@ -122,6 +133,50 @@ pub enum StatsTopic {
     Reset,
 }
 
+/// The lines of a list of items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListFormat {
+    /// `lru_crawler metadump`: a line of `name=value` pairs for each item.
+    Metadump,
+    /// `lru_crawler mgdump`: an `mg` command for each item.
+    Mgdump,
+    /// `stats cachedump`: key, length and expiry time.
+    Cachedump,
+}
+
+/// A command that lists items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ItemList {
+    /// The form of the lines.
+    pub format: ListFormat,
+    /// The most items that are listed.
+    pub limit: Option<u32>,
+}
+
+/// `stats detail`: statistics by prefix of the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrefixCommand {
+    /// Counts from now on.
+    On,
+    /// Counts no more. The counts so far stay.
+    Off,
+    /// Shows the counts.
+    Dump,
+}
+
+/// Returns the name of the storage command that does this. `compares` is true if it has a CAS
+/// unique: `set` and `replace` are a `cas` then.
+pub fn verb(mode: StoreMode, compares: bool) -> &'static str {
+    match mode {
+        StoreMode::Set | StoreMode::Replace if compares => "cas",
+        StoreMode::Set => "set",
+        StoreMode::Add => "add",
+        StoreMode::Replace => "replace",
+        StoreMode::Append => "append",
+        StoreMode::Prepend => "prepend",
+    }
+}
+
 /// A command that is ready to be carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command<'a> {
@@ -182,6 +237,12 @@ pub enum Command<'a> {
     Version,
     /// `stats`.
     Stats(StatsTopic),
+    /// `lru_crawler metadump`, `lru_crawler mgdump` or `stats cachedump`.
+    List(ItemList),
+    /// `stats detail`.
+    Prefixes(PrefixCommand),
+    /// `watch`: the connection shows events from now on.
+    Watch(EventKinds),
     /// `snapshot`, an extension of Kirin: writes the items to the snapshot file.
     Snapshot,
     /// `quit`: closes the connection after all earlier commands are answered.
@@ -190,6 +251,8 @@ pub enum Command<'a> {
     TooLarge {
         /// The key of the item.
         key: Key<'a>,
+        /// The name of the command, as [`verb`] returns it.
+        verb: &'static str,
         /// Whether the old item is removed. A client that failed to replace a value must not go on
         /// reading the old one. memcached does so for `set` and `ms`.
         remove: bool,

@@ -18,11 +18,20 @@ pub struct Limits {
     pub item_size_bytes: usize,
     /// Whether `flush_all` is allowed. `-F` forbids it.
     pub flush_enabled: bool,
+    /// Whether the items may be listed. `-X` forbids it.
+    pub dump_enabled: bool,
+    /// Whether `watch` is allowed. `-W` forbids it.
+    pub watch_enabled: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { item_size_bytes: 1 << 20, flush_enabled: true }
+        Limits {
+            item_size_bytes: 1 << 20,
+            flush_enabled: true,
+            dump_enabled: true,
+            watch_enabled: true,
+        }
     }
 }
 

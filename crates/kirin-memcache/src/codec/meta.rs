@@ -6,7 +6,7 @@ use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use kirin_store::{Direction, StoreMode};
 
 use super::classic::value_length;
-use super::command::{Command, DataBlock, KEY_LIMIT_BYTES, Key, Meta, MetaSet};
+use super::command::{Command, DataBlock, KEY_LIMIT_BYTES, Key, Meta, MetaSet, verb};
 use super::line::{Limits, Line, PendingStore, answer, error, fits};
 use super::meta_flags::MetaFlags;
 use super::number::parse_i32;
@@ -129,7 +129,12 @@ fn set<'a>(line: &'a [u8], tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
         return refuse("CLIENT_ERROR opaque token too long");
     }
     if !fits(limits, key.bytes.len(), flags.client_flags, value_bytes) {
-        let command = Command::TooLarge { key, remove: true, noreply: false };
+        let command = Command::TooLarge {
+            key,
+            verb: verb(mode, flags.cas.is_some()),
+            remove: true,
+            noreply: false,
+        };
         return Line::Skip(command, value_bytes + 2);
     }
     let set = MetaSet { key, mode, flags, value: DataBlock::Borrowed(b"") };

@@ -11,7 +11,9 @@
 mod admin;
 mod classic;
 mod command;
+mod event_kinds;
 mod extension;
+mod inspect;
 mod line;
 mod meta;
 mod meta_flags;
@@ -19,9 +21,10 @@ mod number;
 mod tokens;
 
 pub use command::{
-    Arithmetic, Command, DataBlock, KEY_LIMIT_BYTES, Key, Meta, MetaSet, Retrieval, StatsTopic,
-    Storage,
+    Arithmetic, Command, DataBlock, ItemList, KEY_LIMIT_BYTES, Key, ListFormat, Meta, MetaSet,
+    PrefixCommand, Retrieval, StatsTopic, Storage, verb,
 };
+pub use event_kinds::EventKinds;
 pub use extension::{Extension, TAG_LIMIT_BYTES, TAGS_PER_COMMAND, Tags};
 pub use line::{Close, LINE_LIMIT_BYTES, Limits, RETRIEVAL_LINE_LIMIT_BYTES};
 use line::{Line, error};

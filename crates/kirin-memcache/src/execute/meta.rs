@@ -9,9 +9,10 @@ use kirin_store::{
 };
 
 use super::{Executor, NON_NUMERIC, unstorable};
-use crate::codec::{Exptime, Extension, Key, Meta, MetaFlags, MetaSet};
+use crate::codec::{Exptime, Extension, Key, Meta, MetaFlags, MetaSet, verb};
 use crate::counters::add;
 use crate::output::Output;
+use crate::watch::Observed;
 
 impl Executor {
     pub(super) fn meta_get(&self, meta: &Meta<'_>, output: &mut Output) {
@@ -42,8 +43,9 @@ impl Executor {
         }
     }
 
-    pub(super) fn meta_set(&self, set: MetaSet<'_>, output: &mut Output) {
+    pub(super) fn meta_set(&self, set: MetaSet<'_>, observed: Observed, output: &mut Output) {
         let now = self.now();
+        let value_len = set.value.byte_len();
         let flags = &set.flags;
         let tags: Vec<&[u8]> = match flags.extension {
             Extension::Tags(tags) => tags.iter().collect(),
@@ -65,7 +67,14 @@ impl Executor {
             vivify: flags.vivify.map(|exptime| exptime.expires(now)),
             unchanged_since: None,
         };
-        let (code, cas) = match self.store().store(&set.key.bytes, item, &request, now) {
+        let (key, verb) = (&set.key.bytes, verb(set.mode, flags.cas.is_some()));
+        let expires = request.vivify.unwrap_or(item.expires);
+        let watched = self.watch_store(key, set.mode, verb, expires, value_len, observed);
+        let outcome = self.store().store(key, item, &request, now);
+        if let Some(watched) = watched {
+            self.publish_store(key, &watched, outcome);
+        }
+        let (code, cas) = match outcome {
             StoreOutcome::Stored { .. } if flags.quiet => return,
             StoreOutcome::Stored { cas } => ("HD", cas),
             StoreOutcome::NotStored => ("NS", 0),
@@ -123,6 +132,7 @@ impl Executor {
         &self,
         meta: &Meta<'_>,
         direction: Direction,
+        observed: Observed,
         output: &mut Output,
     ) {
         let now = self.now();
@@ -145,7 +155,18 @@ impl Executor {
         let before = looks_back.then(|| self.store().peek(&meta.key.bytes, now));
         let created = flags.vivify.is_some() && matches!(before, Some(None));
         let quiet = flags.quiet && !created;
-        match self.store().arithmetic(&meta.key.bytes, &request, now) {
+        // memcached creates the number with an `add` of its own.
+        let creation = flags.vivify.and_then(|_| {
+            let digits = itoa::Buffer::new().format(flags.initial).len();
+            let expires = request.vivify.unwrap_or(Expires::NEVER);
+            let key = &meta.key.bytes;
+            self.watch_store(key, StoreMode::Add, "add", expires, digits, observed)
+        });
+        let outcome = self.store().arithmetic(&meta.key.bytes, &request, now);
+        if let (Some(creation), ArithmeticOutcome::Counted(counted)) = (creation, &outcome) {
+            self.publish_creation(&meta.key.bytes, &creation, counted.item.cas());
+        }
+        match outcome {
             ArithmeticOutcome::Counted(_) if quiet => return,
             ArithmeticOutcome::Counted(counted) => {
                 let mut digits = itoa::Buffer::new();

@@ -3,11 +3,14 @@
 //! Each loop has one [`Executor`]. Each command ends in one call of the store, which is atomic.
 //! This module only translates commands into requests, and outcomes into lines.
 
+mod listing;
 mod meta;
+mod observe;
 mod retrieval;
 mod stats;
 
 use std::cell::Cell;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use kirin_store::{
@@ -15,11 +18,16 @@ use kirin_store::{
     StoreOutcome, StoreRequest,
 };
 
-use crate::codec::{Arithmetic, Command, Exptime, Key, Limits, Storage};
+use crate::codec::{
+    Arithmetic, Command, EventKinds, Exptime, Key, Limits, PrefixCommand, Storage, verb,
+};
 use crate::counters::{Counters, add};
 use crate::output::Output;
 use crate::server::Server;
 use crate::snapshot_file::Saving;
+use crate::watch::{Observed, ObservedBits, Watcher};
+
+pub use listing::Listing;
 
 const NON_NUMERIC: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
 const OUT_OF_MEMORY: &str = "SERVER_ERROR out of memory storing object";
@@ -34,11 +42,14 @@ pub const VERSION: &str = concat!("1.6.18-kirin-", env!("CARGO_PKG_VERSION"));
 pub struct Executor {
     server: Arc<Server>,
     counters: Arc<Counters>,
+    observed: Arc<ObservedBits>,
     now: Cell<Now>,
+    /// The descriptor of the connection whose commands are being carried out.
+    descriptor: Cell<RawFd>,
 }
 
 /// The result of carrying out a command.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Executed {
     /// The command is answered.
     Done,
@@ -46,13 +57,23 @@ pub enum Executed {
     /// command line for the remaining keys. It is carried out when the client has read the answers
     /// so far.
     Paused(Vec<u8>),
+    /// A list follows, see [`Executor::continue_listing`].
+    Listing(Listing),
+    /// The connection is shown events from now on, and carries out no more commands.
+    Watching(Watcher),
 }
 
 impl Executor {
     /// Creates an executor for a loop of `server`.
     pub fn new(server: Arc<Server>) -> Executor {
         let counters = server.loop_counters();
-        let executor = Executor { server, counters, now: Cell::new(Now::from_unix_seconds(0)) };
+        let executor = Executor {
+            observed: Arc::clone(server.observed()),
+            server,
+            counters,
+            now: Cell::new(Now::from_unix_seconds(0)),
+            descriptor: Cell::new(0),
+        };
         executor.tick();
         executor
     }
@@ -65,6 +86,12 @@ impl Executor {
     /// Sets the time for the next commands.
     pub fn set_now(&self, now: Now) {
         self.now.set(now);
+    }
+
+    /// Sets the descriptor of the connection to which the next commands belong. Watchers are shown
+    /// it.
+    pub(crate) fn set_descriptor(&self, descriptor: RawFd) {
+        self.descriptor.set(descriptor);
     }
 
     /// Returns the settings that the codec needs.
@@ -90,17 +117,22 @@ impl Executor {
 
     /// Carries out one command.
     pub fn execute(&self, command: Command<'_>, output: &mut Output) -> Executed {
-        if self.server.verbosity() > 1 {
-            tracing::info!(?command, "memcached");
+        // This is the only cost of everything that can be observed.
+        let observed = self.observed.load();
+        if observed.is_any() {
+            if observed.logs_commands() {
+                tracing::info!(?command, "memcached");
+            }
+            self.note_command(&command, observed);
         }
         match command {
-            Command::Retrieve(retrieval) => return self.retrieve(retrieval, output),
-            Command::Store(storage) => self.store_item(storage, output),
+            Command::Retrieve(retrieval) => return self.retrieve(retrieval, observed, output),
+            Command::Store(storage) => self.store_item(storage, observed, output),
             Command::MetaGet(meta) => self.meta_get(&meta, output),
-            Command::MetaSet(set) => self.meta_set(set, output),
+            Command::MetaSet(set) => self.meta_set(set, observed, output),
             Command::MetaDelete(meta) => self.meta_delete(&meta, output),
             Command::MetaArithmetic(meta, direction) => {
-                self.meta_arithmetic(&meta, direction, output)
+                self.meta_arithmetic(&meta, direction, observed, output)
             }
             Command::MetaDebug(key) => self.meta_debug(&key, output),
             Command::Delete { key, noreply } => {
@@ -135,8 +167,17 @@ impl Executor {
                 output.line(VERSION);
             }
             Command::Stats(topic) => self.stats(topic, output),
+            Command::List(list) => return Executed::Listing(Listing::of_items(list)),
+            Command::Prefixes(PrefixCommand::Dump) => {
+                return Executed::Listing(Listing::of_prefixes());
+            }
+            Command::Prefixes(switch) => {
+                self.observed.count_prefixes(switch == PrefixCommand::On);
+                output.line("OK");
+            }
+            Command::Watch(kinds) => return self.watch(kinds, output),
             Command::Snapshot => output.line(self.snapshot()),
-            Command::TooLarge { key, remove, noreply } => {
+            Command::TooLarge { key, remove, noreply, .. } => {
                 self.refuse_value(&key, remove, noreply, output)
             }
             Command::Answer(text) => reply(output, text.is_none(), text.unwrap_or_default()),
@@ -144,6 +185,19 @@ impl Executor {
             Command::Quit => {}
         }
         Executed::Done
+    }
+
+    fn watch(&self, kinds: EventKinds, output: &mut Output) -> Executed {
+        match self.server.watchers().add(kinds) {
+            Some(watcher) => {
+                output.line("OK");
+                Executed::Watching(watcher)
+            }
+            None => {
+                output.line("WATCHER_TOO_MANY log watcher limit reached");
+                Executed::Done
+            }
+        }
     }
 
     fn snapshot(&self) -> &'static str {
@@ -161,8 +215,9 @@ impl Executor {
         }
     }
 
-    fn store_item(&self, storage: Storage<'_>, output: &mut Output) {
+    fn store_item(&self, storage: Storage<'_>, observed: Observed, output: &mut Output) {
         let now = self.now();
+        let value_len = storage.value.byte_len();
         let item = NewItem {
             value: storage.value.into(),
             flags: storage.flags,
@@ -174,7 +229,14 @@ impl Executor {
             compare_cas: storage.compare_cas,
             ..StoreRequest::default()
         };
-        let line = match self.store().store(storage.key, item, &request, now) {
+        let verb = verb(storage.mode, storage.compare_cas.is_some());
+        let (key, expires) = (storage.key, item.expires);
+        let watched = self.watch_store(key, storage.mode, verb, expires, value_len, observed);
+        let outcome = self.store().store(key, item, &request, now);
+        if let Some(watched) = watched {
+            self.publish_store(key, &watched, outcome);
+        }
+        let line = match outcome {
             StoreOutcome::Stored { .. } => "STORED",
             StoreOutcome::NotStored => "NOT_STORED",
             StoreOutcome::Exists => "EXISTS",

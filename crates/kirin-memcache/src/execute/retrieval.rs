@@ -7,12 +7,25 @@ use kirin_store::{Expires, GetRequest, ItemRef, MetaOutcome};
 use super::{Executed, Executor};
 use crate::codec::Retrieval;
 use crate::output::{OUTPUT_LIMIT_BYTES, Output};
+use crate::watch::Observed;
 
 impl Executor {
-    pub(super) fn retrieve(&self, retrieval: Retrieval<'_>, output: &mut Output) -> Executed {
+    pub(super) fn retrieve(
+        &self,
+        retrieval: Retrieval<'_>,
+        observed: Observed,
+        output: &mut Output,
+    ) -> Executed {
         let mut keys = retrieval.keys;
         while let Some(key) = keys.next() {
-            if let Some(item) = self.find(key, &retrieval) {
+            if observed.is_any() {
+                self.note_fetch(key, observed);
+            }
+            let found = self.find(key, &retrieval);
+            if observed.is_any() {
+                self.count_get(key, found.is_some(), observed);
+            }
+            if let Some(item) = found {
                 push_item(item, key, retrieval.with_cas, output);
             }
             if output.unsent_bytes() > OUTPUT_LIMIT_BYTES && { keys }.next().is_some() {

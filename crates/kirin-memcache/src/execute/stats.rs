@@ -13,6 +13,7 @@ use super::{Executor, VERSION};
 use crate::codec::StatsTopic;
 use crate::counters::read;
 use crate::output::Output;
+use crate::watch::RING_LIMIT_BYTES;
 
 struct Table<'a>(&'a mut Output);
 
@@ -46,6 +47,8 @@ impl Executor {
             StatsTopic::Reset => {
                 self.store().reset_stats();
                 self.server.reset_counters();
+                self.server.watchers().reset_counts();
+                self.server.prefixes().clear();
                 return output.line("RESET");
             }
         }
@@ -55,6 +58,7 @@ impl Executor {
     fn stats_general(&self, table: &mut Table<'_>) {
         let counters = self.server.total_counters();
         let stats = self.store().stats();
+        let watchers = self.server.watchers().counts();
         let options = self.server.options();
         table.row("pid", getpid().as_raw_nonzero());
         table.row("uptime", self.server.uptime().as_secs());
@@ -103,6 +107,9 @@ impl Executor {
             ("threads", options.description.threads as u64),
             ("conn_yields", read(&counters.conn_yields)),
             ("hash_bytes", stats.hash_bytes),
+            ("log_watcher_skipped", watchers.skipped),
+            ("log_watcher_sent", watchers.sent),
+            ("log_watchers", watchers.watchers),
             ("bytes", stats.bytes),
             ("curr_items", stats.curr_items),
             ("total_items", stats.total_items),
@@ -182,6 +189,8 @@ impl Executor {
         table.row("umask", format_args!("{:o}", description.unix_mode));
         table.row("shutdown_command", "no");
         table.row("num_threads", description.threads);
+        table.row("stat_key_prefix", char::from(options.prefix_delimiter));
+        table.row("detail_enabled", yes(self.observed.load().counts_prefixes()));
         table.row("cas_enabled", "yes");
         table.row("tcp_backlog", description.backlog);
         table.row("binding_protocol", "ascii");
@@ -190,9 +199,10 @@ impl Executor {
         table.row("item_size_max", options.limits.item_size_bytes);
         table.row("maxconns_fast", "yes");
         table.row("flush_enabled", yes(options.limits.flush_enabled));
-        table.row("dump_enabled", "no");
-        table.row("watch_enabled", "no");
+        table.row("dump_enabled", yes(options.limits.dump_enabled));
+        table.row("watch_enabled", yes(options.limits.watch_enabled));
         table.row("idle_timeout", options.idle_timeout.map_or(0, |limit| limit.as_secs()));
+        table.row("watcher_logbuf_size", RING_LIMIT_BYTES);
         table.row("stampede_guard", options.stampede_guard.map_or(0, |guard| guard.as_secs()));
     }
 }

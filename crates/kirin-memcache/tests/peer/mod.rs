@@ -7,6 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -134,6 +135,8 @@ impl Memcached {
             drop(free);
             let mut child = Command::new("memcached")
                 .args(["-l", "127.0.0.1", "-U", "0", "-u", "nobody", "-m", "256", "-t", "1"])
+                // Without this thread nothing happens but what a client asks for.
+                .args(["-o", "no_lru_maintainer"])
                 .args(["-p", &address.port().to_string()])
                 .stderr(Stdio::null())
                 .spawn()
@@ -248,7 +251,12 @@ impl Conversation {
     pub fn with(options: ServerOptions) -> Conversation {
         let item_limit_bytes = options.limits.item_size_bytes;
         let store = Store::new(StoreConfig { item_limit_bytes, ..StoreConfig::default() });
-        let executor = Executor::new(Server::new(Arc::new(store), options));
+        Conversation::on(&Server::new(Arc::new(store), options))
+    }
+
+    /// Starts a conversation with a server that may have others.
+    pub fn on(server: &Arc<Server>) -> Conversation {
+        let executor = Executor::new(Arc::clone(server));
         executor.set_now(NOON);
         Conversation { executor, session: Session::default(), ended: false }
     }
@@ -265,6 +273,15 @@ impl Conversation {
             match flow {
                 Flow::Read => break,
                 Flow::Drain => {}
+                Flow::Watch => {
+                    let mut cx = Context::from_waker(Waker::noop());
+                    while let Some(watcher) = self.session.watcher()
+                        && let Poll::Ready(lines) = watcher.poll_lines(&mut cx)
+                    {
+                        answer.extend_from_slice(lines.as_bytes());
+                    }
+                    break;
+                }
                 Flow::Close(_) => self.ended = true,
             }
         }
