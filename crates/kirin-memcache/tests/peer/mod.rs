@@ -128,6 +128,11 @@ pub struct Memcached {
 
 impl Memcached {
     pub fn start() -> Memcached {
+        Memcached::with(&[])
+    }
+
+    /// Starts a memcached with further options.
+    pub fn with(options: &[&str]) -> Memcached {
         // A port that was free a moment ago may be taken by now. Then the next one is tried.
         for _ in 0..20 {
             let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
@@ -135,8 +140,7 @@ impl Memcached {
             drop(free);
             let mut child = Command::new("memcached")
                 .args(["-l", "127.0.0.1", "-U", "0", "-u", "nobody", "-m", "256", "-t", "1"])
-                // Without this thread nothing happens but what a client asks for.
-                .args(["-o", "no_lru_maintainer"])
+                .args(options)
                 .args(["-p", &address.port().to_string()])
                 .stderr(Stdio::null())
                 .spawn()

@@ -98,6 +98,7 @@ fn user(name: &str) -> Result<Option<User>, MemcachedConfigError> {
 }
 
 fn store(options: &Options) -> Result<StoreSetup, MemcachedConfigError> {
+    let defaults = ServerOptions::default();
     let interfaces: Vec<_> = options.listen.iter().map(|address| address.host.as_str()).collect();
     Ok(StoreSetup {
         engine: StoreConfig {
@@ -117,11 +118,15 @@ fn store(options: &Options) -> Result<StoreSetup, MemcachedConfigError> {
             limits: Limits {
                 item_size_bytes: options.item_size_bytes,
                 flush_enabled: !options.no_flush_all,
+                dump_enabled: !options.no_dumping,
+                watch_enabled: !options.no_watchers,
             },
             connection_limit: options.connection_limit,
             idle_timeout: options.idle_timeout,
             stampede_guard: options.stampede_guard,
             verbosity: options.verbosity,
+            prefix_delimiter: options.prefix_delimiter.unwrap_or(defaults.prefix_delimiter),
+            counts_prefixes: options.prefix_delimiter.is_some(),
             description: Description {
                 // The program puts the bound port here.
                 tcp_port: 0,
@@ -132,7 +137,7 @@ fn store(options: &Options) -> Result<StoreSetup, MemcachedConfigError> {
                 backlog: options.backlog,
                 evict: !options.no_evictions,
             },
-            ..ServerOptions::default()
+            ..defaults
         },
         snapshot: options.snapshot.as_deref().map(absolute).transpose()?,
     })

@@ -47,6 +47,12 @@ pub struct Options {
     pub no_evictions: bool,
     /// `-F`: refuses `flush_all`.
     pub no_flush_all: bool,
+    /// `-X`: refuses to list items.
+    pub no_dumping: bool,
+    /// `-W`: refuses watchers.
+    pub no_watchers: bool,
+    /// `-D`: counts commands by prefix from the start. The byte ends the prefix of a key.
+    pub prefix_delimiter: Option<u8>,
     /// `-d`: runs in the background.
     pub daemon: bool,
     /// `-P`: the file to write the process id to.
@@ -91,6 +97,9 @@ impl Default for Options {
             item_size_bytes: 1 << 20,
             no_evictions: false,
             no_flush_all: false,
+            no_dumping: false,
+            no_watchers: false,
+            prefix_delimiter: None,
             daemon: false,
             pid_file: None,
             user: None,
@@ -198,7 +207,11 @@ impl Options {
                     self.extended(suboption)?;
                 }
             }
-            'f' | 'n' | 'D' | 'R' | 'N' => {}
+            'D' => match value.as_bytes() {
+                [delimiter @ b'!'..=b'~'] => self.prefix_delimiter = Some(*delimiter),
+                _ => return Err(format!("-D {value}: not one visible ASCII character such as :")),
+            },
+            'f' | 'n' | 'R' | 'N' => {}
             'Y' => {
                 return Err(
                     "-Y: Kirin's store has no passwords; use a unix socket and its mode".into()
@@ -217,7 +230,9 @@ impl Options {
             'd' => self.daemon = true,
             'M' => self.no_evictions = true,
             'F' => self.no_flush_all = true,
-            'k' | 'r' | 'L' | 'C' | 'W' | 'X' => {}
+            'W' => self.no_watchers = true,
+            'X' => self.no_dumping = true,
+            'k' | 'r' | 'L' | 'C' => {}
             'A' => return Err("-A: Kirin is stopped by a signal, not by a client".into()),
             'S' => return Err("-S: Kirin has no SASL; use a unix socket and its mode".into()),
             'Z' => return Err("-Z: Kirin's store has no TLS; use a unix socket or a tunnel".into()),
@@ -343,7 +358,7 @@ mod tests {
     fn a_command_line_written_for_memcached_is_understood() {
         let read = options(
             "-p 0 -s /tmp/m.sock -a 0766 -m 128 -c 20000 -t 2 -U 0 -l 127.0.0.1,[::1]:1234 -I 2m \
-             -o modern,idle_timeout=30 -u nobody -d -P /tmp/m.pid -vv -M",
+             -o modern,idle_timeout=30 -u nobody -d -P /tmp/m.pid -vv -M -X -W -D /",
         );
         let expected = Options {
             port: 0,
@@ -363,6 +378,9 @@ mod tests {
             pid_file: Some("/tmp/m.pid".into()),
             verbosity: 2,
             no_evictions: true,
+            no_dumping: true,
+            no_watchers: true,
+            prefix_delimiter: Some(b'/'),
             ..Options::default()
         };
         assert_eq!(read, expected);
@@ -401,6 +419,7 @@ mod tests {
             ("-o nonsense", "Illegal suboption \"nonsense\""),
             ("-o idle_timeout=x", "is not a number of seconds"),
             ("-l [::1", "not an address"),
+            ("-D ::", "-D ::: not one visible ASCII character"),
             ("-q", "unknown option -q"),
             ("--quiet", "unknown option --quiet"),
             ("start", "is not an option"),
