@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kirin_store::{ScanCursor, ScannedItem};
+use kirin_store::{Now, ScanCursor, ScannedItem};
 
 use super::Executor;
 use crate::codec::{ItemList, ListFormat};
@@ -143,7 +143,7 @@ fn push_item(
             if !is_text(item.key) {
                 return false;
             }
-            let expires = item.expires.time().map_or(0, |time| time.unix_seconds());
+            let expires = item.expires.time().map_or(0, Now::unix_seconds);
             output.push(b"ITEM ");
             output.push(item.key);
             output.line(&format!(" [{} b; {expires} s]", item.value_len));

@@ -73,7 +73,7 @@ mod tests {
         let config =
             StoreConfig { memory_bytes: 1 << 20, item_limit_bytes: 4096, shards: 1, evict: true };
         let store = Store::new(config);
-        let seen: Arc<Mutex<Vec<(Vec<u8>, usize, Option<u64>, u64)>>> = Arc::default();
+        let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
         store.set_eviction_observer(Arc::new(move |evicted| {
             let (key, left) = (evicted.key.to_vec(), evicted.seconds_left);
