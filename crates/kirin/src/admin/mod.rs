@@ -15,8 +15,8 @@ pub mod served;
 mod socket_directory;
 mod status;
 pub mod status_text;
-mod table;
-mod units;
+pub mod table;
+pub mod units;
 
 use std::rc::Rc;
 use std::sync::Arc;

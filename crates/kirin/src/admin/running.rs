@@ -123,7 +123,10 @@ pub fn only_one() -> Result<Running, String> {
     match (here.as_slice(), all.len()) {
         ([index], _) => Ok(all.swap_remove(*index)),
         ([], 1) => Ok(all.swap_remove(0)),
-        ([], 0) => Err(format!("no Kirin of this user is running{}", others(&all))),
+        ([], 0) => Err(format!(
+            "no Kirin of this user is running, and there is no ./kirin.toml{}",
+            others(&all)
+        )),
         _ => Err(format!(
             "several Kirins are running; choose one by the option in its line{}",
             others(&all)

@@ -219,11 +219,21 @@ mod tests {
         for path in [session, service, temporary] {
             assert!(directories.existing().contains(&path), "{}", path.display());
         }
+        directories.session = Some(root.path().join("gone"));
+        let made = directories.make(None, 50).unwrap();
+        assert_eq!(made, directories.of_service(), "the session has ended");
         // This path is too long for a socket.
         let long = root.path().join("x".repeat(90));
         fs::create_dir(&long).unwrap();
         directories.session = Some(long);
         assert_eq!(directories.make(None, 50).unwrap(), directories.of_service());
+    }
+
+    #[test]
+    fn without_a_place_for_a_directory_there_is_none() {
+        let root = tempfile::tempdir().unwrap();
+        let error = directories(&root.path().join("gone")).make(None, 50).unwrap_err();
+        assert!(matches!(error, DirectoryError::Unavailable(..)), "{error}");
     }
 
     #[test]
