@@ -153,8 +153,9 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
         }
         if self.draining && !self.has_yielded {
             self.has_yielded = true;
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
+            // The first poll wakes the task after the loop has looked at its sockets. A plain wake
+            // would let only the tasks run that are ready already.
+            return pin!(tokio::task::yield_now()).poll(cx).map(Ok);
         }
         executor.set_descriptor(self.stream.as_raw_fd());
         let mut output = Output::in_buffer(buffers.output.take());
