@@ -24,7 +24,7 @@ type Tallies = [Option<Box<Tally>>; METHODS.len()];
 /// Requests by method and pattern. A summary of two logs has two sides, which share the patterns.
 ///
 /// Memory is bounded whatever the logs hold: by the limits of the patterns, the number of tallies,
-/// and the size of a tally (about 9 KB).
+/// and the size of a tally (about 10 KB).
 pub struct Summary {
     patterns: UrlPatterns,
     sides: Vec<Vec<Tallies>>,

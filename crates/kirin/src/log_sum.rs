@@ -119,36 +119,15 @@ pub fn run(command: &LogCommand) -> Result<String, String> {
     if sum.files.iter().filter(|file| is_stdin(file)).count() > 1 {
         return Err("the standard input can be read once only".into());
     }
-    let progress = progress_bar(&sum.files);
-    let options = sum.log_options();
     let mut summary = Summary::new(sum.patterns.clone(), if sum.compare { 2 } else { 1 });
-    let mut uncounted = [Uncounted::default(); 2];
-    for (at, file) in sum.files.iter().enumerate() {
-        let side = if sum.compare { at } else { 0 };
-        let name = name(file);
-        let log = open(file)
-            .and_then(|log| {
-                let log = progress.wrap_read(log);
-                read_log(log, &options, |record| summary.add(side, record))
-            })
-            .map_err(|error| format!("{name}: {error}"))?;
-        if log.is_unreadable() {
-            progress.finish_and_clear();
-            return Err(unreadable(&name, &log, sum.format.is_some()));
-        }
-        if let Some((number, error)) = &log.first_malformed {
-            let of = format!("{} of {} lines are malformed", log.malformed, log.lines);
-            progress.suspend(|| {
-                program_log::print_line(&format!(
-                    "kirin: {name}: {of}; the first is line {number}: {error}"
-                ));
-            });
-        }
-        uncounted[side].left_out += log.left_out;
-        uncounted[side].malformed += log.malformed;
-    }
+    let mut warnings = Vec::new();
+    let progress = progress_bar(&sum.files);
+    let uncounted = sum.read(&mut summary, &progress, &mut warnings);
     progress.finish_and_clear();
-    let (order, output) = (sum.order(), sum.output.into());
+    for warning in warnings {
+        program_log::print_line(&format!("kirin: {warning}"));
+    }
+    let (uncounted, order, output) = (uncounted?, sum.order(), sum.output.into());
     Ok(if sum.compare {
         report::compare(&summary, uncounted, order, output)
     } else {
@@ -157,6 +136,40 @@ pub fn run(command: &LogCommand) -> Result<String, String> {
 }
 
 impl Sum {
+    /// Reads all logs. Returns the lines of each side that are not in the summary.
+    fn read(
+        &self,
+        summary: &mut Summary,
+        progress: &ProgressBar,
+        warnings: &mut Vec<String>,
+    ) -> Result<[Uncounted; 2], String> {
+        let options = self.log_options();
+        let mut uncounted = [Uncounted::default(); 2];
+        for (at, file) in self.files.iter().enumerate() {
+            let side = if self.compare { at } else { 0 };
+            let name = name(file);
+            let log = open(file)
+                .and_then(|log| {
+                    let log = progress.wrap_read(log);
+                    read_log(log, &options, |record| summary.add(side, record))
+                })
+                .map_err(|error| format!("{name}: {error}"))?;
+            if log.is_unreadable() {
+                return Err(unreadable(&name, &log, self.format.is_some()));
+            }
+            if let Some((number, error)) = &log.first_malformed {
+                let (malformed, lines) = (log.malformed, log.lines);
+                warnings.push(format!(
+                    "{name}: {malformed} of {lines} lines are malformed; the first is line \
+                     {number}: {error}"
+                ));
+            }
+            uncounted[side].left_out += log.left_out;
+            uncounted[side].malformed += log.malformed;
+        }
+        Ok(uncounted)
+    }
+
     fn log_options(&self) -> LogOptions {
         LogOptions {
             format: self.format.map(|format| match format {
