@@ -12,12 +12,13 @@ use kirin_traces::TraceConfig;
 use kirin_user::User;
 use kirin_workers::AppConfig;
 
+use crate::access_log::{AccessLogConfig, LogsOfFile};
 use crate::admin::check_admin;
 use crate::app::check_app;
 use crate::file::ConfigFile;
 use crate::files::{check_index_scripts, read_open_file_cache};
 use crate::listener::{
-    ListenerConfig, LogTarget, check_acme_listeners, check_listener, too_small_for_clients,
+    ListenerConfig, check_acme_listeners, check_listener, too_small_for_clients,
 };
 use crate::load::load;
 use crate::lua::check_lua;
@@ -53,7 +54,7 @@ pub struct Config {
     pub listeners: Vec<ListenerConfig>,
     /// The access logs that routes have in place of that of the listener. Routes name them by their
     /// numbers.
-    pub route_logs: Vec<LogTarget>,
+    pub route_logs: Vec<AccessLogConfig>,
     /// The store.
     pub store: StoreSetup,
     /// The address of the admin listener.
@@ -116,7 +117,9 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
         let message = "no [[route]]: add one with `path = \"/\"` and `try = [\"files:public\"]`";
         errors.push(source.error_in_all(message));
     }
-    let listeners = file.listener.iter().map(|section| check_listener(section, source, errors));
+    let logs = LogsOfFile::default();
+    let check_one = |section| check_listener(section, &logs, source, errors);
+    let listeners = file.listener.iter().map(check_one);
     let listeners = complete(listeners.collect());
     if let Some(listeners) = &listeners {
         errors.keep(check_acme_listeners(&file.listener, listeners, source));
@@ -147,7 +150,7 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
             errors.push(source.error_in_all(message));
         }
     }
-    let sites = check_all_sites(file, threads, source, errors);
+    let sites = check_all_sites(file, threads, &logs, source, errors);
     let upstreams = upstreams?;
     let (Sites { sites, hosts, namespaces }, route_logs) = sites?;
     let script_extensions = script_extensions(&upstreams);
@@ -185,9 +188,10 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
 fn check_all_sites(
     file: &ConfigFile,
     threads: usize,
+    logs: &LogsOfFile,
     source: &Source,
     errors: &mut ErrorCollector,
-) -> Option<(Sites, Vec<LogTarget>)> {
+) -> Option<(Sites, Vec<AccessLogConfig>)> {
     let checks = PasswordChecks::new(threads).map_err(|error| source.error_in_all(error));
     let checks = Arc::new(errors.keep(checks)?);
     let context = RouteContext {
@@ -201,10 +205,12 @@ fn check_all_sites(
             .collect(),
         checks: &checks,
         item_limit_bytes: file.store.item_limit.length(),
+        file_logs: logs,
         logs: RefCell::default(),
     };
     let sites = check_sites(&file.route, &file.site, &context, source, errors);
-    sites.map(|sites| (sites, context.logs.into_inner()))
+    let logs = context.logs.into_inner().into_iter().map(|route| route.log);
+    sites.map(|sites| (sites, logs.collect()))
 }
 
 /// Returns the items if all of them could be made.

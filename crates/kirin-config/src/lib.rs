@@ -6,6 +6,7 @@
 //! configure the other crates; those types belong to the crates.
 
 mod access;
+mod access_log;
 mod acme;
 mod admin;
 mod app;
@@ -51,8 +52,9 @@ mod upstream_server;
 mod word;
 mod written;
 
+pub use access_log::{AccessLogConfig, LogTarget};
 pub use check::{Config, read, read_command_addresses};
-pub use listener::{ListenerConfig, LogTarget};
+pub use listener::ListenerConfig;
 pub use source::{ConfigErrors, Source};
 pub use store::StoreSetup;
 pub use tls::ListenerTls;

@@ -1,7 +1,5 @@
 //! `[[listener]]`: an address, what its clients may take, and the proxies in front of it.
 
-use std::path::PathBuf;
-
 use kirin_acme::AcmeConfig;
 use kirin_http::request::HeadLimits;
 use kirin_http::{ForwardedFields, Forwarding, ListenAddress};
@@ -9,6 +7,7 @@ use kirin_server::Limits;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::access_log::{AccessLogConfig, AccessLogKey, LogsOfFile};
 use crate::default::{defaults, size, whole_seconds};
 use crate::peers::peers;
 use crate::source::{ConfigError, ErrorCollector, Source};
@@ -33,10 +32,11 @@ pub struct ListenerSection {
     /// `HOST:PORT`, `PORT` (on 127.0.0.1), `*:PORT` (all addresses) or `unix:PATH`. Port 0 takes a
     /// free port.
     pub address: Written<String>,
-    /// Where Kirin writes a line for each response: a file, `stdout` or `stderr`. The line is the
-    /// combined format, then the place that answered and the seconds it took, and `cut` if the
-    /// client did not get the complete response. Default: no log.
-    pub access_log: Option<String>,
+    /// Where Kirin writes a line for each response: a file, `"stdout"`, `"stderr"`, `"journald"` or
+    /// `"syslog"`, or a table with the keys below ([access-log.md](access-log.md)). `false`: no log.
+    /// Default: no log.
+    #[schemars(with = "Option<String>")]
+    pub access_log: Option<Written<AccessLogKey>>,
     /// How long Kirin keeps an idle connection, such as `"75s"`.
     #[serde(default = "keep_alive")]
     pub keep_alive: Seconds,
@@ -119,8 +119,8 @@ impl Words for ForwardedFields {
 pub struct ListenerConfig {
     /// The address.
     pub address: ListenAddress,
-    /// Where its access log goes.
-    pub access_log: Option<LogTarget>,
+    /// Its access log.
+    pub access_log: Option<AccessLogConfig>,
     /// The limits of its clients.
     pub limits: Limits,
     /// The most memory that is held for its clients, in bytes; `None`
@@ -141,31 +141,10 @@ pub struct ListenerConfig {
     pub proxy_protocol: bool,
 }
 
-/// Where log lines go.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum LogTarget {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-    /// Appended to a file.
-    File(PathBuf),
-}
-
-impl LogTarget {
-    /// Reads the value of `access_log`.
-    pub fn read(text: &str, source: &Source) -> Self {
-        match text {
-            "stdout" => Self::Stdout,
-            "stderr" => Self::Stderr,
-            path => Self::File(source.path(path)),
-        }
-    }
-}
-
 /// Checks `section` and reads the certificates that it names.
 pub fn check_listener(
     section: &ListenerSection,
+    logs: &LogsOfFile,
     source: &Source,
     errors: &mut ErrorCollector,
 ) -> Option<ListenerConfig> {
@@ -181,9 +160,13 @@ pub fn check_listener(
     let client_memory = errors.keep(client_limit(&section.client_memory, "client_memory", source));
     let client_disk = errors.keep(client_limit(&section.client_disk, "client_disk", source));
     let forwarding = errors.keep(forwarding(section, source));
+    let access_log = match &section.access_log {
+        Some(key) => logs.check(key, source, errors),
+        None => Some(None),
+    };
     Some(ListenerConfig {
         address: address?,
-        access_log: section.access_log.as_deref().map(|target| LogTarget::read(target, source)),
+        access_log: access_log?,
         limits: limits?,
         client_memory_bytes: client_memory?,
         client_disk_bytes: client_disk?,

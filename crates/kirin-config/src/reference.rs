@@ -7,6 +7,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use crate::access::MaintenanceSection;
+use crate::access_log::AccessLogSection;
 use crate::cache::CacheSection;
 use crate::file::ConfigFile;
 
@@ -60,6 +61,7 @@ const SECTIONS: [(&str, &str, &str); 17] = [
 ];
 
 const TOP_LEVEL: &str = "Top level";
+const ACCESS_LOG: &str = "`access_log` of a listener, a route or a site";
 const CACHE: &str = "`cache` of a route";
 const MAINTENANCE: &str = "`maintenance` of a route";
 
@@ -68,13 +70,17 @@ pub fn reference() -> String {
     let schema = schemars::schema_for!(ConfigFile).to_value();
     let mut out = String::from(INTRODUCTION);
     let headings = SECTIONS.iter().map(|(heading, ..)| *heading);
-    for heading in std::iter::once(TOP_LEVEL).chain(headings).chain([MAINTENANCE, CACHE]) {
+    for heading in
+        std::iter::once(TOP_LEVEL).chain(headings).chain([ACCESS_LOG, MAINTENANCE, CACHE])
+    {
         let _ = writeln!(out, "- [{heading}](#{})", anchor(heading));
     }
     write_section(&mut out, TOP_LEVEL, &schema, "");
     for (heading, definition, prefix) in SECTIONS {
         write_section(&mut out, heading, &schema["$defs"][definition], prefix);
     }
+    let access_log = schemars::schema_for!(AccessLogSection).to_value();
+    write_section(&mut out, ACCESS_LOG, &access_log, "access_log.");
     let maintenance = schemars::schema_for!(MaintenanceSection).to_value();
     write_section(&mut out, MAINTENANCE, &maintenance, "route.maintenance.");
     let cache = schemars::schema_for!(CacheSection).to_value();

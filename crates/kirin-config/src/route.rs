@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use kirin_files::FollowLinks;
@@ -17,13 +18,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::access::{DenyStatus, MaintenanceKey};
+use crate::access_log::{AccessLogConfig, AccessLogKey, LogsOfFile};
 use crate::cache::{CacheKey, check_cache};
 use crate::compress::CompressKey;
 use crate::conditions::{MatchSection, check_conditions};
 use crate::default::yes;
 use crate::files::{check_index, check_media_types};
 use crate::follow_links::FollowLinksKey;
-use crate::listener::LogTarget;
 use crate::or_false::TextOrFalse;
 use crate::place::{Named, check_place, forms};
 use crate::rate_limit::{RateLimitSection, check_rate_limit};
@@ -99,9 +100,11 @@ pub struct RouteSection {
     /// What the password is for, as browsers show it.
     #[serde(default)]
     pub basic_auth_realm: Realm,
-    /// The access log of the responses of this route, in place of that of the listener: a file,
-    /// `stdout` or `stderr`. `false`: they are not logged. Default: the log of the listener.
-    pub access_log: Option<TextOrFalse>,
+    /// The access log of the responses of this route, in place of that of the listener: what a
+    /// listener's `access_log` may be. `false`: they are not logged. Default: the log of the
+    /// listener.
+    #[schemars(with = "Option<String>")]
+    pub access_log: Option<Written<AccessLogKey>>,
     /// Whether a directory without an index page shows a list of its files.
     #[serde(default)]
     pub listing: bool,
@@ -174,24 +177,45 @@ pub struct RouteContext<'a> {
     pub checks: &'a Arc<PasswordChecks>,
     /// The size of the store's largest item in bytes.
     pub item_limit_bytes: usize,
+    /// The access logs of the file.
+    pub file_logs: &'a LogsOfFile,
     /// The access logs of routes so far. Routes name them by their numbers.
-    pub logs: RefCell<Vec<LogTarget>>,
+    pub logs: RefCell<Vec<RouteLog>>,
+}
+
+/// The access log of some routes.
+pub struct RouteLog {
+    /// Where the log is written in the file. All routes of a site have the one of their site.
+    span: Range<usize>,
+    /// The log.
+    pub log: AccessLogConfig,
 }
 
 impl RouteContext<'_> {
-    /// Returns the log that a route or its site names.
-    fn log(&self, key: &Option<TextOrFalse>, source: &Source) -> ResponseLog {
-        let target = match key {
-            None => return ResponseLog::OfListener,
-            Some(TextOrFalse::False) => return ResponseLog::None,
-            Some(TextOrFalse::Text(text)) => LogTarget::read(text, source),
-        };
+    /// Returns the log that a route or its site names. `None` if the key is wrong.
+    fn log(
+        &self,
+        key: Option<&Written<AccessLogKey>>,
+        source: &Source,
+        errors: &mut ErrorCollector,
+    ) -> Option<ResponseLog> {
+        let Some(key) = key else { return Some(ResponseLog::OfListener) };
         let mut logs = self.logs.borrow_mut();
-        let number = logs.iter().position(|log| *log == target).unwrap_or_else(|| {
-            logs.push(target);
-            logs.len() - 1
-        });
-        u16::try_from(number).map_or(ResponseLog::OfListener, ResponseLog::OfRoute)
+        let is_path = matches!(**key, AccessLogKey::Path(_));
+        let number = match logs.iter().position(|other| other.span == key.span()) {
+            Some(number) => number,
+            None => {
+                let Some(log) = self.file_logs.check(key, source, errors)? else {
+                    return Some(ResponseLog::None);
+                };
+                let is_same = |other: &RouteLog| is_path && other.log.is_path(&log.target);
+                logs.iter().position(is_same).unwrap_or_else(|| {
+                    logs.push(RouteLog { span: key.span(), log });
+                    logs.len() - 1
+                })
+            }
+        };
+        Some(u16::try_from(number).map_or(ResponseLog::OfListener, ResponseLog::OfRoute))
     }
 }
 
@@ -221,6 +245,7 @@ pub fn check_route(
     let cache = errors.keep(cache);
     let index = check_index(section.index.as_deref(), source, errors);
     let media_types = Arc::new(check_media_types(section, source, errors));
+    let log = context.log(section.access_log.as_ref(), source, errors);
     let places = places?;
     let body_limit_bytes = section
         .body_limit
@@ -231,7 +256,7 @@ pub fn check_route(
         conditions: conditions?,
         request_buffering: request_buffering(section, &places, context, body_limit_bytes),
         places,
-        log: context.log(&section.access_log, source),
+        log: log?,
         listing: section.listing,
         follow_links: section.follow_links.0,
         precompressed: section.precompressed,

@@ -69,6 +69,7 @@ pub struct RequestNotes {
     /// The status before the notes were shared.
     cache: Cell<Option<CacheResult>>,
     steps: OnceCell<Rc<RequestSteps>>,
+    tls_version: Cell<Option<&'static str>>,
 }
 
 impl RequestNotes {
@@ -90,6 +91,16 @@ impl RequestNotes {
     /// Returns the trace, if requests are traced.
     pub fn trace(&self) -> Option<TraceContext> {
         self.trace
+    }
+
+    /// Notes the version of TLS of the client's connection.
+    pub fn set_tls_version(&self, version: Option<&'static str>) {
+        self.tls_version.set(version);
+    }
+
+    /// Returns the version of TLS, such as `TLSv1.3`. `None` without TLS.
+    pub fn tls_version(&self) -> Option<&'static str> {
+        self.tls_version.get()
     }
 
     /// Notes the route.
@@ -137,6 +148,7 @@ impl RequestNotes {
             route: self.route.clone(),
             cache: Cell::new(None),
             steps: OnceCell::from(Rc::clone(steps)),
+            tls_version: self.tls_version.clone(),
         }
     }
 }

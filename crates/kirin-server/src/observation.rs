@@ -1,23 +1,31 @@
 //! Observation of requests: the access logs, and the observers that count, show or trace requests.
 //!
-//! [`Observers::begin`] is called when a request has been parsed, [`Observers::record`] when the
-//! handler has answered, and [`Observers::end`] when the response has been sent or cut.
+//! [`Observers::begin`] is called when a request has been parsed. If the response is in memory and
+//! is sent at once, [`Observers::end_at_once`] follows, while the head is still there. Otherwise
+//! [`Observers::record`] keeps what is needed of the request, [`Observers::will_send`] what is
+//! needed of the response, and [`Observers::end`] is called when that has been sent or cut.
 
+use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use http::{Method, StatusCode};
+use kirin_http::body::Body;
+use kirin_http::field_lines::FieldLines;
 use kirin_http::handler::Origin;
 use kirin_http::peer::Peer;
 use kirin_http::request::RequestHead;
 use kirin_http::request_id::RequestId;
 use kirin_http::request_notes::{CacheResult, RouteNote};
-use kirin_http::request_steps::RequestSteps;
+use kirin_http::request_steps::{RequestSteps, StepKind};
 use kirin_http::response::{AnsweredBy, Response, ResponseSummary};
 use kirin_http::trace_context::TraceContext;
 
 use crate::logging::access_log::LineRecord;
 use crate::logging::access_logs::AccessLogs;
+use crate::logging::log_format::ResponseHead;
+use crate::logging::request_value::LoggedRequest;
 
 /// Learns about each request of the listeners of one event loop, when its response has ended. It
 /// runs between two requests, so it must be quick and must not block.
@@ -51,12 +59,49 @@ pub struct EndedRequest<'a> {
     pub answered_by: AnsweredBy,
     /// The number of bytes of the response's body.
     pub body_bytes: u64,
+    /// The number of bytes of the request's body that were received.
+    pub received_bytes: u64,
     /// Whether the client did not get the complete response.
     pub is_cut: bool,
     /// When the request was parsed.
     pub started: Instant,
     /// The time from then to the end of the response.
     pub took: Duration,
+}
+
+/// The name of the place that answered, such as `store` or `app:web`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaceName {
+    /// The part of the server that answered.
+    pub answered_by: AnsweredBy,
+    /// The name of the application or the upstream.
+    pub name: Option<Arc<str>>,
+}
+
+impl EndedRequest<'_> {
+    /// Returns the name of the place that answered. An application or an upstream has the name of
+    /// the last step there.
+    pub fn place(&self) -> PlaceName {
+        let kind = match self.answered_by.name() {
+            "app" => Some(StepKind::Worker),
+            "proxy" => Some(StepKind::Upstream),
+            _ => None,
+        };
+        let step = kind
+            .zip(self.steps)
+            .and_then(|(kind, steps)| steps.last(kind).or_else(|| steps.last(StepKind::Queue)));
+        PlaceName { answered_by: self.answered_by, name: step.map(|step| step.name) }
+    }
+}
+
+impl fmt::Display for PlaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.answered_by.name())?;
+        match &self.name {
+            Some(name) => write!(f, ":{name}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The observers of a listener on one event loop.
@@ -88,6 +133,8 @@ pub struct ResponseRecord {
     pub summary: ResponseSummary,
     /// The number of bytes of the body.
     pub body_bytes: u64,
+    /// The number of bytes of the request's body that were received.
+    pub received_bytes: u64,
     /// Whether the client did not get the complete response.
     pub is_cut: bool,
 }
@@ -112,6 +159,7 @@ impl Observers {
         origin: Origin<'_>,
     ) -> Option<RequestRecord> {
         let notes = origin.notes;
+        let logged = LoggedRequest { peer: origin.peer, parsed: Some((request, origin)) };
         Some(RequestRecord {
             started: started?,
             id: notes.id().clone(),
@@ -122,12 +170,13 @@ impl Observers {
             route: notes.route(),
             cache_result: notes.cache_result(),
             steps: notes.steps_so_far().cloned(),
-            line: self.logs.begin(notes.route().log, origin.peer, request),
+            line: self.logs.begin(notes.route().log, &logged),
         })
     }
 
     /// Returns the record of bytes that are not a request.
     pub(crate) fn unreadable(&self, peer: &Peer) -> Option<RequestRecord> {
+        let route = RouteNote::default();
         Some(RequestRecord {
             started: self.begin()?,
             id: RequestId::default(),
@@ -135,15 +184,24 @@ impl Observers {
             method: Method::default(),
             target: String::new(),
             host: String::new(),
-            route: RouteNote::default(),
+            route,
             cache_result: None,
             steps: None,
-            line: self.logs.unreadable(peer),
+            line: self.logs.begin(route.log, &LoggedRequest { peer, parsed: None }),
         })
     }
 
-    /// Tells all observers about a response. `now` is the time in the log.
-    pub(crate) fn end(&self, record: &RequestRecord, response: &ResponseRecord, now: SystemTime) {
+    /// Takes from a response what the observers need at its end, before it is sent.
+    pub(crate) fn will_send(&self, record: &mut Option<RequestRecord>, response: &Response) {
+        if let Some(record) = record
+            && let Some(line) = &mut record.line
+        {
+            self.logs.take_response(record.route.log, line, response_head(response));
+        }
+    }
+
+    /// Tells all observers about a response.
+    pub(crate) fn end(&self, record: RequestRecord, response: &ResponseRecord) {
         let steps = record.steps.as_deref();
         let request = EndedRequest {
             id: &record.id,
@@ -157,15 +215,85 @@ impl Observers {
             status: response.summary.status,
             answered_by: response.summary.answered_by,
             body_bytes: response.body_bytes,
+            received_bytes: response.received_bytes,
             is_cut: response.is_cut,
             started: record.started,
             took: record.started.elapsed(),
         };
-        if let Some(line) = &record.line {
-            self.logs.end(line, &request, now);
+        if let Some(line) = record.line {
+            self.logs.end(line, &request);
         }
         for observer in &*self.others {
             observer.request_ended(&request);
+        }
+    }
+
+    /// Tells all observers about a response that was complete at once. `started` is the result of
+    /// [`Observers::begin`], `now` the time of the loop.
+    pub(crate) fn end_at_once(
+        &self,
+        started: Option<Instant>,
+        request: &RequestHead<'_>,
+        origin: Origin<'_>,
+        response: &WrittenResponse,
+        now: SystemTime,
+    ) {
+        let Some(started) = started else { return };
+        let notes = origin.notes;
+        let ended = EndedRequest {
+            id: notes.id(),
+            trace: notes.trace(),
+            host: request.host,
+            method: &request.method,
+            target: request.target,
+            route: notes.route(),
+            cache_result: notes.cache_result(),
+            steps: notes.steps_so_far().map(|steps| &**steps),
+            status: response.record.summary.status,
+            answered_by: response.record.summary.answered_by,
+            body_bytes: response.record.body_bytes,
+            received_bytes: response.record.received_bytes,
+            is_cut: response.record.is_cut,
+            started,
+            took: started.elapsed(),
+        };
+        let logged = LoggedRequest { peer: origin.peer, parsed: Some((request, origin)) };
+        let head =
+            ResponseHead { fields: &response.fields, content_length: response.content_length };
+        self.logs.end_at_once(logged, head, &ended, now);
+        for observer in &*self.others {
+            observer.request_ended(&ended);
+        }
+    }
+}
+
+fn response_head(response: &Response) -> ResponseHead<'_> {
+    ResponseHead { fields: &response.fields, content_length: content_length(response) }
+}
+
+/// Returns the length that the head of a response says, if it says one.
+fn content_length(response: &Response) -> Option<u64> {
+    match response.body {
+        _ if Response::is_bodiless_status(response.status) => None,
+        Body::Tunnel(_) => None,
+        _ => response.body.length(),
+    }
+}
+
+/// A response that has been written completely into the buffer of the loop.
+pub(crate) struct WrittenResponse {
+    pub(crate) record: ResponseRecord,
+    fields: FieldLines,
+    content_length: Option<u64>,
+}
+
+impl WrittenResponse {
+    /// Takes from a response what observers need. Its body is written afterwards.
+    pub(crate) fn new(response: &mut Response) -> Self {
+        Self {
+            record: ResponseRecord::complete(response.summary(), 0),
+            content_length: content_length(response),
+            fields: std::mem::take(&mut response.fields),
         }
     }
 }
@@ -177,11 +305,11 @@ impl ResponseRecord {
         if !is_begun {
             summary.status = Response::client_gone_status();
         }
-        Self { summary, body_bytes, is_cut: true }
+        Self { summary, body_bytes, received_bytes: 0, is_cut: true }
     }
 
     /// Returns the record of a response that was sent completely.
     pub(crate) fn complete(summary: ResponseSummary, body_bytes: u64) -> Self {
-        Self { summary, body_bytes, is_cut: false }
+        Self { summary, body_bytes, received_bytes: 0, is_cut: false }
     }
 }

@@ -20,6 +20,7 @@ use kirin_http::peer::Peer;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustix::pipe::SpliceFlags;
+use rustls::ProtocolVersion;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -95,6 +96,8 @@ pub(crate) struct Io {
     pub(crate) phase: Cell<Phase>,
     /// Whether the body of the current request has been read to its end.
     pub(crate) body_finished: Cell<bool>,
+    /// Number of bytes of the current request's body that have been received.
+    pub(crate) received_body: Cell<u64>,
     /// Whether a request has come already. HTTP/2 can begin only before the first.
     pub(crate) has_begun: Cell<bool>,
     /// Whether the client of the current request understands informational responses, that is,
@@ -138,6 +141,7 @@ impl Io {
             deadline: Cell::new(0),
             phase: Cell::new(Phase::Idle),
             body_finished: Cell::new(true),
+            received_body: Cell::new(0),
             has_begun: Cell::new(false),
             takes_informational: Cell::new(false),
             sent: Cell::new(0),
@@ -264,6 +268,20 @@ impl Io {
     /// client.
     pub(crate) fn is_encrypted(&self) -> bool {
         matches!(&*self.stream.borrow(), Stream::Tls(_) | Stream::TlsOverUnix(_))
+    }
+
+    /// Returns the version of TLS, as nginx names it.
+    pub(crate) fn tls_version(&self) -> Option<&'static str> {
+        let version = match &*self.stream.borrow() {
+            Stream::Tcp(_) | Stream::Unix(_) => None,
+            Stream::Tls(stream) => stream.protocol_version(),
+            Stream::TlsOverUnix(stream) => stream.protocol_version(),
+        };
+        match version? {
+            ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),
+            ProtocolVersion::TLSv1_3 => Some("TLSv1.3"),
+            _ => None,
+        }
     }
 
     /// Sends `bytes` and tells the kernel that more follows (MSG_MORE), so that a head shares its

@@ -32,6 +32,9 @@ pub(crate) fn with_origin<H, R>(
     let is_trusted = |forwarding: &&Box<Forwarding>| forwarding.trusted.contains(io.client_peer());
     let forwarding = server.forwarding.as_ref().filter(is_trusted);
     let notes = notes(server, head, forwarding.is_some());
+    if server.tls.is_some() {
+        notes.set_tls_version(io.tls_version());
+    }
     let origin = server.origin(io, &notes);
     let Some(forwarding) = forwarding else {
         return answer(head, origin);

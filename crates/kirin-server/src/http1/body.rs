@@ -61,6 +61,7 @@ impl BodySource for Http1Source {
     fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
         loop {
             if let Some(taken) = self.take_unread()? {
+                self.io.received_body.set(self.io.received_body.get() + taken.len() as u64);
                 return Poll::Ready(Ok(Some(taken)));
             }
             if self.io.body_finished.get() {

@@ -12,6 +12,7 @@ use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use kirin_http::body::Body;
 use kirin_http::client_bytes::{ClientShare, Reservation, Resource};
@@ -32,7 +33,7 @@ use crate::http1::output::{Output, Unsent};
 use crate::http1::response_writer::{Exchange, write_head};
 use crate::http1::sending;
 use crate::http2;
-use crate::observation::{RequestRecord, ResponseRecord};
+use crate::observation::{RequestRecord, ResponseRecord, WrittenResponse};
 use crate::server::Server;
 
 /// Responses to pipelined requests are gathered up to this size before they are written.
@@ -334,42 +335,53 @@ fn answer_from<H: Handler>(
     let mut exchange = Exchange::new(head);
     exchange.persistent &= !server.stopping.get();
     io.has_begun.set(true);
+    io.received_body.set(0);
     if head.is_misdirected(origin.secure) {
         return refuse(server, io, output, Reject::Misdirected);
     }
     let started = server.observers.begin();
-    let answer = server.handler.answer(head, origin);
-    let record = server.observers.record(started, head, origin);
-    let mut request = Request {
-        exchange,
-        id: origin.notes.id().clone(),
-        body: head.body,
-        expects_continue: head.expects_continue,
-        record,
-        share: ClientShare::default(),
-        _head: None,
-    };
-    let response = match answer {
+    let response = match server.handler.answer(head, origin) {
         Answer::Later(later) => {
-            request.exchange.takes_trailers = head.takes_trailers();
-            request.share = server.share(origin.peer);
+            exchange.takes_trailers = head.takes_trailers();
+            let request = Request::kept(server, exchange, head, origin, started);
             return match request.share.reserve_head(head.len_bytes()) {
                 Ok(reserved) => Work::Later(later, Request { _head: reserved, ..request }),
                 Err(_) => Work::Send(Response::no_room(), request),
             };
         }
         Answer::Now(mut response) => {
-            response.add_request_id(&request.id);
+            response.add_request_id(origin.notes.id());
             response
         }
     };
     let is_long = response.body.length().is_some_and(|length| length > GATHERED_BODY_BYTES);
-    if !is_in_memory(&response.body) || is_long || request.body != BodyLength::None {
-        request.share = server.share(origin.peer);
-        return Work::Send(response, request);
+    if !is_in_memory(&response.body) || is_long || head.body != BodyLength::None {
+        return Work::Send(response, Request::kept(server, exchange, head, origin, started));
     }
-    write_response(server, output, response, &mut request);
-    if request.exchange.persistent { Work::Nothing } else { Work::Close }
+    let written = write_response(server, output, response, &mut exchange);
+    server.observers.end_at_once(started, head, origin, &written, server.clock().time());
+    if exchange.persistent { Work::Nothing } else { Work::Close }
+}
+
+impl Request {
+    /// Returns the parts of a request that are kept.
+    fn kept<H>(
+        server: &Server<H>,
+        exchange: Exchange,
+        head: &RequestHead<'_>,
+        origin: Origin<'_>,
+        started: Option<Instant>,
+    ) -> Self {
+        Self {
+            exchange,
+            id: origin.notes.id().clone(),
+            body: head.body,
+            expects_continue: head.expects_continue,
+            record: server.observers.record(started, head, origin),
+            share: server.share(origin.peer),
+            _head: None,
+        }
+    }
 }
 
 fn is_in_memory(body: &Body) -> bool {
@@ -380,12 +392,12 @@ fn is_in_memory(body: &Body) -> bool {
 fn write_response<H>(
     server: &Server<H>,
     output: &mut Output,
-    response: Response,
-    request: &mut Request,
-) {
+    mut response: Response,
+    exchange: &mut Exchange,
+) -> WrittenResponse {
     let clock = server.clock();
-    let framing = output.text(|text| write_head(&response, &mut request.exchange, clock, text));
-    let (before, summary) = (output.len(), response.summary());
+    let framing = output.text(|text| write_head(&response, exchange, clock, text));
+    let (before, mut written) = (output.len(), WrittenResponse::new(&mut response));
     if framing != crate::http1::response_writer::BodyFraming::Nothing {
         match response.body {
             Body::Bytes(bytes) => output.bytes(bytes),
@@ -396,26 +408,20 @@ fn write_response<H>(
             }
         }
     }
-    if let Some(record) = &request.record {
-        let response = ResponseRecord::complete(summary, (output.len() - before) as u64);
-        server.observers.end(record, &response, clock.time());
-    }
+    written.record.body_bytes = (output.len() - before) as u64;
+    written
 }
 
 /// Answers bytes that are not an acceptable request. The connection ends.
 fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -> Work {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
     server.clock().now();
-    let mut request = Request {
-        exchange: Exchange::rejected(),
-        id: RequestId::default(),
-        body: BodyLength::None,
-        expects_continue: false,
-        record: server.observers.unreadable(io.client_peer()),
-        share: ClientShare::default(),
-        _head: None,
-    };
-    write_response(server, output, Response::error(reject.status()), &mut request);
+    let record = server.observers.unreadable(io.client_peer());
+    let response = Response::error(reject.status());
+    let written = write_response(server, output, response, &mut Exchange::rejected());
+    if let Some(record) = record {
+        server.observers.end(record, &written.record);
+    }
     Work::Refused
 }
 
@@ -497,8 +503,9 @@ async fn send<H>(
     server: &Server<H>,
     io: &Io,
     response: Response,
-    request: Request,
+    mut request: Request,
 ) -> io::Result<bool> {
+    server.observers.will_send(&mut request.record, &response);
     if is_in_memory(&response.body)
         && response.body.length().is_some_and(|length| length <= AT_ONCE_BYTES)
     {
@@ -518,8 +525,8 @@ async fn send_in_time<H>(
     let summary = response.summary();
     let before = io.sent.get();
     let sent = sending::send(io, &server.pipes, response, &mut request.exchange).await;
-    if let Some(record) = &request.record {
-        let response = match sent {
+    if let Some(record) = request.record {
+        let mut response = match sent {
             Ok(body_bytes) => ResponseRecord::complete(summary, body_bytes),
             Err(_) => {
                 // For a chunked body, this counts the framing as well, as nginx does.
@@ -528,8 +535,9 @@ async fn send_in_time<H>(
                 ResponseRecord::cut(summary, body_bytes, taken > 0)
             }
         };
+        response.received_bytes = io.received_body.get();
         server.clock().now();
-        server.observers.end(record, &response, server.clock().time());
+        server.observers.end(record, &response);
     }
     sent.map(|_| request.exchange.persistent)
 }
@@ -546,7 +554,11 @@ async fn send_at_once<H>(
     let unsent = poll_fn(|context| {
         let mut output = server.output.borrow_mut();
         if let Some(response) = response.take() {
-            write_response(server, &mut output, response, &mut request);
+            let mut written = write_response(server, &mut output, response, &mut request.exchange);
+            if let Some(record) = request.record.take() {
+                written.record.received_bytes = io.received_body.get();
+                server.observers.end(record, &written.record);
+            }
         }
         Poll::Ready(output.flush(io, context))
     });

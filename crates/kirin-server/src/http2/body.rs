@@ -25,6 +25,8 @@ use crate::limits::deadlines::Deadlines;
 pub(super) struct BodyState {
     /// Whether the response has begun.
     pub(super) is_answered: Cell<bool>,
+    /// Number of bytes of the body that have been received.
+    pub(super) received_bytes: Cell<u64>,
     /// The rest of a body that is not read any more.
     unread: RefCell<Option<RecvStream>>,
 }
@@ -150,6 +152,8 @@ impl BodySource for Http2Source {
             self.pace.moved(data.len() as u64, self.deadlines.clock.now());
             released.map_err(|error| BodyError::Io(std::io::Error::other(error)))?;
             if !data.is_empty() {
+                let received = &self.state.received_bytes;
+                received.set(received.get() + data.len() as u64);
                 return Poll::Ready(Ok(Some(data)));
             }
         }

@@ -15,7 +15,7 @@ use kirin_http::pace::Pace;
 use kirin_http::request_id::RequestId;
 use kirin_http::response::Response;
 
-use super::body::within;
+use super::body::{BodyState, within};
 use super::response;
 use super::socket::Backlog;
 use super::stream::{Ended, Progress};
@@ -37,6 +37,8 @@ pub(super) struct Exchange {
     /// The id that Kirin's own answer to a failure names.
     id: RequestId,
     pub(super) record: Option<RequestRecord>,
+    /// The state of the request's body. `None` if it is not read.
+    pub(super) body: Option<Rc<BodyState>>,
     /// The client for which bytes are counted.
     pub(super) share: ClientShare,
     /// Counts the copy of a long head.
@@ -52,7 +54,7 @@ impl Exchange {
         share: ClientShare,
         backlog: &Rc<Backlog>,
     ) -> Self {
-        Self { is_head, id, record, share, _head: None, backlog: Rc::clone(backlog) }
+        Self { is_head, id, record, body: None, share, _head: None, backlog: Rc::clone(backlog) }
     }
 
     /// Returns whether nothing follows the head of `response`.
@@ -62,11 +64,13 @@ impl Exchange {
             || response.body.length() == Some(0)
     }
 
-    /// Writes the line of the access log.
-    fn log<H>(&self, server: &Server<H>, response: &ResponseRecord) {
-        if let Some(record) = &self.record {
+    /// Tells the observers about the response.
+    fn end<H>(&mut self, server: &Server<H>, mut response: ResponseRecord) {
+        if let Some(record) = self.record.take() {
             server.clock().now();
-            server.observers.end(record, response, server.clock().time());
+            response.received_bytes =
+                self.body.as_ref().map_or(0, |body| body.received_bytes.get());
+            server.observers.end(record, &response);
         }
     }
 }
@@ -84,7 +88,7 @@ pub(super) fn start<H>(
     server: &Server<H>,
     respond: &mut SendResponse<Bytes>,
     response: Response,
-    exchange: Exchange,
+    mut exchange: Exchange,
 ) -> Progress<Unfinished> {
     // HTTP/2 has no Upgrade, so no client has asked for one (RFC 9113 section 8.6).
     let is_switch = matches!(response.body, Body::Tunnel(_)) || response.status.is_informational();
@@ -93,6 +97,7 @@ pub(super) fn start<H>(
     let head = response::head(&response, exchange.is_head, server.clock());
     let is_empty = exchange.ends_with_head(&response);
     let summary = response.summary();
+    server.observers.will_send(&mut exchange.record, &response);
     let mut record = ResponseRecord::complete(summary, 0);
     let ended = match (respond.send_response(head, is_empty), in_one_frame(response.body)) {
         (Ok(_), _) if is_empty => Ended::Answered,
@@ -133,7 +138,7 @@ pub(super) fn start<H>(
             Ended::ResetByClient
         }
     };
-    exchange.log(server, &record);
+    exchange.end(server, record);
     Progress::Ended(ended)
 }
 
@@ -153,7 +158,7 @@ fn in_one_frame(body: Body) -> Result<Bytes, Body> {
 impl Unfinished {
     /// Sends the body at the pace of its reader.
     pub(super) async fn finish<H>(self, server: &Server<H>) -> Ended {
-        let Self { stream, body, mut record, exchange } = self;
+        let Self { stream, body, mut record, mut exchange } = self;
         let pace = Pace::new(server.deadlines.writing);
         let mut sending = Sending {
             stream,
@@ -176,7 +181,7 @@ impl Unfinished {
         }
         record.body_bytes = sending.sent;
         record.is_cut = result.is_err();
-        exchange.log(server, &record);
+        exchange.end(server, record);
         result.err().unwrap_or(Ended::Answered)
     }
 }

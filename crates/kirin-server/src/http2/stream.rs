@@ -140,9 +140,10 @@ impl<T> Progress<T> {
 
 impl Unanswered {
     async fn answer<H>(self, server: &Server<H>, resets: &Resets) -> Ended {
-        let Self { answer, respond, received, body, expects_continue, exchange } = self;
+        let Self { answer, respond, received, body, expects_continue, mut exchange } = self;
         let responder = Rc::new(Responder::new(respond));
         let state = Rc::new(BodyState::default());
+        exchange.body = Some(Rc::clone(&state));
         let mut unread = None;
         let response = match answer {
             Answer::Now(response) => {

@@ -14,13 +14,22 @@ use rustix::event::{PollFd, PollFlags};
 /// The output of a [`QueuedWriter`]. Its functions run on the writer's thread and may wait.
 pub trait Output: Send + 'static {
     /// Writes complete lines.
-    fn write(&mut self, lines: &[u8]) -> io::Result<()>;
+    fn write(&mut self, lines: &[u8]) -> Result<(), WriteError>;
 
     /// Reports that lines cannot be written. Called once, until [`Output::recovered`].
     fn failed(&mut self, error: &io::Error);
 
     /// Reports that lines are written again, after this many were lost.
     fn recovered(&mut self, lost_lines: u64);
+}
+
+/// Why lines could not be written.
+#[derive(Debug)]
+pub struct WriteError {
+    /// The error.
+    pub error: io::Error,
+    /// The number of lines that are lost by it.
+    pub lost_lines: u64,
 }
 
 /// A queue of lines, and the thread that writes them.
@@ -139,8 +148,8 @@ fn write_lines(shared: &Shared, mut output: Box<dyn Output>) {
                 state.reported_lines = state.lost_lines;
                 lost_before
             }
-            Err(error) => {
-                shared.state.lock().lost_lines += count_lines(&lines);
+            Err(WriteError { error, lost_lines }) => {
+                shared.state.lock().lost_lines += lost_lines;
                 if !std::mem::replace(&mut is_failing, true) {
                     output.failed(&error);
                 }
@@ -175,7 +184,8 @@ pub fn write_patiently(mut file: &File, mut lines: &[u8]) -> io::Result<()> {
 /// The size of an empty queue's buffer.
 const KEPT_BYTES: usize = 64 * 1024;
 
-fn count_lines(lines: &[u8]) -> u64 {
+/// Returns the number of lines.
+pub fn count_lines(lines: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', lines).count() as u64
 }
 
@@ -191,8 +201,11 @@ mod tests {
     }
 
     impl Output for Slow {
-        fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-            self.may_write.recv().map_err(io::Error::other)??;
+        fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
+            let allowed = self.may_write.recv().map_err(io::Error::other);
+            allowed
+                .and_then(|allowed| allowed)
+                .map_err(|error| WriteError { error, lost_lines: count_lines(lines) })?;
             let lines = String::from_utf8_lossy(lines).replace('\n', "|");
             _ = self.events.send(format!("wrote {lines}"));
             Ok(())

@@ -106,6 +106,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         self.session.alpn_protocol()
     }
 
+    /// Returns the version of TLS that the handshake has chosen.
+    pub(crate) fn protocol_version(&self) -> Option<rustls::ProtocolVersion> {
+        self.session.protocol_version()
+    }
+
     /// Returns the verified certificate that the client has presented.
     pub(crate) fn client_certificate(&self) -> Option<&CertificateDer<'static>> {
         self.session.peer_certificates().and_then(<[_]>::first)

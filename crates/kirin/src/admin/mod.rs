@@ -34,7 +34,7 @@ use kirin_http::{
 };
 use kirin_proxy::Upstream;
 use kirin_server::listener::{self, ListenError};
-use kirin_server::{BindOptions, ConnectionCount, Limits, Listener, LogFile, Observers, Server};
+use kirin_server::{BindOptions, ConnectionCount, Limits, Listener, LogSink, Observers, Server};
 use kirin_store::{Now, Store};
 use kirin_workers::App;
 use serde_json::Value;
@@ -70,7 +70,7 @@ pub struct Admin {
     /// The sites, for purges of one of them.
     pub sites: Arc<SiteNames>,
     /// The access logs of all listeners.
-    pub access_logs: Vec<Arc<LogFile>>,
+    pub access_logs: Vec<Arc<LogSink>>,
     /// The connections of all other listeners.
     pub connections: Arc<ConnectionCount>,
     /// The accounts of bytes that are held for clients.

@@ -1,6 +1,6 @@
 //! The text that `kirin explain` prints: one block for each thing that a request meets.
 
-use kirin_config::{Config, ListenerConfig, LogTarget};
+use kirin_config::{Config, ListenerConfig};
 use kirin_gateway::explanation::route::{CacheSought, ExplainedRoute, Sought, Step};
 use kirin_gateway::explanation::stored::{CachedAnswer, ItemAnswer, Question, StoredAnswer};
 use kirin_gateway::explanation::{ExplainedSite, Explanation, Found};
@@ -159,18 +159,14 @@ impl Report {
 
     /// Says where the line of the access log goes.
     pub fn log(&mut self, log: ResponseLog, config: &Config, listener: Option<&ListenerConfig>) {
-        let target = match log {
+        let log = match log {
             // Said with the response.
             ResponseLog::None => return,
             ResponseLog::OfRoute(number) => config.route_logs.get(usize::from(number)),
             ResponseLog::OfListener => listener.and_then(|listener| listener.access_log.as_ref()),
         };
-        match target {
-            Some(LogTarget::Stdout) => self.block("access log", "stdout"),
-            Some(LogTarget::Stderr) => self.block("access log", "stderr"),
-            Some(LogTarget::File(file)) => self.block("access log", &file.display().to_string()),
-            None => self.block("access log", "none"),
-        }
+        let text = log.map_or_else(|| "none".to_owned(), ToString::to_string);
+        self.block("access log", &text);
     }
 
     /// Says why no running Kirin can be asked.

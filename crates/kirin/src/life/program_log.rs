@@ -10,7 +10,9 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use kirin_server::logging::queued_writer::{Output, QueuedWriter, write_patiently};
+use kirin_server::logging::queued_writer::{
+    Output, QueuedWriter, WriteError, count_lines, write_patiently,
+};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -119,12 +121,13 @@ fn copy_of_stderr() -> io::Result<File> {
 }
 
 impl Output for StandardError {
-    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+    fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
         let copy = match self.0.take() {
-            Some(copy) => copy,
-            None => copy_of_stderr()?,
+            Some(copy) => Ok(copy),
+            None => copy_of_stderr(),
         };
-        write_patiently(self.0.insert(copy), lines)
+        copy.and_then(|copy| write_patiently(self.0.insert(copy), lines))
+            .map_err(|error| WriteError { error, lost_lines: count_lines(lines) })
     }
 
     fn failed(&mut self, _error: &io::Error) {

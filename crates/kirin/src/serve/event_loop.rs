@@ -172,7 +172,7 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
             hsts: config.tls.as_ref().and_then(|tls| tls.hsts.as_deref()).map(Rc::from),
         };
         let (of_listener, of_routes) = (log.map(AccessLog::new), Rc::clone(&route_logs));
-        let logs = AccessLogs { of_listener, of_routes };
+        let logs = AccessLogs::new(of_listener, of_routes);
         let observers = Observers { logs, others: Rc::clone(&others) };
         let mut server = Server::new(Rc::new(entrance), address, config.limits, observers);
         if let Some(forwarding) = config.forwarding {

@@ -11,7 +11,7 @@ use kirin_config::{Config, ListenerConfig};
 use kirin_http::ListenAddress;
 use kirin_server::listener::ListenError;
 use kirin_server::{
-    Admission, BindOptions, ConnectionCount, Limits as HttpLimits, Listener, LogFile,
+    Admission, BindOptions, ConnectionCount, Limits as HttpLimits, Listener, OpenLog,
 };
 use tokio::sync::watch;
 
@@ -26,7 +26,7 @@ pub struct BoundListener {
     /// The address of the socket, with the port that was free if any port was asked for.
     pub address: ListenAddress,
     /// The access log.
-    pub log: Option<Arc<LogFile>>,
+    pub log: Option<OpenLog>,
     /// The settings; their limits count the connections and bytes of all loops.
     pub config: ListenerConfig,
 }
@@ -50,7 +50,7 @@ pub struct LoopListeners {
     /// Listeners for HTTP.
     pub http: Vec<BoundListener>,
     /// The access logs of routes, by their numbers.
-    pub route_logs: Vec<Arc<LogFile>>,
+    pub route_logs: Vec<OpenLog>,
     /// Listeners for operators. Only the first loop has any.
     pub admin: Vec<Listener>,
     /// The default admin socket, if another program still has it.
@@ -84,16 +84,16 @@ pub fn open_http(
     accounts: &ClientAccounts,
 ) -> Result<Vec<String>, OpenError> {
     let mut urls = Vec::new();
-    for target in &config.route_logs {
-        let log = logs::open(target, config.user.as_ref(), logs)?;
+    for log in &config.route_logs {
+        let log = logs::open(log, config.user.as_ref(), logs)?;
         for of_loop in loops.iter_mut() {
-            of_loop.route_logs.push(Arc::clone(&log));
+            of_loop.route_logs.push(log.clone());
         }
     }
     for (listener, client_bytes) in config.listeners.iter().zip(&accounts.listeners) {
         let log = match &listener.access_log {
             None => None,
-            Some(target) => Some(logs::open(target, config.user.as_ref(), logs)?),
+            Some(log) => Some(logs::open(log, config.user.as_ref(), logs)?),
         };
         let admission = Admission::new(Arc::clone(connections), listener.connections_per_address);
         let limits = HttpLimits {

@@ -1,5 +1,5 @@
-//! The access logs. Each is opened once, even if several listeners write to it, and reopened after
-//! it has been renamed.
+//! The access logs. The target of each is opened once, even if several listeners write to it, and
+//! reopened after it has been renamed.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -8,52 +8,75 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use kirin_config::LogTarget;
-use kirin_server::LogFile;
+use kirin_config::{AccessLogConfig, LogTarget};
+use kirin_server::{LogFormat, LogSink, OpenLog};
 use kirin_user::{ParentDirectory, User};
 
-/// The open access logs, by their targets in the configuration.
-pub type Logs = HashMap<LogTarget, Arc<LogFile>>;
+/// The open targets of access logs.
+pub type Logs = HashMap<LogTarget, Arc<LogSink>>;
 
 /// An access log that cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open the access log {0}: {1}{hint}", hint = kirin_user::permission_hint(.0.as_ref(), .1))]
 pub struct LogError(String, #[source] io::Error);
 
-/// Opens a log, or returns the one that is open already. If root opens a new log for `user`, the
-/// file belongs to that user.
+/// Opens a log. If root opens a new file for `user`, the file belongs to that user.
 pub fn open(
-    target: &LogTarget,
+    config: &AccessLogConfig,
     user: Option<&User>,
     open: &mut Logs,
-) -> Result<Arc<LogFile>, LogError> {
-    if let Some(file) = open.get(target) {
-        return Ok(Arc::clone(file));
-    }
-    let stream =
-        |stream: io::Result<OwnedFd>| stream.map(|stream| LogFile::stream(File::from(stream)));
-    let (name, opened) = match target {
-        LogTarget::Stdout => ("stdout".into(), stream(io::stdout().as_fd().try_clone_to_owned())),
-        LogTarget::Stderr => ("stderr".into(), stream(io::stderr().as_fd().try_clone_to_owned())),
-        LogTarget::File(path) => {
-            let opened = match user.filter(|_| kirin_user::is_root()) {
-                Some(user) => open_as_root(path, user),
-                None => LogFile::open(path),
-            };
-            (path.display().to_string(), opened)
+) -> Result<OpenLog, LogError> {
+    let sink = match open.get(&config.target) {
+        Some(sink) => Arc::clone(sink),
+        None => {
+            let failed = |error| LogError(config.target.to_string(), error);
+            let sink = Arc::new(open_target(&config.target, user).map_err(failed)?);
+            open.insert(config.target.clone(), Arc::clone(&sink));
+            sink
         }
     };
-    let file = Arc::new(opened.map_err(|error| LogError(name, error))?);
-    open.insert(target.clone(), Arc::clone(&file));
-    Ok(file)
+    let format = match sink.is_terminal() && !is_plain_wanted() {
+        true => coloured(&config.format),
+        false => Arc::clone(&config.format),
+    };
+    Ok(OpenLog { sink, format, conditions: config.conditions.clone() })
 }
 
-fn open_as_root(path: &Path, user: &User) -> io::Result<LogFile> {
+/// Returns whether the user wants no colours (<https://no-color.org>).
+fn is_plain_wanted() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+/// Returns the format for people with colours. Other formats have none.
+fn coloured(format: &Arc<LogFormat>) -> Arc<LogFormat> {
+    if format.name() != "terminal" {
+        return Arc::clone(format);
+    }
+    let compiled = LogFormat::compile("terminal", true, &|_| None);
+    compiled.map_or_else(|_| Arc::clone(format), Arc::new)
+}
+
+fn open_target(target: &LogTarget, user: Option<&User>) -> io::Result<LogSink> {
+    let stream =
+        |stream: io::Result<OwnedFd>| stream.map(|stream| LogSink::stream(File::from(stream)));
+    match target {
+        LogTarget::Stdout => stream(io::stdout().as_fd().try_clone_to_owned()),
+        LogTarget::Stderr => stream(io::stderr().as_fd().try_clone_to_owned()),
+        LogTarget::File(path) => match user.filter(|_| kirin_user::is_root()) {
+            Some(user) => open_as_root(path, user),
+            None => LogSink::open(path),
+        },
+        LogTarget::Journald(socket) => Ok(LogSink::journald(socket.clone())),
+        LogTarget::Syslog(server) => Ok(LogSink::syslog(server.clone())),
+    }
+}
+
+fn open_as_root(path: &Path, user: &User) -> io::Result<LogSink> {
     let (file, is_new) = ParentDirectory::open(path)?.open_log()?;
     if is_new {
         user.give_file(&file)?;
     }
-    Ok(LogFile::from_file(file, path))
+    Ok(LogSink::from_file(file, path))
 }
 
 /// Reopens all logs after they have been renamed. If a log cannot be opened, Kirin goes on writing
