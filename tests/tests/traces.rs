@@ -48,7 +48,7 @@ fn collector_binary() -> PathBuf {
 fn start_on_free_port(site: &Site, backend: &Backend) -> Option<(Child, u16)> {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let config = format!(
-            r#"
+        r#"
 receivers:
   otlp:
     protocols:
@@ -97,7 +97,8 @@ impl Collector {
             if let Ok(batch) = serde_json::from_slice(&request.body) {
                 sink.lock().unwrap().push(batch);
             }
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}".into()
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+                .into()
         });
         let (child, port) = loop {
             if let Some(started) = start_on_free_port(site, &backend) {
@@ -189,7 +190,10 @@ fn the_collector_gets_a_request_with_its_parts() {
     let tree = collector.wait_for("GET /");
     assert_eq!(names(&tree), ["GET /", "worker web"], "{tree:#?}");
     let request = &tree[0];
-    assert_eq!((&request["traceId"], &request["parentSpanId"]), (&TRACE_ID.into(), &"00f067aa0ba902b7".into()));
+    assert_eq!(
+        (&request["traceId"], &request["parentSpanId"]),
+        (&TRACE_ID.into(), &"00f067aa0ba902b7".into())
+    );
     // The application continues the span of the request.
     assert_eq!(text, format!("00-{TRACE_ID}-{}-01", request["spanId"].as_str().unwrap()));
     let attributes = request["attributes"].to_string();

@@ -186,6 +186,7 @@ mod tests {
             status: StatusCode::BAD_GATEWAY,
             answered_by: AnsweredBy::SERVER,
             body_bytes: 5,
+            received_bytes: 0,
             is_cut: false,
             started,
             took: Duration::from_millis(7),
