@@ -131,6 +131,24 @@ pub enum Reject {
 }
 
 impl Reject {
+    /// The number of reasons.
+    pub const KINDS: usize = 9;
+
+    /// Returns the index of the reason, below [`Reject::KINDS`].
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Bad(_) => 0,
+            Self::LengthRequired => 1,
+            Self::TargetTooLong => 2,
+            Self::HeadTooLarge => 3,
+            Self::Misdirected => 4,
+            Self::Method => 5,
+            Self::TransferCoding => 6,
+            Self::Version => 7,
+            Self::Expectation => 8,
+        }
+    }
+
     /// Returns the status code of the response.
     pub fn status(self) -> StatusCode {
         match self {

@@ -7,7 +7,7 @@ use crate::field_lines::FieldLines;
 use crate::request_id::RequestId;
 
 /// The part of the server that made a response. The access log names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AnsweredBy(&'static str);
 
 impl AnsweredBy {

@@ -19,6 +19,7 @@ pub mod observation;
 mod server;
 pub mod tls;
 
+pub use connection::counters::ConnectionCounters;
 pub use limits::Limits;
 pub use limits::admission::{Admission, ConnectionCount};
 pub use listening::inherited::InheritedSocket;
@@ -31,4 +32,5 @@ pub use logging::log_sink::LogSink;
 pub use logging::syslog::SyslogServer;
 pub use observation::{EndedRequest, Observers, PlaceName, RequestObserver};
 pub use server::Server;
+pub use tls::certificates::ServedCertificate;
 pub use tls::{CertificateFiles, ClientAuthorities, Tls, TlsError, TlsSettings};

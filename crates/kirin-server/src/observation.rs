@@ -18,7 +18,7 @@ use kirin_http::peer::Peer;
 use kirin_http::request::RequestHead;
 use kirin_http::request_id::RequestId;
 use kirin_http::request_notes::{CacheResult, RouteNote};
-use kirin_http::request_steps::{RequestSteps, StepKind};
+use kirin_http::request_steps::{RequestSteps, Step, StepKind};
 use kirin_http::response::{AnsweredBy, Response, ResponseSummary};
 use kirin_http::trace_context::TraceContext;
 
@@ -32,6 +32,11 @@ use crate::logging::request_value::LoggedRequest;
 pub trait RequestObserver {
     /// Learns about one request.
     fn request_ended(&self, request: &EndedRequest<'_>);
+
+    /// Returns whether the observer reads the target. If none does, targets are not copied.
+    fn wants_target(&self) -> bool {
+        true
+    }
 }
 
 /// A request whose response has ended.
@@ -45,7 +50,7 @@ pub struct EndedRequest<'a> {
     pub host: &'a str,
     /// The method.
     pub method: &'a Method,
-    /// The target as sent, query included.
+    /// The target as sent, query included. Empty if no observer wants it.
     pub target: &'a str,
     /// The route.
     pub route: RouteNote,
@@ -69,38 +74,38 @@ pub struct EndedRequest<'a> {
     pub took: Duration,
 }
 
-/// The name of the place that answered, such as `store` or `app:web`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The part of the server that answered, with the name of the application or upstream. The access
+/// log and metrics write it as `store` or `app:web`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PlaceName {
-    /// The part of the server that answered.
-    pub answered_by: AnsweredBy,
-    /// The name of the application or the upstream.
+    /// The part.
+    pub part: AnsweredBy,
+    /// The application or upstream. `None` for other parts, and if the request did not get so far.
     pub name: Option<Arc<str>>,
-}
-
-impl EndedRequest<'_> {
-    /// Returns the name of the place that answered. An application or an upstream has the name of
-    /// the last step there.
-    pub fn place(&self) -> PlaceName {
-        let kind = match self.answered_by.name() {
-            "app" => Some(StepKind::Worker),
-            "proxy" => Some(StepKind::Upstream),
-            _ => None,
-        };
-        let step = kind
-            .zip(self.steps)
-            .and_then(|(kind, steps)| steps.last(kind).or_else(|| steps.last(StepKind::Queue)));
-        PlaceName { answered_by: self.answered_by, name: step.map(|step| step.name) }
-    }
 }
 
 impl fmt::Display for PlaceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.answered_by.name())?;
+        f.write_str(self.part.name())?;
         match &self.name {
             Some(name) => write!(f, ":{name}"),
             None => Ok(()),
         }
+    }
+}
+
+impl EndedRequest<'_> {
+    /// Returns the part of the server that answered.
+    pub fn place(&self) -> PlaceName {
+        let part = self.answered_by;
+        let kind = match part.name() {
+            "app" => StepKind::Worker,
+            "proxy" => StepKind::Upstream,
+            _ => return PlaceName { part, name: None },
+        };
+        let named = |step: &&Step| step.kind == kind || step.kind == StepKind::Queue;
+        let last = |steps: &[Step]| steps.iter().rfind(named).map(|step| Arc::clone(&step.name));
+        PlaceName { part, name: self.steps.and_then(|steps| steps.with(last)) }
     }
 }
 
@@ -165,7 +170,10 @@ impl Observers {
             id: notes.id().clone(),
             trace: notes.trace(),
             method: request.method.clone(),
-            target: if self.others.is_empty() { String::new() } else { request.target.into() },
+            target: match self.others.iter().any(|observer| observer.wants_target()) {
+                true => request.target.into(),
+                false => String::new(),
+            },
             host: if notes.trace().is_some() { request.host.into() } else { String::new() },
             route: notes.route(),
             cache_result: notes.cache_result(),

@@ -16,6 +16,7 @@ use kirin_http::trace_context::TraceSampling;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
+use crate::connection::counters::ConnectionCounters;
 use crate::connection::io::Io;
 use crate::connection::open_connections::OpenConnections;
 use crate::http1::output::Output;
@@ -38,6 +39,7 @@ pub struct Server<H> {
     pub(crate) deadlines: Rc<Deadlines>,
     pub(crate) observers: Observers,
     pub(crate) open: Rc<OpenConnections>,
+    pub(crate) counters: Arc<ConnectionCounters>,
     pub(crate) scratch: RefCell<Box<[u8]>>,
     pub(crate) output: RefCell<Output>,
     pub(crate) pipes: Pipes,
@@ -76,6 +78,7 @@ impl<H> Server<H> {
             deadlines: Rc::new(deadlines),
             observers,
             open: Rc::default(),
+            counters: Arc::default(),
             scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
             output: RefCell::default(),
             pipes: Pipes::default(),
@@ -108,6 +111,12 @@ impl<H> Server<H> {
         Self { trace_sampling: Some(sampling), ..self }
     }
 
+    /// Returns the server with counters that others read.
+    #[must_use]
+    pub fn counting(self, counters: Arc<ConnectionCounters>) -> Self {
+        Self { counters, ..self }
+    }
+
     /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
         self.open.count()
@@ -132,7 +141,10 @@ impl<H> Server<H> {
         match admission.admit_address(io.client_peer()) {
             Ok(None) => true,
             Ok(Some(permit)) => io.address_permit.set(permit).is_ok(),
-            Err(TooManyOfAddress) => false,
+            Err(TooManyOfAddress) => {
+                self.counters.refused_address.add();
+                false
+            }
         }
     }
 

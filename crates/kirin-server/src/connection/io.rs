@@ -48,6 +48,10 @@ pub(crate) enum Phase {
 pub(crate) struct Handshake {
     /// Whether the client has chosen HTTP/2.
     pub(crate) is_http2: bool,
+    /// Whether the version is TLS 1.3, and not 1.2.
+    pub(crate) is_tls13: bool,
+    /// Whether an earlier session was resumed.
+    pub(crate) is_resumed: bool,
     /// The certificate of the client.
     pub(crate) client: Option<Box<ClientCertificate>>,
 }
@@ -57,7 +61,12 @@ impl Handshake {
         let certificate = stream.client_certificate().zip(tls.client_authorities());
         let client =
             certificate.and_then(|(certificate, file)| client_certificate::read(certificate, file));
-        Self { is_http2: stream.alpn_protocol() == Some(ALPN_HTTP2), client: client.map(Box::new) }
+        Self {
+            is_http2: stream.alpn_protocol() == Some(ALPN_HTTP2),
+            is_tls13: stream.is_tls13(),
+            is_resumed: stream.is_resumed(),
+            client: client.map(Box::new),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use tokio::sync::Notify;
 
+use crate::connection::counters::{OpenCounts, TimeoutCounts};
 use crate::connection::io::{Io, Phase};
 use crate::connection::presence::{self, Presence};
 
@@ -53,9 +54,38 @@ impl OpenConnections {
         slots.connections.len() - slots.free.len()
     }
 
-    /// Ends every connection whose deadline is at or before `now`.
-    pub(crate) fn end_overdue(&self, now: u64) {
-        self.end_if(|io| io.deadline.get() != 0 && io.deadline.get() <= now);
+    /// Ends every connection whose deadline is at or before `now`, and counts it.
+    pub(crate) fn end_overdue(&self, now: u64, counts: &TimeoutCounts) {
+        self.end_if(|io| {
+            let is_overdue = io.deadline.get() != 0 && io.deadline.get() <= now;
+            if is_overdue {
+                // It is counted once, even if its task takes time to end.
+                io.clear_deadline();
+                match io.phase.get() {
+                    Phase::Idle if io.has_begun.get() => &counts.keep_alive,
+                    Phase::Idle => &counts.first_request,
+                    Phase::Busy => &counts.slow,
+                    Phase::Streams => &counts.http2,
+                }
+                .add();
+            }
+            is_overdue
+        });
+    }
+
+    /// Counts the connections by what they do now.
+    pub(crate) fn count_phases(&self, counts: &OpenCounts) {
+        let (mut idle, mut busy, mut http2) = (0, 0, 0);
+        for io in self.slots.borrow().connections.iter().flatten() {
+            match io.phase.get() {
+                Phase::Idle => idle += 1,
+                Phase::Busy => busy += 1,
+                Phase::Streams => http2 += 1,
+            }
+        }
+        counts.idle.set(idle);
+        counts.busy.set(busy);
+        counts.http2.set(http2);
     }
 
     /// Checks whether clients that are watched have disconnected.

@@ -151,12 +151,14 @@ async fn negotiate<H>(server: &Server<H>, io: &Io) -> Negotiated {
     io.set_deadline(tls.handshake_time().as_secs().max(1));
     match poll_fn(|context| io.poll_handshake(context, tls)).await {
         Ok(handshake) => {
+            server.counters.handshakes.count(handshake.is_tls13, handshake.is_resumed);
             if let Some(client) = handshake.client {
                 let _ = io.client.set(client);
             }
             if handshake.is_http2 { Negotiated::Http2 } else { Negotiated::Http1 }
         }
         Err(error) => {
+            server.counters.handshakes.failed.add();
             tracing::debug!(peer = %io.peer, %error, "TLS handshake failed");
             sending::linger_shortly(io).await;
             Negotiated::End
@@ -415,6 +417,7 @@ fn write_response<H>(
 /// Answers bytes that are not an acceptable request. The connection ends.
 fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -> Work {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
+    server.counters.count_reject(reject);
     server.clock().now();
     let record = server.observers.unreadable(io.client_peer());
     let response = Response::error(reject.status());

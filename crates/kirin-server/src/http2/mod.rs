@@ -75,6 +75,7 @@ pub(crate) fn is_preface(received: &[u8]) -> bool {
 /// Serves a connection until it ends.
 pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     io.phase.set(Phase::Streams);
+    server.counters.http2_connections.add();
     io.set_deadline(server.deadlines.head);
     let share = server.share(io.client_peer());
     io.share.replace(share.clone());
@@ -113,6 +114,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
         let next = poll_fn(|context| {
             if streams.resets.are_too_many() && !is_calmed {
                 is_calmed = true;
+                server.counters.http2_resets.add();
                 tracing::info!(peer = %io.peer, "HTTP/2 connection is ended: its client resets stream after stream");
                 connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             }
@@ -131,6 +133,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             }
             if socket.is_flooded() && !is_calmed {
                 is_calmed = true;
+                server.counters.http2_floods.add();
                 tracing::info!(peer = %io.peer, "HTTP/2 connection is ended: its client floods it with frames that ask for nothing");
                 connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 if let Poll::Ready(accepted) = connection.poll_accept(context) {
@@ -234,6 +237,7 @@ impl Streams {
         request: Request<h2::RecvStream>,
         respond: SendResponse<Bytes>,
     ) {
+        server.counters.http2_streams.add();
         let rest = match stream::begin(server, io, (request, respond), &self.resets, &self.backlog)
         {
             Progress::Ended(ended) => return self.resets.count(&ended),

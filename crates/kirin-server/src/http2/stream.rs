@@ -217,6 +217,7 @@ fn ask<H: Handler>(server: &Server<H>, io: &Io, head: &Head<'_>) -> HandledReque
 /// begins, so that the connection stays open.
 fn refuse<H>(server: &Server<H>, io: &Io, reject: Reject) -> (Response, Option<RequestRecord>) {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
+    server.counters.count_reject(reject);
     let record = server.observers.unreadable(io.client_peer());
     (Response::error(reject.status()), record)
 }

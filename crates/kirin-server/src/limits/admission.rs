@@ -26,6 +26,11 @@ impl ConnectionCount {
         Arc::new(Self { open: AtomicUsize::new(0), limit })
     }
 
+    /// Returns the most connections.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Returns the number of open connections.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)

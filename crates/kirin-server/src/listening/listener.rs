@@ -270,6 +270,7 @@ pub async fn accept_until<H: Handler>(
         io.permit = server.limits.admission.as_ref().map(Admission::admit);
         // A trusted proxy connects for many clients. The client that its PROXY header names is
         // counted later.
+        server.counters.accepted.add();
         if !server.trusts(&io.peer) && !server.admit_address(&io) {
             if refused.is_due(&server) {
                 tracing::warn!(address = %server.local, peer = %io.peer, "connections are refused: there are too many from one address");
@@ -294,6 +295,7 @@ async fn accept_connections<H: Handler>(
     let (mut full, mut exhausted) = (OccasionalWarning::default(), OccasionalWarning::default());
     loop {
         if server.limits.admission.as_ref().is_some_and(|admission| !admission.has_room()) {
+            server.counters.paused_connections.add();
             if full.is_due(server) {
                 tracing::warn!(address = %server.local, "accepting pauses: there are as many connections as `connections` allows");
             }
@@ -304,6 +306,7 @@ async fn accept_connections<H: Handler>(
             // A panic while one connection is admitted must not end the accepting of others.
             Ok(io) => _ = panics::catch(|| serve(io)),
             Err(error) if is_exhaustion(&error) => {
+                server.counters.paused_descriptors.add();
                 if exhausted.is_due(server) {
                     tracing::warn!(address = %server.local, %error, "accepting pauses; raise `ulimit -n` or lower the connection limit");
                 }
@@ -351,7 +354,8 @@ pub async fn maintain_connections<H>(server: Rc<Server<H>>) {
     loop {
         second.tick().await;
         let _ = panics::catch(|| {
-            server.open.end_overdue(server.clock().now());
+            server.open.end_overdue(server.clock().now(), &server.counters.timed_out);
+            server.open.count_phases(&server.counters.open);
             server.open.check_watched();
             end_heaviest(&server);
             server.observers.logs.flush();
@@ -367,6 +371,7 @@ fn end_heaviest<H>(server: &Server<H>) {
     let connections = server.open.end_busy_of(address);
     if connections > 0 {
         client_bytes.count_cut(connections as u64);
+        server.counters.cut_heaviest.add_many(connections as u64);
         tracing::warn!(
             listener = %server.local,
             connections,

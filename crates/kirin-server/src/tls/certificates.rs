@@ -21,6 +21,15 @@ use crate::tls::{CertificateFiles, TlsError};
 #[derive(Debug)]
 pub(crate) struct Certificates(ArcSwap<Names>);
 
+/// A certificate that clients may get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedCertificate {
+    /// The DNS names that it is for.
+    pub names: Vec<String>,
+    /// The certificate, without those that lead to its authority.
+    pub der: CertificateDer<'static>,
+}
+
 /// Certificates by name. A name may have several, for clients that can verify only one kind of
 /// signature.
 #[derive(Debug, Default)]
@@ -34,6 +43,20 @@ struct Names {
 impl Certificates {
     pub(crate) fn new(certificates: Vec<Arc<CertifiedKey>>) -> Self {
         Self(ArcSwap::from_pointee(Names::new(certificates)))
+    }
+
+    /// Returns the certificates, each once, with the names that they are for.
+    pub(crate) fn served(&self) -> Vec<ServedCertificate> {
+        let names = self.0.load();
+        let named = names.by_name.values().flatten();
+        let mut served: Vec<ServedCertificate> = Vec::new();
+        for certificate in names.default.iter().chain(named) {
+            let Some(der) = certificate.cert.first() else { continue };
+            if !served.iter().any(|known| known.der == *der) {
+                served.push(ServedCertificate { names: dns_names(certificate), der: der.clone() });
+            }
+        }
+        served
     }
 
     pub(crate) fn replace(&self, certificates: Vec<Arc<CertifiedKey>>) {

@@ -5,7 +5,7 @@
 //! new connection uses the current settings. An open connection keeps the settings that it began
 //! with.
 
-mod certificates;
+pub mod certificates;
 pub(crate) mod client_certificate;
 pub(crate) mod stream;
 
@@ -22,7 +22,9 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::CertifiedKey;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::tls::certificates::{Certificates, load_certificate, load_client_authorities};
+use crate::tls::certificates::{
+    Certificates, ServedCertificate, load_certificate, load_client_authorities,
+};
 use crate::tls::stream::TlsStream;
 
 /// The protocol of a connection, chosen in the handshake by ALPN (RFC 7301).
@@ -122,6 +124,11 @@ impl Tls {
     pub fn install(&self, files: &[CertificateFiles]) -> Result<(), TlsError> {
         self.certificates.replace(load_all(files)?);
         Ok(())
+    }
+
+    /// Returns the certificates that new connections may get.
+    pub fn served_certificates(&self) -> Vec<ServedCertificate> {
+        self.certificates.served()
     }
 
     /// Begins TLS on a new connection.

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustix::net::{SendFlags, send};
-use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus,
 };
+use rustls::{HandshakeKind, ProtocolVersion, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The largest record: 2^14 bytes of data, 256 of expansion and 5 of header (RFC 8446 section 5.2);
@@ -109,6 +109,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
     /// Returns the version of TLS that the handshake has chosen.
     pub(crate) fn protocol_version(&self) -> Option<rustls::ProtocolVersion> {
         self.session.protocol_version()
+    }
+
+    /// Returns whether the version is TLS 1.3, and not 1.2.
+    pub(crate) fn is_tls13(&self) -> bool {
+        self.session.protocol_version() == Some(ProtocolVersion::TLSv1_3)
+    }
+
+    /// Returns whether the handshake has resumed an earlier session.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.session.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
     /// Returns the verified certificate that the client has presented.
