@@ -11,6 +11,7 @@ use kirin_store::{
 use serde::{Deserialize, Serialize};
 
 use crate::filters::push::dictionary::{self, Item};
+use crate::purge::counters::COUNTERS;
 
 /// The longest key and prefix in bytes, as for memcached.
 pub const MAX_KEY_BYTES: usize = 250;
@@ -147,11 +148,13 @@ impl Purge {
             let own = prefix.as_bytes();
             store.invalidate_prefix(&own[..own.len().min(TAG_LIMIT_BYTES)], how, now)
         };
-        Purged {
+        let purged = Purged {
             keys: self.keys.iter().filter(is_there).count(),
             prefixes: self.prefixes.iter().filter(is_taken).count(),
             tags: self.tags.iter().filter(is_carried).count(),
-        }
+        };
+        COUNTERS.count(&purged);
+        purged
     }
 }
 

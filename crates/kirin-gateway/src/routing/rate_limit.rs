@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use kirin_http::cookies::cookie;
@@ -45,6 +46,8 @@ pub struct RateLimit {
     start: Instant,
     hasher: RandomState,
     shards: Vec<Mutex<Box<[Bucket]>>>,
+    /// The requests that were too many.
+    refused: AtomicU64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -75,6 +78,7 @@ impl RateLimit {
             start: now,
             hasher: RandomState::new(),
             shards: (0..SHARDS).map(|_| Mutex::new(buckets())).collect(),
+            refused: AtomicU64::new(0),
         }
     }
 
@@ -94,7 +98,16 @@ impl RateLimit {
             Some(value) => self.hasher.hash_one((true, value)),
             None => self.hasher.hash_one((false, address_key(peer))),
         };
-        self.take(hash, nanoseconds(now.saturating_duration_since(self.start)))
+        let taken = self.take(hash, nanoseconds(now.saturating_duration_since(self.start)));
+        if taken.is_err() {
+            self.refused.fetch_add(1, Relaxed);
+        }
+        taken
+    }
+
+    /// Returns how many requests were too many, since the start.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
     }
 
     fn take(&self, hash: u64, now: u64) -> Result<(), TooMany> {

@@ -2,8 +2,8 @@
 //! /status` adds them up.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use kirin_metrics::Count;
 use serde_json::{Map, Value};
 
 /// The counters of one event loop.
@@ -36,18 +36,6 @@ pub struct CacheCounters {
     pub not_stored: Count,
 }
 
-/// A counter that one thread writes and any thread reads.
-#[derive(Debug, Default)]
-pub struct Count(AtomicU64);
-
-impl Count {
-    /// Adds one. This is a load and a store and not one atomic instruction, which costs more: only
-    /// the loop itself writes.
-    pub fn add(&self) {
-        self.0.store(self.0.load(Relaxed).wrapping_add(1), Relaxed);
-    }
-}
-
 impl CacheCounters {
     fn named(&self) -> [(&'static str, &Count); 11] {
         [
@@ -66,14 +54,19 @@ impl CacheCounters {
     }
 }
 
-/// Returns the sums of all loops.
+/// Returns the sums of all loops, with the names of the counters.
+pub fn totals(loops: &[Arc<CacheCounters>]) -> impl Iterator<Item = (&'static str, u64)> {
+    CacheCounters::default().named().map(|(name, _)| name).into_iter().enumerate().map(
+        |(index, name)| {
+            let count = |counters: &Arc<CacheCounters>| counters.named()[index].1.get();
+            (name, loops.iter().map(count).sum())
+        },
+    )
+}
+
+/// Returns the sums of all loops as JSON.
 pub fn sum(loops: &[Arc<CacheCounters>]) -> Map<String, Value> {
-    let mut sums = Map::new();
-    for (index, (name, _)) in CacheCounters::default().named().iter().enumerate() {
-        let count = |counters: &Arc<CacheCounters>| counters.named()[index].1.0.load(Relaxed);
-        sums.insert((*name).to_owned(), loops.iter().map(count).sum::<u64>().into());
-    }
-    sums
+    totals(loops).map(|(name, sum)| (name.to_owned(), sum.into())).collect()
 }
 
 #[cfg(test)]
