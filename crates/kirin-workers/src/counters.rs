@@ -60,6 +60,14 @@ counters! {
     replaced_by_memory,
     /// Workers that have ended.
     workers_ended,
+    /// Workers that have ended although neither Kirin nor they themselves wanted it.
+    workers_crashed,
+    /// App parents that have ended and were started again.
+    parents_restarted,
+    /// Reloads after which a new generation served.
+    reloads,
+    /// Reloads that failed, so that the old generation keeps serving.
+    reloads_failed,
     /// Request bodies and responses that could not be written to a spool file.
     spool_failed,
 }

@@ -247,6 +247,7 @@ impl Generation {
                 if expected {
                     tracing::debug!(app = name, generation, pid, status = text, "worker ended");
                 } else {
+                    app.counters.workers_crashed.add(1);
                     tracing::warn!(app = name, generation, pid, status = text, "worker ended");
                 }
             }
@@ -292,6 +293,7 @@ impl Generation {
             _ => (self.pause * 2).min(LONGEST_PAUSE),
         };
         self.restart_at = Some(Instant::now() + self.pause);
+        app.counters.parents_restarted.add(1);
         let (status, failure) = (end.status_text(), &end.failure);
         tracing::error!(app = app.name(), status, failure, pause = ?self.pause, "app parent ended; it is started again");
     }

@@ -35,7 +35,7 @@ mod tunnel;
 mod worker;
 mod worker_response;
 
-pub use app::{App, AppState};
+pub use app::{App, AppState, WorkerTotals};
 pub use config::{AppConfig, LoadedParent, MAX_WORKERS, ParentInvocation, Preload};
 pub use counters::CounterValues;
 pub use error::AppError;

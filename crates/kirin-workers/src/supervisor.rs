@@ -209,6 +209,7 @@ impl Supervisor {
         }
         self.reload_again = false;
         if let Err(error) = self.start_generation() {
+            self.app.counters.reloads_failed.add(1);
             tracing::error!(app = self.app.name(), %error, "reload failed; the old generation keeps serving");
             self.app.set_reloads_done(self.reloads);
         }
@@ -284,6 +285,7 @@ impl Supervisor {
         match old {
             None => self.app.set_ready(),
             Some(old) => {
+                self.app.counters.reloads.add(1);
                 tracing::info!(app = self.app.name(), generation = number, "new generation serves");
                 self.retire(old);
             }
@@ -340,6 +342,7 @@ impl Supervisor {
         let keeps = self.generations[serving].number;
         let mut generation = self.generations.remove(index);
         generation.kill(&self.app).await;
+        self.app.counters.reloads_failed.add(1);
         tracing::error!(
             app = self.app.name(),
             generation = generation.number,

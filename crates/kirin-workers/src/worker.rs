@@ -83,13 +83,18 @@ impl WorkerHandle {
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
 
+    /// Returns how long ago the worker greeted.
+    pub(crate) fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.started_at)
+    }
+
     /// Returns why the worker must be replaced, if so.
     pub(crate) fn replace_reason(
         &self,
         now: Instant,
         max_memory_bytes: Option<u64>,
     ) -> Option<ReplaceReason> {
-        let age = now.saturating_duration_since(self.started_at);
+        let age = self.age(now);
         if self.lifetime.is_some_and(|lifetime| age >= lifetime) {
             return Some(ReplaceReason::Age(age));
         }
