@@ -18,7 +18,7 @@ use crate::app::check_app;
 use crate::file::ConfigFile;
 use crate::files::{check_index_scripts, read_open_file_cache};
 use crate::listener::{
-    ListenerConfig, check_acme_listeners, check_listener, too_small_for_clients,
+    ListenerConfig, check_acme_listeners, check_address, check_listener, too_small_for_clients,
 };
 use crate::load::load;
 use crate::lua::check_lua;
@@ -61,6 +61,8 @@ pub struct Config {
     pub admin: Option<ListenAddress>,
     /// The collector of traces.
     pub traces: Option<TraceConfig>,
+    /// The address on which metrics are read.
+    pub metrics: Option<ListenAddress>,
     /// The applications, in the order of the file.
     pub apps: Vec<AppConfig>,
     /// The upstreams, in the order of the file.
@@ -142,6 +144,8 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
     let admin = errors.keep(admin);
     let traces = file.traces.as_ref().map(|traces| check_traces(traces, source)).transpose();
     let traces = errors.keep(traces);
+    let metrics = file.metrics.as_ref().map(|address| check_address(address, source)).transpose();
+    let metrics = errors.keep(metrics);
     let limits = &file.limits;
     for (key, size) in
         [("limits.client_memory", limits.client_memory), ("limits.client_disk", limits.client_disk)]
@@ -169,6 +173,7 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
         store: store?,
         admin: admin?,
         traces: traces?,
+        metrics: metrics?,
         apps: apps?,
         gateway: GatewayConfig {
             sites,

@@ -49,6 +49,11 @@ pub struct ConfigFile {
     pub admin: Option<AdminSection>,
     /// The collector that gets the traces of requests. Default: none.
     pub traces: Option<TracesSection>,
+    /// An address for Prometheus: `HOST:PORT`, `*:PORT` or `unix:PATH`. `GET /metrics` answers
+    /// there with the [metrics](metrics.md), and nothing else does. There is no password, so use an
+    /// address that only your own network reaches. Default: none. The admin listener answers it
+    /// too.
+    pub metrics: Option<Written<String>>,
     /// The applications, each with its own workers.
     #[serde(default)]
     pub app: Vec<AppSection>,
