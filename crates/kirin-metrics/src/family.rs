@@ -50,8 +50,8 @@ impl Family {
 
     /// Returns the unit, which the name ends with.
     pub fn unit(&self) -> Option<&'static str> {
-        ["seconds", "bytes"].into_iter().find(|unit| {
-            self.name.strip_suffix(unit).is_some_and(|before| before.ends_with('_'))
-        })
+        ["seconds", "bytes"]
+            .into_iter()
+            .find(|unit| self.name.strip_suffix(unit).is_some_and(|before| before.ends_with('_')))
     }
 }

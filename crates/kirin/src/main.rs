@@ -8,6 +8,7 @@ mod explain;
 mod life;
 mod log_sum;
 mod memcached;
+mod metrics;
 mod serve;
 
 use std::io::Write;

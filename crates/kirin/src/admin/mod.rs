@@ -41,6 +41,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
+use crate::metrics::Metrics;
 use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::sockets::{SocketError, Sockets};
 use crate::serve::stage::{Stage, drain_limit};
@@ -81,6 +82,8 @@ pub struct Admin {
     pub serving: Value,
     /// The time at which the program started.
     pub started: Instant,
+    /// The metrics.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Opens the sockets of the configuration. Call this while the process has one thread.
@@ -135,18 +138,20 @@ impl Handler for Admin {
         }
         match (request.path, &request.method) {
             ("/status", &Method::GET | &Method::HEAD) => Answer::Now(json(&status::status(self))),
+            ("/metrics", &Method::GET | &Method::HEAD) => self.metrics.answer(request),
             ("/purge", &Method::POST) => self.purge(request, origin.now),
             ("/explain", &Method::POST) => self.explain(request, origin.now),
             ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(
                 StatusCode::OK,
-                "GET /status\nPOST /explain, as `kirin explain` sends it\nPOST /purge with Content-Type: application/json, such as {\"keys\": [\"/\"], \"prefixes\": \
+                "GET /status\nGET /metrics, for Prometheus\nPOST /explain, as `kirin explain` sends it\nPOST /purge with Content-Type: application/json, such as {\"keys\": [\"/\"], \"prefixes\": \
                  [\"/recent/\"], \"tags\": [\"memo-7\"], \"soft\": false}\n",
             )),
-            ("/status" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
+            ("/status" | "/metrics" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
             ("/purge" | "/explain", _) => Answer::Now(not_allowed("POST")),
-            _ => {
-                Answer::Now(text(StatusCode::NOT_FOUND, "there is /status, /purge and /explain\n"))
-            }
+            _ => Answer::Now(text(
+                StatusCode::NOT_FOUND,
+                "there is /status, /metrics, /purge and /explain\n",
+            )),
         }
     }
 }
@@ -219,14 +224,19 @@ impl Admin {
 /// Returns why a request is refused, if a browser may have sent it for a page of another site. Such
 /// a request has `Origin` or `Sec-Fetch-Site`. After DNS rebinding it has neither, but its `Host`
 /// is the name of the other site.
-fn refusal(request: &RequestHead<'_>, origin: Origin<'_>) -> Option<&'static str> {
+pub fn refusal(request: &RequestHead<'_>, origin: Origin<'_>) -> Option<&'static str> {
     let is_own_site = |site: &[u8]| site == b"none" || site == b"same-origin";
     if request.field("origin").is_some()
         || request.field("sec-fetch-site").is_some_and(|site| !is_own_site(site))
     {
         return Some("requests of web pages are refused\n");
     }
-    if matches!(origin.local, ListenAddress::Tcp(_)) && !is_loopback(request.host) {
+    let is_local = |address: &ListenAddress| match address {
+        ListenAddress::Tcp(address) => address.ip().to_canonical().is_loopback(),
+        ListenAddress::Unix(_) => false,
+    };
+    // The metrics may have an address that other machines know by any name.
+    if is_local(origin.local) && !is_loopback(request.host) {
         return Some("Host must be 127.0.0.1, [::1] or localhost\n");
     }
     None

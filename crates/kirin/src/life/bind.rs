@@ -21,6 +21,7 @@ use crate::life::predecessor::Predecessor;
 use crate::life::program_log;
 use crate::life::run_directory::{self, RunDirectory};
 use crate::life::systemd::Systemd;
+use crate::metrics;
 use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::listeners::{LoopListeners, open_app_store, open_http, open_memcached};
 use crate::serve::logs::Logs;
@@ -85,6 +86,7 @@ pub fn bind(
     let urls = open_http(&config, &mut loops, &mut sockets, &mut logs, &connections, &accounts)?;
     if let Some(first) = loops.first_mut() {
         first.admin = admin::open(&config, &mut sockets)?;
+        first.metrics = metrics::listener::open(&config, &mut sockets)?;
     }
     let predecessor = launch.inherited.predecessor.take().map(Predecessor::new).transpose()?;
     let (has_successor, watched) = watch::channel(false);

@@ -14,6 +14,7 @@ use crate::life::signals::{SignalCommand, Signals};
 use crate::life::systemd::Systemd;
 use crate::life::upgrade::Upgrade;
 use crate::life::upgrade_channel::UpgradeError;
+use crate::metrics::counters::ProgramCounters;
 use crate::serve::logs::{self, Logs};
 
 /// An upgrade in progress. It returns the process id of the successor.
@@ -35,6 +36,8 @@ pub struct Control<'a> {
     pub renew_certificates: Arc<Notify>,
     /// The service manager.
     pub systemd: &'a Systemd,
+    /// What is counted for metrics.
+    pub counters: &'a ProgramCounters,
 }
 
 impl Control<'_> {
@@ -54,6 +57,7 @@ impl Control<'_> {
                     Ok(pid) => return Ending::Succeeded(pid),
                     Err(error) => {
                         tracing::error!(%error, "upgrade failed; this program keeps serving");
+                        self.counters.count_failed_upgrade();
                         upgrade_in_progress = None;
                         continue;
                     }
@@ -98,7 +102,9 @@ impl Control<'_> {
         self.renew_certificates.notify_waiters();
         for listener in &self.config.listeners {
             let Some(tls) = &listener.tls else { continue };
-            match tls.tls.reload() {
+            let reloaded = tls.tls.reload();
+            self.counters.count_certificates(reloaded.is_ok());
+            match reloaded {
                 Ok(()) if tls.acme.is_some() => {}
                 Ok(()) => tracing::info!("certificates of {} are read again", listener.address),
                 Err(error) => {

@@ -20,7 +20,7 @@ pub async fn drain(
     ending: Ending,
     signals: &mut Signals,
 ) -> Result<(), ProgramError> {
-    let Started { mut bound, store, snapshot, apps, traces, stage, threads } = started;
+    let Started { mut bound, store, snapshot, apps, traces, stage, threads, .. } = started;
     match &ending {
         Ending::NotStarted(_) | Ending::StoppedAtStart => {}
         Ending::Stopped(_) | Ending::AppFailed(_) => bound.systemd.stopping(),

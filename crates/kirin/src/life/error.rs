@@ -13,6 +13,7 @@ use crate::admin;
 use crate::life::pid_file::PidFileError;
 use crate::life::port_file::PortFileError;
 use crate::life::upgrade_channel::UpgradeError;
+use crate::metrics;
 use crate::serve::event_loop::LoopError;
 use crate::serve::listeners::OpenError;
 use crate::serve::sockets::SocketError;
@@ -41,6 +42,9 @@ pub enum ProgramError {
     /// The admin listener cannot be opened.
     #[error(transparent)]
     Admin(#[from] admin::OpenError),
+    /// The address of metrics cannot be opened.
+    #[error(transparent)]
+    Metrics(#[from] metrics::listener::OpenError),
     /// Certificates cannot be kept.
     #[error(transparent)]
     Acme(#[from] AcmeError),

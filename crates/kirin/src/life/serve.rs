@@ -31,7 +31,7 @@ pub async fn serve(
     run_directory: &RunDirectory,
     signals: &mut Signals,
 ) -> Ending {
-    let Started { bound, store, snapshot, apps, stage, .. } = started;
+    let Started { bound, store, snapshot, apps, counters, stage, .. } = started;
     let predecessor = bound.predecessor.take();
     if let (Some(snapshot), Some(_)) = (&snapshot, &predecessor) {
         // Until now the predecessor alone had all contents.
@@ -65,6 +65,7 @@ pub async fn serve(
         store,
         renew_certificates: bound.acme.renew_now(),
         systemd: &bound.systemd,
+        counters,
     };
     let ending = loop {
         tokio::select! {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::routing::site_names::SiteNames;
@@ -24,6 +24,8 @@ use crate::life::launch::Launch;
 use crate::life::pid_file::PidFile;
 use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
+use crate::metrics::counters::{LoopCounters, ProgramCounters};
+use crate::metrics::{Metrics, NamedParts, WorkerReadings};
 use crate::serve::event_loop::{EventLoop, Shared};
 use crate::serve::stage::Stage;
 
@@ -39,6 +41,8 @@ pub struct Started {
     pub apps: Vec<Arc<App>>,
     /// Exports traces, if that is configured.
     pub traces: Option<TraceExporter>,
+    /// What the main thread counts for metrics.
+    pub counters: Arc<ProgramCounters>,
     /// Tells the event loops what to do.
     pub stage: watch::Sender<Stage>,
     /// The threads of the event loops.
@@ -75,6 +79,24 @@ pub async fn start(
     }
     let cache_counters: Vec<Arc<CacheCounters>> = loops.iter().map(|_| Arc::default()).collect();
     let traces = config.traces.as_ref().map(TraceExporter::start).transpose()?;
+    let loop_counters: Vec<_> =
+        loops.iter().map(|_| LoopCounters::new(config.listeners.len())).collect();
+    let is_successor = bound.predecessor.is_some();
+    let counters = Arc::new(ProgramCounters::new(is_successor));
+    let metrics = Arc::new(Metrics {
+        store: Arc::clone(&store),
+        apps: apps.clone(),
+        upstreams: upstreams.clone(),
+        cache_counters: cache_counters.clone(),
+        loops: loop_counters.clone(),
+        program: Arc::clone(&counters),
+        access_logs: bound.logs.values().cloned().collect(),
+        connections: Arc::clone(&bound.connections),
+        accounts: bound.accounts.clone(),
+        named: NamedParts::from_config(&config),
+        workers: WorkerReadings::default(),
+        started: SystemTime::now(),
+    });
     let (stage, watched) = watch::channel(Stage::Prepare);
     let shared = Shared {
         admin: Admin {
@@ -93,6 +115,7 @@ pub async fn start(
                 .collect(),
             serving: serving(launch, &bound.urls),
             started: Instant::now(),
+            metrics,
         },
         traces: traces.clone(),
         config,
@@ -106,11 +129,13 @@ pub async fn start(
     };
     let mut threads = Vec::new();
     let listeners = std::mem::take(&mut bound.loops);
-    for ((event_loop, listeners), counters) in loops.into_iter().zip(listeners).zip(cache_counters)
+    let all_counters = cache_counters.into_iter().zip(loop_counters);
+    for ((event_loop, listeners), (of_caches, of_loop)) in
+        loops.into_iter().zip(listeners).zip(all_counters)
     {
-        threads.push(event_loop.serve(listeners, counters, shared.clone())?);
+        threads.push(event_loop.serve(listeners, of_caches, of_loop, shared.clone())?);
     }
-    Ok(Started { bound, store, snapshot, apps, traces, stage, threads })
+    Ok(Started { bound, store, snapshot, apps, traces, counters, stage, threads })
 }
 
 /// Returns the part of the status that says what this program serves.

@@ -70,6 +70,7 @@ pub fn config(options: &Options) -> Result<Config, MemcachedConfigError> {
         route_logs: Vec::new(),
         store: store(options)?,
         traces: None,
+        metrics: None,
         admin: None,
         apps: Vec::new(),
         upstreams: Vec::new(),

@@ -23,6 +23,9 @@ use tokio::sync::{Barrier, oneshot, watch};
 use tokio::task::spawn_local;
 
 use crate::admin::{self, Admin, default_socket};
+use crate::metrics;
+use crate::metrics::counters::LoopCounters;
+use crate::metrics::observer::RequestMetrics;
 use crate::serve::entrance::Entrance;
 use crate::serve::listeners::{BoundListener, LoopListeners};
 use crate::serve::memcached;
@@ -64,6 +67,8 @@ struct Assignment {
     listeners: LoopListeners,
     /// Where the loop counts what its caches do.
     cache_counters: Arc<CacheCounters>,
+    /// Where it counts for metrics.
+    counters: Arc<LoopCounters>,
     shared: Shared,
 }
 
@@ -126,9 +131,10 @@ impl EventLoop {
         self,
         listeners: LoopListeners,
         cache_counters: Arc<CacheCounters>,
+        counters: Arc<LoopCounters>,
         shared: Shared,
     ) -> Result<JoinHandle<()>, LoopError> {
-        let assignment = Assignment { listeners, cache_counters, shared };
+        let assignment = Assignment { listeners, cache_counters, counters, shared };
         self.assignment.send(assignment).map_err(|_| LoopError::Gone)?;
         self.opened.recv().map_err(|_| LoopError::Gone)??;
         Ok(self.thread)
@@ -137,7 +143,7 @@ impl EventLoop {
 
 /// Opens the routes, serves all listeners, and drains them at the end.
 async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError>>) {
-    let Assignment { listeners, cache_counters, shared } = assignment;
+    let Assignment { listeners, cache_counters, counters, shared } = assignment;
     let Shared { config, store, apps, upstreams, .. } = &shared;
     let router = Router::open(&config.gateway, Arc::clone(store), apps, upstreams, cache_counters);
     let (router, opened) = match router {
@@ -152,8 +158,13 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
     let memcached: Vec<_> = listeners.memcached.into_iter().map(serve_memcached).collect();
     let serve_admin =
         |socket| spawn_local(admin::serve(socket, shared.admin.clone(), stage.clone()));
-    let mut admin: Vec<_> = listeners.admin.into_iter().map(serve_admin).collect();
-    admin.extend(listeners.taken_admin.map(|path| {
+    let serve_metrics = |socket| {
+        let metrics = Arc::clone(&shared.admin.metrics);
+        spawn_local(metrics::listener::serve(socket, metrics, stage.clone()))
+    };
+    let mut operators: Vec<_> = listeners.admin.into_iter().map(serve_admin).collect();
+    operators.extend(listeners.metrics.into_iter().map(serve_metrics));
+    operators.extend(listeners.taken_admin.map(|path| {
         spawn_local(default_socket::serve_when_free(path, shared.admin.clone(), stage.clone()))
     }));
     if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
@@ -163,8 +174,8 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
     let mut servers = Vec::new();
     let route_logs: Rc<[AccessLog]> =
         listeners.route_logs.into_iter().map(AccessLog::new).collect();
-    let others = observers(&shared);
-    for BoundListener { socket, address, log, config } in listeners.http {
+    let others = observers(&shared, &counters);
+    for BoundListener { socket, address, log, number, config } in listeners.http {
         let entrance = Entrance {
             router: Rc::clone(&router),
             redirect_to_https: config.redirect_to_https,
@@ -175,6 +186,9 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
         let logs = AccessLogs::new(of_listener, of_routes);
         let observers = Observers { logs, others: Rc::clone(&others) };
         let mut server = Server::new(Rc::new(entrance), address, config.limits, observers);
+        if let Some(connections) = counters.connections.get(number) {
+            server = server.counting(Arc::clone(connections));
+        }
         if let Some(forwarding) = config.forwarding {
             server = server.behind_proxies(forwarding, config.proxy_protocol);
         }
@@ -197,7 +211,7 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
     }
     let drain = |server| spawn_local(listener::drain(server, limit));
     let draining: Vec<_> = servers.into_iter().map(drain).collect();
-    for drained in draining.into_iter().chain(admin) {
+    for drained in draining.into_iter().chain(operators) {
         if let Err(error) = drained.await {
             tracing::error!(%error, "draining failed");
         }
@@ -209,8 +223,9 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
 }
 
 /// Returns those who learn about each request besides the access logs.
-fn observers(shared: &Shared) -> Rc<[Rc<dyn RequestObserver>]> {
-    let mut observers: Vec<Rc<dyn RequestObserver>> = Vec::new();
+fn observers(shared: &Shared, counters: &LoopCounters) -> Rc<[Rc<dyn RequestObserver>]> {
+    let mut observers: Vec<Rc<dyn RequestObserver>> =
+        vec![Rc::new(RequestMetrics::new(counters, &shared.apps))];
     if let Some(traces) = &shared.traces {
         let paths = shared.config.gateway.route_paths().collect();
         observers.push(TraceObserver::new(traces.clone(), paths));

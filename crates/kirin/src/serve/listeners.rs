@@ -27,6 +27,8 @@ pub struct BoundListener {
     pub address: ListenAddress,
     /// The access log.
     pub log: Option<OpenLog>,
+    /// The index of the listener in the configuration.
+    pub number: usize,
     /// The settings; their limits count the connections and bytes of all loops.
     pub config: ListenerConfig,
 }
@@ -55,6 +57,8 @@ pub struct LoopListeners {
     pub admin: Vec<Listener>,
     /// The default admin socket, if another program still has it.
     pub taken_admin: Option<PathBuf>,
+    /// Listeners for metrics alone. Only the first loop has any.
+    pub metrics: Vec<Listener>,
     /// Listeners for memcached clients.
     pub memcached: Vec<MemcachedListener>,
 }
@@ -90,7 +94,8 @@ pub fn open_http(
             of_loop.route_logs.push(log.clone());
         }
     }
-    for (listener, client_bytes) in config.listeners.iter().zip(&accounts.listeners) {
+    let listeners = config.listeners.iter().zip(&accounts.listeners);
+    for (number, (listener, client_bytes)) in listeners.enumerate() {
         let log = match &listener.access_log {
             None => None,
             Some(log) => Some(logs::open(log, config.user.as_ref(), logs)?),
@@ -112,7 +117,7 @@ pub fn open_http(
                     urls.push(url);
                 }
                 let (log, config) = (log.clone(), config.clone());
-                of_loop.http.push(BoundListener { socket, address, log, config });
+                of_loop.http.push(BoundListener { socket, address, log, number, config });
             }
         }
     }

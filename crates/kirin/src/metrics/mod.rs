@@ -1,0 +1,162 @@
+//! Metrics for Prometheus: `GET /metrics` on the admin listener, and on an address of its own.
+//!
+//! Each event loop counts for itself ([`observer`], [`counters`]). A request for metrics adds up
+//! what the loops have counted, on a thread that serves nothing else.
+
+mod apps;
+mod connections;
+pub mod counters;
+mod families;
+pub mod listener;
+mod memory;
+pub mod observer;
+mod process;
+mod program;
+mod requests;
+mod upstreams;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use http::StatusCode;
+use kirin_config::Config;
+use kirin_gateway::filters::cache::counters::CacheCounters;
+use kirin_gateway::routing::rate_limit::RateLimit;
+use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response};
+use kirin_metrics::{Exposition, Format};
+use kirin_proxy::Upstream;
+use kirin_server::{ConnectionCount, LogFile, Tls};
+use kirin_store::Store;
+use kirin_workers::{App, WorkerTotals};
+use parking_lot::Mutex;
+
+use crate::serve::client_accounts::ClientAccounts;
+use counters::{LoopCounters, ProgramCounters};
+
+/// The parts of the program that metrics are about.
+pub struct Metrics {
+    /// The store.
+    pub store: Arc<Store>,
+    /// The applications.
+    pub apps: Vec<Arc<App>>,
+    /// The upstreams.
+    pub upstreams: Vec<Arc<Upstream>>,
+    /// The counters of the caches, by event loop.
+    pub cache_counters: Vec<Arc<CacheCounters>>,
+    /// The other counters of the event loops.
+    pub loops: Vec<Arc<LoopCounters>>,
+    /// The counters of the main thread.
+    pub program: Arc<ProgramCounters>,
+    /// The access logs.
+    pub access_logs: Vec<Arc<LogFile>>,
+    /// The connections of all listeners.
+    pub connections: Arc<ConnectionCount>,
+    /// The accounts of bytes that are held for clients.
+    pub accounts: ClientAccounts,
+    /// What the labels of series are made from.
+    pub named: NamedParts,
+    /// The state of workers, which is read from files.
+    pub workers: WorkerReadings,
+    /// When the program started.
+    pub started: SystemTime,
+}
+
+/// The parts of the configuration that become labels.
+pub struct NamedParts {
+    /// The listeners: their addresses, and their TLS.
+    listeners: Vec<(String, Option<Arc<Tls>>)>,
+    /// The site and the path of each route, site by site.
+    routes: Vec<(String, String)>,
+    /// The limits on the rate of requests, each once.
+    rate_limits: Vec<Arc<RateLimit>>,
+}
+
+impl NamedParts {
+    /// Takes the parts from a configuration.
+    pub fn from_config(config: &Config) -> Self {
+        let mut seen = HashMap::new();
+        let listeners = config.listeners.iter().map(|listener| {
+            let address = listener.address.to_string();
+            // Several listeners may have any free port.
+            let number = seen.entry(address.clone()).and_modify(|number| *number += 1).or_insert(1);
+            let name = if *number > 1 { format!("{address}#{number}") } else { address };
+            (name, listener.tls.as_ref().map(|tls| Arc::clone(&tls.tls)))
+        });
+        let listeners = listeners.collect();
+        let (mut routes, mut rate_limits) = (Vec::new(), Vec::<Arc<RateLimit>>::new());
+        for site in &config.gateway.sites {
+            for route in &site.routes {
+                let name = format!("{} {}", route.path, route.conditions);
+                routes.push((site.name.clone().unwrap_or_default(), name.trim_end().to_owned()));
+                for limit in &route.rate_limits {
+                    if !rate_limits.iter().any(|known| Arc::ptr_eq(known, limit)) {
+                        rate_limits.push(Arc::clone(limit));
+                    }
+                }
+            }
+        }
+        Self { listeners, routes, rate_limits }
+    }
+
+    /// Returns the labels of a route: its site, and its path with its conditions.
+    fn route(&self, number: Option<u32>) -> (&str, &str) {
+        let route = number.and_then(|number| self.routes.get(number as usize));
+        route.map_or(("", "none"), |(site, path)| (site, path))
+    }
+}
+
+/// The state of workers as read last.
+///
+/// It is read again after a second at the earliest. So a client of the metrics cannot make the
+/// program read files all the time.
+#[derive(Default)]
+pub struct WorkerReadings(Mutex<Option<(Instant, Vec<WorkerTotals>)>>);
+
+impl WorkerReadings {
+    /// Returns the totals of each application.
+    fn read(&self, apps: &[Arc<App>], now: Instant) -> Vec<WorkerTotals> {
+        let mut last = self.0.lock();
+        if let Some((read, totals)) = &*last
+            && now.saturating_duration_since(*read).as_secs() < 1
+        {
+            return totals.clone();
+        }
+        let totals: Vec<_> = apps.iter().map(|app| app.worker_totals(now)).collect();
+        *last = Some((now, totals.clone()));
+        totals
+    }
+}
+
+impl Metrics {
+    /// Answers `GET /metrics`.
+    pub fn answer(self: &Arc<Self>, request: &RequestHead<'_>) -> Answer {
+        let accept = request.field("accept").and_then(|value| std::str::from_utf8(value).ok());
+        let format = Format::accepted(accept.unwrap_or_default());
+        let metrics = Arc::clone(self);
+        Answer::later(move |_| async move {
+            let written = tokio::task::spawn_blocking(move || metrics.exposition(format)).await;
+            let Ok(text) = written else {
+                return Response::error(StatusCode::INTERNAL_SERVER_ERROR);
+            };
+            let body = Body::from(text.into_bytes());
+            let mut response = Response::new(AnsweredBy::SERVER, StatusCode::OK, body);
+            response.fields.push("Content-Type", format.media_type());
+            response.fields.push("Cache-Control", "no-store");
+            response
+        })
+    }
+
+    /// Returns the text of all metrics. Reads files, so it must not run on an event loop.
+    fn exposition(&self, format: Format) -> String {
+        let mut out = Exposition::new(format);
+        self.write_requests(&mut out);
+        self.write_connections(&mut out);
+        self.write_tls(&mut out);
+        self.write_store(&mut out);
+        self.write_apps(&mut out);
+        self.write_upstreams(&mut out);
+        self.write_program(&mut out);
+        out.finish()
+    }
+}

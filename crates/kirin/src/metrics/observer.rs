@@ -1,0 +1,82 @@
+//! Counts the requests of one event loop.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use kirin_http::{RequestSteps, StepKind};
+use kirin_metrics::{Histogram, SeriesTable};
+use kirin_server::{EndedRequest, RequestObserver};
+use kirin_workers::App;
+
+use crate::metrics::counters::{
+    LoopCounters, RequestLabels, RequestSeries, StatusClass, StepLabels, TimedStep,
+};
+
+/// The observer of one event loop.
+pub struct RequestMetrics {
+    requests: SeriesTable<RequestLabels, RequestSeries>,
+    steps: SeriesTable<StepLabels, Histogram>,
+    /// The names of the applications. An upstream may have the same name, but not the same `Arc`.
+    apps: Vec<Arc<str>>,
+}
+
+impl RequestMetrics {
+    /// Returns the observer that counts in `counters`.
+    pub fn new(counters: &LoopCounters, apps: &[Arc<App>]) -> Self {
+        Self {
+            requests: SeriesTable::new(Arc::clone(&counters.requests)),
+            steps: SeriesTable::new(Arc::clone(&counters.steps)),
+            apps: apps.iter().map(|app| Arc::clone(app.label())).collect(),
+        }
+    }
+
+    /// Counts the steps that belong to an application or an upstream, and those of included parts.
+    fn count_steps(&self, steps: &RequestSteps, ended: Instant) {
+        steps.with(|steps| {
+            for step in steps {
+                let kind = match step.kind {
+                    StepKind::Worker => TimedStep::App,
+                    StepKind::Upstream => TimedStep::Upstream,
+                    StepKind::Queue if self.is_app(&step.name) => TimedStep::AppQueue,
+                    StepKind::Queue => TimedStep::UpstreamQueue,
+                    StepKind::Fetch | StepKind::Include => {
+                        if let Some(parts) = &step.parts {
+                            self.count_steps(parts, ended);
+                        }
+                        continue;
+                    }
+                };
+                let labels = StepLabels { kind, name: Arc::clone(&step.name) };
+                self.steps.with(&labels, |histogram| histogram.observe(step.took(ended)));
+            }
+        });
+    }
+
+    fn is_app(&self, name: &Arc<str>) -> bool {
+        self.apps.iter().any(|app| Arc::ptr_eq(app, name))
+    }
+}
+
+impl RequestObserver for RequestMetrics {
+    fn request_ended(&self, request: &EndedRequest<'_>) {
+        let labels = RequestLabels {
+            route: request.route.number,
+            place: request.place(),
+            class: StatusClass::of(request.status),
+        };
+        self.requests.with(&labels, |series| {
+            series.duration.observe(request.took);
+            series.response_bytes.add_many(request.body_bytes);
+            if request.is_cut {
+                series.cut.add();
+            }
+        });
+        if let Some(steps) = request.steps {
+            self.count_steps(steps, request.started + request.took);
+        }
+    }
+
+    fn wants_target(&self) -> bool {
+        false
+    }
+}
