@@ -34,6 +34,7 @@ from comparisons import (
     many_files,
     memcached_protocol,
     memory_per_item,
+    metrics,
     proxy,
     psgi,
     restart,
@@ -54,6 +55,7 @@ COMPARISONS: dict[str, Comparison] = {
     one.name: one
     for one in (
         store_page.COMPARISON,
+        metrics.COMPARISON,
         small_file.COMPARISON,
         many_files.COMPARISON,
         compressed_page.COMPARISON,

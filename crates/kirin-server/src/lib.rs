@@ -2,10 +2,10 @@
 //! The connection engine: everything between a client's socket and the answer to its request.
 //!
 //! [`listening`] binds and accepts, [`tls`] encrypts, `http1` and `http2` read requests and write
-//! responses, [`limits`] says what a client may use, [`observation`] follows requests, [`logging`] writes the
-//! access log. [`Server`]
-//! is what the connections of a listener share on one event loop. The program gives it a
-//! [`Handler`](kirin_http::Handler), which answers a request at once or later.
+//! responses, [`limits`] says what a client may use, [`observation`] follows requests, [`logging`]
+//! writes the access log. [`Server`] is what the connections of a listener share on one event loop.
+//! The program gives it a [`Handler`](kirin_http::Handler), which answers a request at once or
+//! later.
 
 mod clock;
 mod connection;

@@ -40,7 +40,8 @@ families! {
     "Requests" {
         REQUESTS = Counter "kirin_requests" ["site", "route", "place", "class"]
             "Requests whose responses have ended.";
-        REQUEST_DURATION = Histogram "kirin_request_duration_seconds" ["site", "route", "place", "class"]
+        REQUEST_DURATION = Histogram "kirin_request_duration_seconds"
+            ["site", "route", "place", "class"]
             "Time from the head of a request to the end of its response.";
         RESPONSE_BYTES = Counter "kirin_response_body_bytes" ["site", "route", "place", "class"]
             "Bytes of response bodies that were sent.";
@@ -127,7 +128,8 @@ families! {
         APP_WAITING = Gauge "kirin_app_waiting_requests" ["app"]
             "Requests that wait for a worker now.";
         APP_QUEUE_WAIT = Histogram "kirin_app_queue_wait_seconds" ["app"]
-            "Time that requests waited for a worker. Requests that found an idle one are not counted.";
+            "Time that requests waited for a worker. Requests that found an idle one are not \
+            counted.";
         APP_TIME = Histogram "kirin_app_request_seconds" ["app"]
             "Time that a worker had a request, with the included parts of pages.";
         APP_REQUESTS = Counter "kirin_app_requests" ["app"]
@@ -175,7 +177,8 @@ families! {
         UPSTREAM_WAITING = Gauge "kirin_upstream_waiting_requests" ["upstream"]
             "Requests that wait for a server now.";
         UPSTREAM_QUEUE_WAIT = Histogram "kirin_upstream_queue_wait_seconds" ["upstream"]
-            "Time that requests waited for a server. Requests that found one at once are not counted.";
+            "Time that requests waited for a server. Requests that found one at once are not \
+            counted.";
         UPSTREAM_REFUSED = Counter "kirin_upstream_queue_refused" ["upstream", "reason"]
             "Requests that left the queue without a server.";
     }
@@ -189,7 +192,8 @@ families! {
         CERTIFICATE_RELOADS = Counter "kirin_certificate_reloads" ["result"]
             "Reloads of the certificates of a listener.";
         UPGRADES = Counter "kirin_upgrades" ["result"]
-            "Upgrades: `ok` is 1 in a program that took over from another, `failed` counts attempts to hand over.";
+            "Upgrades: `ok` is 1 in a program that took over from another, `failed` counts \
+            attempts to hand over.";
         START_TIME = Gauge "process_start_time_seconds" []
             "When the program started, in seconds since 1970.";
         CPU = Counter "process_cpu_seconds" []
@@ -234,7 +238,7 @@ mod tests {
         table
     }
 
-    /// With `KIRIN_WRITE_DOCS=1` this writes the table.
+    // With `KIRIN_WRITE_DOCS=1` this writes the table.
     #[test]
     fn the_documentation_lists_each_metric() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
