@@ -9,6 +9,7 @@ use Kirin::AppParent::Again;
 use Kirin::DeathSignal;
 use Kirin::Descriptors;
 use Kirin::Log;
+use Kirin::StackLayout;
 use Kirin::Worker;
 use Kirin::Worker::Hooks;
 use Kirin::Worker::Scheduling;
@@ -76,6 +77,8 @@ sub new {
 # Returns the exit status.
 sub run {
     my $self = shift;
+    # The workers will find this done.
+    Kirin::StackLayout::greeting_word();
     $self->{file_name} = ($self->{app_file} =~ m{([^/]+)\z})[0] // $self->{app_file};
     $0 = "kirin: $self->{name} parent ($self->{file_name})";
     if ($self->{app}) {

@@ -5,6 +5,7 @@ use warnings;
 use Errno qw(EINTR);
 use IO::Handle;
 use Kirin::Log;
+use Kirin::StackLayout;
 use Kirin::Worker::Cleanup;
 use Kirin::Worker::Input;
 use Kirin::Worker::Parsed;
@@ -94,6 +95,7 @@ sub accept {
         my $greeting = "KIRIN/1 pid=$$ generation=$self->{generation} adapter=perl/$VERSION";
         my @parsed = Kirin::Worker::Parsed::wanted();
         $greeting .= ' parsed=' . join ',', @parsed if @parsed;
+        $greeting = join ' ', $greeting, Kirin::StackLayout::greeting_word();
         return $socket if send $socket, "$greeting\n", MSG_NOSIGNAL;
     }
     return;
