@@ -16,9 +16,12 @@ use crate::error::AppError;
 use crate::event::Event;
 use crate::parsed::WantedByWorkers;
 use crate::pool::Pool;
+use crate::profile::RunningProfile;
 use crate::read_ahead::ReadAhead;
 use crate::replacement::{ReplaceReason, resident_bytes};
 use crate::sendfile::SendfileRoots;
+use crate::slow_requests::{SlowRequest, SlowRequests};
+use crate::stacks::{StackError, StackReader};
 use crate::worker::{WorkerConnection, WorkerHandle};
 use crate::worker_response::ProtocolError;
 
@@ -35,6 +38,10 @@ pub struct App {
     /// The parts of a request that Kirin parses for the workers.
     pub(crate) wanted: WantedByWorkers,
     pub(crate) counters: Counters,
+    /// The last slow requests.
+    pub(crate) slow: SlowRequests,
+    /// The profile that is being made.
+    pub(crate) running_profile: Mutex<Option<RunningProfile>>,
     started: Instant,
     state: watch::Sender<AppState>,
     /// Reloads that have been requested.
@@ -74,6 +81,8 @@ impl App {
             workers: Mutex::default(),
             wanted: WantedByWorkers::default(),
             counters: Counters::default(),
+            slow: SlowRequests::default(),
+            running_profile: Mutex::default(),
             started: Instant::now(),
             state: watch::Sender::new(AppState::Starting),
             reloads_asked: AtomicU64::new(0),
@@ -170,6 +179,11 @@ impl App {
         self.pool.waiting()
     }
 
+    /// Returns the last requests that took longer than `slow`, the latest first.
+    pub fn slow_requests(&self) -> Vec<SlowRequest> {
+        self.slow.list()
+    }
+
     /// Returns the process ids of the workers with a connection.
     pub fn worker_pids(&self) -> Vec<u32> {
         self.workers.lock().keys().copied().collect()
@@ -256,6 +270,32 @@ impl App {
 
     fn now_ms(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
+    }
+}
+
+/// Functions for profiles and slow requests.
+impl App {
+    /// Returns the workers that have greeted.
+    pub(crate) fn workers(&self) -> Vec<Arc<WorkerHandle>> {
+        self.workers.lock().values().cloned().collect()
+    }
+
+    /// Returns the workers that are not idle.
+    pub(crate) fn busy_workers(&self) -> Vec<Arc<WorkerHandle>> {
+        let idle: HashSet<u32> =
+            self.pool.idle_as(|connection| connection.handle.pid).into_iter().collect();
+        let workers = self.workers.lock();
+        workers.values().filter(|worker| !idle.contains(&worker.pid)).cloned().collect()
+    }
+
+    /// Returns whether a worker is still there.
+    pub(crate) fn has_worker(&self, worker: &Arc<WorkerHandle>) -> bool {
+        self.workers.lock().get(&worker.pid).is_some_and(|known| Arc::ptr_eq(known, worker))
+    }
+
+    /// Opens the stack of a worker.
+    pub(crate) fn stack_reader(&self, worker: &WorkerHandle) -> Result<StackReader, StackError> {
+        StackReader::open(worker.pid, worker.stacks.as_ref(), self.config.directory.as_deref())
     }
 }
 

@@ -78,6 +78,9 @@ pub struct AppConfig {
     /// How long a worker may take from request to response. After that it is killed, and the client
     /// gets 504. A streamed response must only begin in time. Default: 60 s.
     pub request_deadline: Duration,
+    /// How long a worker may take before its stack is logged. The request continues. Default: no
+    /// limit.
+    pub slow: Option<Duration>,
     /// How long loading and the first worker may take; after a reload, all workers. Default: 60 s.
     pub start_limit: Duration,
     /// The directories for files that the application names with `X-Sendfile`. Default: none.
@@ -109,6 +112,7 @@ impl AppConfig {
             queue_length: 1024,
             queue_wait: Duration::from_secs(30),
             request_deadline: Duration::from_secs(60),
+            slow: None,
             start_limit: Duration::from_secs(60),
             sendfile_roots: Vec::new(),
             loaded: None,

@@ -49,6 +49,8 @@ counters! {
     failed,
     /// Requests that were answered with 504, because their worker took too long and was killed.
     overdue,
+    /// Requests that took longer than `slow`.
+    slow,
     /// Workers that were killed because their cleanup after a response took too long.
     overdue_cleanups,
     /// Workers that left after a response, because they had served enough requests or the

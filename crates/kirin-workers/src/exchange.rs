@@ -22,6 +22,7 @@ use crate::handed_file::HandedFile;
 use crate::read_ahead::ReadAhead;
 use crate::response_pump::PumpedBody;
 use crate::sendfile::NotSent;
+use crate::slow_watch;
 use crate::tunnel::WorkerTunnel;
 use crate::worker::WorkerConnection;
 use crate::worker_response::{Afterwards, ProtocolError, WorkerHead, read_head};
@@ -105,10 +106,16 @@ pub(crate) async fn exchange(
     let step = request.steps.begin(StepKind::Worker, app.label());
     step.set_peer(StepPeer::Process(pid));
     app.begin_deadline(&connection.handle);
-    let result = send(&mut connection, request, body).await;
-    let result = match result {
-        Ok(()) => receive(&mut connection, request).await,
-        Err(_) => Err(Failure::NotRead { pid }),
+    let slow = app.config().slow.map(|limit| (limit, Arc::clone(&connection.handle)));
+    let sent = async {
+        match send(&mut connection, request, body).await {
+            Ok(()) => receive(&mut connection, request).await,
+            Err(_) => Err(Failure::NotRead { pid }),
+        }
+    };
+    let result = match slow {
+        None => sent.await,
+        Some((limit, worker)) => slow_watch::watch(app, &worker, request, limit, sent).await,
     };
     let (mut head, reading) = match result {
         Ok(Received::Response(head, reading)) => (head, reading),

@@ -2,6 +2,7 @@
 //! adapter=perl/0.001`.
 
 use crate::parsed::Wanted;
+use crate::stacks::PerlLayout;
 
 /// The longest greeting line in bytes.
 pub(crate) const MAX_GREETING_BYTES: usize = 256;
@@ -13,6 +14,8 @@ pub(crate) struct Greeting {
     pub(crate) adapter: String,
     /// The parts of a request that Kirin should parse: `parsed=query,form,cookies`.
     pub(crate) wanted: Wanted,
+    /// Where the worker's stack is: `stacks=perl:…`.
+    pub(crate) stacks: Option<PerlLayout>,
 }
 
 /// Why a greeting is not that of a worker.
@@ -32,12 +35,14 @@ pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
     if protocol != "KIRIN/1" {
         return Err(BadGreeting::Protocol(protocol.to_owned()));
     }
-    let (mut pid, mut adapter, mut wanted) = (None, None, Wanted::default());
+    let (mut pid, mut adapter) = (None, None);
+    let (mut wanted, mut stacks) = (Wanted::default(), None);
     for word in words {
         match word.split_once('=') {
             Some(("pid", value)) => pid = value.parse().ok().filter(|pid| *pid > 1),
             Some(("adapter", value)) => adapter = Some(value.to_owned()),
             Some(("parsed", value)) => wanted = Wanted::from_list(value),
+            Some(("stacks", value)) => stacks = PerlLayout::parse(value),
             _ => {}
         }
     }
@@ -45,6 +50,7 @@ pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
         pid: pid.ok_or(BadGreeting::Missing("pid"))?,
         adapter: adapter.ok_or(BadGreeting::Missing("adapter"))?,
         wanted,
+        stacks,
     })
 }
 
@@ -57,7 +63,12 @@ mod tests {
         let greeting = parse("KIRIN/1 pid=123 generation=1 adapter=perl/0.001 mood=good").unwrap();
         assert_eq!(
             greeting,
-            Greeting { pid: 123, adapter: "perl/0.001".into(), wanted: Wanted::default() }
+            Greeting {
+                pid: 123,
+                adapter: "perl/0.001".into(),
+                wanted: Wanted::default(),
+                stacks: None
+            }
         );
         let greeting = parse("KIRIN/1 pid=123 adapter=x parsed=query").unwrap();
         assert_eq!(greeting.wanted, Wanted { query: true, ..Wanted::default() });

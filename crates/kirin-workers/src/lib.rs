@@ -26,10 +26,15 @@ mod launch;
 mod parent;
 mod parsed;
 mod pool;
+mod profile;
 mod read_ahead;
 mod replacement;
 mod response_pump;
+mod sampler;
 mod sendfile;
+mod slow_requests;
+mod slow_watch;
+mod stacks;
 mod supervisor;
 mod tunnel;
 mod worker;
@@ -40,6 +45,9 @@ pub use config::{AppConfig, LoadedParent, MAX_WORKERS, ParentInvocation, Preload
 pub use counters::CounterValues;
 pub use error::AppError;
 pub use kirin_cgi::MetaVariables;
+pub use profile::{MAX_PROFILE_HZ, MAX_PROFILE_TIME, Profile, ProfileError, ProfileOptions};
+pub use slow_requests::SlowRequest;
+pub use stacks::StackError;
 
 /// The label of responses by applications.
 pub const ANSWERED_BY: kirin_http::AnsweredBy = kirin_files::ANSWERED_BY_APP;

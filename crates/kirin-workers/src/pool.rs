@@ -162,6 +162,11 @@ impl<W: Pooled> Pool<W> {
         self.state.lock().idle.len()
     }
 
+    /// Returns the idle workers, each as `what` names it.
+    pub(crate) fn idle_as<T>(&self, what: impl Fn(&W) -> T) -> Vec<T> {
+        self.state.lock().idle.iter().map(what).collect()
+    }
+
     /// Returns how many requests wait.
     pub(crate) fn waiting(&self) -> usize {
         self.state.lock().waiting.len()

@@ -22,6 +22,7 @@ use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
 use crate::parsed::Wanted;
 use crate::pool::Pooled;
 use crate::replacement::{self, ReplaceReason};
+use crate::stacks::PerlLayout;
 
 /// Bytes read from a worker at once. No response head may be longer.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
@@ -58,6 +59,8 @@ pub(crate) struct WorkerHandle {
     pub(crate) generation: u64,
     /// The parts of a request that Kirin parses for the worker.
     pub(crate) wanted: Wanted,
+    /// Where the worker's stack is.
+    pub(crate) stacks: Option<Arc<PerlLayout>>,
     /// When the worker greeted.
     started_at: Instant,
     /// The age at which the worker is replaced.
@@ -193,6 +196,7 @@ impl WorkerConnection {
                 pid: greeting.pid,
                 generation: slot.generation,
                 wanted: greeting.wanted,
+                stacks: greeting.stacks.map(Arc::new),
                 started_at: Instant::now(),
                 lifetime: max_age
                     .map(|age| replacement::lifetime(age, replacement::random_fraction())),

@@ -1,0 +1,101 @@
+//! The watch over requests that take longer than `slow`: each is logged with the stack of its
+//! worker, and goes on.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::time::timeout;
+
+use crate::app::App;
+use crate::exchange::WorkerRequest;
+use crate::slow_requests::{MAX_CALLS, MAX_TEXT_BYTES, SlowRequest, shortened};
+use crate::stacks::StackError;
+use crate::worker::WorkerHandle;
+
+/// Waits for `exchange`. If that takes longer than `limit`, the stack of its worker is logged and
+/// kept, once.
+pub(crate) async fn watch<T>(
+    app: &Arc<App>,
+    worker: &Arc<WorkerHandle>,
+    request: &WorkerRequest,
+    limit: Duration,
+    exchange: impl Future<Output = T>,
+) -> T {
+    let begun = Instant::now();
+    let mut exchange = pin!(exchange);
+    if let Ok(result) = timeout(limit, exchange.as_mut()).await {
+        return result;
+    }
+    // The kernel may have to read pages of the worker from the disk.
+    let reading = {
+        let (app, worker) = (Arc::clone(app), Arc::clone(worker));
+        tokio::task::spawn_blocking(move || app.stack_reader(&worker)?.read())
+    };
+    let stack = reading.await.unwrap_or(Err(StackError::NoStack));
+    let number = app.slow.keep(record(app, worker.pid, request, begun.elapsed(), stack));
+    let result = exchange.await;
+    app.slow.end(number, begun.elapsed());
+    result
+}
+
+/// Logs a slow request. Returns what is kept of it.
+fn record(
+    app: &App,
+    pid: u32,
+    request: &WorkerRequest,
+    elapsed: Duration,
+    stack: Result<Vec<Arc<str>>, StackError>,
+) -> SlowRequest {
+    let value = |name| {
+        let value = request.block.value(name).unwrap_or_default();
+        String::from_utf8_lossy(value).into_owned()
+    };
+    let uri = value("REQUEST_URI");
+    // A query may have secrets.
+    let path = uri.split_once('?').map_or(uri.as_str(), |(path, _)| path);
+    let mut slow = SlowRequest {
+        time: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+        method: shortened(&value("REQUEST_METHOD")).to_owned(),
+        path: shortened(path).to_owned(),
+        elapsed,
+        pid,
+        stack: Vec::new(),
+    };
+    let mut lines = String::new();
+    match stack {
+        Ok(stack) => {
+            slow.stack = stack
+                .iter()
+                .rev()
+                .take(MAX_CALLS)
+                .map(|call| {
+                    if call.len() <= MAX_TEXT_BYTES {
+                        Arc::clone(call)
+                    } else {
+                        shortened(call).into()
+                    }
+                })
+                .collect();
+            for call in &slow.stack {
+                lines.push_str("\n\t");
+                lines.push_str(call);
+            }
+            if slow.stack.is_empty() {
+                lines.push_str("none, because it has just ended");
+            }
+        }
+        Err(error) => lines = format!("not read: {error}"),
+    }
+    app.counters.slow.add(1);
+    tracing::warn!(
+        app = app.name(),
+        pid,
+        elapsed_ms = elapsed.as_millis() as u64,
+        request = format!("{} {}", slow.method, slow.path),
+        stack = %lines,
+        "request is slow"
+    );
+    slow
+}
