@@ -11,7 +11,7 @@ use crate::default::{defaults, whole_seconds};
 use crate::name::check_name;
 use crate::preload::PreloadKey;
 use crate::source::{ConfigError, ErrorCollector, Source};
-use crate::units::{ByteSize, Number, Seconds};
+use crate::units::{ByteSize, Milliseconds, Number, Seconds};
 use crate::written::Written;
 
 /// An application and its workers.
@@ -50,6 +50,11 @@ pub struct AppSection {
     /// is (a Perl stack), and a second later Kirin kills it.
     #[serde(default = "deadline")]
     pub deadline: Seconds,
+    /// How long a worker may take for a request before Kirin logs where it is (a Perl stack), such
+    /// as `"1s"` or `"300ms"`. The request continues and does not notice. `kirin status` has the
+    /// last ten. It must be shorter than `deadline` ([profile.md](profile.md#slow-requests)).
+    /// Default: never.
+    pub slow: Option<Written<Milliseconds>>,
     /// How long the application may take to load.
     #[serde(default = "start_limit")]
     pub start_limit: Seconds,
@@ -109,6 +114,8 @@ pub fn check_app(
     }
     let sendfile_roots = section.sendfile.iter().map(|root| source.existing_directory(root));
     let sendfile_roots = errors.keep(sendfile_roots.collect::<Result<_, ConfigError>>());
+    let slow = section.slow.as_ref().map(|slow| check_slow(section, slow, source));
+    let slow = errors.keep(slow.transpose());
     name?;
     Some(AppConfig {
         directory: Some(directory?),
@@ -118,6 +125,7 @@ pub fn check_app(
         queue_length: section.queue,
         queue_wait: section.queue_wait.into(),
         request_deadline: section.deadline.into(),
+        slow: slow?,
         start_limit: section.start_limit.into(),
         max_requests: (section.max_requests > 0).then_some(section.max_requests),
         max_age: section.max_age.map(Duration::from),
@@ -126,4 +134,21 @@ pub fn check_app(
         sendfile_roots: sendfile_roots?,
         ..AppConfig::new(section.name.as_str(), load)
     })
+}
+
+/// Checks that a request is slow before it is overdue.
+fn check_slow(
+    section: &AppSection,
+    slow: &Written<Milliseconds>,
+    source: &Source,
+) -> Result<Duration, ConfigError> {
+    let (limit, deadline) = (Duration::from(**slow), Duration::from(section.deadline));
+    if limit < deadline {
+        return Ok(limit);
+    }
+    let message = format!(
+        "`slow` of app `{}` is {limit:?}, but `deadline` is {deadline:?}: no request gets slow before it is ended",
+        section.name.as_str()
+    );
+    Err(source.error(slow.span(), message))
 }

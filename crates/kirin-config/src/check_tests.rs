@@ -19,7 +19,7 @@ pub(in super::super) const LISTENER: &str = "[[listener]]\naddress = \"8080\"\n"
 fn a_whole_configuration_is_understood() {
     let site = check_text(
         "threads = 2\n[[listener]]\naddress = \"unix:web.sock\"\naccess_log = \"stdout\"\n[store]\nmemory = \"8MB\"\n\
-         memcached = [\"11211\"]\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 3\nenv = { A = \"b\" }\n\
+         memcached = [\"11211\"]\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 3\nslow = \"300ms\"\nenv = { A = \"b\" }\n\
          [[route]]\npath = \"/\"\ntry = [\"store\", \"files:public\", \"app:web\"]\n[[route]]\npath = \"/s/\"\n\
          try = [\"files:public\"]\n",
     )
@@ -27,6 +27,7 @@ fn a_whole_configuration_is_understood() {
     assert_eq!(site.threads, 2);
     assert_eq!(site.store.engine.memory_bytes, 8 << 20);
     assert_eq!(site.apps[0].workers, 3);
+    assert_eq!(site.apps[0].slow, Some(Duration::from_millis(300)));
     assert_eq!(site.gateway.sites[0].routes[1].path.to_string(), "/s");
     assert_eq!(site.gateway.sites[0].routes[0].places[2].to_string(), "app:web");
 }
@@ -161,6 +162,12 @@ fn errors_name_line_value_and_what_is_allowed() {
                 "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 0\n{route}"
             ),
             vec!["kirin.toml:6:11", "allowed is 1 to 4096"],
+        ),
+        (
+            &format!(
+                "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\nslow = \"60s\"\n{route}"
+            ),
+            vec!["kirin.toml:6:8", "`slow` of app `web` is 60s, but `deadline` is 60s"],
         ),
         (
             &format!(
