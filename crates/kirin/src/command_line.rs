@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 use kirin_config::target::{self, Entrances};
 use kirin_config::{Config, ConfigErrors, Source};
+use kirin_workers::{MAX_PROFILE_HZ, MAX_PROFILE_TIME};
 
 use crate::admin::client::Target;
 use crate::admin::running;
@@ -108,6 +109,11 @@ pub enum Command {
         #[command(flatten)]
         at: RunningKirin,
     },
+    /// Find the slow line: sample the Perl stacks of an application's workers for some seconds
+    #[command(after_help = "Examples:
+  kirin profile --app web --seconds 10
+  kirin profile --app web --output slow.svg    a flame graph, for a browser")]
+    Profile(Profile),
     /// Start only the store, with memcached's own options (`kirin memcached -h` lists them)
     #[command(disable_help_flag = true)]
     Memcached {
@@ -148,6 +154,27 @@ pub struct Explain {
     /// configuration]
     #[arg(long, value_name = "ADDRESS")]
     pub admin: Option<String>,
+}
+
+/// The arguments of `kirin profile`.
+#[derive(Args)]
+pub struct Profile {
+    /// The application [default: the only one]
+    #[arg(long, value_name = "NAME")]
+    pub app: Option<String>,
+    /// How long
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=MAX_PROFILE_TIME.as_secs()))]
+    pub seconds: u64,
+    /// How often in a second
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PROFILE_HZ)))]
+    pub hz: u32,
+    /// Where to write the stacks: a flame graph if the name ends in .svg, or else folded stacks
+    /// [default: folded stacks to standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The running Kirin.
+    #[command(flatten)]
+    pub at: RunningKirin,
 }
 
 /// A running Kirin. Without an option it is that of ./kirin.toml; without this file, the one that

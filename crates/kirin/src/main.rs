@@ -9,6 +9,7 @@ mod life;
 mod log_sum;
 mod memcached;
 mod metrics;
+mod profile;
 mod serve;
 
 use std::io::Write;
@@ -76,6 +77,7 @@ fn run(command_line: CommandLine) -> ExitCode {
             .and_then(|status| if json { Ok(status) } else { status_text::describe(&status) })
             .and_then(|text| print(&text)),
         Command::Log { command } => log_sum::run(&command).and_then(|text| print(&text)),
+        Command::Profile(arguments) => profile::profile(&arguments),
         Command::ConfigReference => print(&kirin_config::reference::reference()),
     };
     match result {

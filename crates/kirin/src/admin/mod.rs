@@ -8,6 +8,7 @@
 
 pub mod client;
 pub mod default_socket;
+pub mod profile;
 mod purge_body;
 pub mod purging;
 pub mod running;
@@ -141,16 +142,17 @@ impl Handler for Admin {
             ("/metrics", &Method::GET | &Method::HEAD) => self.metrics.answer(request),
             ("/purge", &Method::POST) => self.purge(request, origin.now),
             ("/explain", &Method::POST) => self.explain(request, origin.now),
+            ("/profile", &Method::POST) => self.profile(request),
             ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(
                 StatusCode::OK,
-                "GET /status\nGET /metrics, for Prometheus\nPOST /explain, as `kirin explain` sends it\nPOST /purge with Content-Type: application/json, such as {\"keys\": [\"/\"], \"prefixes\": \
+                "GET /status\nGET /metrics, for Prometheus\nPOST /explain, as `kirin explain` sends it\nPOST /profile, as `kirin profile` sends it\nPOST /purge with Content-Type: application/json, such as {\"keys\": [\"/\"], \"prefixes\": \
                  [\"/recent/\"], \"tags\": [\"memo-7\"], \"soft\": false}\n",
             )),
             ("/status" | "/metrics" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
-            ("/purge" | "/explain", _) => Answer::Now(not_allowed("POST")),
+            ("/purge" | "/explain" | "/profile", _) => Answer::Now(not_allowed("POST")),
             _ => Answer::Now(text(
                 StatusCode::NOT_FOUND,
-                "there is /status, /metrics, /purge and /explain\n",
+                "there is /status, /metrics, /purge, /profile and /explain\n",
             )),
         }
     }

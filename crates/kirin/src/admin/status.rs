@@ -5,7 +5,7 @@ use std::time::Duration;
 use kirin_gateway::filters::cache::counters;
 use kirin_http::{Resource, client_bytes};
 use kirin_proxy::{Availability, ServerStatus, Upstream};
-use kirin_workers::{App, AppState};
+use kirin_workers::{App, AppState, SlowRequest};
 use serde_json::{Map, Value, json};
 
 use super::Admin;
@@ -134,5 +134,19 @@ fn status_of(app: &App) -> Value {
         "idle_workers": app.idle_workers(),
         "waiting_requests": app.waiting_requests(),
         "counters": counters,
+        "profile_samples": app.profile_samples(),
+        "slow_requests": app.slow_requests().iter().map(status_of_slow).collect::<Vec<_>>(),
+    })
+}
+
+fn status_of_slow(slow: &SlowRequest) -> Value {
+    let stack: Vec<&str> = slow.stack.iter().map(AsRef::as_ref).collect();
+    json!({
+        "time": slow.time,
+        "method": slow.method,
+        "path": slow.path,
+        "elapsed_ms": slow.elapsed.as_millis() as u64,
+        "pid": slow.pid,
+        "stack": stack,
     })
 }
