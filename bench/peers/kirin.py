@@ -17,6 +17,8 @@ class App:
 
     load: Path
     workers: int
+    slow: str = ""
+    """The time after which a request is logged as slow, or empty."""
 
 LONGEST_SHOWN = 200
 """The longest sections of a configuration that a report shows, in characters."""
@@ -124,6 +126,7 @@ def _config(
 ) -> str:
     quoted = ", ".join(f'"{place}"' for place in places)
     app_section = f'[[app]]\nname = "web"\nload = "{app.load}"\nworkers = {app.workers}\n' if app else ""
+    app_section += f'slow = "{app.slow}"\n' if app and app.slow else ""
     tls_section = (
         f'[listener.tls]\ncertificates = [{{ chain = "{tls.chain}", key = "{tls.key}" }}]\n' if tls else ""
     )

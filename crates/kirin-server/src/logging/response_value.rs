@@ -75,7 +75,7 @@ impl ResponseValue {
             Self::Place => {
                 let place = request.place();
                 match place.name {
-                    None => escaping.write_plain(place.answered_by.name().as_bytes(), out),
+                    None => escaping.write_plain(place.part.name().as_bytes(), out),
                     Some(_) => escaping.write(place.to_string().as_bytes(), out),
                 }
             }
