@@ -225,6 +225,7 @@ impl App {
 /// Functions for the exchange and the response pump.
 impl App {
     pub(crate) fn release(&self, connection: WorkerConnection) {
+        connection.handle.current.end();
         self.pool.release(connection);
     }
 
@@ -275,11 +276,6 @@ impl App {
 
 /// Functions for profiles and slow requests.
 impl App {
-    /// Returns the workers that have greeted.
-    pub(crate) fn workers(&self) -> Vec<Arc<WorkerHandle>> {
-        self.workers.lock().values().cloned().collect()
-    }
-
     /// Returns the workers that are not idle.
     pub(crate) fn busy_workers(&self) -> Vec<Arc<WorkerHandle>> {
         let idle: HashSet<u32> =
@@ -299,8 +295,13 @@ impl App {
     }
 }
 
-/// Functions for the supervisor.
+/// Functions for the supervisor and the status.
 impl App {
+    /// Returns the workers that have greeted.
+    pub(crate) fn worker_handles(&self) -> Vec<Arc<WorkerHandle>> {
+        self.workers.lock().values().cloned().collect()
+    }
+
     pub(crate) fn config(&self) -> &AppConfig {
         &self.config
     }

@@ -106,6 +106,7 @@ pub(crate) async fn exchange(
     let step = request.steps.begin(StepKind::Worker, app.label());
     step.set_peer(StepPeer::Process(pid));
     app.begin_deadline(&connection.handle);
+    connection.handle.current.begin(&request.block, Instant::now());
     let slow = app.config().slow.map(|limit| (limit, Arc::clone(&connection.handle)));
     let sent = async {
         match send(&mut connection, request, body).await {

@@ -16,6 +16,7 @@ mod app;
 mod config;
 mod control;
 mod counters;
+mod current_request;
 mod error;
 mod event;
 mod exchange;
@@ -39,15 +40,18 @@ mod supervisor;
 mod tunnel;
 mod worker;
 mod worker_response;
+mod worker_status;
 
 pub use app::{App, AppState, WorkerTotals};
 pub use config::{AppConfig, LoadedParent, MAX_WORKERS, ParentInvocation, Preload};
 pub use counters::CounterValues;
+pub use current_request::RunningRequest;
 pub use error::AppError;
 pub use kirin_cgi::MetaVariables;
 pub use profile::{MAX_PROFILE_HZ, MAX_PROFILE_TIME, Profile, ProfileError, ProfileOptions};
 pub use slow_requests::SlowRequest;
 pub use stacks::StackError;
+pub use worker_status::WorkerStatus;
 
 /// The label of responses by applications.
 pub const ANSWERED_BY: kirin_http::AnsweredBy = kirin_files::ANSWERED_BY_APP;

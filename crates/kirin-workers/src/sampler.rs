@@ -97,7 +97,7 @@ struct Sampler {
 impl Sampler {
     /// Fails if there are workers, and the stack of none of them can be read.
     fn check_workers(&mut self, app: &App) -> Result<(), ProfileError> {
-        let workers = app.workers();
+        let workers = app.worker_handles();
         let mut failed = None;
         for worker in &workers {
             match app.stack_reader(worker) {

@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::current_request::CurrentRequest;
 use crate::event::Event;
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
 use crate::parsed::Wanted;
@@ -62,7 +63,7 @@ pub(crate) struct WorkerHandle {
     /// Where the worker's stack is.
     pub(crate) stacks: Option<Arc<PerlLayout>>,
     /// When the worker greeted.
-    started_at: Instant,
+    pub(crate) started_at: Instant,
     /// The age at which the worker is replaced.
     lifetime: Option<Duration>,
     /// Whether the worker ran as Kirin's user when it greeted.
@@ -72,6 +73,8 @@ pub(crate) struct WorkerHandle {
     /// Whether the worker ends after its present request.
     leaving: AtomicBool,
     socket: OwnedFd,
+    /// The request that the worker has.
+    pub(crate) current: CurrentRequest,
     /// Milliseconds on the application's clock at which the present request is overdue; 0 for no
     /// request, `KILLED` after the deadline.
     deadline: AtomicU64,
@@ -204,6 +207,7 @@ impl WorkerConnection {
                 same_user: OnceLock::new(),
                 leaving: AtomicBool::new(false),
                 socket,
+                current: CurrentRequest::default(),
                 deadline: AtomicU64::new(0),
             }),
             _slot: slot,

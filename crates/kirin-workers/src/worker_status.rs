@@ -1,0 +1,52 @@
+//! What each worker does now, for operators.
+
+use std::time::{Duration, Instant};
+
+use crate::app::App;
+use crate::current_request::RunningRequest;
+use crate::replacement;
+use crate::worker::WorkerHandle;
+
+/// The status of a worker.
+#[derive(Clone, Debug)]
+pub struct WorkerStatus {
+    /// The process id.
+    pub pid: u32,
+    /// The generation of the application that it belongs to.
+    pub generation: u64,
+    /// Whether it gets no further request.
+    pub is_leaving: bool,
+    /// The request that it has. `None` if it is idle.
+    pub request: Option<RunningRequest>,
+    /// The number of requests that it got.
+    pub requests: u64,
+    /// The time since it greeted.
+    pub age: Duration,
+    /// Its resident memory in bytes. `None` if the process has ended.
+    pub resident_bytes: Option<u64>,
+}
+
+impl WorkerHandle {
+    /// Returns what the worker does now.
+    fn status(&self, now: Instant) -> WorkerStatus {
+        WorkerStatus {
+            pid: self.pid,
+            generation: self.generation,
+            is_leaving: self.is_leaving(),
+            request: self.current.running(now),
+            requests: self.current.requests(),
+            age: now.saturating_duration_since(self.started_at),
+            resident_bytes: replacement::resident_bytes(self.pid),
+        }
+    }
+}
+
+impl App {
+    /// Returns what each worker does now, ordered by process id. Reads a file of `/proc` for each.
+    pub fn worker_status(&self, now: Instant) -> Vec<WorkerStatus> {
+        let handles = self.worker_handles();
+        let mut workers: Vec<_> = handles.iter().map(|worker| worker.status(now)).collect();
+        workers.sort_by_key(|worker| worker.pid);
+        workers
+    }
+}
