@@ -17,6 +17,7 @@ pub mod scripts;
 mod site;
 mod status;
 pub mod strict;
+mod terminal;
 mod tls;
 
 pub use authority::{Authority, Issued};
@@ -30,6 +31,7 @@ pub use php_fpm::PhpFpm;
 pub use program::{Kirin, binary, kirin_command, prove, run_kirin};
 pub use site::Site;
 pub use status::ADMIN;
+pub use terminal::Terminal;
 pub use tls::{TlsClient, TlsSetup};
 
 use std::time::{Duration, Instant};

@@ -9,6 +9,7 @@ use kirin_gateway::routing::settings::GatewayConfig;
 use kirin_http::ListenAddress;
 use kirin_proxy::UpstreamConfig;
 use kirin_traces::TraceConfig;
+use kirin_url_patterns::ConfiguredPattern;
 use kirin_user::User;
 use kirin_workers::AppConfig;
 
@@ -63,6 +64,8 @@ pub struct Config {
     pub traces: Option<TraceConfig>,
     /// The address on which metrics are read.
     pub metrics: Option<ListenAddress>,
+    /// The patterns of paths by which requests are counted.
+    pub url_patterns: Vec<ConfiguredPattern>,
     /// The applications, in the order of the file.
     pub apps: Vec<AppConfig>,
     /// The upstreams, in the order of the file.
@@ -146,6 +149,7 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
     let traces = errors.keep(traces);
     let metrics = file.metrics.as_ref().map(|address| check_address(address, source)).transpose();
     let metrics = errors.keep(metrics);
+    let url_patterns = check_url_patterns(file, source, errors);
     let limits = &file.limits;
     for (key, size) in
         [("limits.client_memory", limits.client_memory), ("limits.client_disk", limits.client_disk)]
@@ -174,6 +178,7 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
         admin: admin?,
         traces: traces?,
         metrics: metrics?,
+        url_patterns,
         apps: apps?,
         gateway: GatewayConfig {
             sites,
@@ -221,6 +226,19 @@ fn check_all_sites(
 /// Returns the items if all of them could be made.
 fn complete<T>(items: Vec<Option<T>>) -> Option<Vec<T>> {
     items.into_iter().collect()
+}
+
+/// Returns the patterns that can be parsed.
+fn check_url_patterns(
+    file: &ConfigFile,
+    source: &Source,
+    errors: &mut ErrorCollector,
+) -> Vec<ConfiguredPattern> {
+    let check = |text: &Written<String>| {
+        ConfiguredPattern::parse(text)
+            .map_err(|error| source.error(text.span(), format!("`url_patterns`: {error}")))
+    };
+    file.url_patterns.iter().filter_map(|text| errors.keep(check(text))).collect()
 }
 
 /// Returns the extensions of all FastCGI upstreams. They count for every directory: scripts include

@@ -54,6 +54,12 @@ pub struct ConfigFile {
     /// address that only your own network reaches. Default: none. The admin listener answers it
     /// too.
     pub metrics: Option<Written<String>>,
+    /// Patterns of paths, such as `["/@{user}", "/static/*"]`, by which `kirin top` and the status
+    /// page group requests. The first that matches counts. A variable in braces stands for a part
+    /// of one segment; `*` as the last segment stands for the rest of the path. Kirin finds other
+    /// patterns by itself ([top.md](top.md#url-patterns)).
+    #[serde(default)]
+    pub url_patterns: Vec<Written<String>>,
     /// The applications, each with its own workers.
     #[serde(default)]
     pub app: Vec<AppSection>,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kirin_files::FollowLinks;
 use kirin_gateway::places::kind::PlaceConfig;
-use kirin_gateway::places::proxy;
+use kirin_gateway::places::{proxy, status};
 use kirin_gateway::routing::conditions::RouteConditions;
 use kirin_gateway::routing::password_checks::PasswordChecks;
 use kirin_gateway::routing::path_pattern::PathPattern;
@@ -52,7 +52,9 @@ pub struct RouteSection {
     /// The places that Kirin asks, in this order. The first place that has the answer gives it.
     /// `store`: the item whose key is the request target. `files:DIR`: the file of that path below
     /// the directory. `lua:FILE`: the script ([lua.md](lua.md)). `app:NAME`: the application, which
-    /// always answers. `proxy:NAME`: the upstream, which always answers, too. Required, unless
+    /// always answers. `proxy:NAME`: the upstream, which always answers, too. `status`: the
+    /// status page, to read only ([status-page.md](status-page.md#behind-a-route)); the route needs
+    /// `basic_auth` or `allow`. Required, unless
     /// there is a `redirect`, or a `deny` without `allow`.
     #[serde(default, rename = "try")]
     pub places: Vec<Written<String>>,
@@ -325,6 +327,15 @@ fn check_keys_of_places(
             let needed = forms("or", |kind| kind.keys.contains(&key));
             refuse(key, &format!("there is no {needed} in `try`"));
         }
+    }
+    let is_protected = section.allow.is_some()
+        || matches!(section.basic_auth.as_deref(), Some(TextOrFalse::Text(_)));
+    if places.iter().any(|place| place.kind.name == status::KIND.name) && !is_protected {
+        refuse(
+            "try",
+            "`status` would show everybody what visitors do; add `basic_auth = \"FILE\"` or `allow = \
+             [\"10.0.0.0/8\"]`. If everybody may see it, write `allow = [\"0.0.0.0/0\", \"::/0\"]`",
+        );
     }
     if section.esi && section.ssi == Some(false) {
         refuse("esi", "pages of the store with ESI have SSI, too; leave out `ssi = false`");

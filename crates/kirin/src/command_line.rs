@@ -114,6 +114,11 @@ pub enum Command {
   kirin profile --app web --seconds 10
   kirin profile --app web --output slow.svg    a flame graph, for a browser")]
     Profile(Profile),
+    /// Show what a running Kirin does now: workers, URLs, applications, upstreams, cache, store
+  kirin top
+  kirin top --once > now.txt
+  kirin top --ssh www.example.org --config /etc/kirin/kirin.toml")]
+    Top(Top),
     /// Start only the store, with memcached's own options (`kirin memcached -h` lists them)
     #[command(disable_help_flag = true)]
     Memcached {
@@ -175,6 +180,26 @@ pub struct Profile {
     /// The running Kirin.
     #[command(flatten)]
     pub at: RunningKirin,
+/// The arguments of `kirin top`.
+pub struct Top {
+    /// Print all tables once, as plain text. This is the default if the output is not a terminal
+    #[arg(long)]
+    pub once: bool,
+    /// Show a Kirin on another machine: a destination of ssh, such as user@host. The other options
+    /// then mean files and sockets of that machine, on which `kirin` must be installed
+    #[arg(long, value_name = "HOST")]
+    pub ssh: Option<String>,
+    /// The time between two snapshots in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_interval)]
+    pub interval: f64,
+    /// Print snapshots as lines of JSON, for the `kirin top` of another machine
+    #[arg(long, hide = true)]
+    pub stream: bool,
+}
+
+fn parse_interval(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "allowed are 0.1 to 3600 seconds".to_owned())
 }
 
 /// A running Kirin. Without an option it is that of ./kirin.toml; without this file, the one that
@@ -194,6 +219,18 @@ pub struct RunningKirin {
 }
 
 impl RunningKirin {
+    /// Returns these arguments for a command line on another machine.
+    pub fn arguments(&self) -> Vec<String> {
+        let config = self.config.as_ref().map(|path| path.display().to_string());
+        let options = [
+            ("--config", config.as_ref()),
+            ("--target", self.target.as_ref()),
+            ("--admin", self.admin.as_ref()),
+        ];
+        let given = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        given.flat_map(|(name, value)| [name.to_owned(), value.clone()]).collect()
+    }
+
     /// Returns the running Kirin. An error says what to do if there is none, or several.
     pub fn find(&self) -> Result<Target, String> {
         let default = Path::new(DEFAULT_CONFIG);

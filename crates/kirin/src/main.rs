@@ -7,10 +7,13 @@ mod command_line;
 mod explain;
 mod life;
 mod log_sum;
+mod live;
 mod memcached;
 mod metrics;
 mod profile;
 mod serve;
+mod status_page;
+mod top;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -78,6 +81,7 @@ fn run(command_line: CommandLine) -> ExitCode {
             .and_then(|text| print(&text)),
         Command::Log { command } => log_sum::run(&command).and_then(|text| print(&text)),
         Command::Profile(arguments) => profile::profile(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::ConfigReference => print(&kirin_config::reference::reference()),
     };
     match result {

@@ -13,4 +13,5 @@ pub mod place;
 pub mod proxy;
 pub mod registry;
 pub mod script_turns;
+pub mod status;
 pub mod store;

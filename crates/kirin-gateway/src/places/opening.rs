@@ -8,6 +8,7 @@ use kirin_files::{AppFiles, FileCache};
 use kirin_workers::App;
 
 use super::script_turns::ScriptTurns;
+use super::status::StatusPage;
 use crate::filters::chain::Filters;
 use crate::filters::ssi::source::IncludeSources;
 use crate::pages::page_response::PageResponses;
@@ -30,6 +31,8 @@ pub struct PlaceResources<'a> {
     pub file_cache: Rc<FileCache>,
     /// The files that applications hand back.
     pub app_files: Rc<AppFiles>,
+    /// The status page of the program.
+    pub status_page: StatusPage,
     /// The turns of scripts.
     pub turns: Rc<ScriptTurns>,
 }

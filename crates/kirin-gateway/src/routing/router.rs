@@ -31,6 +31,7 @@ use crate::filters::ssi::filter::SsiFilter;
 use crate::filters::ssi::source::IncludeSources;
 use crate::pages::page_response::PageResponses;
 use crate::places::opening::{PlaceError, PlaceResources};
+use crate::places::status::StatusPage;
 use crate::purge::requests::PurgeRequests;
 use crate::request::answers::{Answers, PlaceNumber};
 use crate::request::context::{Request, SharedHead};
@@ -56,13 +57,15 @@ struct Routes {
 
 impl Router {
     /// Opens the routes of all sites. `apps` and `upstreams` are in the order of the configuration,
-    /// to which places refer. The caches count in `counters`.
+    /// to which places refer. The caches count in `counters`. `status_page` is
+    /// what the place `status` shows.
     pub fn open(
         config: &GatewayConfig,
         store: Arc<Store>,
         apps: &[Arc<App>],
         upstreams: &[Arc<Upstream>],
         counters: Arc<CacheCounters>,
+        status_page: StatusPage,
     ) -> Result<Self, PlaceError> {
         let threads = CompressThreads::default();
         let responses = PageResponses::new(Arc::clone(&store), threads.clone());
@@ -82,6 +85,7 @@ impl Router {
             sources,
             file_cache: Rc::new(FileCache::new(config.open_file_cache)),
             app_files: Rc::new(AppFiles::new(&config.open_file_cache)),
+            status_page,
             turns: Rc::default(),
         };
         let filters = |route: &RouteConfig, push: &Rc<Push>| Filters {

@@ -17,6 +17,7 @@ mod socket_directory;
 mod status;
 pub mod status_text;
 pub mod table;
+pub mod top;
 pub mod units;
 
 use std::rc::Rc;
@@ -42,10 +43,12 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
+use crate::live::observer::LiveLoop;
 use crate::metrics::Metrics;
 use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::sockets::{SocketError, Sockets};
 use crate::serve::stage::{Stage, drain_limit};
+use crate::status_page::{self, Format};
 use purge_body::BodyFormat;
 
 /// The access mode of a unix socket: only the user that serves may connect.
@@ -58,6 +61,17 @@ const BODY_LIMIT_BYTES: u64 = 1024 * 1024;
 /// preflight request (CORS).
 const FORM_FIELD: &str = "kirin-admin";
 
+/// What the admin listener answers, for a person who asks for `/`.
+const ENDPOINTS: &str = "\
+GET /status
+GET /top, as `kirin top` reads it
+GET /metrics, for Prometheus
+POST /explain, as `kirin explain` sends it
+POST /profile, as `kirin profile` sends it
+POST /purge with Content-Type: application/json, such as \
+{\"keys\": [\"/\"], \"prefixes\": [\"/recent/\"], \"tags\": [\"memo-7\"], \"soft\": false}
+";
+
 /// The parts of the program that operators can see and purge.
 #[derive(Clone)]
 pub struct Admin {
@@ -69,6 +83,8 @@ pub struct Admin {
     pub upstreams: Vec<Arc<Upstream>>,
     /// The counters of the caches, by event loop.
     pub cache_counters: Vec<Arc<CacheCounters>>,
+    /// The live tables of requests, by event loop.
+    pub live: Vec<Arc<LiveLoop>>,
     /// The sites, for purges of one of them.
     pub sites: Arc<SiteNames>,
     /// The access logs of all listeners.
@@ -139,20 +155,20 @@ impl Handler for Admin {
         }
         match (request.path, &request.method) {
             ("/status", &Method::GET | &Method::HEAD) => Answer::Now(json(&status::status(self))),
+            ("/top", &Method::GET | &Method::HEAD) => status_page::answer_as(self, Format::Json),
             ("/metrics", &Method::GET | &Method::HEAD) => self.metrics.answer(request),
             ("/purge", &Method::POST) => self.purge(request, origin.now),
             ("/explain", &Method::POST) => self.explain(request, origin.now),
             ("/profile", &Method::POST) => self.profile(request),
-            ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(
-                StatusCode::OK,
-                "GET /status\nGET /metrics, for Prometheus\nPOST /explain, as `kirin explain` sends it\nPOST /profile, as `kirin profile` sends it\nPOST /purge with Content-Type: application/json, such as {\"keys\": [\"/\"], \"prefixes\": \
-                 [\"/recent/\"], \"tags\": [\"memo-7\"], \"soft\": false}\n",
-            )),
-            ("/status" | "/metrics" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
+            ("/", &Method::GET | &Method::HEAD) if status_page::is_wanted(request) => {
+                status_page::answer(self, request)
+            }
+            ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(StatusCode::OK, ENDPOINTS)),
+            ("/status" | "/top" | "/metrics" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
             ("/purge" | "/explain" | "/profile", _) => Answer::Now(not_allowed("POST")),
             _ => Answer::Now(text(
                 StatusCode::NOT_FOUND,
-                "there is /status, /metrics, /purge, /profile and /explain\n",
+                "there is /status, /top, /metrics, /purge, /profile and /explain\n",
             )),
         }
     }

@@ -24,6 +24,7 @@ use crate::life::launch::Launch;
 use crate::life::pid_file::PidFile;
 use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
+use crate::live::observer::LiveLoop;
 use crate::metrics::counters::{LoopCounters, ProgramCounters};
 use crate::metrics::{Metrics, NamedParts, WorkerReadings};
 use crate::serve::event_loop::{EventLoop, Shared};
@@ -97,6 +98,9 @@ pub async fn start(
         workers: WorkerReadings::default(),
         started: SystemTime::now(),
     });
+    let started = Instant::now();
+    let new_live = || Arc::new(LiveLoop::new(started, config.url_patterns.clone()));
+    let live: Vec<Arc<LiveLoop>> = loops.iter().map(|_| new_live()).collect();
     let (stage, watched) = watch::channel(Stage::Prepare);
     let shared = Shared {
         admin: Admin {
@@ -104,6 +108,7 @@ pub async fn start(
             apps: apps.clone(),
             upstreams: upstreams.clone(),
             cache_counters: cache_counters.clone(),
+            live: live.clone(),
             sites: Arc::new(SiteNames::from_config(&config.gateway)),
             access_logs: bound.logs.values().cloned().collect(),
             connections: Arc::clone(&bound.connections),
@@ -114,7 +119,7 @@ pub async fn start(
                 .map(|listener| listener.address.to_string())
                 .collect(),
             serving: serving(launch, &bound.urls),
-            started: Instant::now(),
+            started,
             metrics,
         },
         traces: traces.clone(),
@@ -129,11 +134,11 @@ pub async fn start(
     };
     let mut threads = Vec::new();
     let listeners = std::mem::take(&mut bound.loops);
-    let all_counters = cache_counters.into_iter().zip(loop_counters);
-    for ((event_loop, listeners), (of_caches, of_loop)) in
+    let all_counters = cache_counters.into_iter().zip(loop_counters).zip(live);
+    for ((event_loop, listeners), ((of_caches, of_loop), live)) in
         loops.into_iter().zip(listeners).zip(all_counters)
     {
-        threads.push(event_loop.serve(listeners, of_caches, of_loop, shared.clone())?);
+        threads.push(event_loop.serve(listeners, of_caches, of_loop, live, shared.clone())?);
     }
     Ok(Started { bound, store, snapshot, apps, traces, counters, stage, threads })
 }

@@ -72,6 +72,7 @@ pub fn config(options: &Options) -> Result<Config, MemcachedConfigError> {
         traces: None,
         metrics: None,
         admin: None,
+        url_patterns: Vec::new(),
         apps: Vec::new(),
         upstreams: Vec::new(),
         gateway: GatewayConfig {

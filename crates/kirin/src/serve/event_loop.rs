@@ -12,6 +12,7 @@ use kirin_acme::Challenges;
 use kirin_config::Config;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::places::opening::PlaceError;
+use kirin_gateway::places::status::StatusPage;
 use kirin_gateway::routing::router::Router;
 use kirin_proxy::Upstream;
 use kirin_server::{AccessLog, AccessLogs, Observers, RequestObserver, Server, listener};
@@ -23,6 +24,7 @@ use tokio::sync::{Barrier, oneshot, watch};
 use tokio::task::spawn_local;
 
 use crate::admin::{self, Admin, default_socket};
+use crate::live::observer::{LiveLoop, LiveObserver};
 use crate::metrics;
 use crate::metrics::counters::LoopCounters;
 use crate::metrics::observer::RequestMetrics;
@@ -30,6 +32,7 @@ use crate::serve::entrance::Entrance;
 use crate::serve::listeners::{BoundListener, LoopListeners};
 use crate::serve::memcached;
 use crate::serve::stage::{Stage, drain_limit};
+use crate::status_page;
 
 /// The address space of a loop's stack in bytes. The kernel gives it memory only where it is used.
 /// Lua functions that call each other through C need more than the usual 2 MB before Lua finds that
@@ -69,6 +72,8 @@ struct Assignment {
     cache_counters: Arc<CacheCounters>,
     /// Where it counts for metrics.
     counters: Arc<LoopCounters>,
+    /// Where the loop counts its requests.
+    live: Arc<LiveLoop>,
     shared: Shared,
 }
 
@@ -132,9 +137,10 @@ impl EventLoop {
         listeners: LoopListeners,
         cache_counters: Arc<CacheCounters>,
         counters: Arc<LoopCounters>,
+        live: Arc<LiveLoop>,
         shared: Shared,
     ) -> Result<JoinHandle<()>, LoopError> {
-        let assignment = Assignment { listeners, cache_counters, counters, shared };
+        let assignment = Assignment { listeners, cache_counters, counters, live, shared };
         self.assignment.send(assignment).map_err(|_| LoopError::Gone)?;
         self.opened.recv().map_err(|_| LoopError::Gone)??;
         Ok(self.thread)
@@ -143,9 +149,12 @@ impl EventLoop {
 
 /// Opens the routes, serves all listeners, and drains them at the end.
 async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError>>) {
-    let Assignment { listeners, cache_counters, counters, shared } = assignment;
+    let Assignment { listeners, cache_counters, counters, live, shared } = assignment;
     let Shared { config, store, apps, upstreams, .. } = &shared;
-    let router = Router::open(&config.gateway, Arc::clone(store), apps, upstreams, cache_counters);
+    let admin = shared.admin.clone();
+    let status_page: StatusPage = Rc::new(move |head| status_page::answer(&admin, head));
+    let store = Arc::clone(store);
+    let router = Router::open(&config.gateway, store, apps, upstreams, cache_counters, status_page);
     let (router, opened) = match router {
         Ok(router) => (Some(Rc::new(router)), Ok(())),
         Err(error) => (None, Err(error)),
@@ -174,7 +183,7 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
     let mut servers = Vec::new();
     let route_logs: Rc<[AccessLog]> =
         listeners.route_logs.into_iter().map(AccessLog::new).collect();
-    let others = observers(&shared, &counters);
+    let others = observers(&shared, &counters, live);
     for BoundListener { socket, address, log, number, config } in listeners.http {
         let entrance = Entrance {
             router: Rc::clone(&router),
@@ -223,9 +232,15 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
 }
 
 /// Returns those who learn about each request besides the access logs.
-fn observers(shared: &Shared, counters: &LoopCounters) -> Rc<[Rc<dyn RequestObserver>]> {
-    let mut observers: Vec<Rc<dyn RequestObserver>> =
-        vec![Rc::new(RequestMetrics::new(counters, &shared.apps))];
+fn observers(
+    shared: &Shared,
+    counters: &LoopCounters,
+    live: Arc<LiveLoop>,
+) -> Rc<[Rc<dyn RequestObserver>]> {
+    let mut observers: Vec<Rc<dyn RequestObserver>> = vec![
+        Rc::new(RequestMetrics::new(counters, &shared.apps)),
+        Rc::new(LiveObserver::new(live)),
+    ];
     if let Some(traces) = &shared.traces {
         let paths = shared.config.gateway.route_paths().collect();
         observers.push(TraceObserver::new(traces.clone(), paths));

@@ -1,0 +1,50 @@
+//! The answer to `GET /top`: the status, the live table and the workers at one moment.
+
+use std::time::Instant;
+
+use kirin_workers::App;
+
+use super::Admin;
+use super::status;
+use crate::live::report;
+use crate::live::snapshot::{Snapshot, WorkerReport};
+
+/// Returns the program at this moment. This reads files of `/proc` and adds up the tables of all
+/// event loops, so call it on a thread of its own.
+pub fn snapshot(admin: &Admin) -> Snapshot {
+    let now = Instant::now();
+    Snapshot {
+        uptime_ms: now.saturating_duration_since(admin.started).as_millis() as u64,
+        live: report::read(&admin.live, now),
+        workers: admin.apps.iter().flat_map(|app| workers(app, now)).collect(),
+        status: status::status(admin),
+    }
+}
+
+fn workers(app: &App, now: Instant) -> Vec<WorkerReport> {
+    let report = |worker: kirin_workers::WorkerStatus| {
+        let state = match (&worker.request, worker.is_leaving) {
+            (_, true) => "leaving",
+            (Some(_), false) => "busy",
+            (None, false) => "idle",
+        };
+        let (method, path, running_ms) = worker.request.map_or_else(Default::default, |request| {
+            // A request that has just begun counts as a millisecond, so that it is seen.
+            let running_ms = (request.running.as_millis() as u64).max(1);
+            (request.method, request.path, running_ms)
+        });
+        WorkerReport {
+            app: app.name().to_owned(),
+            pid: worker.pid,
+            generation: worker.generation,
+            state: state.to_owned(),
+            method,
+            path,
+            running_ms,
+            requests: worker.requests,
+            age_seconds: worker.age.as_secs(),
+            resident_bytes: worker.resident_bytes.unwrap_or_default(),
+        }
+    };
+    app.worker_status(now).into_iter().map(report).collect()
+}

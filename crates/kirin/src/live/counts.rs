@@ -1,0 +1,97 @@
+//! The numbers about some requests: those of a pattern since the start, or in ten seconds.
+
+use kirin_server::EndedRequest;
+use serde::{Deserialize, Serialize};
+
+use crate::live::histogram::Histogram;
+
+/// The numbers, as an event loop adds them up.
+#[derive(Clone, Default)]
+pub struct Counts {
+    requests: u64,
+    /// The sum of their times in microseconds.
+    micros: u64,
+    /// The bytes of their bodies.
+    bytes: u64,
+    /// The answers that came from the store or the cache.
+    hits: u64,
+    /// The answers by the first digit of their status.
+    by_class: [u64; 5],
+    times: Histogram,
+}
+
+/// The numbers, as a reader gets them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CountsReport {
+    /// The number of requests.
+    pub requests: u64,
+    /// The sum of their times in milliseconds.
+    pub time_ms: f64,
+    /// The bytes of their bodies.
+    pub bytes: u64,
+    /// The answers that came from the store or the cache.
+    pub hits: u64,
+    /// The answers by the first digit of their status, from 1 to 5.
+    pub by_class: [u64; 5],
+    /// The time in milliseconds that half of the requests did not exceed.
+    pub p50_ms: f64,
+    /// The time that 95 of 100 did not exceed.
+    pub p95_ms: f64,
+    /// The time that 99 of 100 did not exceed.
+    pub p99_ms: f64,
+}
+
+impl Counts {
+    /// Counts a request that stands for `weight` requests.
+    pub fn add(&mut self, request: &EndedRequest<'_>, weight: u32) {
+        let micros = u64::try_from(request.took.as_micros()).unwrap_or(u64::MAX);
+        let times = u64::from(weight);
+        self.requests += times;
+        self.micros = self.micros.saturating_add(micros.saturating_mul(times));
+        self.bytes = self.bytes.saturating_add(request.body_bytes.saturating_mul(times));
+        if matches!(request.answered_by.name(), "store" | "cache") {
+            self.hits += times;
+        }
+        let class = usize::from(request.status.as_u16() / 100).saturating_sub(1);
+        if let Some(count) = self.by_class.get_mut(class) {
+            *count += times;
+        }
+        self.times.add(micros, weight);
+    }
+
+    /// Adds other numbers.
+    pub fn merge(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.micros = self.micros.saturating_add(other.micros);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.hits += other.hits;
+        for (count, more) in self.by_class.iter_mut().zip(other.by_class) {
+            *count += more;
+        }
+        self.times.merge(&other.times);
+    }
+
+    /// Returns the sum of the times in microseconds.
+    pub fn micros(&self) -> u64 {
+        self.micros
+    }
+
+    /// Returns the numbers for a reader.
+    pub fn report(&self) -> CountsReport {
+        let percentile = |share| milliseconds(self.times.percentile(share));
+        CountsReport {
+            requests: self.requests,
+            time_ms: milliseconds(self.micros),
+            bytes: self.bytes,
+            hits: self.hits,
+            by_class: self.by_class,
+            p50_ms: percentile(0.5),
+            p95_ms: percentile(0.95),
+            p99_ms: percentile(0.99),
+        }
+    }
+}
+
+fn milliseconds(micros: u64) -> f64 {
+    micros as f64 / 1000.0
+}

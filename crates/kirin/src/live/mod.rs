@@ -1,0 +1,17 @@
+//! The live table: which URLs get requests, how long they take, and who answers them. `kirin top`
+//! and the status page show it.
+//!
+//! Each event loop has a table of its own ([`url_table`]), into which its observer ([`observer`])
+//! adds requests. A reader ([`report`]) adds up the tables of all loops.
+
+pub mod counts;
+mod histogram;
+mod method_word;
+pub mod observer;
+pub mod rates;
+pub mod report;
+pub mod snapshot;
+pub mod table;
+pub mod units;
+mod url_table;
+pub mod views;

@@ -1,0 +1,97 @@
+//! Tests of the sample.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use kirin_http::{AnsweredBy, RouteNote};
+
+use super::*;
+use crate::live::report;
+
+fn end(observer: &LiveObserver, at: Duration, target: &str, weight: u32) {
+    let request = EndedRequest {
+        id: Default::default(),
+        method: &Method::GET,
+        target,
+        route: RouteNote::default(),
+        cache_result: None,
+        steps: None,
+        status: StatusCode::OK,
+        answered_by: AnsweredBy::new("files"),
+        body_bytes: 10,
+        is_cut: false,
+        started: observer.live.started,
+        took: at,
+    };
+    observer.request_ended(&request, weight);
+}
+
+fn observer() -> LiveObserver {
+    LiveObserver::new(Arc::new(LiveLoop::new(Instant::now(), Vec::new())))
+}
+
+#[test]
+fn few_answers_are_all_counted_and_many_are_sampled() {
+    let observer = observer();
+    let weights: Vec<u32> = (0..EXACT_A_SECOND).map(|_| observer.weight(false)).collect();
+    assert!(weights.iter().all(|weight| *weight == 1));
+    let sampled: u64 = (0..160_000).map(|_| u64::from(observer.weight(false))).sum();
+    assert!((150_000..170_000).contains(&sampled), "160,000 answers count as {sampled}");
+    assert_eq!(observer.live.requests(), 161_000);
+}
+
+#[test]
+fn a_request_that_waits_is_always_counted() {
+    let observer = observer();
+    for _ in 0..10 * EXACT_A_SECOND {
+        observer.weight(false);
+        assert_eq!(observer.weight(true), 1);
+    }
+}
+
+#[test]
+fn the_time_is_needed_before_each_answer_that_is_counted() {
+    let observer = observer();
+    for _ in 0..5 * EXACT_A_SECOND {
+        let needed = observer.needs_start();
+        assert_eq!(needed, observer.weight(false) > 0);
+    }
+}
+
+#[test]
+fn each_second_begins_with_exact_counts() {
+    let observer = observer();
+    while observer.exact_left.get() > 0 {
+        observer.weight(false);
+    }
+    end(&observer, Duration::from_millis(900), "/a", 16);
+    assert_eq!(observer.exact_left.get(), 0);
+    end(&observer, Duration::from_millis(1100), "/a", 16);
+    assert_eq!(observer.exact_left.get(), EXACT_A_SECOND);
+}
+
+#[test]
+fn a_report_adds_up_all_loops() {
+    let started = Instant::now();
+    let loops: Vec<_> = (0..2).map(|_| Arc::new(LiveLoop::new(started, Vec::new()))).collect();
+    for (live, target) in loops.iter().zip(["/memo/1", "/memo/2"]) {
+        let observer = LiveObserver::new(Arc::clone(live));
+        end(&observer, Duration::from_millis(8), target, observer.weight(true));
+        end(&observer, Duration::from_millis(2), "/", observer.weight(false));
+    }
+    let report = report::read(&loops, started + Duration::from_secs(65));
+    assert_eq!((report.requests, report.recent_seconds), (4, 55.0));
+    let rows: Vec<_> = report
+        .urls
+        .iter()
+        .map(|url| {
+            (url.pattern.as_str(), url.total.requests, url.total.time_ms, url.recent.requests)
+        })
+        .collect();
+    // The parts of the first ten seconds are not in the last minute any more.
+    assert_eq!(rows, [("/memo/{id}", 2, 16.0, 0), ("/", 2, 4.0, 0)]);
+    assert_eq!(report.urls[0].places, [("files".to_owned(), 2)]);
+    assert_eq!(report.total.requests, 4);
+    let report = report::read(&loops, started + Duration::from_secs(9));
+    assert_eq!((report.recent_seconds, report.recent.requests), (9.0, 4));
+}

@@ -1,0 +1,59 @@
+//! What `GET /top` answers, as the admin listener writes it and `kirin top` reads it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::live::report::LiveReport;
+
+/// The program at one moment.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Snapshot {
+    /// The time since the start of the program in milliseconds.
+    pub uptime_ms: u64,
+    /// The requests.
+    pub live: LiveReport,
+    /// The workers of all applications.
+    pub workers: Vec<WorkerReport>,
+    /// The answer to `GET /status` of the same moment.
+    pub status: Value,
+}
+
+/// A worker.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkerReport {
+    /// The application.
+    pub app: String,
+    /// The process id.
+    pub pid: u32,
+    /// The generation of the application.
+    pub generation: u64,
+    /// `idle`, `busy` or `leaving`.
+    pub state: String,
+    /// The method of the request that it has. Empty if it has none.
+    pub method: String,
+    /// The path of the request, without the query.
+    pub path: String,
+    /// The time since it got the request, in milliseconds.
+    pub running_ms: u64,
+    /// The number of requests that it got.
+    pub requests: u64,
+    /// The time since it greeted, in seconds.
+    pub age_seconds: u64,
+    /// Its resident memory in bytes. Pages that it shares with its parent count.
+    pub resident_bytes: u64,
+}
+
+impl Snapshot {
+    /// Returns a number of the status by the names that lead to it, and 0 if there is none.
+    pub fn number(&self, names: &[&str]) -> f64 {
+        let find = |value, name: &&str| Value::get(value, *name);
+        names.iter().try_fold(&self.status, find).and_then(Value::as_f64).unwrap_or_default()
+    }
+
+    /// Returns a list of the status.
+    pub fn list(&self, name: &str) -> &[Value] {
+        self.status.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+}

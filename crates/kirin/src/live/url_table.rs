@@ -1,0 +1,169 @@
+//! The numbers by method and URL pattern on one event loop, since the start and in the last minute.
+//!
+//! Strangers choose the paths, so the memory is bounded: [`MAX_PATTERNS`], [`MAX_ROWS`] and
+//! [`MAX_PLACES`]. All other requests count in rows of their own, with the pattern `{other}`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kirin_http::AnsweredBy;
+use kirin_server::EndedRequest;
+use kirin_url_patterns::{ConfiguredPattern, Limits, PatternId, UrlPatterns};
+
+use crate::live::counts::Counts;
+use crate::live::method_word::MethodWord;
+
+/// The length of a part of the last minute in seconds.
+pub const PART_SECONDS: u64 = 10;
+
+/// The parts of the last minute.
+pub const PARTS: usize = 6;
+
+/// The most patterns that are found on one event loop.
+const MAX_PATTERNS: usize = 800;
+
+/// The most rows on one event loop, without those of `{other}`.
+const MAX_ROWS: usize = 1000;
+
+/// The most places of a row.
+const MAX_PLACES: usize = 8;
+
+/// A place that answered: its kind, and the name of the application or upstream.
+pub type Place = (AnsweredBy, Option<Arc<str>>);
+
+/// The rows of one event loop.
+pub struct UrlTable {
+    patterns: UrlPatterns,
+    rows: HashMap<RowKey, Box<Row>>,
+}
+
+/// The pattern and the method of a row.
+pub type RowKey = (PatternId, MethodWord);
+
+/// The numbers of one pattern and method.
+#[derive(Default)]
+pub struct Row {
+    total: Counts,
+    /// The parts of the last minute. Each is overwritten after a minute.
+    parts: [Part; PARTS],
+    /// How often each place answered.
+    places: Vec<(Place, u64)>,
+}
+
+/// Ten seconds.
+#[derive(Default)]
+struct Part {
+    /// Its number since the start of the program.
+    number: u64,
+    counts: Option<Box<Counts>>,
+}
+
+impl UrlTable {
+    /// Returns an empty table. The configured patterns have precedence.
+    pub fn new(configured: Vec<ConfiguredPattern>) -> Self {
+        let limits = Limits { patterns: MAX_PATTERNS, ..Limits::default() };
+        Self { patterns: UrlPatterns::new(configured, limits), rows: HashMap::new() }
+    }
+
+    /// Counts a request that stands for `weight` requests. `part` is the number of the present ten
+    /// seconds.
+    pub fn add(&mut self, request: &EndedRequest<'_>, weight: u32, part: u64) {
+        let rows = &mut self.rows;
+        let pattern = self.patterns.pattern_of(request.target.as_bytes(), |merge| {
+            for method in MethodWord::ALL {
+                if let Some(from) = rows.remove(&(merge.from, method)) {
+                    rows.entry((merge.into, method)).or_default().merge(&from);
+                }
+            }
+        });
+        let mut key = (pattern, MethodWord::of(request.method));
+        if rows.len() >= MAX_ROWS && !rows.contains_key(&key) {
+            key.0 = PatternId::OTHER;
+        }
+        rows.entry(key).or_default().add(request, weight, part);
+    }
+
+    /// Returns the keys of all rows.
+    pub fn keys(&self) -> Vec<RowKey> {
+        self.rows.keys().copied().collect()
+    }
+
+    /// Returns a row and the text of its pattern.
+    pub fn row(&self, key: RowKey) -> Option<(String, &Row)> {
+        Some((self.patterns.name(key.0), self.rows.get(&key)?))
+    }
+
+    /// Returns the most rows that there can be.
+    #[cfg(test)]
+    pub const fn max_rows() -> usize {
+        MAX_ROWS + MethodWord::ALL.len()
+    }
+}
+
+impl Row {
+    fn add(&mut self, request: &EndedRequest<'_>, weight: u32, number: u64) {
+        self.total.add(request, weight);
+        let part = self.part_for(number);
+        part.counts.get_or_insert_default().add(request, weight);
+        self.add_place(request.place(), u64::from(weight));
+    }
+
+    /// Returns the part with a number, emptied if it was that of an earlier minute.
+    fn part_for(&mut self, number: u64) -> &mut Part {
+        let part = &mut self.parts[(number % PARTS as u64) as usize];
+        if part.number != number {
+            part.number = number;
+            if let Some(counts) = &mut part.counts {
+                **counts = Counts::default();
+            }
+        }
+        part
+    }
+
+    fn add_place(&mut self, place: Place, times: u64) {
+        if let Some((_, count)) = self.places.iter_mut().find(|(known, _)| *known == place) {
+            *count += times;
+        } else if self.places.len() < MAX_PLACES {
+            self.places.push((place, times));
+        }
+    }
+
+    /// Adds the numbers of a row whose pattern is a part of this one now.
+    fn merge(&mut self, other: &Self) {
+        self.total.merge(&other.total);
+        for part in &other.parts {
+            let Some(counts) = &part.counts else { continue };
+            let own = self.parts[(part.number % PARTS as u64) as usize].number;
+            if own <= part.number {
+                self.part_for(part.number).counts.get_or_insert_default().merge(counts);
+            }
+        }
+        for (place, times) in &other.places {
+            self.add_place(place.clone(), *times);
+        }
+    }
+
+    /// Returns the numbers since the start.
+    pub fn total(&self) -> &Counts {
+        &self.total
+    }
+
+    /// Returns the numbers of the last minute. `part` is the number of the present ten seconds.
+    pub fn recent(&self, part: u64) -> Counts {
+        let mut recent = Counts::default();
+        let is_recent = |other: &&Part| other.number + PARTS as u64 > part;
+        for counts in self.parts.iter().filter(is_recent).filter_map(|part| part.counts.as_ref()) {
+            recent.merge(counts);
+        }
+        recent
+    }
+
+    /// Returns how often each place answered.
+    pub fn places(&self) -> &[(Place, u64)] {
+        &self.places
+    }
+}
+
+#[cfg(test)]
+#[path = "url_table_tests.rs"]
+mod tests;

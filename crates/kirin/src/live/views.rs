@@ -1,0 +1,297 @@
+//! The tables of a snapshot: workers, URLs, applications, upstreams, cache, store, slow requests.
+
+use serde_json::Value;
+
+use crate::live::counts::CountsReport;
+use crate::live::report::UrlReport;
+use crate::live::snapshot::{Snapshot, WorkerReport};
+use crate::live::table::{Cell, Column, Table, number, text};
+use crate::live::units;
+
+/// The time that the numbers of URLs are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Span {
+    /// The last minute.
+    #[default]
+    LastMinute,
+    /// Since the start of the program.
+    SinceStart,
+}
+
+impl Span {
+    /// Returns the numbers of a row that are about this time.
+    pub fn counts(self, url: &UrlReport) -> &CountsReport {
+        match self {
+            Self::LastMinute => &url.recent,
+            Self::SinceStart => &url.total,
+        }
+    }
+
+    /// Returns the words for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LastMinute => "last minute",
+            Self::SinceStart => "since the start",
+        }
+    }
+}
+
+/// Returns all tables.
+pub fn all(snapshot: &Snapshot, span: Span) -> Vec<Table> {
+    vec![
+        workers(snapshot),
+        urls(snapshot, span),
+        apps(snapshot),
+        upstreams(snapshot),
+        cache(snapshot),
+        store(snapshot),
+        slow(snapshot),
+    ]
+}
+
+/// Returns the URLs that had requests in a time.
+pub fn urls(snapshot: &Snapshot, span: Span) -> Table {
+    let row = |url: &UrlReport| {
+        let counts = span.counts(url);
+        let requests = counts.requests as f64;
+        let milliseconds = |time| Cell::of(time, units::time);
+        let class = |first: usize| Cell::of(counts.by_class[first - 1] as f64, units::count);
+        let hits = if requests > 0.0 { counts.hits as f64 / requests } else { 0.0 };
+        vec![
+            milliseconds(counts.time_ms),
+            Cell::of(requests, units::count),
+            milliseconds(counts.time_ms / requests.max(1.0)),
+            milliseconds(counts.p50_ms),
+            milliseconds(counts.p95_ms),
+            milliseconds(counts.p99_ms),
+            Cell::of(counts.bytes as f64, units::bytes),
+            Cell::of(hits, |share| units::share(share, 1.0)),
+            class(4),
+            class(5),
+            Cell::text(url.places.first().map_or("", |(place, _)| place)),
+            Cell::text(format!("{} {}", url.method, url.pattern)),
+        ]
+    };
+    let seen = snapshot.live.urls.iter().filter(|url| span.counts(url).requests > 0);
+    Table {
+        title: "URLs",
+        columns: vec![
+            number("sum", 9),
+            number("count", 9),
+            number("mean", 2),
+            number("p50", 3),
+            number("p95", 6),
+            number("p99", 7),
+            number("bytes", 4),
+            number("hits", 5),
+            number("4xx", 1),
+            number("5xx", 5),
+            text("place", 8),
+            text("URL", 9),
+        ],
+        rows: seen.map(row).collect(),
+        order: Some(0),
+    }
+}
+
+/// Returns the workers. Those that are busy for the longest time are first.
+pub fn workers(snapshot: &Snapshot) -> Table {
+    let row = |worker: &WorkerReport| {
+        let count = |number: u64| Cell::of(number as f64, units::count);
+        vec![
+            Cell::text(&worker.app),
+            Cell::of(f64::from(worker.pid), |pid| format!("{pid:.0}")),
+            Cell::text(&worker.state),
+            Cell::of(worker.running_ms as f64, |time| {
+                if time > 0.0 { units::time(time) } else { String::new() }
+            }),
+            count(worker.requests),
+            Cell::of(worker.age_seconds as f64, |age| units::duration(age as u64)),
+            Cell::of(worker.resident_bytes as f64, units::bytes),
+            count(worker.generation),
+            Cell::text(format!("{} {}", worker.method, worker.path).trim_end()),
+        ]
+    };
+    Table {
+        title: "workers",
+        columns: vec![
+            text("app", 7),
+            number("pid", 9),
+            text("state", 9),
+            number("for", 9),
+            number("requests", 5),
+            number("age", 6),
+            number("memory", 8),
+            number("gen", 1),
+            text("request", 9),
+        ],
+        rows: snapshot.workers.iter().map(row).collect(),
+        order: Some(3),
+    }
+}
+
+/// Returns the applications.
+pub fn apps(snapshot: &Snapshot) -> Table {
+    let row = |app: &Value| {
+        let counter = |name: &str| count_of(app.get("counters"), name);
+        let workers = app["workers"].as_array().map_or(0, Vec::len);
+        let idle = app["idle_workers"].as_u64().unwrap_or_default();
+        vec![
+            Cell::text(app["name"].as_str().unwrap_or_default()),
+            Cell::text(app["state"].as_str().unwrap_or_default()),
+            Cell::of(workers as f64, units::count),
+            Cell::of((workers as f64 - idle as f64).max(0.0), units::count),
+            count_of(Some(app), "waiting_requests"),
+            counter("requests"),
+            counter("refused_full"),
+            counter("refused_waited"),
+            counter("failed"),
+            counter("overdue"),
+            counter("workers_ended"),
+        ]
+    };
+    Table {
+        title: "apps",
+        columns: vec![
+            text("app", 9),
+            text("state", 9),
+            number("workers", 9),
+            number("busy", 9),
+            number("waiting", 9),
+            number("requests", 8),
+            number("full", 6),
+            number("waited", 6),
+            number("failed", 7),
+            number("overdue", 7),
+            number("ended", 5),
+        ],
+        rows: snapshot.list("apps").iter().map(row).collect(),
+        order: None,
+    }
+}
+
+/// Returns the servers of upstreams.
+pub fn upstreams(snapshot: &Snapshot) -> Table {
+    let row = |name: &str, upstream: &Value, server: &Value| {
+        let of = |key| count_of(Some(server), key);
+        vec![
+            Cell::text(name),
+            Cell::text(server["server"].as_str().unwrap_or_default()),
+            Cell::text(server["availability"].as_str().unwrap_or_default()),
+            of("in_flight"),
+            count_of(Some(upstream), "queued"),
+            of("requests"),
+            of("failures"),
+            of("ejections"),
+            Cell::of(server["latency_ms"].as_f64().unwrap_or_default(), units::time),
+        ]
+    };
+    let upstreams = snapshot.status.get("upstreams").and_then(Value::as_object);
+    let rows = upstreams.into_iter().flatten().flat_map(|(name, upstream)| {
+        let servers = upstream["servers"].as_array().map_or(&[][..], Vec::as_slice);
+        servers.iter().map(move |server| row(name, upstream, server))
+    });
+    Table {
+        title: "upstreams",
+        columns: vec![
+            text("upstream", 9),
+            text("server", 9),
+            text("state", 9),
+            number("in flight", 8),
+            number("queued", 8),
+            number("requests", 7),
+            number("failures", 7),
+            number("ejections", 5),
+            number("latency", 8),
+        ],
+        rows: rows.collect(),
+        order: None,
+    }
+}
+
+/// Returns the counters of the caches of routes.
+pub fn cache(snapshot: &Snapshot) -> Table {
+    let counters = snapshot.status.get("cache").and_then(Value::as_object);
+    let row = |(name, count): (&String, &Value)| {
+        vec![
+            Cell::text(name.replace('_', " ")),
+            Cell::of(count.as_f64().unwrap_or_default(), units::count),
+        ]
+    };
+    let rows = counters.into_iter().flatten().map(row).collect();
+    Table { title: "cache", columns: NAME_AND_COUNT.to_vec(), rows, order: None }
+}
+
+/// Returns the numbers of the store.
+pub fn store(snapshot: &Snapshot) -> Table {
+    let of = |name| snapshot.number(&["store", name]);
+    let (hits, misses) = (of("get_hits"), of("get_misses"));
+    let row = |name: &str, cell: Cell| vec![Cell::text(name), cell];
+    let count = |name: &str, key| row(name, Cell::of(of(key), units::count));
+    let share = |share| units::share(share, 1.0);
+    let rows = vec![
+        count("items", "items"),
+        row("bytes", Cell::of(of("bytes"), units::bytes)),
+        row("limit", Cell::of(of("limit_bytes"), units::bytes)),
+        row("full", Cell::of(of("bytes") / of("limit_bytes").max(1.0), share)),
+        count("tags", "tags"),
+        count("gets that hit", "get_hits"),
+        count("gets that missed", "get_misses"),
+        row("hit ratio", Cell::of(hits / (hits + misses).max(1.0), share)),
+        count("sets", "sets"),
+        count("deletes", "deletes"),
+        count("evictions", "evictions"),
+    ];
+    Table { title: "store", columns: NAME_AND_COUNT.to_vec(), rows, order: None }
+}
+
+const NAME_AND_COUNT: [Column; 2] = [text("", 9), number("count", 9)];
+
+/// Returns the last slow requests of all applications, with the line at which each was seen.
+pub fn slow(snapshot: &Snapshot) -> Table {
+    let row = |app: &Value, request: &Value| {
+        let words = |key: &str| request[key].as_str().unwrap_or_default();
+        let stack = request["stack"].as_array().map_or(&[][..], Vec::as_slice);
+        let line = stack.iter().find_map(Value::as_str).unwrap_or_default();
+        vec![
+            Cell::of(request["time"].as_f64().unwrap_or_default(), clock_time),
+            Cell::of(request["elapsed_ms"].as_f64().unwrap_or_default(), units::time),
+            Cell::text(app["name"].as_str().unwrap_or_default()),
+            Cell::of(request["pid"].as_f64().unwrap_or_default(), |pid| format!("{pid:.0}")),
+            Cell::text(format!("{} {}", words("method"), words("path"))),
+            Cell::text(line),
+        ]
+    };
+    let rows = snapshot.list("apps").iter().flat_map(|app| {
+        let requests = app["slow_requests"].as_array().map_or(&[][..], Vec::as_slice);
+        requests.iter().map(move |request| row(app, request))
+    });
+    Table {
+        title: "slow requests",
+        columns: vec![
+            number("time", 8),
+            number("took", 9),
+            text("app", 6),
+            number("pid", 5),
+            text("request", 9),
+            text("at", 9),
+        ],
+        rows: rows.collect(),
+        order: Some(0),
+    }
+}
+
+/// Returns the time of the day in UTC of a time in Unix seconds.
+fn clock_time(unix_seconds: f64) -> String {
+    let seconds = unix_seconds as u64 % 86400;
+    format!("{:02}:{:02}:{:02}Z", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+fn count_of(value: Option<&Value>, name: &str) -> Cell {
+    let number = value.and_then(|value| value.get(name)).and_then(Value::as_f64);
+    Cell::of(number.unwrap_or_default(), units::count)
+}
+
+#[cfg(test)]
+#[path = "views_tests.rs"]
+pub mod tests;

@@ -1,0 +1,126 @@
+//! Where snapshots come from: an admin listener of this machine, or `kirin top` on another one.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use crate::admin::client::Target;
+use crate::command_line::RunningKirin;
+use crate::live::snapshot::Snapshot;
+
+/// The largest snapshot in bytes.
+const SNAPSHOT_LIMIT_BYTES: u64 = 16 << 20;
+
+/// A source of snapshots.
+pub enum Source {
+    /// An admin listener.
+    Listener(Target),
+    /// The output of `ssh HOST kirin top --stream`.
+    Remote(Remote),
+}
+
+/// A running `ssh`. It is ended when this is dropped.
+pub struct Remote {
+    host: String,
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Source {
+    /// Returns the source that asks an admin listener.
+    pub fn of(target: Target) -> Self {
+        Self::Listener(target)
+    }
+
+    /// Starts `ssh HOST kirin top --stream`. `at` is the Kirin as the other machine sees it.
+    pub fn by_ssh(host: &str, at: &RunningKirin, interval: f64) -> Result<Self, String> {
+        // ssh would take it as an option, and some of its options run commands.
+        if host.starts_with('-') {
+            return Err(format!("--ssh {host}: a host does not begin with `-`"));
+        }
+        let mut remote = vec!["kirin".to_owned(), "top".into(), "--stream".into()];
+        remote.extend(["--interval".into(), interval.to_string()]);
+        remote.extend(at.arguments());
+        let remote: Vec<String> = remote.iter().map(|word| quoted(word)).collect();
+        let mut child = Command::new("ssh")
+            .args(["-T", "--", host, &remote.join(" ")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot run ssh: {error}"))?;
+        let stdout = child.stdout.take().ok_or("ssh has no output")?;
+        let lines = BufReader::new(stdout);
+        Ok(Self::Remote(Remote { host: host.to_owned(), child, lines }))
+    }
+
+    /// Fetches a snapshot. A remote one is waited for.
+    pub fn next(&mut self) -> Result<Snapshot, String> {
+        match self {
+            Self::Listener(target) => parse(&target.get("/top")?),
+            Self::Remote(remote) => remote.next(),
+        }
+    }
+
+    /// Returns whether snapshots come by themselves.
+    pub fn sets_the_pace(&self) -> bool {
+        matches!(self, Self::Remote(_))
+    }
+}
+
+impl Remote {
+    fn next(&mut self) -> Result<Snapshot, String> {
+        let mut line = String::new();
+        let read = self.lines.by_ref().take(SNAPSHOT_LIMIT_BYTES).read_line(&mut line);
+        match read {
+            Ok(1..) => parse(&line),
+            Ok(0) => {
+                let words = self.last_words();
+                Err(format!("ssh {}: {words}", self.host))
+            }
+            Err(error) => Err(format!("ssh {}: {error}", self.host)),
+        }
+    }
+
+    /// Returns what ssh, or the Kirin behind it, has said at its end.
+    fn last_words(&mut self) -> String {
+        let mut words = String::new();
+        if let Some(stderr) = self.child.stderr.take() {
+            _ = stderr.take(4096).read_to_string(&mut words);
+        }
+        match words.trim() {
+            "" => "the connection has ended".to_owned(),
+            words => words.to_owned(),
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+fn parse(text: &str) -> Result<Snapshot, String> {
+    serde_json::from_str(text).map_err(|error| format!("what came is no answer of Kirin: {error}"))
+}
+
+/// Returns a word as a POSIX shell reads it unchanged.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_words_unchanged() {
+        for word in ["kirin", "a b", "it's", "$(id)", "`id`", "\\", "*"] {
+            let command = format!("printf %s {}", quoted(word));
+            let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout), word);
+        }
+    }
+}
