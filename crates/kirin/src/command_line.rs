@@ -115,6 +115,7 @@ pub enum Command {
   kirin profile --app web --output slow.svg    a flame graph, for a browser")]
     Profile(Profile),
     /// Show what a running Kirin does now: workers, URLs, applications, upstreams, cache, store
+    #[command(after_help = "Examples:
   kirin top
   kirin top --once > now.txt
   kirin top --ssh www.example.org --config /etc/kirin/kirin.toml")]
@@ -180,7 +181,10 @@ pub struct Profile {
     /// The running Kirin.
     #[command(flatten)]
     pub at: RunningKirin,
+}
+
 /// The arguments of `kirin top`.
+#[derive(Args)]
 pub struct Top {
     /// Print all tables once, as plain text. This is the default if the output is not a terminal
     #[arg(long)]
@@ -195,6 +199,8 @@ pub struct Top {
     /// Print snapshots as lines of JSON, for the `kirin top` of another machine
     #[arg(long, hide = true)]
     pub stream: bool,
+    #[command(flatten)]
+    pub at: RunningKirin,
 }
 
 fn parse_interval(text: &str) -> Result<f64, String> {

@@ -20,7 +20,8 @@ pub fn profile(arguments: &Profile) -> Result<(), String> {
     let question =
         Question { app: arguments.app.clone(), seconds: arguments.seconds, hz: arguments.hz };
     let question = serde_json::to_string(&question).map_err(|error| error.to_string())?;
-    let answer = target.post_within("/profile", &question, Duration::from_secs(arguments.seconds))?;
+    let answer =
+        target.post_within("/profile", &question, Duration::from_secs(arguments.seconds))?;
     let profile: ProfileAnswer = serde_json::from_str(&answer)
         .map_err(|error| format!("what came is no profile of Kirin: {error}"))?;
     if profile.samples == 0 {

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use kirin_server::PlaceName;
 use serde::{Deserialize, Serialize};
 
 use crate::live::counts::{Counts, CountsReport};
 use crate::live::observer::LiveLoop;
-use crate::live::url_table::{PART_SECONDS, PARTS, Place, Row};
+use crate::live::url_table::{PART_SECONDS, PARTS, Row};
 
 /// The rows that are copied at once. The event loop waits meanwhile.
 const ROWS_AT_ONCE: usize = 16;
@@ -53,7 +54,7 @@ pub struct UrlReport {
 struct Sum {
     total: Counts,
     recent: Counts,
-    places: Vec<(Place, u64)>,
+    places: Vec<(PlaceName, u64)>,
 }
 
 impl Sum {
@@ -70,10 +71,7 @@ impl Sum {
 
     fn places(mut self) -> Vec<(String, u64)> {
         self.places.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
-        let text = |((kind, name), times): (Place, u64)| match name {
-            Some(name) => (format!("{}:{name}", kind.name()), times),
-            None => (kind.name().to_owned(), times),
-        };
+        let text = |(place, times): (PlaceName, u64)| (place.to_string(), times);
         self.places.into_iter().map(text).collect()
     }
 }

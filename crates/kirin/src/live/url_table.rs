@@ -4,10 +4,8 @@
 //! [`MAX_PLACES`]. All other requests count in rows of their own, with the pattern `{other}`.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use kirin_http::AnsweredBy;
-use kirin_server::EndedRequest;
+use kirin_server::{EndedRequest, PlaceName};
 use kirin_url_patterns::{ConfiguredPattern, Limits, PatternId, UrlPatterns};
 
 use crate::live::counts::Counts;
@@ -28,9 +26,6 @@ const MAX_ROWS: usize = 1000;
 /// The most places of a row.
 const MAX_PLACES: usize = 8;
 
-/// A place that answered: its kind, and the name of the application or upstream.
-pub type Place = (AnsweredBy, Option<Arc<str>>);
-
 /// The rows of one event loop.
 pub struct UrlTable {
     patterns: UrlPatterns,
@@ -47,7 +42,7 @@ pub struct Row {
     /// The parts of the last minute. Each is overwritten after a minute.
     parts: [Part; PARTS],
     /// How often each place answered.
-    places: Vec<(Place, u64)>,
+    places: Vec<(PlaceName, u64)>,
 }
 
 /// Ten seconds.
@@ -120,7 +115,7 @@ impl Row {
         part
     }
 
-    fn add_place(&mut self, place: Place, times: u64) {
+    fn add_place(&mut self, place: PlaceName, times: u64) {
         if let Some((_, count)) = self.places.iter_mut().find(|(known, _)| *known == place) {
             *count += times;
         } else if self.places.len() < MAX_PLACES {
@@ -159,7 +154,7 @@ impl Row {
     }
 
     /// Returns how often each place answered.
-    pub fn places(&self) -> &[(Place, u64)] {
+    pub fn places(&self) -> &[(PlaceName, u64)] {
         &self.places
     }
 }

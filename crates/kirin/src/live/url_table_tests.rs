@@ -3,14 +3,16 @@
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
-use kirin_http::RouteNote;
+use kirin_http::{AnsweredBy, RequestId, RouteNote};
 
 use super::*;
 
 /// Returns a request to `target` that took ten milliseconds.
 fn request<'a>(method: &'a Method, target: &'a str) -> EndedRequest<'a> {
     EndedRequest {
-        id: Default::default(),
+        id: &RequestId::Made(0),
+        trace: None,
+        host: "",
         method,
         target,
         route: RouteNote::default(),
@@ -19,6 +21,7 @@ fn request<'a>(method: &'a Method, target: &'a str) -> EndedRequest<'a> {
         status: StatusCode::OK,
         answered_by: AnsweredBy::new("store"),
         body_bytes: 100,
+        received_bytes: 0,
         is_cut: false,
         started: Instant::now(),
         took: Duration::from_millis(10),
@@ -75,7 +78,8 @@ fn merged_rows_keep_what_is_recent() {
     into.merge(&from);
     assert_eq!(into.recent(8).report().requests, 2);
     assert_eq!(into.total.report().requests, 3);
-    assert_eq!(into.places, [((AnsweredBy::new("store"), None), 3)]);
+    let store = PlaceName { part: AnsweredBy::new("store"), name: None };
+    assert_eq!(into.places, [(store, 3)]);
 }
 
 #[test]

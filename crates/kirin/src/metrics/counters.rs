@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use kirin_metrics::{Count, Histogram, SeriesList};
-use kirin_server::{ConnectionCounters, Place};
+use kirin_server::{ConnectionCounters, PlaceName};
 
 /// The counters of one event loop. Only the loop writes them.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub struct RequestLabels {
     /// The index of the route among those of all sites. `None` if no route has the path.
     pub route: Option<u32>,
     /// The part of the server that answered.
-    pub place: Place,
+    pub place: PlaceName,
     /// The status class.
     pub class: StatusClass,
 }

@@ -26,7 +26,7 @@ use kirin_gateway::routing::rate_limit::RateLimit;
 use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response};
 use kirin_metrics::{Exposition, Format};
 use kirin_proxy::Upstream;
-use kirin_server::{ConnectionCount, LogFile, Tls};
+use kirin_server::{ConnectionCount, LogSink, Tls};
 use kirin_store::Store;
 use kirin_workers::{App, WorkerTotals};
 use parking_lot::Mutex;
@@ -49,7 +49,7 @@ pub struct Metrics {
     /// The counters of the main thread.
     pub program: Arc<ProgramCounters>,
     /// The access logs.
-    pub access_logs: Vec<Arc<LogFile>>,
+    pub access_logs: Vec<Arc<LogSink>>,
     /// The connections of all listeners.
     pub connections: Arc<ConnectionCount>,
     /// The accounts of bytes that are held for clients.
