@@ -120,6 +120,12 @@ pub enum Command {
   kirin top --once > now.txt
   kirin top --ssh www.example.org --config /etc/kirin/kirin.toml")]
     Top(Top),
+    /// Observe what applications answer for a while, and say which pages could be in memory
+    #[command(after_help = "Examples:
+  kirin advise --seconds 60
+  kirin advise --seconds 600 --app web --session sid --json
+Ctrl-C ends the run early; the report is about the time so far.")]
+    Advise(Advise),
     /// Start only the store, with memcached's own options (`kirin memcached -h` lists them)
     #[command(disable_help_flag = true)]
     Memcached {
@@ -183,6 +189,37 @@ pub struct Profile {
     pub at: RunningKirin,
 }
 
+/// The arguments of `kirin advise`.
+#[derive(Args)]
+pub struct Advise {
+    /// How long to observe
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub seconds: u64,
+    /// Observe this application only. Can be repeated
+    #[arg(long = "app", value_name = "NAME")]
+    pub apps: Vec<String>,
+    /// Observe this upstream only. Can be repeated
+    #[arg(long = "upstream", value_name = "NAME")]
+    pub upstreams: Vec<String>,
+    /// A cookie that names sessions. Can be repeated [default: `session_cookie` of the
+    /// configuration, or those that differ for nearly each visitor]
+    #[arg(long = "session", value_name = "COOKIE")]
+    pub sessions: Vec<String>,
+    /// The fewest different visitors that an advice needs, 3 to 8
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub visitors: usize,
+    /// The fewest client addresses that an advice needs. Use 1 only if all visitors come through a
+    /// proxy that is not in `trusted`
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub addresses: usize,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The running Kirin.
+    #[command(flatten)]
+    pub at: RunningKirin,
+}
+
 /// The arguments of `kirin top`.
 #[derive(Args)]
 pub struct Top {
@@ -225,6 +262,13 @@ pub struct RunningKirin {
 }
 
 impl RunningKirin {
+    /// Returns the configuration file that was named, or else `./kirin.toml`, if that may be the
+    /// file of the running Kirin.
+    pub fn config_file(&self) -> Option<&Path> {
+        let is_other = self.admin.is_some() || self.target.is_some();
+        (!is_other).then(|| self.config.as_deref().unwrap_or(Path::new("kirin.toml")))
+    }
+
     /// Returns these arguments for a command line on another machine.
     pub fn arguments(&self) -> Vec<String> {
         let config = self.config.as_ref().map(|path| path.display().to_string());

@@ -3,6 +3,7 @@
 //! running server.
 
 mod admin;
+mod advise;
 mod command_line;
 mod explain;
 mod life;
@@ -82,6 +83,7 @@ fn run(command_line: CommandLine) -> ExitCode {
         Command::Log { command } => log_sum::run(&command).and_then(|text| print(&text)),
         Command::Profile(arguments) => profile::profile(&arguments),
         Command::Top(arguments) => top::run(&arguments),
+        Command::Advise(arguments) => advise::advise(&arguments).and_then(|text| print(&text)),
         Command::ConfigReference => print(&kirin_config::reference::reference()),
     };
     match result {

@@ -5,10 +5,12 @@
 //! visitor.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use kirin_compress::Codings;
 use kirin_http::{Answer, RequestHead, Response};
 
+use super::advise::sampling::Sampling;
 use super::backend::Backend;
 use super::cache::{CacheLookup, RouteCache};
 use super::compress;
@@ -20,6 +22,8 @@ use crate::request::context::Request;
 
 /// The filters of one route on one event loop.
 pub struct Filters {
+    /// Observes the answers of places that run code, if a run of `kirin advise` is on.
+    pub sampling: Arc<Sampling>,
     /// Stores pages that applications send with `Kirin-Store`.
     pub push: Rc<Push>,
     /// The cache, if the route has one.

@@ -1,6 +1,8 @@
-//! The filters around the places of a route: stored pages, the cache, includes and compression.
+//! The filters around the places of a route: observation, stored pages, the cache, includes and
+//! compression.
 //! [`chain::Filters`] is all of them for one route.
 
+pub mod advise;
 pub mod backend;
 pub mod cache;
 pub mod chain;

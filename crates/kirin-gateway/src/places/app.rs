@@ -10,6 +10,7 @@ use kirin_workers::{App, MetaVariables};
 use super::kind::{OpenPlace, PlaceKind};
 use super::opening::{Opening, PlaceError};
 use super::place::Place;
+use crate::filters::advise::sampled_backend::SampledBackend;
 use crate::filters::backend::{Backend, limit_body};
 use crate::filters::chain::Filters;
 use crate::request::context::Request;
@@ -35,6 +36,8 @@ impl OpenPlace for AppIndex {
             body_limit_bytes: opening.route.body_limit_bytes,
         };
         let filters = Rc::clone(opening.filters);
+        let sampling = Arc::clone(&filters.sampling);
+        let backend = SampledBackend::new(sampling, opening.route, opening.number, backend);
         Ok(Box::new(AppPlace { backend: filters.push_from(backend), filters }))
     }
 }

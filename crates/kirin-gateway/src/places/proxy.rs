@@ -12,6 +12,7 @@ use super::app::{meta_variables, resolved_path};
 use super::kind::{OpenPlace, PlaceKind};
 use super::opening::{Opening, PlaceError};
 use super::place::Place;
+use crate::filters::advise::sampled_backend::SampledBackend;
 use crate::filters::backend::{Backend, limit_body};
 use crate::filters::chain::Filters;
 use crate::request::context::Request;
@@ -31,12 +32,15 @@ struct UpstreamIndex(usize);
 
 impl OpenPlace for UpstreamIndex {
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
-        let backend = Rc::new(UpstreamBackend {
+        let backend = UpstreamBackend {
             upstream: Rc::clone(&opening.resources.upstreams[self.0]),
             buffering: opening.route.request_buffering,
             body_limit_bytes: opening.route.body_limit_bytes,
-        });
-        Ok(Box::new(ProxyPlace { backend, filters: Rc::clone(opening.filters) }))
+        };
+        let filters = Rc::clone(opening.filters);
+        let sampling = Arc::clone(&filters.sampling);
+        let backend = SampledBackend::new(sampling, opening.route, opening.number, backend);
+        Ok(Box::new(ProxyPlace { backend: Rc::new(backend), filters }))
     }
 }
 

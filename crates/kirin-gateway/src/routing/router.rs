@@ -20,6 +20,7 @@ use kirin_proxy::{ProxyPlace, Upstream};
 use kirin_store::{Namespace, Store};
 use kirin_workers::App;
 
+use crate::filters::advise::sampling::Sampling;
 use crate::filters::cache::RouteCache;
 use crate::filters::cache::counters::CacheCounters;
 use crate::filters::cache::memory::Cache;
@@ -55,18 +56,26 @@ struct Routes {
     has_apps: bool,
 }
 
+/// The parts of the program that the routes of one event loop need.
+pub struct RouterParts<'a> {
+    /// The store.
+    pub store: Arc<Store>,
+    /// The applications, in the order of the configuration, to which places refer.
+    pub apps: &'a [Arc<App>],
+    /// The upstreams, in the same way.
+    pub upstreams: &'a [Arc<Upstream>],
+    /// Where the caches count.
+    pub counters: Arc<CacheCounters>,
+    /// The sample of responses for `kirin advise`.
+    pub sampling: &'a Arc<Sampling>,
+    /// What the place `status` shows.
+    pub status_page: StatusPage,
+}
+
 impl Router {
-    /// Opens the routes of all sites. `apps` and `upstreams` are in the order of the configuration,
-    /// to which places refer. The caches count in `counters`. `status_page` is
-    /// what the place `status` shows.
-    pub fn open(
-        config: &GatewayConfig,
-        store: Arc<Store>,
-        apps: &[Arc<App>],
-        upstreams: &[Arc<Upstream>],
-        counters: Arc<CacheCounters>,
-        status_page: StatusPage,
-    ) -> Result<Self, PlaceError> {
+    /// Opens the routes of all sites.
+    pub fn open(config: &GatewayConfig, parts: RouterParts<'_>) -> Result<Self, PlaceError> {
+        let RouterParts { store, apps, upstreams, counters, sampling, status_page } = parts;
         let threads = CompressThreads::default();
         let responses = PageResponses::new(Arc::clone(&store), threads.clone());
         let session_cookie = config.session_cookie.clone();
@@ -89,6 +98,7 @@ impl Router {
             turns: Rc::default(),
         };
         let filters = |route: &RouteConfig, push: &Rc<Push>| Filters {
+            sampling: Arc::clone(sampling),
             push: Rc::clone(push),
             cache: route.cache.as_ref().map(|settings| RouteCache {
                 cache: Rc::clone(&cache),

@@ -90,6 +90,11 @@ impl Target {
         self.ask("POST", path, body, WAIT_LIMIT + time)
     }
 
+    /// Sends `DELETE`, and returns the body of the answer, as [`Target::get`] does.
+    pub fn delete(&self, path: &str) -> Result<String, String> {
+        self.ask("DELETE", path, "", WAIT_LIMIT)
+    }
+
     fn ask(&self, method: &str, path: &str, body: &str, limit: Duration) -> Result<String, String> {
         let address = self.admin.as_ref().map_err(String::clone)?;
         ask(address, method, path, body, limit).map_err(|failure| {

@@ -6,6 +6,7 @@
 //! is on the machine, may use it. Web pages in a browser on the machine may not. So requests that
 //! such a page could have caused are refused ([`refusal`]).
 
+pub mod advise;
 pub mod client;
 pub mod default_socket;
 pub mod profile;
@@ -68,6 +69,7 @@ GET /top, as `kirin top` reads it
 GET /metrics, for Prometheus
 POST /explain, as `kirin explain` sends it
 POST /profile, as `kirin profile` sends it
+POST, GET, DELETE /advise, as `kirin advise` sends it
 POST /purge with Content-Type: application/json, such as \
 {\"keys\": [\"/\"], \"prefixes\": [\"/recent/\"], \"tags\": [\"memo-7\"], \"soft\": false}
 ";
@@ -97,6 +99,10 @@ pub struct Admin {
     pub listeners: Vec<String>,
     /// What the program was told to serve, for clients that look for one of several Kirins.
     pub serving: Value,
+    /// The runs of `kirin advise`.
+    pub advise: Arc<advise::Runs>,
+    /// The cookies that name sessions, as configured.
+    pub session_cookies: Vec<String>,
     /// The time at which the program started.
     pub started: Instant,
     /// The metrics.
@@ -158,6 +164,7 @@ impl Handler for Admin {
             ("/top", &Method::GET | &Method::HEAD) => status_page::answer_as(self, Format::Json),
             ("/metrics", &Method::GET | &Method::HEAD) => self.metrics.answer(request),
             ("/purge", &Method::POST) => self.purge(request, origin.now),
+            ("/advise", method) => self.advise(request, method),
             ("/explain", &Method::POST) => self.explain(request, origin.now),
             ("/profile", &Method::POST) => self.profile(request),
             ("/", &Method::GET | &Method::HEAD) if status_page::is_wanted(request) => {
@@ -168,13 +175,26 @@ impl Handler for Admin {
             ("/purge" | "/explain" | "/profile", _) => Answer::Now(not_allowed("POST")),
             _ => Answer::Now(text(
                 StatusCode::NOT_FOUND,
-                "there is /status, /top, /metrics, /purge, /profile and /explain\n",
+                "there is /status, /top, /metrics, /purge, /profile, /advise and /explain\n",
             )),
         }
     }
 }
 
 impl Admin {
+    /// Answers `kirin advise`. The type of the body keeps out web pages, as for `/purge`.
+    fn advise(&self, request: &RequestHead<'_>, method: &Method) -> Answer {
+        let media_type = request.field("content-type").unwrap_or_default();
+        let is_json = essence(media_type).eq_ignore_ascii_case(b"application/json");
+        if method == Method::POST && !is_json {
+            let message = "Content-Type is application/json\n";
+            return Answer::Now(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        }
+        let apps = self.apps.iter().map(|app| format!("app:{}", app.name()));
+        let upstreams = self.upstreams.iter().map(|upstream| format!("proxy:{}", upstream.name()));
+        self.advise.answer(request, apps.chain(upstreams).collect(), self.session_cookies.clone())
+    }
+
     /// Answers `kirin explain`: what the store has for a request. The type of the body keeps out
     /// web pages, as for `/purge`.
     fn explain(&self, request: &RequestHead<'_>, now: u64) -> Answer {

@@ -121,6 +121,13 @@ pub async fn start(
             serving: serving(launch, &bound.urls),
             started,
             metrics,
+            advise: Arc::default(),
+            session_cookies: config
+                .gateway
+                .session_cookie
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
         },
         traces: traces.clone(),
         config,

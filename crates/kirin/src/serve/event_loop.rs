@@ -13,7 +13,7 @@ use kirin_config::Config;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::places::opening::PlaceError;
 use kirin_gateway::places::status::StatusPage;
-use kirin_gateway::routing::router::Router;
+use kirin_gateway::routing::router::{Router, RouterParts};
 use kirin_proxy::Upstream;
 use kirin_server::{AccessLog, AccessLogs, Observers, RequestObserver, Server, listener};
 use kirin_store::Store;
@@ -152,9 +152,17 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
     let Assignment { listeners, cache_counters, counters, live, shared } = assignment;
     let Shared { config, store, apps, upstreams, .. } = &shared;
     let admin = shared.admin.clone();
+    let sampling = Arc::clone(&admin.advise.sampling);
     let status_page: StatusPage = Rc::new(move |head| status_page::answer(&admin, head));
-    let store = Arc::clone(store);
-    let router = Router::open(&config.gateway, store, apps, upstreams, cache_counters, status_page);
+    let opening = RouterParts {
+        store: Arc::clone(store),
+        apps,
+        upstreams,
+        counters: cache_counters,
+        sampling: &sampling,
+        status_page,
+    };
+    let router = Router::open(&config.gateway, opening);
     let (router, opened) = match router {
         Ok(router) => (Some(Rc::new(router)), Ok(())),
         Err(error) => (None, Err(error)),

@@ -1,0 +1,155 @@
+//! The run of `kirin advise`, which all event loops share.
+
+use std::collections::BTreeMap;
+use std::hash::RandomState;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use kirin_advice::observation::Observation;
+use kirin_advice::report::{self, Report, RouteFacts};
+use kirin_advice::survey::{Demands, Survey, Totals};
+use parking_lot::Mutex;
+
+/// Whether a run is on, and the run.
+#[derive(Default)]
+pub struct Sampling {
+    is_on: AtomicBool,
+    run: Mutex<Option<Arc<Run>>>,
+}
+
+/// A run.
+pub struct Run {
+    /// The key of all hashes. No other run has it.
+    pub key: RandomState,
+    /// The places that are observed, such as `app:web`. Empty: all.
+    places: Vec<String>,
+    demands: Demands,
+    began: Instant,
+    limit: Duration,
+    observed: Mutex<Observed>,
+}
+
+/// What a run has observed.
+#[derive(Default)]
+struct Observed {
+    survey: Survey,
+    routes: BTreeMap<usize, RouteFacts>,
+}
+
+/// A run is on already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a run is on already")]
+pub struct AlreadyOn;
+
+impl Sampling {
+    /// Returns whether a run is on.
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Starts a run that observes `places`, or all if there is none. It ends after `limit` at the
+    /// latest, and takes no answer after that.
+    pub fn start(
+        &self,
+        places: Vec<String>,
+        demands: Demands,
+        limit: Duration,
+    ) -> Result<Arc<Run>, AlreadyOn> {
+        let mut run = self.run.lock();
+        if run.is_some() {
+            return Err(AlreadyOn);
+        }
+        let started = Arc::new(Run {
+            key: RandomState::new(),
+            places,
+            demands,
+            began: Instant::now(),
+            limit,
+            observed: Mutex::default(),
+        });
+        *run = Some(Arc::clone(&started));
+        self.is_on.store(true, Ordering::Relaxed);
+        Ok(started)
+    }
+
+    /// Ends this run, if it is on. Returns whether it was.
+    pub fn end(&self, run: &Arc<Run>) -> bool {
+        let mut present = self.run.lock();
+        let is_on = present.as_ref().is_some_and(|present| Arc::ptr_eq(present, run));
+        if is_on {
+            self.is_on.store(false, Ordering::Relaxed);
+            *present = None;
+        }
+        is_on
+    }
+
+    /// Returns the run that is on.
+    pub fn run(&self) -> Option<Arc<Run>> {
+        self.run.lock().clone()
+    }
+}
+
+impl Run {
+    /// Returns whether it observes a place now.
+    pub fn observes(&self, place: &str) -> bool {
+        self.began.elapsed() < self.limit
+            && (self.places.is_empty() || self.places.iter().any(|name| name == place))
+    }
+
+    /// Returns the time since its start.
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Returns how long it lasts at most.
+    pub fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Returns the time from its start to `moment`.
+    pub fn time_of(&self, moment: Instant) -> Duration {
+        moment.saturating_duration_since(self.began)
+    }
+
+    /// Adds an answer of a route.
+    pub fn add(&self, observation: Observation, route: &RouteFacts) {
+        let mut observed = self.observed.lock();
+        // One number may stand for several parts of the store; the first one names the route.
+        observed.routes.entry(observation.target.route).or_insert_with(|| route.clone());
+        observed.survey.add(observation);
+    }
+
+    /// Returns the counts so far.
+    pub fn totals(&self) -> Totals {
+        self.observed.lock().survey.totals()
+    }
+
+    /// Returns the report, and forgets what was observed. It takes some time with many pages.
+    pub fn report(&self) -> Report {
+        let Observed { survey, routes } = std::mem::take(&mut *self.observed.lock());
+        let seconds = self.elapsed().min(self.limit).as_secs_f64();
+        report::report(&survey, &self.demands, &routes, seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_run_is_on_at_a_time_and_ends_by_itself() {
+        let sampling = Sampling::default();
+        assert!(!sampling.is_on() && sampling.run().is_none());
+        let start = |limit| sampling.start(vec!["app:web".into()], Demands::default(), limit);
+        let run = start(Duration::from_secs(60)).expect("no run is on");
+        assert!(sampling.is_on() && run.observes("app:web") && !run.observes("app:other"));
+        assert_eq!(start(Duration::ZERO).err(), Some(AlreadyOn));
+        assert!(sampling.end(&run) && !sampling.end(&run));
+        let over = start(Duration::ZERO).expect("no run is on");
+        assert!(!over.observes("app:web"));
+        // The end of an old run does not end another one.
+        assert!(!sampling.end(&run) && sampling.is_on());
+        assert!(sampling.end(&over) && !sampling.is_on());
+    }
+}

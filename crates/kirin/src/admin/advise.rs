@@ -1,0 +1,232 @@
+//! `/advise` of the admin listener: starts a run of `kirin advise`, and hands out its report.
+//!
+//! A run ends by itself after its time, so a client that is gone does not keep it on. The last
+//! report is kept until the next run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use kirin_advice::report::Report;
+use kirin_advice::survey::Demands;
+use kirin_gateway::filters::advise::sampling::{Run, Sampling};
+use kirin_http::{Answer, RequestHead, Response};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tokio::task::{spawn_blocking, spawn_local};
+use tokio::time::sleep;
+
+use super::{json, not_allowed, read, text};
+
+/// The longest run in seconds.
+pub const MAX_SECONDS: u64 = 3600;
+
+/// What a client asks for.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartRun {
+    /// The length of the run.
+    pub seconds: u64,
+    /// The places to observe, such as `app:web`. None means all.
+    #[serde(default)]
+    pub places: Vec<String>,
+    /// The fewest visitors that an advice needs.
+    #[serde(default = "visitors")]
+    pub visitors: usize,
+    /// The fewest addresses that an advice needs.
+    #[serde(default = "visitors")]
+    pub addresses: usize,
+    /// The cookies that name sessions.
+    #[serde(default)]
+    pub sessions: Vec<String>,
+}
+
+/// The state of a run, for its client.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum RunState {
+    /// None was started.
+    None,
+    /// It observes.
+    On {
+        /// The seconds that are left.
+        seconds_left: u64,
+        /// The requests so far.
+        requests: u64,
+    },
+    /// It has ended, and its report is being made.
+    Ending,
+    /// It has ended.
+    Done {
+        /// The report.
+        report: Box<Report>,
+    },
+}
+
+/// The runs of this Kirin.
+#[derive(Default)]
+pub struct Runs {
+    /// The switch that all event loops see.
+    pub sampling: Arc<Sampling>,
+    state: Mutex<LastRun>,
+}
+
+/// The run that was started last.
+#[derive(Default)]
+enum LastRun {
+    #[default]
+    None,
+    On(Arc<Run>),
+    Ending,
+    Done(Box<Report>),
+}
+
+fn visitors() -> usize {
+    Demands::default().visitors
+}
+
+impl StartRun {
+    /// Returns a message about the first value that is not allowed.
+    pub fn check(&self, places: &[String]) -> Result<(), String> {
+        if !(1..=MAX_SECONDS).contains(&self.seconds) {
+            return Err(format!("seconds is {}; it must be 1 to {MAX_SECONDS}", self.seconds));
+        }
+        for (name, value, least) in
+            [("visitors", self.visitors, visitors()), ("addresses", self.addresses, 1)]
+        {
+            if !(least..=8).contains(&value) {
+                return Err(format!("{name} is {value}; it must be {least} to 8"));
+            }
+        }
+        match self.places.iter().find(|place| !places.contains(place)) {
+            None => Ok(()),
+            Some(place) if places.is_empty() => {
+                Err(format!("there is no `{place}`: no application and no upstream is configured"))
+            }
+            Some(place) => Err(format!("there is no `{place}`; there is {}", places.join(", "))),
+        }
+    }
+}
+
+impl Runs {
+    /// Answers a request for `/advise`. `places` are those that can be observed, `sessions` the
+    /// cookies of the configuration that name sessions.
+    pub fn answer(
+        self: &Arc<Self>,
+        request: &RequestHead<'_>,
+        places: Vec<String>,
+        sessions: Vec<String>,
+    ) -> Answer {
+        match request.method {
+            Method::GET | Method::HEAD => Answer::Now(json(&serde_json::json!(self.state()))),
+            Method::POST => {
+                let runs = Arc::clone(self);
+                Answer::later(move |body| async move {
+                    let body = match read(body).await {
+                        Ok(body) => body,
+                        Err(status) => return Response::error(status),
+                    };
+                    match serde_json::from_slice::<StartRun>(&body) {
+                        Ok(start) => runs.start(start, &places, sessions),
+                        Err(error) => text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+                    }
+                })
+            }
+            Method::DELETE => {
+                let runs = Arc::clone(self);
+                Answer::later(move |_| async move {
+                    let run = match &*runs.state.lock() {
+                        LastRun::On(run) => Some(Arc::clone(run)),
+                        _ => None,
+                    };
+                    if let Some(run) = run {
+                        runs.end(&run).await;
+                    }
+                    json(&serde_json::json!(runs.state()))
+                })
+            }
+            _ => Answer::Now(not_allowed("GET, HEAD, POST, DELETE")),
+        }
+    }
+
+    fn start(
+        self: &Arc<Self>,
+        start: StartRun,
+        places: &[String],
+        configured: Vec<String>,
+    ) -> Response {
+        if let Err(message) = start.check(places) {
+            return text(StatusCode::BAD_REQUEST, &format!("{message}\n"));
+        }
+        let StartRun { seconds, places, visitors, addresses, mut sessions } = start;
+        sessions.extend(configured);
+        let demands = Demands { visitors, addresses, sessions };
+        let limit = Duration::from_secs(seconds);
+        let Ok(run) = self.sampling.start(places, demands, limit) else {
+            return text(StatusCode::CONFLICT, "a run is on already\n");
+        };
+        *self.state.lock() = LastRun::On(Arc::clone(&run));
+        tracing::info!(seconds, "advise: observing what applications and upstreams answer");
+        let runs = Arc::clone(self);
+        spawn_local(async move {
+            sleep(limit).await;
+            runs.end(&run).await;
+        });
+        json(&serde_json::json!(self.state()))
+    }
+
+    /// Ends a run that is on, and makes its report on another thread.
+    async fn end(&self, run: &Arc<Run>) {
+        if !self.sampling.end(run) {
+            return;
+        }
+        *self.state.lock() = LastRun::Ending;
+        let ended = Arc::clone(run);
+        let report = spawn_blocking(move || ended.report()).await;
+        *self.state.lock() = match report {
+            Ok(report) => LastRun::Done(Box::new(report)),
+            Err(error) => {
+                tracing::error!(%error, "advise: no report could be made");
+                LastRun::None
+            }
+        };
+        tracing::info!("advise: the run has ended");
+    }
+
+    fn state(&self) -> RunState {
+        match &*self.state.lock() {
+            LastRun::None => RunState::None,
+            LastRun::Ending => RunState::Ending,
+            LastRun::Done(report) => RunState::Done { report: report.clone() },
+            LastRun::On(run) => RunState::On {
+                seconds_left: run.limit().saturating_sub(run.elapsed()).as_secs(),
+                requests: run.totals().requests,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_has_checked_limits() {
+        let places = ["app:web".to_owned()];
+        let start = |json: &str| serde_json::from_str::<StartRun>(json).expect(json);
+        assert_eq!(start(r#"{"seconds": 60}"#).check(&places), Ok(()));
+        let good = r#"{"seconds": 60, "places": ["app:web"], "addresses": 1, "visitors": 5}"#;
+        assert_eq!(start(good).check(&places), Ok(()));
+        for (json, part) in [
+            (r#"{"seconds": 0}"#, "1 to 3600"),
+            (r#"{"seconds": 3601}"#, "1 to 3600"),
+            (r#"{"seconds": 1, "visitors": 2}"#, "3 to 8"),
+            (r#"{"seconds": 1, "addresses": 0}"#, "1 to 8"),
+            (r#"{"seconds": 1, "places": ["app:x"]}"#, "there is app:web"),
+        ] {
+            let error = start(json).check(&places).expect_err(json);
+            assert!(error.contains(part), "{json}: {error}");
+        }
+        assert!(serde_json::from_str::<StartRun>(r#"{"seconds": 1, "x": 1}"#).is_err());
+    }
+}

@@ -1,0 +1,113 @@
+//! `kirin advise`: has a running Kirin observe what its applications answer, and says which pages
+//! could be in memory.
+
+use std::time::Duration;
+
+use kirin_advice::lines::{Lines, NoLines, lines};
+use kirin_advice::report::{Entry, Report};
+use kirin_advice::text;
+use kirin_config::Source;
+use serde::Serialize;
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep_until};
+
+use crate::admin::advise::{RunState, StartRun};
+use crate::admin::client::Target;
+use crate::command_line::{Advise, read_config};
+
+/// How long the report may take after the end of the run.
+const REPORT_LIMIT: Duration = Duration::from_secs(60);
+
+/// How often the client asks for the report.
+const ASK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// An entry with the lines for the configuration.
+#[derive(Serialize)]
+struct WithLines<'a> {
+    #[serde(flatten)]
+    entry: &'a Entry,
+    /// The lines, if the configuration alone can do it.
+    lines: Option<String>,
+    /// The site below which the lines belong.
+    below_site: Option<String>,
+}
+
+/// Runs the command. Returns what it prints.
+pub fn advise(arguments: &Advise) -> Result<String, String> {
+    let target = arguments.at.find()?;
+    let apps = arguments.apps.iter().map(|name| format!("app:{name}"));
+    let upstreams = arguments.upstreams.iter().map(|name| format!("proxy:{name}"));
+    let start = StartRun {
+        seconds: arguments.seconds,
+        places: apps.chain(upstreams).collect(),
+        visitors: arguments.visitors,
+        addresses: arguments.addresses,
+        sessions: arguments.sessions.clone(),
+    };
+    let body = serde_json::to_string(&start).map_err(|error| error.to_string())?;
+    target.post("/advise", &body)?;
+    let report = wait(&target, Duration::from_secs(arguments.seconds))?;
+    let config = arguments.at.config_file().and_then(|path| Source::read(path).ok());
+    let lines_of = |entry: &Entry| checked_lines(config.as_ref(), entry);
+    if !arguments.json {
+        return Ok(text::text(&report, lines_of));
+    }
+    let entries: Vec<WithLines<'_>> = report
+        .entries
+        .iter()
+        .map(|entry| {
+            let lines = lines_of(entry).ok();
+            let below_site = match &lines {
+                Some(Lines::SiteRoute(site, _)) => Some(site.clone()),
+                _ => None,
+            };
+            WithLines { entry, lines: lines.map(|lines| lines.text().to_owned()), below_site }
+        })
+        .collect();
+    let mut json = serde_json::json!(report);
+    json["entries"] = serde_json::json!(entries);
+    Ok(format!("{json:#}\n"))
+}
+
+/// Waits for the end of the run, or for Ctrl-C, which ends it.
+fn wait(target: &Target, length: Duration) -> Result<Report, String> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot wait: {error}"))?;
+    runtime.block_on(async {
+        let end = Instant::now() + length;
+        let is_over = tokio::select! {
+            () = sleep_until(end) => true,
+            _ = tokio::signal::ctrl_c() => false,
+        };
+        let limit = Instant::now() + REPORT_LIMIT;
+        let mut answer =
+            if is_over { target.get("/advise")? } else { target.delete("/advise")? };
+        loop {
+            match serde_json::from_str(&answer) {
+                Ok(RunState::Done { report }) => return Ok(*report),
+                Ok(RunState::None) => {
+                    return Err("the run was lost: Kirin was started again".into());
+                }
+                Ok(RunState::On { .. } | RunState::Ending) if Instant::now() < limit => {}
+                Ok(_) => return Err("the run does not end".into()),
+                Err(error) => return Err(format!("what came is no answer of Kirin: {error}")),
+            }
+            sleep_until(Instant::now() + ASK_INTERVAL).await;
+            answer = target.get("/advise")?;
+        }
+    })
+}
+
+/// Returns the lines for an entry, if the configuration is good with them.
+fn checked_lines(config: Option<&Source>, entry: &Entry) -> Result<Lines, NoLines> {
+    let config = config.ok_or(NoLines::Route)?;
+    let lines = lines(&config.text, entry)?;
+    // A table at the end of the file belongs to the top level only for routes of the top level.
+    if let Lines::Route(text) = &lines {
+        let text = format!("{}\n{text}", config.text);
+        let with_lines =
+            Source { name: config.name.clone(), directory: config.directory.clone(), text };
+        read_config(&with_lines).map_err(|_| NoLines::Route)?;
+    }
+    Ok(lines)
+}
