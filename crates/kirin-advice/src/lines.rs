@@ -28,6 +28,9 @@ pub enum NoLines {
     /// The verdict needs a change of the application, or there is nothing to gain.
     #[error("the configuration alone cannot do it")]
     Verdict,
+    /// It was observed for less than a second.
+    #[error("it was observed for less than a second, which says nothing about a `ttl`")]
+    TooShort,
     /// There are more pages than one.
     #[error("these are many pages, and others like them may not be safe to share")]
     ManyPages,
@@ -61,7 +64,7 @@ pub fn lines(config: &str, entry: &Entry) -> Result<Lines, NoLines> {
         Verdict::WithoutCookie { .. } => false,
         _ => return Err(NoLines::Verdict),
     };
-    let ttl = entry.steady.and_then(|steady| steady.ttl_seconds).ok_or(NoLines::Verdict)?;
+    let ttl = entry.steady.and_then(|steady| steady.ttl_seconds).ok_or(NoLines::TooShort)?;
     let sent = entry.path.as_deref().ok_or(NoLines::ManyPages)?;
     if entry.is_path_mixed {
         return Err(NoLines::MixedPath);
@@ -190,4 +193,4 @@ fn bare_or_quoted(key: &str) -> String {
 
 #[cfg(test)]
 #[path = "lines_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -2,7 +2,7 @@ use super::*;
 use crate::observation::Route;
 use crate::report::Steady;
 
-fn entry(path: &str, verdict: Verdict) -> Entry {
+pub(crate) fn entry(path: &str, verdict: Verdict) -> Entry {
     Entry {
         route: Route {
             site: String::new(),

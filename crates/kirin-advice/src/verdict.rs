@@ -545,3 +545,7 @@ fn value_of(sample: &Sample, name: CookieName) -> Option<u64> {
 fn length(body: &BodyOf) -> u64 {
     body.pieces.iter().map(|piece| piece.length()).sum()
 }
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;
