@@ -231,7 +231,7 @@ mod tests {
                     "<p>for all</p>\n<b>a</b>\n<i>the rest</i>",
                     "<p>for all</p>\n<b>mari</b>\n<i>the rest</i>",
                 ],
-                &[(2, 18, 2, 5)],
+                &[(2, 18, 5, 8)],
             ),
             // One has more lines than the other.
             (

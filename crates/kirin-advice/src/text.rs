@@ -81,7 +81,7 @@ pub fn text(report: &Report, lines: impl Fn(&Entry) -> Result<Lines, NoLines>) -
     if report.left_out > 0 {
         let _ = writeln!(
             text,
-            "\n{} for further targets: there was no room",
+            "\n{} only counted: for paths that do not exist (4xx), or for more targets than there is room for",
             counted(report.left_out, "request")
         );
     }
@@ -269,7 +269,15 @@ fn write_gaps(text: &mut String, entry: &Entry, gaps: &[NamedGap], report: &Repo
         "      memcached: set {key} \"text/html; charset=UTF-8\\r\\n<!DOCTYPE html>…\""
     );
     if entry.route.place.starts_with("app:") {
-        *text += "      or, in a response that has the directives itself: Kirin-Store: ttl=600\n";
+        let ttl = entry.steady.and_then(|steady| steady.ttl_seconds);
+        let ttl = ttl.map_or("…".to_owned(), |ttl| ttl.to_string());
+        let _ = writeln!(
+            text,
+            "      or the field `Kirin-Store: ttl={ttl}` in a response that has the directives, and `ssi = true`"
+        );
+    }
+    if entry.steady.is_none_or(|steady| steady.changes > 0) {
+        *text += "    It changes with time: store it again, or purge it, at each change (docs/purge.md).\n";
     }
     if !entry.route.has_store {
         let _ =
@@ -371,7 +379,7 @@ fn steadiness(steady: &Steady) -> String {
         (0, _) => format!("stayed the same for {:.0} s", steady.observed_seconds),
         (changes, Some(shortest)) => {
             format!(
-                "changed {} in {:.0} s, at least {shortest:.0} s apart",
+                "changed {} in {:.0} s, at least {shortest:.1} s apart",
                 times(changes),
                 steady.observed_seconds
             )

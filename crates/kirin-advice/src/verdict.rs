@@ -377,15 +377,34 @@ impl<'a> Judge<'a> {
         let windows = [Some(&evidence.window), evidence.best_window.as_ref()];
         let windows = windows.into_iter().flatten().filter(|window| !window.anonymous.is_empty());
         let window = windows.max_by_key(|window| (window.known.len(), window.anonymous.len()))?;
-        let bodies: Vec<&BodyOf> = window.anonymous.iter().chain(&window.known).collect();
-        if self.different_visitors(evidence, window) < self.demands.visitors {
+        let window = self.at_one_time(evidence, window);
+        if self.different_visitors(evidence, &window) < self.demands.visitors {
             return None;
         }
+        let bodies: Vec<&BodyOf> = window.anonymous.iter().chain(&window.known).collect();
         let pieces: Vec<&[_]> = bodies.iter().map(|body| body.pieces.as_ref()).collect();
         let Comparison { gaps, common_bytes } = compare(&pieces);
         let longest: u64 = bodies.iter().map(|body| length(body)).max().unwrap_or(0);
         let is_like = !gaps.is_empty() && gaps.len() <= MAX_GAPS && common_bytes * 2 >= longest;
-        is_like.then(|| gaps.into_iter().map(|gap| self.named(gap, &bodies, window)).collect())
+        is_like.then(|| gaps.into_iter().map(|gap| self.named(gap, &bodies, &window)).collect())
+    }
+
+    /// Returns the bodies of a window that were got while visitors without credentials got the
+    /// same one: their differences are not those of time. Returns all if these are too few.
+    fn at_one_time(&self, evidence: &Evidence, window: &Window) -> Window {
+        let base = window.anonymous.first().map(|body| body.sample.body);
+        let Some((first, last)) = base.and_then(|body| evidence.anonymous_versions.time_of(body))
+        else {
+            return window.clone();
+        };
+        let is_in = |body: &&BodyOf| body.sample.first >= first && body.sample.last <= last;
+        let known: Vec<BodyOf> = window.known.iter().filter(is_in).cloned().collect();
+        let anonymous = window.anonymous.iter().take(1).cloned().collect();
+        let narrow = Window { anonymous, known };
+        match self.different_visitors(evidence, &narrow) >= self.demands.visitors {
+            true if !narrow.known.is_empty() => narrow,
+            _ => window.clone(),
+        }
     }
 
     /// Returns how many different visitors a window has: by the cookie that names sessions, or by

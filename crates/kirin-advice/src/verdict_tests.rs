@@ -612,3 +612,70 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_change_between_visitors_is_no_gap() {
+    let mut site = Site::new();
+    let page = |version: usize, bar: &str| {
+        format!("<nav>{bar}</nav>\n<p>Item {version} of the list, which changes</p>\n{PAGE}")
+    };
+    for version in 0..3 {
+        let stranger = page(version, "Sign in");
+        site.strangers(2, &stranger);
+        // Of the last version fewer members are seen than of those before.
+        site.members(5 - version, &page(version, "<b>{}</b>"));
+        site.strangers(2, &stranger);
+    }
+    let verdict = site.verdict();
+    let Verdict::SameBut { gaps } = &verdict else { panic!("{verdict:?}") };
+    assert_eq!((gaps.len(), gaps[0].line), (1, 1), "{gaps:?}");
+}
+
+/// Prints the cost of a page, and the memory of the worst survey: `cargo test --release -p
+/// kirin-advice -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn measure() {
+    let key = RandomState::new();
+    let page: String =
+        (0..400).map(|n| format!("<li><a href=\"/memo/{n}\">Memo {n}</a></li>\n")).collect();
+    let began = std::time::Instant::now();
+    for _ in 0..1000 {
+        let mut splitter = Splitter::new(key.clone());
+        let mut own = OwnValues::new(["0123456789abcdef0123456789abcdef".as_bytes()].into_iter());
+        splitter.add(page.as_bytes());
+        own.search(page.as_bytes());
+        std::hint::black_box((splitter.finish(), own.is_found()));
+    }
+    println!("{} bytes: {:?}", page.len(), began.elapsed() / 1000);
+    let resident = || {
+        let pages = std::fs::read_to_string("/proc/self/statm").expect("statm");
+        let pages: usize =
+            pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("pages");
+        pages * 4096
+    };
+    let before = resident();
+    let mut site = Site::new();
+    let names: Vec<String> = (0..16).map(|n| format!("cookie{n}")).collect();
+    for path in 0..1000 {
+        let path = format!("/{}{path}", "x".repeat(1000));
+        for visitor in 0..80 {
+            let (value, address) = (format!("{visitor}"), format!("10.0.0.{visitor}"));
+            let cookies: Vec<_> =
+                names.iter().map(|name| (name.as_str(), value.as_str())).collect();
+            let body = format!("{}{}", ",".repeat(300), visitor / 2);
+            let cookies = if visitor % 4 == 0 { &[][..] } else { &cookies };
+            site.ask(Asked {
+                path: &path,
+                cookies,
+                address: &address,
+                body: &body,
+                ..Asked::default()
+            });
+        }
+    }
+    println!("{:?}: {} MB", site.survey.size(), (resident() - before) >> 20);
+    let began = std::time::Instant::now();
+    let report = site.report();
+    println!("report of {} entries: {:?}", report.entries.len(), began.elapsed());
+}

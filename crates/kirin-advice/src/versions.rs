@@ -105,6 +105,12 @@ impl Versions {
         self.list.iter().any(|version| version.count > 1)
     }
 
+    /// Returns when a body was first answered and last asked for.
+    pub fn time_of(&self, body: u64) -> Option<(Duration, Duration)> {
+        let version = self.list.iter().find(|version| version.body == body)?;
+        Some((version.first, version.last))
+    }
+
     /// Returns the bodies.
     pub fn bodies(&self) -> impl Iterator<Item = u64> {
         self.list.iter().map(|version| version.body)
