@@ -51,7 +51,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Returns a number for what the request says about who asks. `None`: nothing.
+    /// Returns a number for what the request says about the visitor. `None`: nothing.
     pub fn identity(&self) -> Option<u64> {
         let is_anonymous =
             self.cookies.is_empty() && self.credentials.is_none() && self.others.is_none();
@@ -113,7 +113,7 @@ pub struct Said {
     pub stored: u64,
     /// The names in `Vary`.
     pub vary: BTreeSet<String>,
-    /// The names of fields of requests that may say who asks.
+    /// The names of fields of requests that may name the visitor.
     pub other_fields: BTreeSet<String>,
     /// Had the media type of a page with directives (`text/html`).
     pub html: u64,

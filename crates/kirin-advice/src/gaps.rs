@@ -291,8 +291,8 @@ mod tests {
     }
 
     proptest! {
-        /// Everything outside of the gaps is in every body: what is advised to be shared is what
-        /// the base, a page for everybody, has.
+        /// Shows that everything outside of the gaps is in every body. What is advised to be
+        /// shared is what the base, a page for everybody, has.
         #[test]
         fn common_bytes_are_in_all_bodies(base in lines(), other in lines()) {
             let comparison = compared(&[&base, &other]);

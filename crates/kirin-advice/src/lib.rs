@@ -8,7 +8,8 @@
 //!    values in it. [`observation`] is what is left of it.
 //! 2. [`survey`] adds it to the [`evidence`] about its target: its [`versions`] with time, what
 //!    visitors got, and some bodies in pieces. All of it is bounded.
-//! 3. [`verdict`] judges the evidence. [`gaps`] finds the places in which bodies differ.
+//! 3. [`judge`] makes a [`verdict`] of the evidence. [`gaps`] finds the places in which bodies
+//!    differ.
 //! 4. [`report`] sorts the verdicts by what memory would save, and joins pages by [`pattern`].
 //!    [`lines`] and [`text`] write it for people.
 
@@ -16,11 +17,15 @@
 mod doubling_tests;
 pub mod evidence;
 pub mod gaps;
+pub mod judge;
+mod key_part;
 pub mod lines;
 pub mod observation;
 pub mod own_values;
+mod page_gaps;
 pub mod pattern;
 pub mod pieces;
+mod reasons;
 pub mod report;
 pub mod survey;
 pub mod text;

@@ -1,3 +1,5 @@
+//! The lines for each verdict, and paths and routes that must not become lines.
+
 use super::*;
 use crate::observation::Route;
 use crate::report::Steady;

@@ -42,12 +42,12 @@ pub struct Target {
     pub query: Option<String>,
 }
 
-/// Who asked. Values are hashes; 0 stands for a field that is missing.
+/// The visitor of a request. Values are hashes; 0 stands for a field that is missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Visitor {
     /// Names and values of cookies.
     pub cookies: Vec<(String, u64)>,
-    /// The other parts of the request that say who asks: `Authorization`, a certificate, a user
+    /// The other parts of the request that name the visitor: `Authorization`, a certificate, a user
     /// whose password was checked.
     pub credentials: Option<u64>,
     /// Names in lower case and values of the fields that are not known to be harmless. They may be
@@ -66,7 +66,7 @@ pub struct Visitor {
 }
 
 impl Visitor {
-    /// Returns whether the request says nothing about who asks.
+    /// Returns whether the request says nothing about the visitor.
     pub fn is_anonymous(&self) -> bool {
         self.cookies.is_empty() && self.credentials.is_none() && self.others.is_empty()
     }
@@ -130,7 +130,7 @@ pub struct Observation {
     pub target: Target,
     /// Whether the request had a body.
     pub has_request_body: bool,
-    /// Who asked.
+    /// The visitor.
     pub visitor: Visitor,
     /// When the place was asked, since the start of the run.
     pub asked: Duration,

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::Evidence;
+use crate::judge::Judge;
 use crate::observation::{Freshness, Route, Target};
 use crate::pattern::pattern;
 use crate::survey::{Demands, Survey};
-use crate::verdict::{Judge, Verdict};
+use crate::verdict::Verdict;
 
 /// The most entries of a report.
 const MAX_ENTRIES: usize = 200;
@@ -274,7 +275,7 @@ fn least(one: Steady, other: Steady) -> Steady {
     let shortest = one.shortest_seconds.into_iter().chain(other.shortest_seconds);
     Steady {
         observed_seconds: one.observed_seconds.min(other.observed_seconds),
-        changes: one.changes + other.changes,
+        changes: one.changes.max(other.changes),
         shortest_seconds: shortest.min_by(f64::total_cmp),
         ttl_seconds: one.ttl_seconds.min(other.ttl_seconds),
     }

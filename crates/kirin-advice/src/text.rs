@@ -327,7 +327,7 @@ fn reason_text(reason: &Reason) -> String {
         Reason::OwnValue => "The page has a value of the visitor's own cookies.".into(),
         Reason::CredentialsOnly => "It is only requested with credentials.".into(),
         Reason::OtherFields(names) => format!(
-            "It differs with fields that may say who asks, and that no cache key has: {}.",
+            "It differs with fields that may name the visitor, and that no cache key has: {}.",
             names.iter().map(|name| code(name)).collect::<Vec<_>>().join(", ")
         ),
         Reason::PublicButDiffers => {
@@ -367,7 +367,7 @@ fn missing_text(missing: &Missing) -> String {
             let names: Vec<_> = names.iter().map(|name| code(name)).collect();
             let values = counted(*seen as u64, "value");
             format!(
-                "Seen with {values} of {} only, which may say who asks; {needed} are needed.",
+                "Seen with {values} of {} only, which may name the visitor; {needed} are needed.",
                 names.join(", ")
             )
         }
@@ -375,18 +375,13 @@ fn missing_text(missing: &Missing) -> String {
 }
 
 fn steadiness(steady: &Steady) -> String {
+    let observed = steady.observed_seconds;
     match (steady.changes, steady.shortest_seconds) {
-        (0, _) => format!("stayed the same for {:.0} s", steady.observed_seconds),
-        (changes, Some(shortest)) => {
-            format!(
-                "changed {} in {:.0} s, at least {shortest:.1} s apart",
-                times(changes),
-                steady.observed_seconds
-            )
+        (0, _) => format!("stayed the same for {observed:.0} s"),
+        (changes @ 2.., Some(shortest)) => {
+            format!("changed {} in {observed:.0} s, at least {shortest:.1} s apart", times(changes))
         }
-        (changes, None) => {
-            format!("changed {} in {:.0} s", times(changes), steady.observed_seconds)
-        }
+        (changes, _) => format!("changed {} in {observed:.0} s", times(changes)),
     }
 }
 

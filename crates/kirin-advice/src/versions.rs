@@ -168,8 +168,8 @@ impl Steadiness {
 mod tests {
     use super::*;
 
-    /// Returns the steadiness of bodies, one for each second: `aab` is the body `a` at the seconds 0
-    /// and 1, and `b` at 2. Each request is from another visitor.
+    /// Returns the steadiness of bodies, one for each second: `aab` is the body `a` at the seconds
+    /// 0 and 1, and `b` at 2. Each request is from another visitor.
     fn of(bodies: &str) -> Option<Steadiness> {
         let mut versions = Versions::default();
         for (second, body) in bodies.bytes().enumerate() {

@@ -332,7 +332,9 @@ mod tests {
             drop(all.begin(*kind, &Arc::from(*name)));
         }
         let request = EndedRequest {
-            id: RequestId::default(),
+            id: &RequestId::default(),
+            trace: None,
+            host: "",
             method: &Method::GET,
             target: "",
             route: RouteNote::default(),
@@ -341,6 +343,7 @@ mod tests {
             status: StatusCode::OK,
             answered_by: AnsweredBy::new(part),
             body_bytes: 0,
+            received_bytes: 0,
             is_cut: false,
             started: Instant::now(),
             took: Duration::ZERO,

@@ -101,7 +101,9 @@ impl Case {
         let request = LoggedRequest { peer: &peer, parsed: Some((&head, origin)) };
         let response = ResponseHead { fields: &response_fields, content_length: Some(7) };
         let ended = EndedRequest {
-            id: RequestId::from_number(0xabc),
+            id: &RequestId::Made(0xabc),
+            trace: None,
+            host: "",
             method: &method,
             target: &self.target,
             route: RouteNote::default(),
@@ -230,7 +232,9 @@ fn bytes_that_are_no_request_have_a_line() {
     format.take_request(&LoggedRequest { peer: &peer, parsed: None }, &mut taken);
     let method = Method::GET;
     let ended = EndedRequest {
-        id: RequestId::default(),
+        id: &RequestId::default(),
+        trace: None,
+        host: "",
         method: &method,
         target: "",
         route: RouteNote::default(),

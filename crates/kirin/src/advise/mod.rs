@@ -80,8 +80,7 @@ fn wait(target: &Target, length: Duration) -> Result<Report, String> {
             _ = tokio::signal::ctrl_c() => false,
         };
         let limit = Instant::now() + REPORT_LIMIT;
-        let mut answer =
-            if is_over { target.get("/advise")? } else { target.delete("/advise")? };
+        let mut answer = if is_over { target.get("/advise")? } else { target.delete("/advise")? };
         loop {
             match serde_json::from_str(&answer) {
                 Ok(RunState::Done { report }) => return Ok(*report),

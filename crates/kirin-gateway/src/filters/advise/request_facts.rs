@@ -1,4 +1,4 @@
-//! What a run keeps of a request: its target, and hashes of what says who asks.
+//! What a run keeps of a request: its target, and hashes of what names the visitor.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -16,8 +16,8 @@ const MAX_NAME_BYTES: usize = 64;
 /// The most fields that may be credentials and are kept with their names.
 const MAX_OTHERS: usize = 8;
 
-/// Fields that do not say who asks, or of which another part of [`Visitor`] is made, in lower case.
-/// Each other field may be a credential of the application's own, such as `X-Api-Key`.
+/// Fields that do not name the visitor, or of which another part of [`Visitor`] is made, in lower
+/// case. Each other field may be a credential of the application's own, such as `X-Api-Key`.
 const HARMLESS: [&str; 55] = [
     "accept",
     "accept-charset",
@@ -80,7 +80,7 @@ const HARMLESS: [&str; 55] = [
 pub struct RequestFacts {
     /// The target.
     pub target: Target,
-    /// Who asked.
+    /// The visitor.
     pub visitor: Visitor,
     /// Whether the request has a body.
     pub has_body: bool,
@@ -143,7 +143,7 @@ fn visitor(request: &Request<'_>, key: &RandomState) -> Visitor {
         if is_credential {
             add_credential(hash(field.value));
         } else if name == "cookie" {
-            // A value without a name says who asks, too.
+            // A value without a name names the visitor, too.
             for pair in field.value.split(|byte| *byte == b';').filter(|pair| !pair.contains(&b'='))
             {
                 if !pair.trim_ascii().is_empty() {

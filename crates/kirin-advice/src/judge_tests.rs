@@ -12,6 +12,7 @@ use crate::observation::{Freshness, Observation, ObservedBody, Route, Statement,
 use crate::own_values::OwnValues;
 use crate::pieces::Splitter;
 use crate::report::{Entry, Report, RouteFacts, report};
+use crate::verdict::{Cause, KeyPart};
 
 /// A site that is observed. Each request comes a second after the one before.
 struct Site {
@@ -24,7 +25,7 @@ struct Site {
 
 /// One request and its answer.
 #[derive(Clone)]
-struct Asked<'a> {
+struct Visit<'a> {
     path: &'a str,
     method_is_read: bool,
     cookies: &'a [(&'a str, &'a str)],
@@ -38,7 +39,7 @@ struct Asked<'a> {
     statement: Statement,
 }
 
-impl Default for Asked<'_> {
+impl Default for Visit<'_> {
     fn default() -> Self {
         Self {
             path: "/page",
@@ -67,7 +68,7 @@ impl Site {
         }
     }
 
-    fn ask(&mut self, asked: Asked<'_>) {
+    fn ask(&mut self, asked: Visit<'_>) {
         let hash = |text: &str| if text.is_empty() { 0 } else { self.key.hash_one(text) };
         let mut splitter = Splitter::new(self.key.clone());
         splitter.add(asked.body.as_bytes());
@@ -120,7 +121,7 @@ impl Site {
     fn strangers(&mut self, count: usize, body: &str) {
         for number in 0..count {
             let address = format!("192.0.2.{number}");
-            self.ask(Asked { address: &address, body, ..Asked::default() });
+            self.ask(Visit { address: &address, body, ..Visit::default() });
         }
     }
 
@@ -131,11 +132,11 @@ impl Site {
             let address = format!("198.51.100.{number}");
             let cookies = [("sid", session.as_str())];
             let body = body.replace("{}", &name);
-            self.ask(Asked {
+            self.ask(Visit {
                 cookies: &cookies,
                 address: &address,
                 body: &body,
-                ..Asked::default()
+                ..Visit::default()
             });
         }
     }
@@ -164,7 +165,7 @@ impl Site {
     }
 }
 
-const PAGE: &str = "<!DOCTYPE html>\n<title>News</title>\n<p>The same for all of us, today.</p>\n";
+const PAGE: &str = "<!DOCTYPE html>\n<title>Today</title>\n<p>The same for all of us, today.</p>\n";
 
 #[test]
 fn a_page_is_for_everybody_after_enough_different_visitors() {
@@ -185,7 +186,7 @@ fn many_requests_of_one_visitor_prove_nothing() {
     for cookies in [&[][..], &[("sid", "0123456789abcdef")]] {
         let mut site = Site::new();
         for _ in 0..100 {
-            site.ask(Asked { cookies, body: PAGE, ..Asked::default() });
+            site.ask(Visit { cookies, body: PAGE, ..Visit::default() });
         }
         let verdict = site.verdict();
         assert!(matches!(verdict, Verdict::Unproven { .. }), "{cookies:?} {verdict:?}");
@@ -199,7 +200,7 @@ fn identical_cookies_are_one_visitor() {
     for number in 0..20 {
         let address = format!("10.0.0.{number}");
         let cookies = [("sid", "the same for all of them")];
-        site.ask(Asked { cookies: &cookies, address: &address, body: PAGE, ..Asked::default() });
+        site.ask(Visit { cookies: &cookies, address: &address, body: PAGE, ..Visit::default() });
     }
     let verdict = site.verdict();
     assert!(matches!(verdict, Verdict::Unproven { .. }), "{verdict:?}");
@@ -212,7 +213,7 @@ fn cookies_of_analytics_are_no_sessions() {
     for number in 0..20 {
         let (address, value) = (format!("10.0.0.{}", number % 2), format!("GA1.2.{number}"));
         let cookies = [("_ga", value.as_str())];
-        site.ask(Asked { cookies: &cookies, address: &address, body: PAGE, ..Asked::default() });
+        site.ask(Visit { cookies: &cookies, address: &address, body: PAGE, ..Visit::default() });
     }
     let verdict = site.verdict();
     assert!(matches!(verdict, Verdict::Unproven { .. }), "{verdict:?}");
@@ -232,7 +233,7 @@ fn a_cart_that_one_of_many_members_has_filled_is_not_for_everybody() {
     site.strangers(5, "<p>Your cart is empty.</p>");
     site.members(7, "<p>Your cart is empty.</p>");
     let cookies = [("sid", "0123456789abcdef99")];
-    site.ask(Asked { cookies: &cookies, body: "<p>One cow, for mari.</p>", ..Asked::default() });
+    site.ask(Visit { cookies: &cookies, body: "<p>One cow, for mari.</p>", ..Visit::default() });
     site.strangers(5, "<p>Your cart is empty.</p>");
     assert_eq!(site.verdict(), Verdict::WithoutCookie { others_differ: true });
 }
@@ -244,7 +245,7 @@ fn a_page_for_members_only_is_never_shared() {
         for strangers_first in [true, false] {
             let mut site = Site::new();
             let ask = |site: &mut Site| {
-                site.ask(Asked { status, body, ..Asked::default() });
+                site.ask(Visit { status, body, ..Visit::default() });
             };
             if strangers_first {
                 ask(&mut site);
@@ -270,7 +271,7 @@ fn a_page_that_depends_on_the_address_is_never_shared() {
         for number in 0..4 {
             let address = format!("10.0.0.{number}");
             let body = if number == 0 { "<p>for the office</p>" } else { PAGE };
-            site.ask(Asked { address: &address, body, ..Asked::default() });
+            site.ask(Visit { address: &address, body, ..Visit::default() });
         }
     }
     assert_eq!(site.reasons(), [Reason::Address]);
@@ -278,7 +279,7 @@ fn a_page_that_depends_on_the_address_is_never_shared() {
     let mut site = Site::new();
     for number in 0..9 {
         let agent = format!("browser {number}");
-        site.ask(Asked { agent: &agent, body: PAGE, ..Asked::default() });
+        site.ask(Visit { agent: &agent, body: PAGE, ..Visit::default() });
     }
     assert!(matches!(site.verdict(), Verdict::Unproven { .. }));
     site.demands.addresses = 1;
@@ -291,7 +292,7 @@ fn a_page_that_depends_on_the_browser_is_not_shared() {
     for number in 0..8 {
         let (address, is_phone) = (format!("10.0.0.{number}"), number % 2 == 0);
         let (agent, body) = if is_phone { ("phone", "<p>small</p>") } else { ("desk", PAGE) };
-        site.ask(Asked { address: &address, agent, body, ..Asked::default() });
+        site.ask(Visit { address: &address, agent, body, ..Visit::default() });
     }
     assert_eq!(site.reasons(), [Reason::Agent]);
 }
@@ -301,7 +302,7 @@ fn a_page_that_is_new_each_time_is_not_shared() {
     let mut site = Site::new();
     for number in 0..30 {
         let (address, body) = (format!("10.0.0.{number}"), format!("{number}"));
-        site.ask(Asked { address: &address, body: &body, ..Asked::default() });
+        site.ask(Visit { address: &address, body: &body, ..Visit::default() });
     }
     assert_eq!(site.reasons(), [Reason::Differs]);
 }
@@ -312,7 +313,7 @@ fn the_clock_in_a_page_is_a_gap() {
     for number in 0..30 {
         let address = format!("10.0.0.{number}");
         let body = format!("{PAGE}<time>{number:02}</time>\n");
-        site.ask(Asked { address: &address, body: &body, ..Asked::default() });
+        site.ask(Visit { address: &address, body: &body, ..Visit::default() });
     }
     let verdict = site.verdict();
     let Verdict::SameBut { gaps } = &verdict else { panic!("{verdict:?}") };
@@ -359,7 +360,7 @@ fn a_page_with_the_visitors_own_cookie_is_never_shared() {
         let session = format!("0123456789abcdef{number}");
         let cookies = [("sid", session.as_str())];
         let body = format!("{PAGE}<p>{session}</p>");
-        site.ask(Asked { cookies: &cookies, body: &body, ..Asked::default() });
+        site.ask(Visit { cookies: &cookies, body: &body, ..Visit::default() });
     }
     assert_eq!(site.reasons(), [Reason::OwnValue]);
 }
@@ -370,7 +371,7 @@ fn a_value_that_strangers_get_too_is_nobodys_own() {
     site.strangers(3, PAGE);
     site.members(3, PAGE);
     let cookies = [("sid", "0123456789abcdef9"), ("theme", "DOCTYPE")];
-    site.ask(Asked { cookies: &cookies, body: PAGE, ..Asked::default() });
+    site.ask(Visit { cookies: &cookies, body: PAGE, ..Visit::default() });
     site.strangers(1, PAGE);
     assert_eq!(site.verdict(), Verdict::Everybody);
 }
@@ -384,7 +385,7 @@ fn languages_need_a_key_unless_they_are_in_it() {
             let (language, body) = [("de", "<p>Guten Tag</p>"), ("en", PAGE)][number % 2];
             let vary = vary.iter().map(|name| (*name).to_owned()).collect();
             let statement = Statement { vary, ..Statement::default() };
-            site.ask(Asked { address: &address, language, body, statement, ..Asked::default() });
+            site.ask(Visit { address: &address, language, body, statement, ..Visit::default() });
         }
         let expected = match vary {
             [] => Verdict::NeedsKey { key: KeyPart::Field("accept-language".into()), values: 2 },
@@ -401,7 +402,7 @@ fn a_cookie_with_few_values_that_explains_all_is_a_key() {
         let (address, session) = (format!("10.0.0.{number}"), format!("0123456789abcdef{number}"));
         let (language, body) = [("de", "<p>Guten Tag</p>"), ("en", "<p>Good day</p>")][number % 2];
         let cookies = [("lang", language), ("sid", session.as_str())];
-        site.ask(Asked { cookies: &cookies, address: &address, body, ..Asked::default() });
+        site.ask(Visit { cookies: &cookies, address: &address, body, ..Visit::default() });
     }
     site.strangers(4, "<p>Good day</p>");
     let key = KeyPart::Cookie("lang".into());
@@ -423,12 +424,12 @@ fn a_field_of_the_applications_own_counts_as_a_credential() {
     // The cache would store the response to a request with the key, and give it to everybody.
     let mut site = Site::new();
     site.strangers(5, PAGE);
-    site.ask(Asked { field: "key of mari", body: "{\"name\": \"mari\"}", ..Asked::default() });
+    site.ask(Visit { field: "key of mari", body: "{\"name\": \"mari\"}", ..Visit::default() });
     site.strangers(5, PAGE);
     assert_eq!(site.reasons(), [Reason::OtherFields(vec!["x-api-key".into()])]);
     let mut site = Site::new();
     site.strangers(5, PAGE);
-    site.ask(Asked { field: "key of mari", body: PAGE, ..Asked::default() });
+    site.ask(Visit { field: "key of mari", body: PAGE, ..Visit::default() });
     let verdict = site.verdict();
     assert!(matches!(verdict, Verdict::Unproven { .. }), "{verdict:?}");
 }
@@ -448,7 +449,7 @@ fn what_heads_say_against_sharing_counts() {
         let mut site = Site::new();
         site.strangers(3, PAGE);
         site.members(3, PAGE);
-        site.ask(Asked { statement, body: PAGE, ..Asked::default() });
+        site.ask(Visit { statement, body: PAGE, ..Visit::default() });
         assert_eq!(site.reasons(), [reason]);
     }
     // `private` to members only: the application decides.
@@ -458,7 +459,7 @@ fn what_heads_say_against_sharing_counts() {
     let private =
         Statement { is_private: true, freshness: Freshness::Unstated, ..Statement::default() };
     let cookies = [("sid", "0123456789abcdef8")];
-    site.ask(Asked { cookies: &cookies, statement: private, body: PAGE, ..Asked::default() });
+    site.ask(Visit { cookies: &cookies, statement: private, body: PAGE, ..Visit::default() });
     assert_eq!(site.verdict(), Verdict::WithoutCookie { others_differ: false });
 }
 
@@ -472,7 +473,7 @@ fn public_pages_that_differ_are_not_given_to_a_cache() {
         let cookies = [("sid", session.as_str())];
         let statement = Statement { is_public: true, is_html: true, ..Statement::default() };
         let body = format!("{PAGE}<b>member {number}</b>");
-        site.ask(Asked { cookies: &cookies, statement, body: &body, ..Asked::default() });
+        site.ask(Visit { cookies: &cookies, statement, body: &body, ..Visit::default() });
     }
     assert_eq!(site.reasons(), [Reason::PublicButDiffers]);
 }
@@ -480,7 +481,7 @@ fn public_pages_that_differ_are_not_given_to_a_cache() {
 #[test]
 fn methods_passwords_and_statuses_are_reasons() {
     let mut site = Site::new();
-    site.ask(Asked { method_is_read: false, body: PAGE, ..Asked::default() });
+    site.ask(Visit { method_is_read: false, body: PAGE, ..Visit::default() });
     assert_eq!(site.reasons(), [Reason::Method]);
     let mut site = Site::new();
     site.is_protected = true;
@@ -490,11 +491,11 @@ fn methods_passwords_and_statuses_are_reasons() {
     let mut site = Site::new();
     for number in 0..5 {
         let address = format!("10.0.0.{number}");
-        site.ask(Asked { address: &address, status: 302, ..Asked::default() });
+        site.ask(Visit { address: &address, status: 302, ..Visit::default() });
     }
     assert_eq!(site.reasons(), [Reason::Status(302)]);
     let mut site = Site::new();
-    site.ask(Asked { authorization: "Basic bWFyaQ==", body: PAGE, ..Asked::default() });
+    site.ask(Visit { authorization: "Basic bWFyaQ==", body: PAGE, ..Visit::default() });
     let reasons = site.reasons();
     assert_eq!(reasons, [Reason::CredentialsOnly]);
 }
@@ -505,7 +506,7 @@ fn errors_and_parts_say_nothing_about_a_page() {
     site.strangers(3, PAGE);
     site.members(3, PAGE);
     for status in [206, 304, 412, 416, 429, 500, 503] {
-        site.ask(Asked { status, body: "other", ..Asked::default() });
+        site.ask(Visit { status, body: "other", ..Visit::default() });
     }
     assert_eq!(site.verdict(), Verdict::Everybody);
 }
@@ -519,12 +520,12 @@ fn what_strangers_send_takes_bounded_memory() {
         let (name, value) = (format!("cookie{number}"), format!("value {number}"));
         let cookies: Vec<_> = (0..40).map(|_| (name.as_str(), value.as_str())).collect();
         let body = "<b>".repeat(2000);
-        site.ask(Asked {
+        site.ask(Visit {
             path: &path,
             cookies: &cookies,
             address: &address,
             body: &body,
-            ..Asked::default()
+            ..Visit::default()
         });
     }
     let size = site.survey.size();
@@ -537,7 +538,7 @@ fn what_strangers_send_takes_bounded_memory() {
     for number in 0..1000 {
         let (value, body) = (format!("value {number}"), format!("{PAGE}{number}"));
         let cookies = [("sid", value.as_str())];
-        site.ask(Asked { cookies: &cookies, body: &body, ..Asked::default() });
+        site.ask(Visit { cookies: &cookies, body: &body, ..Visit::default() });
     }
     for (_, evidence) in site.survey.targets() {
         assert!(evidence.samples.len() <= crate::evidence::MAX_SAMPLES);
@@ -551,7 +552,7 @@ fn paths_that_do_not_exist_take_no_room() {
     let mut site = Site::new();
     for number in 0..100 {
         let path = format!("/x{number}");
-        site.ask(Asked { path: &path, status: 404, ..Asked::default() });
+        site.ask(Visit { path: &path, status: 404, ..Visit::default() });
     }
     assert_eq!(site.survey.size()["targets"], 0);
     assert_eq!(site.report().requests, 100);
@@ -587,22 +588,22 @@ fn one_unsafe_host_or_query_keeps_a_path_out_of_the_configuration() {
 }
 
 proptest! {
-    /// However visitors come, a page of which each member has another one is never for everybody,
-    /// and a page that no stranger got is never shared at all.
+    /// Shows that, however visitors come, a page of which each member has another one is never
+    /// for everybody, and a page that no stranger got is never shared at all.
     #[test]
     fn pages_of_members_are_never_shared(order in prop::collection::vec(0usize..8, 1..60), strangers in any::<bool>()) {
         let mut site = Site::new();
-        for who in order {
-            if who == 7 {
+        for member in order {
+            if member == 7 {
                 if strangers {
-                    site.ask(Asked { body: "<p>Welcome, whoever you are</p>", ..Asked::default() });
+                    site.ask(Visit { body: "<p>Welcome, whoever you are</p>", ..Visit::default() });
                 }
                 continue;
             }
-            let (session, address) = (format!("0123456789abcdef{who}"), format!("10.0.0.{}", who % 3));
+            let (session, address) = (format!("0123456789abcdef{member}"), format!("10.0.0.{}", member % 3));
             let cookies = [("sid", session.as_str())];
-            let body = format!("<p>All that belongs to member number {who}, and nobody else</p>");
-            site.ask(Asked { cookies: &cookies, address: &address, body: &body, ..Asked::default() });
+            let body = format!("<p>All that belongs to member number {member}, and nobody else</p>");
+            site.ask(Visit { cookies: &cookies, address: &address, body: &body, ..Visit::default() });
         }
         for entry in site.report().entries {
             let is_shared = matches!(entry.verdict, Verdict::Everybody | Verdict::SameBut { .. } | Verdict::NeedsKey { .. });
@@ -665,12 +666,12 @@ fn measure() {
                 names.iter().map(|name| (name.as_str(), value.as_str())).collect();
             let body = format!("{}{}", ",".repeat(300), visitor / 2);
             let cookies = if visitor % 4 == 0 { &[][..] } else { &cookies };
-            site.ask(Asked {
+            site.ask(Visit {
                 path: &path,
                 cookies,
                 address: &address,
                 body: &body,
-                ..Asked::default()
+                ..Visit::default()
             });
         }
     }

@@ -1,0 +1,106 @@
+//! Finds the part of requests that explains why visitors get different bodies, and that a cache key
+//! could have.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::evidence::{CookieName, Evidence, Sample};
+use crate::judge::Judge;
+use crate::verdict::{KeyPart, Reason, Verdict};
+
+/// The most values of a part of the key.
+const MAX_KEY_VALUES: usize = 16;
+
+/// Reads the hash of a field of a sample.
+type ReadField = fn(&Sample) -> u64;
+
+/// A part of a request that explains differences.
+pub(crate) enum Reading {
+    Field(&'static str),
+    Address,
+    Cookie(String),
+}
+
+pub(crate) fn key_verdict(reading: Reading, values: usize) -> Verdict {
+    let key = match reading {
+        Reading::Field("user-agent") => return Verdict::Unsafe { reasons: vec![Reason::Agent] },
+        Reading::Address => return Verdict::Unsafe { reasons: vec![Reason::Address] },
+        Reading::Field(name) => KeyPart::Field(name.to_owned()),
+        Reading::Cookie(name) => KeyPart::Cookie(name),
+    };
+    Verdict::NeedsKey { key, values }
+}
+
+impl Judge<'_> {
+    /// Returns the part of requests that explains all differences, and the number of its values.
+    pub(crate) fn key_part(
+        &self,
+        evidence: &Evidence,
+        samples: &[Sample],
+    ) -> Option<(Reading, usize)> {
+        let differ = |samples: &[Sample]| samples.iter().any(|one| one.body != samples[0].body);
+        if samples.len() < 2 || !differ(samples) {
+            return None;
+        }
+        let varies = |name: &str| evidence.said.vary.contains(name);
+        let fields: [(Reading, ReadField); 4] = [
+            (Reading::Field("accept-language"), |sample| sample.language),
+            (Reading::Field("accept"), |sample| sample.accept),
+            (Reading::Field("user-agent"), |sample| sample.agent),
+            (Reading::Address, |sample| sample.address),
+        ];
+        for (reading, of) in fields {
+            // What is in the key already explains nothing more.
+            if matches!(reading, Reading::Field(name) if varies(name)) {
+                continue;
+            }
+            if let Some(values) = explained(samples, |sample| Some(of(sample))) {
+                return Some((reading, values));
+            }
+        }
+        let names: BTreeSet<CookieName> = samples
+            .iter()
+            .flat_map(|sample| sample.cookies.iter().map(|(name, _)| *name))
+            .collect();
+        names.into_iter().filter(|name| !self.sessions.contains(name)).find_map(|name| {
+            let values = explained(samples, |sample| value_of(sample, name))?;
+            Some((Reading::Cookie(self.survey.cookie_name(name).to_owned()), values))
+        })
+    }
+}
+
+/// Returns the number of values of a part of requests, if it explains all differences between
+/// samples: those with one value get one body after the other, and each of two values or more was
+/// seen with several visitors.
+fn explained(samples: &[Sample], of: impl Fn(&Sample) -> Option<u64>) -> Option<usize> {
+    let mut groups: BTreeMap<Option<u64>, Vec<&Sample>> = BTreeMap::new();
+    for sample in samples {
+        groups.entry(of(sample)).or_default().push(sample);
+    }
+    let mut shared = 0;
+    let mut bodies: BTreeSet<Vec<u64>> = BTreeSet::new();
+    for group in groups.values_mut() {
+        group.sort_by_key(|sample| (sample.variant, sample.first));
+        let is_mixed = |pair: &[&Sample]| {
+            pair[0].variant == pair[1].variant
+                && pair[0].body != pair[1].body
+                && (pair[0].last > pair[1].first || pair[0].count + pair[1].count < 3)
+        };
+        if group.windows(2).any(is_mixed) {
+            return None;
+        }
+        let who = group.iter().map(|sample| (sample.identity(), sample.address, sample.agent));
+        let visitors = who.collect::<BTreeSet<_>>().len();
+        let requests: u64 = group.iter().map(|sample| sample.count).sum();
+        // One visitor with a page of his own does not show that others get it, too.
+        if visitors > 1 || requests > 2 && group[0].identity().is_none() {
+            shared += 1;
+            bodies.insert(group.iter().map(|sample| sample.body).collect());
+        }
+    }
+    (groups.len() <= MAX_KEY_VALUES && shared > 1 && bodies.len() > 1).then_some(groups.len())
+}
+
+/// Returns the hash of the value of a cookie.
+pub(crate) fn value_of(sample: &Sample, name: CookieName) -> Option<u64> {
+    sample.cookies.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
+}
