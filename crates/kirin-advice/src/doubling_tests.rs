@@ -33,6 +33,9 @@ fn bodies_cost_no_more_than_their_bytes() {
     table.finish();
 }
 
+/// Makes two bodies with so many pieces.
+type Shape<'a> = &'a dyn Fn(usize) -> (String, String);
+
 #[test]
 fn comparisons_cost_no_more_than_their_pieces() {
     let key = RandomState::new();
@@ -41,7 +44,7 @@ fn comparisons_cost_no_more_than_their_pieces() {
     };
     let mut table = Table::new();
     // Shapes: the same, nothing in common, repeated, in another order, reversed.
-    let shapes: [(&str, &dyn Fn(usize) -> (String, String)); 5] = [
+    let shapes: [(&str, Shape); 5] = [
         ("same", &|count| (numbers(count, 0), numbers(count, 0))),
         ("other", &|count| (numbers(count, 0), numbers(count, 1_000_000))),
         ("repeated", &|count| ("a,b,".repeat(count / 2), "b,a,a,".repeat(count / 3))),
