@@ -23,7 +23,8 @@ my $app = sub {
 builder { enable 'Lint'; $app };
 PSGI
 
-like $front->connect, qr{\AKIRIN/1 pid=[0-9]+ generation=1 adapter=perl/[0-9.]+\z},
+like $front->connect,
+    qr{\AKIRIN/1 pid=[0-9]+ generation=1 adapter=perl/[0-9.]+ stacks=perl:[0-9a-f,]+\z},
     'the greeting says who it is';
 
 sub ask { eval $front->request(@_)->{body} or die $@ }

@@ -93,9 +93,9 @@ sub accept {
         CORE::accept(my $socket, $self->{listener}) or next;
         $socket = Kirin::Log::above_standard($socket);
         my $greeting = "KIRIN/1 pid=$$ generation=$self->{generation} adapter=perl/$VERSION";
+        $greeting = join ' ', $greeting, Kirin::StackLayout::greeting_word();
         my @parsed = Kirin::Worker::Parsed::wanted();
         $greeting .= ' parsed=' . join ',', @parsed if @parsed;
-        $greeting = join ' ', $greeting, Kirin::StackLayout::greeting_word();
         return $socket if send $socket, "$greeting\n", MSG_NOSIGNAL;
     }
     return;
