@@ -303,9 +303,7 @@ fn requests_of_strangers_make_no_series() {
     let before = names();
     assert!(before.iter().any(|name| name.contains("route=\"none\"")), "{before:?}");
     assert!(
-        before
-            .iter()
-            .any(|name| name.contains("site=\"other.test\",route=\"/only method `GET`\"")),
+        before.iter().any(|name| name.contains("site=\"other.test\",route=\"/only method `GET`\"")),
         "{before:?}"
     );
     (1..40).for_each(probe);

@@ -12,8 +12,11 @@ use super::families as f;
 /// A counter of an application.
 type Counter = fn(&CounterValues) -> u64;
 
+/// A family, and its counters with the values of their labels.
+type LabelledCounters = (&'static Family, &'static [(&'static [&'static str], Counter)]);
+
 /// The counters of each application, with the values of their labels.
-const COUNTERS: &[(&Family, &[(&[&str], Counter)])] = &[
+const COUNTERS: &[LabelledCounters] = &[
     (&f::APP_REQUESTS, &[(&[], |counters| counters.requests)]),
     (&f::APP_QUEUED, &[(&[], |counters| counters.queued)]),
     (

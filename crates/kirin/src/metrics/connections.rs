@@ -14,8 +14,11 @@ use super::families as f;
 /// A counter of a listener.
 type Counter = fn(&ConnectionCounters) -> &Count;
 
+/// A family, and its counters with the values of their labels.
+type LabelledCounters = (&'static Family, &'static [(&'static [&'static str], Counter)]);
+
 /// The metrics of each listener, with the values of their labels.
-const BY_LISTENER: &[(&Family, &[(&[&str], Counter)])] = &[
+const BY_LISTENER: &[LabelledCounters] = &[
     (
         &f::CONNECTIONS,
         &[
@@ -58,7 +61,7 @@ const BY_LISTENER: &[(&Family, &[(&[&str], Counter)])] = &[
 ];
 
 /// The metrics of each listener with TLS.
-const BY_TLS_LISTENER: &[(&Family, &[(&[&str], Counter)])] = &[
+const BY_TLS_LISTENER: &[LabelledCounters] = &[
     (
         &f::TLS_HANDSHAKES,
         &[
@@ -111,7 +114,7 @@ impl Metrics {
     fn write_by_listener(
         &self,
         out: &mut Exposition,
-        families: &[(&Family, &[(&[&str], Counter)])],
+        families: &[LabelledCounters],
         is_wanted: impl Fn(&Option<Arc<Tls>>) -> bool,
     ) {
         for (family, counters) in families {
