@@ -25,7 +25,7 @@ sub {
 };
 ";
 
-/// A site with an application, files and an upstream at `backend`.
+/// Returns a site with an application, files and an upstream at `backend`.
 fn config(backend: SocketAddr) -> String {
     format!(
         r#"
