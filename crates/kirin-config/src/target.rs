@@ -46,16 +46,22 @@ pub fn classify(target: &str) -> Result<Target, String> {
 }
 
 /// Returns the configuration that `kirin serve TARGET` stands for, as a user could write it. Paths
-/// in it are relative to the directory of the target.
+/// in it are relative to the directory of the target. `is_on_terminal` says whether somebody reads
+/// standard error.
 pub fn configuration(
     target: &Path,
     kind: &Target,
     entrances: &Entrances,
     workers: usize,
+    is_on_terminal: bool,
 ) -> String {
+    let access_log = match is_on_terminal {
+        true => "{ path = \"stderr\", format = \"terminal\" }",
+        false => "\"stderr\"",
+    };
     let listener = format!(
         "{}\n[store]\nmemory = \"{}\"\n",
-        entrances.listeners(),
+        entrances.listeners(access_log),
         StoreSection::default().memory
     );
     match kind {
@@ -99,9 +105,9 @@ pub enum Entrances<'a> {
 }
 
 impl Entrances<'_> {
-    fn listeners(&self) -> String {
+    fn listeners(&self, access_log: &str) -> String {
         let listener = |address: &str| {
-            format!("[[listener]]\naddress = {}\naccess_log = \"stderr\"\n", quoted(address))
+            format!("[[listener]]\naddress = {}\naccess_log = {access_log}\n", quoted(address))
         };
         match self {
             Self::Plain(address) => listener(address),

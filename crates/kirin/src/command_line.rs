@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
@@ -414,6 +415,20 @@ impl Serve {
     pub fn served(&self) -> Served {
         let config = self.config.as_deref().unwrap_or(Path::new(DEFAULT_CONFIG));
         self.target.as_deref().map_or_else(|| Served::from_config(config), Served::from_target)
+        let kind = target::classify(target)?;
+        let path = Path::new(target);
+        let directory = match kind {
+            target::Target::Directory => path,
+            target::Target::Server => Path::new("."),
+            target::Target::Psgi { .. } => {
+                path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
+            }
+        };
+        // A configuration that is printed is for a file, and for a Kirin in the background.
+        let is_on_terminal = std::io::stderr().is_terminal() && !self.print_config;
+        let entrances = self.entrances();
+        let text = target::configuration(path, &kind, &entrances, self.workers, is_on_terminal);
+        Ok(Source { name: "command line".into(), directory: directory.to_owned(), text })
     }
 
     fn entrances(&self) -> Entrances<'_> {
