@@ -21,6 +21,7 @@ import comparison
 import report
 from comparison import Comparison, Entrant
 from comparisons import (
+    access_log,
     cache_hit_ratio,
     compressed_page,
     classic_stack,
@@ -57,6 +58,7 @@ COMPARISONS: dict[str, Comparison] = {
     for one in (
         store_page.COMPARISON,
         metrics.COMPARISON,
+        access_log.COMPARISON,
         small_file.COMPARISON,
         many_files.COMPARISON,
         compressed_page.COMPARISON,

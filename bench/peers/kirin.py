@@ -35,20 +35,22 @@ def start(
     unix_store: bool = False,
     tls: Certificate | None = None,
     session_cookie: str = "",
+    access_log: str = "",
     more: str = "",
 ) -> Server:
     """Serves `/` from these places. `pages` are stored over Kirin's memcached socket, as an
     application would do it.
 
     With `static` the files of that directory are served below /static. `session_cookie` names the
-    cookie that selects a visitor's item of the store. `more` has further sections.
+    cookie that selects a visitor's item of the store. `access_log` is the value of that key. `more`
+    has further sections.
     """
     _built(host)
     port, store_port = free_port(), free_port()
     store_path = host.directory / f"{name}-store.sock"
     store = f"unix:{store_path}" if unix_store else f"127.0.0.1:{store_port}"
     config = host.directory / f"{name}.toml"
-    config.write_text(_config(port, store, places, app, tls, session_cookie) + _static(static) + more)
+    config.write_text(_config(port, store, places, app, tls, session_cookie, access_log) + _static(static) + more)
     # Until the adapter is installed, the workers' parent finds it in the repository.
     env = {"PERL5LIB": str(REPOSITORY / "adapters" / "perl" / "lib")}
     pid = host.start(name, [host.kirin, "serve", "--config", config], port=port, env=env)
@@ -59,6 +61,8 @@ def start(
         about += ", TLS"
     if session_cookie:
         about += f", session_cookie = \"{session_cookie}\""
+    if access_log:
+        about += f", access_log = {access_log}"
     if app is not None:
         about += f", {app.workers} workers"
     # The notes of a comparison describe what is too long for its table of configurations.
@@ -122,7 +126,13 @@ def _built(host: Host) -> None:
 
 
 def _config(
-    port: int, store: str, places: tuple[str, ...], app: App | None, tls: Certificate | None, session_cookie: str
+    port: int,
+    store: str,
+    places: tuple[str, ...],
+    app: App | None,
+    tls: Certificate | None,
+    session_cookie: str,
+    access_log: str,
 ) -> str:
     quoted = ", ".join(f'"{place}"' for place in places)
     app_section = f'[[app]]\nname = "web"\nload = "{app.load}"\nworkers = {app.workers}\n' if app else ""
@@ -130,13 +140,14 @@ def _config(
     tls_section = (
         f'[listener.tls]\ncertificates = [{{ chain = "{tls.chain}", key = "{tls.key}" }}]\n' if tls else ""
     )
+    log = f"access_log = {access_log}\n" if access_log else ""
     session = f'session_cookie = "{session_cookie}"\n' if session_cookie else ""
     return f"""\
 threads = 1
 
 [[listener]]
 address = "127.0.0.1:{port}"
-{tls_section}
+{log}{tls_section}
 [store]
 memory = "64MB"
 memcached = ["{store}"]

@@ -1,4 +1,4 @@
-"""Debian's nginx with one worker, in the compared configurations. None has an access log."""
+"""Debian's nginx with one worker, in the compared configurations. One has an access log."""
 
 from __future__ import annotations
 
@@ -95,6 +95,19 @@ def returning(host: Host, body: bytes, connections: int = 4096) -> Server:
         http=KEEP,
         server=f"location / {{ return 200 '{body.decode()}'; }}",
         connections=connections,
+    )
+
+
+def returning_logged(host: Host, body: bytes, options: str) -> Server:
+    """Starts `return 200` with an access log in the combined format."""
+    name = f"nginx-return-log{'-buffered' * bool(options)}"
+    return start(
+        host,
+        name,
+        f"return 200, access_log combined {options}".rstrip(),
+        http=KEEP,
+        server=f"""access_log {host.directory / name}.log combined {options};
+            location / {{ return 200 '{body.decode()}'; }}""",
     )
 
 

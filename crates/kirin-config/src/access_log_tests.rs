@@ -1,3 +1,5 @@
+//! Tests of the key `access_log`: its values, its errors, and logs that routes share.
+
 use crate::check::Config;
 use crate::check::tests::{LISTENER, check_text};
 

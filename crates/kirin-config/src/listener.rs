@@ -33,8 +33,8 @@ pub struct ListenerSection {
     /// free port.
     pub address: Written<String>,
     /// Where Kirin writes a line for each response: a file, `"stdout"`, `"stderr"`, `"journald"` or
-    /// `"syslog"`, or a table with the keys below ([access-log.md](access-log.md)). `false`: no log.
-    /// Default: no log.
+    /// `"syslog"`, or a table with the keys below ([access-log.md](access-log.md)). `false`: no
+    /// log. Default: no log.
     #[schemars(with = "Option<String>")]
     pub access_log: Option<Written<AccessLogKey>>,
     /// How long Kirin keeps an idle connection, such as `"75s"`.

@@ -9,6 +9,7 @@
 
 mod clock;
 mod connection;
+mod ended_request;
 mod file_pieces;
 mod http1;
 mod http2;

@@ -5,10 +5,8 @@
 //! [`Observers::record`] keeps what is needed of the request, [`Observers::will_send`] what is
 //! needed of the response, and [`Observers::end`] is called when that has been sent or cut.
 
-use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use http::{Method, StatusCode};
 use kirin_http::body::Body;
@@ -18,10 +16,11 @@ use kirin_http::peer::Peer;
 use kirin_http::request::RequestHead;
 use kirin_http::request_id::RequestId;
 use kirin_http::request_notes::{CacheResult, RouteNote};
-use kirin_http::request_steps::{RequestSteps, Step, StepKind};
-use kirin_http::response::{AnsweredBy, Response, ResponseSummary};
+use kirin_http::request_steps::RequestSteps;
+use kirin_http::response::{Response, ResponseSummary};
 use kirin_http::trace_context::TraceContext;
 
+pub use crate::ended_request::{EndedRequest, PlaceName};
 use crate::logging::access_log::LineRecord;
 use crate::logging::access_logs::AccessLogs;
 use crate::logging::log_format::ResponseHead;
@@ -36,76 +35,6 @@ pub trait RequestObserver {
     /// Returns whether the observer reads the target. If none does, targets are not copied.
     fn wants_target(&self) -> bool {
         true
-    }
-}
-
-/// A request whose response has ended.
-#[derive(Clone, Copy)]
-pub struct EndedRequest<'a> {
-    /// The id.
-    pub id: &'a RequestId,
-    /// The trace, if requests are traced.
-    pub trace: Option<TraceContext>,
-    /// The host that the client named.
-    pub host: &'a str,
-    /// The method.
-    pub method: &'a Method,
-    /// The target as sent, query included. Empty if no observer wants it.
-    pub target: &'a str,
-    /// The route.
-    pub route: RouteNote,
-    /// What the cache had.
-    pub cache_result: Option<CacheResult>,
-    /// The steps that took time. `None` if the answer came from memory.
-    pub steps: Option<&'a RequestSteps>,
-    /// The status code.
-    pub status: StatusCode,
-    /// The part of the server that answered.
-    pub answered_by: AnsweredBy,
-    /// The number of bytes of the response's body.
-    pub body_bytes: u64,
-    /// The number of bytes of the request's body that were received.
-    pub received_bytes: u64,
-    /// Whether the client did not get the complete response.
-    pub is_cut: bool,
-    /// When the request was parsed.
-    pub started: Instant,
-    /// The time from then to the end of the response.
-    pub took: Duration,
-}
-
-/// The part of the server that answered, with the name of the application or upstream. The access
-/// log and metrics write it as `store` or `app:web`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PlaceName {
-    /// The part.
-    pub part: AnsweredBy,
-    /// The application or upstream. `None` for other parts, and if the request did not get so far.
-    pub name: Option<Arc<str>>,
-}
-
-impl fmt::Display for PlaceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.part.name())?;
-        match &self.name {
-            Some(name) => write!(f, ":{name}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl EndedRequest<'_> {
-    /// Returns the part of the server that answered.
-    pub fn place(&self) -> PlaceName {
-        let part = self.answered_by;
-        let kind = match part.name() {
-            "app" => StepKind::Worker,
-            "proxy" => StepKind::Upstream,
-            _ => return PlaceName { part, name: None },
-        };
-        let named = |step: &&Step| step.kind == kind || step.kind == StepKind::Queue;
-        let last = |steps: &[Step]| steps.iter().rfind(named).map(|step| Arc::clone(&step.name));
-        PlaceName { part, name: self.steps.and_then(|steps| steps.with(last)) }
     }
 }
 

@@ -133,7 +133,7 @@ fn row(line: &str, format: &str, reply: &Reply) -> Row {
     Row { kirin, text: format!("{format}: {line}"), case }
 }
 
-/// The module writes `\xe9`, Kirin `\xE9` as nginx does.
+/// Returns the line with lower-case escapes. The module writes `\xe9`, Kirin `\xE9` as nginx does.
 fn lower_case_escapes(line: &str) -> String {
     let mut parts = line.split("\\x");
     let mut lower = parts.next().unwrap_or_default().to_owned();

@@ -13,7 +13,7 @@ use super::daemon_line::write_values;
 use super::log_format::{LogFormat, TakenValues, ValueSource};
 use super::log_sink::LogSink;
 use super::log_time::{RequestTimes, TimeTexts};
-use crate::observation::EndedRequest;
+use crate::ended_request::EndedRequest;
 
 /// Gathered bytes after which they are written before the second is over.
 const FLUSH_BYTES: usize = 32 * 1024;

@@ -10,7 +10,7 @@ use super::access_log::{AccessLog, LineRecord};
 use super::conditions::Choice;
 use super::log_format::{ResponseHead, TakenValues, ValueSource};
 use super::request_value::LoggedRequest;
-use crate::observation::EndedRequest;
+use crate::ended_request::EndedRequest;
 
 /// The most buffers that are kept for the values of requests that wait.
 const KEPT_BUFFERS: usize = 64;

@@ -7,7 +7,7 @@ use std::io;
 use super::escaping::Escaping;
 use super::queued_writer::{WriteError, count_lines};
 use super::response_value::ResponseValue;
-use crate::observation::EndedRequest;
+use crate::ended_request::EndedRequest;
 
 /// The byte between the text and its values.
 const SEPARATOR: u8 = 0x1f;
@@ -62,8 +62,8 @@ impl<'a> DaemonLine<'a> {
     }
 }
 
-/// Sends each of `lines`. A line that is too long for a datagram is lost alone; after another error,
-/// the rest is.
+/// Sends each of `lines`. A line that is too long for a datagram is lost alone. After another
+/// error, the rest is lost.
 pub fn send_each(
     lines: &[u8],
     mut send: impl FnMut(DaemonLine<'_>) -> io::Result<()>,

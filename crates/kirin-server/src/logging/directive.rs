@@ -84,7 +84,7 @@ fn own_names() -> String {
     OWN.map(|(name, _)| name).join(", ")
 }
 
-/// A format that is being taken apart.
+/// A format that is being parsed.
 struct Parser<'a> {
     environment: &'a dyn Fn(&str) -> Option<String>,
     pieces: Vec<Piece>,
@@ -92,7 +92,7 @@ struct Parser<'a> {
     times: usize,
 }
 
-/// Takes a format apart. Returns its values with the texts before them, and the text at its end.
+/// Parses a format. Returns its values with the texts before them, and the text at its end.
 /// `environment` returns the value of an environment variable.
 pub fn parse(
     format: &str,

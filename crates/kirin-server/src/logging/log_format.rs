@@ -13,7 +13,7 @@ use super::escaping::Escaping;
 use super::log_time::{Moment, RequestTimes, TimeForm, TimeTexts, TimeValue};
 use super::request_value::{LoggedRequest, RequestValue};
 use super::response_value::ResponseValue;
-use crate::observation::EndedRequest;
+use crate::ended_request::EndedRequest;
 
 /// The formats that have names.
 pub const NAMES: [&str; 5] = ["combined", "common", "json", "ltsv", "terminal"];
@@ -277,7 +277,8 @@ fn combined() -> Result<Pieces, FormatError> {
     Ok((pieces, end))
 }
 
-/// Returns the keys of the formats `json` and `ltsv`, with their values. `kirin log sum` reads them.
+/// Returns the keys of the formats `json` and `ltsv`, with their values. `kirin log sum` reads
+/// them.
 fn keys() -> Vec<(&'static str, Value)> {
     let field = |name: &str| Value::Request(RequestValue::Field(name.into()));
     let time = TimeValue { moment: Moment::Begin, form: TimeForm::Iso };

@@ -1,3 +1,5 @@
+//! Tests of formats: each directive, the formats with names, and hostile requests.
+
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use kirin_http::request_steps::{RequestSteps, StepKind, StepPeer};
 
 use super::escaping::Escaping;
 use super::log_time::{rounded_down, write_number, write_seconds};
-use crate::observation::EndedRequest;
+use crate::ended_request::EndedRequest;
 
 /// A value that is known when the response has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
