@@ -8,7 +8,7 @@
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
 
-use http::{Method, StatusCode};
+use http::Method;
 use kirin_http::body::Body;
 use kirin_http::field_lines::FieldLines;
 use kirin_http::handler::Origin;

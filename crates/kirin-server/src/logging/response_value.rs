@@ -130,9 +130,9 @@ fn last_peer(steps: Option<&RequestSteps>, kind: StepKind) -> Option<StepPeer> {
 /// Returns the colour of a class of statuses: green, cyan, yellow, red.
 fn colour(status: StatusCode) -> &'static [u8] {
     match status.as_u16() {
-        ..300 => b"\x1b[32m",
-        ..400 => b"\x1b[36m",
-        ..500 => b"\x1b[33m",
+        ..=299 => b"\x1b[32m",
+        300..=399 => b"\x1b[36m",
+        400..=499 => b"\x1b[33m",
         _ => b"\x1b[1;31m",
     }
 }
