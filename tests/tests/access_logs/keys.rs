@@ -1,6 +1,7 @@
 //! The formats `json` and `ltsv` through the built program.
 
-use kirin_tests::{Http2Client, Kirin, Site, wait_for};
+use kirin_tests::{Authority, Http2Client, Kirin, Site, TlsClient, TlsSetup, wait_for};
+use rustls::ProtocolVersion::{TLSv1_2, TLSv1_3};
 use serde_json::Value;
 
 const CONFIG: &str = r#"
@@ -82,6 +83,26 @@ fn json_has_the_keys_of_each_place() {
     assert_eq!(client.get("/small?h2").status, 200);
     let line = json_line(&site, "/small?h2");
     assert_eq!((&line["protocol"], &line["size"]), (&"HTTP/2.0".into(), &5.into()), "{line}");
+    assert_eq!(client.post("/app/h2", "text/plain", b"three", true).status, 200);
+    assert_eq!(json_line(&site, "/app/h2")["bytes_in"], 5);
+}
+
+#[test]
+fn json_has_the_version_of_tls() {
+    let authority = Authority::new("Kirin test authority");
+    let site = Site::new().with("app.psgi", APP).with("public/a", "a");
+    authority.issue(&["a.test"]).write(&site, "a");
+    let tls = "[listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }]\n[[app]]";
+    let kirin = Kirin::start(&site, &CONFIG.replacen("[[app]]", tls, 1));
+    for (version, name) in [(TLSv1_2, "TLSv1.2"), (TLSv1_3, "TLSv1.3")] {
+        for target in ["/a", "/app"] {
+            let target = format!("{target}?{name}");
+            let setup = TlsSetup::new(&authority, None, version);
+            let mut client = TlsClient::connect(kirin.address(), "a.test", &setup).expect("TLS");
+            client.get_and_close(&target);
+            assert_eq!(json_line(&site, &target)["tls"], name, "{target}");
+        }
+    }
 }
 
 #[test]
