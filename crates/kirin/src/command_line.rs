@@ -327,9 +327,10 @@ impl Explain {
                 &path.to_string_lossy(),
                 &Entrances::Plain(DEFAULT_ADDRESS),
                 DEFAULT_WORKERS,
+                false,
             ),
             (None, Served::Server(url)) => {
-                target_source(url, &Entrances::Plain(DEFAULT_ADDRESS), DEFAULT_WORKERS)
+                target_source(url, &Entrances::Plain(DEFAULT_ADDRESS), DEFAULT_WORKERS, false)
             }
             (None, Served::Program { command, .. }) => {
                 Err(format!("{command} is no configuration"))
@@ -343,6 +344,7 @@ fn target_source(
     target: &str,
     entrances: &Entrances<'_>,
     workers: usize,
+    is_on_terminal: bool,
 ) -> Result<Source, String> {
     let kind = target::classify(target)?;
     let path = Path::new(target);
@@ -356,7 +358,7 @@ fn target_source(
     Ok(Source {
         name: "command line".into(),
         directory: directory.to_owned(),
-        text: target::configuration(path, &kind, entrances, workers),
+        text: target::configuration(path, &kind, entrances, workers, is_on_terminal),
     })
 }
 
@@ -408,27 +410,15 @@ impl Serve {
             }
             return Source::read(path).map_err(|error| error.to_string());
         };
-        target_source(target, &self.entrances(), self.workers)
+        // A configuration that is printed is for a file, and for a Kirin in the background.
+        let is_on_terminal = std::io::stderr().is_terminal() && !self.print_config;
+        target_source(target, &self.entrances(), self.workers, is_on_terminal)
     }
 
     /// Returns what is served, for those who look for this Kirin later.
     pub fn served(&self) -> Served {
         let config = self.config.as_deref().unwrap_or(Path::new(DEFAULT_CONFIG));
         self.target.as_deref().map_or_else(|| Served::from_config(config), Served::from_target)
-        let kind = target::classify(target)?;
-        let path = Path::new(target);
-        let directory = match kind {
-            target::Target::Directory => path,
-            target::Target::Server => Path::new("."),
-            target::Target::Psgi { .. } => {
-                path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
-            }
-        };
-        // A configuration that is printed is for a file, and for a Kirin in the background.
-        let is_on_terminal = std::io::stderr().is_terminal() && !self.print_config;
-        let entrances = self.entrances();
-        let text = target::configuration(path, &kind, &entrances, self.workers, is_on_terminal);
-        Ok(Source { name: "command line".into(), directory: directory.to_owned(), text })
     }
 
     fn entrances(&self) -> Entrances<'_> {
