@@ -138,6 +138,14 @@ fn errors_name_line_value_and_what_is_allowed() {
             vec!["kirin.toml:4:8", "is empty"],
         ),
         (
+            &format!("url_patterns = [\"/a\", \"b/{{id}}\"]\n{LISTENER}{route}"),
+            vec!["kirin.toml:1:23", "`url_patterns`: pattern \"b/{id}\" must begin with \"/\""],
+        ),
+        (
+            &format!("{LISTENER}[[route]]\npath = \"/s\"\ntry = [\"status\"]\n"),
+            vec!["route `/s`", "`status` would show everybody", "`basic_auth = \"FILE\"`"],
+        ),
+        (
             &format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"shop\"]\n"),
             vec!["kirin.toml:5:8", "`shop` is not a place", "app:NAME"],
         ),

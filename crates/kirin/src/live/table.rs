@@ -92,7 +92,9 @@ impl Table {
         let wanted = |(index, column): (usize, &Column)| {
             let cells = self.rows.iter().filter_map(|row| row.get(index));
             let longest = cells.map(|cell| cell.text.chars().count()).max().unwrap_or_default();
-            (index, longest.max(column.name.len()))
+            // An arrow follows the heading of the column that orders the rows.
+            let arrow = usize::from(self.order == Some(index));
+            (index, longest.max(column.name.len() + arrow))
         };
         let mut columns: Vec<_> = self.columns.iter().enumerate().map(wanted).collect();
         let flexible = self.columns.iter().rposition(|column| !column.is_number);
@@ -178,11 +180,11 @@ mod tests {
     fn less_important_columns_make_room() {
         let table = table();
         for (width, expected) in [
-            (80, vec![(0, 3), (1, 7), (2, 28)]),
-            (36, vec![(0, 3), (1, 7), (2, 24)]),
-            (35, vec![(0, 3), (2, 28)]),
-            (10, vec![(0, 3), (2, 6)]),
-            (0, vec![(0, 3), (2, 1)]),
+            (80, vec![(0, 4), (1, 7), (2, 28)]),
+            (37, vec![(0, 4), (1, 7), (2, 24)]),
+            (36, vec![(0, 4), (2, 28)]),
+            (10, vec![(0, 4), (2, 5)]),
+            (0, vec![(0, 4), (2, 1)]),
         ] {
             assert_eq!(table.layout(width), expected, "width {width}");
         }

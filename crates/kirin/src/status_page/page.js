@@ -1,7 +1,7 @@
 'use strict';
 // Fetches the page again every two seconds, exchanges its numbers, and draws what they were.
 (() => {
-  const PERIOD = 2000, KEPT = 150, SVG = 'http://www.w3.org/2000/svg';
+  const PERIOD = 2000, FEWEST = 45, KEPT = 150, SVG = 'http://www.w3.org/2000/svg';
   const unit = (number, units, step) => {
     let index = 0;
     while (number >= 999.5 && index < units.length - 1) { number /= step; index++; }
@@ -31,10 +31,10 @@
     caption.appendChild(document.createElement('span')).textContent = plot.name;
     plot.label = caption.appendChild(document.createElement('b'));
     const svg = figure.appendChild(document.createElementNS(SVG, 'svg'));
-    svg.setAttribute('viewBox', `0 0 ${KEPT - 1} 100`);
     svg.setAttribute('preserveAspectRatio', 'none');
     svg.setAttribute('role', 'img');
     svg.setAttribute('aria-label', plot.name);
+    plot.svg = svg;
     plot.line = svg.appendChild(document.createElementNS(SVG, 'polyline'));
   }
   area.hidden = false;
@@ -52,7 +52,9 @@
       const value = plot.value(now, past, seconds);
       plot.series.push(value);
       if (plot.series.length > KEPT) plot.series.shift();
-      const top = plot.top || Math.max(...plot.series, 1e-9), left = KEPT - plot.series.length;
+      const top = plot.top || Math.max(...plot.series, 1e-9), width = Math.max(FEWEST, plot.series.length);
+      const left = width - plot.series.length;
+      plot.svg.setAttribute('viewBox', `0 0 ${width - 1} 100`);
       plot.label.textContent = plot.write(value);
       plot.line.setAttribute('points', plot.series
         .map((y, x) => `${left + x},${(98 - 96 * y / top).toFixed(1)}`).join(' '));

@@ -146,11 +146,7 @@ fn headings(table: &Table, layout: &[(usize, usize)], is_reversed: bool) -> Line
             (true, true) => format!("{}↑", column.name),
             (false, _) => column.name.to_owned(),
         };
-        // The arrow replaces the space before or after the heading if it is as wide as the column.
-        let text = match name.chars().count() > *width {
-            true => name,
-            false => format!("{} ", aligned(&name, *width, column.is_number)),
-        };
+        let text = format!("{} ", aligned(&name, *width, column.is_number));
         spans.push(Span::styled(text, style));
     }
     Line::from(spans)
