@@ -80,3 +80,49 @@ impl EndedRequest<'_> {
         PlaceName { part, name: self.steps.and_then(|steps| steps.with(last)) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(part: &'static str, steps: &[(StepKind, &str)]) -> String {
+        let all = Rc::new(RequestSteps::default());
+        for (kind, name) in steps {
+            drop(all.begin(*kind, &Arc::from(*name)));
+        }
+        let request = EndedRequest {
+            id: &RequestId::default(),
+            trace: None,
+            host: "",
+            method: &Method::GET,
+            target: "",
+            route: RouteNote::default(),
+            cache_result: None,
+            steps: Some(&all),
+            status: StatusCode::OK,
+            answered_by: AnsweredBy::new(part),
+            body_bytes: 0,
+            received_bytes: 0,
+            is_cut: false,
+            started: Instant::now(),
+            took: Duration::ZERO,
+        };
+        request.place().to_string()
+    }
+
+    #[test]
+    fn a_place_has_the_name_of_the_last_application_or_upstream() {
+        use StepKind::{Fetch, Include, Queue, Upstream, Worker};
+        for (part, steps, expected) in [
+            ("store", &[][..], "store"),
+            ("store", &[(Include, "/part"), (Worker, "web")], "store"),
+            ("app", &[(Queue, "web"), (Worker, "web")], "app:web"),
+            ("app", &[(Queue, "web")], "app:web"),
+            ("app", &[(Fetch, "x"), (Worker, "web"), (Include, "/part")], "app:web"),
+            ("proxy", &[(Worker, "web"), (Upstream, "old"), (Upstream, "new")], "proxy:new"),
+            ("app", &[], "app"),
+        ] {
+            assert_eq!(place(part, steps), expected, "{part} {steps:?}");
+        }
+    }
+}

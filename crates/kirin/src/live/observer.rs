@@ -82,7 +82,7 @@ impl LiveObserver {
         // A linear congruential generator (Numerical Recipes). Nobody gains by predicting it.
         let random = self.random.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         self.random.set(random);
-        1 + (u64::from(random) * u64::from(2 * WEIGHT - 1) >> 32) as u32
+        1 + ((u64::from(random) * u64::from(2 * WEIGHT - 1)) >> 32) as u32
     }
 
     /// Learns that there is a request. Returns for how many requests it stands; 0 if it is left

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::live::counts::{Counts, CountsReport};
 use crate::live::observer::LiveLoop;
-use crate::live::url_table::{PART_SECONDS, PARTS, Row};
+use crate::live::url_table::{PART_SECONDS, PARTS, Row, UrlTable};
 
 /// The rows that are copied at once. The event loop waits meanwhile.
 const ROWS_AT_ONCE: usize = 16;
@@ -85,7 +85,7 @@ pub fn read(loops: &[Arc<LiveLoop>], now: Instant) -> LiveReport {
     let recent_begins = part.saturating_sub(PARTS as u64 - 1) * PART_SECONDS;
     let mut sums: HashMap<(&'static str, String), Sum> = HashMap::new();
     for live in loops {
-        for keys in live.with(|table| table.keys()).chunks(ROWS_AT_ONCE) {
+        for keys in live.with(UrlTable::keys).chunks(ROWS_AT_ONCE) {
             live.with(|table| {
                 for key in keys {
                     // Rows may be merged meanwhile. Then a request may be missing, or counted

@@ -27,9 +27,9 @@ pub fn time(milliseconds: f64) -> String {
 pub fn duration(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     match seconds {
-        ..60 => format!("{seconds}s"),
-        ..3600 => format!("{minutes}m{:02}s", seconds % 60),
-        ..86400 => format!("{hours}h{:02}m", minutes % 60),
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{minutes}m{:02}s", seconds % 60),
+        3600..86400 => format!("{hours}h{:02}m", minutes % 60),
         _ => format!("{days}d{:02}h", hours % 24),
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use ratatui::DefaultTerminal;
@@ -68,22 +68,17 @@ fn show(
         if event::poll(POLL)? {
             is_changed = true;
             match event::read()? {
-                Event::Key(key) if key.kind != KeyEventKind::Release => {
-                    if !screen.press(key, &columns) {
-                        return Ok(());
-                    }
+                Event::Key(key)
+                    if key.kind != KeyEventKind::Release && !screen.press(key, &columns) =>
+                {
+                    return Ok(());
                 }
                 _ => {}
             }
         }
-        loop {
-            match snapshots.try_recv() {
-                Ok(snapshot) => {
-                    screen.update(snapshot);
-                    is_changed = true;
-                }
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-            }
+        while let Ok(snapshot) = snapshots.try_recv() {
+            screen.update(snapshot);
+            is_changed = true;
         }
     }
     Ok(())
