@@ -1,4 +1,4 @@
-// A WebDriver client with only the functions that memo.test.mjs needs
+// A WebDriver client with only the functions that the tests beside it need
 // (https://www.w3.org/TR/webdriver2/). It uses only Node's standard library. Debian's chromedriver
 // speaks the protocol over plain HTTP. A browser automation package would need megabytes and an
 // installation step for these few calls.
@@ -36,13 +36,15 @@ export async function startChromedriver() {
 
 /** One browser with an empty profile. */
 export class Browser {
-  static async open(driverUrl, { width = 1200, height = 900 } = {}) {
+  static async open(driverUrl, { width = 1200, height = 900, javascript = true } = {}) {
     const profile = await mkdtemp(join(tmpdir(), 'memo-browser-'));
     const { sessionId } = await call('POST', `${driverUrl}/session`, {
       capabilities: {
         alwaysMatch: {
           browserName: 'chrome',
           'goog:chromeOptions': {
+            // 2 stands for "block".
+            prefs: javascript ? {} : { 'profile.managed_default_content_settings.javascript': 2 },
             args: [
               '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
               '--disable-background-networking', '--disable-component-update', '--disable-sync',
