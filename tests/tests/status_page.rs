@@ -68,7 +68,8 @@ fn browsers_get_the_page_and_curl_gets_the_text() {
     }
     for line in ["GET /?json", "GET /top"] {
         let reply = ask(admin, line, "");
-        let json: Value = serde_json::from_slice(&reply.body).expect(&reply.text());
+        let json: Value = serde_json::from_slice(&reply.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", reply.text()));
         assert_eq!(json["live"]["urls"][0]["pattern"], "/memo/{id}", "{line}: {json:#}");
         assert_eq!(json["status"]["pid"], kirin.pid(), "{line}");
     }

@@ -67,7 +67,7 @@ fn snapshot(site: &Site) -> Value {
     drop(output);
     child.kill().expect("kill");
     child.wait().expect("wait");
-    serde_json::from_str(&line).expect(&line)
+    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
 
 /// A client that sends requests until it is dropped.
