@@ -57,8 +57,8 @@ impl TraceSampling {
 impl TraceContext {
     /// Continues the trace in a `traceparent` field, or begins one if there is no valid field.
     ///
-    /// A trusted proxy decides whether its trace is recorded. In the traces of strangers, `sampling`
-    /// decides: they could have each of their requests recorded.
+    /// A trusted proxy decides whether its trace is recorded. For strangers, `sampling` decides:
+    /// otherwise they could have each of their requests recorded.
     pub fn continued(
         field: Option<&[u8]>,
         is_trusted: bool,

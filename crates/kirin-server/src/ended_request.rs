@@ -84,6 +84,7 @@ impl EndedRequest<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::rc::Rc;
 
     fn place(part: &'static str, steps: &[(StepKind, &str)]) -> String {
         let all = Rc::new(RequestSteps::default());

@@ -6,7 +6,6 @@
 use std::future::poll_fn;
 use std::io;
 
-use kirin_http::forwarded::Forwarding;
 use kirin_http::handler::{Origin, TrustedProxy};
 use kirin_http::request::RequestHead;
 use kirin_http::request_id::RequestId;
@@ -29,8 +28,8 @@ pub(crate) fn with_origin<H, R>(
     head: &RequestHead<'_>,
     answer: impl FnOnce(&RequestHead<'_>, Origin<'_>) -> R,
 ) -> R {
-    let is_trusted = |forwarding: &&Box<Forwarding>| forwarding.trusted.contains(io.client_peer());
-    let forwarding = server.forwarding.as_ref().filter(is_trusted);
+    let peer = io.client_peer();
+    let forwarding = server.forwarding.as_deref().filter(|known| known.trusted.contains(peer));
     let notes = notes(server, head, forwarding.is_some());
     if server.tls.is_some() {
         notes.set_tls_version(io.tls_version());

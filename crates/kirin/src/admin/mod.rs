@@ -62,7 +62,7 @@ const BODY_LIMIT_BYTES: u64 = 1024 * 1024;
 /// preflight request (CORS).
 const FORM_FIELD: &str = "kirin-admin";
 
-/// What the admin listener answers, for a person who asks for `/`.
+/// The answer of the admin listener to a person's request for `/`.
 const ENDPOINTS: &str = "\
 GET /status
 GET /top, as `kirin top` reads it
