@@ -64,6 +64,8 @@ impl StatusClass {
 pub struct RequestSeries {
     /// The durations.
     pub duration: Histogram,
+    /// The bytes of request bodies.
+    pub request_bytes: Count,
     /// The bytes of response bodies.
     pub response_bytes: Count,
     /// The responses that were cut.

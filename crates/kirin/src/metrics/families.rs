@@ -43,6 +43,8 @@ families! {
         REQUEST_DURATION = Histogram "kirin_request_duration_seconds"
             ["site", "route", "place", "class"]
             "Time from the head of a request to the end of its response.";
+        REQUEST_BYTES = Counter "kirin_request_body_bytes" ["site", "route", "place", "class"]
+            "Bytes of request bodies that were received.";
         RESPONSE_BYTES = Counter "kirin_response_body_bytes" ["site", "route", "place", "class"]
             "Bytes of response bodies that were sent.";
         RESPONSES_CUT = Counter "kirin_responses_cut" ["site", "route"]

@@ -66,6 +66,7 @@ impl RequestObserver for RequestMetrics {
         };
         self.requests.with(&labels, |series| {
             series.duration.observe(request.took);
+            series.request_bytes.add_many(request.received_bytes);
             series.response_bytes.add_many(request.body_bytes);
             if request.is_cut {
                 series.cut.add();

@@ -12,6 +12,7 @@ use super::families as f;
 #[derive(Default)]
 struct Totals {
     duration: HistogramValues,
+    request_bytes: u64,
     response_bytes: u64,
 }
 
@@ -26,6 +27,7 @@ impl Metrics {
                 let key = (site, route, labels.place.to_string(), labels.class.name());
                 let totals = series.entry(key).or_default();
                 counted.duration.add_to(&mut totals.duration);
+                totals.request_bytes += counted.request_bytes.get();
                 totals.response_bytes += counted.response_bytes.get();
                 *cut.entry((site, route)).or_default() += counted.cut.get();
             });
@@ -35,6 +37,9 @@ impl Metrics {
         }
         for ((site, route, place, class), totals) in &series {
             out.histogram(&f::REQUEST_DURATION, &[site, route, place, class], &totals.duration);
+        }
+        for ((site, route, place, class), totals) in &series {
+            out.sample(&f::REQUEST_BYTES, &[site, route, place, class], totals.request_bytes);
         }
         for ((site, route, place, class), totals) in &series {
             out.sample(&f::RESPONSE_BYTES, &[site, route, place, class], totals.response_bytes);
