@@ -80,7 +80,7 @@ mod tests {
         let text = text(&snapshot());
         for line in [
             "kirin 0.1.0  pid 100  up 1h01m",
-            "requests/s           12",
+            "requests/s          12",
             "URLS, last minute, by sum of time",
             " 1.5s    50   30ms   30ms   60ms   90ms 48.8K   0%   0   0 app:web GET /memo/{id}",
             "102 busy  1.5s",
