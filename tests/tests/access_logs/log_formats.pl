@@ -1,6 +1,7 @@
 # Prints the line that Apache::LogFormat::Compiler makes of each JSON object on standard input:
 # format, env, status, headers, length, reqtime, time.
-use v5.16; use warnings;
+use v5.16;
+use warnings;
 use Apache::LogFormat::Compiler;
 use JSON::PP;
 
