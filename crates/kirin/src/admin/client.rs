@@ -99,7 +99,10 @@ impl Target {
         let address = self.admin.as_ref().map_err(String::clone)?;
         ask(address, method, path, body, limit).map_err(|failure| {
             let advice = failure.advice();
-            format!("no Kirin answers at {address}: {failure}{advice}")
+            match failure {
+                AskError::Status(status, text) => format!("{status}: {text}{advice}"),
+                failure => format!("no Kirin answers at {address}: {failure}{advice}"),
+            }
         })
     }
 }
