@@ -9,6 +9,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 directory=${1:-$here/../target/otelcol}
 mkdir -p "$directory"
 directory=$(cd "$directory" && pwd)
-[ -x "$directory/otelcol" ] && exit 0
 cd "$here/otelcol"
+# The collector is built again when its source has changed.
+[ -x "$directory/otelcol" ] && [ "$directory/otelcol" -nt main.go ] && [ "$directory/otelcol" -nt go.mod ] &&
+    exit 0
 go build -trimpath -ldflags=-s -o "$directory/otelcol" .

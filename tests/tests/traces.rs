@@ -1,9 +1,10 @@
 //! Traces, received by the real OpenTelemetry collector (`tests/otelcol`). It sends what it has
 //! received as JSON to a backend of the test.
 
+use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 
 use kirin_tests::{Backend, Kirin, Site, wait_for};
@@ -62,9 +63,6 @@ exporters:
     sending_queue:
       enabled: false
 service:
-  telemetry:
-    metrics:
-      level: none
   pipelines:
     traces:
       receivers: [otlp]
@@ -76,7 +74,7 @@ service:
     let mut child = Command::new(collector_binary())
         .arg("--config")
         .arg(format!("file:{}", site.path("collector.yaml").display()))
-        .stderr(Stdio::null())
+        .stderr(File::create(site.path("collector.log")).unwrap())
         .spawn()
         .unwrap();
     let is_started = wait_for("the collector", || {
@@ -100,11 +98,9 @@ impl Collector {
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
                 .into()
         });
-        let (child, port) = loop {
-            if let Some(started) = start_on_free_port(site, &backend) {
-                break started;
-            }
-        };
+        let started = (0..5).find_map(|_| start_on_free_port(site, &backend));
+        let said = || std::fs::read_to_string(site.path("collector.log"));
+        let (child, port) = started.unwrap_or_else(|| panic!("no collector: {:?}", said()));
         Self { child, port, received, _backend: backend }
     }
 

@@ -193,7 +193,7 @@ mod tests {
         };
         let (mut spans, count) = (Vec::new(), Cell::new(100));
         let next_id = || count.replace(count.get() + 1);
-        let clock = Clock { instant: Instant::now(), time: SystemTime::now() };
+        let clock = Clock { instant: started + request.took, time: SystemTime::now() };
         let mut export = |span| spans.push(span);
         request_spans(&request, trace, Some("/page"), clock, next_id, &mut export);
         let told: Vec<_> = spans

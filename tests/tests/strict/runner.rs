@@ -25,7 +25,7 @@ sub {
     if ($env->{CONTENT_LENGTH}) { read $env->{'psgi.input'}, $body, $env->{CONTENT_LENGTH} }
     my $request = join ' ', @$env{qw(REQUEST_METHOD REQUEST_URI SERVER_PROTOCOL)},
         (exists $env->{HTTP_HOST} ? "host=$env->{HTTP_HOST}" : ()),
-        (map { "$_=$env->{$_}" } grep { /^HTTP_X/ } sort keys %$env),
+        (map { "$_=$env->{$_}" } grep { /^HTTP_X/ && $_ ne "HTTP_X_REQUEST_ID" } sort keys %$env),
         (length $body ? "body=$body" : ());
     syswrite $seen, unpack('H*', $request) . "\n";
     [200, ['Content-Type' => 'text/plain', 'X-Seen' => unpack 'H*', $request], ['ok']];
