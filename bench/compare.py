@@ -22,9 +22,10 @@ import report
 from comparison import Comparison, Entrant
 from comparisons import (
     access_log,
+    builds,
     cache_hit_ratio,
-    compressed_page,
     classic_stack,
+    compressed_page,
     crowd,
     hit_ratio,
     http2,
@@ -35,7 +36,6 @@ from comparisons import (
     many_files,
     memcached_protocol,
     memory_per_item,
-    metrics,
     profile,
     proxy,
     psgi,
@@ -57,7 +57,7 @@ COMPARISONS: dict[str, Comparison] = {
     one.name: one
     for one in (
         store_page.COMPARISON,
-        metrics.COMPARISON,
+        builds.COMPARISON,
         access_log.COMPARISON,
         small_file.COMPARISON,
         many_files.COMPARISON,
