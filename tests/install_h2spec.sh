@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds h2spec, which tests/http2.rs runs. The Makefile calls this, because the tests install
+# Builds h2spec, which tests/http2 runs. The Makefile calls this, because the tests install
 # nothing. It can be run again.
 #
 #   tests/install_h2spec.sh [DIRECTORY]     default: target/h2spec of the workspace

@@ -1,0 +1,192 @@
+//! Clients that reset, flood or waste: what ends their connection, and what does not.
+
+use super::*;
+
+#[test]
+fn many_reset_requests_end_the_connection() {
+    let (site, kirin) = serve();
+    let mut client = Http2Client::connect(kirin.address());
+    let mut begun = 0;
+    while begun < 2000 {
+        match client.try_begin("GET", "/app/wait", &[], true) {
+            Ok(pending) => client.reset(pending),
+            Err(_) => break,
+        }
+        begun += 1;
+    }
+    assert!(begun < 2000, "2000 resets were taken");
+    let error = client.wait_for_end().expect_err("the connection is ended");
+    assert_eq!(error.reason(), Some(Reason::ENHANCE_YOUR_CALM), "{error}");
+    // The workers are still there for other clients. They have started no more requests than there
+    // are workers.
+    std::fs::write(site.path("go"), "").expect("write");
+    assert_eq!(Http2Client::connect(kirin.address()).get("/app/wait").text(), "waited");
+    assert!(!kirin.log().contains("was lost"), "{}", kirin.log());
+    let log = std::fs::read_to_string(site.path("requests"))
+        .expect("the requests that workers have seen");
+    assert!(log.lines().count() <= 2 + 1, "{} requests reached a worker", log.lines().count());
+}
+
+#[test]
+fn occasional_resets_end_nothing() {
+    let (site, kirin) = serve();
+    let mut client = Http2Client::connect(kirin.address());
+    for _ in 0..300 {
+        let pending = client.begin("GET", "/large.bin", &[]);
+        client.reset(pending);
+        assert_eq!(client.get("/hello.txt").text(), "hello\n");
+    }
+    let pending = client.begin("GET", "/app/wait?reset", &[]);
+    site.wait_for_files("begun.", 1);
+    client.reset(pending);
+    std::fs::write(site.path("go"), "").expect("write");
+    for _ in 0..10 {
+        assert_eq!(client.get("/app/wait").text(), "waited");
+    }
+    assert!(!kirin.log().contains("lost"), "no worker is lost by it: {}", kirin.log());
+}
+
+/// Sends the bytes of `more` until the server closes, and returns the server's answer.
+fn flood(kirin: &Kirin, start: &[u8], more: &[u8]) -> Vec<u8> {
+    use std::io::{Read, Write};
+    let mut socket = std::net::TcpStream::connect(kirin.address()).expect("connect");
+    socket.write_all(&[PREFACE, start].concat()).expect("send");
+    let mut reader = socket.try_clone().expect("clone");
+    reader.set_read_timeout(Some(kirin_tests::WAIT_LIMIT)).expect("timeout");
+    let reading = std::thread::spawn(move || {
+        let mut received = Vec::new();
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = reader.read(&mut buffer) {
+            received.extend_from_slice(&buffer[..count]);
+        }
+        received
+    });
+    let mut sent = 0;
+    while socket.write_all(more).is_ok() {
+        sent += more.len();
+        assert!(sent < 256 << 20, "256 MB were taken");
+    }
+    reading.join().expect("no panic")
+}
+
+/// Returns the error code of the GOAWAY in `received`.
+fn goaway(received: &[u8]) -> Option<u32> {
+    let mut rest = received;
+    while let Some((head, after)) = rest.split_first_chunk::<9>() {
+        let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+        if head[3] == 7 {
+            return after.get(4..8).and_then(|code| code.try_into().ok()).map(u32::from_be_bytes);
+        }
+        rest = after.get(length..)?;
+    }
+    None
+}
+
+#[test]
+fn floods_of_continuations_and_empty_frames_end_the_connection() {
+    let (_site, kirin) = serve();
+    let get = b"\x82\x86\x84\x41\x01a";
+    let headers = frame(1, 0, 1, get);
+    // A field that is not indexed, with a value of 100 bytes.
+    let field = [&b"\x00\x01x\x64"[..], &[b'v'; 100]].concat();
+    let received = flood(&kirin, &headers, &frame(9, 0, 1, &field.repeat(100)).repeat(10));
+    assert!(goaway(&received).is_some(), "continuations: {received:?}");
+    let received = flood(&kirin, &headers, &frame(9, 0, 1, b"").repeat(1000));
+    assert!(goaway(&received).is_some(), "empty continuations: {received:?}");
+    // Empty DATA frames of a request that an application reads.
+    let post = frame(1, 4, 1, b"\x83\x86\x04\x09/app/body\x41\x01a");
+    let received = flood(&kirin, &post, &frame(0, 0, 1, b"").repeat(1000));
+    assert!(goaway(&received).is_some(), "empty data: {received:?}");
+    assert_eq!(kirin.get("/hello.txt").text(), "hello\n");
+}
+
+#[test]
+fn a_flood_of_pings_and_settings_takes_no_memory() {
+    use std::io::Write;
+    let (_site, kirin) = serve();
+    let resident = || {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("status");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
+        line.split_whitespace()
+            .nth(1)
+            .and_then(|kilobytes| kilobytes.parse::<u64>().ok())
+            .expect("a number")
+    };
+    let before = resident();
+    for more in [frame(6, 0, 0, b"12345678"), frame(4, 0, 0, b"\0\x04\0\0\x10\0")] {
+        let mut socket = std::net::TcpStream::connect(kirin.address()).expect("connect");
+        socket.set_nonblocking(true).expect("non-blocking");
+        // The client does not read the answers. The server stops reading when it cannot write them.
+        socket.write_all(PREFACE).expect("send");
+        let (more, mut sent) = (more.repeat(1000), 0);
+        let mut blocked = 0;
+        while blocked < 50 {
+            match socket.write(&more[sent % 17..]) {
+                Ok(count) => (sent, blocked) = (sent + count, 0),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    blocked += 1;
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                }
+                Err(_) => break,
+            }
+            assert!(sent < 256 << 20, "256 MB were taken");
+        }
+        assert!(sent > 0);
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 16 * 1024, "{grown} KB");
+    assert_eq!(kirin.get("/hello.txt").text(), "hello\n");
+}
+
+/// Returns the error codes of the GOAWAY frames in `bytes`.
+fn goaways(mut bytes: &[u8]) -> Vec<u32> {
+    let mut codes = Vec::new();
+    while let [a, b, c, kind, rest @ ..] = bytes {
+        let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        let Some(payload) = rest.get(5..5 + length) else { break };
+        if let (7, [_, _, _, _, code @ ..]) = (*kind, payload) {
+            codes.push(u32::from_be_bytes(code[..4].try_into().expect("an error code")));
+        }
+        bytes = &rest[5 + length..];
+    }
+    codes
+}
+
+#[test]
+fn a_flood_of_frames_without_requests_ends_the_connection() {
+    let (_site, kirin) = serve();
+    // A stream that waits for its body: POST /app/body, by the static table of HPACK.
+    let post = frame(1, 4, 1, b"\x83\x86\x04\x09/app/body\x41\x01a");
+    for (what, opening, flood) in [
+        ("PING", vec![], frame(6, 0, 0, &[0; 8])),
+        ("SETTINGS", vec![], frame(4, 0, 0, &[])),
+        ("WINDOW_UPDATE", vec![], frame(8, 0, 0, &[0, 0, 0, 1])),
+        ("PRIORITY", vec![], frame(2, 0, 3, &[0, 0, 0, 0, 1])),
+        ("an unknown type", vec![], frame(0xbe, 0, 0, b"hello")),
+        ("empty DATA", post.clone(), frame(0, 0, 1, &[])),
+        ("padding", post, frame(0, 8, 1, &[7, 0, 0, 0, 0, 0, 0, 0])),
+    ] {
+        let mut client = kirin.connect();
+        client.send(PREFACE).send(&opening);
+        client.try_send(flood.repeat(5000));
+        let received = client.read_to_end();
+        assert_eq!(goaways(&received).last(), Some(&0xb), "{what}: {} bytes", received.len());
+    }
+    assert!(kirin.log().contains("frames that ask for nothing"), "{}", kirin.log());
+}
+
+#[test]
+fn pings_and_window_updates_beside_requests_are_not_a_flood() {
+    let (_site, kirin) = serve();
+    let mut client = kirin.connect();
+    client.send(PREFACE);
+    for number in 0..2000u32 {
+        let mut round = frame(1, 5, 2 * number + 1, b"\x82\x86\x04\x0a/hello.txt\x41\x01a");
+        round.extend(frame(6, 0, 0, &number.to_be_bytes().repeat(2)));
+        round.extend(frame(8, 0, 0, &[0, 0, 0, 1]));
+        client.send(round);
+        // The answer to the ping is behind that to the request, or before it.
+        client.read_until(b"hello\n");
+    }
+}
