@@ -60,8 +60,8 @@ impl CacheResult {
     }
 }
 
-/// The notes about one request.
-#[derive(Debug, Default)]
+/// The notes about one request. A clone has the steps in common if there are any already.
+#[derive(Clone, Debug, Default)]
 pub struct RequestNotes {
     id: RequestId,
     trace: Option<TraceContext>,
@@ -142,14 +142,7 @@ impl RequestNotes {
         if steps.cache.get().is_none() {
             steps.cache.set(self.cache.get());
         }
-        Self {
-            id: self.id.clone(),
-            trace: self.trace,
-            route: self.route.clone(),
-            cache: Cell::new(None),
-            steps: OnceCell::from(Rc::clone(steps)),
-            tls_version: self.tls_version.clone(),
-        }
+        self.clone()
     }
 }
 

@@ -22,7 +22,7 @@ pub struct EndedRequest<'a> {
     pub host: &'a str,
     /// The method.
     pub method: &'a Method,
-    /// The target as sent, query included. Empty if no observer wants it.
+    /// The target as sent, query included. Empty if there are access logs only.
     pub target: &'a str,
     /// The route.
     pub route: RouteNote,

@@ -14,11 +14,8 @@ use kirin_http::field_lines::FieldLines;
 use kirin_http::handler::Origin;
 use kirin_http::peer::Peer;
 use kirin_http::request::RequestHead;
-use kirin_http::request_id::RequestId;
-use kirin_http::request_notes::{CacheResult, RouteNote};
-use kirin_http::request_steps::RequestSteps;
+use kirin_http::request_notes::RequestNotes;
 use kirin_http::response::{Response, ResponseSummary};
-use kirin_http::trace_context::TraceContext;
 
 pub use crate::ended_request::{EndedRequest, PlaceName};
 use crate::logging::access_log::LineRecord;
@@ -31,11 +28,6 @@ use crate::logging::request_value::LoggedRequest;
 pub trait RequestObserver {
     /// Learns about one request.
     fn request_ended(&self, request: &EndedRequest<'_>);
-
-    /// Returns whether the observer reads the target. If none does, targets are not copied.
-    fn wants_target(&self) -> bool {
-        true
-    }
 }
 
 /// The observers of a listener on one event loop.
@@ -50,14 +42,10 @@ pub struct Observers {
 /// The facts about a request that are known when the handler has answered.
 pub struct RequestRecord {
     started: Instant,
-    id: RequestId,
-    trace: Option<TraceContext>,
+    notes: RequestNotes,
     method: Method,
     target: String,
     host: String,
-    route: RouteNote,
-    cache_result: Option<CacheResult>,
-    steps: Option<Rc<RequestSteps>>,
     line: Option<LineRecord>,
 }
 
@@ -96,35 +84,25 @@ impl Observers {
         let logged = LoggedRequest { peer: origin.peer, parsed: Some((request, origin)) };
         Some(RequestRecord {
             started: started?,
-            id: notes.id().clone(),
-            trace: notes.trace(),
+            notes: notes.clone(),
             method: request.method.clone(),
-            target: match self.others.iter().any(|observer| observer.wants_target()) {
-                true => request.target.into(),
-                false => String::new(),
-            },
+            target: if self.others.is_empty() { String::new() } else { request.target.into() },
             host: if notes.trace().is_some() { request.host.into() } else { String::new() },
-            route: notes.route(),
-            cache_result: notes.cache_result(),
-            steps: notes.steps_so_far().cloned(),
             line: self.logs.begin(notes.route().log, &logged),
         })
     }
 
     /// Returns the record of bytes that are not a request.
     pub(crate) fn unreadable(&self, peer: &Peer) -> Option<RequestRecord> {
-        let route = RouteNote::default();
+        let notes = RequestNotes::default();
+        let line = self.logs.begin(notes.route().log, &LoggedRequest { peer, parsed: None });
         Some(RequestRecord {
             started: self.begin()?,
-            id: RequestId::default(),
-            trace: None,
+            notes,
             method: Method::default(),
             target: String::new(),
             host: String::new(),
-            route,
-            cache_result: None,
-            steps: None,
-            line: self.logs.begin(route.log, &LoggedRequest { peer, parsed: None }),
+            line,
         })
     }
 
@@ -133,31 +111,15 @@ impl Observers {
         if let Some(record) = record
             && let Some(line) = &mut record.line
         {
-            self.logs.take_response(record.route.log, line, response_head(response));
+            self.logs.take_response(record.notes.route().log, line, response_head(response));
         }
     }
 
     /// Tells all observers about a response.
     pub(crate) fn end(&self, record: RequestRecord, response: &ResponseRecord) {
-        let steps = record.steps.as_deref();
-        let request = EndedRequest {
-            id: &record.id,
-            trace: record.trace,
-            host: &record.host,
-            method: &record.method,
-            target: &record.target,
-            route: record.route,
-            cache_result: steps.and_then(RequestSteps::cache_result).or(record.cache_result),
-            steps,
-            status: response.summary.status,
-            answered_by: response.summary.answered_by,
-            body_bytes: response.body_bytes,
-            received_bytes: response.received_bytes,
-            is_cut: response.is_cut,
-            started: record.started,
-            took: record.started.elapsed(),
-        };
-        if let Some(line) = record.line {
+        let RequestRecord { started, notes, method, target, host, line } = record;
+        let request = ended(&notes, (&method, &target, &host), response, started);
+        if let Some(line) = line {
             self.logs.end(line, &request);
         }
         for observer in &*self.others {
@@ -176,24 +138,8 @@ impl Observers {
         now: SystemTime,
     ) {
         let Some(started) = started else { return };
-        let notes = origin.notes;
-        let ended = EndedRequest {
-            id: notes.id(),
-            trace: notes.trace(),
-            host: request.host,
-            method: &request.method,
-            target: request.target,
-            route: notes.route(),
-            cache_result: notes.cache_result(),
-            steps: notes.steps_so_far().map(|steps| &**steps),
-            status: response.record.summary.status,
-            answered_by: response.record.summary.answered_by,
-            body_bytes: response.record.body_bytes,
-            received_bytes: response.record.received_bytes,
-            is_cut: response.record.is_cut,
-            started,
-            took: started.elapsed(),
-        };
+        let parts = (&request.method, request.target, request.host);
+        let ended = ended(origin.notes, parts, &response.record, started);
         let logged = LoggedRequest { peer: origin.peer, parsed: Some((request, origin)) };
         let head =
             ResponseHead { fields: &response.fields, content_length: response.content_length };
@@ -201,6 +147,32 @@ impl Observers {
         for observer in &*self.others {
             observer.request_ended(&ended);
         }
+    }
+}
+
+/// Returns the facts for all observers. A request is named by method, target and host.
+fn ended<'a>(
+    notes: &'a RequestNotes,
+    (method, target, host): (&'a Method, &'a str, &'a str),
+    response: &ResponseRecord,
+    started: Instant,
+) -> EndedRequest<'a> {
+    EndedRequest {
+        id: notes.id(),
+        trace: notes.trace(),
+        host,
+        method,
+        target,
+        route: notes.route(),
+        cache_result: notes.cache_result(),
+        steps: notes.steps_so_far().map(|steps| &**steps),
+        status: response.summary.status,
+        answered_by: response.summary.answered_by,
+        body_bytes: response.body_bytes,
+        received_bytes: response.received_bytes,
+        is_cut: response.is_cut,
+        started,
+        took: started.elapsed(),
     }
 }
 

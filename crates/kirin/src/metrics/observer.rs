@@ -76,8 +76,4 @@ impl RequestObserver for RequestMetrics {
             self.count_steps(steps, request.started + request.took);
         }
     }
-
-    fn wants_target(&self) -> bool {
-        false
-    }
 }
