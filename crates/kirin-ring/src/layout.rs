@@ -1,0 +1,196 @@
+//! Where everything is in the shared memory.
+
+/// The bytes `KIRINRNG`, the first word.
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"KIRINRNG");
+
+/// The version of the layout.
+pub(crate) const VERSION: u64 = 1;
+
+/// The offset of the head: the position of the first request that may still be in the queue.
+pub(crate) const HEAD: usize = 256;
+
+/// What one side writes often has a cache line of its own.
+const LINE: usize = 64;
+
+/// The most event loops. A message carries at most 253 descriptors (unix(7)), and one is the memory
+/// file.
+pub const MAX_LOOPS: usize = 252;
+
+const MAX_SLOTS: usize = 65_535;
+const MAX_SEATS: usize = 65_533;
+
+/// The numbers that a ring is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// The requests that are in the ring at the same time, at most 65,535.
+    pub slots: usize,
+    /// The workers, at most 65,533.
+    pub seats: usize,
+    /// The event loops, at most [`MAX_LOOPS`].
+    pub loops: usize,
+    /// The longest request in bytes, a multiple of 64.
+    pub request_bytes: usize,
+    /// The longest answer in bytes, a multiple of 64.
+    pub answer_bytes: usize,
+}
+
+/// The sizes cannot be those of a ring.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a ring cannot have {0:?}")]
+pub struct BadSizes(pub Sizes);
+
+/// The offsets of the parts in bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) sizes: Sizes,
+    /// The cells of the queue, a power of two.
+    pub(crate) cells: usize,
+    queue: usize,
+    seats: usize,
+    sleepers: usize,
+    loops: usize,
+    finished: usize,
+    finished_stride: usize,
+    slots: usize,
+    rooms: usize,
+    pub(crate) total: usize,
+}
+
+impl Layout {
+    pub(crate) fn new(sizes: Sizes) -> Result<Self, BadSizes> {
+        let Sizes { slots, seats, loops, request_bytes, answer_bytes } = sizes;
+        let is_good = (1..=MAX_SLOTS).contains(&slots)
+            && (1..=MAX_SEATS).contains(&seats)
+            && (1..=MAX_LOOPS).contains(&loops)
+            && [request_bytes, answer_bytes]
+                .iter()
+                .all(|bytes| (LINE..=1 << 30).contains(bytes) && bytes.is_multiple_of(LINE));
+        if !is_good {
+            return Err(BadSizes(sizes));
+        }
+        // A request that is withdrawn takes up its cell until the head has passed it.
+        let cells = (2 * slots).next_power_of_two();
+        let queue = 2 * HEAD;
+        let seats_at = line_up(queue + 8 * cells);
+        let sleepers = seats_at + LINE * seats;
+        let loops_at = line_up(sleepers + 8 * seats.div_ceil(64));
+        let finished = loops_at + LINE * loops;
+        let finished_stride = line_up(8 * slots.div_ceil(64));
+        let slots_at = finished + finished_stride * loops;
+        // Rooms begin at a page, so that memory that nobody uses is never there.
+        let rooms = (slots_at + LINE * slots).next_multiple_of(4096);
+        let total = (rooms + slots * (request_bytes + answer_bytes)).next_multiple_of(4096);
+        Ok(Self {
+            sizes,
+            cells,
+            queue,
+            seats: seats_at,
+            sleepers,
+            loops: loops_at,
+            finished,
+            finished_stride,
+            slots: slots_at,
+            rooms,
+            total,
+        })
+    }
+
+    /// Returns the first words of the file.
+    pub(crate) fn header(&self) -> [u64; 17] {
+        let Sizes { slots, seats, loops, request_bytes, answer_bytes } = self.sizes;
+        let [_, _, numbers @ ..] = [
+            0,
+            0,
+            self.total,
+            self.cells,
+            slots,
+            seats,
+            loops,
+            request_bytes,
+            answer_bytes,
+            self.queue,
+            self.seats,
+            self.sleepers,
+            self.loops,
+            self.finished,
+            self.finished_stride,
+            self.slots,
+            self.rooms,
+        ]
+        .map(|number| number as u64);
+        let mut header = [MAGIC; 17];
+        header[1] = VERSION;
+        header[2..].copy_from_slice(&numbers);
+        header
+    }
+
+    /// Returns the offset of the cell of a position.
+    pub(crate) fn cell(&self, position: u64) -> usize {
+        self.queue + 8 * (position as usize & (self.cells - 1))
+    }
+
+    /// Returns the offset of the futex on which a worker sleeps.
+    pub(crate) fn futex(&self, seat: u16) -> usize {
+        self.seats + LINE * usize::from(seat)
+    }
+
+    /// Returns the offset of the word that tells a worker to leave.
+    pub(crate) fn leave(&self, seat: u16) -> usize {
+        self.futex(seat) + 8
+    }
+
+    /// Returns the number of words with a bit for each seat.
+    pub(crate) fn sleeper_words(&self) -> usize {
+        self.sizes.seats.div_ceil(64)
+    }
+
+    /// Returns the offset of the bits of 64 seats.
+    pub(crate) fn sleepers(&self, word: usize) -> usize {
+        self.sleepers + 8 * word
+    }
+
+    /// Returns the offset of the word that is 1 while a loop sleeps.
+    pub(crate) fn asleep(&self, event_loop: usize) -> usize {
+        self.loops + LINE * event_loop
+    }
+
+    /// Returns the number of words with a bit for each slot.
+    pub(crate) fn finished_words(&self) -> usize {
+        self.sizes.slots.div_ceil(64)
+    }
+
+    /// Returns the offset of the bits of 64 slots that a loop waits for.
+    pub(crate) fn finished(&self, event_loop: usize, word: usize) -> usize {
+        self.finished + self.finished_stride * event_loop + 8 * word
+    }
+
+    /// Returns the offset of a word of a slot.
+    pub(crate) fn slot(&self, slot: u16, word: SlotWord) -> usize {
+        self.slots + LINE * usize::from(slot) + 8 * word as usize
+    }
+
+    /// Returns the offset of the room for a request.
+    pub(crate) fn request(&self, slot: u16) -> usize {
+        self.rooms + usize::from(slot) * (self.sizes.request_bytes + self.sizes.answer_bytes)
+    }
+
+    /// Returns the offset of the room for an answer.
+    pub(crate) fn answer(&self, slot: u16) -> usize {
+        self.request(slot) + self.sizes.request_bytes
+    }
+}
+
+/// The words of a slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SlotWord {
+    Claim = 0,
+    Phase = 1,
+    Request = 2,
+    RequestBytes = 3,
+    ClaimedAt = 4,
+    AnswerBytes = 5,
+}
+
+fn line_up(offset: usize) -> usize {
+    offset.next_multiple_of(LINE)
+}

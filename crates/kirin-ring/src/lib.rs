@@ -1,0 +1,25 @@
+#![deny(unsafe_code)]
+//! The hand-over of requests and answers through memory that a front and its workers share, without
+//! a system call while both are busy. `docs/worker-protocol.md` ("The ring") describes it.
+//!
+//! [`Ring`] is the memory. All threads of the front read from it: which slots have been finished,
+//! who has claimed a slot, what the answer is. [`Queue`] is the front's own account of free slots
+//! and positions. One thread at a time changes it.
+//!
+//! Workers are not trusted. Each number that comes from the memory is checked before it is used,
+//! and an answer is copied before anybody parses it.
+
+mod claim;
+mod layout;
+mod mapping;
+mod protocol;
+mod queue;
+mod ring;
+mod words;
+#[cfg(any(test, feature = "worker"))]
+pub mod worker;
+
+pub use claim::{Claim, Phase};
+pub use layout::{BadSizes, MAX_LOOPS, Sizes};
+pub use queue::{NoPlace, Queue};
+pub use ring::{BadAnswer, Ring};

@@ -1,0 +1,84 @@
+//! The steps of the protocol on the shared words, as both sides take them. No state, no I/O but
+//! futexes.
+
+use crate::claim::{Claim, slot_of_cell};
+use crate::layout::{HEAD, Layout, SlotWord};
+use crate::words::Ordering::{Relaxed, SeqCst};
+use crate::words::{Words, fence};
+
+/// Returns the position of the first request that nobody has claimed, and its slot. The head is
+/// moved past requests that somebody has claimed, because their worker may have ended before it
+/// could do so.
+pub(crate) fn first_in_queue(words: &impl Words, layout: &Layout) -> Option<(u64, u16)> {
+    // The head may come from a worker that lies. Then the loop ends after one round of the queue.
+    for _ in 0..=layout.cells {
+        let head = words.word(HEAD).load(SeqCst);
+        let cell = words.word(layout.cell(head)).load(SeqCst);
+        let Some(slot) = slot_of_cell(cell, head).filter(|slot| is_slot(layout, *slot)) else {
+            if words.word(HEAD).load(SeqCst) == head {
+                return None;
+            }
+            continue;
+        };
+        let claim = words.word(layout.slot(slot, SlotWord::Claim)).load(SeqCst);
+        if claim == Claim::Nobody.word(head) {
+            return Some((head, slot));
+        }
+        pass(words, head);
+    }
+    None
+}
+
+/// Moves the head past the request at `position`, unless it is there already.
+pub(crate) fn pass(words: &impl Words, position: u64) {
+    let next = position.wrapping_add(1);
+    let _ = words.word(HEAD).compare_exchange(position, next, SeqCst, Relaxed);
+}
+
+/// Replaces nobody's claim of a request by another one. Returns whether that was possible.
+pub(crate) fn take(
+    words: &impl Words,
+    layout: &Layout,
+    position: u64,
+    slot: u16,
+    claim: Claim,
+) -> bool {
+    let word = words.word(layout.slot(slot, SlotWord::Claim));
+    let (old, new) = (Claim::Nobody.word(position), claim.word(position));
+    word.compare_exchange(old, new, SeqCst, SeqCst).is_ok()
+}
+
+/// Wakes the sleeping worker with the lowest number, if there is one.
+pub(crate) fn wake_sleeper(words: &impl Words, layout: &Layout) -> bool {
+    for index in 0..layout.sleeper_words() {
+        let word = words.word(layout.sleepers(index));
+        let mut sleepers = word.load(SeqCst);
+        while sleepers != 0 {
+            let bit = sleepers & sleepers.wrapping_neg();
+            let number = 64 * index + bit.trailing_zeros() as usize;
+            if word.fetch_and(!bit, SeqCst) & bit != 0 && number < layout.sizes.seats {
+                wake_seat(words, layout, number as u16);
+                return true;
+            }
+            sleepers = word.load(SeqCst);
+        }
+    }
+    false
+}
+
+/// Wakes the worker in a seat if it sleeps, or keeps it from falling asleep.
+pub(crate) fn wake_seat(words: &impl Words, layout: &Layout, seat: u16) {
+    words.futex(layout.futex(seat)).fetch_add(1, SeqCst);
+    words.wake(layout.futex(seat));
+}
+
+/// Marks a loop as asleep. The caller must then look at the finished slots once more.
+pub(crate) fn fall_asleep(words: &impl Words, layout: &Layout, event_loop: usize) {
+    words.word(layout.asleep(event_loop)).store(1, SeqCst);
+    fence(SeqCst);
+}
+
+/// Returns whether a number is that of a slot.
+pub(crate) fn is_slot(layout: &Layout, slot: u16) -> bool {
+    usize::from(slot) < layout.sizes.slots
+}

@@ -1,0 +1,216 @@
+//! The shared memory as the front uses it.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use crate::claim::Phase;
+use crate::layout::{BadSizes, HEAD, Layout, Sizes, SlotWord};
+use crate::mapping::Mapping;
+use crate::protocol;
+use crate::words::Ordering::{Acquire, Relaxed, SeqCst};
+use crate::words::Words;
+
+/// A ring: the memory, and where everything is in it.
+pub struct Ring {
+    mapping: Mapping,
+    layout: Layout,
+}
+
+/// An answer that is longer than its room, from a worker that lies.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an answer of {0} bytes does not fit into a slot of the ring")]
+pub struct BadAnswer(pub u64);
+
+impl Ring {
+    /// Creates the memory file. `name` is for `/proc/PID/maps`.
+    pub fn create(name: &str, sizes: Sizes) -> io::Result<Self> {
+        let invalid = |error: BadSizes| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let layout = Layout::new(sizes).map_err(invalid)?;
+        let mapping = Mapping::create(name, layout.total)?;
+        let ring = Self { mapping, layout };
+        for (index, number) in ring.layout.header().into_iter().enumerate() {
+            ring.words().word(8 * index).store(number, Relaxed);
+        }
+        ring.words().word(HEAD).store(1, SeqCst);
+        Ok(ring)
+    }
+
+    /// Returns the memory file, to be sent to workers.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.mapping.file()
+    }
+
+    /// Returns the numbers that the ring was made for.
+    pub fn sizes(&self) -> Sizes {
+        self.layout.sizes
+    }
+
+    /// Returns the size of the memory file in bytes. Pages that were never used take no memory.
+    pub fn bytes(&self) -> usize {
+        self.layout.total
+    }
+
+    pub(crate) fn words(&self) -> &impl Words {
+        &self.mapping
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Calls `each` with each slot that workers have reported to a loop as finished. A worker may
+    /// report any slot.
+    pub fn finished(&self, event_loop: usize, mut each: impl FnMut(u16)) {
+        for index in 0..self.layout.finished_words() {
+            let word = self.words().word(self.layout.finished(event_loop, index));
+            if word.load(Relaxed) == 0 {
+                continue;
+            }
+            let mut bits = word.swap(0, SeqCst);
+            while bits != 0 {
+                let slot = (64 * index) as u16 + bits.trailing_zeros() as u16;
+                bits &= bits - 1;
+                if protocol::is_slot(&self.layout, slot) {
+                    each(slot);
+                }
+            }
+        }
+    }
+
+    /// Returns whether workers have reported a slot to a loop.
+    pub fn has_finished(&self, event_loop: usize) -> bool {
+        (0..self.layout.finished_words()).any(|index| {
+            self.words().word(self.layout.finished(event_loop, index)).load(SeqCst) != 0
+        })
+    }
+
+    /// Notes that a loop falls asleep: from now on a worker that reports a slot wakes it by its
+    /// eventfd. Returns false if a slot was reported before; then the loop must not sleep.
+    pub fn fall_asleep(&self, event_loop: usize) -> bool {
+        protocol::fall_asleep(self.words(), &self.layout, event_loop);
+        if self.has_finished(event_loop) {
+            self.wake_up(event_loop);
+            return false;
+        }
+        true
+    }
+
+    /// Notes that a loop is awake.
+    pub fn wake_up(&self, event_loop: usize) {
+        let asleep = self.words().word(self.layout.asleep(event_loop));
+        if asleep.load(Relaxed) != 0 {
+            asleep.store(0, SeqCst);
+        }
+    }
+
+    /// Returns how far the request in a slot is.
+    pub fn phase(&self, slot: u16) -> Phase {
+        Phase::parse(self.words().word(self.layout.slot(slot, SlotWord::Phase)).load(Acquire))
+    }
+
+    /// Returns when a worker says that it has claimed the request: nanoseconds of CLOCK_MONOTONIC,
+    /// 0 if it has not said so yet.
+    pub fn claimed_at_ns(&self, slot: u16) -> u64 {
+        self.words().word(self.layout.slot(slot, SlotWord::ClaimedAt)).load(Acquire)
+    }
+
+    /// Copies the answer in a slot.
+    pub fn answer(&self, slot: u16) -> Result<Vec<u8>, BadAnswer> {
+        let length = self.words().word(self.layout.slot(slot, SlotWord::AnswerBytes)).load(Acquire);
+        if length > self.layout.sizes.answer_bytes as u64 {
+            return Err(BadAnswer(length));
+        }
+        Ok(self.read(self.layout.answer(slot), length as usize))
+    }
+
+    /// Copies the request in a slot. Its worker may have changed it.
+    pub fn request(&self, slot: u16) -> Vec<u8> {
+        let length =
+            self.words().word(self.layout.slot(slot, SlotWord::RequestBytes)).load(Acquire);
+        let length = (length as usize).min(self.layout.sizes.request_bytes);
+        self.read(self.layout.request(slot), length)
+    }
+
+    /// Tells the worker in a seat to leave, and wakes it.
+    pub fn leave(&self, seat: u16) {
+        self.words().word(self.layout.leave(seat)).store(1, SeqCst);
+        protocol::wake_seat(self.words(), &self.layout, seat);
+    }
+
+    /// Prepares a seat for another worker. Its last one must have ended.
+    pub fn clear_seat(&self, seat: u16) {
+        self.words().word(self.layout.leave(seat)).store(0, SeqCst);
+        self.forget_sleeper(seat);
+    }
+
+    /// Notes that the worker in a seat does not sleep, because it has ended. Nobody must wait for it
+    /// to wake up.
+    pub fn forget_sleeper(&self, seat: u16) {
+        let word = self.words().word(self.layout.sleepers(usize::from(seat) / 64));
+        word.fetch_and(!(1 << (seat % 64)), SeqCst);
+    }
+
+    /// Wakes a worker if there is a request that nobody has claimed. Workers do so by themselves.
+    /// But one that was woken may have been stopped or killed.
+    pub fn wake_for_waiting(&self) {
+        if protocol::first_in_queue(self.words(), &self.layout).is_some() {
+            protocol::wake_sleeper(self.words(), &self.layout);
+        }
+    }
+
+    /// Returns the bytes that a request may have.
+    pub fn request_room(&self) -> usize {
+        self.layout.sizes.request_bytes
+    }
+
+    /// Writes a request of two parts. Returns its length.
+    pub(crate) fn write_request(&self, slot: u16, parts: [&[u8]; 2]) -> usize {
+        self.write(self.layout.request(slot), parts, self.layout.sizes.request_bytes)
+    }
+
+    /// Writes two parts that follow each other, as far as there is room. Others may read at the
+    /// same time, so these are atomic operations, in whole words.
+    pub(crate) fn write(&self, offset: usize, parts: [&[u8]; 2], room: usize) -> usize {
+        let length = (parts[0].len() + parts[1].len()).min(room);
+        let (whole, rest) = parts[0].as_chunks::<8>();
+        let mut at = offset;
+        let mut put = |bytes: [u8; 8]| {
+            self.words().word(at).store(u64::from_ne_bytes(bytes), Relaxed);
+            at += 8;
+        };
+        let words = length.div_ceil(8);
+        for bytes in whole.iter().take(words) {
+            put(*bytes);
+        }
+        if words <= whole.len() {
+            return length;
+        }
+        // The word in which the parts meet.
+        let mut meeting = [0; 8];
+        let from_second = (8 - rest.len()).min(parts[1].len());
+        meeting[..rest.len()].copy_from_slice(rest);
+        meeting[rest.len()..rest.len() + from_second].copy_from_slice(&parts[1][..from_second]);
+        put(meeting);
+        let (second, last) = parts[1][from_second..].as_chunks::<8>();
+        let left = words - whole.len() - 1;
+        for bytes in second.iter().take(left) {
+            put(*bytes);
+        }
+        if left > second.len() {
+            let mut bytes = [0; 8];
+            bytes[..last.len()].copy_from_slice(last);
+            put(bytes);
+        }
+        length
+    }
+
+    /// Copies bytes out of the memory.
+    pub(crate) fn read(&self, offset: usize, length: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(length.next_multiple_of(8));
+        for at in (0..length).step_by(8) {
+            bytes.extend_from_slice(&self.words().word(offset + at).load(Relaxed).to_ne_bytes());
+        }
+        bytes.truncate(length);
+        bytes
+    }
+}
