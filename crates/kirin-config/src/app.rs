@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kirin_workers::{AppConfig, MAX_WORKERS};
+use kirin_workers::{AppConfig, MAX_SHARED_MEMORY_BYTES, MAX_WORKERS, SLOT_BYTES};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -72,6 +72,12 @@ pub struct AppSection {
     /// The largest request body. A larger one is answered 413.
     #[serde(default = "body_limit")]
     pub body_limit: ByteSize,
+    /// The most memory that Kirin shares with the workers of the application, for requests and
+    /// answers that need no system call ([perl.md](perl.md#the-ring)). A slot for a request and its
+    /// answer takes 64 KiB, and memory that was never needed is never taken. A worker needs one
+    /// slot. `"0B"` is for none: then everything goes over sockets. Default: four slots for each
+    /// worker and 64 more.
+    pub shared_memory: Option<Written<ByteSize>>,
     /// The directories from which the application may send files by name, with `X-Sendfile`. Files
     /// that the application has opened itself and returns as its response need none. Default: none.
     #[serde(default)]
@@ -116,6 +122,10 @@ pub fn check_app(
     let sendfile_roots = errors.keep(sendfile_roots.collect::<Result<_, ConfigError>>());
     let slow = section.slow.as_ref().map(|slow| check_slow(section, slow, source));
     let slow = errors.keep(slow.transpose());
+    let shared_memory_bytes = section.shared_memory.as_ref();
+    let shared_memory_bytes =
+        shared_memory_bytes.map(|memory| check_shared_memory(section, memory, source));
+    let shared_memory_bytes = errors.keep(shared_memory_bytes.transpose());
     name?;
     Some(AppConfig {
         directory: Some(directory?),
@@ -131,9 +141,31 @@ pub fn check_app(
         max_age: section.max_age.map(Duration::from),
         max_memory_bytes: section.max_memory.map(|size| size.0),
         body_limit_bytes: section.body_limit.0,
+        shared_memory_bytes: shared_memory_bytes?,
         sendfile_roots: sendfile_roots?,
         ..AppConfig::new(section.name.as_str(), load)
     })
+}
+
+/// Checks that there is a slot for each worker.
+fn check_shared_memory(
+    section: &AppSection,
+    memory: &Written<ByteSize>,
+    source: &Source,
+) -> Result<u64, ConfigError> {
+    let (bytes, workers) = (memory.0, section.workers.length());
+    let least = SLOT_BYTES * workers as u64;
+    if bytes == 0 || (least..=MAX_SHARED_MEMORY_BYTES).contains(&bytes) {
+        return Ok(bytes);
+    }
+    let message = format!(
+        "`shared_memory` of app `{}` is {}: {workers} workers need at least {}, and the most is {}; \"0B\" is for none",
+        section.name.as_str(),
+        **memory,
+        ByteSize(least),
+        ByteSize(MAX_SHARED_MEMORY_BYTES),
+    );
+    Err(source.error(memory.span(), message))
 }
 
 /// Checks that a request is slow before it is overdue.

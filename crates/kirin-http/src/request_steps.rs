@@ -72,15 +72,50 @@ pub struct RequestSteps {
 }
 
 impl RequestSteps {
-    /// Adds a step, which ends when the returned value is dropped.
+    /// Adds a step that begins now. It ends when the returned value is dropped.
     pub fn begin(self: &Rc<Self>, kind: StepKind, name: &Arc<str>) -> OpenStep {
+        self.begin_at(kind, name, Instant::now())
+    }
+
+    /// Adds a step that has begun at `started`. It ends when the returned value is dropped.
+    pub fn begin_at(
+        self: &Rc<Self>,
+        kind: StepKind,
+        name: &Arc<str>,
+        started: Instant,
+    ) -> OpenStep {
+        let number = self.push(kind, name, None, started, None);
+        OpenStep { steps: Rc::clone(self), number }
+    }
+
+    /// Adds a step that has ended.
+    pub fn add(
+        &self,
+        kind: StepKind,
+        name: &Arc<str>,
+        peer: Option<StepPeer>,
+        started: Instant,
+        ended: Instant,
+    ) {
+        self.push(kind, name, peer, started, Some(ended));
+    }
+
+    /// Adds a step if there is room. Returns its number.
+    fn push(
+        &self,
+        kind: StepKind,
+        name: &Arc<str>,
+        peer: Option<StepPeer>,
+        started: Instant,
+        ended: Option<Instant>,
+    ) -> usize {
         let mut steps = self.steps.borrow_mut();
         let number = steps.len();
         if number < MAX_STEPS {
-            let (name, started) = (Arc::clone(name), Instant::now());
-            steps.push(Step { kind, name, peer: None, started, ended: None, parts: None });
+            let name = Arc::clone(name);
+            steps.push(Step { kind, name, peer, started, ended, parts: None });
         }
-        OpenStep { steps: Rc::clone(self), number }
+        number
     }
 
     /// Adds the steps of a part that began at `started`. It ends with the last of them.

@@ -21,5 +21,5 @@ pub mod worker;
 
 pub use claim::{Claim, Phase};
 pub use layout::{BadSizes, MAX_LOOPS, Sizes};
-pub use queue::{NoPlace, Queue};
+pub use queue::{NoPlace, Put, Queue};
 pub use ring::{BadAnswer, Ring};

@@ -26,6 +26,15 @@ pub struct Queue {
     next: u64,
 }
 
+/// A request in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Put {
+    /// The slot of the request.
+    pub slot: u16,
+    /// Whether a worker was woken for it. Otherwise it waits for one that is busy.
+    pub has_woken: bool,
+}
+
 /// There is no place for a request.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no place in the ring")]
@@ -40,13 +49,13 @@ impl Queue {
 
     /// Puts a request into the queue, which consists of `parts` that follow each other. `None`
     /// stands for a request that comes over the connection of the worker that claims it. Wakes a
-    /// worker if that is needed. Returns the slot.
+    /// worker if that is needed.
     pub fn put(
         &mut self,
         ring: &Ring,
         event_loop: usize,
         parts: Option<[&[u8]; 2]>,
-    ) -> Result<u16, NoPlace> {
+    ) -> Result<Put, NoPlace> {
         let layout = ring.layout();
         let first = protocol::first_in_queue(ring.words(), layout);
         let head = first.map_or(self.next, |(position, _)| position);
@@ -74,10 +83,8 @@ impl Queue {
         word(SlotWord::Claim).store(Claim::Nobody.word(position), Release);
         ring.words().word(layout.cell(position)).store(cell(position, slot), SeqCst);
         // A worker that has claimed an earlier request wakes another one if it sees this one.
-        if first.is_none() {
-            protocol::wake_sleeper(ring.words(), layout);
-        }
-        Ok(slot)
+        let has_woken = first.is_none() && protocol::wake_sleeper(ring.words(), layout);
+        Ok(Put { slot, has_woken })
     }
 
     /// Returns whether there is a free slot.

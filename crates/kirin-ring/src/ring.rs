@@ -95,12 +95,10 @@ impl Ring {
         true
     }
 
-    /// Notes that a loop is awake.
-    pub fn wake_up(&self, event_loop: usize) {
+    /// Notes that a loop is awake. Returns whether it was asleep.
+    pub fn wake_up(&self, event_loop: usize) -> bool {
         let asleep = self.words().word(self.layout.asleep(event_loop));
-        if asleep.load(Relaxed) != 0 {
-            asleep.store(0, SeqCst);
-        }
+        asleep.load(Relaxed) != 0 && asleep.swap(0, SeqCst) != 0
     }
 
     /// Returns how far the request in a slot is.

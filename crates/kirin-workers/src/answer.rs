@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::exchange::{Failure, WorkerRequest, exchange};
 use crate::parsed;
 use crate::pool::{Acquired, Refused};
-use crate::worker::WorkerConnection;
+use crate::ring::{self, Capacity};
 
 /// The most retries of a request that no worker has read yet.
 const UNREAD_TRIES: u32 = 3;
@@ -79,13 +79,24 @@ impl App {
         outgoing.block.finish(body.length());
         let (mut tries, mut files_refused) = (0, false);
         loop {
-            let connection = match self.take_worker(address, client.as_ref(), &outgoing.steps).await
-            {
-                Ok(connection) => connection,
+            let capacity = match self.take_worker(address, client.as_ref(), &outgoing.steps).await {
+                Ok(capacity) => capacity,
                 Err(refused) => return self.refuse(refused),
             };
-            let failure = match exchange(&self, connection, &outgoing, &body, &share).await {
+            let answered = match capacity {
+                Capacity::Ring(place) => {
+                    let client = client.as_ref();
+                    ring::exchange(&self, place, &outgoing, &body, &share, client).await
+                }
+                Capacity::Connection(connection) => {
+                    exchange(&self, connection, &outgoing, &body, &share).await
+                }
+            };
+            let failure = match answered {
                 Ok(response) => return response,
+                Err(Failure::Refused(refused)) => return self.refuse(refused),
+                // No worker has seen the request.
+                Err(Failure::Withdrawn) => continue,
                 Err(failure) => failure,
             };
             tries += 1;
@@ -134,11 +145,11 @@ impl App {
         address: ClientKey,
         client: Option<&ClientWatch>,
         steps: &Rc<RequestSteps>,
-    ) -> Result<WorkerConnection, Refused> {
+    ) -> Result<Capacity, Refused> {
         let here = std::thread::current().id();
         loop {
-            let mut connection = match self.pool.take(here, address)? {
-                Acquired::Worker(connection) => connection,
+            let capacity = match self.pool.take(here, address)? {
+                Acquired::Worker(capacity) => capacity,
                 Acquired::Wait(wait) => {
                     self.counters.queued.add(1);
                     let _step = steps.begin(StepKind::Queue, self.label());
@@ -152,8 +163,13 @@ impl App {
                     }
                 }
             };
-            if connection.is_waiting().await {
-                return Ok(connection);
+            match capacity {
+                Capacity::Connection(mut connection) => {
+                    if connection.is_waiting().await {
+                        return Ok(Capacity::Connection(connection));
+                    }
+                }
+                place @ Capacity::Ring(_) => return Ok(place),
             }
         }
     }

@@ -15,10 +15,11 @@ use crate::counters::{CounterValues, Counters};
 use crate::error::AppError;
 use crate::event::Event;
 use crate::parsed::WantedByWorkers;
-use crate::pool::Pool;
+use crate::pool::{Pool, Pooled};
 use crate::profile::RunningProfile;
 use crate::read_ahead::ReadAhead;
 use crate::replacement::{ReplaceReason, resident_bytes};
+use crate::ring::{Capacity, RingStatus, SharedRing};
 use crate::sendfile::SendfileRoots;
 use crate::slow_requests::{SlowRequest, SlowRequests};
 use crate::stacks::{StackError, StackReader};
@@ -32,7 +33,9 @@ pub struct App {
     label: Arc<str>,
     pub(crate) spool_directory: PathBuf,
     sendfile_roots: SendfileRoots,
-    pub(crate) pool: Arc<Pool<WorkerConnection>>,
+    pub(crate) pool: Arc<Pool<Capacity>>,
+    /// The rings of generations whose workers are not all gone, oldest first.
+    rings: Mutex<Vec<Arc<SharedRing>>>,
     /// Workers that have greeted, by process id.
     workers: Mutex<HashMap<u32, Arc<WorkerHandle>>>,
     /// The parts of a request that Kirin parses for the workers.
@@ -78,6 +81,7 @@ impl App {
             spool_directory,
             sendfile_roots,
             pool: Pool::new(config.queue_length),
+            rings: Mutex::default(),
             workers: Mutex::default(),
             wanted: WantedByWorkers::default(),
             counters: Counters::default(),
@@ -171,12 +175,20 @@ impl App {
 
     /// Returns how many workers are idle.
     pub fn idle_workers(&self) -> usize {
-        self.pool.idle()
+        let in_rings: usize = self.rings().iter().map(|ring| ring.workers().1).sum();
+        self.pool.idle(|capacity| matches!(capacity, Capacity::Connection(_))) + in_rings
     }
 
     /// Returns how many requests wait for a worker.
     pub fn waiting_requests(&self) -> usize {
-        self.pool.waiting()
+        let in_rings: usize = self.rings().iter().map(|ring| ring.waiting()).sum();
+        self.pool.waiting() + in_rings
+    }
+
+    /// Returns the rings of the generations whose workers are not all gone, the oldest first.
+    /// Workers that are in none of them get their requests over connections.
+    pub fn ring_status(&self) -> Vec<RingStatus> {
+        self.rings().iter().map(|ring| ring.status()).collect()
     }
 
     /// Returns the last requests that took longer than `slow`, the latest first.
@@ -209,7 +221,7 @@ impl App {
     /// Returns the ages and the memory of the workers. Reads a file of each process, so it must not
     /// run on an event loop.
     pub fn worker_totals(&self, now: Instant) -> WorkerTotals {
-        let workers: Vec<_> = self.workers.lock().values().cloned().collect();
+        let workers = self.worker_handles();
         let mut totals = WorkerTotals { workers: workers.len() as u64, ..WorkerTotals::default() };
         let ages = workers.iter().map(|worker| worker.age(now));
         totals.oldest = ages.clone().max().unwrap_or_default();
@@ -226,7 +238,10 @@ impl App {
 impl App {
     pub(crate) fn release(&self, connection: WorkerConnection) {
         connection.handle.current.end();
-        self.pool.release(connection);
+        match connection.seat.clone() {
+            None => self.pool.release(Capacity::Connection(connection)),
+            Some(seat) => seat.ring.park(self, seat.number, connection),
+        }
     }
 
     /// Counts a worker that has said that it leaves.
@@ -235,7 +250,13 @@ impl App {
     }
 
     pub(crate) fn begin_deadline(&self, worker: &WorkerHandle) {
-        worker.begin(self.now_ms() + self.config.request_deadline.as_millis() as u64);
+        self.begin_deadline_at(worker, Instant::now());
+    }
+
+    /// Starts the deadline of a request that the worker has had since `begun`.
+    pub(crate) fn begin_deadline_at(&self, worker: &WorkerHandle, begun: Instant) {
+        let begun = begun.saturating_duration_since(self.started).as_millis() as u64;
+        worker.begin(begun + self.config.request_deadline.as_millis() as u64);
     }
 
     pub(crate) fn sendfile_roots(&self) -> &SendfileRoots {
@@ -278,10 +299,12 @@ impl App {
 impl App {
     /// Returns the workers that are not idle.
     pub(crate) fn busy_workers(&self) -> Vec<Arc<WorkerHandle>> {
-        let idle: HashSet<u32> =
-            self.pool.idle_as(|connection| connection.handle.pid).into_iter().collect();
-        let workers = self.workers.lock();
-        workers.values().filter(|worker| !idle.contains(&worker.pid)).cloned().collect()
+        let mut busy: Vec<_> = self.worker_handles();
+        busy.retain(|worker| worker.current.is_running());
+        for ring in self.rings() {
+            busy.extend(ring.at_work().into_iter().map(|(worker, ..)| worker));
+        }
+        busy
     }
 
     /// Returns whether a worker is still there.
@@ -357,7 +380,7 @@ impl App {
             retired = true;
         }
         if retired {
-            drop(self.pool.remove_idle(|connection| connection.handle.is_leaving()));
+            self.let_leaving_go();
         }
     }
 
@@ -369,7 +392,31 @@ impl App {
             .filter(|worker| worker.generation == generation)
             .for_each(|worker| worker.leave());
         drop(workers);
-        drop(self.pool.remove_idle(|connection| connection.handle.is_leaving()));
+        for ring in self.rings().iter().filter(|ring| ring.generation() == generation) {
+            ring.retire(self);
+        }
+        self.let_leaving_go();
+    }
+
+    /// Lets the idle ones go of the workers that are marked as leaving.
+    fn let_leaving_go(&self) {
+        drop(self.pool.remove_idle(Capacity::is_leaving));
+        self.rings().iter().for_each(|ring| ring.let_leaving_go());
+    }
+
+    /// Returns the rings of generations whose workers are not all gone.
+    pub(crate) fn rings(&self) -> Vec<Arc<SharedRing>> {
+        self.rings.lock().clone()
+    }
+
+    pub(crate) fn add_ring(&self, ring: &Arc<SharedRing>) {
+        self.rings.lock().push(Arc::clone(ring));
+    }
+
+    /// Ends the ring of a generation whose processes have ended.
+    fn end_rings(&self, is_ended: impl Fn(&SharedRing) -> bool) {
+        let ended: Vec<_> = self.rings.lock().extract_if(.., |ring| is_ended(ring)).collect();
+        ended.into_iter().for_each(|ring| ring.end(self));
     }
 
     /// Sends no more requests to workers that have lost their parent, and lets the idle ones go.
@@ -380,7 +427,7 @@ impl App {
         let workers = self.workers.lock();
         pids.iter().filter_map(|pid| workers.get(pid)).for_each(|worker| worker.leave());
         drop(workers);
-        drop(self.pool.remove_idle(|connection| connection.handle.is_leaving()));
+        self.let_leaving_go();
     }
 
     /// Ends the connections of a generation.
@@ -392,6 +439,7 @@ impl App {
             }
             other
         });
+        self.end_rings(|ring| ring.generation() == generation);
     }
 
     /// Unregisters a worker whose process has ended. A background process of it may keep its socket
@@ -406,22 +454,32 @@ impl App {
             self.wanted.set(workers.values().map(|worker| worker.wanted));
         }
         drop(workers);
-        drop(self.pool.remove_idle(|connection| connection.handle.pid == pid));
+        let is_lost = |capacity: &Capacity| match capacity {
+            Capacity::Connection(connection) => connection.handle.pid == pid,
+            Capacity::Ring(_) => false,
+        };
+        drop(self.pool.remove_idle(is_lost));
+        self.rings().iter().for_each(|ring| ring.process_ended(self, pid));
     }
 
     /// Returns the workers whose request is overdue. Each worker is returned once.
     pub(crate) fn condemn_overdue(&self) -> Vec<Arc<WorkerHandle>> {
         let now = self.now_ms();
-        self.workers
-            .lock()
-            .values()
-            .filter(|worker| worker.condemn_if_overdue(now))
-            .cloned()
-            .collect()
+        let mut condemned = self.worker_handles();
+        condemned.retain(|worker| worker.condemn_if_overdue(now));
+        for ring in self.rings() {
+            for worker in ring.condemn_overdue(self.config.request_deadline) {
+                condemned.push(worker);
+            }
+        }
+        condemned
     }
 
     pub(crate) fn expire_waiting(&self) {
-        let expired = self.pool.expire(Instant::now(), self.config.queue_wait);
+        let (now, limit) = (Instant::now(), self.config.queue_wait);
+        let rings = self.rings();
+        let in_rings: usize = rings.iter().map(|ring| ring.expire(self, now, limit)).sum();
+        let expired = self.pool.expire(now, limit) + in_rings;
         if expired > 0 {
             tracing::warn!(
                 app = self.config.name,
@@ -435,10 +493,12 @@ impl App {
     pub(crate) fn close(&self, state: AppState) {
         self.state.send_replace(state);
         drop(self.pool.close());
+        self.rings().iter().for_each(|ring| ring.retire(self));
     }
 
     /// Ends the connections of all workers, including busy ones.
     pub(crate) fn disconnect_all(&self) {
         self.workers.lock().drain().for_each(|(_, worker)| worker.disconnect());
+        self.end_rings(|_| true);
     }
 }

@@ -5,8 +5,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::ring::{ANSWER_BYTES, REQUEST_BYTES};
+
 /// The most workers of one application.
 pub const MAX_WORKERS: usize = 4096;
+
+/// The memory that a request and its answer take in a ring, in bytes.
+pub const SLOT_BYTES: u64 = (REQUEST_BYTES + ANSWER_BYTES) as u64;
+
+/// The most memory of a ring in bytes.
+pub const MAX_SHARED_MEMORY_BYTES: u64 = 4 << 30;
 
 /// Whether workers are forked from a process that has loaded the application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,6 +91,9 @@ pub struct AppConfig {
     pub slow: Option<Duration>,
     /// How long loading and the first worker may take; after a reload, all workers. Default: 60 s.
     pub start_limit: Duration,
+    /// The most bytes of memory that Kirin and the workers of one generation share for requests and
+    /// answers; 0 for none. Default: 64 KiB for each of four requests a worker and 64 more.
+    pub shared_memory_bytes: Option<u64>,
     /// The directories for files that the application names with `X-Sendfile`. Default: none.
     pub sendfile_roots: Vec<PathBuf>,
     /// A process that has loaded the application already. Then `load`, `directory`, `env`, `perl`
@@ -114,9 +125,16 @@ impl AppConfig {
             request_deadline: Duration::from_secs(60),
             slow: None,
             start_limit: Duration::from_secs(60),
+            shared_memory_bytes: None,
             sendfile_roots: Vec::new(),
             loaded: None,
         }
+    }
+
+    /// Returns the most bytes of a generation's ring.
+    pub(crate) fn ring_bytes(&self) -> u64 {
+        let slots = (4 * self.workers + 64) as u64;
+        self.shared_memory_bytes.unwrap_or(slots * SLOT_BYTES)
     }
 }
 

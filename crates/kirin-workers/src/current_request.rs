@@ -23,6 +23,21 @@ pub struct RunningRequest {
     pub running: Duration,
 }
 
+impl RunningRequest {
+    /// Returns the request in a block that a worker may have changed.
+    pub(crate) fn from_block(block: &[u8], running: Duration) -> Self {
+        let mut noted = Noted::default();
+        let start = block.iter().position(|byte| *byte == b':').map_or(0, |colon| colon + 1);
+        let mut parts = block[start..].split(|byte| *byte == 0);
+        while let (Some(name), Some(value)) = (parts.next(), parts.next()) {
+            if noted.note(name, value) {
+                break;
+            }
+        }
+        noted.to_running(running)
+    }
+}
+
 /// The request that a worker has, and the number of those that it got.
 #[derive(Default)]
 pub(crate) struct CurrentRequest {
@@ -41,25 +56,26 @@ struct Noted {
 impl CurrentRequest {
     /// Notes a request.
     pub(crate) fn begin(&self, block: &RequestBlock, now: Instant) {
-        // Only the holder of the connection writes, so no atomic addition is needed.
-        self.requests.store(self.requests.load(Relaxed) + 1, Relaxed);
+        self.requests.fetch_add(1, Relaxed);
         let mut noted = self.noted.lock();
         noted.since = Some(now);
         noted.method.clear();
         noted.path.clear();
         for (name, value) in block.variables() {
-            match name {
-                b"REQUEST_METHOD" => noted.method.extend_from_slice(value),
-                b"REQUEST_URI" => {
-                    let end = value.iter().position(|byte| *byte == b'?').unwrap_or(value.len());
-                    noted.path.extend_from_slice(&value[..end.min(PATH_BYTES)]);
-                }
-                _ => continue,
-            }
-            if !noted.method.is_empty() && !noted.path.is_empty() {
+            if noted.note(name, value) {
                 break;
             }
         }
+    }
+
+    /// Counts a request that came through the ring.
+    pub(crate) fn count(&self) {
+        self.requests.fetch_add(1, Relaxed);
+    }
+
+    /// Returns whether the worker has a request.
+    pub(crate) fn is_running(&self) -> bool {
+        self.noted.lock().since.is_some()
     }
 
     /// Notes that the worker is idle.
@@ -75,10 +91,34 @@ impl CurrentRequest {
     /// Returns the request.
     pub(crate) fn running(&self, now: Instant) -> Option<RunningRequest> {
         let noted = self.noted.lock();
-        Some(RunningRequest {
-            running: now.saturating_duration_since(noted.since?),
-            method: String::from_utf8_lossy(&noted.method).into_owned(),
-            path: String::from_utf8_lossy(&noted.path).into_owned(),
-        })
+        let running = now.saturating_duration_since(noted.since?);
+        Some(noted.to_running(running))
+    }
+}
+
+impl Noted {
+    /// Notes a variable of the request, if it is one that matters. Returns whether all are known.
+    fn note(&mut self, name: &[u8], value: &[u8]) -> bool {
+        match name {
+            b"REQUEST_METHOD" => {
+                self.method.clear();
+                self.method.extend_from_slice(&value[..value.len().min(PATH_BYTES)]);
+            }
+            b"REQUEST_URI" => {
+                let end = value.iter().position(|byte| *byte == b'?').unwrap_or(value.len());
+                self.path.clear();
+                self.path.extend_from_slice(&value[..end.min(PATH_BYTES)]);
+            }
+            _ => {}
+        }
+        !self.method.is_empty() && !self.path.is_empty()
+    }
+
+    fn to_running(&self, running: Duration) -> RunningRequest {
+        RunningRequest {
+            method: String::from_utf8_lossy(&self.method).into_owned(),
+            path: String::from_utf8_lossy(&self.path).into_owned(),
+            running,
+        }
     }
 }

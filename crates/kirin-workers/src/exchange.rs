@@ -19,6 +19,7 @@ use kirin_http::{
 use crate::after_response::after_response;
 use crate::app::App;
 use crate::handed_file::HandedFile;
+use crate::pool::Refused;
 use crate::read_ahead::ReadAhead;
 use crate::response_pump::PumpedBody;
 use crate::sendfile::NotSent;
@@ -68,6 +69,12 @@ pub(crate) enum Failure {
     /// The worker broke the protocol.
     #[error("worker {pid}: {error}")]
     Protocol { pid: u32, error: ProtocolError },
+    /// No worker of the generation has claimed the request. Another generation gets it.
+    #[error("the generation was replaced before a worker took the request")]
+    Withdrawn,
+    /// The request gets no worker.
+    #[error("no worker is there in time")]
+    Refused(Refused),
     /// Kirin cannot send the file that the worker handed back. The worker can send it itself.
     #[error("worker {pid} handed back {}: {error}", path.display())]
     File { pid: u32, path: PathBuf, error: NotThatFile },
@@ -77,9 +84,12 @@ impl Failure {
     /// Returns whether another worker may get the request.
     pub(crate) fn may_be_retried(&self, request: &WorkerRequest) -> bool {
         match self {
-            Failure::NotRead { .. } => true,
+            Failure::NotRead { .. } | Failure::Withdrawn => true,
             Failure::NoResponse { .. } | Failure::File { .. } => request.idempotent,
-            Failure::Truncated { .. } | Failure::Overdue { .. } | Failure::Protocol { .. } => false,
+            Failure::Truncated { .. }
+            | Failure::Overdue { .. }
+            | Failure::Protocol { .. }
+            | Failure::Refused(_) => false,
         }
     }
 
@@ -91,32 +101,66 @@ impl Failure {
     }
 }
 
-/// Sends `request` to a worker and returns the response.
+/// Sends `request` to a worker and returns the response, under the watch for slow requests.
+pub(crate) async fn exchange(
+    app: &Arc<App>,
+    connection: WorkerConnection,
+    request: &WorkerRequest,
+    body: &SpooledBody,
+    share: &ClientShare,
+) -> Result<Response, Failure> {
+    let worker = Arc::clone(&connection.handle);
+    let begun_at = Instant::now();
+    let answered = over_connection(app, connection, request, body, share, Begun::NotSent);
+    match app.config().slow {
+        None => answered.await,
+        Some(limit) => {
+            let who = || Some((Arc::clone(&worker), begun_at));
+            slow_watch::watch(app, request, limit, who, answered).await
+        }
+    }
+}
+
+/// How far a request is whose answer comes over a connection.
+#[derive(Clone, Copy)]
+pub(crate) enum Begun {
+    /// The worker waits for it on the connection.
+    NotSent,
+    /// The worker has it through the ring.
+    Read {
+        /// Since when.
+        claimed_at: Instant,
+    },
+}
+
+/// Sends `request` to a worker, if it has not got it through the ring, and returns the response.
 ///
 /// The worker is given back as soon as its response has been read. For a large response, that is
 /// after this function has returned.
-pub(crate) async fn exchange(
+pub(crate) async fn over_connection(
     app: &Arc<App>,
     mut connection: WorkerConnection,
     request: &WorkerRequest,
     body: &SpooledBody,
     share: &ClientShare,
+    begun: Begun,
 ) -> Result<Response, Failure> {
     let pid = connection.handle.pid;
-    let step = request.steps.begin(StepKind::Worker, app.label());
-    step.set_peer(StepPeer::Process(pid));
-    app.begin_deadline(&connection.handle);
-    connection.handle.current.begin(&request.block, Instant::now());
-    let slow = app.config().slow.map(|limit| (limit, Arc::clone(&connection.handle)));
-    let sent = async {
-        match send(&mut connection, request, body).await {
-            Ok(()) => receive(&mut connection, request).await,
-            Err(_) => Err(Failure::NotRead { pid }),
-        }
+    let begun_at = match begun {
+        Begun::NotSent => Instant::now(),
+        Begun::Read { claimed_at } => claimed_at,
     };
-    let result = match slow {
-        None => sent.await,
-        Some((limit, worker)) => slow_watch::watch(app, &worker, request, limit, sent).await,
+    let step = request.steps.begin_at(StepKind::Worker, app.label(), begun_at);
+    step.set_peer(StepPeer::Process(pid));
+    app.begin_deadline_at(&connection.handle, begun_at);
+    connection.handle.current.begin(&request.block, begun_at);
+    let sent = match begun {
+        Begun::NotSent => send(&mut connection, request, body).await,
+        Begun::Read { .. } => Ok(()),
+    };
+    let result = match sent {
+        Ok(()) => receive(&mut connection, request).await,
+        Err(_) => Err(Failure::NotRead { pid }),
     };
     let (mut head, reading) = match result {
         Ok(Received::Response(head, reading)) => (head, reading),
@@ -324,7 +368,7 @@ async fn read_whole(connection: &mut WorkerConnection, length: usize) -> Result<
 }
 
 /// Returns the response for a request whose worker has handed back `file`.
-fn file_response(
+pub(crate) fn file_response(
     app: &App,
     request: &WorkerRequest,
     head: WorkerHead,
@@ -374,7 +418,7 @@ fn find_named(
 }
 
 /// Returns a response that has been read completely.
-fn whole_response(head: WorkerHead, data: Bytes) -> Response {
+pub(crate) fn whole_response(head: WorkerHead, data: Bytes) -> Response {
     let body = head.body.withheld().unwrap_or(Body::Bytes(data));
     response(head, body)
 }

@@ -20,6 +20,7 @@ use crate::error::AppError;
 use crate::event::Event;
 use crate::launch::ParentLaunch;
 use crate::parent::{Parent, ParentSpec, WorkerSocket, has_workers, signal_workers};
+use crate::ring::{Collectors, SharedRing, watch_connection};
 use crate::worker::{Slot, WorkerConnection, connect};
 
 /// A parent that lived shorter than this is restarted after a pause. The pause doubles from the
@@ -56,6 +57,8 @@ pub(crate) struct Generation {
     pub(crate) incarnation: u64,
     parent: Option<Parent>,
     socket: WorkerSocket,
+    /// The ring that is offered to workers, and its tasks.
+    ring: Option<(Arc<SharedRing>, Collectors)>,
     started_at: Instant,
     /// When the parent was first found to have ended without closing its control channel.
     ended_at: Option<Instant>,
@@ -90,9 +93,10 @@ enum SlotState {
 impl Generation {
     /// Starts the parent. [`Generation::open_missing`] opens the connections.
     pub(crate) fn start(
-        app: &App,
+        app: &Arc<App>,
         launch: &ParentLaunch,
         spec: ParentSpec,
+        loops: &[Handle],
     ) -> Result<Self, AppError> {
         let config = app.config();
         let now = Instant::now();
@@ -102,6 +106,7 @@ impl Generation {
             incarnation: spec.incarnation,
             parent: None,
             socket: launch.socket(config, spec.generation)?,
+            ring: open_ring(app, spec.generation, loops),
             started_at: now,
             ended_at: None,
             restart_at: None,
@@ -190,8 +195,9 @@ impl Generation {
         let home = &loops[slot % loops.len()];
         let slot = Slot { generation: self.number, index: slot, lost: app.events() };
         let (app, socket) = (Arc::clone(app), self.socket.path().to_owned());
+        let ring = self.ring.as_ref().map(|(ring, _)| Arc::clone(ring));
         home.spawn(async move {
-            match connect(&socket).await {
+            match connect(&app, ring.as_ref(), &socket).await {
                 Ok(worker) => {
                     tracing::debug!(
                         app = app.name(),
@@ -201,6 +207,10 @@ impl Generation {
                     );
                     let connection =
                         Box::new(WorkerConnection::new(worker, slot, app.config().max_age));
+                    if let Some(seat) = connection.seat.clone() {
+                        let worker = Arc::clone(&connection.handle);
+                        tokio::spawn(watch_connection(Arc::clone(&app), seat, worker));
+                    }
                     // Nobody receives this while the application is being stopped.
                     let _ = app.events().send(Event::Greeted { connection });
                 }
@@ -384,6 +394,29 @@ impl Generation {
         if let (true, Some(pid)) = (self.children.contains(&pid), Pid::from_raw(pid.cast_signed()))
         {
             let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+}
+
+/// Creates the ring of a generation. Without it, requests go over connections.
+fn open_ring(
+    app: &Arc<App>,
+    generation: u64,
+    loops: &[Handle],
+) -> Option<(Arc<SharedRing>, Collectors)> {
+    let bytes = app.config().ring_bytes();
+    if bytes == 0 || loops.len() > kirin_ring::MAX_LOOPS {
+        return None;
+    }
+    match SharedRing::create(app.name(), generation, bytes, loops.len()) {
+        Ok(ring) => {
+            app.add_ring(&ring);
+            let collectors = Collectors::start(app, &ring, loops);
+            Some((ring, collectors))
+        }
+        Err(error) => {
+            tracing::warn!(app = app.name(), %error, "no shared memory: requests go over sockets");
+            None
         }
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct Greeting {
     pub(crate) adapter: String,
     /// The parts of a request that Kirin should parse: `parsed=query,form,cookies`.
     pub(crate) wanted: Wanted,
+    /// Whether the worker can use a ring: `speaks=2`.
+    pub(crate) knows_ring: bool,
     /// Where the worker's stack is: `stacks=perl:…`.
     pub(crate) stacks: Option<PerlLayout>,
 }
@@ -36,12 +38,13 @@ pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
         return Err(BadGreeting::Protocol(protocol.to_owned()));
     }
     let (mut pid, mut adapter) = (None, None);
-    let (mut wanted, mut stacks) = (Wanted::default(), None);
+    let (mut wanted, mut stacks, mut knows_ring) = (Wanted::default(), None, false);
     for word in words {
         match word.split_once('=') {
             Some(("pid", value)) => pid = value.parse().ok().filter(|pid| *pid > 1),
             Some(("adapter", value)) => adapter = Some(value.to_owned()),
             Some(("parsed", value)) => wanted = Wanted::from_list(value),
+            Some(("speaks", value)) => knows_ring = value == "2",
             Some(("stacks", value)) => stacks = PerlLayout::parse(value),
             _ => {}
         }
@@ -50,6 +53,7 @@ pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
         pid: pid.ok_or(BadGreeting::Missing("pid"))?,
         adapter: adapter.ok_or(BadGreeting::Missing("adapter"))?,
         wanted,
+        knows_ring,
         stacks,
     })
 }
@@ -67,11 +71,16 @@ mod tests {
                 pid: 123,
                 adapter: "perl/0.001".into(),
                 wanted: Wanted::default(),
+                knows_ring: false,
                 stacks: None
             }
         );
         let greeting = parse("KIRIN/1 pid=123 adapter=x parsed=query").unwrap();
         assert_eq!(greeting.wanted, Wanted { query: true, ..Wanted::default() });
+        for (word, knows_ring) in [("speaks=2", true), ("speaks=3", false), ("speaks", false)] {
+            let greeting = parse(&format!("KIRIN/1 pid=123 adapter=x {word}")).unwrap();
+            assert_eq!(greeting.knows_ring, knows_ring, "{word}");
+        }
     }
 
     #[test]

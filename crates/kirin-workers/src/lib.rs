@@ -31,6 +31,7 @@ mod profile;
 mod read_ahead;
 mod replacement;
 mod response_pump;
+mod ring;
 mod sampler;
 mod sendfile;
 mod slow_requests;
@@ -43,12 +44,16 @@ mod worker_response;
 mod worker_status;
 
 pub use app::{App, AppState, WorkerTotals};
-pub use config::{AppConfig, LoadedParent, MAX_WORKERS, ParentInvocation, Preload};
+pub use config::{
+    AppConfig, LoadedParent, MAX_SHARED_MEMORY_BYTES, MAX_WORKERS, ParentInvocation, Preload,
+    SLOT_BYTES,
+};
 pub use counters::CounterValues;
 pub use current_request::RunningRequest;
 pub use error::AppError;
 pub use kirin_cgi::MetaVariables;
 pub use profile::{MAX_PROFILE_HZ, MAX_PROFILE_TIME, Profile, ProfileError, ProfileOptions};
+pub use ring::RingStatus;
 pub use slow_requests::SlowRequest;
 pub use stacks::StackError;
 pub use worker_status::WorkerStatus;

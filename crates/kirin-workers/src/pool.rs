@@ -26,8 +26,8 @@ pub(crate) trait Pooled {
     /// An event loop.
     type Home: Copy + PartialEq;
 
-    /// Returns the loop on which using the worker is cheapest.
-    fn home(&self) -> Self::Home;
+    /// Returns whether `home` is a loop on which using the worker is cheapest.
+    fn is_near(&self, home: Self::Home) -> bool;
 
     /// Returns whether the worker must not get another request.
     fn is_leaving(&self) -> bool;
@@ -90,7 +90,7 @@ impl<W: Pooled> Pool<W> {
             return Err(Refused::Closed);
         }
         if let Some(last) = state.idle.len().checked_sub(1) {
-            let index = state.idle.iter().rposition(|worker| worker.home() == here).unwrap_or(last);
+            let index = state.idle.iter().rposition(|worker| worker.is_near(here)).unwrap_or(last);
             return Ok(Acquired::Worker(state.idle.remove(index)));
         }
         let (sender, receiver) = oneshot::channel();
@@ -114,7 +114,7 @@ impl<W: Pooled> Pool<W> {
             return;
         }
         let mut worker = worker;
-        while let Some(waiter) = state.next_for(worker.home()) {
+        while let Some(waiter) = state.next_for(&worker) {
             // A receiver leaves the queue before it is dropped, so this does not fail.
             match waiter.sender.send(Ok(worker)) {
                 Ok(()) => return,
@@ -157,14 +157,9 @@ impl<W: Pooled> Pool<W> {
         std::mem::take(&mut state.idle)
     }
 
-    /// Returns how many workers are idle.
-    pub(crate) fn idle(&self) -> usize {
-        self.state.lock().idle.len()
-    }
-
-    /// Returns the idle workers, each as `what` names it.
-    pub(crate) fn idle_as<T>(&self, what: impl Fn(&W) -> T) -> Vec<T> {
-        self.state.lock().idle.iter().map(what).collect()
+    /// Returns how many workers are idle for which `is_counted` is true.
+    pub(crate) fn idle(&self, is_counted: impl Fn(&W) -> bool) -> usize {
+        self.state.lock().idle.iter().filter(|worker| is_counted(worker)).count()
     }
 
     /// Returns how many requests wait.
@@ -175,12 +170,12 @@ impl<W: Pooled> Pool<W> {
 
 impl<W: Pooled> PoolState<W> {
     /// Takes the next request out of the queue: the one whose turn it is, or a nearly as old one of
-    /// the loop `here`.
-    fn next_for(&mut self, here: W::Home) -> Option<Waiter<W>> {
+    /// a loop that is near to the worker.
+    fn next_for(&mut self, worker: &W) -> Option<Waiter<W>> {
         let first = self.waiting.get(0)?.since;
         let near = |waiter: &&Waiter<W>| {
             let apart = waiter.since.max(first).duration_since(waiter.since.min(first));
-            waiter.home == here && apart <= OVERTAKING
+            worker.is_near(waiter.home) && apart <= OVERTAKING
         };
         let index =
             self.waiting.iter().take(LOOKED_AT).position(|waiter| near(&waiter)).unwrap_or(0);

@@ -11,8 +11,8 @@ use super::*;
 impl Pooled for u32 {
     type Home = u32;
 
-    fn home(&self) -> u32 {
-        self % 2
+    fn is_near(&self, home: u32) -> bool {
+        self % 2 == home
     }
 
     /// Returns true for workers from 1,000 on.
@@ -50,7 +50,7 @@ fn a_worker_that_is_leaving_gets_no_request() {
     let mut first = wait(&pool, 0);
     pool.release(1000);
     assert!(poll(&mut first).is_pending());
-    assert_eq!(pool.idle(), 0);
+    assert_eq!(pool.idle(|_| true), 0);
     pool.release(1);
     assert_eq!(poll(&mut first), Poll::Ready(Ok(1)));
 }
@@ -128,7 +128,7 @@ fn a_closed_pool_refuses_those_who_wait_and_come_and_keeps_no_worker() {
     assert_eq!(poll(&mut first), Poll::Ready(Err(Refused::Closed)));
     assert!(matches!(pool.take(0, None), Err(Refused::Closed)));
     pool.release(1);
-    assert_eq!(pool.idle(), 0);
+    assert_eq!(pool.idle(|_| true), 0);
 }
 
 /// An event in a pool. Numbers choose among what is there, modulo its count.
@@ -167,7 +167,7 @@ proptest! {
                 Step::Take => match pool.take({ turn += 1; turn % 2 }, None) {
                     Ok(Acquired::Worker(worker)) => held.push(worker),
                     Ok(Acquired::Wait(wait)) => {
-                        prop_assert_eq!(pool.idle(), 0, "nobody waits beside an idle worker");
+                        prop_assert_eq!(pool.idle(|_| true), 0, "nobody waits beside an idle worker");
                         waits.push(wait);
                     }
                     Err(refused) => {
@@ -254,7 +254,7 @@ fn loops_that_take_wait_and_give_up_at_once_neither_lose_nor_share_a_worker() {
             });
         }
     });
-    assert_eq!((pool.idle(), pool.waiting()), (WORKERS as usize, 0));
+    assert_eq!((pool.idle(|_| true), pool.waiting()), (WORKERS as usize, 0));
     let (served, given_up) = (served.into_inner(), given_up.into_inner());
     assert_eq!(served + given_up, 4 * 5 * TURNS);
     assert!(given_up > 0, "five at once on three workers");

@@ -14,28 +14,45 @@ use crate::slow_requests::{MAX_CALLS, MAX_TEXT_BYTES, SlowRequest, shortened};
 use crate::stacks::StackError;
 use crate::worker::WorkerHandle;
 
-/// Waits for `exchange`. If that takes longer than `limit`, the stack of its worker is logged and
-/// kept, once.
+/// Waits for `exchange`. If the worker that `who` returns has had the request for longer than
+/// `limit`, its stack is logged and kept, once. `who` returns `None` while no worker has it.
 pub(crate) async fn watch<T>(
     app: &Arc<App>,
-    worker: &Arc<WorkerHandle>,
     request: &WorkerRequest,
     limit: Duration,
+    who: impl Fn() -> Option<(Arc<WorkerHandle>, Instant)>,
     exchange: impl Future<Output = T>,
 ) -> T {
-    let begun = Instant::now();
     let mut exchange = pin!(exchange);
-    if let Ok(result) = timeout(limit, exchange.as_mut()).await {
-        return result;
-    }
+    let mut wait = limit;
+    let (worker, begun) = loop {
+        if let Ok(result) = timeout(wait, exchange.as_mut()).await {
+            return result;
+        }
+        wait = match who() {
+            Some((worker, begun)) if begun.elapsed() >= limit => break (worker, begun),
+            Some((_, begun)) => limit.saturating_sub(begun.elapsed()),
+            None => limit,
+        };
+    };
+    let pid = worker.pid;
     // The kernel may have to read pages of the worker from the disk.
-    let reading = {
-        let (app, worker) = (Arc::clone(app), Arc::clone(worker));
+    let mut reading = {
+        let app = Arc::clone(app);
         tokio::task::spawn_blocking(move || app.stack_reader(&worker)?.read())
     };
-    let stack = reading.await.unwrap_or(Err(StackError::NoStack));
-    let number = app.slow.keep(record(app, worker.pid, request, begun.elapsed(), stack));
-    let result = exchange.await;
+    let mut result = None;
+    let stack = loop {
+        tokio::select! {
+            stack = &mut reading => break stack.unwrap_or(Err(StackError::NoStack)),
+            early = exchange.as_mut(), if result.is_none() => result = Some(early),
+        }
+    };
+    let number = app.slow.keep(record(app, pid, request, begun.elapsed(), stack));
+    let result = match result {
+        Some(result) => result,
+        None => exchange.await,
+    };
     app.slow.end(number, begun.elapsed());
     result
 }

@@ -194,7 +194,7 @@ impl Supervisor {
             incarnation: self.incarnations,
             workers: self.workers,
         };
-        let mut generation = Generation::start(&self.app, &self.launch, spec)?;
+        let mut generation = Generation::start(&self.app, &self.launch, spec, &self.loops)?;
         generation.open_missing(&self.app, &self.loops);
         self.generations.push(generation);
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,12 +17,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::app::App;
 use crate::current_request::CurrentRequest;
 use crate::event::Event;
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
 use crate::parsed::Wanted;
-use crate::pool::Pooled;
 use crate::replacement::{self, ReplaceReason};
+use crate::ring::{self, RingPlace, RingSeat, SharedRing};
 use crate::stacks::PerlLayout;
 
 /// Bytes read from a worker at once. No response head may be longer.
@@ -51,6 +52,10 @@ pub(crate) struct WorkerConnection {
     /// costs a wake-up.
     home: ThreadId,
     pub(crate) handle: Arc<WorkerHandle>,
+    /// The worker's seat, if it is attached to the ring of its generation.
+    pub(crate) seat: Option<RingSeat>,
+    /// The place of the request that goes on over this connection.
+    pub(crate) place: Option<RingPlace>,
     _slot: Slot,
 }
 
@@ -126,6 +131,17 @@ impl WorkerHandle {
         self.leaving.load(Ordering::Relaxed)
     }
 
+    /// Returns the socket of the worker's connection.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Marks the worker as killed because of a request in the ring. Returns false if it was killed
+    /// already.
+    pub(crate) fn condemn(&self) -> bool {
+        self.deadline.swap(KILLED, Ordering::Relaxed) != KILLED
+    }
+
     /// Sets the deadline of a new request.
     pub(crate) fn begin(&self, deadline_ms: u64) {
         self.deadline.store(deadline_ms.max(1), Ordering::Relaxed);
@@ -167,18 +183,6 @@ fn effective_user(pid: u32) -> Option<u32> {
     ids.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-impl Pooled for WorkerConnection {
-    type Home = ThreadId;
-
-    fn home(&self) -> ThreadId {
-        self.home
-    }
-
-    fn is_leaving(&self) -> bool {
-        self.handle.is_leaving()
-    }
-}
-
 impl Drop for WorkerConnection {
     /// Ends the connection. Dropping the stream is not enough, because the handle keeps the socket
     /// open.
@@ -190,7 +194,7 @@ impl Drop for WorkerConnection {
 impl WorkerConnection {
     /// Returns the connection in `slot`. Call this on the loop that becomes its home.
     pub(crate) fn new(worker: GreetedWorker, slot: Slot, max_age: Option<Duration>) -> Self {
-        let GreetedWorker { stream, socket, greeting } = worker;
+        let GreetedWorker { stream, socket, greeting, seat } = worker;
         Self {
             stream,
             buffer: ReadBuffer::new(vec![0; BUFFER_BYTES].into_boxed_slice()),
@@ -210,8 +214,15 @@ impl WorkerConnection {
                 current: CurrentRequest::default(),
                 deadline: AtomicU64::new(0),
             }),
+            seat,
+            place: None,
             _slot: slot,
         }
+    }
+
+    /// Returns the thread of the event loop with which the socket is registered.
+    pub(crate) fn home(&self) -> ThreadId {
+        self.home
     }
 
     /// Returns whether the worker waits for a request: nothing has arrived, not even the end. Makes
@@ -309,10 +320,16 @@ pub(crate) struct GreetedWorker {
     pub(crate) greeting: Greeting,
     stream: UnixStream,
     socket: OwnedFd,
+    seat: Option<RingSeat>,
 }
 
-/// Connects, and waits until a worker has taken the connection.
-pub(crate) async fn connect(socket: &Path) -> io::Result<GreetedWorker> {
+/// Connects, and waits until a worker has taken the connection. Offers the ring to a worker that
+/// can use it.
+pub(crate) async fn connect(
+    app: &App,
+    ring: Option<&Arc<SharedRing>>,
+    socket: &Path,
+) -> io::Result<GreetedWorker> {
     let mut stream = UnixStream::connect(socket).await?;
     let mut line = Vec::with_capacity(MAX_GREETING_BYTES);
     loop {
@@ -326,6 +343,12 @@ pub(crate) async fn connect(socket: &Path) -> io::Result<GreetedWorker> {
     }
     let greeting = greeting::parse(&String::from_utf8_lossy(&line))
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    let seat = match ring {
+        Some(ring) if greeting.knows_ring => {
+            ring::offer(app, ring, &mut stream, greeting.pid).await?
+        }
+        _ => None,
+    };
     let socket = stream.as_fd().try_clone_to_owned()?;
-    Ok(GreetedWorker { greeting, stream, socket })
+    Ok(GreetedWorker { greeting, stream, socket, seat })
 }

@@ -58,6 +58,8 @@ pub(crate) enum ProtocolError {
     Truncated,
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
+    #[error("through the ring came {0}")]
+    Ring(String),
 }
 
 /// Parses the head at the start of `input`. Returns it with its length; `None` if it is not

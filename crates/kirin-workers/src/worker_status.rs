@@ -35,7 +35,7 @@ impl WorkerHandle {
             is_leaving: self.is_leaving(),
             request: self.current.running(now),
             requests: self.current.requests(),
-            age: now.saturating_duration_since(self.started_at),
+            age: self.age(now),
             resident_bytes: replacement::resident_bytes(self.pid),
         }
     }
@@ -46,6 +46,12 @@ impl App {
     pub fn worker_status(&self, now: Instant) -> Vec<WorkerStatus> {
         let handles = self.worker_handles();
         let mut workers: Vec<_> = handles.iter().map(|worker| worker.status(now)).collect();
+        for (worker, block, since) in self.rings().iter().flat_map(|ring| ring.at_work()) {
+            if let Some(status) = workers.iter_mut().find(|status| status.pid == worker.pid) {
+                let running = now.saturating_duration_since(since);
+                status.request = Some(RunningRequest::from_block(&block, running));
+            }
+        }
         workers.sort_by_key(|worker| worker.pid);
         workers
     }

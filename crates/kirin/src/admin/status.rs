@@ -5,7 +5,7 @@ use std::time::Duration;
 use kirin_gateway::filters::cache::counters;
 use kirin_http::{Resource, client_bytes};
 use kirin_proxy::{Availability, ServerStatus, Upstream};
-use kirin_workers::{App, AppState, SlowRequest};
+use kirin_workers::{App, AppState, RingStatus, SlowRequest};
 use serde_json::{Map, Value, json};
 
 use super::Admin;
@@ -133,9 +133,21 @@ fn status_of(app: &App) -> Value {
         "workers": workers,
         "idle_workers": app.idle_workers(),
         "waiting_requests": app.waiting_requests(),
+        "rings": app.ring_status().iter().map(status_of_ring).collect::<Vec<_>>(),
         "counters": counters,
         "profile_samples": app.profile_samples(),
         "slow_requests": app.slow_requests().iter().map(status_of_slow).collect::<Vec<_>>(),
+    })
+}
+
+fn status_of_ring(ring: &RingStatus) -> Value {
+    json!({
+        "generation": ring.generation,
+        "workers": ring.workers,
+        "requests": ring.requests,
+        "slots": ring.slots,
+        "memory_bytes": ring.resident_bytes,
+        "max_memory_bytes": ring.bytes,
     })
 }
 

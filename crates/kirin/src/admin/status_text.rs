@@ -78,12 +78,15 @@ pub fn render(status: &Value, colours: Colours) -> String {
     clients(&mut text, status);
     store(&mut text, &status["store"]);
     cache(&mut text, &status["cache"]);
-    for table in [apps(&status["apps"]), upstreams(&status["upstreams"])] {
+    let add_table = |text: &mut String, table: Table| {
         if !table.is_empty() {
             text.push('\n');
             text.push_str(&table.text(|heading| colours.paint(BOLD, heading)));
         }
-    }
+    };
+    add_table(&mut text, apps(&status["apps"]));
+    shared_memory(&mut text, &status["apps"]);
+    add_table(&mut text, upstreams(&status["upstreams"]));
     queues(&mut text, &status["upstreams"]);
     text
 }
@@ -278,6 +281,7 @@ fn apps(apps: &Value) -> Table {
         "failed",
         "overdue",
         "workers ended",
+        "hand-over",
     ]);
     for app in apps.as_array().into_iter().flatten() {
         let counters = &app["counters"];
@@ -296,9 +300,37 @@ fn apps(apps: &Value) -> Table {
             cell(counters, "failed"),
             cell(counters, "overdue"),
             cell(counters, "workers_ended"),
+            hand_over(workers.unwrap_or_default(), &app["rings"]),
         ]);
     }
     table
+}
+
+/// Returns how the workers of an application get their requests.
+fn hand_over(workers: u64, rings: &Value) -> String {
+    let rings = rings.as_array().into_iter().flatten();
+    let by_ring: u64 = rings.map(|ring| or_zero(ring, "workers")).sum();
+    match (by_ring, workers.saturating_sub(by_ring)) {
+        (0, 0) => String::new(),
+        (0, _) => "socket".into(),
+        (_, 0) => "ring".into(),
+        (by_ring, all_others) => format!("{by_ring} ring, {all_others} socket"),
+    }
+}
+
+/// Writes a line for the memory that each application shares with its workers.
+fn shared_memory(text: &mut String, apps: &Value) {
+    for app in apps.as_array().into_iter().flatten() {
+        let rings = app["rings"].as_array().into_iter().flatten();
+        let sum = |key| rings.clone().map(|ring| or_zero(ring, key)).sum::<u64>();
+        if sum("workers") > 0 {
+            let name = plain(app["name"].as_str().unwrap_or("?"));
+            let (memory, most) = (bytes(sum("memory_bytes")), bytes(sum("max_memory_bytes")));
+            let (requests, slots) = (count(sum("requests")), count(sum("slots")));
+            let line = format!("ring of {name}: {memory} of {most}, {requests} of {slots} slots\n");
+            text.push_str(&line);
+        }
+    }
 }
 
 fn upstreams(upstreams: &Value) -> Table {

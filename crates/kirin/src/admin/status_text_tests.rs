@@ -27,6 +27,10 @@ fn busy_site() -> Value {
             {
                 "name": "web", "state": "ready", "workers": [1, 2, 3, 4, 5], "idle_workers": 3,
                 "waiting_requests": 0,
+                "rings": [{
+                    "generation": 3, "workers": 5, "requests": 2, "slots": 84,
+                    "memory_bytes": 320 << 10, "max_memory_bytes": 5 << 20,
+                }],
                 "counters": {
                     "requests": 12345, "refused_full": 1, "refused_waited": 2, "failed": 4,
                     "overdue": 0, "workers_ended": 6,
@@ -79,9 +83,10 @@ store         5,678 items, 12 MB of 64 MB (18.8 %), 0 evictions
 cache         90.0 % of 100 requests answered from it, 30 past it
               9 responses stored, 1 not stored, 1 revalidated
 
-application      state   busy  idle  waiting  requests  refused  failed  overdue  workers ended
-web              ready      2     3        0    12,345        3       4        0              6
+application      state   busy  idle  waiting  requests  refused  failed  overdue  workers ended  hand-over
+web              ready      2     3        0    12,345        3       4        0              6  ring
 api-of-partners  failed     0     0        0         7        0
+ring of web: 320 KB of 5 MB, 2 of 84 slots
 
 upstream  server         state      in flight  latency  requests  failures
 search    10.0.0.1:9200  available    2 of 10  12.3 ms     5,000         1

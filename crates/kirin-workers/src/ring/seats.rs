@@ -1,0 +1,98 @@
+//! The workers that are attached to a ring, by their seats.
+
+use std::sync::Arc;
+
+use crate::worker::{WorkerConnection, WorkerHandle};
+
+/// The state of all seats.
+#[derive(Default)]
+pub(super) struct Seats {
+    seats: Vec<Seat>,
+    free: Vec<u16>,
+}
+
+/// The state of a seat.
+#[derive(Default)]
+struct Seat {
+    /// The process id of the worker, from its greeting to the end of its process.
+    pid: Option<u32>,
+    /// The worker, from its attachment to the end of its connection.
+    worker: Option<Arc<WorkerHandle>>,
+    /// The connection of the worker, unless a request has it.
+    connection: Option<WorkerConnection>,
+}
+
+impl Seats {
+    pub(super) fn new(count: usize) -> Self {
+        Self {
+            seats: (0..count).map(|_| Seat::default()).collect(),
+            free: (0..count as u16).rev().collect(),
+        }
+    }
+
+    /// Takes a free seat for a process.
+    pub(super) fn take(&mut self, pid: u32) -> Option<u16> {
+        let seat = self.free.pop()?;
+        self.seats[usize::from(seat)].pid = Some(pid);
+        Some(seat)
+    }
+
+    /// Returns the seat of a process.
+    pub(super) fn of_process(&self, pid: u32) -> Option<u16> {
+        self.seats.iter().position(|seat| seat.pid == Some(pid)).map(|seat| seat as u16)
+    }
+
+    /// Frees a seat whose process has ended, or is to get another one. Returns its connection.
+    pub(super) fn free(&mut self, seat: u16) -> Option<WorkerConnection> {
+        let state = std::mem::take(&mut self.seats[usize::from(seat)]);
+        if state.pid.is_some() {
+            self.free.push(seat);
+        }
+        state.connection
+    }
+
+    /// Returns the worker in a seat.
+    pub(super) fn worker(&self, seat: u16) -> Option<&Arc<WorkerHandle>> {
+        self.seats.get(usize::from(seat))?.worker.as_ref()
+    }
+
+    /// Returns the attached workers with their seats.
+    pub(super) fn workers(&self) -> impl Iterator<Item = (u16, &Arc<WorkerHandle>)> {
+        let seats = self.seats.iter().enumerate();
+        seats.filter_map(|(number, seat)| Some((number as u16, seat.worker.as_ref()?)))
+    }
+
+    /// Keeps the connection of a worker that nobody uses. Returns it if the seat is not that
+    /// worker's any more, and whether the worker is new.
+    pub(super) fn park(
+        &mut self,
+        seat: u16,
+        connection: WorkerConnection,
+    ) -> Result<bool, WorkerConnection> {
+        let state = &mut self.seats[usize::from(seat)];
+        if state.pid != Some(connection.handle.pid) || state.connection.is_some() {
+            return Err(connection);
+        }
+        let is_new = state.worker.is_none();
+        state.worker = Some(Arc::clone(&connection.handle));
+        state.connection = Some(connection);
+        Ok(is_new)
+    }
+
+    /// Takes the connection of a worker out, for a request that it has claimed.
+    pub(super) fn check_out(&mut self, seat: u16) -> Option<WorkerConnection> {
+        self.seats.get_mut(usize::from(seat))?.connection.take()
+    }
+
+    /// Notes that the connection of a worker has ended. Returns `None` if the worker was not there
+    /// any more, otherwise its connection, unless a request has it.
+    pub(super) fn lose(
+        &mut self,
+        seat: u16,
+        worker: &Arc<WorkerHandle>,
+    ) -> Option<Option<WorkerConnection>> {
+        let state = self.seats.get_mut(usize::from(seat))?;
+        state.worker.take_if(|present| Arc::ptr_eq(present, worker))?;
+        Some(state.connection.take())
+    }
+}

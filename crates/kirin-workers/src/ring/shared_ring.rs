@@ -1,0 +1,546 @@
+//! The ring of one generation, as the event loops and the supervisor share it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Waker;
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+use kirin_ring::{Claim, NoPlace, Phase, Put, Ring, Sizes};
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::app::App;
+use crate::config::SLOT_BYTES;
+use crate::ring::entries::{Entries, Outcome};
+use crate::ring::lookahead::ServiceTime;
+use crate::ring::place::{Capacity, RingPlace};
+use crate::ring::seats::Seats;
+use crate::worker::{WorkerConnection, WorkerHandle};
+
+/// The longest request in a slot, in bytes. A longer one goes over the worker's connection.
+pub(crate) const REQUEST_BYTES: usize = 16 * 1024;
+
+/// The longest answer in a slot, in bytes.
+pub(crate) const ANSWER_BYTES: usize = 48 * 1024;
+
+/// The most requests in a ring.
+const MAX_SLOTS: u64 = 65_533;
+
+/// A worker's number in a ring.
+#[derive(Clone)]
+pub(crate) struct RingSeat {
+    pub(crate) ring: Arc<SharedRing>,
+    pub(crate) number: u16,
+}
+
+/// A ring and what is known of its requests and workers.
+pub(crate) struct SharedRing {
+    generation: u64,
+    pub(super) ring: Ring,
+    pub(super) loops: Vec<LoopSide>,
+    pub(super) state: Mutex<RingState>,
+    /// The places in the pool, and those of requests.
+    places: AtomicUsize,
+    /// Whether another generation serves.
+    is_retired: AtomicBool,
+    /// The same moment on two clocks: the one of `Instant`, and nanoseconds of CLOCK_MONOTONIC.
+    epoch: (Instant, u64),
+}
+
+/// An event loop's side of a ring.
+pub(super) struct LoopSide {
+    /// Wakes the loop while it sleeps.
+    pub(super) eventfd: OwnedFd,
+    /// The thread and the task that collects finished slots.
+    pub(super) collector: Mutex<Option<(ThreadId, Waker)>>,
+}
+
+/// What the lock protects.
+pub(super) struct RingState {
+    pub(super) entries: Entries,
+    pub(super) seats: Seats,
+    workers: usize,
+    service: ServiceTime,
+}
+
+impl SharedRing {
+    /// Creates a ring in at most `bytes` of memory for the workers of one generation.
+    pub(crate) fn create(
+        app: &str,
+        generation: u64,
+        bytes: u64,
+        loops: usize,
+    ) -> io::Result<Arc<Self>> {
+        let slots = (bytes / SLOT_BYTES).min(MAX_SLOTS) as usize;
+        let (request_bytes, answer_bytes) = (REQUEST_BYTES, ANSWER_BYTES);
+        // A worker has at most one slot. So workers beyond the number of slots need no seat.
+        let sizes = Sizes { slots, seats: slots, loops, request_bytes, answer_bytes };
+        let ring = Ring::create(&format!("kirin-ring-{app}"), sizes)?;
+        let now = Instant::now();
+        let loops = (0..loops).map(|_| LoopSide::new()).collect::<io::Result<_>>()?;
+        let state = RingState {
+            entries: Entries::new(&ring, now),
+            seats: Seats::new(slots),
+            workers: 0,
+            service: ServiceTime::default(),
+        };
+        Ok(Arc::new(Self {
+            generation,
+            ring,
+            loops,
+            state: Mutex::new(state),
+            places: AtomicUsize::new(0),
+            is_retired: AtomicBool::new(false),
+            epoch: (now, monotonic_ns()),
+        }))
+    }
+
+    /// Returns the number of the generation.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(super) fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Relaxed)
+    }
+
+    /// Notes the task that collects what is finished, and the thread that runs it.
+    pub(super) fn set_collector(&self, event_loop: usize, waker: &Waker) {
+        let mut collector = self.loops[event_loop].collector.lock();
+        match &mut *collector {
+            Some((_, known)) => known.clone_from(waker),
+            none => *none = Some((std::thread::current().id(), waker.clone())),
+        }
+    }
+
+    /// Returns the number of the loop that runs on this thread. A request from any other thread is
+    /// collected by the first loop.
+    fn this_loop(&self) -> usize {
+        if let [_] = &self.loops[..] {
+            return 0;
+        }
+        let here = std::thread::current().id();
+        let is_here = |side: &LoopSide| {
+            side.collector.lock().as_ref().is_some_and(|(thread, _)| *thread == here)
+        };
+        self.loops.iter().position(is_here).unwrap_or(0)
+    }
+}
+
+impl LoopSide {
+    fn new() -> io::Result<Self> {
+        let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { eventfd, collector: Mutex::new(None) })
+    }
+}
+
+/// Places: how many requests may be in the ring.
+impl SharedRing {
+    pub(super) fn uncount_place(&self) {
+        self.places.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn most_places(&self, state: &RingState) -> usize {
+        match self.is_retired() {
+            true => 0,
+            false => state.service.places(state.workers).min(self.ring.sizes().slots),
+        }
+    }
+
+    /// Gives a place back whose request has left the ring.
+    pub(super) fn release_place(self: &Arc<Self>, app: &App) {
+        let most = self.most_places(&self.state.lock());
+        let place = RingPlace::counted(Arc::clone(self));
+        if self.places.load(Ordering::Relaxed) <= most {
+            app.pool.release(Capacity::Ring(place));
+        }
+        self.offer_places(app, most);
+    }
+
+    /// Makes places until there are `most`.
+    fn offer_places(self: &Arc<Self>, app: &App, most: usize) {
+        while self.places.load(Ordering::Relaxed) < most {
+            self.places.fetch_add(1, Ordering::Relaxed);
+            app.pool.release(Capacity::Ring(RingPlace::counted(Arc::clone(self))));
+        }
+    }
+
+    /// Takes idle places away until there are only as many as workers can use.
+    fn trim_places(self: &Arc<Self>, app: &App) {
+        let most = self.most_places(&self.state.lock());
+        let removed = app.pool.remove_idle(|capacity| match capacity {
+            Capacity::Ring(place) if Arc::ptr_eq(place.ring(), self) => {
+                self.places.load(Ordering::Relaxed) > most
+            }
+            _ => false,
+        });
+        drop(removed);
+        self.offer_places(app, most);
+    }
+}
+
+/// Requests.
+impl SharedRing {
+    /// Puts a request into the ring. `None` as `parts` stands for a request that goes over the
+    /// connection of the worker that claims it.
+    pub(super) fn put(
+        &self,
+        place: RingPlace,
+        parts: Option<[&[u8]; 2]>,
+        now: Instant,
+    ) -> Result<Put, NoPlace> {
+        let event_loop = self.this_loop();
+        let mut state = self.state.lock();
+        let put = state.entries.queue.put(&self.ring, event_loop, parts)?;
+        state.entries.begin(put.slot, now);
+        drop(state);
+        // It stays counted until the request has left the ring.
+        place.keep_counted();
+        // The loop is awake. The collector looks again before the loop falls asleep.
+        if self.ring.wake_up(event_loop)
+            && let Some((_, collector)) = &*self.loops[event_loop].collector.lock()
+        {
+            collector.wake_by_ref();
+        }
+        Ok(put)
+    }
+
+    /// Learns which requests that a loop waits for are finished. Returns whether there were any.
+    pub(super) fn collect(self: &Arc<Self>, app: &App, event_loop: usize) -> bool {
+        if !self.ring.has_finished(event_loop) {
+            return false;
+        }
+        let (mut finished, mut freed) = (0, 0);
+        let mut oldest = u64::MAX;
+        let mut locked = self.state.lock();
+        let state = &mut *locked;
+        self.ring.finished(event_loop, |slot| {
+            oldest = oldest.min(self.ring.claimed_at_ns(slot));
+            finished += 1;
+            let seats = &state.seats;
+            let worker = |seat| seats.worker(seat).cloned();
+            freed += usize::from(state.entries.finish(&self.ring, slot, worker));
+        });
+        if finished > 0 {
+            let took = self.instant(oldest, Instant::now()).elapsed();
+            state.service.add(took, finished);
+        }
+        Self::unlock_and_wake(locked);
+        (0..freed).for_each(|_| self.release_place(app));
+        finished > 0
+    }
+
+    /// Releases the lock, and wakes those whose requests have left the ring.
+    fn unlock_and_wake(mut state: parking_lot::MutexGuard<'_, RingState>) {
+        let wakers = std::mem::take(&mut state.entries.wakers);
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Notes that the answer to a request has been taken.
+    pub(super) fn take_note(self: &Arc<Self>, app: &App, slot: u16) {
+        if self.state.lock().entries.take_note(&self.ring, slot) {
+            self.release_place(app);
+        }
+    }
+
+    /// Notes that nobody waits for a request any more.
+    pub(super) fn abandon(self: &Arc<Self>, app: &App, slot: u16) {
+        if self.state.lock().entries.abandon(&self.ring, slot) {
+            self.release_place(app);
+        }
+    }
+
+    /// Returns when a worker has claimed the request in a slot, as the worker says; but not before
+    /// it was put there, and not later than now.
+    pub(super) fn claimed_at(&self, slot: u16, put_at: Instant) -> Instant {
+        self.instant(self.ring.claimed_at_ns(slot), put_at)
+    }
+
+    /// Returns the moment that is `ns` on CLOCK_MONOTONIC, at least `least` and at most now.
+    fn instant(&self, ns: u64, least: Instant) -> Instant {
+        let (epoch, epoch_ns) = self.epoch;
+        let since = Duration::from_nanos(ns.saturating_sub(epoch_ns));
+        let now = Instant::now();
+        epoch.checked_add(since).map_or(now, |at| at.min(now)).max(least)
+    }
+
+    /// Returns the worker that has claimed the request in a slot, and when it did so.
+    pub(super) fn claimer(&self, slot: u16) -> Option<(Arc<WorkerHandle>, Instant)> {
+        let mut state = self.state.lock();
+        let Claim::Seat(seat) = state.entries.queue.claim(&self.ring, slot) else { return None };
+        let put_at = state.entries.put_at(slot);
+        let worker = state.seats.worker(seat)?;
+        Some((Arc::clone(worker), self.claimed_at(slot, put_at)))
+    }
+}
+
+/// Workers.
+impl SharedRing {
+    /// Takes a seat for a process that has greeted. If the process had one, its connection has
+    /// ended.
+    pub(super) fn take_seat(self: &Arc<Self>, app: &App, pid: u32) -> Option<RingSeat> {
+        self.process_ended(app, pid);
+        let number = self.state.lock().seats.take(pid)?;
+        self.ring.clear_seat(number);
+        Some(RingSeat { ring: Arc::clone(self), number })
+    }
+
+    /// Keeps the connection of an attached worker that no request uses.
+    pub(crate) fn park(self: &Arc<Self>, app: &App, seat: u16, mut connection: WorkerConnection) {
+        let place = connection.place.take();
+        let mut state = self.state.lock();
+        let parked = state.seats.park(seat, connection);
+        if let Ok(true) = parked {
+            state.workers += 1;
+        }
+        let most = self.most_places(&state);
+        drop(state);
+        // A connection that is not kept ends here.
+        drop(parked);
+        drop(place);
+        self.offer_places(app, most);
+    }
+
+    /// Takes the connection of a worker out, over which a request or its answer goes. The slot is
+    /// free then. The place stays counted until the connection is given back.
+    pub(super) fn check_out(
+        self: &Arc<Self>,
+        app: &App,
+        slot: u16,
+        seat: u16,
+    ) -> Option<WorkerConnection> {
+        let mut state = self.state.lock();
+        let connection = state.seats.check_out(seat);
+        let is_free = state.entries.take_note(&self.ring, slot);
+        drop(state);
+        if !is_free {
+            return connection;
+        }
+        let Some(mut connection) = connection else {
+            self.release_place(app);
+            return None;
+        };
+        connection.place = Some(RingPlace::counted(Arc::clone(self)));
+        Some(connection)
+    }
+
+    /// Notes that the connection of a worker has ended.
+    pub(super) fn worker_lost(self: &Arc<Self>, app: &App, seat: u16, worker: &Arc<WorkerHandle>) {
+        let mut state = self.state.lock();
+        let Some(connection) = state.seats.lose(seat, worker) else { return };
+        state.workers -= 1;
+        for slot in state.entries.used() {
+            if state.entries.is_at_work(slot)
+                && state.entries.queue.claim(&self.ring, slot) == Claim::Seat(seat)
+            {
+                state.entries.lose(&self.ring, slot, seat, worker);
+            }
+        }
+        self.ring.forget_sleeper(seat);
+        Self::unlock_and_wake(state);
+        drop(connection);
+        self.trim_places(app);
+        // It may have been woken for a request that it has not claimed.
+        self.ring.wake_for_waiting();
+    }
+
+    /// Notes that a process has ended, or that it does not use its seat any more.
+    pub(crate) fn process_ended(self: &Arc<Self>, app: &App, pid: u32) {
+        let state = self.state.lock();
+        let Some(seat) = state.seats.of_process(pid) else { return };
+        let worker = state.seats.worker(seat).cloned();
+        drop(state);
+        if let Some(worker) = worker {
+            self.worker_lost(app, seat, &worker);
+        }
+        let mut state = self.state.lock();
+        let freed = state.entries.end_owner(seat);
+        let connection = state.seats.free(seat);
+        drop(state);
+        drop(connection);
+        (0..freed).for_each(|_| self.release_place(app));
+    }
+
+    /// Tells the workers that are marked as leaving.
+    pub(crate) fn let_leaving_go(&self) {
+        let leaving: Vec<u16> = {
+            let state = self.state.lock();
+            let leaving = state.seats.workers().filter(|(_, worker)| worker.is_leaving());
+            leaving.map(|(seat, _)| seat).collect()
+        };
+        leaving.into_iter().for_each(|seat| self.ring.leave(seat));
+        self.ring.wake_for_waiting();
+    }
+
+    /// Takes no more requests. Those that no worker has claimed leave the ring.
+    pub(crate) fn retire(self: &Arc<Self>, app: &App) {
+        self.is_retired.store(true, Ordering::Relaxed);
+        self.withdraw_if(app, Outcome::Withdrawn, |_| true);
+        self.trim_places(app);
+    }
+
+    /// Notes that all processes of the generation have been killed.
+    pub(crate) fn end(self: &Arc<Self>, app: &App) {
+        self.retire(app);
+        let workers: Vec<_> = {
+            let state = self.state.lock();
+            state.seats.workers().map(|(seat, worker)| (seat, Arc::clone(worker))).collect()
+        };
+        for (seat, worker) in workers {
+            self.worker_lost(app, seat, &worker);
+        }
+    }
+
+    /// Takes requests back that no worker has claimed. Returns how many.
+    fn withdraw_if(
+        self: &Arc<Self>,
+        app: &App,
+        outcome: Outcome,
+        wanted: impl Fn(Instant) -> bool,
+    ) -> usize {
+        let mut state = self.state.lock();
+        let (mut withdrawn, mut freed) = (0, 0);
+        for slot in state.entries.used() {
+            if !state.entries.is_waiting(slot) || !wanted(state.entries.put_at(slot)) {
+                continue;
+            }
+            if let Some(is_free) = state.entries.withdraw(&self.ring, slot, outcome.clone()) {
+                withdrawn += 1;
+                freed += usize::from(is_free);
+            }
+        }
+        Self::unlock_and_wake(state);
+        (0..freed).for_each(|_| self.release_place(app));
+        withdrawn
+    }
+}
+
+/// The supervisor's checks, which it makes now and then.
+impl SharedRing {
+    /// Refuses requests that no worker has claimed within `limit`. Returns how many.
+    pub(crate) fn expire(self: &Arc<Self>, app: &App, now: Instant, limit: Duration) -> usize {
+        // A worker that was woken for a request may have been stopped before it claimed it.
+        self.ring.wake_for_waiting();
+        self.withdraw_if(app, Outcome::Expired, |put_at| now.duration_since(put_at) > limit)
+    }
+
+    /// Returns the workers whose request or cleanup takes longer than `limit`. Each is returned
+    /// once.
+    pub(crate) fn condemn_overdue(self: &Arc<Self>, limit: Duration) -> Vec<Arc<WorkerHandle>> {
+        let mut condemned = Vec::new();
+        let mut locked = self.state.lock();
+        let state = &mut *locked;
+        for slot in state.entries.used() {
+            if !state.entries.is_at_work(slot) {
+                continue;
+            }
+            let Claim::Seat(seat) = state.entries.queue.claim(&self.ring, slot) else { continue };
+            let Some(worker) = state.seats.worker(seat).cloned() else { continue };
+            let is_cleaning_up = state.entries.is_cleaning_up(slot);
+            let phase = self.ring.phase(slot);
+            if !is_cleaning_up && !matches!(phase, Phase::Queued | Phase::Running) {
+                // The worker may have been stopped before it could report the slot.
+                state.entries.finish(&self.ring, slot, |_| Some(Arc::clone(&worker)));
+                continue;
+            }
+            let put_at = state.entries.put_at(slot);
+            let since = match is_cleaning_up {
+                true => Instant::now(),
+                false => self.claimed_at(slot, put_at),
+            };
+            if state.entries.begun_at(slot, || since).elapsed() > limit && worker.condemn() {
+                state.entries.condemn(slot, seat, worker.pid);
+                condemned.push(worker);
+            }
+        }
+        Self::unlock_and_wake(locked);
+        condemned
+    }
+}
+
+/// What operators want to know.
+impl SharedRing {
+    /// Returns how many workers are attached, and how many of them have no request.
+    pub(crate) fn workers(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        let is_busy = |slot: &u16| {
+            state.entries.is_at_work(*slot)
+                && matches!(state.entries.queue.claim(&self.ring, *slot), Claim::Seat(_))
+        };
+        let busy = state.entries.used().filter(is_busy).count();
+        (state.workers, state.workers.saturating_sub(busy))
+    }
+
+    /// Returns how many requests no worker has claimed.
+    pub(crate) fn waiting(&self) -> usize {
+        let state = self.state.lock();
+        let is_waiting = |slot: &u16| {
+            state.entries.is_waiting(*slot)
+                && state.entries.queue.claim(&self.ring, *slot) == Claim::Nobody
+        };
+        state.entries.used().filter(is_waiting).count()
+    }
+
+    /// Returns the workers that have a request in the ring, each with a copy of the request and the
+    /// time at which it was claimed.
+    pub(crate) fn at_work(&self) -> Vec<(Arc<WorkerHandle>, Vec<u8>, Instant)> {
+        let mut state = self.state.lock();
+        let mut found = Vec::new();
+        for slot in state.entries.used() {
+            if !state.entries.is_at_work(slot) || state.entries.is_cleaning_up(slot) {
+                continue;
+            }
+            let Claim::Seat(seat) = state.entries.queue.claim(&self.ring, slot) else { continue };
+            let put_at = state.entries.put_at(slot);
+            if let Some(worker) = state.seats.worker(seat) {
+                let claimed_at = self.claimed_at(slot, put_at);
+                found.push((Arc::clone(worker), self.ring.request(slot), claimed_at));
+            }
+        }
+        found
+    }
+}
+
+/// The state of a ring, for operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingStatus {
+    /// The generation of the application that it belongs to.
+    pub generation: u64,
+    /// The workers that use it.
+    pub workers: usize,
+    /// The requests that can be in it.
+    pub slots: usize,
+    /// The requests that are in it.
+    pub requests: usize,
+    /// The most memory that it takes, in bytes.
+    pub bytes: u64,
+    /// The memory that it takes now, in bytes. Slots that were never used take none.
+    pub resident_bytes: u64,
+}
+
+impl SharedRing {
+    /// Returns the state.
+    pub(crate) fn status(&self) -> RingStatus {
+        let blocks = rustix::fs::fstat(self.ring.file()).map_or(0, |stat| stat.st_blocks as u64);
+        let state = self.state.lock();
+        RingStatus {
+            generation: self.generation,
+            workers: state.workers,
+            slots: self.ring.sizes().slots,
+            requests: state.entries.queue.used(),
+            bytes: self.ring.bytes() as u64,
+            resident_bytes: blocks * 512,
+        }
+    }
+}
+
+/// Returns the time of CLOCK_MONOTONIC, which is the clock of `Instant` on Linux.
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
