@@ -5,11 +5,13 @@ use warnings;
 use Errno qw(EINTR);
 use IO::Handle;
 use Kirin::Log;
+use Kirin::Ring;
 use Kirin::StackLayout;
 use Kirin::Worker::Cleanup;
 use Kirin::Worker::Input;
 use Kirin::Worker::Parsed;
 use Kirin::Worker::Response;
+use Kirin::Worker::RingLoop;
 use Kirin::Worker::Signals;
 use Kirin::Worker::Stream;
 use Kirin::Worker::Trace;
@@ -24,6 +26,9 @@ use constant READ_BYTES => 64 * 1024;
 
 # The longest request head. The front's own limit is lower.
 use constant HEAD_BYTES => 256 * 1024;
+
+# What serve returns after the only request that it was to serve.
+use constant NEXT => 'next';
 
 # Workers that started together must not all leave together. So up to this part of max_requests is
 # subtracted at random.
@@ -77,7 +82,10 @@ sub run {
     # A handler that the application has installed while it was loaded stays.
     local $SIG{__DIE__} = $SIG{__DIE__} || \&Kirin::Worker::Trace::remember;
     while (my $socket = $self->accept) {
-        $self->serve($socket) or last;
+        my $ring = Kirin::Ring::is_available() && Kirin::Ring->attach(fileno $socket);
+        my $goes_on =
+            $ring ? Kirin::Worker::RingLoop::serve($self, $ring, $socket) : $self->serve($socket);
+        last if !$goes_on;
     }
 }
 
@@ -94,6 +102,7 @@ sub accept {
         $socket = Kirin::Log::above_standard($socket);
         my $greeting = "KIRIN/1 pid=$$ generation=$self->{generation} adapter=perl/$VERSION";
         $greeting = join ' ', $greeting, Kirin::StackLayout::greeting_word();
+        $greeting .= ' speaks=2' if Kirin::Ring::is_available();
         my @parsed = Kirin::Worker::Parsed::wanted();
         $greeting .= ' parsed=' . join ',', @parsed if @parsed;
         return $socket if send $socket, "$greeting\n", MSG_NOSIGNAL;
@@ -101,10 +110,11 @@ sub accept {
     return;
 }
 
-# Serves the requests of one connection. Returns true if the front has cut it inside a response,
-# after which the worker can still serve. Returns false if the worker must end.
+# Serves the requests of one connection, or only the next one. Returns true if the front has cut it
+# inside a response, after which the worker can still serve. Returns false if the worker must end,
+# and NEXT after one request.
 sub serve {
-    my ($self, $socket) = @_;
+    my ($self, $socket, $only_one) = @_;
     my ($app, $always) = @$self{qw(app always)};
     $always = [
         @$always,
@@ -162,8 +172,7 @@ sub serve {
             $leaving ||= $self->{stopping} || $env{'psgix.harakiri.commit'};
             ref $response eq 'ARRAY' && ref $response->[2] eq 'ARRAY'
                 ? Kirin::Worker::Response::whole($response, $env, $leaving)
-                : ($stream = Kirin::Worker::Stream->new($socket, $env, $leaving, $self->{sendfile}))
-                ->send($response);
+                : ($stream = $self->stream($socket, $env, $leaving))->send($response);
         };
         if (!defined $output) {
             # A process that the application has forked must not answer in the worker's place.
@@ -191,8 +200,22 @@ sub serve {
         return 0 if $leaving || $env{'psgix.harakiri.commit'};
         # Objects of the application in the environment must go before the next request comes.
         undef $env;
+        return NEXT if $only_one;
     }
     return 0;
+}
+
+# Returns what sends a response that is not an array of strings.
+sub stream {
+    my ($self, $socket, $env, $leaving, %by_ring) = @_;
+    return Kirin::Worker::Stream->new(
+        socket   => $socket,
+        env      => $env,
+        leaving  => $leaving,
+        sendfile => $self->{sendfile},
+        deliver  => sub { Kirin::Worker::Writer::write_all($socket, $_[0]) },
+        %by_ring,
+    );
 }
 
 # Ends a connection that was cut, or of which the front cannot know that the worker is not idle yet.

@@ -20,7 +20,13 @@ sub receive {
         my $count = sysread $socket, $received, $missing, length $received;
         return if !$count && (defined $count || $! != EINTR);
     }
-    open my $handle, '<', \$received or die "handle of a request body: $!";
+    return of_bytes($received);
+}
+
+# Returns a handle of a body that is complete.
+sub of_bytes {
+    my $body = shift;
+    open my $handle, '<', \$body or die "handle of a request body: $!";
     return $handle;
 }
 

@@ -12,10 +12,11 @@ use Scalar::Util qw(blessed);
 
 use constant READ_BYTES => 64 * 1024;
 
+# "deliver" is code that sends the bytes of a complete response, and "before_stream" is called before
+# anything else is written to the socket.
 sub new {
-    my ($class, $socket, $env, $leaving, $sendfile) = @_;
-    return bless { socket => $socket, env => $env, leaving => $leaving, sendfile => $sendfile },
-        $class;
+    my ($class, %args) = @_;
+    return bless {%args}, $class;
 }
 
 # Returns whether bytes may have been sent already, so that no other response can replace this one.
@@ -67,7 +68,7 @@ sub send_one {
     if (ref $body eq 'ARRAY') {
         my $bytes = Kirin::Worker::Response::whole($response, @$self{qw(env leaving)});
         $self->{begun} = 1;
-        Kirin::Worker::Writer::write_all($self->{socket}, $bytes);
+        $self->{deliver}->($bytes);
         return;
     }
     !defined $body
@@ -115,6 +116,7 @@ sub send_one {
     $head .= "Kirin-Cleanup: 1\r\n" if $self->{cleanup_is_announced};
 
     $self->{begun} = 1;
+    $self->{before_stream}->() if $self->{before_stream};
     my $writer = Kirin::Worker::Writer->new($self->{socket}, "$head\r\n", $framing, $length);
     if (!defined $body) {
         # The client may wait for the head alone.
@@ -155,7 +157,7 @@ sub hand_back {
     $head .= "Connection: close\r\n" if $self->{leaving};
     $head .= "Kirin-Cleanup: 1\r\n" if $self->{cleanup_is_announced};
     $self->{begun} = 1;
-    Kirin::Worker::Writer::write_all($self->{socket}, "$head\r\n");
+    $self->{deliver}->("$head\r\n");
     return;
 }
 
@@ -169,7 +171,10 @@ Kirin::Worker::Stream - sends a PSGI response that is not an array of strings
 
 =head1 SYNOPSIS
 
-    my $stream = Kirin::Worker::Stream->new($socket, $env, $leaving, $sendfile);
+    my $stream = Kirin::Worker::Stream->new(
+        socket => $socket, env => $env, leaving => $leaving, sendfile => \@roots,
+        deliver => sub { Kirin::Worker::Writer::write_all($socket, $_[0]) },
+    );
     $stream->send($response);    # dies when it fails; $stream->has_begun tells if a 500 is still possible
 
 =head1 DESCRIPTION

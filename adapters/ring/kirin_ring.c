@@ -1,0 +1,422 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "kirin_ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+/* A message carries at most this many descriptors (SCM_MAX_FD in unix(7)). */
+#define MAX_DESCRIPTORS 253
+
+/* The longest line of an offer. */
+#define MAX_LINE 64
+
+/* The words at the start of the file. */
+enum { MAGIC, LAYOUT, TOTAL, CELLS, SLOTS, SEATS, LOOPS, REQUEST_BYTES, ANSWER_BYTES, QUEUE,
+    SEAT_WORDS, SLEEPERS, LOOP_WORDS, FINISHED, FINISHED_STRIDE, SLOT_WORDS, ROOMS, HEADER_WORDS };
+
+/* The offset of the position of the first request that may still be in the queue. */
+#define HEAD_OFFSET 256
+
+/* The bytes of the words of a seat, a loop or a slot. */
+#define LINE 64
+
+/* The words of a slot. */
+enum { CLAIM, PHASE, REQUEST, REQUEST_LENGTH, CLAIMED_AT, ANSWER_LENGTH };
+
+enum { PHASE_RUNNING = 1, PHASE_ANSWERED, PHASE_CLEANED_UP, PHASE_CONNECTION, PHASE_CLEANS_UP };
+
+/* Below the position in a claim or a cell are the owner or the slot. */
+#define NUMBER_BITS 16
+
+static const uint64_t magic = 0x474e524e4952494bull; /* "KIRINRNG" */
+
+struct kirin_ring {
+    char *memory;
+    uint64_t header[HEADER_WORDS];
+    uint32_t seat;
+    int *eventfds;
+    /* A page that is zero in processes that the worker has forked. */
+    volatile char *is_mine;
+    /* The request: its slot, and whether it waits for its answer or for the end of the cleanup. */
+    uint32_t slot;
+    uint32_t loop;
+    int has_request;
+    int cleans_up;
+};
+
+static uint64_t *word(const kirin_ring *ring, uint64_t offset)
+{
+    return (uint64_t *)(void *)(ring->memory + offset);
+}
+
+static uint64_t load(uint64_t *at) { return __atomic_load_n(at, __ATOMIC_SEQ_CST); }
+
+static int swap_if(uint64_t *at, uint64_t old, uint64_t new)
+{
+    return __atomic_compare_exchange_n(at, &old, new, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static uint64_t *slot_word(const kirin_ring *ring, uint32_t slot, int which)
+{
+    return word(ring, ring->header[SLOT_WORDS] + (uint64_t)slot * LINE + 8 * which);
+}
+
+static uint32_t *seat_futex(const kirin_ring *ring, uint32_t seat)
+{
+    return (uint32_t *)word(ring, ring->header[SEAT_WORDS] + (uint64_t)seat * LINE);
+}
+
+static char *room(const kirin_ring *ring, uint32_t slot)
+{
+    uint64_t bytes = ring->header[REQUEST_BYTES] + ring->header[ANSWER_BYTES];
+    return ring->memory + ring->header[ROOMS] + slot * bytes;
+}
+
+/* ------------------------------------------------------------------------ attaching */
+
+/* Returns whether `count` things of `bytes` each lie at `offset` within the file. */
+static int fits(uint64_t total, uint64_t offset, uint64_t count, uint64_t bytes)
+{
+    return offset % 8 == 0 && offset <= total && count <= (total - offset) / bytes;
+}
+
+static int is_good(const uint64_t *h, uint64_t size, int loops)
+{
+    uint64_t bits;
+    if (h[MAGIC] != magic || h[LAYOUT] != 1 || h[TOTAL] != size) return 0;
+    if (h[CELLS] == 0 || (h[CELLS] & (h[CELLS] - 1)) != 0) return 0;
+    if (h[SLOTS] < 1 || h[SLOTS] > 65535 || h[SEATS] < 1 || h[SEATS] > 65533) return 0;
+    if (h[LOOPS] < 1 || h[LOOPS] != (uint64_t)loops) return 0;
+    if (h[REQUEST_BYTES] % 8 != 0 || h[ANSWER_BYTES] % 8 != 0) return 0;
+    if (h[REQUEST_BYTES] < LINE || h[REQUEST_BYTES] > size) return 0;
+    if (h[ANSWER_BYTES] < LINE || h[ANSWER_BYTES] > size) return 0;
+    bits = 8 * ((h[SLOTS] + 63) / 64);
+    return bits <= h[FINISHED_STRIDE] && h[FINISHED_STRIDE] <= size && h[FINISHED_STRIDE] % 8 == 0
+        && fits(size, h[QUEUE], h[CELLS], 8)
+        && fits(size, h[SEAT_WORDS], h[SEATS], LINE)
+        && fits(size, h[SLEEPERS], (h[SEATS] + 63) / 64, 8)
+        && fits(size, h[LOOP_WORDS], h[LOOPS], LINE)
+        && fits(size, h[FINISHED], h[LOOPS], h[FINISHED_STRIDE])
+        && fits(size, h[SLOT_WORDS], h[SLOTS], LINE)
+        && fits(size, h[ROOMS], h[SLOTS], h[REQUEST_BYTES] + h[ANSWER_BYTES]);
+}
+
+/* Receives a message of one line with its descriptors. Returns how many there are, or -1. */
+static int receive(int fd, char *line, size_t size, int *descriptors)
+{
+    char control[CMSG_SPACE(MAX_DESCRIPTORS * sizeof(int))];
+    struct iovec part = { line, size - 1 };
+    struct msghdr message;
+    struct cmsghdr *header;
+    ssize_t bytes;
+    int count = 0;
+
+    memset(&message, 0, sizeof message);
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    /* A request is not ours to read: it begins with a digit. */
+    do bytes = recv(fd, line, 1, MSG_PEEK); while (bytes < 0 && errno == EINTR);
+    if (bytes != 1 || line[0] != 'K') return -1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    do bytes = recvmsg(fd, &message, MSG_CMSG_CLOEXEC); while (bytes < 0 && errno == EINTR);
+    if (bytes < 0) bytes = 0;
+    line[bytes] = '\0';
+    for (header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
+        size_t length = header->cmsg_len - CMSG_LEN(0);
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+        memcpy(descriptors + count, CMSG_DATA(header), length);
+        count += length / sizeof(int);
+    }
+    return count;
+}
+
+/* Maps the memory, or returns 0. */
+static int map(kirin_ring *ring, int file, int loops)
+{
+    struct stat state;
+    const int access = PROT_READ | PROT_WRITE;
+    void *memory;
+    if (fstat(file, &state) != 0 || state.st_size < 4096) return 0;
+    /* The size must not change, or an access could end the process. */
+    if ((fcntl(file, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW))
+        return 0;
+    memory = mmap(NULL, state.st_size, access, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) return 0;
+    ring->memory = memory;
+    memcpy(ring->header, memory, sizeof ring->header);
+    if (is_good(ring->header, state.st_size, loops) && ring->seat < ring->header[SEATS]) return 1;
+    munmap(memory, state.st_size);
+    ring->memory = NULL;
+    return 0;
+}
+
+/* Makes the page that tells the worker from its children, or returns 0. */
+static int mark_as_mine(kirin_ring *ring)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    long bytes = sysconf(_SC_PAGESIZE);
+    char *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (page == MAP_FAILED) return 0;
+    if (madvise(page, bytes, MADV_WIPEONFORK) != 0) {
+        munmap(page, bytes);
+        return 0;
+    }
+    *page = 1;
+    ring->is_mine = page;
+    return 1;
+}
+
+static void say(int fd, const char *line)
+{
+    ssize_t sent;
+    do sent = send(fd, line, strlen(line), MSG_NOSIGNAL); while (sent < 0 && errno == EINTR);
+}
+
+kirin_ring *kirin_ring_attach(int fd)
+{
+    char line[MAX_LINE];
+    int descriptors[MAX_DESCRIPTORS];
+    int i, count, is_attached;
+    pid_t parent = getppid();
+    kirin_ring *ring;
+
+    count = receive(fd, line, sizeof line, descriptors);
+    if (count < 0) return NULL;
+    ring = calloc(1, sizeof *ring);
+    is_attached = ring != NULL && count >= 2
+        && sscanf(line, "KIRIN/2 seat=%u", &ring->seat) == 1
+        && map(ring, descriptors[0], count - 1) && mark_as_mine(ring)
+        && (ring->eventfds = malloc((count - 1) * sizeof(int))) != NULL;
+    if (count > 0) close(descriptors[0]);
+    if (!is_attached) {
+        for (i = 1; i < count; i++) close(descriptors[i]);
+        if (ring) kirin_ring_detach(ring);
+        say(fd, "socket\n");
+        return NULL;
+    }
+    memcpy(ring->eventfds, descriptors + 1, (count - 1) * sizeof(int));
+    /* A worker that sleeps does not see the end of its connection. */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) kill(getpid(), SIGTERM);
+    say(fd, "ring\n");
+    return ring;
+}
+
+void kirin_ring_detach(kirin_ring *ring)
+{
+    uint64_t i;
+    if (ring->eventfds)
+        for (i = 0; i < ring->header[LOOPS]; i++) close(ring->eventfds[i]);
+    if (ring->memory) munmap(ring->memory, ring->header[TOTAL]);
+    if (ring->is_mine) munmap((void *)ring->is_mine, sysconf(_SC_PAGESIZE));
+    free(ring->eventfds);
+    free(ring);
+}
+
+int kirin_ring_is_mine(const kirin_ring *ring) { return *ring->is_mine; }
+
+/* ------------------------------------------------------------------------ requests */
+
+/*
+ * Returns whether there is a request that nobody has claimed, with its position and slot. The head
+ * is moved past those that somebody has claimed.
+ */
+static int first_in_queue(const kirin_ring *ring, uint64_t *position, uint32_t *slot)
+{
+    uint64_t *head = word(ring, HEAD_OFFSET);
+    uint64_t cells = ring->header[CELLS];
+    uint64_t tries;
+    for (tries = 0; tries <= cells; tries++) {
+        uint64_t at = load(head);
+        uint64_t cell = load(word(ring, ring->header[QUEUE] + 8 * (at & (cells - 1))));
+        uint32_t number = cell & 0xFFFF;
+        if (cell >> NUMBER_BITS != at || number >= ring->header[SLOTS]) {
+            if (load(head) == at) return 0;
+            continue;
+        }
+        if (load(slot_word(ring, number, CLAIM)) == at << NUMBER_BITS) {
+            *position = at;
+            *slot = number;
+            return 1;
+        }
+        swap_if(head, at, at + 1);
+    }
+    return 0;
+}
+
+/* Wakes the sleeping worker with the lowest number, if there is one. */
+static void wake_sleeper(const kirin_ring *ring)
+{
+    uint64_t i, words = (ring->header[SEATS] + 63) / 64;
+    for (i = 0; i < words; i++) {
+        uint64_t *at = word(ring, ring->header[SLEEPERS] + 8 * i);
+        uint64_t sleepers;
+        while ((sleepers = load(at)) != 0) {
+            uint64_t bit = sleepers & -sleepers;
+            uint64_t seat = 64 * i + __builtin_ctzll(bit);
+            if (!(__atomic_fetch_and(at, ~bit, __ATOMIC_SEQ_CST) & bit)) continue;
+            if (seat >= ring->header[SEATS]) continue;
+            __atomic_fetch_add(seat_futex(ring, seat), 1, __ATOMIC_SEQ_CST);
+            syscall(SYS_futex, seat_futex(ring, seat), FUTEX_WAKE, 1, NULL, NULL, 0);
+            return;
+        }
+    }
+}
+
+static void wake_for_waiting(const kirin_ring *ring)
+{
+    uint64_t position;
+    uint32_t slot;
+    if (first_in_queue(ring, &position, &slot)) wake_sleeper(ring);
+}
+
+static int must_leave(const kirin_ring *ring)
+{
+    uint64_t *leave = word(ring, ring->header[SEAT_WORDS] + (uint64_t)ring->seat * LINE + 8);
+    return !*ring->is_mine || load(leave) == 1;
+}
+
+/* Claims the first request of the queue. Returns whether there was one. */
+static int claim(kirin_ring *ring)
+{
+    uint64_t position;
+    uint32_t slot;
+    while (first_in_queue(ring, &position, &slot)) {
+        uint64_t nobody = position << NUMBER_BITS;
+        int is_ours = swap_if(slot_word(ring, slot, CLAIM), nobody, nobody | (ring->seat + 1));
+        swap_if(word(ring, HEAD_OFFSET), position, position + 1);
+        if (is_ours) {
+            ring->slot = slot;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Says that the loop that waits for the request can look at its slot. */
+static void report(kirin_ring *ring)
+{
+    const uint64_t one = 1;
+    uint64_t bits = ring->header[FINISHED] + ring->header[FINISHED_STRIDE] * ring->loop;
+    uint64_t *asleep = word(ring, ring->header[LOOP_WORDS] + (uint64_t)ring->loop * LINE);
+    uint64_t bit = 1ull << (ring->slot % 64);
+    __atomic_fetch_or(word(ring, bits + 8 * (ring->slot / 64)), bit, __ATOMIC_SEQ_CST);
+    if (__atomic_exchange_n(asleep, 0, __ATOMIC_SEQ_CST) == 1) {
+        /* The counter never gets full: the front would have to sleep through 2^64 answers. */
+        while (write(ring->eventfds[ring->loop], &one, sizeof one) < 0 && errno == EINTR) { }
+    }
+}
+
+static void set_phase(kirin_ring *ring, uint64_t phase)
+{
+    __atomic_store_n(slot_word(ring, ring->slot, PHASE), phase, __ATOMIC_RELEASE);
+}
+
+enum kirin_ring_turn kirin_ring_take(kirin_ring *ring)
+{
+    uint32_t *futex = seat_futex(ring, ring->seat);
+    uint64_t *sleepers = word(ring, ring->header[SLEEPERS] + 8 * (ring->seat / 64));
+    uint64_t bit = 1ull << (ring->seat % 64), position, request;
+    uint32_t slot, value;
+    struct timespec now;
+
+    for (;;) {
+        long slept = 0;
+        value = __atomic_load_n(futex, __ATOMIC_SEQ_CST);
+        if (must_leave(ring)) {
+            if (*ring->is_mine) wake_for_waiting(ring);
+            return KIRIN_RING_LEAVE;
+        }
+        if (claim(ring)) break;
+        __atomic_fetch_or(sleepers, bit, __ATOMIC_SEQ_CST);
+        if (!first_in_queue(ring, &position, &slot) && !must_leave(ring))
+            slept = syscall(SYS_futex, futex, FUTEX_WAIT, value, NULL, NULL, 0);
+        else
+            errno = 0;
+        /*
+         * A worker that was woken for a request, and that a signal has interrupted, may not look
+         * again. Then it must wake another one.
+         */
+        if (!(__atomic_fetch_and(sleepers, ~bit, __ATOMIC_SEQ_CST) & bit) && slept < 0
+            && errno == EINTR)
+            wake_for_waiting(ring);
+        if (slept < 0 && errno == EINTR) return KIRIN_RING_INTERRUPTED;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    __atomic_store_n(slot_word(ring, ring->slot, CLAIMED_AT),
+        (uint64_t)now.tv_sec * 1000000000u + now.tv_nsec, __ATOMIC_RELEASE);
+    wake_for_waiting(ring);
+    request = load(slot_word(ring, ring->slot, REQUEST));
+    ring->loop = (request >> 8) % ring->header[LOOPS];
+    if (request & 1) {
+        kirin_ring_over_connection(ring);
+        return KIRIN_RING_CONNECTION;
+    }
+    ring->has_request = 1;
+    return KIRIN_RING_REQUEST;
+}
+
+const char *kirin_ring_request(const kirin_ring *ring, size_t *bytes)
+{
+    uint64_t length = load(slot_word(ring, ring->slot, REQUEST_LENGTH));
+    *bytes = length < ring->header[REQUEST_BYTES] ? length : ring->header[REQUEST_BYTES];
+    return room(ring, ring->slot);
+}
+
+void kirin_ring_begin(kirin_ring *ring) { set_phase(ring, PHASE_RUNNING); }
+
+int kirin_ring_has_request(const kirin_ring *ring) { return ring->has_request && *ring->is_mine; }
+
+char *kirin_ring_room(kirin_ring *ring)
+{
+    return room(ring, ring->slot) + ring->header[REQUEST_BYTES];
+}
+
+size_t kirin_ring_room_bytes(const kirin_ring *ring) { return ring->header[ANSWER_BYTES]; }
+
+void kirin_ring_answer(kirin_ring *ring, size_t bytes, int cleans_up)
+{
+    if (!kirin_ring_has_request(ring)) return;
+    __atomic_store_n(slot_word(ring, ring->slot, ANSWER_LENGTH), bytes, __ATOMIC_RELAXED);
+    set_phase(ring, cleans_up ? PHASE_CLEANS_UP : PHASE_ANSWERED);
+    ring->has_request = 0;
+    ring->cleans_up = cleans_up;
+    report(ring);
+}
+
+void kirin_ring_cleaned_up(kirin_ring *ring)
+{
+    if (!ring->cleans_up || !*ring->is_mine) return;
+    ring->cleans_up = 0;
+    set_phase(ring, PHASE_CLEANED_UP);
+    report(ring);
+}
+
+void kirin_ring_over_connection(kirin_ring *ring)
+{
+    if (!*ring->is_mine) return;
+    ring->has_request = 0;
+    set_phase(ring, PHASE_CONNECTION);
+    report(ring);
+}

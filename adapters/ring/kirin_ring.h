@@ -1,0 +1,87 @@
+/*
+ * The worker's side of the ring: requests and answers through memory that Kirin shares with the
+ * workers of an application. docs/worker-protocol.md ("The ring") describes it.
+ *
+ * This is the only code that adapters of all languages share. It needs nothing but Linux and the
+ * C library. A worker has one thread, one connection to Kirin, and one request at a time:
+ *
+ *     kirin_ring *ring = kirin_ring_attach(fd);      after the greeting, which says "speaks=2"
+ *     while (!stop) switch (kirin_ring_take(ring)) {
+ *     case KIRIN_RING_REQUEST:                       kirin_ring_request() has its bytes
+ *         kirin_ring_begin(ring);                    the application sees it from here on
+ *         memcpy(kirin_ring_room(ring), answer, n);  at most kirin_ring_room_bytes()
+ *         kirin_ring_answer(ring, n, 0);
+ *         break;
+ *     case KIRIN_RING_CONNECTION: ...                read it from the connection, answer there
+ *     case KIRIN_RING_INTERRUPTED: break;            a signal has come
+ *     case KIRIN_RING_LEAVE: stop = 1;
+ *     }
+ */
+#ifndef KIRIN_RING_H
+#define KIRIN_RING_H
+
+#include <stddef.h>
+
+typedef struct kirin_ring kirin_ring;
+
+/* What kirin_ring_take has found. */
+enum kirin_ring_turn {
+    KIRIN_RING_INTERRUPTED,  /* a signal has come while the worker slept */
+    KIRIN_RING_LEAVE,        /* the worker must end; no more calls but kirin_ring_detach */
+    KIRIN_RING_REQUEST,      /* a request is in the slot */
+    KIRIN_RING_CONNECTION    /* a request comes over the connection, and so does its answer */
+};
+
+/*
+ * Reads what the front says after the greeting, and attaches to the ring that it offers. Blocks
+ * until the front has said something. Answers "ring" or "socket".
+ *
+ * Returns NULL if everything goes over the connection: the front offers no ring (its first bytes,
+ * which are those of a request, are left in the socket), the memory has another layout or cannot
+ * be mapped, or the front has gone. The caller then serves the connection as without a ring.
+ *
+ * From then on the process gets SIGTERM when its parent ends (PR_SET_PDEATHSIG).
+ */
+kirin_ring *kirin_ring_attach(int fd);
+
+/* Gives the memory back. The slot of a request that has no answer yet stays the worker's. */
+void kirin_ring_detach(kirin_ring *ring);
+
+/* Returns whether this process is the worker, and not one that the worker has forked. */
+int kirin_ring_is_mine(const kirin_ring *ring);
+
+/*
+ * Takes the next request. Sleeps while there is none. The request of the last call must have been
+ * answered. A process that the worker has forked is told to leave.
+ */
+enum kirin_ring_turn kirin_ring_take(kirin_ring *ring);
+
+/*
+ * Returns the bytes of the request: the same as over a connection. They are in memory that others
+ * can write, so the caller copies what it needs. Valid until the answer.
+ */
+const char *kirin_ring_request(const kirin_ring *ring, size_t *bytes);
+
+/* Says that the application sees the request from now on. */
+void kirin_ring_begin(kirin_ring *ring);
+
+/* Returns whether the request in the slot still waits for its answer. */
+int kirin_ring_has_request(const kirin_ring *ring);
+
+/* Returns the memory for the answer, and how many bytes it can have. */
+char *kirin_ring_room(kirin_ring *ring);
+size_t kirin_ring_room_bytes(const kirin_ring *ring);
+
+/*
+ * Sends the answer, of which `bytes` are in the room: status line, field lines and the complete
+ * body. If `cleans_up`, the worker has more to do, and calls kirin_ring_cleaned_up at its end.
+ */
+void kirin_ring_answer(kirin_ring *ring, size_t bytes, int cleans_up);
+
+/* Says that the worker has cleaned up after its answer. */
+void kirin_ring_cleaned_up(kirin_ring *ring);
+
+/* Says that the answer comes over the connection. The slot is not the worker's any more. */
+void kirin_ring_over_connection(kirin_ring *ring);
+
+#endif
