@@ -43,6 +43,9 @@ enum { MAGIC, LAYOUT, TOTAL, CELLS, SLOTS, SEATS, LOOPS, REQUEST_BYTES, ANSWER_B
 /* The words of a slot. */
 enum { CLAIM, PHASE, REQUEST, REQUEST_LENGTH, CLAIMED_AT, ANSWER_LENGTH };
 
+/* Word 1 of a seat: whether the worker takes requests. */
+enum { COMMAND_WAIT, COMMAND_LEAVE, COMMAND_GO };
+
 enum { PHASE_RUNNING = 1, PHASE_ANSWERED, PHASE_CLEANED_UP, PHASE_CONNECTION, PHASE_CLEANS_UP };
 
 /* Below the position in a claim or a cell are the owner or the slot. */
@@ -291,10 +294,15 @@ static void wake_for_waiting(const kirin_ring *ring)
     if (first_in_queue(ring, &position, &slot)) wake_sleeper(ring);
 }
 
-static int must_leave(const kirin_ring *ring)
+static uint64_t *command_word(const kirin_ring *ring)
 {
-    uint64_t *leave = word(ring, ring->header[SEAT_WORDS] + (uint64_t)ring->seat * LINE + 8);
-    return !*ring->is_mine || load(leave) == 1;
+    return word(ring, ring->header[SEAT_WORDS] + (uint64_t)ring->seat * LINE + 8);
+}
+
+/* Returns what the front says to this worker. A process that the worker has forked must leave. */
+static uint64_t command(const kirin_ring *ring)
+{
+    return *ring->is_mine ? load(command_word(ring)) : COMMAND_LEAVE;
 }
 
 /* Claims the first request of the queue. Returns whether there was one. */
@@ -343,14 +351,21 @@ enum kirin_ring_turn kirin_ring_take(kirin_ring *ring)
 
     for (;;) {
         long slept = 0;
+        uint64_t said;
         value = __atomic_load_n(futex, __ATOMIC_SEQ_CST);
-        if (must_leave(ring)) {
+        said = command(ring);
+        if (said == COMMAND_LEAVE) {
             if (*ring->is_mine) wake_for_waiting(ring);
             return KIRIN_RING_LEAVE;
         }
+        if (said != COMMAND_GO) {
+            slept = syscall(SYS_futex, futex, FUTEX_WAIT, value, NULL, NULL, 0);
+            if (slept < 0 && errno == EINTR) return KIRIN_RING_INTERRUPTED;
+            continue;
+        }
         if (claim(ring)) break;
         __atomic_fetch_or(sleepers, bit, __ATOMIC_SEQ_CST);
-        if (!first_in_queue(ring, &position, &slot) && !must_leave(ring))
+        if (!first_in_queue(ring, &position, &slot) && command(ring) == COMMAND_GO)
             slept = syscall(SYS_futex, futex, FUTEX_WAIT, value, NULL, NULL, 0);
         else
             errno = 0;
@@ -417,6 +432,8 @@ void kirin_ring_over_connection(kirin_ring *ring)
 {
     if (!*ring->is_mine) return;
     ring->has_request = 0;
+    /* The next request has to wait until the front has read the answer to this one. */
+    swap_if(command_word(ring), COMMAND_GO, COMMAND_WAIT);
     set_phase(ring, PHASE_CONNECTION);
     report(ring);
 }

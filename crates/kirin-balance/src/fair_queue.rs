@@ -67,6 +67,11 @@ impl<T> FairQueue<T> {
         Self { limit, entries: VecDeque::new(), shares: HashMap::new(), round: 0, next_number: 0 }
     }
 
+    /// Lets at most `limit` requests wait from now on. Those that wait already stay.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// Returns how many requests wait.
     pub fn len(&self) -> usize {
         self.entries.len()

@@ -134,8 +134,8 @@ impl Layout {
         self.seats + LINE * usize::from(seat)
     }
 
-    /// Returns the offset of the word that tells a worker to leave.
-    pub(crate) fn leave(&self, seat: u16) -> usize {
+    /// Returns the offset of the word that tells a worker to leave or to take requests.
+    pub(crate) fn command(&self, seat: u16) -> usize {
         self.futex(seat) + 8
     }
 

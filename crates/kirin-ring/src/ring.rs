@@ -10,6 +10,11 @@ use crate::protocol;
 use crate::words::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::words::Words;
 
+/// What the front says to a worker in a seat.
+pub(crate) const WAIT: u64 = 0;
+pub(crate) const LEAVE: u64 = 1;
+pub(crate) const GO: u64 = 2;
+
 /// A ring: the memory, and where everything is in it.
 pub struct Ring {
     mapping: Mapping,
@@ -131,13 +136,24 @@ impl Ring {
 
     /// Tells the worker in a seat to leave, and wakes it.
     pub fn leave(&self, seat: u16) {
-        self.words().word(self.layout.leave(seat)).store(1, SeqCst);
+        self.tell(seat, LEAVE);
+    }
+
+    /// Lets the worker in a seat take requests: it is new, or its answer has been read from the
+    /// connection.
+    pub fn admit(&self, seat: u16) {
+        self.tell(seat, GO);
+    }
+
+    fn tell(&self, seat: u16, command: u64) {
+        self.words().word(self.layout.command(seat)).store(command, SeqCst);
         protocol::wake_seat(self.words(), &self.layout, seat);
     }
 
-    /// Prepares a seat for another worker. Its last one must have ended.
+    /// Prepares a seat for another worker, which takes no request before it is admitted. The last
+    /// one must have ended.
     pub fn clear_seat(&self, seat: u16) {
-        self.words().word(self.layout.leave(seat)).store(0, SeqCst);
+        self.words().word(self.layout.command(seat)).store(WAIT, SeqCst);
         self.forget_sleeper(seat);
     }
 

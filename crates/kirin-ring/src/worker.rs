@@ -5,7 +5,7 @@ use crate::claim::{Claim, Phase};
 use crate::layout::SlotWord;
 use crate::protocol;
 use crate::queue::{LOOP_SHIFT, OVER_CONNECTION};
-use crate::ring::Ring;
+use crate::ring::{GO, LEAVE, Ring, WAIT};
 use crate::words::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::words::Words;
 
@@ -45,9 +45,13 @@ impl<'a> Worker<'a> {
     /// Looks for a request, once.
     pub fn look(&self) -> Turn {
         let (words, layout) = (self.ring.words(), self.ring.layout());
-        if words.word(layout.leave(self.seat)).load(SeqCst) == 1 {
-            self.wake_another();
-            return Turn::Leave;
+        match words.word(layout.command(self.seat)).load(SeqCst) {
+            GO => {}
+            LEAVE => {
+                self.wake_another();
+                return Turn::Leave;
+            }
+            _ => return Turn::Empty,
         }
         while let Some((position, slot)) = protocol::first_in_queue(words, layout) {
             let has_claimed = protocol::take(words, layout, position, slot, Claim::Seat(self.seat));
@@ -78,9 +82,14 @@ impl<'a> Worker<'a> {
                 Turn::Leave => return None,
                 Turn::Empty => {}
             }
+            let command = words.word(layout.command(self.seat));
+            if command.load(SeqCst) == WAIT {
+                words.wait(futex, value);
+                continue;
+            }
             sleepers.fetch_or(bit, SeqCst);
-            let is_empty = protocol::first_in_queue(words, layout).is_none()
-                && words.word(layout.leave(self.seat)).load(SeqCst) == 0;
+            let is_empty =
+                protocol::first_in_queue(words, layout).is_none() && command.load(SeqCst) == GO;
             if is_empty {
                 words.wait(futex, value);
             }
@@ -92,6 +101,15 @@ impl<'a> Worker<'a> {
     pub fn set_phase(&self, taken: &Taken, phase: Phase) {
         let word = self.ring.layout().slot(taken.slot, SlotWord::Phase);
         self.ring.words().word(word).store(phase.word(), Release);
+    }
+
+    /// Says that the answer comes over the connection. The worker takes no other request before the
+    /// front has read it.
+    pub fn change_to_connection(&self, taken: &Taken) -> bool {
+        let command = self.ring.words().word(self.ring.layout().command(self.seat));
+        let _ = command.compare_exchange(GO, WAIT, SeqCst, Relaxed);
+        self.set_phase(taken, Phase::OverConnection);
+        self.report(taken)
     }
 
     /// Writes an answer. What does not fit is cut.

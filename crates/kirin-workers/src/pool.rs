@@ -131,6 +131,11 @@ impl<W: Pooled> Pool<W> {
         drop(worker);
     }
 
+    /// Lets at most `length` requests wait from now on.
+    pub(crate) fn set_queue_length(&self, length: usize) {
+        self.state.lock().waiting.set_limit(length);
+    }
+
     /// Removes the idle workers for which `is_lost` is true.
     pub(crate) fn remove_idle(&self, is_lost: impl Fn(&W) -> bool) -> Vec<W> {
         self.state.lock().idle.extract_if(.., |worker| is_lost(worker)).collect()

@@ -187,6 +187,10 @@ impl Drop for WorkerConnection {
     /// Ends the connection. Dropping the stream is not enough, because the handle keeps the socket
     /// open.
     fn drop(&mut self) {
+        // A worker that waits at the ring does not see the end of its connection.
+        if let Some(seat) = &self.seat {
+            seat.ring.dismiss(seat.number, &self.handle);
+        }
         self.handle.disconnect();
     }
 }

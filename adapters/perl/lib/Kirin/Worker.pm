@@ -101,8 +101,8 @@ sub accept {
         CORE::accept(my $socket, $self->{listener}) or next;
         $socket = Kirin::Log::above_standard($socket);
         my $greeting = "KIRIN/1 pid=$$ generation=$self->{generation} adapter=perl/$VERSION";
-        $greeting = join ' ', $greeting, Kirin::StackLayout::greeting_word();
         $greeting .= ' speaks=2' if Kirin::Ring::is_available();
+        $greeting = join ' ', $greeting, Kirin::StackLayout::greeting_word();
         my @parsed = Kirin::Worker::Parsed::wanted();
         $greeting .= ' parsed=' . join ',', @parsed if @parsed;
         return $socket if send $socket, "$greeting\n", MSG_NOSIGNAL;

@@ -16,6 +16,9 @@ const MOST_AHEAD: u64 = 16;
 /// A new time counts for this part of the average.
 const WEIGHT: u64 = 16;
 
+/// The average before the first request.
+const NO_REQUEST: u64 = u64::MAX;
+
 /// The average time that a worker takes for a request.
 #[derive(Debug)]
 pub(super) struct ServiceTime {
@@ -23,9 +26,9 @@ pub(super) struct ServiceTime {
 }
 
 impl Default for ServiceTime {
-    /// Returns the average before the first request: one request a worker may wait.
+    /// Returns the average before the first request: no request waits in the ring.
     fn default() -> Self {
-        Self { average_ns: AHEAD.as_nanos() as u64 }
+        Self { average_ns: NO_REQUEST }
     }
 }
 
@@ -33,14 +36,17 @@ impl ServiceTime {
     /// Adds `count` requests that took `time` together.
     pub(super) fn add(&mut self, time: Duration, count: usize) {
         let each = (time.as_nanos() as u64) / (count.max(1) as u64);
-        self.average_ns = (self.average_ns * (WEIGHT - 1) + each) / WEIGHT;
+        self.average_ns = match self.average_ns {
+            NO_REQUEST => each,
+            average => (average.saturating_mul(WEIGHT - 1).saturating_add(each)) / WEIGHT,
+        };
     }
 
-    /// Returns how many requests may be in the ring.
-    pub(super) fn places(&self, workers: usize) -> usize {
+    /// Returns how many requests may wait in the ring.
+    pub(super) fn ahead(&self, workers: usize) -> usize {
         let workers = workers as u64;
         let ahead = workers * AHEAD.as_nanos() as u64 / self.average_ns.max(1);
-        (workers + ahead.min(workers * MOST_AHEAD)) as usize
+        ahead.min(workers * MOST_AHEAD) as usize
     }
 }
 
@@ -48,25 +54,24 @@ impl ServiceTime {
 mod tests {
     use super::*;
 
-    /// Returns the places of four workers after many requests of `time`.
-    fn places(time: Duration) -> usize {
+    /// Returns how many requests wait for four workers after many requests of `time`.
+    fn ahead(time: Duration) -> usize {
         let mut service = ServiceTime::default();
         (0..1000).for_each(|_| service.add(time, 1));
-        service.places(4)
+        service.ahead(4)
     }
 
     #[test]
     fn the_faster_the_application_the_more_requests_wait_in_the_ring() {
-        assert_eq!(places(Duration::from_micros(5)), 4 + 64);
-        assert_eq!(places(Duration::from_millis(1)), 4 + 8);
-        assert_eq!(places(Duration::from_millis(9)), 4);
-        assert_eq!(places(Duration::ZERO), 4 + 64);
+        assert_eq!(ahead(Duration::from_micros(5)), 64);
+        assert_eq!(ahead(Duration::from_millis(1)), 8);
+        assert_eq!(ahead(Duration::from_millis(9)), 0);
+        assert_eq!(ahead(Duration::ZERO), 64);
     }
 
     #[test]
-    fn before_the_first_request_one_waits_for_each_worker() {
-        assert_eq!(ServiceTime::default().places(5), 10);
-        assert_eq!(ServiceTime::default().places(0), 0);
+    fn before_the_first_request_none_waits() {
+        assert_eq!(ServiceTime::default().ahead(5), 0);
     }
 
     #[test]
@@ -74,6 +79,6 @@ mod tests {
         let mut service = ServiceTime::default();
         (0..1000).for_each(|_| service.add(Duration::from_micros(20), 1));
         service.add(Duration::from_secs(10), 1);
-        assert_eq!(service.places(4), 4);
+        assert_eq!(service.ahead(4), 0);
     }
 }

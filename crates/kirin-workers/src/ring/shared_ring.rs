@@ -45,6 +45,8 @@ pub(crate) struct SharedRing {
     pub(super) state: Mutex<RingState>,
     /// The places in the pool, and those of requests.
     places: AtomicUsize,
+    /// How many there should be.
+    most_places: AtomicUsize,
     /// Whether another generation serves.
     is_retired: AtomicBool,
     /// The same moment on two clocks: the one of `Instant`, and nanoseconds of CLOCK_MONOTONIC.
@@ -94,6 +96,7 @@ impl SharedRing {
             loops,
             state: Mutex::new(state),
             places: AtomicUsize::new(0),
+            most_places: AtomicUsize::new(0),
             is_retired: AtomicBool::new(false),
             epoch: (now, monotonic_ns()),
         }))
@@ -144,25 +147,40 @@ impl SharedRing {
         self.places.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn most_places(&self, state: &RingState) -> usize {
-        match self.is_retired() {
-            true => 0,
-            false => state.service.places(state.workers).min(self.ring.sizes().slots),
-        }
+    /// Decides how many places there should be. Requests that wait in the ring take room of the
+    /// application's queue.
+    fn set_most_places(&self, app: &App) -> usize {
+        let most = if self.is_retired() {
+            0
+        } else {
+            let (workers, ahead) = {
+                let state = self.state.lock();
+                (state.workers, state.service.ahead(state.workers))
+            };
+            let length = app.config().queue_length;
+            let room = self.ring.sizes().slots.saturating_sub(workers);
+            let ahead = ahead.min(length).min(room);
+            if workers + ahead != self.most_places.load(Ordering::Relaxed) {
+                app.pool.set_queue_length(length - ahead);
+            }
+            workers + ahead
+        };
+        self.most_places.store(most, Ordering::Relaxed);
+        most
     }
 
     /// Gives a place back whose request has left the ring.
     pub(super) fn release_place(self: &Arc<Self>, app: &App) {
-        let most = self.most_places(&self.state.lock());
         let place = RingPlace::counted(Arc::clone(self));
+        let most = self.most_places.load(Ordering::Relaxed);
         if self.places.load(Ordering::Relaxed) <= most {
             app.pool.release(Capacity::Ring(place));
         }
-        self.offer_places(app, most);
     }
 
-    /// Makes places until there are `most`.
-    fn offer_places(self: &Arc<Self>, app: &App, most: usize) {
+    /// Makes the places that are missing.
+    fn offer_places(self: &Arc<Self>, app: &App) {
+        let most = self.set_most_places(app);
         while self.places.load(Ordering::Relaxed) < most {
             self.places.fetch_add(1, Ordering::Relaxed);
             app.pool.release(Capacity::Ring(RingPlace::counted(Arc::clone(self))));
@@ -171,7 +189,7 @@ impl SharedRing {
 
     /// Takes idle places away until there are only as many as workers can use.
     fn trim_places(self: &Arc<Self>, app: &App) {
-        let most = self.most_places(&self.state.lock());
+        let most = self.set_most_places(app);
         let removed = app.pool.remove_idle(|capacity| match capacity {
             Capacity::Ring(place) if Arc::ptr_eq(place.ring(), self) => {
                 self.places.load(Ordering::Relaxed) > most
@@ -179,7 +197,7 @@ impl SharedRing {
             _ => false,
         });
         drop(removed);
-        self.offer_places(app, most);
+        self.offer_places(app);
     }
 }
 
@@ -231,6 +249,9 @@ impl SharedRing {
         }
         Self::unlock_and_wake(locked);
         (0..freed).for_each(|_| self.release_place(app));
+        if finished > 0 {
+            self.offer_places(app);
+        }
         finished > 0
     }
 
@@ -252,6 +273,15 @@ impl SharedRing {
     pub(super) fn abandon(self: &Arc<Self>, app: &App, slot: u16) {
         if self.state.lock().entries.abandon(&self.ring, slot) {
             self.release_place(app);
+        }
+    }
+
+    /// Tells a worker to leave, whose connection is about to be closed.
+    pub(crate) fn dismiss(&self, seat: u16, worker: &Arc<WorkerHandle>) {
+        let state = self.state.lock();
+        // The seat may be another worker's already.
+        if state.seats.worker(seat).is_some_and(|present| Arc::ptr_eq(present, worker)) {
+            self.ring.leave(seat);
         }
     }
 
@@ -293,17 +323,24 @@ impl SharedRing {
     /// Keeps the connection of an attached worker that no request uses.
     pub(crate) fn park(self: &Arc<Self>, app: &App, seat: u16, mut connection: WorkerConnection) {
         let place = connection.place.take();
+        let worker = Arc::clone(&connection.handle);
         let mut state = self.state.lock();
         let parked = state.seats.park(seat, connection);
         if let Ok(true) = parked {
             state.workers += 1;
         }
-        let most = self.most_places(&state);
         drop(state);
+        if parked.is_ok() {
+            self.ring.admit(seat);
+            // The mark may have come before.
+            if worker.is_leaving() {
+                self.ring.leave(seat);
+            }
+        }
         // A connection that is not kept ends here.
         drop(parked);
         drop(place);
-        self.offer_places(app, most);
+        self.offer_places(app);
     }
 
     /// Takes the connection of a worker out, over which a request or its answer goes. The slot is
