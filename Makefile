@@ -8,6 +8,7 @@ SUITES = lint test-perl test-memo test-rust test-browser
 
 demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
 	scripts/install-packages demo
+	scripts/build-ring
 	$(CARGO) build --release -p kirin
 	cd examples/memo && perl seed.pl
 	@echo
@@ -16,6 +17,7 @@ demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
 	target/release/kirin serve --config examples/memo/kirin.toml
 
 build:
+	scripts/build-ring
 	$(CARGO) build -p kirin
 
 test: ## Everything that can be wrong; a suite that fails does not keep the others from running
@@ -59,9 +61,11 @@ score: bench-packages ## A contest on the memo example: nginx + Starman + memcac
 
 bench-packages:
 	scripts/install-packages bench
+	scripts/build-ring
 
 deb: ## A Debian package in target/debian
 	scripts/install-packages demo
+	scripts/build-ring
 	$(CARGO) build --release -p kirin
 	packaging/build-deb
 

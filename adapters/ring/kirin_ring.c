@@ -37,6 +37,9 @@ enum { MAGIC, LAYOUT, TOTAL, CELLS, SLOTS, SEATS, LOOPS, REQUEST_BYTES, ANSWER_B
 /* The offset of the position of the first request that may still be in the queue. */
 #define HEAD_OFFSET 256
 
+/* The offset of the word that is 1 while a worker that was woken has not looked yet. */
+#define WAKING_OFFSET 320
+
 /* The bytes of the words of a seat, a loop or a slot. */
 #define LINE 64
 
@@ -268,8 +271,8 @@ static int first_in_queue(const kirin_ring *ring, uint64_t *position, uint32_t *
     return 0;
 }
 
-/* Wakes the sleeping worker with the lowest number, if there is one. */
-static void wake_sleeper(const kirin_ring *ring)
+/* Wakes the sleeping worker with the lowest number. Returns whether there is one. */
+static int wake_sleeper(const kirin_ring *ring)
 {
     uint64_t i, words = (ring->header[SEATS] + 63) / 64;
     for (i = 0; i < words; i++) {
@@ -282,16 +285,23 @@ static void wake_sleeper(const kirin_ring *ring)
             if (seat >= ring->header[SEATS]) continue;
             __atomic_fetch_add(seat_futex(ring, seat), 1, __ATOMIC_SEQ_CST);
             syscall(SYS_futex, seat_futex(ring, seat), FUTEX_WAKE, 1, NULL, NULL, 0);
-            return;
+            return 1;
         }
     }
+    return 0;
 }
 
+/*
+ * Wakes another worker if there is a request for it. While one has been woken and has not looked
+ * yet, that is enough: it wakes the next.
+ */
 static void wake_for_waiting(const kirin_ring *ring)
 {
-    uint64_t position;
+    uint64_t position, *waking = word(ring, WAKING_OFFSET);
     uint32_t slot;
-    if (first_in_queue(ring, &position, &slot)) wake_sleeper(ring);
+    if (load(waking) != 0 || !first_in_queue(ring, &position, &slot)) return;
+    if (swap_if(waking, 0, 1) && !wake_sleeper(ring))
+        __atomic_store_n(waking, 0, __ATOMIC_SEQ_CST);
 }
 
 static uint64_t *command_word(const kirin_ring *ring)
@@ -352,6 +362,7 @@ enum kirin_ring_turn kirin_ring_take(kirin_ring *ring)
     for (;;) {
         long slept = 0;
         uint64_t said;
+        int was_woken;
         value = __atomic_load_n(futex, __ATOMIC_SEQ_CST);
         said = command(ring);
         if (said == COMMAND_LEAVE) {
@@ -369,14 +380,13 @@ enum kirin_ring_turn kirin_ring_take(kirin_ring *ring)
             slept = syscall(SYS_futex, futex, FUTEX_WAIT, value, NULL, NULL, 0);
         else
             errno = 0;
-        /*
-         * A worker that was woken for a request, and that a signal has interrupted, may not look
-         * again. Then it must wake another one.
-         */
-        if (!(__atomic_fetch_and(sleepers, ~bit, __ATOMIC_SEQ_CST) & bit) && slept < 0
-            && errno == EINTR)
-            wake_for_waiting(ring);
-        if (slept < 0 && errno == EINTR) return KIRIN_RING_INTERRUPTED;
+        /* Its bit is gone if somebody has woken it. It looks now, or wakes another one. */
+        was_woken = !(__atomic_fetch_and(sleepers, ~bit, __ATOMIC_SEQ_CST) & bit);
+        if (was_woken) __atomic_store_n(word(ring, WAKING_OFFSET), 0, __ATOMIC_SEQ_CST);
+        if (slept < 0 && errno == EINTR) {
+            if (was_woken) wake_for_waiting(ring);
+            return KIRIN_RING_INTERRUPTED;
+        }
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
     __atomic_store_n(slot_word(ring, ring->slot, CLAIMED_AT),

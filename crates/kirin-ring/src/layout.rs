@@ -9,6 +9,9 @@ pub(crate) const VERSION: u64 = 1;
 /// The offset of the head: the position of the first request that may still be in the queue.
 pub(crate) const HEAD: usize = 256;
 
+/// The offset of the word that is 1 while a worker that was woken has not looked yet.
+pub(crate) const WAKING: usize = HEAD + LINE;
+
 /// What one side writes often has a cache line of its own.
 const LINE: usize = 64;
 

@@ -2,7 +2,7 @@
 //! futexes.
 
 use crate::claim::{Claim, slot_of_cell};
-use crate::layout::{HEAD, Layout, SlotWord};
+use crate::layout::{HEAD, Layout, SlotWord, WAKING};
 use crate::words::Ordering::{Relaxed, SeqCst};
 use crate::words::{Words, fence};
 
@@ -57,6 +57,7 @@ pub(crate) fn wake_sleeper(words: &impl Words, layout: &Layout) -> bool {
             let bit = sleepers & sleepers.wrapping_neg();
             let number = 64 * index + bit.trailing_zeros() as usize;
             if word.fetch_and(!bit, SeqCst) & bit != 0 && number < layout.sizes.seats {
+                words.word(WAKING).store(1, SeqCst);
                 wake_seat(words, layout, number as u16);
                 return true;
             }
@@ -64,6 +65,20 @@ pub(crate) fn wake_sleeper(words: &impl Words, layout: &Layout) -> bool {
         }
     }
     false
+}
+
+/// Wakes a worker if there is a request that nobody has claimed. While one has been woken and has
+/// not looked yet, that is enough: it wakes the next.
+#[cfg(any(test, feature = "worker"))]
+pub(crate) fn wake_for_waiting(words: &impl Words, layout: &Layout) {
+    let waking = words.word(WAKING);
+    if waking.load(SeqCst) == 0
+        && first_in_queue(words, layout).is_some()
+        && waking.compare_exchange(0, 1, SeqCst, SeqCst).is_ok()
+        && !wake_sleeper(words, layout)
+    {
+        waking.store(0, SeqCst);
+    }
 }
 
 /// Wakes the worker in a seat if it sleeps, or keeps it from falling asleep.

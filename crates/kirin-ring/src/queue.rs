@@ -82,8 +82,10 @@ impl Queue {
         word(SlotWord::AnswerBytes).store(0, Relaxed);
         word(SlotWord::Claim).store(Claim::Nobody.word(position), Release);
         ring.words().word(layout.cell(position)).store(cell(position, slot), SeqCst);
-        // A worker that has claimed an earlier request wakes another one if it sees this one.
-        let has_woken = first.is_none() && protocol::wake_sleeper(ring.words(), layout);
+        // A worker that claims an earlier request from now on sees this one, and wakes another
+        // worker for it.
+        let is_first = protocol::first_in_queue(ring.words(), layout) == Some((position, slot));
+        let has_woken = is_first && protocol::wake_sleeper(ring.words(), layout);
         Ok(Put { slot, has_woken })
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::claim::Phase;
-use crate::layout::{BadSizes, HEAD, Layout, Sizes, SlotWord};
+use crate::layout::{BadSizes, HEAD, Layout, Sizes, SlotWord, WAKING};
 use crate::mapping::Mapping;
 use crate::protocol;
 use crate::words::Ordering::{Acquire, Relaxed, SeqCst};
@@ -165,8 +165,9 @@ impl Ring {
     }
 
     /// Wakes a worker if there is a request that nobody has claimed. Workers do so by themselves.
-    /// But one that was woken may have been stopped or killed.
+    /// But the one that was woken may have been stopped or killed.
     pub fn wake_for_waiting(&self) {
+        self.words().word(WAKING).store(0, SeqCst);
         if protocol::first_in_queue(self.words(), &self.layout).is_some() {
             protocol::wake_sleeper(self.words(), &self.layout);
         }

@@ -2,7 +2,7 @@
 //! `adapters/ring`, which takes the same steps.
 
 use crate::claim::{Claim, Phase};
-use crate::layout::SlotWord;
+use crate::layout::{SlotWord, WAKING};
 use crate::protocol;
 use crate::queue::{LOOP_SHIFT, OVER_CONNECTION};
 use crate::ring::{GO, LEAVE, Ring, WAIT};
@@ -93,7 +93,10 @@ impl<'a> Worker<'a> {
             if is_empty {
                 words.wait(futex, value);
             }
-            sleepers.fetch_and(!bit, SeqCst);
+            if sleepers.fetch_and(!bit, SeqCst) & bit == 0 {
+                // It was woken, and looks now.
+                words.word(WAKING).store(0, SeqCst);
+            }
         }
     }
 
@@ -131,9 +134,6 @@ impl<'a> Worker<'a> {
     }
 
     fn wake_another(&self) {
-        let (words, layout) = (self.ring.words(), self.ring.layout());
-        if protocol::first_in_queue(words, layout).is_some() {
-            protocol::wake_sleeper(words, layout);
-        }
+        protocol::wake_for_waiting(self.ring.words(), self.ring.layout());
     }
 }

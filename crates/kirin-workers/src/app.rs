@@ -468,9 +468,7 @@ impl App {
         let mut condemned = self.worker_handles();
         condemned.retain(|worker| worker.condemn_if_overdue(now));
         for ring in self.rings() {
-            for worker in ring.condemn_overdue(self.config.request_deadline) {
-                condemned.push(worker);
-            }
+            condemned.extend(ring.condemn_overdue(self, self.config.request_deadline));
         }
         condemned
     }

@@ -24,6 +24,16 @@ pub(super) enum Outcome {
     Withdrawn,
 }
 
+/// The effect of a report on a slot.
+pub(super) enum Finished {
+    /// The slot is in use.
+    InUse,
+    /// The slot is free.
+    Freed,
+    /// The slot is free, and nobody will read what this worker sends over its connection.
+    Unread { seat: u16, worker: Arc<WorkerHandle> },
+}
+
 /// The state of a slot.
 enum State {
     Free,
@@ -155,33 +165,37 @@ impl Entries {
         self.queue.free(slot);
     }
 
-    /// Notes that a worker has reported a slot. Returns whether that freed it.
+    /// Notes that a worker has reported a slot.
     pub(super) fn finish(
         &mut self,
         ring: &Ring,
         slot: u16,
         worker: impl FnOnce(u16) -> Option<Arc<WorkerHandle>>,
-    ) -> bool {
+    ) -> Finished {
         if !self.is_at_work(slot) {
-            return false;
+            return Finished::InUse;
         }
-        let Claim::Seat(seat) = self.queue.claim(ring, slot) else { return false };
+        let Claim::Seat(seat) = self.queue.claim(ring, slot) else { return Finished::InUse };
         match (ring.phase(slot), self.is_cleaning_up(slot)) {
             // The worker lies, or a late report is about an earlier request.
-            (Phase::Queued | Phase::Running, _) => false,
-            (Phase::AnsweredBeforeCleanup, true) => false,
+            (Phase::Queued | Phase::Running, _) => Finished::InUse,
+            (Phase::AnsweredBeforeCleanup, true) => Finished::InUse,
             (Phase::AnsweredBeforeCleanup, false) if !self.is_waiting(slot) => {
                 self.begin_cleanup(slot);
                 self.entry(slot).owner = Some(seat);
-                false
+                Finished::InUse
             }
-            _ => {
+            (phase, _) => {
                 self.entry(slot).owner = Some(seat);
-                let is_free = self.leave(slot, Outcome::Finished { seat, worker: worker(seat) });
-                if is_free {
-                    self.free(slot);
+                let worker = worker(seat);
+                if !self.leave(slot, Outcome::Finished { seat, worker: worker.clone() }) {
+                    return Finished::InUse;
                 }
-                is_free
+                self.free(slot);
+                match (phase, worker) {
+                    (Phase::OverConnection, Some(worker)) => Finished::Unread { seat, worker },
+                    _ => Finished::Freed,
+                }
             }
         }
     }
@@ -213,18 +227,30 @@ impl Entries {
         entry.begun_at = None;
     }
 
-    /// Notes that nobody waits for a request any more. Returns whether that freed the slot.
-    pub(super) fn abandon(&mut self, ring: &Ring, slot: u16) -> bool {
+    /// Notes that nobody waits for a request any more.
+    pub(super) fn abandon(&mut self, ring: &Ring, slot: u16) -> Finished {
         if !self.is_waiting(slot) {
-            return self.take_note(ring, slot);
+            let unread = match &self.entry(slot).state {
+                State::Left(Outcome::Finished { seat, worker: Some(worker) })
+                    if ring.phase(slot) == Phase::OverConnection =>
+                {
+                    Some(Finished::Unread { seat: *seat, worker: Arc::clone(worker) })
+                }
+                _ => None,
+            };
+            return match (self.take_note(ring, slot), unread) {
+                (true, Some(unread)) => unread,
+                (true, None) => Finished::Freed,
+                (false, _) => Finished::InUse,
+            };
         }
         if self.queue.withdraw(ring, slot) {
             self.free(slot);
-            return true;
+            return Finished::Freed;
         }
         self.entry(slot).state = State::Abandoned;
         self.entry(slot).waker = None;
-        false
+        Finished::InUse
     }
 
     /// Takes a request back that no worker has claimed. Returns whether that freed the slot; `None`

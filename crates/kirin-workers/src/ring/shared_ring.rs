@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::app::App;
 use crate::config::SLOT_BYTES;
-use crate::ring::entries::{Entries, Outcome};
+use crate::ring::entries::{Entries, Finished, Outcome};
 use crate::ring::lookahead::ServiceTime;
 use crate::ring::place::{Capacity, RingPlace};
 use crate::ring::seats::Seats;
@@ -232,7 +232,7 @@ impl SharedRing {
         if !self.ring.has_finished(event_loop) {
             return false;
         }
-        let (mut finished, mut freed) = (0, 0);
+        let (mut finished, mut effects) = (0, Vec::new());
         let mut oldest = u64::MAX;
         let mut locked = self.state.lock();
         let state = &mut *locked;
@@ -241,14 +241,17 @@ impl SharedRing {
             finished += 1;
             let seats = &state.seats;
             let worker = |seat| seats.worker(seat).cloned();
-            freed += usize::from(state.entries.finish(&self.ring, slot, worker));
+            match state.entries.finish(&self.ring, slot, worker) {
+                Finished::InUse => {}
+                effect => effects.push(effect),
+            }
         });
         if finished > 0 {
             let took = self.instant(oldest, Instant::now()).elapsed();
             state.service.add(took, finished);
         }
         Self::unlock_and_wake(locked);
-        (0..freed).for_each(|_| self.release_place(app));
+        effects.into_iter().for_each(|effect| self.settle(app, effect));
         if finished > 0 {
             self.offer_places(app);
         }
@@ -271,9 +274,21 @@ impl SharedRing {
 
     /// Notes that nobody waits for a request any more.
     pub(super) fn abandon(self: &Arc<Self>, app: &App, slot: u16) {
-        if self.state.lock().entries.abandon(&self.ring, slot) {
-            self.release_place(app);
+        let effect = self.state.lock().entries.abandon(&self.ring, slot);
+        self.settle(app, effect);
+    }
+
+    fn settle(self: &Arc<Self>, app: &App, effect: Finished) {
+        match effect {
+            Finished::InUse => return,
+            Finished::Freed => {}
+            Finished::Unread { seat, worker } => {
+                // The next request over this connection would get the answer.
+                self.ring.leave(seat);
+                worker.disconnect();
+            }
         }
+        self.release_place(app);
     }
 
     /// Tells a worker to leave, whose connection is about to be closed.
@@ -468,8 +483,12 @@ impl SharedRing {
 
     /// Returns the workers whose request or cleanup takes longer than `limit`. Each is returned
     /// once.
-    pub(crate) fn condemn_overdue(self: &Arc<Self>, limit: Duration) -> Vec<Arc<WorkerHandle>> {
-        let mut condemned = Vec::new();
+    pub(crate) fn condemn_overdue(
+        self: &Arc<Self>,
+        app: &App,
+        limit: Duration,
+    ) -> Vec<Arc<WorkerHandle>> {
+        let (mut condemned, mut effects) = (Vec::new(), Vec::new());
         let mut locked = self.state.lock();
         let state = &mut *locked;
         for slot in state.entries.used() {
@@ -482,7 +501,9 @@ impl SharedRing {
             let phase = self.ring.phase(slot);
             if !is_cleaning_up && !matches!(phase, Phase::Queued | Phase::Running) {
                 // The worker may have been stopped before it could report the slot.
-                state.entries.finish(&self.ring, slot, |_| Some(Arc::clone(&worker)));
+                let finished =
+                    state.entries.finish(&self.ring, slot, |_| Some(Arc::clone(&worker)));
+                effects.push(finished);
                 continue;
             }
             let put_at = state.entries.put_at(slot);
@@ -496,6 +517,7 @@ impl SharedRing {
             }
         }
         Self::unlock_and_wake(locked);
+        effects.into_iter().for_each(|effect| self.settle(app, effect));
         condemned
     }
 }
