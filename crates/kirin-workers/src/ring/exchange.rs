@@ -73,7 +73,7 @@ async fn answer_to(
     let protocol = |error: ProtocolError| Failure::Protocol { pid, error };
     let phase = ring.ring.phase(slot);
     if phase == Phase::OverConnection {
-        let connection = ring.check_out(app, slot, seat);
+        let connection = ring.check_out(app, slot, seat, &worker);
         pending.is_noted.set(true);
         let connection = connection.ok_or(Failure::NoResponse { pid })?;
         // A cell that is set only here is empty.

@@ -79,9 +79,15 @@ impl Seats {
         Ok(is_new)
     }
 
-    /// Takes the connection of a worker out, for a request that it has claimed.
-    pub(super) fn check_out(&mut self, seat: u16) -> Option<WorkerConnection> {
-        self.seats.get_mut(usize::from(seat))?.connection.take()
+    /// Takes the connection of a worker out, for a request that it has claimed. Another worker may
+    /// have its seat by now.
+    pub(super) fn check_out(
+        &mut self,
+        seat: u16,
+        worker: &Arc<WorkerHandle>,
+    ) -> Option<WorkerConnection> {
+        let connection = &mut self.seats.get_mut(usize::from(seat))?.connection;
+        connection.take_if(|connection| Arc::ptr_eq(&connection.handle, worker))
     }
 
     /// Notes that the connection of a worker has ended. Returns `None` if the worker was not there

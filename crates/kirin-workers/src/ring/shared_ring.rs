@@ -284,7 +284,7 @@ impl SharedRing {
             Finished::Freed => {}
             Finished::Unread { seat, worker } => {
                 // The next request over this connection would get the answer.
-                self.ring.leave(seat);
+                self.dismiss(seat, &worker);
                 worker.disconnect();
             }
         }
@@ -365,9 +365,10 @@ impl SharedRing {
         app: &App,
         slot: u16,
         seat: u16,
+        worker: &Arc<WorkerHandle>,
     ) -> Option<WorkerConnection> {
         let mut state = self.state.lock();
-        let connection = state.seats.check_out(seat);
+        let connection = state.seats.check_out(seat, worker);
         let is_free = state.entries.take_note(&self.ring, slot);
         drop(state);
         if !is_free {
@@ -403,14 +404,13 @@ impl SharedRing {
 
     /// Notes that a process has ended, or that it does not use its seat any more.
     pub(crate) fn process_ended(self: &Arc<Self>, app: &App, pid: u32) {
-        let state = self.state.lock();
-        let Some(seat) = state.seats.of_process(pid) else { return };
-        let worker = state.seats.worker(seat).cloned();
-        drop(state);
-        if let Some(worker) = worker {
+        let (mut state, seat) = loop {
+            let state = self.state.lock();
+            let Some(seat) = state.seats.of_process(pid) else { return };
+            let Some(worker) = state.seats.worker(seat).cloned() else { break (state, seat) };
+            drop(state);
             self.worker_lost(app, seat, &worker);
-        }
-        let mut state = self.state.lock();
+        };
         let freed = state.entries.end_owner(seat);
         let connection = state.seats.free(seat);
         drop(state);
