@@ -15,8 +15,8 @@ pub(crate) enum Event {
     ControlClosed { incarnation: u64 },
     /// A worker has taken a connection and sent its greeting.
     Greeted { connection: Box<WorkerConnection> },
-    /// The connection in a slot has ended.
-    Lost { generation: u64, slot: usize },
+    /// The connection in a vacancy has ended.
+    Lost { generation: u64, vacancy: usize },
     /// A worker that took too long has had its time to log a stack trace.
     GraceOver { generation: u64, pid: u32 },
     /// [`crate::App::reload`] was called.

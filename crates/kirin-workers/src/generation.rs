@@ -21,7 +21,7 @@ use crate::event::Event;
 use crate::launch::ParentLaunch;
 use crate::parent::{Parent, ParentSpec, WorkerSocket, has_workers, signal_workers};
 use crate::ring::{Collectors, SharedRing, watch_connection};
-use crate::worker::{Slot, WorkerConnection, connect};
+use crate::worker::{Vacancy, WorkerConnection, connect};
 
 /// A parent that lived shorter than this is restarted after a pause. The pause doubles from the
 /// first value to the longest.
@@ -78,15 +78,15 @@ pub(crate) struct Generation {
     /// How many workers the parent keeps, as it has confirmed. `None` while a change is not
     /// confirmed.
     acknowledged_workers: Option<usize>,
-    /// Connections to workers, by slot.
-    slots: Vec<SlotState>,
+    /// Connections to workers, by vacancy.
+    vacancies: Vec<VacancyState>,
 }
 
-/// The state of a slot.
-enum SlotState {
-    /// The slot has no connection, because there are enough workers.
+/// The state of a vacancy.
+enum VacancyState {
+    /// The vacancy has no connection, because there are enough workers.
     Closed,
-    /// The slot has a connection, or a task that waits for a worker to take one.
+    /// The vacancy has a connection, or a task that waits for a worker to take one.
     Open(JoinHandle<()>),
 }
 
@@ -117,7 +117,7 @@ impl Generation {
             workers: spec.workers,
             initial_workers: spec.workers,
             acknowledged_workers: None,
-            slots: Vec::new(),
+            vacancies: Vec::new(),
         };
         generation.spawn_parent(app, launch, spec.incarnation)?;
         Ok(generation)
@@ -146,25 +146,25 @@ impl Generation {
 
     /// Opens a connection for each worker that has none.
     pub(crate) fn open_missing(&mut self, app: &Arc<App>, loops: &[Handle]) {
-        let is_closed = |slot: &SlotState| matches!(slot, SlotState::Closed);
-        let mut missing = (self.workers + self.slots.iter().filter(|slot| is_closed(slot)).count())
-            .saturating_sub(self.slots.len());
-        for index in 0..self.slots.len() + missing {
-            if missing > 0 && self.slots.get(index).is_none_or(is_closed) {
-                let open = SlotState::Open(self.connect(index, app, loops));
-                match self.slots.get_mut(index) {
-                    Some(slot) => *slot = open,
-                    None => self.slots.push(open),
+        let is_closed = |vacancy: &VacancyState| matches!(vacancy, VacancyState::Closed);
+        let mut missing = (self.workers + self.vacancies.iter().filter(|vacancy| is_closed(vacancy)).count())
+            .saturating_sub(self.vacancies.len());
+        for index in 0..self.vacancies.len() + missing {
+            if missing > 0 && self.vacancies.get(index).is_none_or(is_closed) {
+                let open = VacancyState::Open(self.connect(index, app, loops));
+                match self.vacancies.get_mut(index) {
+                    Some(vacancy) => *vacancy = open,
+                    None => self.vacancies.push(open),
                 }
                 missing -= 1;
             }
         }
     }
 
-    /// Frees a slot whose connection has ended, and opens another connection if one is needed.
-    pub(crate) fn reopen_slot(&mut self, slot: usize, app: &Arc<App>, loops: &[Handle]) {
-        if let Some(slot) = self.slots.get_mut(slot) {
-            *slot = SlotState::Closed;
+    /// Frees a vacancy whose connection has ended, and opens another connection if one is needed.
+    pub(crate) fn reopen_vacancy(&mut self, vacancy: usize, app: &Arc<App>, loops: &[Handle]) {
+        if let Some(vacancy) = self.vacancies.get_mut(vacancy) {
+            *vacancy = VacancyState::Closed;
         }
         self.open_missing(app, loops);
     }
@@ -189,11 +189,11 @@ impl Generation {
         }
     }
 
-    /// Opens a connection on the slot's home loop. The connection waits there until a worker takes
+    /// Opens a connection on the vacancy's home loop. The connection waits there until a worker takes
     /// it.
-    fn connect(&self, slot: usize, app: &Arc<App>, loops: &[Handle]) -> JoinHandle<()> {
-        let home = &loops[slot % loops.len()];
-        let slot = Slot { generation: self.number, index: slot, lost: app.events() };
+    fn connect(&self, vacancy: usize, app: &Arc<App>, loops: &[Handle]) -> JoinHandle<()> {
+        let home = &loops[vacancy % loops.len()];
+        let vacancy = Vacancy { generation: self.number, index: vacancy, lost: app.events() };
         let (app, socket) = (Arc::clone(app), self.socket.path().to_owned());
         let ring = self.ring.as_ref().map(|(ring, _)| Arc::clone(ring));
         home.spawn(async move {
@@ -206,7 +206,7 @@ impl Generation {
                         "worker is there"
                     );
                     let connection =
-                        Box::new(WorkerConnection::new(worker, slot, app.config().max_age));
+                        Box::new(WorkerConnection::new(worker, vacancy, app.config().max_age));
                     if let Some(seat) = connection.seat.clone() {
                         let worker = Arc::clone(&connection.handle);
                         tokio::spawn(watch_connection(Arc::clone(&app), seat, worker));
@@ -216,9 +216,9 @@ impl Generation {
                 }
                 Err(error) => {
                     tracing::debug!(app = app.name(), %error, "no worker took the connection");
-                    // Dropping the slot reports it as lost, so that happens after the pause.
+                    // Dropping the vacancy reports it as lost, so that happens after the pause.
                     tokio::time::sleep(CONNECT_PAUSE).await;
-                    drop(slot);
+                    drop(vacancy);
                 }
             }
         })
@@ -328,8 +328,8 @@ impl Generation {
 
     /// Opens no more connections, and drops those that no worker has taken.
     pub(crate) fn stop_connecting(&self) {
-        for slot in &self.slots {
-            if let SlotState::Open(connecting) = slot {
+        for vacancy in &self.vacancies {
+            if let VacancyState::Open(connecting) = vacancy {
                 connecting.abort();
             }
         }

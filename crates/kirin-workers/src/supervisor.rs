@@ -144,11 +144,11 @@ impl Supervisor {
             }
             Event::ControlClosed { incarnation } => return self.parent_ended(incarnation).await,
             Event::Greeted { connection } => self.handle_greeting(*connection),
-            Event::Lost { generation, slot } => {
+            Event::Lost { generation, vacancy } => {
                 if let Some(generation) =
                     self.generations.iter_mut().find(|known| known.number == generation)
                 {
-                    generation.reopen_slot(slot, &self.app, &self.loops);
+                    generation.reopen_vacancy(vacancy, &self.app, &self.loops);
                 }
             }
             Event::GraceOver { generation, pid } => self.grace_over(generation, pid),

@@ -31,16 +31,16 @@ pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A generation's place for one worker. When its connection is dropped, the supervisor gets an
 /// event and opens another one.
-pub(crate) struct Slot {
+pub(crate) struct Vacancy {
     pub(crate) generation: u64,
     pub(crate) index: usize,
     pub(crate) lost: UnboundedSender<Event>,
 }
 
-impl Drop for Slot {
+impl Drop for Vacancy {
     fn drop(&mut self) {
         // Nobody receives this while the application is being stopped.
-        let _ = self.lost.send(Event::Lost { generation: self.generation, slot: self.index });
+        let _ = self.lost.send(Event::Lost { generation: self.generation, vacancy: self.index });
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct WorkerConnection {
     pub(crate) seat: Option<RingSeat>,
     /// The place of the request that goes on over this connection.
     pub(crate) place: Option<RingPlace>,
-    _slot: Slot,
+    _vacancy: Vacancy,
 }
 
 /// The part of a worker that the supervisor keeps while a request uses the connection.
@@ -196,8 +196,8 @@ impl Drop for WorkerConnection {
 }
 
 impl WorkerConnection {
-    /// Returns the connection in `slot`. Call this on the loop that becomes its home.
-    pub(crate) fn new(worker: GreetedWorker, slot: Slot, max_age: Option<Duration>) -> Self {
+    /// Returns the connection in `vacancy`. Call this on the loop that becomes its home.
+    pub(crate) fn new(worker: GreetedWorker, vacancy: Vacancy, max_age: Option<Duration>) -> Self {
         let GreetedWorker { stream, socket, greeting, seat } = worker;
         Self {
             stream,
@@ -205,7 +205,7 @@ impl WorkerConnection {
             home: std::thread::current().id(),
             handle: Arc::new(WorkerHandle {
                 pid: greeting.pid,
-                generation: slot.generation,
+                generation: vacancy.generation,
                 wanted: greeting.wanted,
                 stacks: greeting.stacks.map(Arc::new),
                 started_at: Instant::now(),
@@ -220,7 +220,7 @@ impl WorkerConnection {
             }),
             seat,
             place: None,
-            _slot: slot,
+            _vacancy: vacancy,
         }
     }
 
