@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdint.h>
@@ -29,6 +30,14 @@
 
 /* The longest line of an offer. */
 #define MAX_LINE 64
+
+/* The first descriptor that is not one of the standard streams. */
+#define FIRST_DESCRIPTOR 3
+
+/* The longest sleep in seconds. Tests set another one. */
+#ifndef MAX_SLEEP
+#define MAX_SLEEP 1
+#endif
 
 /* The words at the start of the file. */
 enum { MAGIC, LAYOUT, TOTAL, CELLS, SLOTS, SEATS, LOOPS, REQUEST_BYTES, ANSWER_BYTES, QUEUE,
@@ -60,14 +69,14 @@ struct kirin_ring {
     char *memory;
     uint64_t header[HEADER_WORDS];
     uint32_t seat;
+    pid_t parent;
     int *eventfds;
     /* A page that is zero in processes that the worker has forked. */
     volatile char *is_mine;
-    /* The request: its slot, and whether it waits for its answer or for the end of the cleanup. */
+    /* The present request: its slot, the loop that waits for it, and how far it is. */
     uint32_t slot;
     uint32_t loop;
-    int has_request;
-    int cleans_up;
+    enum { NO_REQUEST, IN_SLOT, ON_CONNECTION, CLEANS_UP } state;
 };
 
 static uint64_t *word(const kirin_ring *ring, uint64_t offset)
@@ -82,14 +91,14 @@ static int swap_if(uint64_t *at, uint64_t old, uint64_t new)
     return __atomic_compare_exchange_n(at, &old, new, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-static uint64_t *slot_word(const kirin_ring *ring, uint32_t slot, int which)
+static uint64_t *slot_word(const kirin_ring *ring, uint32_t slot, unsigned which)
 {
-    return word(ring, ring->header[SLOT_WORDS] + (uint64_t)slot * LINE + 8 * which);
+    return word(ring, ring->header[SLOT_WORDS] + (uint64_t)slot * LINE + 8u * which);
 }
 
-static uint32_t *seat_futex(const kirin_ring *ring, uint32_t seat)
+static uint32_t *seat_futex(const kirin_ring *ring, uint64_t seat)
 {
-    return (uint32_t *)word(ring, ring->header[SEAT_WORDS] + (uint64_t)seat * LINE);
+    return (uint32_t *)word(ring, ring->header[SEAT_WORDS] + seat * LINE);
 }
 
 static char *room(const kirin_ring *ring, uint32_t slot)
@@ -127,34 +136,42 @@ static int is_good(const uint64_t *h, uint64_t size, int loops)
         && fits(size, h[ROOMS], h[SLOTS], h[REQUEST_BYTES] + h[ANSWER_BYTES]);
 }
 
-/* Receives a message of one line with its descriptors. Returns how many there are, or -1. */
+/*
+ * Receives a message of one line with its descriptors. Returns how many there are, or -1 if the
+ * front says something else; errno is EINTR if a signal has come first.
+ */
 static int receive(int fd, char *line, size_t size, int *descriptors)
 {
-    char control[CMSG_SPACE(MAX_DESCRIPTORS * sizeof(int))];
+    union {
+        char bytes[CMSG_SPACE(MAX_DESCRIPTORS * sizeof(int))];
+        struct cmsghdr alignment;
+    } control;
     struct iovec part = { line, size - 1 };
     struct msghdr message;
     struct cmsghdr *header;
     ssize_t bytes;
-    int count = 0;
+    size_t count = 0;
 
+    /* A request is not ours to read: it begins with a digit. */
+    bytes = recv(fd, line, 1, MSG_PEEK);
+    if (bytes < 0) return -1;
+    errno = 0;
+    if (bytes == 0 || line[0] != 'K') return -1;
     memset(&message, 0, sizeof message);
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    /* A request is not ours to read: it begins with a digit. */
-    do bytes = recv(fd, line, 1, MSG_PEEK); while (bytes < 0 && errno == EINTR);
-    if (bytes != 1 || line[0] != 'K') return -1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof control.bytes;
     do bytes = recvmsg(fd, &message, MSG_CMSG_CLOEXEC); while (bytes < 0 && errno == EINTR);
     if (bytes < 0) bytes = 0;
     line[bytes] = '\0';
     for (header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
-        size_t length = header->cmsg_len - CMSG_LEN(0);
+        size_t received = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-        memcpy(descriptors + count, CMSG_DATA(header), length);
-        count += length / sizeof(int);
+        memcpy(descriptors + count, CMSG_DATA(header), received * sizeof(int));
+        count += received;
     }
-    return count;
+    return (int)count;
 }
 
 /* Maps the memory, or returns 0. */
@@ -199,29 +216,58 @@ static void say(int fd, const char *line)
     do sent = send(fd, line, strlen(line), MSG_NOSIGNAL); while (sent < 0 && errno == EINTR);
 }
 
-kirin_ring *kirin_ring_attach(int fd)
+/*
+ * Moves the descriptors away from those of the standard streams, which an application may have
+ * closed: what a library writes to its STDERR must not get into an eventfd. Returns 0 if there are
+ * no descriptors left.
+ */
+static int move_above_standard(int *descriptors, int count)
+{
+    int i;
+    for (i = 0; i < count; i++) {
+        int moved;
+        if (descriptors[i] >= FIRST_DESCRIPTOR) continue;
+        moved = fcntl(descriptors[i], F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
+        if (moved < 0) return 0;
+        close(descriptors[i]);
+        descriptors[i] = moved;
+    }
+    return 1;
+}
+
+/* Reads the seat in the line of an offer, or returns 0. */
+static int read_seat(const char *line, uint32_t *seat)
+{
+    int length = 0;
+    return sscanf(line, "KIRIN/2 seat=%5" SCNu32 "\n%n", seat, &length) == 1 && length > 0
+        && line[length - 1] == '\n' && line[length] == '\0';
+}
+
+kirin_ring *kirin_ring_attach(int fd, pid_t parent)
 {
     char line[MAX_LINE];
     int descriptors[MAX_DESCRIPTORS];
-    int i, count, is_attached;
-    pid_t parent = getppid();
+    int i, count, loops, is_attached;
     kirin_ring *ring;
 
     count = receive(fd, line, sizeof line, descriptors);
     if (count < 0) return NULL;
+    loops = count - 1;
     ring = calloc(1, sizeof *ring);
-    is_attached = ring != NULL && count >= 2
-        && sscanf(line, "KIRIN/2 seat=%u", &ring->seat) == 1
-        && map(ring, descriptors[0], count - 1) && mark_as_mine(ring)
-        && (ring->eventfds = malloc((count - 1) * sizeof(int))) != NULL;
+    is_attached = ring != NULL && loops >= 1 && read_seat(line, &ring->seat)
+        && move_above_standard(descriptors, count)
+        && map(ring, descriptors[0], loops) && mark_as_mine(ring)
+        && (ring->eventfds = malloc((size_t)loops * sizeof(int))) != NULL;
     if (count > 0) close(descriptors[0]);
     if (!is_attached) {
         for (i = 1; i < count; i++) close(descriptors[i]);
         if (ring) kirin_ring_detach(ring);
         say(fd, "socket\n");
+        errno = 0;
         return NULL;
     }
-    memcpy(ring->eventfds, descriptors + 1, (count - 1) * sizeof(int));
+    memcpy(ring->eventfds, descriptors + 1, (size_t)loops * sizeof(int));
+    ring->parent = parent;
     /* A worker that sleeps does not see the end of its connection. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) kill(getpid(), SIGTERM);
@@ -351,54 +397,70 @@ static void set_phase(kirin_ring *ring, uint64_t phase)
     __atomic_store_n(slot_word(ring, ring->slot, PHASE), phase, __ATOMIC_RELEASE);
 }
 
+/*
+ * Waits until the futex has another value, a signal comes, or MAX_SLEEP is over. Returns 0 after a
+ * signal, and at the end of the time, since a signal may have come just before the wait.
+ */
+static int wait_for(const uint32_t *futex, uint32_t value)
+{
+    const struct timespec limit = { MAX_SLEEP, 0 };
+    return syscall(SYS_futex, futex, FUTEX_WAIT, value, &limit, NULL, 0) == 0
+        || (errno != EINTR && errno != ETIMEDOUT);
+}
+
+/*
+ * Sleeps as wait_for does, unless there is a request. `value` is that of the futex before the
+ * caller has looked.
+ */
+static int sleep_until_woken(const kirin_ring *ring, const uint32_t *futex, uint32_t value)
+{
+    uint64_t *sleepers = word(ring, ring->header[SLEEPERS] + 8 * (ring->seat / 64));
+    const uint64_t bit = 1ull << (ring->seat % 64);
+    uint64_t position;
+    uint32_t slot;
+    int goes_on = 1;
+
+    __atomic_fetch_or(sleepers, bit, __ATOMIC_SEQ_CST);
+    if (!first_in_queue(ring, &position, &slot) && command(ring) == COMMAND_GO)
+        goes_on = wait_for(futex, value);
+    /* Its bit is gone if somebody has woken it. It looks now, or wakes another one. */
+    if (!(__atomic_fetch_and(sleepers, ~bit, __ATOMIC_SEQ_CST) & bit)) {
+        __atomic_store_n(word(ring, WAKING_OFFSET), 0, __ATOMIC_SEQ_CST);
+        if (!goes_on) wake_for_waiting(ring);
+    }
+    return goes_on;
+}
+
 enum kirin_ring_turn kirin_ring_take(kirin_ring *ring)
 {
     uint32_t *futex = seat_futex(ring, ring->seat);
-    uint64_t *sleepers = word(ring, ring->header[SLEEPERS] + 8 * (ring->seat / 64));
-    uint64_t bit = 1ull << (ring->seat % 64), position, request;
-    uint32_t slot, value;
+    uint64_t request;
     struct timespec now;
 
     for (;;) {
-        long slept = 0;
-        uint64_t said;
-        int was_woken;
-        value = __atomic_load_n(futex, __ATOMIC_SEQ_CST);
-        said = command(ring);
+        uint32_t value = __atomic_load_n(futex, __ATOMIC_SEQ_CST);
+        uint64_t said = command(ring);
         if (said == COMMAND_LEAVE) {
             if (*ring->is_mine) wake_for_waiting(ring);
             return KIRIN_RING_LEAVE;
         }
-        if (said != COMMAND_GO) {
-            slept = syscall(SYS_futex, futex, FUTEX_WAIT, value, NULL, NULL, 0);
-            if (slept < 0 && errno == EINTR) return KIRIN_RING_INTERRUPTED;
+        if (said == COMMAND_GO && claim(ring)) break;
+        if (said == COMMAND_GO ? sleep_until_woken(ring, futex, value) : wait_for(futex, value))
             continue;
-        }
-        if (claim(ring)) break;
-        __atomic_fetch_or(sleepers, bit, __ATOMIC_SEQ_CST);
-        if (!first_in_queue(ring, &position, &slot) && command(ring) == COMMAND_GO)
-            slept = syscall(SYS_futex, futex, FUTEX_WAIT, value, NULL, NULL, 0);
-        else
-            errno = 0;
-        /* Its bit is gone if somebody has woken it. It looks now, or wakes another one. */
-        was_woken = !(__atomic_fetch_and(sleepers, ~bit, __ATOMIC_SEQ_CST) & bit);
-        if (was_woken) __atomic_store_n(word(ring, WAKING_OFFSET), 0, __ATOMIC_SEQ_CST);
-        if (slept < 0 && errno == EINTR) {
-            if (was_woken) wake_for_waiting(ring);
-            return KIRIN_RING_INTERRUPTED;
-        }
+        /* The signal at the end of the parent comes once, and not after a change of the user. */
+        return getppid() == ring->parent ? KIRIN_RING_INTERRUPTED : KIRIN_RING_LEAVE;
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
     __atomic_store_n(slot_word(ring, ring->slot, CLAIMED_AT),
-        (uint64_t)now.tv_sec * 1000000000u + now.tv_nsec, __ATOMIC_RELEASE);
+        (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, __ATOMIC_RELEASE);
     wake_for_waiting(ring);
     request = load(slot_word(ring, ring->slot, REQUEST));
-    ring->loop = (request >> 8) % ring->header[LOOPS];
+    ring->loop = (uint32_t)((request >> 8) % ring->header[LOOPS]);
+    ring->state = IN_SLOT;
     if (request & 1) {
         kirin_ring_over_connection(ring);
         return KIRIN_RING_CONNECTION;
     }
-    ring->has_request = 1;
     return KIRIN_RING_REQUEST;
 }
 
@@ -409,9 +471,15 @@ const char *kirin_ring_request(const kirin_ring *ring, size_t *bytes)
     return room(ring, ring->slot);
 }
 
-void kirin_ring_begin(kirin_ring *ring) { set_phase(ring, PHASE_RUNNING); }
+int kirin_ring_has_request(const kirin_ring *ring)
+{
+    return ring->state == IN_SLOT && *ring->is_mine;
+}
 
-int kirin_ring_has_request(const kirin_ring *ring) { return ring->has_request && *ring->is_mine; }
+void kirin_ring_begin(kirin_ring *ring)
+{
+    if (kirin_ring_has_request(ring)) set_phase(ring, PHASE_RUNNING);
+}
 
 char *kirin_ring_room(kirin_ring *ring)
 {
@@ -425,25 +493,26 @@ void kirin_ring_answer(kirin_ring *ring, size_t bytes, int cleans_up)
     if (!kirin_ring_has_request(ring)) return;
     __atomic_store_n(slot_word(ring, ring->slot, ANSWER_LENGTH), bytes, __ATOMIC_RELAXED);
     set_phase(ring, cleans_up ? PHASE_CLEANS_UP : PHASE_ANSWERED);
-    ring->has_request = 0;
-    ring->cleans_up = cleans_up;
+    ring->state = cleans_up ? CLEANS_UP : NO_REQUEST;
     report(ring);
 }
 
 void kirin_ring_cleaned_up(kirin_ring *ring)
 {
-    if (!ring->cleans_up || !*ring->is_mine) return;
-    ring->cleans_up = 0;
+    if (ring->state != CLEANS_UP || !*ring->is_mine) return;
+    ring->state = NO_REQUEST;
     set_phase(ring, PHASE_CLEANED_UP);
     report(ring);
 }
 
-void kirin_ring_over_connection(kirin_ring *ring)
+int kirin_ring_over_connection(kirin_ring *ring)
 {
-    if (!*ring->is_mine) return;
-    ring->has_request = 0;
-    /* The next request has to wait until the front has read the answer to this one. */
-    swap_if(command_word(ring), COMMAND_GO, COMMAND_WAIT);
-    set_phase(ring, PHASE_CONNECTION);
-    report(ring);
+    if (kirin_ring_has_request(ring)) {
+        ring->state = ON_CONNECTION;
+        /* The next request has to wait until the front has read the answer to this one. */
+        swap_if(command_word(ring), COMMAND_GO, COMMAND_WAIT);
+        set_phase(ring, PHASE_CONNECTION);
+        report(ring);
+    }
+    return ring->state == ON_CONNECTION && *ring->is_mine;
 }

@@ -5,7 +5,7 @@
  * This is the only code that adapters of all languages share. It needs nothing but Linux and the
  * C library. A worker has one thread, one connection to Kirin, and one request at a time:
  *
- *     kirin_ring *ring = kirin_ring_attach(fd);      after the greeting, which says "speaks=2"
+ *     kirin_ring *ring = kirin_ring_attach(fd, parent);  after the greeting with "speaks=2"
  *     while (!stop) switch (kirin_ring_take(ring)) {
  *     case KIRIN_RING_REQUEST:                       kirin_ring_request() has its bytes
  *         kirin_ring_begin(ring);                    the application sees it from here on
@@ -21,12 +21,13 @@
 #define KIRIN_RING_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 typedef struct kirin_ring kirin_ring;
 
 /* What kirin_ring_take has found. */
 enum kirin_ring_turn {
-    KIRIN_RING_INTERRUPTED,  /* a signal has come while the worker slept */
+    KIRIN_RING_INTERRUPTED,  /* a signal or a second has come while the worker slept */
     KIRIN_RING_LEAVE,        /* the worker must end; no more calls but kirin_ring_detach */
     KIRIN_RING_REQUEST,      /* a request is in the slot */
     KIRIN_RING_CONNECTION    /* a request comes over the connection, and so does its answer */
@@ -38,11 +39,13 @@ enum kirin_ring_turn {
  *
  * Returns NULL if everything goes over the connection: the front offers no ring (its first bytes,
  * which are those of a request, are left in the socket), the memory has another layout or cannot
- * be mapped, or the front has gone. The caller then serves the connection as without a ring.
+ * be mapped, or the front has gone. The caller then serves the connection as without a ring. If
+ * errno is EINTR, a signal has come first; the caller handles it and calls this again.
  *
- * From then on the process gets SIGTERM when its parent ends (PR_SET_PDEATHSIG).
+ * `parent` is the process id of the worker's parent. The process gets SIGTERM when the parent ends
+ * (PR_SET_PDEATHSIG), also if it has ended already.
  */
-kirin_ring *kirin_ring_attach(int fd);
+kirin_ring *kirin_ring_attach(int fd, pid_t parent);
 
 /* Gives the memory back. The slot of a request that has no answer yet stays the worker's. */
 void kirin_ring_detach(kirin_ring *ring);
@@ -51,8 +54,9 @@ void kirin_ring_detach(kirin_ring *ring);
 int kirin_ring_is_mine(const kirin_ring *ring);
 
 /*
- * Takes the next request. Sleeps while there is none. The request of the last call must have been
- * answered. A process that the worker has forked is told to leave.
+ * Takes the next request. Sleeps while there is none, for up to a second: a signal that comes just
+ * before the sleep does not end it. The request of the last call must have been answered. A process
+ * that the worker has forked is told to leave, and so is a worker whose parent has ended.
  */
 enum kirin_ring_turn kirin_ring_take(kirin_ring *ring);
 
@@ -65,7 +69,7 @@ const char *kirin_ring_request(const kirin_ring *ring, size_t *bytes);
 /* Says that the application sees the request from now on. */
 void kirin_ring_begin(kirin_ring *ring);
 
-/* Returns whether the request in the slot still waits for its answer. */
+/* Returns whether the request in the slot waits for its answer, and this process is the worker. */
 int kirin_ring_has_request(const kirin_ring *ring);
 
 /* Returns the memory for the answer, and how many bytes it can have. */
@@ -81,7 +85,11 @@ void kirin_ring_answer(kirin_ring *ring, size_t bytes, int cleans_up);
 /* Says that the worker has cleaned up after its answer. */
 void kirin_ring_cleaned_up(kirin_ring *ring);
 
-/* Says that the answer comes over the connection. The slot is not the worker's any more. */
-void kirin_ring_over_connection(kirin_ring *ring);
+/*
+ * Says that the answer comes over the connection. The slot is not the worker's any more. Returns
+ * whether the caller may write the answer there: the request has no answer yet, and this process is
+ * the worker. It may be called again for the same request.
+ */
+int kirin_ring_over_connection(kirin_ring *ring);
 
 #endif

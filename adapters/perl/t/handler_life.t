@@ -93,20 +93,24 @@ subtest 'a worker is replaced after its number of requests' => sub {
 };
 
 subtest 'TTIN' => sub {
-    my $server =
-        Plackup->start('sub { select undef, undef, undef, 0.05; [200, [], [$$]] }', '--workers', 1);
-    $server->get('/');
-    kill TTIN => $server->{pid};
-    my %seen;
-    $server->wait_until(
-        'a second worker serves',
+    my $server = Plackup->start('
         sub {
-            # The first worker may serve requests that come one after the other.
-            $seen{ ($server->receive($_))[1] }++ for map { $server->send('/') } 1 .. 2;
-            keys %seen > 1;
-        }
-    );
-    is keys %seen, 2, 'one worker more';
+            my $body = "$$ " . getppid;
+            return [200, [], [$body]] if $_[0]{PATH_INFO} ne "/hold";
+            open my $begun, ">", "$ENV{TMPDIR}/begun" or die;
+            select undef, undef, undef, 0.02 until -e "$ENV{TMPDIR}/go";
+            return [200, [], [$body]];
+        }', '--workers', 1);
+    my ($first, $parent) = split ' ', $server->get('/');
+    kill TTIN => $server->{pid};
+    $server->wait_until('a second process', sub { 2 == split ' ', qx(ps -o pid= --ppid $parent) });
+    my $held = $server->send('/hold');
+    $server->wait_until('a worker is busy', sub { -e "$server->{directory}/tmp/begun" });
+    my ($other) = split ' ', $server->get('/');
+    open my $go, '>', "$server->{directory}/tmp/go" or die $!;
+    my ($busy) = split ' ', ($server->receive($held))[1];
+    isnt $other, $busy, 'another worker serves while one is busy';
+    ok $first == $busy || $first == $other, 'one of them was there before';
     is $server->stop('TERM'), 0, 'status';
 };
 

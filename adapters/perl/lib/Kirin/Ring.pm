@@ -8,22 +8,27 @@ use XSLoader ();
 
 our $VERSION = '0.001';
 
-my $is_loaded;
+# The app parent loads it before the application, which may change @INC or the directory. The workers
+# inherit it.
+my $is_loaded = is_wanted() && load();
 
 # Returns whether the compiled part is there and wanted.
-sub is_available {
-    return 0 if ($ENV{KIRIN_RING} // 1) eq '0';
-    return $is_loaded //= load();
-}
+sub is_available { return $is_loaded && is_wanted() }
+
+sub is_wanted { return ($ENV{KIRIN_RING} // 1) ne '0' }
 
 # In the sources the compiled part is in a directory that names the Perl it was built for. Another
 # Perl must not load it.
 sub load {
     my $root = File::Basename::dirname(__FILE__) . '/../..';
-    local @INC = ("$root/arch/$Config::Config{version}-$Config::Config{archname}", @INC);
-    local $@;
+    my $arch = "$root/arch/$Config::Config{version}-$Config::Config{archname}";
+    local @INC = ($arch, @INC) if -d $arch;
+    local ($@, $SIG{__DIE__});
     return eval { XSLoader::load(__PACKAGE__, $VERSION); 1 } || 0;
 }
+
+# Another thread would free the memory a second time.
+sub CLONE_SKIP { 1 }
 
 1;
 
@@ -35,7 +40,7 @@ Kirin::Ring - requests and answers through memory that Kirin shares with its wor
 
 =head1 SYNOPSIS
 
-    my $ring = Kirin::Ring::is_available() && Kirin::Ring->attach(fileno $socket);
+    my $ring = Kirin::Ring::is_available() && Kirin::Ring->attach(fileno $socket, getppid);
     $ring->set_always(['psgi.version' => [1, 1], ...]);
     my $env = $ring->take;
     $ring->begin;
@@ -56,10 +61,12 @@ the part in C that other languages use too.
 
 Returns whether the compiled part can be used.
 
-=item attach(CLASS, FD)
+=item attach(CLASS, FD, PARENT)
 
 Returns the ring that the front offers on a connection after the greeting. Returns nothing if it
-offers none; then the connection is served as without a ring.
+offers none; then the connection is served as without a ring. If C<$!> is EINTR, a signal has come
+before the front has said anything. PARENT is the process id of the worker's parent. The worker gets
+TERM when that process ends.
 
 =item set_always([NAME => VALUE, ...])
 
@@ -68,7 +75,8 @@ Sets what is the same in every environment. Each request gets its own copies.
 =item take()
 
 Waits for the next request and returns its environment, without C<psgi.input>. Returns 1 if the
-request comes over the connection, 0 if the worker must leave, and nothing if a signal has come.
+request comes over the connection, 0 if the worker must leave, and nothing if a signal has come or
+nothing has come for a second.
 
 =item body()
 
@@ -94,7 +102,8 @@ Returns whether the request waits for its answer, and this is not a forked proce
 
 =item over_connection()
 
-Says that the answer comes over the connection.
+Says that the answer comes over the connection. Returns whether it may be written there: the request
+has no answer yet, and this is not a forked process.
 
 =item cleaned_up()
 

@@ -21,6 +21,9 @@ typedef struct {
     /* Names and values that are the same in every request; the names have their hash values. */
     AV *always;
     SV *known[KNOWN_NAMES];
+    /* The body of the present request, in the slot. */
+    const char *body;
+    STRLEN body_length;
 } ring_object;
 
 typedef ring_object *Kirin__Ring;
@@ -64,8 +67,11 @@ static SV *environment(pTHX_ ring_object *self, const char *bytes, STRLEN length
         block = block * 10 + (*digit - '0');
     }
     at++;
-    if (block > (STRLEN)(bytes + length - at)) return NULL;
+    /* The comma ends the head. */
+    if (block >= (STRLEN)(bytes + length - at)) return NULL;
     end = at + block;
+    self->body = end + 1;
+    self->body_length = length - (self->body - bytes);
     env = newHV();
     hv_ksplit(env, 64);
     for (i = 0; i + 1 < count; i += 2)
@@ -243,14 +249,15 @@ BOOT:
     make_name_bytes();
 
 SV *
-attach(class, fd)
+attach(class, fd, parent)
     const char *class
     int fd
+    int parent
   PREINIT:
     kirin_ring *ring;
     ring_object *self;
   CODE:
-    ring = kirin_ring_attach(fd);
+    ring = kirin_ring_attach(fd, parent);
     if (!ring) XSRETURN_UNDEF;
     Newxz(self, 1, ring_object);
     self->ring = ring;
@@ -295,17 +302,10 @@ take(self)
 SV *
 body(self)
     Kirin::Ring self
-  PREINIT:
-    const char *bytes, *colon;
-    size_t length, head;
   CODE:
-    bytes = kirin_ring_request(self->ring, &length);
-    colon = memchr(bytes, ':', length);
-    if (!colon) XSRETURN_UNDEF;
-    /* The comma ends the head. */
-    head = colon - bytes + 2 + strtoul(bytes, NULL, 10);
-    if (head > length) XSRETURN_UNDEF;
-    RETVAL = newSVpvn(bytes + head, length - head);
+    /* Another request may be in the slot after the answer. */
+    if (!kirin_ring_has_request(self->ring)) XSRETURN_UNDEF;
+    RETVAL = newSVpvn(self->body, self->body_length);
   OUTPUT:
     RETVAL
 
@@ -356,11 +356,13 @@ has_request(self)
   OUTPUT:
     RETVAL
 
-void
+bool
 over_connection(self)
     Kirin::Ring self
   CODE:
-    if (kirin_ring_has_request(self->ring)) kirin_ring_over_connection(self->ring);
+    RETVAL = kirin_ring_over_connection(self->ring);
+  OUTPUT:
+    RETVAL
 
 void
 cleaned_up(self)

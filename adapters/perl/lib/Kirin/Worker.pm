@@ -82,7 +82,7 @@ sub run {
     # A handler that the application has installed while it was loaded stays.
     local $SIG{__DIE__} = $SIG{__DIE__} || \&Kirin::Worker::Trace::remember;
     while (my $socket = $self->accept) {
-        my $ring = Kirin::Ring::is_available() && Kirin::Ring->attach(fileno $socket);
+        my $ring = $self->attach($socket);
         my $goes_on =
             $ring ? Kirin::Worker::RingLoop::serve($self, $ring, $socket) : $self->serve($socket);
         last if !$goes_on;
@@ -106,6 +106,17 @@ sub accept {
         my @parsed = Kirin::Worker::Parsed::wanted();
         $greeting .= ' parsed=' . join ',', @parsed if @parsed;
         return $socket if send $socket, "$greeting\n", MSG_NOSIGNAL;
+    }
+    return;
+}
+
+# Returns the ring that the front offers, if there is one.
+sub attach {
+    my ($self, $socket) = @_;
+    return if !Kirin::Ring::is_available();
+    until ($self->{stopping}) {
+        my $ring = Kirin::Ring->attach(fileno $socket, $self->{parent});
+        return $ring if $ring || $! != EINTR;
     }
     return;
 }

@@ -8,6 +8,7 @@ use Kirin::Worker::Response;
 use Kirin::Worker::Signals;
 use Kirin::Worker::Trace;
 use Kirin::Worker::Writer;
+use Scalar::Util qw(weaken);
 use Socket qw(MSG_NOSIGNAL);
 
 # Serves the requests that come through a ring, until the worker must end. Returns what
@@ -15,27 +16,31 @@ use Socket qw(MSG_NOSIGNAL);
 sub serve {
     my ($worker, $ring, $socket) = @_;
     my $app = $worker->{app};
-    my $env;
+    my ($env, $is_answered, $is_cleaning_up);
     local $worker->{env} = \$env;
+    # The ring keeps the code of psgix.informational. So that code must not keep the ring.
+    weaken(my $kept_ring = $ring);
     $ring->set_always(
         [
             @{ $worker->{always} },
             # What comes before the final response takes the connection, and so does all that
-            # follows.
+            # follows. After the final response, nobody reads the connection until it has another
+            # request, and then these bytes would be a part of its response.
             'psgix.informational' => sub {
-                $ring->over_connection;
+                $kept_ring && !$is_cleaning_up && $kept_ring->over_connection
+                    or die "An informational response can only precede the final one\n";
                 Kirin::Worker::Response::send_informational($socket, @_);
             },
         ]
     );
-    my $is_answered;
+    my $before_stream = sub { take_connection($worker, $ring, $env) };
     my $deliver = sub {
         my $cleans_up = Kirin::Worker::Cleanup::is_wanted($env) ? 1 : 0;
         return if $is_answered = $ring->answer_bytes($_[0], $cleans_up);
-        $ring->over_connection;
+        $before_stream->();
         Kirin::Worker::Writer::write_all($socket, $_[0]);
     };
-    my %by_ring = (deliver => $deliver, before_stream => sub { $ring->over_connection });
+    my %by_ring = (deliver => $deliver, before_stream => $before_stream);
 
     until ($worker->{stopping}) {
         my $request = $ring->take // next;
@@ -67,7 +72,7 @@ sub serve {
             Kirin::Worker::Signals::restore();
             $leaving ||= $worker->{stopping} || $env->{'psgix.harakiri.commit'};
             my $cleans_up = Kirin::Worker::Cleanup::is_wanted($env);
-            # The fast way is for responses that need no thought.
+            # Most responses are plain.
             $is_answered =
                   !$cleans_up
                 && $env->{REQUEST_METHOD} ne 'HEAD'
@@ -88,10 +93,13 @@ sub serve {
         if ($output ne '' && !eval { $deliver->($output); 1 }) {
             return $worker->hang_up($socket, $env, $leaving);
         }
+        return $worker->hang_up($socket, $env, $leaving) if $stream && $stream->has_switched;
         if (Kirin::Worker::Cleanup::is_wanted($env)) {
             return $worker->hang_up($socket, $env, $leaving)
                 if !$is_answered && $stream && !$stream->cleanup_is_announced;
+            $is_cleaning_up = 1;
             Kirin::Worker::Cleanup::run($env);
+            $is_cleaning_up = 0;
             $leaving ||= $worker->{stopping};
             # The front counts the time until this reports the end, or until the worker leaves.
             if ($is_answered) {
@@ -107,6 +115,16 @@ sub serve {
         undef $env;
     }
     return 0;
+}
+
+# Gets the connection for the answer. A process that the application has forked must not answer in
+# the worker's place.
+sub take_connection {
+    my ($worker, $ring, $env) = @_;
+    return if $ring->over_connection;
+    die "The request has its response already\n" if $$ == $worker->{pid};
+    Kirin::Worker::Trace::log_failure($env, "A forked process has returned a response\n");
+    exit 1;
 }
 
 1;

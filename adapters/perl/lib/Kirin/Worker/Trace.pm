@@ -8,6 +8,9 @@ use Scalar::Util qw(blessed);
 
 my $stack;
 
+# The packages that call applications.
+my %is_worker = map { $_ => 1 } qw(Kirin::Worker Kirin::Worker::RingLoop);
+
 # The worker's $SIG{__DIE__}. It costs nothing until an exception is thrown, and little if the
 # application catches it itself.
 sub remember {
@@ -15,7 +18,7 @@ sub remember {
     for (my $level = 1; my ($package, $sub, $is_require) = (caller $level)[0, 3, 7]; $level++) {
         next if $sub ne '(eval)' || $is_require;
         # The innermost eval will catch it.
-        $stack = Carp::longmess('') if $package eq 'Kirin::Worker';
+        $stack = Carp::longmess('') if $is_worker{$package};
         return;
     }
 }
@@ -50,7 +53,7 @@ sub log_overdue {
 sub print_message {
     my ($env, $error, $trace) = @_;
     # The frames below the worker's eval are the same for every request.
-    $trace =~ s{^\s*eval \{\.\.\.\} called at \S*Kirin/Worker\.pm .*}{}ms;
+    $trace =~ s{^\s*eval \{\.\.\.\} called at \S*Kirin/Worker(?:/RingLoop)?\.pm .*}{}ms;
     $trace = "\n" . $trace if $trace ne '';
     my ($method, $uri) = map { $_ // '' } @$env{qw(REQUEST_METHOD REQUEST_URI)};
     Kirin::Log::line("kirin: worker $$: $method $uri: $error$trace");
