@@ -49,6 +49,9 @@ enum { MAGIC, LAYOUT, TOTAL, CELLS, SLOTS, SEATS, LOOPS, REQUEST_BYTES, ANSWER_B
 /* The offset of the word that is 1 while a worker that was woken has not looked yet. */
 #define WAKING_OFFSET 320
 
+/* A request that takes less than this many nanoseconds is fast. */
+#define FAST_NS 50000
+
 /* The bytes of the words of a seat, a loop or a slot. */
 #define LINE 64
 
@@ -77,6 +80,9 @@ struct kirin_ring {
     uint32_t slot;
     uint32_t loop;
     enum { NO_REQUEST, IN_SLOT, ON_CONNECTION, CLEANS_UP } state;
+    /* When the last request was claimed, and whether those that followed each other were fast. */
+    uint64_t claimed_at_ns;
+    int is_fast;
 };
 
 static uint64_t *word(const kirin_ring *ring, uint64_t offset)
@@ -431,11 +437,24 @@ static int sleep_until_woken(const kirin_ring *ring, const uint32_t *futex, uint
     return goes_on;
 }
 
+/* Notes the time of a claim. Returns whether the request before it has taken little time. */
+static int note_claim(kirin_ring *ring, int has_slept)
+{
+    struct timespec now;
+    uint64_t now_ns;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    __atomic_store_n(slot_word(ring, ring->slot, CLAIMED_AT), now_ns, __ATOMIC_RELEASE);
+    if (!has_slept) ring->is_fast = now_ns - ring->claimed_at_ns < FAST_NS;
+    ring->claimed_at_ns = now_ns;
+    return ring->is_fast;
+}
+
 enum kirin_ring_turn kirin_ring_take(kirin_ring *ring)
 {
     uint32_t *futex = seat_futex(ring, ring->seat);
     uint64_t request;
-    struct timespec now;
+    int has_slept = 0;
 
     for (;;) {
         uint32_t value = __atomic_load_n(futex, __ATOMIC_SEQ_CST);
@@ -445,15 +464,17 @@ enum kirin_ring_turn kirin_ring_take(kirin_ring *ring)
             return KIRIN_RING_LEAVE;
         }
         if (said == COMMAND_GO && claim(ring)) break;
+        has_slept = 1;
         if (said == COMMAND_GO ? sleep_until_woken(ring, futex, value) : wait_for(futex, value))
             continue;
         /* The signal at the end of the parent comes once, and not after a change of the user. */
         return getppid() == ring->parent ? KIRIN_RING_INTERRUPTED : KIRIN_RING_LEAVE;
     }
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    __atomic_store_n(slot_word(ring, ring->slot, CLAIMED_AT),
-        (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, __ATOMIC_RELEASE);
-    wake_for_waiting(ring);
+    /*
+     * A fast worker takes the next request sooner than another one would wake up. If it gets slow,
+     * the front wakes another one.
+     */
+    if (!note_claim(ring, has_slept)) wake_for_waiting(ring);
     request = load(slot_word(ring, ring->slot, REQUEST));
     ring->loop = (uint32_t)((request >> 8) % ring->header[LOOPS]);
     ring->state = IN_SLOT;

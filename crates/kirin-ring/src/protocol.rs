@@ -50,6 +50,8 @@ pub(crate) fn take(
 
 /// Wakes the sleeping worker with the lowest number, if there is one.
 pub(crate) fn wake_sleeper(words: &impl Words, layout: &Layout) -> bool {
+    // The worker sets this to 0 when it looks, so it must be 1 before the worker can be woken.
+    words.word(WAKING).store(1, SeqCst);
     for index in 0..layout.sleeper_words() {
         let word = words.word(layout.sleepers(index));
         let mut sleepers = word.load(SeqCst);
@@ -57,13 +59,13 @@ pub(crate) fn wake_sleeper(words: &impl Words, layout: &Layout) -> bool {
             let bit = sleepers & sleepers.wrapping_neg();
             let number = 64 * index + bit.trailing_zeros() as usize;
             if word.fetch_and(!bit, SeqCst) & bit != 0 && number < layout.sizes.seats {
-                words.word(WAKING).store(1, SeqCst);
                 wake_seat(words, layout, number as u16);
                 return true;
             }
             sleepers = word.load(SeqCst);
         }
     }
+    words.word(WAKING).store(0, SeqCst);
     false
 }
 
@@ -75,9 +77,8 @@ pub(crate) fn wake_for_waiting(words: &impl Words, layout: &Layout) {
     if waking.load(SeqCst) == 0
         && first_in_queue(words, layout).is_some()
         && waking.compare_exchange(0, 1, SeqCst, SeqCst).is_ok()
-        && !wake_sleeper(words, layout)
     {
-        waking.store(0, SeqCst);
+        wake_sleeper(words, layout);
     }
 }
 

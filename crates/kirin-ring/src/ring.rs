@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::claim::Phase;
-use crate::layout::{BadSizes, HEAD, Layout, Sizes, SlotWord, WAKING};
+use crate::layout::{BadSizes, HEAD, Layout, Sizes, SlotWord};
 use crate::mapping::Mapping;
 use crate::protocol;
 use crate::words::Ordering::{Acquire, Relaxed, SeqCst};
@@ -167,15 +167,14 @@ impl Ring {
     /// Wakes a worker if there is a request that nobody has claimed. Workers do so by themselves.
     /// But the one that was woken may have been stopped or killed.
     pub fn wake_for_waiting(&self) {
-        self.words().word(WAKING).store(0, SeqCst);
         if protocol::first_in_queue(self.words(), &self.layout).is_some() {
             protocol::wake_sleeper(self.words(), &self.layout);
         }
     }
 
-    /// Returns the bytes that a request may have.
-    pub fn request_room(&self) -> usize {
-        self.layout.sizes.request_bytes
+    /// Returns whether there is a request that nobody has claimed.
+    pub fn has_waiting(&self) -> bool {
+        protocol::first_in_queue(self.words(), &self.layout).is_some()
     }
 
     /// Writes a request of two parts. Returns its length.

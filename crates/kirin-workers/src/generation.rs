@@ -147,8 +147,9 @@ impl Generation {
     /// Opens a connection for each worker that has none.
     pub(crate) fn open_missing(&mut self, app: &Arc<App>, loops: &[Handle]) {
         let is_closed = |vacancy: &VacancyState| matches!(vacancy, VacancyState::Closed);
-        let mut missing = (self.workers + self.vacancies.iter().filter(|vacancy| is_closed(vacancy)).count())
-            .saturating_sub(self.vacancies.len());
+        let mut missing = (self.workers
+            + self.vacancies.iter().filter(|vacancy| is_closed(vacancy)).count())
+        .saturating_sub(self.vacancies.len());
         for index in 0..self.vacancies.len() + missing {
             if missing > 0 && self.vacancies.get(index).is_none_or(is_closed) {
                 let open = VacancyState::Open(self.connect(index, app, loops));

@@ -1,19 +1,26 @@
 //! The task of each event loop that learns which requests are finished.
 //!
 //! While answers come, it is polled once for each round of the loop's other tasks. When nothing has
-//! come in a round, it notes in the ring that the loop sleeps, and waits for the eventfd.
+//! come in a round, it notes in the ring that the loop sleeps, and waits for the eventfd. If
+//! requests wait then for a worker, it looks again a little later: the worker that was to take them
+//! may have been stopped, or may have got a slow one.
 
-use std::future::poll_fn;
-use std::os::fd::OwnedFd;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
+use std::task::Poll;
+use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::app::App;
 use crate::ring::shared_ring::SharedRing;
+
+/// How long requests may wait in the ring before another worker is woken for them.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// The collectors of a ring. Dropping this ends them.
 pub(crate) struct Collectors(Vec<AbortHandle>);
@@ -35,6 +42,7 @@ impl Drop for Collectors {
     }
 }
 
+/// Runs until the application has gone.
 async fn run(app: Weak<App>, ring: Arc<SharedRing>, event_loop: usize) {
     #[expect(deprecated, reason = "the other constructor is unsafe, for types that close early")]
     let eventfd = ring.loops[event_loop].eventfd.try_clone().and_then(AsyncFd::new);
@@ -45,27 +53,29 @@ async fn run(app: Weak<App>, ring: Arc<SharedRing>, event_loop: usize) {
             return;
         }
     };
-    poll_fn(|context| poll(&app, &ring, event_loop, &eventfd, context)).await;
-}
-
-/// Ends when the application has gone.
-fn poll(
-    app: &Weak<App>,
-    ring: &Arc<SharedRing>,
-    event_loop: usize,
-    eventfd: &AsyncFd<OwnedFd>,
-    context: &mut Context<'_>,
-) -> Poll<()> {
-    let Some(app) = app.upgrade() else { return Poll::Ready(()) };
-    // The counter is never read: each addition to it is an event of its own, since tokio's
-    // registrations are edge-triggered.
-    while let Poll::Ready(Ok(mut guard)) = eventfd.poll_read_ready(context) {
-        guard.clear_ready();
-    }
-    ring.set_collector(event_loop, context.waker());
-    if ring.collect(&app, event_loop) || !ring.ring.fall_asleep(event_loop) {
-        // Other tasks come first, those of the collected requests among them.
-        context.waker().wake_by_ref();
-    }
-    Poll::Pending
+    let mut again = pin!(tokio::time::sleep(Duration::ZERO));
+    let mut is_set = false;
+    poll_fn(|context| {
+        // Each addition to the counter is an event of its own, since tokio's registrations are
+        // edge-triggered. So it is never read.
+        while let Poll::Ready(Ok(mut guard)) = eventfd.poll_read_ready(context) {
+            guard.clear_ready();
+        }
+        let Some(app) = app.upgrade() else { return Poll::Ready(()) };
+        ring.set_collector(event_loop, context.waker());
+        if is_set && again.as_mut().poll(context).is_ready() {
+            is_set = false;
+            ring.ring.wake_for_waiting();
+        }
+        if ring.collect(&app, event_loop) || !ring.ring.fall_asleep(event_loop) {
+            // Other tasks come first, those of the collected requests among them.
+            context.waker().wake_by_ref();
+        } else if !is_set && ring.ring.has_waiting() {
+            again.as_mut().reset(Instant::now() + LOOK_AGAIN);
+            // It is not over, and now it has the waker.
+            is_set = again.as_mut().poll(context).is_pending();
+        }
+        Poll::Pending
+    })
+    .await;
 }
