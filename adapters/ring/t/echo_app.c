@@ -93,10 +93,10 @@ static size_t read_request(int fd, char *block, size_t room)
 }
 
 /* Serves the requests of a connection. Returns whether the worker accepts another one. */
-static int serve(int fd)
+static int serve(int fd, pid_t parent)
 {
     static char block[1 << 17], answer[1 << 17];
-    kirin_ring *ring = kirin_ring_attach(fd);
+    kirin_ring *ring = kirin_ring_attach(fd, parent);
     const char *request;
     int goes_on = 0, is_for_connection;
     size_t bytes;
@@ -146,7 +146,7 @@ static void be_worker(void)
         if (fd < 0) continue;
         snprintf(greeting, sizeof greeting, "KIRIN/1 pid=%d generation=%s adapter=c/1 speaks=2\n",
             (int)getpid(), generation);
-        if (send_all(fd, greeting, strlen(greeting)) && !serve(fd)) break;
+        if (send_all(fd, greeting, strlen(greeting)) && !serve(fd, parent)) break;
     }
     _exit(0);
 }
