@@ -162,10 +162,21 @@ impl Runs {
         sessions.extend(configured);
         let demands = Demands { visitors, addresses, sessions };
         let limit = Duration::from_secs(seconds);
-        let Ok(run) = self.sampling.start(places, demands, limit) else {
-            return text(StatusCode::CONFLICT, "a run is on already\n");
+        let run = {
+            // The state changes together with the switch. The end of another run cannot come
+            // between the two, and take this state away.
+            let mut state = self.state.lock();
+            if matches!(*state, LastRun::Ending) {
+                return text(StatusCode::CONFLICT, "the report of the last run is being made\n");
+            }
+            match self.sampling.start(places, demands, limit) {
+                Ok(run) => {
+                    *state = LastRun::On(Arc::clone(&run));
+                    run
+                }
+                Err(error) => return text(StatusCode::CONFLICT, &format!("{error}\n")),
+            }
         };
-        *self.state.lock() = LastRun::On(Arc::clone(&run));
         tracing::info!(seconds, "advise: observing what applications and upstreams answer");
         let runs = Arc::clone(self);
         spawn_local(async move {
@@ -175,22 +186,29 @@ impl Runs {
         json(&serde_json::json!(self.state()))
     }
 
-    /// Ends a run that is on, and makes its report on another thread.
-    async fn end(&self, run: &Arc<Run>) {
-        if !self.sampling.end(run) {
-            return;
-        }
-        *self.state.lock() = LastRun::Ending;
-        let ended = Arc::clone(run);
-        let report = spawn_blocking(move || ended.report()).await;
-        *self.state.lock() = match report {
-            Ok(report) => LastRun::Done(Box::new(report)),
-            Err(error) => {
-                tracing::error!(%error, "advise: no report could be made");
-                LastRun::None
+    /// Ends a run that is on, and waits for its report. Another thread makes it.
+    async fn end(self: &Arc<Self>, run: &Arc<Run>) {
+        {
+            let mut state = self.state.lock();
+            if !self.sampling.end(run) {
+                return;
             }
-        };
-        tracing::info!("advise: the run has ended");
+            *state = LastRun::Ending;
+        }
+        let (runs, run) = (Arc::clone(self), Arc::clone(run));
+        // A task of its own keeps the report, because the client may go away before it is made.
+        let made = spawn_local(async move {
+            let report = spawn_blocking(move || run.report()).await;
+            *runs.state.lock() = match report {
+                Ok(report) => LastRun::Done(Box::new(report)),
+                Err(error) => {
+                    tracing::error!(%error, "advise: no report could be made");
+                    LastRun::None
+                }
+            };
+            tracing::info!("advise: the run has ended");
+        });
+        _ = made.await;
     }
 
     fn state(&self) -> RunState {
@@ -208,7 +226,36 @@ impl Runs {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Waker};
+
+    use tokio::runtime::Builder;
+    use tokio::task::{LocalSet, yield_now};
+
     use super::*;
+
+    #[test]
+    fn a_run_starts_when_the_last_one_has_its_report() {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        LocalSet::new().block_on(&runtime, async {
+            let runs = Arc::new(Runs::default());
+            let minute = || serde_json::from_str(r#"{"seconds": 60}"#).expect("a start");
+            let start = || runs.start(minute(), &[], Vec::new()).status;
+            assert_eq!(start(), StatusCode::OK);
+            assert_eq!(start(), StatusCode::CONFLICT);
+            let run = runs.sampling.run().expect("a run is on");
+            // The client that ends the run goes away at once.
+            let mut end = Box::pin(runs.end(&run));
+            assert!(end.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            drop(end);
+            assert_eq!(start(), StatusCode::CONFLICT);
+            while matches!(runs.state(), RunState::Ending) {
+                yield_now().await;
+            }
+            assert!(matches!(runs.state(), RunState::Done { .. }), "{:?}", runs.state());
+            assert_eq!(start(), StatusCode::OK);
+            assert!(matches!(runs.state(), RunState::On { .. }), "{:?}", runs.state());
+        });
+    }
 
     #[test]
     fn a_run_has_checked_limits() {
