@@ -106,7 +106,7 @@ pub struct Statement {
 }
 
 /// The body of a response.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ObservedBody {
     /// All of it.
     Complete {
@@ -120,11 +120,12 @@ pub enum ObservedBody {
     /// A file, which the front sends.
     File,
     /// None, or not all: a response to HEAD, or one that was cut.
+    #[default]
     Missing,
 }
 
 /// One answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
     /// What was requested.
     pub target: Target,

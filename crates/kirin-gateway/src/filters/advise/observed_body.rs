@@ -9,11 +9,10 @@ use bytes::Bytes;
 use kirin_advice::observation::{Observation, ObservedBody};
 use kirin_advice::own_values::OwnValues;
 use kirin_advice::pieces::Splitter;
-use kirin_advice::report::RouteFacts;
 use kirin_http::Trailers;
 use kirin_http::body::{BodyStream, StreamError};
 
-use super::sampling::Run;
+use super::sampling::{ObservedRoute, Run};
 
 /// The most bytes of a body that are hashed.
 pub const MAX_BODY_BYTES: u64 = 1 << 20;
@@ -21,7 +20,7 @@ pub const MAX_BODY_BYTES: u64 = 1 << 20;
 /// An answer that is being observed. It is added to the run when it is dropped.
 pub struct Observing {
     run: Arc<Run>,
-    route: Arc<RouteFacts>,
+    route: ObservedRoute,
     observation: Observation,
     /// The hashes so far. `None` if the body is not hashed.
     hashing: Option<Hashing>,
@@ -36,7 +35,7 @@ struct Hashing {
 
 impl Observing {
     /// Observes an answer whose head has arrived.
-    pub fn new(run: Arc<Run>, route: Arc<RouteFacts>, observation: Observation) -> Self {
+    pub fn new(run: Arc<Run>, route: ObservedRoute, observation: Observation) -> Self {
         Self { run, route, observation, hashing: None, bytes: 0, is_complete: false }
     }
 

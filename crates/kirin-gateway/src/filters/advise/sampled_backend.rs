@@ -6,13 +6,12 @@ use std::time::Instant;
 use http::{Method, StatusCode};
 use kirin_advice::observation::{Observation, ObservedBody, Route};
 use kirin_advice::own_values::OwnValues;
-use kirin_advice::report::RouteFacts;
 use kirin_http::{Answer, Body, Response};
 
 use super::observed_body::{MAX_BODY_BYTES, ObservedStream, Observing};
 use super::request_facts::RequestFacts;
 use super::response_facts::statement;
-use super::sampling::{Run, Sampling};
+use super::sampling::{ObservedRoute, Run, Sampling};
 use crate::filters::backend::Backend;
 use crate::request::answers::PlaceNumber;
 use crate::request::context::Request;
@@ -23,7 +22,8 @@ pub struct SampledBackend<B> {
     sampling: Arc<Sampling>,
     backend: B,
     number: usize,
-    route: Route,
+    /// The route without the name of its site, which depends on the request.
+    route: Arc<Route>,
 }
 
 impl<B: Backend> SampledBackend<B> {
@@ -43,7 +43,7 @@ impl<B: Backend> SampledBackend<B> {
             has_cache: route.cache.is_some(),
             has_rewrite: route.rules.rewrite.is_some(),
         };
-        Self { sampling, backend, number: number.route, route: facts }
+        Self { sampling, backend, number: number.route, route: Arc::new(facts) }
     }
 
     /// Answers a request, and adds the answer to the run.
@@ -54,9 +54,8 @@ impl<B: Backend> SampledBackend<B> {
         let is_head = request.head.method == Method::HEAD;
         // A limit on the rate does not decide who may see a page.
         let is_protected = request.protection.words().iter().any(|word| *word != "rate");
-        let site = request.namespace.name().to_owned();
-        let route = Route { site, ..self.route.clone() };
-        let route = Arc::new(RouteFacts { route, is_protected });
+        let route = Arc::clone(&self.route);
+        let route = ObservedRoute { route, namespace: request.namespace.clone(), is_protected };
         match self.backend.answer(request) {
             // The server itself refuses the request.
             Answer::Now(response) => Answer::Now(response),
@@ -84,7 +83,7 @@ impl<B: Backend> Backend for SampledBackend<B> {
 fn observed(
     response: Response,
     run: Arc<Run>,
-    route: Arc<RouteFacts>,
+    route: ObservedRoute,
     facts: RequestFacts,
     asked: Instant,
     is_head: bool,

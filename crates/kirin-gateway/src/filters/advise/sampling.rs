@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use kirin_advice::observation::Observation;
+use kirin_advice::observation::{Observation, Route};
 use kirin_advice::report::{self, Report, RouteFacts};
 use kirin_advice::survey::{Demands, Survey, Totals};
+use kirin_store::Namespace;
 use parking_lot::Mutex;
 
 /// Whether a run is on, and the run.
@@ -35,6 +36,17 @@ pub struct Run {
 struct Observed {
     survey: Survey,
     routes: BTreeMap<usize, RouteFacts>,
+}
+
+/// The route of an answer. It is cheap to make for each request.
+#[derive(Clone)]
+pub struct ObservedRoute {
+    /// The route without the name of its site.
+    pub route: Arc<Route>,
+    /// The part of the store that belongs to the site.
+    pub namespace: Namespace,
+    /// Whether this request had to pass a condition about who it is from.
+    pub is_protected: bool,
 }
 
 /// A run is on already.
@@ -113,10 +125,12 @@ impl Run {
     }
 
     /// Adds an answer of a route.
-    pub fn add(&self, observation: Observation, route: &RouteFacts) {
+    pub fn add(&self, observation: Observation, route: &ObservedRoute) {
         let mut observed = self.observed.lock();
-        // One number may stand for several parts of the store; the first one names the route.
-        observed.routes.entry(observation.target.route).or_insert_with(|| route.clone());
+        // One number may stand for several parts of the store; the first one names the route. One
+        // request that had to pass a condition protects all of it.
+        let facts = observed.routes.entry(observation.target.route);
+        facts.or_insert_with(|| route.facts()).is_protected |= route.is_protected;
         observed.survey.add(observation);
     }
 
@@ -133,9 +147,44 @@ impl Run {
     }
 }
 
+impl ObservedRoute {
+    fn facts(&self) -> RouteFacts {
+        let site = self.namespace.name().to_owned();
+        let route = Route { site, ..Route::clone(&self.route) };
+        RouteFacts { route, is_protected: self.is_protected }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use kirin_advice::observation::Target;
+    use kirin_advice::verdict::{Reason, Verdict};
+
     use super::*;
+
+    #[test]
+    fn one_request_that_had_to_pass_a_condition_protects_its_route() {
+        for order in [[true, false], [false, true]] {
+            let sampling = Sampling::default();
+            let demands = Demands::default();
+            let run = sampling.start(Vec::new(), demands, Duration::MAX).expect("no run is on");
+            for is_protected in order {
+                let route = ObservedRoute {
+                    route: Arc::default(),
+                    namespace: Namespace::default(),
+                    is_protected,
+                };
+                let target = Target { is_read: true, ..Target::default() };
+                let answer = Observation { target, status: 200, ..Observation::default() };
+                run.add(answer, &route);
+            }
+            let report = run.report();
+            let Verdict::Unsafe { reasons } = &report.entries[0].verdict else {
+                panic!("{order:?}: {report:?}")
+            };
+            assert_eq!(reasons[..], [Reason::Protected], "{order:?}");
+        }
+    }
 
     #[test]
     fn one_run_is_on_at_a_time_and_ends_by_itself() {
