@@ -86,7 +86,7 @@ impl Drop for Observing {
             };
         }
         self.observation.answered = self.run.elapsed();
-        self.run.add(self.observation.clone(), &self.route);
+        self.run.add(std::mem::take(&mut self.observation), &self.route);
     }
 }
 
