@@ -168,14 +168,14 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Adds one answer. `names` are the numbers of the visitor's cookies. Of its pieces at most
-    /// `piece_room` are kept. Returns how many more pieces are held now.
+    /// Adds one answer. `names` are the numbers of the visitor's cookies. At most `piece_room` more
+    /// pieces are held afterwards. Returns whether this was enough for the pieces of the body.
     pub fn add(
         &mut self,
         observation: &Observation,
         names: &[CookieName],
         piece_room: usize,
-    ) -> isize {
+    ) -> bool {
         let Observation { visitor, statement, status, .. } = observation;
         let is_anonymous = visitor.is_anonymous();
         self.last = self.last.max(observation.asked);
@@ -185,7 +185,7 @@ impl Evidence {
         self.counts.with_body += u64::from(observation.has_request_body);
         // Neither says anything about the page.
         if is_no_page(*status) {
-            return 0;
+            return true;
         }
         if self.statuses.len() < MAX_COUNTED || self.statuses.contains_key(status) {
             let (anonymous, known) = self.statuses.entry(*status).or_default();
@@ -214,13 +214,13 @@ impl Evidence {
             ObservedBody::Complete { hashed, has_own_value } => (hashed, *has_own_value),
             ObservedBody::TooLong => {
                 self.counts.too_long += 1;
-                return 0;
+                return true;
             }
             ObservedBody::File => {
                 self.counts.files += 1;
-                return 0;
+                return true;
             }
-            ObservedBody::Missing => return 0,
+            ObservedBody::Missing => return true,
         };
         self.count_visitor(visitor, names);
         let sample = sample(observation, hashed.hash, names);
@@ -238,7 +238,7 @@ impl Evidence {
         self.keep_sample(&sample);
         match &hashed.pieces {
             Some(pieces) if !statement.is_coded => self.keep_pieces(sample, pieces, piece_room),
-            _ => 0,
+            _ => true,
         }
     }
 
@@ -291,9 +291,10 @@ impl Evidence {
         self.samples.push(sample.clone());
     }
 
-    /// Keeps the pieces of a body for the search of gaps.
-    fn keep_pieces(&mut self, sample: Sample, pieces: &Arc<[Piece]>, room: usize) -> isize {
-        let before = self.pieces();
+    /// Keeps the pieces of a body for the search of gaps. If there is no room for them, the bodies
+    /// of the present window go. Returns whether there is room.
+    fn keep_pieces(&mut self, sample: Sample, pieces: &Arc<[Piece]>, room: usize) -> bool {
+        let most = self.pieces() + room;
         let identity = sample.identity();
         let body = BodyOf { sample, pieces: Arc::clone(pieces) };
         if identity.is_none() {
@@ -320,12 +321,12 @@ impl Evidence {
                 None => {}
             }
         }
-        let grown = self.pieces() as isize - before as isize;
-        if grown > room as isize {
+        let has_room = self.pieces() <= most;
+        if !has_room {
             self.window.known.clear();
             self.window.anonymous.clear();
         }
-        self.pieces() as isize - before as isize
+        has_room
     }
 }
 

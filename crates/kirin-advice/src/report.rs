@@ -28,7 +28,7 @@ pub struct Report {
     pub place_seconds: f64,
     /// The requests for targets for which there was no room.
     pub left_out: u64,
-    /// How often bodies were not compared piece by piece, since there was no room.
+    /// How many bodies were not compared piece by piece, because their pieces had no room.
     pub without_pieces: u64,
     /// The cookies that name sessions.
     pub sessions: Vec<String>,

@@ -115,10 +115,9 @@ impl Survey {
         let room = MAX_PIECES - self.pieces;
         let Some((_, evidence)) = self.targets.get_mut(index) else { return };
         let before = evidence.pieces();
-        evidence.add(&observation, &names, room);
-        let after = evidence.pieces();
-        self.pieces = self.pieces + after - before;
-        self.totals.without_pieces += u64::from(after == 0 && before > 0);
+        let has_room = evidence.add(&observation, &names, room);
+        self.pieces = self.pieces - before + evidence.pieces();
+        self.totals.without_pieces += u64::from(!has_room);
     }
 
     /// Returns the counts.
@@ -237,5 +236,41 @@ impl Survey {
     /// Returns how many pieces are held, and how many targets.
     pub fn size(&self) -> BTreeMap<&'static str, usize> {
         BTreeMap::from([("pieces", self.pieces), ("targets", self.targets.len())])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::RandomState;
+
+    use super::*;
+    use crate::observation::ObservedBody;
+    use crate::pieces::{self, HashedBody, Splitter};
+
+    fn answer(path: usize, hashed: &HashedBody) -> Observation {
+        let target = Target { path: format!("/{path}"), is_read: true, ..Target::default() };
+        let body = ObservedBody::Complete { hashed: hashed.clone(), has_own_value: false };
+        Observation { target, status: 200, body, ..Observation::default() }
+    }
+
+    #[test]
+    fn bodies_whose_pieces_have_no_room_are_counted() {
+        let mut splitter = Splitter::new(RandomState::new());
+        splitter.add(&[b','; pieces::MAX_PIECES]);
+        let long = splitter.finish();
+        let (most, rest) = (MAX_PIECES / pieces::MAX_PIECES, MAX_PIECES % pieces::MAX_PIECES);
+        let mut survey = Survey::default();
+        for path in 0..most + 5 {
+            survey.add(answer(path, &long));
+        }
+        assert_eq!(survey.totals().without_pieces, 5);
+        // A body that was there before costs nothing, and a short one still has room.
+        let mut splitter = Splitter::new(RandomState::new());
+        splitter.add(&vec![b','; rest]);
+        survey.add(answer(0, &long));
+        survey.add(answer(most, &splitter.finish()));
+        assert_eq!(survey.totals().without_pieces, 5);
+        let pieces = survey.targets().map(|(_, evidence)| evidence.pieces()).sum::<usize>();
+        assert_eq!(pieces, MAX_PIECES);
     }
 }

@@ -85,6 +85,13 @@ pub fn text(report: &Report, lines: impl Fn(&Entry) -> Result<Lines, NoLines>) -
             counted(report.left_out, "request")
         );
     }
+    if report.without_pieces > 0 {
+        let _ = writeln!(
+            text,
+            "\n{} only compared as a whole: there was no room for more pieces of bodies",
+            counted(report.without_pieces, "response")
+        );
+    }
     text
 }
 
