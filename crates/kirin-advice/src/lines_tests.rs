@@ -11,7 +11,6 @@ pub(crate) fn entry(path: &str, verdict: Verdict) -> Entry {
             path: "/".into(),
             place: "app:web".into(),
             has_store: false,
-            has_cache: false,
             has_rewrite: false,
         },
         host: "h".into(),

@@ -19,8 +19,6 @@ pub struct Route {
     pub place: String,
     /// Whether `store` is in its `try`.
     pub has_store: bool,
-    /// Whether it has `cache`.
-    pub has_cache: bool,
     /// Whether it has a `rewrite`.
     pub has_rewrite: bool,
 }

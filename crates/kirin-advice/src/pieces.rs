@@ -31,11 +31,6 @@ impl Piece {
     pub fn ends_line(self) -> bool {
         self.0 & 1 == 1
     }
-
-    /// Returns all that is known of it as one number.
-    pub fn number(self) -> u64 {
-        self.0
-    }
 }
 
 /// A body of which hashes are kept.
@@ -43,8 +38,6 @@ impl Piece {
 pub struct HashedBody {
     /// The hash of the complete body.
     pub hash: u64,
-    /// The length in bytes.
-    pub length: u64,
     /// The pieces. `None` if there are too many.
     pub pieces: Option<Arc<[Piece]>>,
 }
@@ -93,7 +86,7 @@ impl<K: BuildHasher> Splitter<K> {
         }
         let hash = self.key.hash_one((self.body, self.body_length));
         let pieces = (!self.has_too_many).then(|| self.pieces.into());
-        HashedBody { hash, length: self.body_length, pieces }
+        HashedBody { hash, pieces }
     }
 
     fn end_piece(&mut self, ends_line: bool) {
@@ -140,7 +133,6 @@ mod tests {
         assert_eq!(lengths, [9, 3, 1, 1, 3]);
         let lines: Vec<_> = pieces.iter().map(|piece| piece.ends_line()).collect();
         assert_eq!(lines, [false, false, false, true, false]);
-        assert_eq!(body.length, 17);
     }
 
     #[test]
@@ -148,7 +140,7 @@ mod tests {
         let key = RandomState::new();
         let many = vec![b','; MAX_PIECES + 1];
         let body = hashed(&key, &[&many]);
-        assert_eq!((body.pieces, body.length), (None, MAX_PIECES as u64 + 1));
+        assert_eq!(body.pieces, None);
         let fewer = hashed(&key, &[&many[1..]]);
         assert_eq!(fewer.pieces.map(|pieces| pieces.len()), Some(MAX_PIECES));
         assert_ne!(body.hash, fewer.hash);

@@ -1,7 +1,7 @@
 //! A survey: the evidence about all targets that were asked for during a run. Its memory is
 //! bounded.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use crate::evidence::{CookieName, Evidence};
@@ -231,11 +231,6 @@ impl Survey {
         self.cookies.push(Cookie { name: name.to_owned(), ..Cookie::default() });
         self.cookie_names.insert(name.to_owned(), number);
         Some(number)
-    }
-
-    /// Returns how many pieces are held, and how many targets.
-    pub fn size(&self) -> BTreeMap<&'static str, usize> {
-        BTreeMap::from([("pieces", self.pieces), ("targets", self.targets.len())])
     }
 }
 

@@ -40,7 +40,6 @@ impl<B: Backend> SampledBackend<B> {
             path: route.path.to_string(),
             place: place.unwrap_or_default(),
             has_store: route.reachable().has_store,
-            has_cache: route.cache.is_some(),
             has_rewrite: route.rules.rewrite.is_some(),
         };
         Self { sampling, backend, number: number.route, route: Arc::new(facts) }
