@@ -7,7 +7,6 @@ use kirin_doubling::Table;
 use crate::gaps::compare;
 use crate::lines::lines;
 use crate::own_values::OwnValues;
-use crate::pattern::pattern;
 use crate::pieces::{Piece, Splitter};
 
 fn pieces(key: &RandomState, body: &str) -> Vec<Piece> {
@@ -73,7 +72,6 @@ fn cookies_and_paths_cost_no_more_than_their_bytes() {
         table.check(&format!("values {piece}"), 300, text, |text| {
             OwnValues::new(std::iter::once(text.as_bytes())).is_found()
         });
-        table.check(&format!("pattern {piece}"), 300, text, |text| pattern(text).len());
     }
     let config = |count: usize| "[[route]]\npath = \"/\"\ntry = [\"app:web\"]\n".repeat(count);
     let entry = crate::lines::tests::entry("/x", crate::verdict::Verdict::Everybody);

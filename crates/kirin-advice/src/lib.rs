@@ -10,7 +10,7 @@
 //!    visitors got, and some bodies in pieces. All of it is bounded.
 //! 3. [`judge`] makes a [`verdict`] of the evidence. [`gaps`] finds the places in which bodies
 //!    differ.
-//! 4. [`report`] sorts the verdicts by what memory would save, and joins pages by [`pattern`].
+//! 4. [`report`] sorts the verdicts by what memory would save, and joins pages by their pattern.
 //!    [`lines`] and [`text`] write it for people.
 
 #[cfg(test)]
@@ -23,7 +23,6 @@ pub mod lines;
 pub mod observation;
 pub mod own_values;
 mod page_gaps;
-pub mod pattern;
 pub mod pieces;
 mod reasons;
 pub mod report;

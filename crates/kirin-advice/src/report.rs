@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kirin_url_patterns::pattern_at_first_sight;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::Evidence;
 use crate::judge::Judge;
 use crate::observation::{Freshness, Route, Target};
-use crate::pattern::pattern;
 use crate::survey::{Demands, Survey};
 use crate::verdict::Verdict;
 
@@ -136,7 +136,8 @@ pub fn report(
     let mut groups: BTreeMap<_, Vec<Entry>> = BTreeMap::new();
     for (target, mut entry) in judged {
         entry.is_path_mixed = mixed.contains(&(target.route, target.path.as_str()));
-        let alike = (target.route, &target.host, pattern(&target.path), kind(&entry.verdict));
+        let pattern = pattern_at_first_sight(&target.path);
+        let alike = (target.route, &target.host, pattern, kind(&entry.verdict));
         groups.entry(alike).or_default().push(entry);
     }
     let mut entries = Vec::new();

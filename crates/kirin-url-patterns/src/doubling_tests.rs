@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use kirin_doubling::Table;
 
-use crate::{ConfiguredPattern, Limits, UrlPatterns};
+use crate::{ConfiguredPattern, Limits, UrlPatterns, pattern_at_first_sight};
 
 /// Puts many paths into an empty table.
 fn fill(paths: &[String], limits: Limits) -> usize {
@@ -26,6 +26,9 @@ fn a_path_costs_no_more_than_its_bytes() {
         table.check(&format!("url {piece}"), 300, text, |path| {
             let url = format!("http://{path}");
             UrlPatterns::new(Vec::new(), Limits::default()).pattern_of(url.as_bytes(), |_| {})
+        });
+        table.check(&format!("at first sight {piece}"), 300, text, |path| {
+            pattern_at_first_sight(path)
         });
         for pattern in ["/{a}/{b}/*", "/a{b}a", "/*"] {
             let pattern = ConfiguredPattern::parse(pattern).expect("a pattern");
