@@ -6,17 +6,27 @@ use crate::line::error::LineError;
 use crate::line::record::{Record, TimeUnit};
 use crate::line::{combined, number};
 
-/// The meaning of a label. Logs have several labels for the same, and one log may have two of them.
-/// The lower number is the better one.
+/// The meaning of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) struct Key {
+    /// The value that has this label.
+    pub(super) field: Field,
+    /// The place of the label among those of the same value. A line may have several of them, and
+    /// the lowest rank counts. `docs/log-sum.md` has the labels in this order.
+    rank: u8,
+}
+
+/// A value of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
     Method,
-    Target(u8),
+    Target,
     /// The complete request line, or in JSON an object with parts of the request.
     Request,
     Status,
-    Size(u8),
-    Duration(u8),
+    Size,
+    Duration,
+    /// A duration that is in microseconds in each log.
     Micros,
     Time,
     Place,
@@ -24,35 +34,55 @@ pub(super) enum Key {
     End,
 }
 
-/// The worst number of a label.
-const WORST: u8 = u8::MAX;
-
 impl Key {
     /// Returns the meaning of a label: Kirin's, those of ltsv.org, nginx's variables, and those
     /// that alp, kataribe and Caddy know.
     pub(super) fn of(label: &[u8]) -> Option<Self> {
-        Some(match label {
-            b"method" | b"request_method" | b"req_method" => Self::Method,
-            b"uri" | b"request_uri" => Self::Target(0),
-            b"target" | b"url" => Self::Target(1),
-            b"path" | b"request_path" => Self::Target(2),
-            b"req" | b"request" | b"request_line" => Self::Request,
-            b"status" | b"status_code" => Self::Status,
-            b"size" | b"body_bytes" | b"body_bytes_sent" => Self::Size(0),
-            b"bodysize" | b"bytes_sent" | b"bytes" => Self::Size(1),
-            b"reqtime" | b"request_time" => Self::Duration(0),
-            b"response_time" | b"duration" | b"taken" => Self::Duration(1),
-            b"apptime" | b"latency" | b"runtime" => Self::Duration(2),
-            b"upstream_response_time" => Self::Duration(3),
-            b"reqtime_microsec" => Self::Micros,
-            b"time" | b"time_local" | b"time_iso8601" | b"@timestamp" | b"timestamp" | b"ts" => {
-                Self::Time
-            }
-            b"place" => Self::Place,
-            b"cache" | b"cache_status" | b"upstream_cache_status" => Self::Cache,
-            b"end" => Self::End,
+        let (field, rank) = match label {
+            b"method" => (Field::Method, 0),
+            b"request_method" => (Field::Method, 1),
+            b"req_method" => (Field::Method, 2),
+            b"uri" => (Field::Target, 0),
+            b"request_uri" => (Field::Target, 1),
+            b"target" => (Field::Target, 2),
+            b"url" => (Field::Target, 3),
+            b"path" => (Field::Target, 4),
+            b"request_path" => (Field::Target, 5),
+            b"req" => (Field::Request, 0),
+            b"request" => (Field::Request, 1),
+            b"request_line" => (Field::Request, 2),
+            b"status" => (Field::Status, 0),
+            b"status_code" => (Field::Status, 1),
+            b"size" => (Field::Size, 0),
+            b"body_bytes" => (Field::Size, 1),
+            b"body_bytes_sent" => (Field::Size, 2),
+            b"bodysize" => (Field::Size, 3),
+            b"bytes_sent" => (Field::Size, 4),
+            b"bytes" => (Field::Size, 5),
+            b"reqtime" => (Field::Duration, 0),
+            b"request_time" => (Field::Duration, 1),
+            b"reqtime_microsec" => (Field::Micros, 2),
+            b"response_time" => (Field::Duration, 3),
+            b"duration" => (Field::Duration, 4),
+            b"taken" => (Field::Duration, 5),
+            b"apptime" => (Field::Duration, 6),
+            b"latency" => (Field::Duration, 7),
+            b"runtime" => (Field::Duration, 8),
+            b"upstream_response_time" => (Field::Duration, 9),
+            b"time" => (Field::Time, 0),
+            b"time_local" => (Field::Time, 1),
+            b"time_iso8601" => (Field::Time, 2),
+            b"@timestamp" => (Field::Time, 3),
+            b"timestamp" => (Field::Time, 4),
+            b"ts" => (Field::Time, 5),
+            b"place" => (Field::Place, 0),
+            b"cache" => (Field::Cache, 0),
+            b"cache_status" => (Field::Cache, 1),
+            b"upstream_cache_status" => (Field::Cache, 2),
+            b"end" => (Field::End, 0),
             _ => return None,
-        })
+        };
+        Some(Self { field, rank })
     }
 }
 
@@ -89,64 +119,77 @@ impl Value<'_> {
     }
 }
 
+/// A value of the best label so far.
+struct Best<T> {
+    value: Option<T>,
+    rank: u8,
+}
+
+impl<T> Best<T> {
+    const MISSING: Self = Self { value: None, rank: u8::MAX };
+
+    /// Returns whether a value of a label with this rank is wanted.
+    fn wants(&self, rank: u8) -> bool {
+        rank < self.rank
+    }
+
+    /// Takes a value, if there is one, unless one of a better label is there already.
+    fn set(&mut self, value: Option<T>, rank: u8) {
+        if value.is_some() && self.wants(rank) {
+            *self = Self { value, rank };
+        }
+    }
+}
+
 /// The values of a line so far.
 pub(super) struct Draft<'a> {
     unit: TimeUnit,
-    method: Option<Cow<'a, [u8]>>,
-    target: Option<Cow<'a, [u8]>>,
-    request: Option<Cow<'a, [u8]>>,
-    status: Option<u64>,
-    bytes: Option<u64>,
-    micros: Option<u64>,
-    time: Option<Cow<'a, [u8]>>,
-    place: Option<Cow<'a, [u8]>>,
-    cache: Option<Cow<'a, [u8]>>,
+    method: Best<Cow<'a, [u8]>>,
+    target: Best<Cow<'a, [u8]>>,
+    request: Best<Cow<'a, [u8]>>,
+    status: Best<u64>,
+    bytes: Best<u64>,
+    micros: Best<u64>,
+    time: Best<Cow<'a, [u8]>>,
+    place: Best<Cow<'a, [u8]>>,
+    cache: Best<Cow<'a, [u8]>>,
     is_cut: bool,
-    target_rank: u8,
-    size_rank: u8,
-    duration_rank: u8,
 }
 
 impl<'a> Draft<'a> {
     pub(super) fn new(unit: TimeUnit) -> Self {
         Self {
             unit,
-            method: None,
-            target: None,
-            request: None,
-            status: None,
-            bytes: None,
-            micros: None,
-            time: None,
-            place: None,
-            cache: None,
+            method: Best::MISSING,
+            target: Best::MISSING,
+            request: Best::MISSING,
+            status: Best::MISSING,
+            bytes: Best::MISSING,
+            micros: Best::MISSING,
+            time: Best::MISSING,
+            place: Best::MISSING,
+            cache: Best::MISSING,
             is_cut: false,
-            target_rank: WORST,
-            size_rank: WORST,
-            duration_rank: WORST,
         }
     }
 
-    /// Takes a value. A later value of the same label replaces an earlier one.
+    /// Takes a value, unless one of a better label, or an earlier one of the same, is there.
     pub(super) fn set(&mut self, key: Key, value: Value<'a>) -> Result<(), LineError> {
-        match key {
-            Key::Status => self.status = value.count("the status")?,
-            Key::Size(rank) if rank <= self.size_rank => {
-                if let Some(bytes) = value.count("the size")? {
-                    (self.bytes, self.size_rank) = (Some(bytes), rank);
-                }
+        let Key { field, rank } = key;
+        match field {
+            Field::Status if self.status.wants(rank) => {
+                self.status.set(value.count("the status")?, rank);
             }
-            Key::Duration(rank) if rank <= self.duration_rank => {
-                if let Some(micros) = value.micros(self.unit)? {
-                    (self.micros, self.duration_rank) = (Some(micros), rank);
-                }
+            Field::Size if self.bytes.wants(rank) => {
+                self.bytes.set(value.count("the size")?, rank);
             }
-            Key::Micros if self.duration_rank > 0 => {
-                if let Some(micros) = value.micros(TimeUnit::Microseconds)? {
-                    (self.micros, self.duration_rank) = (Some(micros), 0);
-                }
+            Field::Duration if self.micros.wants(rank) => {
+                self.micros.set(value.micros(self.unit)?, rank);
             }
-            Key::Size(_) | Key::Duration(_) | Key::Micros => {}
+            Field::Micros if self.micros.wants(rank) => {
+                self.micros.set(value.micros(TimeUnit::Microseconds)?, rank);
+            }
+            Field::Status | Field::Size | Field::Duration | Field::Micros => {}
             _ => self.set_text(key, value),
         }
         Ok(())
@@ -159,24 +202,26 @@ impl<'a> Draft<'a> {
             Value::Integer(number) => Cow::Owned(number.to_string().into_bytes()),
             Value::Float(number) => Cow::Owned(number.to_string().into_bytes()),
         };
-        match key {
-            Key::Method => self.method = Some(text),
-            Key::Target(rank) if rank <= self.target_rank => {
-                (self.target, self.target_rank) = (Some(text), rank);
+        let best = match key.field {
+            Field::Method => &mut self.method,
+            Field::Target => &mut self.target,
+            Field::Request => &mut self.request,
+            Field::Time => &mut self.time,
+            Field::Place if *text != *b"-" => &mut self.place,
+            Field::Cache if *text != *b"-" => &mut self.cache,
+            Field::End => {
+                self.is_cut = *text == *b"cut";
+                return;
             }
-            Key::Request => self.request = Some(text),
-            Key::Time => self.time = Some(text),
-            Key::Place if *text != *b"-" => self.place = Some(text),
-            Key::Cache if *text != *b"-" => self.cache = Some(text),
-            Key::End => self.is_cut = *text == *b"cut",
-            _ => {}
-        }
+            _ => return,
+        };
+        best.set(Some(text), key.rank);
     }
 
     /// Returns the record, if nothing is missing.
     pub(super) fn finish(self) -> Result<Record<'a>, LineError> {
-        let (mut method, mut target) = (self.method, self.target);
-        if let Some(request) = self.request.filter(|_| method.is_none() || target.is_none()) {
+        let (mut method, mut target) = (self.method.value, self.target.value);
+        if let Some(request) = self.request.value.filter(|_| method.is_none() || target.is_none()) {
             let (line_method, line_target) = match request {
                 Cow::Borrowed(line) => {
                     let (method, target) = combined::split_request_line(line);
@@ -190,16 +235,16 @@ impl<'a> Draft<'a> {
             method.get_or_insert(line_method);
             target.get_or_insert(line_target);
         }
-        let status = self.status.ok_or(LineError::Missing("status"))?;
+        let status = self.status.value.ok_or(LineError::Missing("status"))?;
         Ok(Record {
             method: method.unwrap_or(Cow::Borrowed(b"-")),
             target: target.ok_or(LineError::Missing("uri"))?,
             status: combined::status(status)?,
-            bytes: self.bytes,
-            micros: self.micros,
-            time: self.time,
-            place: self.place,
-            cache: self.cache,
+            bytes: self.bytes.value,
+            micros: self.micros.value,
+            time: self.time.value,
+            place: self.place.value,
+            cache: self.cache.value,
             is_cut: self.is_cut,
         })
     }

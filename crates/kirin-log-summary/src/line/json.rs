@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::line::draft::{Draft, Key, Value};
+use crate::line::draft::{Draft, Field, Key, Value};
 use crate::line::error::LineError;
 use crate::line::record::{Record, TimeUnit};
 
@@ -47,10 +47,10 @@ impl<'a> Visitor<'a> for Object<'_, 'a> {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let value = if key == Key::Request {
+            let value = if key.field == Field::Request {
                 map.next_value_seed(Request(Object { draft: self.draft, wrong: self.wrong }))?
             } else {
-                map.next_value_seed(Scalar { is_bytes: matches!(key, Key::Target(_)) })?
+                map.next_value_seed(Scalar { is_bytes: key.field == Field::Target })?
             };
             if let Some(Err(error)) = value.map(|value| self.draft.set(key, value)) {
                 self.wrong.get_or_insert(error);

@@ -119,6 +119,41 @@ fn lines_of_many_servers_are_read() {
 }
 
 #[test]
+fn the_label_further_left_in_the_documentation_counts() {
+    for row in [
+        "method request_method req_method",
+        "uri request_uri target url path request_path",
+        "req request request_line",
+        "status status_code",
+        "size body_bytes body_bytes_sent bodysize bytes_sent bytes",
+        "reqtime request_time reqtime_microsec response_time duration taken apptime latency runtime \
+         upstream_response_time",
+        "time time_local time_iso8601 @timestamp timestamp ts",
+        "cache cache_status upstream_cache_status",
+    ] {
+        let labels: Vec<&str> = row.split_whitespace().collect();
+        // A request line is read only if the method or the target is missing.
+        let others: &[_] = match labels[0] {
+            "req" => &[("status", "200")],
+            _ => &[("method", "GET"), ("uri", "/"), ("status", "200")],
+        };
+        let others: String = others
+            .iter()
+            .filter(|(label, _)| !labels.contains(label))
+            .map(|(label, value)| format!("{label}:{value}\t"))
+            .collect();
+        for pair in labels.windows(2) {
+            let (left, right) = (format!("{}:201", pair[0]), format!("{}:301", pair[1]));
+            let expected = read(&format!("x:y\t{others}{left}"));
+            assert_ne!(expected, read(&format!("x:y\t{others}{right}")), "{pair:?}");
+            for line in [format!("{left}\t{right}"), format!("{right}\t{left}")] {
+                assert_eq!(read(&format!("x:y\t{others}{line}")), expected, "{line}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_wrong_line_says_what_is_wrong() {
     for (line, expected) in [
         ("", "unknown"),
