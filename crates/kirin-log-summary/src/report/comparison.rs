@@ -11,96 +11,86 @@ type Figure = fn(&Tally) -> Option<u64>;
 /// How a figure is written.
 type Show = fn(u64) -> String;
 
-/// A figure that a comparison has three or two columns of.
+/// A figure that a comparison has columns of.
 struct Compared {
-    titles: [&'static str; 3],
+    /// Its title for persons.
+    title: &'static str,
+    /// Its title for programs.
+    name: &'static str,
     figure: Figure,
     human: Show,
     machine: Show,
-    /// Whether the change has a column.
-    has_change: bool,
+    change: Change,
+}
+
+/// Which change of a figure has a column.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// That of a sum. A side without the figure counts as 0.
+    OfSum,
+    /// That of an average. Both sides must have one.
+    OfAverage,
+    /// None.
+    Nothing,
 }
 
 const SUM: Compared = Compared {
-    titles: ["SUM BEFORE", "AFTER", "CHANGE"],
+    title: "SUM",
+    name: "sum",
     figure: |tally| (tally.timed > 0).then_some(tally.sum),
     human: figures::duration,
     machine: figures::seconds,
-    has_change: true,
+    change: Change::OfSum,
 };
 
 const COUNT: Compared = Compared {
-    titles: ["COUNT BEFORE", "AFTER", "CHANGE"],
+    title: "COUNT",
+    name: "count",
     figure: |tally| Some(tally.count),
     human: figures::count,
     machine: |count| count.to_string(),
-    has_change: true,
+    change: Change::OfSum,
 };
 
 const AVERAGE: Compared = Compared {
-    titles: ["AVG BEFORE", "AFTER", "CHANGE"],
+    title: "AVG",
+    name: "avg",
     figure: Tally::average,
-    has_change: true,
+    change: Change::OfAverage,
     ..SUM
 };
 
 const P95: Compared = Compared {
-    titles: ["P95 BEFORE", "AFTER", ""],
+    title: "P95",
+    name: "p95",
     figure: |tally| tally.percentile(95),
-    has_change: false,
+    change: Change::Nothing,
     ..SUM
 };
 
 const BYTES: Compared = Compared {
-    titles: ["BYTES BEFORE", "AFTER", ""],
+    title: "BYTES",
+    name: "bytes",
     figure: |tally| (tally.sized > 0).then_some(tally.bytes),
     human: figures::bytes,
     machine: |bytes| bytes.to_string(),
-    has_change: false,
+    change: Change::Nothing,
 };
 
-/// The titles for programs.
-const MACHINE_TITLES: [&str; 12] = [
-    "sum_before",
-    "sum_after",
-    "sum_change",
-    "count_before",
-    "count_after",
-    "count_change",
-    "avg_before",
-    "avg_after",
-    "avg_change",
-    "p95_before",
-    "p95_after",
-    "bytes_before",
-];
-
-/// Returns the table. With `is_machine` it is for programs.
+/// Returns the table. With `is_machine` it is for programs: all columns, seconds and bytes without
+/// units.
 pub(super) fn table(rows: &[Row<'_>], totals: &[Tally; 2], is_machine: bool) -> Table {
-    let is_timed = totals.iter().any(|total| total.timed > 0);
-    let is_sized = totals.iter().any(|total| total.sized > 0);
+    let has = |figure: Figure| totals.iter().any(|total| figure(total).is_some());
     let figures: Vec<&Compared> = [&SUM, &COUNT, &AVERAGE, &P95, &BYTES]
         .into_iter()
-        .filter(|figure| match figure.titles[0] {
-            _ if is_machine => true,
-            "COUNT BEFORE" => true,
-            "BYTES BEFORE" => is_sized,
-            _ => is_timed,
-        })
+        .filter(|compared| is_machine || has(compared.figure))
         .collect();
-    let mut titles: Vec<&str> = Vec::new();
-    if is_machine {
-        titles.extend(MACHINE_TITLES);
-        titles.extend(["bytes_after", "method", "pattern"]);
-    } else {
-        for figure in &figures {
-            titles.extend(&figure.titles[..2]);
-            if figure.has_change {
-                titles.extend([figure.titles[2], "%"]);
-            }
-        }
-        titles.extend(["METHOD", "PATTERN"]);
-    }
+    let mut titles: Vec<String> =
+        figures.iter().flat_map(|figure| figure.titles(is_machine)).collect();
+    titles.extend(["METHOD", "PATTERN"].map(|title| match is_machine {
+        true => title.to_lowercase(),
+        false => title.to_owned(),
+    }));
     let mut table = Table::new(&titles, 2);
     let cells = |before: Option<&Tally>, after: Option<&Tally>, method: &str, pattern: &str| {
         let mut cells: Vec<String> =
@@ -118,6 +108,20 @@ pub(super) fn table(rows: &[Row<'_>], totals: &[Tally; 2], is_machine: bool) -> 
 }
 
 impl Compared {
+    fn titles(&self, is_machine: bool) -> Vec<String> {
+        let Self { title, name, change, .. } = self;
+        let mut titles = match is_machine {
+            true => vec![format!("{name}_before"), format!("{name}_after")],
+            false => vec![format!("{title} BEFORE"), "AFTER".to_owned()],
+        };
+        match (change, is_machine) {
+            (Change::Nothing, _) => {}
+            (_, true) => titles.push(format!("{name}_change")),
+            (_, false) => titles.extend(["CHANGE".to_owned(), "%".to_owned()]),
+        }
+        titles
+    }
+
     fn cells(
         &self,
         before: Option<&Tally>,
@@ -128,14 +132,12 @@ impl Compared {
         let (old, new) = (before.and_then(self.figure), after.and_then(self.figure));
         let cell = |figure: Option<u64>| figure.map(show).unwrap_or_default();
         let mut cells = vec![cell(old), cell(new)];
-        if !self.has_change {
-            return cells;
-        }
+        let has_change = match self.change {
+            Change::OfSum => old.is_some() || new.is_some(),
+            Change::OfAverage => old.is_some() && new.is_some(),
+            Change::Nothing => return cells,
+        };
         let (from, to) = (old.unwrap_or(0), new.unwrap_or(0));
-        // An average of no requests is no change of an average.
-        let is_comparable = old.is_some() && new.is_some();
-        let is_sum = self.titles[0] != AVERAGE.titles[0];
-        let has_change = is_comparable || is_sum && (old.is_some() || new.is_some());
         cells.push(if has_change { figures::change(from, to, show) } else { String::new() });
         if !is_machine {
             cells.push(match (before, after) {

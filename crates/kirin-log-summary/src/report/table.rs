@@ -20,12 +20,12 @@ struct Column {
 impl Table {
     /// Creates a table from the titles of its columns. The last `texts` of them are texts, and the
     /// others are numbers.
-    pub(super) fn new(titles: &[&str], texts: usize) -> Self {
+    pub(super) fn new(titles: &[impl AsRef<str>], texts: usize) -> Self {
         let columns = titles
             .iter()
             .enumerate()
             .map(|(at, title)| Column {
-                title: (*title).to_owned(),
+                title: title.as_ref().to_owned(),
                 is_text: at + texts >= titles.len(),
             })
             .collect();
