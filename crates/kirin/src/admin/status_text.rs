@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use serde_json::Value;
 
 use super::table::Table;
-use super::units::{bytes, count, duration, latency, percent, plain};
+use super::units::{bytes, count, duration, latency, number_of, percent, plain};
 
 /// The column in which the text of a block begins.
 const COLUMN: usize = 14;
@@ -145,7 +145,7 @@ fn warnings(status: &Value) -> Vec<String> {
         if waiting > 0 && number(app, "idle_workers") == Some(0) {
             found.push(format!(
                 "application {name}: all workers are busy, and {} wait",
-                requests(waiting)
+                number_of(waiting, "request")
             ));
         }
     }
@@ -196,14 +196,8 @@ fn warnings(status: &Value) -> Vec<String> {
     found
 }
 
-fn requests(number: u64) -> String {
-    format!("{} {}", count(number), if number == 1 { "request" } else { "requests" })
-}
-
 fn clients(text: &mut String, status: &Value) {
-    let connections = number(status, "connections").map(|open| {
-        format!("{} {}", count(open), if open == 1 { "connection" } else { "connections" })
-    });
+    let connections = number(status, "connections").map(|open| number_of(open, "connection"));
     let clients = &status["clients"];
     let held = |name: &str, key: &str| {
         let held = bytes(number(clients, &format!("{key}_bytes"))?);
@@ -251,7 +245,11 @@ fn cache(text: &mut String, cache: &Value) {
     }
     let share = match all {
         0 => None,
-        all => Some(format!("{} of {} answered from it", percent(answered, all), requests(all))),
+        all => Some(format!(
+            "{} of {} answered from it",
+            percent(answered, all),
+            number_of(all, "request")
+        )),
     };
     let lines = [
         joined([share, counted(cache, "bypassed", "past it")]),
@@ -376,7 +374,7 @@ fn queues(text: &mut String, upstreams: &Value) {
         }
         let wait = |key: &str| upstream[key].as_f64().filter(|_| waited > 0).map(latency);
         let line = joined([
-            Some(format!("{} waiting", requests(queued))),
+            Some(format!("{} waiting", number_of(queued, "request"))),
             Some(format!("{} waited", count(waited))),
             wait("wait_ms_average").map(|wait| format!("{wait} on average")),
             wait("wait_ms_longest").map(|wait| format!("{wait} at most")),

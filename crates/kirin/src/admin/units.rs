@@ -1,16 +1,15 @@
 //! Numbers with units, as people read them.
 
+use indicatif::HumanCount;
+
 /// Returns a number with a comma between groups of three digits.
 pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.char_indices() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    HumanCount(number).to_string()
+}
+
+/// Returns a number with a comma between groups of three digits, and the name of the things.
+pub fn number_of(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// Returns a number of bytes in the units of the configuration, in which a KB is 1024 bytes.
@@ -92,6 +91,9 @@ mod tests {
             (u64::MAX, "18,446,744,073,709,551,615"),
         ] {
             assert_eq!(count(number), text);
+        }
+        for (number, text) in [(0, "0 dogs"), (1, "1 dog"), (2000, "2,000 dogs")] {
+            assert_eq!(number_of(number, "dog"), text);
         }
         for (number, text) in [
             (0, "0 B"),
