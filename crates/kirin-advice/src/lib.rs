@@ -11,7 +11,7 @@
 //! 3. [`judge`] makes a [`verdict`] of the evidence. [`gaps`] finds the places in which bodies
 //!    differ.
 //! 4. [`report`] sorts the verdicts by what memory would save, and joins pages by their pattern.
-//!    [`lines`] and [`text`] write it for people.
+//!    `kirin advise` writes it for people.
 
 #[cfg(test)]
 mod doubling_tests;
@@ -19,7 +19,6 @@ pub mod evidence;
 pub mod gaps;
 pub mod judge;
 mod key_part;
-pub mod lines;
 pub mod observation;
 pub mod own_values;
 mod page_gaps;
@@ -27,6 +26,5 @@ pub mod pieces;
 mod reasons;
 pub mod report;
 pub mod survey;
-pub mod text;
 pub mod verdict;
 pub mod versions;

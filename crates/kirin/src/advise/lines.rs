@@ -6,10 +6,10 @@
 
 use std::fmt::Write;
 
+use kirin_advice::report::{Entry, StatedFreshness};
+use kirin_advice::verdict::Verdict;
+use kirin_http::percent;
 use toml::{Table, Value};
-
-use crate::report::{Entry, StatedFreshness};
-use crate::verdict::Verdict;
 
 /// Lines for the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,25 +152,12 @@ fn shortest(path: Option<&Value>) -> Option<String> {
 
 /// Returns a path as configurations write it: decoded. `None` if it has another meaning there.
 fn decoded(sent: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(sent.len());
-    let mut rest = sent.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        let byte = match (first, tail) {
-            (b'%', [high, low, after @ ..]) => {
-                rest = after;
-                let digit = |byte: &u8| char::from(*byte).to_digit(16);
-                u8::try_from(digit(high)? << 4 | digit(low)?).ok()?
-            }
-            _ => *first,
-        };
-        // An encoded slash is another path for applications than the slash that it means here.
-        if byte == b'/' && *first == b'%' {
-            return None;
-        }
-        bytes.push(byte);
+    // An encoded slash is another path for applications than the slash that it means here.
+    if sent.to_ascii_lowercase().contains("%2f") {
+        return None;
     }
-    let path = String::from_utf8(bytes).ok()?;
+    let bytes = percent::decode_strict(sent.as_bytes())?;
+    let path = String::from_utf8(bytes.into_owned()).ok()?;
     let is_special = |c: char| c.is_control() || "{}*%?#".contains(c);
     let mut segments = path.strip_prefix('/')?.split('/').peekable();
     while let Some(segment) = segments.next() {

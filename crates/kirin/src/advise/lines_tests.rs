@@ -1,8 +1,9 @@
 //! The lines for each verdict, and paths and routes that must not become lines.
 
+use kirin_advice::observation::Route;
+use kirin_advice::report::Steady;
+
 use super::*;
-use crate::observation::Route;
-use crate::report::Steady;
 
 pub(crate) fn entry(path: &str, verdict: Verdict) -> Entry {
     Entry {
@@ -111,6 +112,8 @@ fn nothing_is_advised_that_could_mean_something_else() {
         (changed(|entry| entry.route.path = "/other".into()), NoLines::Route),
         (changed(|entry| entry.route.site = "other".into()), NoLines::Route),
         (everybody("/a%2Fb"), NoLines::Path),
+        (everybody("/a%2fb"), NoLines::Path),
+        (everybody("/a%252Fb"), NoLines::Path),
         (everybody("/a//b"), NoLines::Path),
         (everybody("/a/../b"), NoLines::Path),
         (everybody("/{id}"), NoLines::Path),
@@ -143,4 +146,17 @@ fn two_routes_that_are_alike_give_no_lines() {
     let config =
         config.replace("[[site]]", "[[ignored]]").replace("[[site.route]]", "[[ignored.route]]");
     assert_eq!(lines(&config, &entry("/news", Verdict::Everybody)), Err(NoLines::Route));
+}
+
+#[test]
+fn a_configuration_costs_no_more_than_its_bytes() {
+    let mut table = kirin_doubling::Table::new();
+    let config = |count: usize| "[[route]]\npath = \"/\"\ntry = [\"app:web\"]\n".repeat(count);
+    let known = entry("/x", Verdict::Everybody);
+    table.check("configuration", 100, config, |config| lines(config, &known).is_ok());
+    for piece in ["a", "/", "%41", "%", "%2f", "あ"] {
+        let page = |count: usize| entry(&format!("/{}", piece.repeat(count)), Verdict::Everybody);
+        table.check(&format!("path {piece}"), 300, page, |page| lines(CONFIG, page).is_ok());
+    }
+    table.finish();
 }

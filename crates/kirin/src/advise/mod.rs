@@ -1,11 +1,15 @@
 //! `kirin advise`: has a running Kirin observe what its applications answer, and says which pages
 //! could be in memory.
 
+mod findings;
+mod instructions;
+mod lines;
+mod text;
+mod words;
+
 use std::time::Duration;
 
-use kirin_advice::lines::{Lines, NoLines, lines};
 use kirin_advice::report::{Entry, Report};
-use kirin_advice::text;
 use kirin_config::Source;
 use serde::Serialize;
 use tokio::runtime::Builder;
@@ -14,6 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::admin::advise::{RunState, StartRun};
 use crate::admin::client::Target;
 use crate::command_line::{Advise, read_config};
+use lines::{Lines, NoLines, lines};
 
 /// How long the report may take after the end of the run.
 const REPORT_LIMIT: Duration = Duration::from_secs(60);
