@@ -104,3 +104,53 @@ fn explained(samples: &[Sample], of: impl Fn(&Sample) -> Option<u64>) -> Option<
 pub(crate) fn value_of(sample: &Sample, name: CookieName) -> Option<u64> {
     sample.cookies.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::Statement;
+    use crate::test_site::{PAGE, Site, Visit};
+
+    #[test]
+    fn languages_need_a_key_unless_they_are_in_it() {
+        for vary in [&[][..], &["accept-language"]] {
+            let mut site = Site::new();
+            for number in 0..12 {
+                let address = format!("10.0.0.{number}");
+                let (language, body) = [("de", "<p>Guten Tag</p>"), ("en", PAGE)][number % 2];
+                let vary = vary.iter().map(|name| (*name).to_owned()).collect();
+                let statement = Statement { vary, ..Statement::default() };
+                site.ask(Visit {
+                    address: &address,
+                    language,
+                    body,
+                    statement,
+                    ..Visit::default()
+                });
+            }
+            let expected = match vary {
+                [] => {
+                    Verdict::NeedsKey { key: KeyPart::Field("accept-language".into()), values: 2 }
+                }
+                _ => Verdict::WithoutCookie { others_differ: false },
+            };
+            assert_eq!(site.verdict(), expected);
+        }
+    }
+
+    #[test]
+    fn a_cookie_with_few_values_that_explains_all_is_a_key() {
+        let mut site = Site::new();
+        for number in 0..16 {
+            let (address, session) =
+                (format!("10.0.0.{number}"), format!("0123456789abcdef{number}"));
+            let (language, body) =
+                [("de", "<p>Guten Tag</p>"), ("en", "<p>Good day</p>")][number % 2];
+            let cookies = [("lang", language), ("sid", session.as_str())];
+            site.ask(Visit { cookies: &cookies, address: &address, body, ..Visit::default() });
+        }
+        site.strangers(4, "<p>Good day</p>");
+        let key = KeyPart::Cookie("lang".into());
+        assert_eq!(site.verdict(), Verdict::NeedsKey { key, values: 3 });
+    }
+}

@@ -26,5 +26,7 @@ pub mod pieces;
 mod reasons;
 pub mod report;
 pub mod survey;
+#[cfg(test)]
+mod test_site;
 pub mod verdict;
 pub mod versions;

@@ -106,3 +106,61 @@ fn follows(keys: &[Option<u64>], contents: &[u64]) -> bool {
 fn length(body: &BodyOf) -> u64 {
     body.pieces.iter().map(|piece| piece.length()).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_site::{PAGE, Site, Visit};
+    use crate::verdict::Verdict;
+
+    #[test]
+    fn the_clock_in_a_page_is_a_gap() {
+        let mut site = Site::new();
+        for number in 0..30 {
+            let address = format!("10.0.0.{number}");
+            let body = format!("{PAGE}<time>{number:02}</time>\n");
+            site.ask(Visit { address: &address, body: &body, ..Visit::default() });
+        }
+        let verdict = site.verdict();
+        let Verdict::SameBut { gaps } = &verdict else { panic!("{verdict:?}") };
+        assert_eq!(
+            (gaps.len(), gaps[0].line, &gaps[0].cause),
+            (1, 4, &Cause::EachTime),
+            "{gaps:?}"
+        );
+    }
+
+    #[test]
+    fn the_name_of_a_member_is_a_gap_with_its_cookie() {
+        let mut site = Site::new();
+        let with = |bar: &str| format!("<header>news</header>\n<nav>\n{bar}</nav>\n{PAGE}");
+        let stranger = with("<a href=\"/signin\">Sign in</a>\n");
+        site.strangers(3, &stranger);
+        site.members(4, &with("signed in as <b>{}</b>\n"));
+        site.strangers(1, &stranger);
+        let verdict = site.verdict();
+        let Verdict::SameBut { gaps } = &verdict else { panic!("{verdict:?}") };
+        assert_eq!((gaps.len(), gaps[0].line), (1, 3), "{gaps:?}");
+        assert_eq!(gaps[0].cause, Cause::Cookie("sid".into()), "{gaps:?}");
+        // What all have is in the page of strangers, so nobody learns anything new.
+        assert!(gaps[0].offset >= 21 && gaps[0].longest < 60, "{gaps:?}");
+    }
+
+    #[test]
+    fn a_change_between_visitors_is_no_gap() {
+        let mut site = Site::new();
+        let page = |version: usize, bar: &str| {
+            format!("<nav>{bar}</nav>\n<p>Item {version} of the list, which changes</p>\n{PAGE}")
+        };
+        for version in 0..3 {
+            let stranger = page(version, "Sign in");
+            site.strangers(2, &stranger);
+            // Of the last version fewer members are seen than of those before.
+            site.members(5 - version, &page(version, "<b>{}</b>"));
+            site.strangers(2, &stranger);
+        }
+        let verdict = site.verdict();
+        let Verdict::SameBut { gaps } = &verdict else { panic!("{verdict:?}") };
+        assert_eq!((gaps.len(), gaps[0].line), (1, 1), "{gaps:?}");
+    }
+}

@@ -49,3 +49,7 @@ pub(crate) fn reasons(target: &Target, evidence: &Evidence, is_protected: bool) 
     add(counts.too_long > 0, Reason::TooLong);
     reasons
 }
+
+#[cfg(test)]
+#[path = "reasons_tests.rs"]
+mod tests;

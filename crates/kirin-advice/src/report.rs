@@ -281,3 +281,34 @@ fn least(one: Steady, other: Steady) -> Steady {
         ttl_seconds: one.ttl_seconds.min(other.ttl_seconds),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::{Observation, Statement};
+    use crate::test_site::{PAGE, Site};
+
+    #[test]
+    fn one_unsafe_host_or_query_keeps_a_path_out_of_the_configuration() {
+        let mut site = Site::new();
+        site.strangers(3, PAGE);
+        site.members(3, PAGE);
+        assert!(!site.entry().is_path_mixed);
+        let mut other = Observation {
+            target: Target {
+                is_read: true,
+                host: "other".into(),
+                path: "/page".into(),
+                ..Target::default()
+            },
+            status: 200,
+            statement: Statement { sets_cookie: true, ..Statement::default() },
+            ..Observation::default()
+        };
+        site.survey.add(other.clone());
+        assert!(site.report().entries.iter().all(|entry| entry.is_path_mixed));
+        other.target.path = "/elsewhere".into();
+        site.survey.add(other);
+        assert_eq!(site.report().entries.len(), 3);
+    }
+}

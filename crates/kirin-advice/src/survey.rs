@@ -241,6 +241,7 @@ mod tests {
     use super::*;
     use crate::observation::ObservedBody;
     use crate::pieces::{self, HashedBody, Splitter};
+    use crate::test_site::{PAGE, Site, Visit};
 
     fn answer(path: usize, hashed: &HashedBody) -> Observation {
         let target = Target { path: format!("/{path}"), is_read: true, ..Target::default() };
@@ -267,5 +268,51 @@ mod tests {
         assert_eq!(survey.totals().without_pieces, 5);
         let pieces = survey.targets().map(|(_, evidence)| evidence.pieces()).sum::<usize>();
         assert_eq!(pieces, MAX_PIECES);
+    }
+    #[test]
+    fn what_strangers_send_takes_bounded_memory() {
+        let mut site = Site::new();
+        for number in 0..3000 {
+            let (path, address) =
+                (format!("/x{number}"), format!("10.0.{}.{}", number / 256, number % 256));
+            let (name, value) = (format!("cookie{number}"), format!("value {number}"));
+            let cookies: Vec<_> = (0..40).map(|_| (name.as_str(), value.as_str())).collect();
+            let body = "<b>".repeat(2000);
+            site.ask(Visit {
+                path: &path,
+                cookies: &cookies,
+                address: &address,
+                body: &body,
+                ..Visit::default()
+            });
+        }
+        assert_eq!(site.survey.targets().count(), MAX_TARGETS);
+        let pieces = site.survey.targets().map(|(_, evidence)| evidence.pieces()).sum::<usize>();
+        assert!(pieces <= MAX_PIECES, "{pieces}");
+        assert!(site.survey.totals().left_out >= 2000);
+        assert!(site.report().entries.len() <= 200);
+        // One page with many visitors.
+        let mut site = Site::new();
+        for number in 0..1000 {
+            let (value, body) = (format!("value {number}"), format!("{PAGE}{number}"));
+            let cookies = [("sid", value.as_str())];
+            site.ask(Visit { cookies: &cookies, body: &body, ..Visit::default() });
+        }
+        for (_, evidence) in site.survey.targets() {
+            assert!(evidence.samples.len() <= crate::evidence::MAX_SAMPLES);
+            let bodies = evidence.window.known.len() + evidence.window.anonymous.len();
+            assert!(bodies <= crate::evidence::MAX_BODIES);
+        }
+    }
+
+    #[test]
+    fn paths_that_do_not_exist_take_no_room() {
+        let mut site = Site::new();
+        for number in 0..100 {
+            let path = format!("/x{number}");
+            site.ask(Visit { path: &path, status: 404, ..Visit::default() });
+        }
+        assert_eq!(site.survey.targets().count(), 0);
+        assert_eq!(site.report().requests, 100);
     }
 }
