@@ -182,26 +182,22 @@ impl Handler for Admin {
 }
 
 impl Admin {
-    /// Answers `kirin advise`. The type of the body keeps out web pages, as for `/purge`.
+    /// Answers `kirin advise`.
     fn advise(&self, request: &RequestHead<'_>, method: &Method) -> Answer {
-        let media_type = request.field("content-type").unwrap_or_default();
-        let is_json = essence(media_type).eq_ignore_ascii_case(b"application/json");
-        if method == Method::POST && !is_json {
-            let message = "Content-Type is application/json\n";
-            return Answer::Now(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        if method == Method::POST
+            && let Some(refusal) = refusal_of_body(request)
+        {
+            return Answer::Now(refusal);
         }
         let apps = self.apps.iter().map(|app| format!("app:{}", app.name()));
         let upstreams = self.upstreams.iter().map(|upstream| format!("proxy:{}", upstream.name()));
         self.advise.answer(request, apps.chain(upstreams).collect(), self.session_cookies.clone())
     }
 
-    /// Answers `kirin explain`: what the store has for a request. The type of the body keeps out
-    /// web pages, as for `/purge`.
+    /// Answers `kirin explain`: what the store has for a request.
     fn explain(&self, request: &RequestHead<'_>, now: u64) -> Answer {
-        let media_type = request.field("content-type").unwrap_or_default();
-        if !essence(media_type).eq_ignore_ascii_case(b"application/json") {
-            let message = "Content-Type is application/json\n";
-            return Answer::Now(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        if let Some(refusal) = refusal_of_body(request) {
+            return Answer::Now(refusal);
         }
         let store = Arc::clone(&self.store);
         Answer::later(move |body| async move {
@@ -278,6 +274,15 @@ pub fn refusal(request: &RequestHead<'_>, origin: Origin<'_>) -> Option<&'static
         return Some("Host must be 127.0.0.1, [::1] or localhost\n");
     }
     None
+}
+
+/// Returns the refusal of a request whose body is not JSON. This keeps out web pages: browsers do
+/// not let pages of other sites send this type without a preflight request (CORS).
+fn refusal_of_body(request: &RequestHead<'_>) -> Option<Response> {
+    let media_type = request.field("content-type").unwrap_or_default();
+    let is_json = essence(media_type).eq_ignore_ascii_case(b"application/json");
+    let message = "Content-Type is application/json\n";
+    (!is_json).then(|| text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
 }
 
 fn is_loopback(host: &str) -> bool {

@@ -5,13 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
-use kirin_http::media_type::essence;
 use kirin_http::{Answer, RequestHead, Response};
 use kirin_workers::{App, MAX_PROFILE_HZ, MAX_PROFILE_TIME, Profile, ProfileError, ProfileOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Admin, json, read, text};
+use super::{Admin, json, read, refusal_of_body, text};
 
 /// The body of `POST /profile`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,12 +47,10 @@ fn default_hz() -> u32 {
 }
 
 impl Admin {
-    /// Answers `kirin profile`. The type of the body keeps out web pages, as for `/purge`.
+    /// Answers `kirin profile`.
     pub(super) fn profile(&self, request: &RequestHead<'_>) -> Answer {
-        let media_type = request.field("content-type").unwrap_or_default();
-        if !essence(media_type).eq_ignore_ascii_case(b"application/json") {
-            let message = "Content-Type is application/json\n";
-            return Answer::Now(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        if let Some(refusal) = refusal_of_body(request) {
+            return Answer::Now(refusal);
         }
         let apps = self.apps.clone();
         Answer::later(move |body| async move {
