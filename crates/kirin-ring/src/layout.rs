@@ -12,6 +12,16 @@ pub(crate) const HEAD: usize = 256;
 /// The offset of the word that is 1 while a worker that was woken has not looked yet.
 pub(crate) const WAKING: usize = HEAD + LINE;
 
+/// In the word of a slot about its request: the bit of one that comes over the worker's connection,
+/// and the position of the number of its loop.
+pub(crate) const OVER_CONNECTION: u64 = 1;
+pub(crate) const LOOP_SHIFT: u32 = 8;
+
+/// What the front says to a worker in a seat.
+pub(crate) const WAIT: u64 = 0;
+pub(crate) const LEAVE: u64 = 1;
+pub(crate) const GO: u64 = 2;
+
 /// What one side writes often has a cache line of its own.
 const LINE: usize = 64;
 

@@ -1,4 +1,6 @@
 #![deny(unsafe_code)]
+// The tests of loom take the steps of the protocol alone.
+#![cfg_attr(feature = "loom", allow(dead_code))]
 //! The hand-over of requests and answers through memory that a front and its workers share, without
 //! a system call while both are busy. `docs/worker-protocol.md` ("The ring") describes it.
 //!
@@ -11,15 +13,27 @@
 
 mod claim;
 mod layout;
-mod mapping;
 mod protocol;
-mod queue;
-mod ring;
 mod words;
 #[cfg(any(test, feature = "worker"))]
 pub mod worker;
 
+// The memory itself: loom has its own.
+#[cfg(not(feature = "loom"))]
+mod copy;
+#[cfg(not(feature = "loom"))]
+mod mapping;
+#[cfg(not(feature = "loom"))]
+mod queue;
+#[cfg(not(feature = "loom"))]
+mod ring;
+
+#[cfg(all(test, feature = "loom"))]
+mod loom_tests;
+
 pub use claim::{Claim, Phase};
 pub use layout::{BadSizes, MAX_LOOPS, Sizes};
+#[cfg(not(feature = "loom"))]
 pub use queue::{NoPlace, Put, Queue};
+#[cfg(not(feature = "loom"))]
 pub use ring::{BadAnswer, Ring};

@@ -1,9 +1,9 @@
 //! The steps of the protocol on the shared words, as both sides take them. No state, no I/O but
 //! futexes.
 
-use crate::claim::{Claim, slot_of_cell};
+use crate::claim::{Claim, cell, slot_of_cell};
 use crate::layout::{HEAD, Layout, SlotWord, WAKING};
-use crate::words::Ordering::{Relaxed, SeqCst};
+use crate::words::Ordering::{Relaxed, Release, SeqCst};
 use crate::words::{Words, fence};
 
 /// Returns the position of the first request that nobody has claimed, and its slot. The head is
@@ -33,6 +33,18 @@ pub(crate) fn first_in_queue(words: &impl Words, layout: &Layout) -> Option<(u64
 pub(crate) fn pass(words: &impl Words, position: u64) {
     let next = position.wrapping_add(1);
     let _ = words.word(HEAD).compare_exchange(position, next, SeqCst, Relaxed);
+}
+
+/// Puts the request in a slot into the queue at `position`. Returns whether a worker was woken for
+/// it. Otherwise a worker that is awake takes it, or wakes another one.
+pub(crate) fn publish(words: &impl Words, layout: &Layout, position: u64, slot: u16) -> bool {
+    let claim = words.word(layout.slot(slot, SlotWord::Claim));
+    claim.store(Claim::Nobody.word(position), Release);
+    words.word(layout.cell(position)).store(cell(position, slot), Release);
+    // Either a worker that falls asleep sees the cell, or this sees that it sleeps.
+    fence(SeqCst);
+    // A worker that claims an earlier request from now on sees this one.
+    first_in_queue(words, layout) == Some((position, slot)) && wake_sleeper(words, layout)
 }
 
 /// Replaces nobody's claim of a request by another one. Returns whether that was possible.

@@ -1,18 +1,12 @@
 //! The front's own account of a ring: the free slots, and the end of the queue. Workers cannot
 //! reach it.
 
-use crate::claim::{Claim, cell};
-use crate::layout::SlotWord;
+use crate::claim::Claim;
+use crate::layout::{LOOP_SHIFT, OVER_CONNECTION, SlotWord};
 use crate::protocol;
 use crate::ring::Ring;
-use crate::words::Ordering::{Relaxed, Release, SeqCst};
+use crate::words::Ordering::{Relaxed, SeqCst};
 use crate::words::Words;
-
-/// The bit of a request that comes over the worker's connection.
-pub(crate) const OVER_CONNECTION: u64 = 1;
-
-/// The position of the loop's number.
-pub(crate) const LOOP_SHIFT: u32 = 8;
 
 /// Which slots are free, and which positions the others have.
 #[derive(Debug)]
@@ -80,18 +74,8 @@ impl Queue {
         word(SlotWord::Phase).store(0, Relaxed);
         word(SlotWord::ClaimedAt).store(0, Relaxed);
         word(SlotWord::AnswerBytes).store(0, Relaxed);
-        word(SlotWord::Claim).store(Claim::Nobody.word(position), Release);
-        ring.words().word(layout.cell(position)).store(cell(position, slot), SeqCst);
-        // A worker that claims an earlier request from now on sees this one, and wakes another
-        // worker for it.
-        let is_first = protocol::first_in_queue(ring.words(), layout) == Some((position, slot));
-        let has_woken = is_first && protocol::wake_sleeper(ring.words(), layout);
+        let has_woken = protocol::publish(ring.words(), layout, position, slot);
         Ok(Put { slot, has_woken })
-    }
-
-    /// Returns whether there is a free slot.
-    pub fn has_room(&self) -> bool {
-        !self.free.is_empty()
     }
 
     /// Returns how many slots are in use.

@@ -4,16 +4,12 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::claim::Phase;
-use crate::layout::{BadSizes, HEAD, Layout, Sizes, SlotWord};
+use crate::copy;
+use crate::layout::{BadSizes, GO, HEAD, LEAVE, Layout, Sizes, SlotWord, WAIT};
 use crate::mapping::Mapping;
 use crate::protocol;
 use crate::words::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::words::Words;
-
-/// What the front says to a worker in a seat.
-pub(crate) const WAIT: u64 = 0;
-pub(crate) const LEAVE: u64 = 1;
-pub(crate) const GO: u64 = 2;
 
 /// A ring: the memory, and where everything is in it.
 pub struct Ring {
@@ -56,6 +52,11 @@ impl Ring {
     }
 
     pub(crate) fn words(&self) -> &impl Words {
+        &self.mapping
+    }
+
+    #[cfg(any(test, feature = "worker"))]
+    pub(crate) fn mapping(&self) -> &Mapping {
         &self.mapping
     }
 
@@ -123,7 +124,7 @@ impl Ring {
         if length > self.layout.sizes.answer_bytes as u64 {
             return Err(BadAnswer(length));
         }
-        Ok(self.read(self.layout.answer(slot), length as usize))
+        Ok(copy::read(self.words(), self.layout.answer(slot), length as usize))
     }
 
     /// Copies the request in a slot. Its worker may have changed it.
@@ -131,7 +132,7 @@ impl Ring {
         let length =
             self.words().word(self.layout.slot(slot, SlotWord::RequestBytes)).load(Acquire);
         let length = (length as usize).min(self.layout.sizes.request_bytes);
-        self.read(self.layout.request(slot), length)
+        copy::read(self.words(), self.layout.request(slot), length)
     }
 
     /// Tells the worker in a seat to leave, and wakes it.
@@ -179,52 +180,7 @@ impl Ring {
 
     /// Writes a request of two parts. Returns its length.
     pub(crate) fn write_request(&self, slot: u16, parts: [&[u8]; 2]) -> usize {
-        self.write(self.layout.request(slot), parts, self.layout.sizes.request_bytes)
-    }
-
-    /// Writes two parts that follow each other, as far as there is room. Others may read at the
-    /// same time, so these are atomic operations, in whole words.
-    pub(crate) fn write(&self, offset: usize, parts: [&[u8]; 2], room: usize) -> usize {
-        let length = (parts[0].len() + parts[1].len()).min(room);
-        let (whole, rest) = parts[0].as_chunks::<8>();
-        let mut at = offset;
-        let mut put = |bytes: [u8; 8]| {
-            self.words().word(at).store(u64::from_ne_bytes(bytes), Relaxed);
-            at += 8;
-        };
-        let words = length.div_ceil(8);
-        for bytes in whole.iter().take(words) {
-            put(*bytes);
-        }
-        if words <= whole.len() {
-            return length;
-        }
-        // The word in which the parts meet.
-        let mut meeting = [0; 8];
-        let from_second = (8 - rest.len()).min(parts[1].len());
-        meeting[..rest.len()].copy_from_slice(rest);
-        meeting[rest.len()..rest.len() + from_second].copy_from_slice(&parts[1][..from_second]);
-        put(meeting);
-        let (second, last) = parts[1][from_second..].as_chunks::<8>();
-        let left = words - whole.len() - 1;
-        for bytes in second.iter().take(left) {
-            put(*bytes);
-        }
-        if left > second.len() {
-            let mut bytes = [0; 8];
-            bytes[..last.len()].copy_from_slice(last);
-            put(bytes);
-        }
-        length
-    }
-
-    /// Copies bytes out of the memory.
-    pub(crate) fn read(&self, offset: usize, length: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(length.next_multiple_of(8));
-        for at in (0..length).step_by(8) {
-            bytes.extend_from_slice(&self.words().word(offset + at).load(Relaxed).to_ne_bytes());
-        }
-        bytes.truncate(length);
-        bytes
+        let room = self.layout.sizes.request_bytes;
+        copy::write(self.words(), self.layout.request(slot), parts, room)
     }
 }

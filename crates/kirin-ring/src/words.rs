@@ -1,7 +1,11 @@
 //! The words of the shared memory. The steps of the protocol are written against this trait, so
-//! that tests can take them on other memory.
+//! that loom can take them on words of its own.
 
+#[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+#[cfg(feature = "loom")]
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The words of the memory, and the futexes in it.
 pub(crate) trait Words {

@@ -1,0 +1,51 @@
+//! Copies of bytes into the shared memory and out of it, in whole words. Others may read and write
+//! at the same time, so each word is one atomic operation.
+
+use crate::words::Ordering::Relaxed;
+use crate::words::Words;
+
+/// Writes two parts that follow each other, as far as there is room. Others may read at the
+/// same time, so these are atomic operations, in whole words.
+pub(crate) fn write(words: &impl Words, offset: usize, parts: [&[u8]; 2], room: usize) -> usize {
+    let length = (parts[0].len() + parts[1].len()).min(room);
+    let (whole, rest) = parts[0].as_chunks::<8>();
+    let mut at = offset;
+    let mut put = |bytes: [u8; 8]| {
+        words.word(at).store(u64::from_ne_bytes(bytes), Relaxed);
+        at += 8;
+    };
+    let count = length.div_ceil(8);
+    for bytes in whole.iter().take(count) {
+        put(*bytes);
+    }
+    if count <= whole.len() {
+        return length;
+    }
+    // The word in which the parts meet.
+    let mut meeting = [0; 8];
+    let from_second = (8 - rest.len()).min(parts[1].len());
+    meeting[..rest.len()].copy_from_slice(rest);
+    meeting[rest.len()..rest.len() + from_second].copy_from_slice(&parts[1][..from_second]);
+    put(meeting);
+    let (second, last) = parts[1][from_second..].as_chunks::<8>();
+    let left = count - whole.len() - 1;
+    for bytes in second.iter().take(left) {
+        put(*bytes);
+    }
+    if left > second.len() {
+        let mut bytes = [0; 8];
+        bytes[..last.len()].copy_from_slice(last);
+        put(bytes);
+    }
+    length
+}
+
+/// Copies bytes out of the memory.
+pub(crate) fn read(words: &impl Words, offset: usize, length: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(length.next_multiple_of(8));
+    for at in (0..length).step_by(8) {
+        bytes.extend_from_slice(&words.word(offset + at).load(Relaxed).to_ne_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
