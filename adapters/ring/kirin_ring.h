@@ -27,7 +27,7 @@ typedef struct kirin_ring kirin_ring;
 
 /* What kirin_ring_take has found. */
 enum kirin_ring_turn {
-    KIRIN_RING_INTERRUPTED,  /* a signal or a second has come while the worker slept */
+    KIRIN_RING_INTERRUPTED,  /* a signal or a minute has come while the worker slept */
     KIRIN_RING_LEAVE,        /* the worker must end; no more calls but kirin_ring_detach */
     KIRIN_RING_REQUEST,      /* a request is in the slot */
     KIRIN_RING_CONNECTION    /* a request comes over the connection, and so does its answer */
@@ -54,7 +54,7 @@ void kirin_ring_detach(kirin_ring *ring);
 int kirin_ring_is_mine(const kirin_ring *ring);
 
 /*
- * Takes the next request. Sleeps while there is none, for up to a second: a signal that comes just
+ * Takes the next request. Sleeps while there is none, for up to a minute: a signal that comes just
  * before the sleep does not end it. The request of the last call must have been answered. A process
  * that the worker has forked is told to leave, and so is a worker whose parent has ended.
  */

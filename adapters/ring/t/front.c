@@ -17,7 +17,10 @@
 enum { MAGIC, LAYOUT, TOTAL, CELLS, SLOTS, SEATS, LOOPS, REQUEST_BYTES, ANSWER_BYTES, QUEUE,
     SEAT_WORDS, SLEEPERS, LOOP_WORDS, FINISHED, FINISHED_STRIDE, SLOT_WORDS, ROOMS };
 
+enum { COMMAND_WAIT, COMMAND_LEAVE, COMMAND_GO };
+
 #define HEAD_OFFSET 256
+#define WAKING_OFFSET 320
 #define LINE 64
 
 static uint64_t *at(const front *f, uint64_t offset)
@@ -158,6 +161,8 @@ static uint64_t first_in_queue(front *f)
 static void wake_sleeper(front *f)
 {
     uint64_t i, sleepers;
+    /* The one that is woken sets this back, so it comes first. */
+    store(at(f, WAKING_OFFSET), 1);
     for (i = 0; i < words(f->header[SEATS]); i++) {
         uint64_t *word = at(f, f->header[SLEEPERS] + 8 * i);
         while ((sleepers = load(word)) != 0) {
@@ -170,20 +175,18 @@ static void wake_sleeper(front *f)
             return;
         }
     }
+    store(at(f, WAKING_OFFSET), 0);
 }
 
 void front_wake_for_waiting(front *f)
 {
+    store(at(f, WAKING_OFFSET), 0);
     if (first_in_queue(f)) wake_sleeper(f);
 }
 
 void front_put(front *f, unsigned slot, unsigned loop, const void *request, size_t length)
 {
     uint64_t position = f->next++, bytes = f->header[REQUEST_BYTES] + f->header[ANSWER_BYTES];
-#ifdef LOOK_BEFORE_PUT
-    /* The rule that loses wake-ups, to see that the tests find it. */
-    int was_empty = first_in_queue(f) == 0;
-#endif
     f->positions[slot] = position;
     if (request) memcpy(f->memory + f->header[ROOMS] + slot * bytes, request, length);
     store(slot_word(f, slot, REQUEST_LENGTH), length);
@@ -193,12 +196,8 @@ void front_put(front *f, unsigned slot, unsigned loop, const void *request, size
     store(slot_word(f, slot, ANSWER_LENGTH), 0);
     store(slot_word(f, slot, CLAIM), position << 16);
     store(at(f, f->header[QUEUE] + 8 * (position % f->header[CELLS])), position << 16 | slot);
-#ifdef LOOK_BEFORE_PUT
-    if (was_empty) wake_sleeper(f);
-#else
     /* A worker that claims an earlier request wakes another one for this one. */
     if (first_in_queue(f) == position) wake_sleeper(f);
-#endif
 }
 
 int front_withdraw(front *f, unsigned slot)
@@ -252,6 +251,8 @@ int front_finished(front *f, int milliseconds, int extra)
     }
     wanted[loops] = (struct pollfd){ extra, POLLIN, 0 };
     slot = take_finished(f);
+    /* A worker that was fast wakes no other one, and may have a slow request now. */
+    if (slot < 0 && first_in_queue(f) && poll(wanted, loops + 1, 1) == 0) front_wake_for_waiting(f);
     if (slot < 0) {
         poll(wanted, loops + 1, milliseconds);
         slot = take_finished(f);
@@ -263,17 +264,21 @@ int front_finished(front *f, int milliseconds, int extra)
     return slot;
 }
 
-void front_dismiss(front *f, unsigned seat)
+static void command(front *f, unsigned seat, uint64_t word)
 {
     uint64_t offset = f->header[SEAT_WORDS] + (uint64_t)seat * LINE;
-    store(at(f, offset + 8), 1);
+    store(at(f, offset + 8), word);
     __atomic_fetch_add((uint32_t *)at(f, offset), 1, __ATOMIC_SEQ_CST);
     syscall(SYS_futex, at(f, offset), FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+void front_let_go(front *f, unsigned seat) { command(f, seat, COMMAND_GO); }
+
+void front_dismiss(front *f, unsigned seat) { command(f, seat, COMMAND_LEAVE); }
+
 void front_clear_seat(front *f, unsigned seat)
 {
     uint64_t *sleepers = at(f, f->header[SLEEPERS] + 8 * (seat / 64));
-    store(at(f, f->header[SEAT_WORDS] + (uint64_t)seat * LINE + 8), 0);
+    command(f, seat, COMMAND_WAIT);
     __atomic_fetch_and(sleepers, ~(1ull << (seat % 64)), __ATOMIC_SEQ_CST);
 }

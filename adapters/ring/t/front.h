@@ -62,8 +62,13 @@ const char *front_answer(const front *f, unsigned slot);
  */
 int front_finished(front *f, int milliseconds, int extra);
 
-/* Tells a worker to leave, and makes a seat free for another one. */
+/* Lets a worker take requests: at first, and when its answer has come over the connection. */
+void front_let_go(front *f, unsigned seat);
+
+/* Tells a worker to leave. */
 void front_dismiss(front *f, unsigned seat);
+
+/* Makes a seat ready for another worker. */
 void front_clear_seat(front *f, unsigned seat);
 
 /* Wakes a worker if a request waits. */

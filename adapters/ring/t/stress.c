@@ -150,7 +150,8 @@ static void work(kirin_ring *ring, int fd, const letter *request)
 static void be_worker(int fd, pid_t parent)
 {
     struct sigaction action = { .sa_handler = interrupt };
-    struct itimerval timer = { { 0, 1 + getpid() % 3000 }, { 0, 1 + getpid() % 3000 } };
+    const suseconds_t between = 200 + getpid() % 3000;
+    const struct itimerval timer = { { 0, between }, { 0, between } };
     kirin_ring *ring;
     letter request;
 
@@ -223,7 +224,6 @@ static void fail(const char *why)
 
 static void start_worker(unsigned seat)
 {
-    char line[64];
     int pair[2];
     pid_t parent = getpid();
     unsigned i;
@@ -241,8 +241,8 @@ static void start_worker(unsigned seat)
     }
     close(pair[1]);
     workers[seat].fd = pair[0];
-    (void)line;
     if (!front_offer(&ring, pair[0], seat)) fail("a worker refuses its seat");
+    front_let_go(&ring, seat);
 }
 
 static void put(unsigned number)
@@ -298,6 +298,7 @@ static int answer_over_connection(unsigned number, unsigned seat)
         have += (size_t)count;
     }
     take_answer(number, &answer, bytes);
+    front_let_go(&ring, seat);
     return 1;
 }
 
@@ -322,12 +323,9 @@ static void look(unsigned number, int has_ended)
         if (has_ended) retry(number);
         return;
     case OVER_CONNECTION:
-        /* The rest follows when the process is reaped. */
-        if (has_ended || !answer_over_connection(number, owner - 1)) {
-            if (has_ended) retry(number);
-            return;
-        }
-        s->state = FREE;
+        if (has_ended) retry(number);
+        /* If the worker has been killed, the rest follows when it is reaped. */
+        else if (answer_over_connection(number, owner - 1)) s->state = FREE;
         return;
     default:
         bytes = front_word(&ring, number, ANSWER_LENGTH);

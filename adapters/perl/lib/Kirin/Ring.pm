@@ -8,6 +8,8 @@ use XSLoader ();
 
 our $VERSION = '0.001';
 
+use constant SOURCES => qw(lib/Kirin/Ring.xs ../ring/kirin_ring.c ../ring/kirin_ring.h);
+
 # The app parent loads it before the application, which may change @INC or the directory. The workers
 # inherit it.
 my $is_loaded = is_wanted() && load();
@@ -17,14 +19,23 @@ sub is_available { return $is_loaded && is_wanted() }
 
 sub is_wanted { return ($ENV{KIRIN_RING} // 1) ne '0' }
 
-# In the sources the compiled part is in a directory that names the Perl it was built for. Another
-# Perl must not load it.
 sub load {
-    my $root = File::Basename::dirname(__FILE__) . '/../..';
-    my $arch = "$root/arch/$Config::Config{version}-$Config::Config{archname}";
-    local @INC = ($arch, @INC) if -d $arch;
+    local @INC = (built_here() // (), @INC);
     local ($@, $SIG{__DIE__});
     return eval { XSLoader::load(__PACKAGE__, $VERSION); 1 } || 0;
+}
+
+# Returns the directory in the sources that has the compiled part. It names the Perl that the part was
+# built for, since another Perl must not load it. A part that is older than its sources could have
+# other functions.
+sub built_here {
+    my $root = File::Basename::dirname(__FILE__) . '/../..';
+    my $arch = "$root/arch/$Config::Config{version}-$Config::Config{archname}";
+    my $built = (stat "$arch/auto/Kirin/Ring/Ring.$Config::Config{dlext}")[9] // return;
+    for my $source (map { "$root/$_" } SOURCES) {
+        return if ((stat $source)[9] // 0) > $built;
+    }
+    return $arch;
 }
 
 # Another thread would free the memory a second time.
@@ -76,7 +87,7 @@ Sets what is the same in every environment. Each request gets its own copies.
 
 Waits for the next request and returns its environment, without C<psgi.input>. Returns 1 if the
 request comes over the connection, 0 if the worker must leave, and nothing if a signal has come or
-nothing has come for a second.
+nothing has come for a minute.
 
 =item body()
 
