@@ -3,7 +3,7 @@
 CARGO ?= cargo
 CLIENTS = crates/kirin-memcache/tests/install_clients.sh
 
-SUITES = lint test-perl test-memo test-rust test-browser
+SUITES = lint test-perl test-memo test-rust test-sockets test-browser
 .PHONY: demo build test $(SUITES) bench bench-packages score deb docs fuzz clean
 
 demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
@@ -41,9 +41,19 @@ test-rust: build
 	tests/install_otelcol.sh
 	tests/install_pebble.sh
 	$(CARGO) test --workspace --no-fail-fast
+	$(CARGO) test -p kirin-ring --features loom --lib
+
+# What concerns applications once more, without the ring.
+SOCKET_TESTS = failures lifecycle plack_suite responses app_background app_files apps \
+    graceful_stop plack preload psgi_extensions real_software restart_under_load shares \
+    slow_clients upgrade worker_limits
+
+test-sockets: build ## Applications over sockets, as without the compiled part of the adapter
+	KIRIN_RING=0 $(CARGO) test --workspace --no-fail-fast $(addprefix --test ,$(SOCKET_TESTS))
 
 test-perl: build
 	cd adapters/perl && KIRIN_BINARY=$(CURDIR)/target/debug/kirin prove -lr t
+	cd adapters/perl && KIRIN_RING=0 KIRIN_BINARY=$(CURDIR)/target/debug/kirin prove -lr t
 
 test-memo:
 	cd examples/memo && prove -lr t

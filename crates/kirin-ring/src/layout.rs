@@ -207,3 +207,63 @@ pub(crate) enum SlotWord {
 fn line_up(offset: usize) -> usize {
     offset.next_multiple_of(LINE)
 }
+
+#[cfg(all(test, not(feature = "loom")))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_two_parts_overlap_and_all_lie_in_the_file(
+            slots in 1usize..300,
+            seats in 1usize..300,
+            loops in 1usize..20,
+            request in 1usize..20,
+            answer in 1usize..20,
+        ) {
+            let (request_bytes, answer_bytes) = (64 * request, 64 * answer);
+            let layout =
+                Layout::new(Sizes { slots, seats, loops, request_bytes, answer_bytes }).unwrap();
+            let mut parts = vec![(0, 8 * 17), (HEAD, 8), (WAKING, 8)];
+            parts.extend((0..layout.cells as u64).map(|position| (layout.cell(position), 8)));
+            parts.extend((0..seats as u16).map(|seat| (layout.futex(seat), LINE)));
+            parts.extend((0..layout.sleeper_words()).map(|word| (layout.sleepers(word), 8)));
+            for event_loop in 0..loops {
+                parts.push((layout.asleep(event_loop), LINE));
+                let words = 0..layout.finished_words();
+                parts.extend(words.map(|word| (layout.finished(event_loop, word), 8)));
+            }
+            for slot in 0..slots as u16 {
+                parts.push((layout.slot(slot, SlotWord::Claim), LINE));
+                parts.push((layout.request(slot), request_bytes));
+                parts.push((layout.answer(slot), answer_bytes));
+            }
+            parts.sort_unstable();
+            for pair in parts.windows(2) {
+                prop_assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?}");
+            }
+            prop_assert!(parts.iter().all(|(offset, _)| offset % 8 == 0));
+            prop_assert!(parts.last().is_some_and(|(offset, bytes)| offset + bytes <= layout.total));
+        }
+    }
+
+    #[test]
+    fn sizes_that_are_none_are_refused() {
+        let good = Sizes { slots: 1, seats: 1, loops: 1, request_bytes: 64, answer_bytes: 64 };
+        assert!(Layout::new(good).is_ok());
+        for bad in [
+            Sizes { slots: 0, ..good },
+            Sizes { slots: 65_536, ..good },
+            Sizes { seats: 0, ..good },
+            Sizes { seats: 65_534, ..good },
+            Sizes { loops: 0, ..good },
+            Sizes { loops: MAX_LOOPS + 1, ..good },
+            Sizes { request_bytes: 100, ..good },
+            Sizes { answer_bytes: 0, ..good },
+        ] {
+            assert!(Layout::new(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -135,6 +135,12 @@ impl Ring {
         copy::read(self.words(), self.layout.request(slot), length)
     }
 
+    /// Writes a word anywhere in the memory, as a worker that lies could.
+    #[cfg(any(test, feature = "worker"))]
+    pub fn scribble(&self, place: usize, value: u64) {
+        self.words().word(place % (self.layout.total / 8) * 8).store(value, SeqCst);
+    }
+
     /// Tells the worker in a seat to leave, and wakes it.
     pub fn leave(&self, seat: u16) {
         self.tell(seat, LEAVE);
