@@ -16,8 +16,8 @@ fuzz_target!(|steps: Vec<(u8, u16, u64)>| {
             0 => {
                 let bytes = [b'r'; 100];
                 let parts = [&bytes[..usize::from(place) % 100], &bytes[..value as usize % 100]];
-                if let Ok(put) = queue.put(&ring, usize::from(place) % SIZES.loops, Some(parts)) {
-                    used.push(put.slot);
+                if let Ok(slot) = queue.put(&ring, usize::from(place) % SIZES.loops, Some(parts)) {
+                    used.push(slot);
                 }
             }
             1 => {

@@ -34,6 +34,6 @@ mod loom_tests;
 pub use claim::{Claim, Phase};
 pub use layout::{BadSizes, MAX_LOOPS, Sizes};
 #[cfg(not(feature = "loom"))]
-pub use queue::{NoPlace, Put, Queue};
+pub use queue::{NoPlace, Queue};
 #[cfg(not(feature = "loom"))]
 pub use ring::{BadAnswer, Ring};

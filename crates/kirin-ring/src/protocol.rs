@@ -35,16 +35,18 @@ pub(crate) fn pass(words: &impl Words, position: u64) {
     let _ = words.word(HEAD).compare_exchange(position, next, SeqCst, Relaxed);
 }
 
-/// Puts the request in a slot into the queue at `position`. Returns whether a worker was woken for
-/// it. Otherwise a worker that is awake takes it, or wakes another one.
-pub(crate) fn publish(words: &impl Words, layout: &Layout, position: u64, slot: u16) -> bool {
+/// Puts the request in a slot into the queue at `position`. Wakes a worker for it, unless one that
+/// is awake takes it or wakes another one.
+pub(crate) fn publish(words: &impl Words, layout: &Layout, position: u64, slot: u16) {
     let claim = words.word(layout.slot(slot, SlotWord::Claim));
     claim.store(Claim::Nobody.word(position), Release);
     words.word(layout.cell(position)).store(cell(position, slot), Release);
     // Either a worker that falls asleep sees the cell, or this sees that it sleeps.
     fence(SeqCst);
     // A worker that claims an earlier request from now on sees this one.
-    first_in_queue(words, layout) == Some((position, slot)) && wake_sleeper(words, layout)
+    if first_in_queue(words, layout) == Some((position, slot)) {
+        wake_sleeper(words, layout);
+    }
 }
 
 /// Replaces nobody's claim of a request by another one. Returns whether that was possible.

@@ -20,15 +20,6 @@ pub struct Queue {
     next: u64,
 }
 
-/// A request in the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Put {
-    /// The slot of the request.
-    pub slot: u16,
-    /// Whether a worker was woken for it. Otherwise it waits for one that is busy.
-    pub has_woken: bool,
-}
-
 /// There is no place for a request.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no place in the ring")]
@@ -43,13 +34,13 @@ impl Queue {
 
     /// Puts a request into the queue, which consists of `parts` that follow each other. `None`
     /// stands for a request that comes over the connection of the worker that claims it. Wakes a
-    /// worker if that is needed.
+    /// worker if that is needed. Returns the slot.
     pub fn put(
         &mut self,
         ring: &Ring,
         event_loop: usize,
         parts: Option<[&[u8]; 2]>,
-    ) -> Result<Put, NoPlace> {
+    ) -> Result<u16, NoPlace> {
         let layout = ring.layout();
         let first = protocol::first_in_queue(ring.words(), layout);
         let head = first.map_or(self.next, |(position, _)| position);
@@ -74,8 +65,8 @@ impl Queue {
         word(SlotWord::Phase).store(0, Relaxed);
         word(SlotWord::ClaimedAt).store(0, Relaxed);
         word(SlotWord::AnswerBytes).store(0, Relaxed);
-        let has_woken = protocol::publish(ring.words(), layout, position, slot);
-        Ok(Put { slot, has_woken })
+        protocol::publish(ring.words(), layout, position, slot);
+        Ok(slot)
     }
 
     /// Returns how many slots are in use.

@@ -29,7 +29,7 @@ fn requests_are_taken_in_their_order() {
     let (ring, worker) = (ring(), 3);
     let (mut queue, worker) = (Queue::new(&ring), Worker::new(&ring, worker));
     let put = ["first", "second", "third"]
-        .map(|text| queue.put(&ring, 0, Some([text.as_bytes(), b""])).unwrap().slot);
+        .map(|text| queue.put(&ring, 0, Some([text.as_bytes(), b""])).unwrap());
     for (slot, text) in put.into_iter().zip(["first", "second", "third"]) {
         let Turn::Request(taken) = worker.look() else { panic!("a request waits") };
         assert_eq!((taken.slot, ring.request(slot)), (slot, text.as_bytes().to_vec()));
@@ -51,8 +51,8 @@ fn requests_are_taken_in_their_order() {
 fn a_withdrawn_request_is_taken_by_nobody_and_a_claimed_one_is_not_withdrawn() {
     let ring = ring();
     let (mut queue, worker) = (Queue::new(&ring), Worker::new(&ring, 0));
-    let first = queue.put(&ring, 0, None).unwrap().slot;
-    let second = queue.put(&ring, 0, None).unwrap().slot;
+    let first = queue.put(&ring, 0, None).unwrap();
+    let second = queue.put(&ring, 0, None).unwrap();
     assert!(queue.withdraw(&ring, first) && !queue.withdraw(&ring, first));
     let Turn::Request(taken) = worker.look() else { panic!("the second request waits") };
     assert_eq!((taken.slot, taken.over_connection), (second, true));
@@ -91,7 +91,7 @@ fn there_are_as_many_places_as_slots() {
 fn an_answer_longer_than_its_room_is_refused() {
     let ring = ring();
     let (mut queue, worker) = (Queue::new(&ring), Worker::new(&ring, 0));
-    let slot = queue.put(&ring, 0, None).unwrap().slot;
+    let slot = queue.put(&ring, 0, None).unwrap();
     let Turn::Request(taken) = worker.look() else { panic!("a request waits") };
     worker.write_answer(&taken, &[b'x'; 5000]);
     assert_eq!(ring.answer(slot).unwrap().len(), SIZES.answer_bytes);
@@ -129,7 +129,7 @@ fn no_worker_sleeps_on_while_requests_wait() {
             let burst = 1 + put % 7;
             while put < REQUESTS && (waiting.len() as u64) < burst {
                 let number = put.to_le_bytes();
-                waiting.insert(queue.put(&ring, 0, Some([&number, b"end"])).unwrap().slot);
+                waiting.insert(queue.put(&ring, 0, Some([&number, b"end"])).unwrap());
                 put += 1;
             }
             for slot in finished(&ring) {
@@ -154,7 +154,7 @@ proptest! {
         second in prop::collection::vec(any::<u8>(), 0..300),
     ) {
         let ring = ring();
-        let slot = Queue::new(&ring).put(&ring, 0, Some([&first, &second])).unwrap().slot;
+        let slot = Queue::new(&ring).put(&ring, 0, Some([&first, &second])).unwrap();
         let mut both = [first, second].concat();
         both.truncate(SIZES.request_bytes);
         prop_assert_eq!(ring.request(slot), both);
@@ -175,9 +175,9 @@ proptest! {
                     let bytes = [b'r'; 700];
                     let parts = [&bytes[..place as usize % 600], &bytes[..value as usize % 600]];
                     let parts = (place % 5 > 0).then_some(parts);
-                    if let Ok(put) = queue.put(&ring, value as usize % SIZES.loops, parts) {
-                        prop_assert!(usize::from(put.slot) < SIZES.slots);
-                        used.push(put.slot);
+                    if let Ok(slot) = queue.put(&ring, value as usize % SIZES.loops, parts) {
+                        prop_assert!(usize::from(slot) < SIZES.slots);
+                        used.push(slot);
                     }
                 }
                 2 => {

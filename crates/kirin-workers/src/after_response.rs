@@ -26,7 +26,7 @@ async fn clean_up(app: Arc<App>, mut connection: WorkerConnection) {
     while connection.buffered().is_empty() {
         if !matches!(poll_fn(|context| connection.poll_fill(context)).await, Ok(1..)) {
             if connection.handle.is_killed() {
-                app.log_slow_cleanup(&connection);
+                app.log_slow_cleanup(connection.handle.pid);
             }
             return;
         }

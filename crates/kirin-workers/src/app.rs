@@ -263,9 +263,8 @@ impl App {
         &self.sendfile_roots
     }
 
-    pub(crate) fn log_slow_cleanup(&self, connection: &WorkerConnection) {
+    pub(crate) fn log_slow_cleanup(&self, pid: u32) {
         self.counters.overdue_cleanups.add(1);
-        let pid = connection.handle.pid;
         tracing::warn!(
             app = self.config.name,
             pid,

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use kirin_http::{ClientShare, ClientWatch, Response, SpooledBody, StepKind, StepPeer};
-use kirin_ring::{Phase, Put};
+use kirin_ring::Phase;
 
 use crate::app::App;
 use crate::exchange::{self, Begun, Failure, WorkerRequest};
@@ -115,7 +115,7 @@ struct Pending<'a> {
     ring: Arc<SharedRing>,
     slot: u16,
     put_at: Instant,
-    /// Whether no worker slept that could take it.
+    /// Whether all workers were busy.
     must_wait: bool,
     /// Whether the request is in the slot, and not to be sent over the connection.
     is_in_slot: bool,
@@ -139,11 +139,11 @@ impl<'a> Pending<'a> {
         let put_at = Instant::now();
         let ring = Arc::clone(place.ring());
         let put = ring.put(place, parts, put_at);
-        let Put { slot, has_woken } = put.map_err(|_| Failure::Refused(Refused::Full))?;
-        if !has_woken {
+        let (slot, must_wait) = put.map_err(|_| Failure::Refused(Refused::Full))?;
+        if must_wait {
             app.counters.queued.add(1);
         }
-        let (is_in_slot, must_wait) = (parts.is_some(), !has_woken);
+        let is_in_slot = parts.is_some();
         Ok(Self { app, ring, slot, put_at, must_wait, is_in_slot, is_noted: Cell::new(false) })
     }
 

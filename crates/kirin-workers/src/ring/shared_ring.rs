@@ -8,7 +8,7 @@ use std::task::Waker;
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use kirin_ring::{Claim, NoPlace, Phase, Put, Ring, Sizes};
+use kirin_ring::{Claim, NoPlace, Phase, Ring, Sizes};
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::time::{ClockId, clock_gettime};
@@ -204,17 +204,18 @@ impl SharedRing {
 /// Requests.
 impl SharedRing {
     /// Puts a request into the ring. `None` as `parts` stands for a request that goes over the
-    /// connection of the worker that claims it.
+    /// connection of the worker that claims it. Returns the slot, and whether all workers are busy.
     pub(super) fn put(
         &self,
         place: RingPlace,
         parts: Option<[&[u8]; 2]>,
         now: Instant,
-    ) -> Result<Put, NoPlace> {
+    ) -> Result<(u16, bool), NoPlace> {
         let event_loop = self.this_loop();
         let mut state = self.state.lock();
-        let put = state.entries.queue.put(&self.ring, event_loop, parts)?;
-        state.entries.begin(put.slot, now);
+        let must_wait = state.entries.queue.used() >= state.workers;
+        let slot = state.entries.queue.put(&self.ring, event_loop, parts)?;
+        state.entries.begin(slot, now);
         drop(state);
         // It stays counted until the request has left the ring.
         place.keep_counted();
@@ -224,7 +225,7 @@ impl SharedRing {
         {
             collector.wake_by_ref();
         }
-        Ok(put)
+        Ok((slot, must_wait))
     }
 
     /// Learns which requests that a loop waits for are finished. Returns whether there were any.
@@ -247,7 +248,7 @@ impl SharedRing {
             }
         });
         if finished > 0 {
-            let took = self.instant(oldest, Instant::now()).elapsed();
+            let took = self.instant(oldest, self.epoch.0).elapsed();
             state.service.add(took, finished);
         }
         Self::unlock_and_wake(locked);
@@ -513,6 +514,9 @@ impl SharedRing {
             };
             if state.entries.begun_at(slot, || since).elapsed() > limit && worker.condemn() {
                 state.entries.condemn(slot, seat, worker.pid);
+                if is_cleaning_up {
+                    app.log_slow_cleanup(worker.pid);
+                }
                 condemned.push(worker);
             }
         }
