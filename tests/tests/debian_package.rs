@@ -1,4 +1,4 @@
-//! The unpacked Debian package can serve.
+//! The unpacked Debian package can serve, and its applications use the ring.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,8 @@ fn output(command: &mut Command) -> String {
 fn the_package_has_all_that_an_application_needs() {
     let site = Site::new().with(
         "app.psgi",
-        "sub { [200, ['Content-Type' => 'text/plain'], [\"from $INC{'Kirin/Worker.pm'}\"]] }",
+        "sub { [200, ['Content-Type' => 'text/plain'], [\"from $INC{'Kirin/Worker.pm'}\",
+            \" ring \" . Kirin::Ring::is_available()]] }",
     );
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let package = output(
@@ -47,10 +48,13 @@ fn the_package_has_all_that_an_application_needs() {
     // This application uses only the modules of the package.
     let mut command = Command::new(inside("usr/bin/kirin"));
     command.current_dir(site.root()).args(["serve", "app.psgi", "--listen", "0"]);
-    let kirin = Kirin::start_command(command.env("PERL5LIB", inside("usr/share/perl5")));
+    let arch = output(Command::new("perl").args(["-MConfig", "-e", "print $Config{vendorarch}"]));
+    let arch = inside(arch.trim_start_matches('/'));
+    let modules = format!("{}:{}", inside("usr/share/perl5").display(), arch.display());
+    let kirin = Kirin::start_command(command.env("PERL5LIB", modules));
     assert_eq!(
         kirin.get("/").text(),
-        format!("from {}", inside("usr/share/perl5/Kirin/Worker.pm").display())
+        format!("from {} ring 1", inside("usr/share/perl5/Kirin/Worker.pm").display())
     );
 
     output(Command::new("dpkg-deb").arg("-e").arg(package).arg(site.path("scripts")));

@@ -1,4 +1,4 @@
-//! The words of a slot that say who has a request, and how far it is.
+//! The words of a slot that say which worker has a request, and how far it is.
 
 /// The bits of a number of a slot or an owner.
 const NUMBER_BITS: u32 = 16;
@@ -6,7 +6,7 @@ const NUMBER_BITS: u32 = 16;
 /// The owner of a request that the front has withdrawn.
 const WITHDRAWN: u64 = 0xFFFF;
 
-/// Who has the request in a slot.
+/// The worker that has the request in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// The request is in the queue.

@@ -5,8 +5,8 @@
 //! a system call while both are busy. `docs/worker-protocol.md` ("The ring") describes it.
 //!
 //! [`Ring`] is the memory. All threads of the front read from it: which slots have been finished,
-//! who has claimed a slot, what the answer is. [`Queue`] is the front's own account of free slots
-//! and positions. One thread at a time changes it.
+//! which worker has claimed a slot, what the answer is. [`Queue`] is the front's own account of
+//! free slots and positions. One thread at a time changes it.
 //!
 //! Workers are not trusted. Each number that comes from the memory is checked before it is used,
 //! and an answer is copied before anybody parses it.

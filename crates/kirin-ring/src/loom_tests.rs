@@ -110,7 +110,7 @@ fn a_worker_that_falls_asleep_misses_no_request() {
     check(&[|model| take_one(model, 0)], |model| model.publish(1));
 }
 
-/// A worker that does not look again before it sleeps misses a request.
+/// Plants a worker that does not look again before it sleeps. It misses a request.
 fn plant_sleep_at_once() {
     fn sleep_at_once(model: &Model) {
         let (worker, futex) = (model.worker(0), model.layout.futex(0));
@@ -131,7 +131,7 @@ fn two_requests_get_two_workers() {
     });
 }
 
-/// A worker that wakes no other one leaves it asleep beside a request.
+/// Plants workers that wake no other one. One sleeps on beside a request.
 fn plant_take_alone() {
     /// Takes a request and wakes nobody.
     fn take_alone(model: &Model, seat: u16) {
@@ -238,7 +238,7 @@ fn a_loop_that_falls_asleep_misses_no_answer() {
     });
 }
 
-/// A loop that does not look again before it sleeps misses an answer.
+/// Plants a loop that does not look again before it sleeps. It misses an answer.
 fn plant_loop_sleeps_at_once() {
     check(&[answer], |model| {
         model.publish(1);
@@ -277,7 +277,7 @@ const PLANTED: [(&str, fn()); 3] = [
 
 const PLANTED_VARIABLE: &str = "KIRIN_PLANTED_BUG";
 
-/// A lost wake-up ends the process, since loom panics while it unwinds. So each bug gets one.
+/// Starts a process for each bug, since loom panics once more while it unwinds.
 #[test]
 fn planted_bugs_are_found() {
     if let Ok(wanted) = std::env::var(PLANTED_VARIABLE) {

@@ -49,7 +49,7 @@ pub(crate) fn publish(words: &impl Words, layout: &Layout, position: u64, slot: 
     }
 }
 
-/// Replaces nobody's claim of a request by another one. Returns whether that was possible.
+/// Claims a request that no worker has. Returns whether that was possible.
 pub(crate) fn take(
     words: &impl Words,
     layout: &Layout,

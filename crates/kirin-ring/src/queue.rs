@@ -74,8 +74,8 @@ impl Queue {
         self.positions.len() - self.free.len()
     }
 
-    /// Returns who has the request in a slot that is in use. A claim that is none is nobody's: no
-    /// worker will answer it.
+    /// Returns the worker that has the request in a slot that is in use. A word that is no claim
+    /// counts as that of a request that no worker has.
     pub fn claim(&self, ring: &Ring, slot: u16) -> Claim {
         let word = ring.words().word(ring.layout().slot(slot, SlotWord::Claim)).load(SeqCst);
         let claim = Claim::parse(word, self.positions[usize::from(slot)]);

@@ -164,8 +164,8 @@ impl Ring {
         self.forget_sleeper(seat);
     }
 
-    /// Notes that the worker in a seat does not sleep, because it has ended. Nobody must wait for it
-    /// to wake up.
+    /// Notes that the worker in a seat does not sleep, because it has ended. It must not be woken
+    /// in place of another one.
     pub fn forget_sleeper(&self, seat: u16) {
         let word = self.words().word(self.layout.sleepers(usize::from(seat) / 64));
         word.fetch_and(!(1 << (seat % 64)), SeqCst);

@@ -114,8 +114,8 @@ impl<'a, W: Words> WorkerOn<'a, W> {
         self.report(taken)
     }
 
-    /// Reports a slot to its loop. Returns whether the loop sleeps, so that the caller must add 1 to
-    /// its eventfd.
+    /// Reports a slot to its loop. Returns whether the loop sleeps, so that the caller must add 1
+    /// to its eventfd.
     pub(crate) fn report(&self, taken: &Taken) -> bool {
         let finished = self.layout.finished(taken.event_loop, usize::from(taken.slot) / 64);
         self.words.word(finished).fetch_or(1 << (taken.slot % 64), SeqCst);

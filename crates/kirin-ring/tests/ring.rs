@@ -97,7 +97,7 @@ fn an_answer_longer_than_its_room_is_refused() {
     assert_eq!(ring.answer(slot).unwrap().len(), SIZES.answer_bytes);
 }
 
-/// Many requests, with workers that sleep whenever they can. A wake-up that is lost is seen as a
+/// Sends many requests to workers that sleep whenever they can. A wake-up that is lost is seen as a
 /// request that does not end.
 #[test]
 fn no_worker_sleeps_on_while_requests_wait() {
@@ -160,8 +160,8 @@ proptest! {
         prop_assert_eq!(ring.request(slot), both);
     }
 
-    /// Whatever is written to the memory, the front neither panics nor hangs, and what it returns is
-    /// within its bounds.
+    /// Checks that the front neither panics nor hangs, whatever is written to the memory, and that
+    /// what it returns is within its bounds.
     #[test]
     fn a_worker_that_writes_anything_harms_nobody(
         steps in prop::collection::vec((0u8..9, any::<u64>(), any::<u64>()), 1..200),

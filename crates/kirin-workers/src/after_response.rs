@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use crate::app::App;
+use crate::ring::RingOwner;
 use crate::worker::WorkerConnection;
 use crate::worker_response::Afterwards;
 

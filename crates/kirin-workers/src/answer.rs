@@ -13,10 +13,11 @@ use kirin_http::{
 };
 
 use crate::app::App;
+use crate::capacity::Capacity;
 use crate::exchange::{Failure, WorkerRequest, exchange};
 use crate::parsed;
 use crate::pool::{Acquired, Refused};
-use crate::ring::{self, Capacity};
+use crate::ring_exchange;
 
 /// The most retries of a request that no worker has read yet.
 const UNREAD_TRIES: u32 = 3;
@@ -86,7 +87,7 @@ impl App {
             let answered = match capacity {
                 Capacity::Ring(place) => {
                     let client = client.as_ref();
-                    ring::exchange(&self, place, &outgoing, &body, &share, client).await
+                    ring_exchange::exchange(&self, place, &outgoing, &body, &share, client).await
                 }
                 Capacity::Connection(connection) => {
                     exchange(&self, connection, &outgoing, &body, &share).await

@@ -10,6 +10,7 @@ use kirin_http::NoRoom;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::capacity::Capacity;
 use crate::config::AppConfig;
 use crate::counters::{CounterValues, Counters};
 use crate::error::AppError;
@@ -19,11 +20,12 @@ use crate::pool::{Pool, Pooled};
 use crate::profile::RunningProfile;
 use crate::read_ahead::ReadAhead;
 use crate::replacement::{ReplaceReason, resident_bytes};
-use crate::ring::{Capacity, RingStatus, SharedRing};
+use crate::ring::{RingOwner, RingStatus};
 use crate::sendfile::SendfileRoots;
 use crate::slow_requests::{SlowRequest, SlowRequests};
 use crate::stacks::{StackError, StackReader};
-use crate::worker::{WorkerConnection, WorkerHandle};
+use crate::worker::{Place, Ring, WorkerConnection};
+use crate::worker_handle::WorkerHandle;
 use crate::worker_response::ProtocolError;
 
 /// An application and its workers, shared by all event loops.
@@ -35,7 +37,7 @@ pub struct App {
     sendfile_roots: SendfileRoots,
     pub(crate) pool: Arc<Pool<Capacity>>,
     /// The rings of generations whose workers are not all gone, oldest first.
-    rings: Mutex<Vec<Arc<SharedRing>>>,
+    rings: Mutex<Vec<Arc<Ring>>>,
     /// Workers that have greeted, by process id.
     workers: Mutex<HashMap<u32, Arc<WorkerHandle>>>,
     /// The parts of a request that Kirin parses for the workers.
@@ -263,15 +265,6 @@ impl App {
         &self.sendfile_roots
     }
 
-    pub(crate) fn log_slow_cleanup(&self, pid: u32) {
-        self.counters.overdue_cleanups.add(1);
-        tracing::warn!(
-            app = self.config.name,
-            pid,
-            "cleanup after a response took too long; the worker is killed"
-        );
-    }
-
     /// Moves the bytes read from a response into its spool file. Returns false if the file cannot
     /// be written; then the worker must wait for the client.
     pub(crate) fn spill_response(&self, ahead: &mut ReadAhead) -> Result<bool, NoRoom> {
@@ -291,6 +284,36 @@ impl App {
 
     fn now_ms(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
+    }
+}
+
+impl RingOwner<WorkerConnection> for App {
+    fn release_place(&self, place: Place) {
+        self.pool.release(Capacity::Ring(place));
+    }
+
+    fn remove_places(&self, is_surplus: impl Fn(&Place) -> bool) {
+        drop(self.pool.remove_idle(|capacity| match capacity {
+            Capacity::Ring(place) => is_surplus(place),
+            Capacity::Connection(_) => false,
+        }));
+    }
+
+    fn queue_length(&self) -> usize {
+        self.config.queue_length
+    }
+
+    fn set_queue_length(&self, length: usize) {
+        self.pool.set_queue_length(length);
+    }
+
+    fn log_slow_cleanup(&self, pid: u32) {
+        self.counters.overdue_cleanups.add(1);
+        tracing::warn!(
+            app = self.config.name,
+            pid,
+            "cleanup after a response took too long; the worker is killed"
+        );
     }
 }
 
@@ -404,16 +427,16 @@ impl App {
     }
 
     /// Returns the rings of generations whose workers are not all gone.
-    pub(crate) fn rings(&self) -> Vec<Arc<SharedRing>> {
+    pub(crate) fn rings(&self) -> Vec<Arc<Ring>> {
         self.rings.lock().clone()
     }
 
-    pub(crate) fn add_ring(&self, ring: &Arc<SharedRing>) {
+    pub(crate) fn add_ring(&self, ring: &Arc<Ring>) {
         self.rings.lock().push(Arc::clone(ring));
     }
 
     /// Ends the ring of a generation whose processes have ended.
-    fn end_rings(&self, is_ended: impl Fn(&SharedRing) -> bool) {
+    fn end_rings(&self, is_ended: impl Fn(&Ring) -> bool) {
         let ended: Vec<_> = self.rings.lock().extract_if(.., |ring| is_ended(ring)).collect();
         ended.into_iter().for_each(|ring| ring.end(self));
     }

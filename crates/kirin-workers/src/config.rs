@@ -5,13 +5,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::ring::{ANSWER_BYTES, REQUEST_BYTES};
+use crate::ring::SLOT_BYTES;
 
 /// The most workers of one application.
 pub const MAX_WORKERS: usize = 4096;
-
-/// The memory that a request and its answer take in a ring, in bytes.
-pub const SLOT_BYTES: u64 = (REQUEST_BYTES + ANSWER_BYTES) as u64;
 
 /// The most memory of a ring in bytes.
 pub const MAX_SHARED_MEMORY_BYTES: u64 = 4 << 30;

@@ -20,8 +20,8 @@ use crate::error::AppError;
 use crate::event::Event;
 use crate::launch::ParentLaunch;
 use crate::parent::{Parent, ParentSpec, WorkerSocket, has_workers, signal_workers};
-use crate::ring::{Collectors, SharedRing, watch_connection};
-use crate::worker::{Vacancy, WorkerConnection, connect};
+use crate::ring::{Collectors, watch_connection};
+use crate::worker::{Ring, Vacancy, WorkerConnection, connect};
 
 /// A parent that lived shorter than this is restarted after a pause. The pause doubles from the
 /// first value to the longest.
@@ -58,7 +58,7 @@ pub(crate) struct Generation {
     parent: Option<Parent>,
     socket: WorkerSocket,
     /// The ring that is offered to workers, and its tasks.
-    ring: Option<(Arc<SharedRing>, Collectors)>,
+    ring: Option<(Arc<Ring>, Collectors)>,
     started_at: Instant,
     /// When the parent was first found to have ended without closing its control channel.
     ended_at: Option<Instant>,
@@ -190,15 +190,15 @@ impl Generation {
         }
     }
 
-    /// Opens a connection on the vacancy's home loop. The connection waits there until a worker takes
-    /// it.
+    /// Opens a connection on the vacancy's home loop. The connection waits there until a worker
+    /// takes it.
     fn connect(&self, vacancy: usize, app: &Arc<App>, loops: &[Handle]) -> JoinHandle<()> {
         let home = &loops[vacancy % loops.len()];
         let vacancy = Vacancy { generation: self.number, index: vacancy, lost: app.events() };
         let (app, socket) = (Arc::clone(app), self.socket.path().to_owned());
         let ring = self.ring.as_ref().map(|(ring, _)| Arc::clone(ring));
         home.spawn(async move {
-            match connect(&app, ring.as_ref(), &socket).await {
+            match connect(&*app, ring.as_ref(), &socket).await {
                 Ok(worker) => {
                     tracing::debug!(
                         app = app.name(),
@@ -400,16 +400,12 @@ impl Generation {
 }
 
 /// Creates the ring of a generation. Without it, requests go over connections.
-fn open_ring(
-    app: &Arc<App>,
-    generation: u64,
-    loops: &[Handle],
-) -> Option<(Arc<SharedRing>, Collectors)> {
+fn open_ring(app: &Arc<App>, generation: u64, loops: &[Handle]) -> Option<(Arc<Ring>, Collectors)> {
     let bytes = app.config().ring_bytes();
     if bytes == 0 || loops.len() > kirin_ring::MAX_LOOPS {
         return None;
     }
-    match SharedRing::create(app.name(), generation, bytes, loops.len()) {
+    match Ring::create(app.name(), generation, bytes, loops.len()) {
         Ok(ring) => {
             app.add_ring(&ring);
             let collectors = Collectors::start(app, &ring, loops);

@@ -13,6 +13,7 @@ mod adapter;
 mod after_response;
 mod answer;
 mod app;
+mod capacity;
 mod config;
 mod control;
 mod counters;
@@ -32,6 +33,7 @@ mod read_ahead;
 mod replacement;
 mod response_pump;
 mod ring;
+mod ring_exchange;
 mod sampler;
 mod sendfile;
 mod slow_requests;
@@ -40,20 +42,20 @@ mod stacks;
 mod supervisor;
 mod tunnel;
 mod worker;
+mod worker_handle;
 mod worker_response;
 mod worker_status;
 
 pub use app::{App, AppState, WorkerTotals};
 pub use config::{
     AppConfig, LoadedParent, MAX_SHARED_MEMORY_BYTES, MAX_WORKERS, ParentInvocation, Preload,
-    SLOT_BYTES,
 };
 pub use counters::CounterValues;
 pub use current_request::RunningRequest;
 pub use error::AppError;
 pub use kirin_cgi::MetaVariables;
 pub use profile::{MAX_PROFILE_HZ, MAX_PROFILE_TIME, Profile, ProfileError, ProfileOptions};
-pub use ring::RingStatus;
+pub use ring::{RingStatus, SLOT_BYTES};
 pub use slow_requests::SlowRequest;
 pub use stacks::StackError;
 pub use worker_status::WorkerStatus;

@@ -15,7 +15,7 @@ use crate::profile::{
     StackCounts,
 };
 use crate::stacks::{StackError, StackReader};
-use crate::worker::WorkerHandle;
+use crate::worker_handle::WorkerHandle;
 
 impl App {
     /// Returns how many samples the profile has that is being made; none if no profile is.

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::exchange::WorkerRequest;
 use crate::slow_requests::{MAX_CALLS, MAX_TEXT_BYTES, SlowRequest, shortened};
 use crate::stacks::StackError;
-use crate::worker::WorkerHandle;
+use crate::worker_handle::WorkerHandle;
 
 /// Waits for `exchange`. If the worker that `who` returns has had the request for longer than
 /// `limit`, its stack is logged and kept, once. `who` returns `None` while no worker has it.

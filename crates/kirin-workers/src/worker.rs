@@ -2,14 +2,13 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::thread::ThreadId;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kirin_http::ReadBuffer;
 use rustix::net::Shutdown;
@@ -17,14 +16,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::app::App;
-use crate::current_request::CurrentRequest;
 use crate::event::Event;
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
-use crate::parsed::Wanted;
-use crate::replacement::{self, ReplaceReason};
-use crate::ring::{self, RingPlace, RingSeat, SharedRing};
-use crate::stacks::PerlLayout;
+use crate::ring::{self, Parked, RingOwner, RingPlace, RingSeat, SharedRing};
+use crate::worker_handle::WorkerHandle;
 
 /// Bytes read from a worker at once. No response head may be longer.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
@@ -53,134 +48,29 @@ pub(crate) struct WorkerConnection {
     home: ThreadId,
     pub(crate) handle: Arc<WorkerHandle>,
     /// The worker's seat, if it is attached to the ring of its generation.
-    pub(crate) seat: Option<RingSeat>,
+    pub(crate) seat: Option<Seat>,
     /// The place of the request that goes on over this connection.
-    pub(crate) place: Option<RingPlace>,
+    pub(crate) place: Option<Place>,
     _vacancy: Vacancy,
 }
 
-/// The part of a worker that the supervisor keeps while a request uses the connection.
-pub(crate) struct WorkerHandle {
-    pub(crate) pid: u32,
-    pub(crate) generation: u64,
-    /// The parts of a request that Kirin parses for the worker.
-    pub(crate) wanted: Wanted,
-    /// Where the worker's stack is.
-    pub(crate) stacks: Option<Arc<PerlLayout>>,
-    /// When the worker greeted.
-    pub(crate) started_at: Instant,
-    /// The age at which the worker is replaced.
-    lifetime: Option<Duration>,
-    /// Whether the worker ran as Kirin's user when it greeted.
-    greeted_as_same_user: bool,
-    /// Whether the worker runs as Kirin's user. Checked when that first matters.
-    same_user: OnceLock<bool>,
-    /// Whether the worker ends after its present request.
-    leaving: AtomicBool,
-    socket: OwnedFd,
-    /// The request that the worker has.
-    pub(crate) current: CurrentRequest,
-    /// Milliseconds on the application's clock at which the present request is overdue; 0 for no
-    /// request, `KILLED` after the deadline.
-    deadline: AtomicU64,
-}
+/// The ring of a generation.
+pub(crate) type Ring = SharedRing<WorkerConnection>;
 
-const KILLED: u64 = u64::MAX;
+/// The right to put a request into a ring.
+pub(crate) type Place = RingPlace<WorkerConnection>;
 
-impl WorkerHandle {
-    /// Ends the worker's connection. A reader sees the end.
-    pub(crate) fn disconnect(&self) {
-        // Fails only if the connection has ended already.
-        let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
+/// A worker's number in a ring.
+type Seat = RingSeat<WorkerConnection>;
+
+impl Parked for WorkerConnection {
+    fn handle(&self) -> &Arc<WorkerHandle> {
+        &self.handle
     }
 
-    /// Returns how long ago the worker greeted.
-    pub(crate) fn age(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.started_at)
+    fn place(&mut self) -> &mut Option<Place> {
+        &mut self.place
     }
-
-    /// Returns why the worker must be replaced, if so.
-    pub(crate) fn replace_reason(
-        &self,
-        now: Instant,
-        max_memory_bytes: Option<u64>,
-    ) -> Option<ReplaceReason> {
-        let age = self.age(now);
-        if self.lifetime.is_some_and(|lifetime| age >= lifetime) {
-            return Some(ReplaceReason::Age(age));
-        }
-        let limit = max_memory_bytes?;
-        replacement::resident_bytes(self.pid)
-            .filter(|resident| *resident > limit)
-            .map(ReplaceReason::Memory)
-    }
-
-    /// Returns whether the worker runs as Kirin's user. Then it may read the same files.
-    pub(crate) fn is_same_user(&self) -> bool {
-        // If the worker has ended since its response, the answer of its greeting counts.
-        *self.same_user.get_or_init(|| runs_as_us(self.pid).unwrap_or(self.greeted_as_same_user))
-    }
-
-    /// Marks the worker as leaving: it gets no further request. The caller must then remove it from
-    /// the pool, where it may be idle.
-    pub(crate) fn leave(&self) {
-        self.leaving.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_leaving(&self) -> bool {
-        self.leaving.load(Ordering::Relaxed)
-    }
-
-    /// Returns the socket of the worker's connection.
-    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-
-    /// Marks the worker as killed because of a request in the ring. Returns false if it was killed
-    /// already.
-    pub(crate) fn condemn(&self) -> bool {
-        self.deadline.swap(KILLED, Ordering::Relaxed) != KILLED
-    }
-
-    /// Sets the deadline of a new request.
-    pub(crate) fn begin(&self, deadline_ms: u64) {
-        self.deadline.store(deadline_ms.max(1), Ordering::Relaxed);
-    }
-
-    /// Removes the deadline. Returns false if the worker has been killed for it.
-    pub(crate) fn end(&self) -> bool {
-        self.deadline.swap(0, Ordering::Relaxed) != KILLED
-    }
-
-    /// Returns whether the worker has been killed because it took too long.
-    pub(crate) fn is_killed(&self) -> bool {
-        self.deadline.load(Ordering::Relaxed) == KILLED
-    }
-
-    /// Marks the worker as killed if its request is overdue. The request cannot end between the
-    /// mark and the kill.
-    pub(crate) fn condemn_if_overdue(&self, now_ms: u64) -> bool {
-        let deadline = self.deadline.load(Ordering::Relaxed);
-        let overdue = deadline != 0 && deadline != KILLED && deadline < now_ms;
-        overdue
-            && self
-                .deadline
-                .compare_exchange(deadline, KILLED, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-    }
-}
-
-/// Returns whether a process runs as Kirin's user; `None` if it has ended.
-fn runs_as_us(pid: u32) -> Option<bool> {
-    effective_user(pid).map(|user| user == rustix::process::geteuid().as_raw())
-}
-
-/// Returns the effective user id of a process. `Uid:` in proc_pid_status(5) has the real one and
-/// then the effective one.
-fn effective_user(pid: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    ids.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 impl Drop for WorkerConnection {
@@ -203,21 +93,7 @@ impl WorkerConnection {
             stream,
             buffer: ReadBuffer::new(vec![0; BUFFER_BYTES].into_boxed_slice()),
             home: std::thread::current().id(),
-            handle: Arc::new(WorkerHandle {
-                pid: greeting.pid,
-                generation: vacancy.generation,
-                wanted: greeting.wanted,
-                stacks: greeting.stacks.map(Arc::new),
-                started_at: Instant::now(),
-                lifetime: max_age
-                    .map(|age| replacement::lifetime(age, replacement::random_fraction())),
-                greeted_as_same_user: runs_as_us(greeting.pid).unwrap_or(false),
-                same_user: OnceLock::new(),
-                leaving: AtomicBool::new(false),
-                socket,
-                current: CurrentRequest::default(),
-                deadline: AtomicU64::new(0),
-            }),
+            handle: Arc::new(WorkerHandle::new(greeting, vacancy.generation, max_age, socket)),
             seat,
             place: None,
             _vacancy: vacancy,
@@ -261,7 +137,7 @@ impl WorkerConnection {
     /// Tells the worker that nothing more will be sent.
     pub(crate) fn end_writing(&self) {
         // Fails only if the worker has gone already.
-        let _ = rustix::net::shutdown(&self.handle.socket, Shutdown::Write);
+        let _ = rustix::net::shutdown(self.handle.socket(), Shutdown::Write);
     }
 
     /// Copies a part of `file` to the worker inside the kernel. Returns 0 at the end of the file.
@@ -324,14 +200,14 @@ pub(crate) struct GreetedWorker {
     pub(crate) greeting: Greeting,
     stream: UnixStream,
     socket: OwnedFd,
-    seat: Option<RingSeat>,
+    seat: Option<Seat>,
 }
 
 /// Connects, and waits until a worker has taken the connection. Offers the ring to a worker that
 /// can use it.
 pub(crate) async fn connect(
-    app: &App,
-    ring: Option<&Arc<SharedRing>>,
+    app: &impl RingOwner<WorkerConnection>,
+    ring: Option<&Arc<Ring>>,
     socket: &Path,
 ) -> io::Result<GreetedWorker> {
     let mut stream = UnixStream::connect(socket).await?;

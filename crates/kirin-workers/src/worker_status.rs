@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::app::App;
 use crate::current_request::RunningRequest;
 use crate::replacement;
-use crate::worker::WorkerHandle;
+use crate::worker_handle::WorkerHandle;
 
 /// The status of a worker.
 #[derive(Clone, Debug)]

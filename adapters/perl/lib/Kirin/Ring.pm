@@ -10,8 +10,8 @@ our $VERSION = '0.001';
 
 use constant SOURCES => qw(lib/Kirin/Ring.xs ../ring/kirin_ring.c ../ring/kirin_ring.h);
 
-# The app parent loads it before the application, which may change @INC or the directory. The workers
-# inherit it.
+# The app parent loads it before the application, which may change @INC or the directory. The
+# workers inherit it.
 my $is_loaded = is_wanted() && load();
 
 # Returns whether the compiled part is there and wanted.
@@ -25,9 +25,9 @@ sub load {
     return eval { XSLoader::load(__PACKAGE__, $VERSION); 1 } || 0;
 }
 
-# Returns the directory in the sources that has the compiled part. It names the Perl that the part was
-# built for, since another Perl must not load it. A part that is older than its sources could have
-# other functions.
+# Returns the directory in the sources that has the compiled part. It names the Perl that the part
+# was built for, since another Perl must not load it. A part that is older than its sources could
+# have other functions.
 sub built_here {
     my $root = File::Basename::dirname(__FILE__) . '/../..';
     my $arch = "$root/arch/$Config::Config{version}-$Config::Config{archname}";

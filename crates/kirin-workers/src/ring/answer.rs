@@ -8,7 +8,10 @@ use kirin_http::{ReceivedBody, ReceivedHead};
 use crate::worker_response::{ProtocolError, WorkerHead, read_head};
 
 /// Takes a complete answer apart.
-pub(super) fn parse(answer: Vec<u8>, is_head: bool) -> Result<(WorkerHead, Bytes), ProtocolError> {
+pub(crate) fn parse_answer(
+    answer: Vec<u8>,
+    is_head: bool,
+) -> Result<(WorkerHead, Bytes), ProtocolError> {
     let answer = Bytes::from(answer);
     let (head, length) = match read_head(&answer, is_head)? {
         Some((ReceivedHead::Final(head), length)) => (head, length),
@@ -56,7 +59,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn parts(answer: &str, is_head: bool) -> Result<(WorkerHead, Bytes), ProtocolError> {
-        parse(answer.as_bytes().to_vec(), is_head)
+        parse_answer(answer.as_bytes().to_vec(), is_head)
     }
 
     #[test]
@@ -93,8 +96,8 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_in_a_slot_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), is_head: bool) {
-            let _ = parse(bytes.clone(), is_head);
-            let _ = parse([b"HTTP/1.1 200\r\nContent-Length: 9\r\n", &bytes[..]].concat(), is_head);
+            let _ = parse_answer(bytes.clone(), is_head);
+            let _ = parse_answer([b"HTTP/1.1 200\r\nContent-Length: 9\r\n", &bytes[..]].concat(), is_head);
         }
     }
 }

@@ -9,7 +9,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 
-use crate::app::App;
+use crate::ring::owner::{Parked, RingOwner};
 use crate::ring::shared_ring::{RingSeat, SharedRing};
 
 /// The longest answer of a worker to the offer, in bytes.
@@ -17,12 +17,12 @@ const MAX_ANSWER_BYTES: usize = 16;
 
 /// Offers `ring` to the worker at the other end of `stream`. Returns its seat; `None` if it refuses
 /// or there is no seat left.
-pub(crate) async fn offer(
-    app: &App,
-    ring: &Arc<SharedRing>,
+pub(crate) async fn offer<C: Parked>(
+    app: &impl RingOwner<C>,
+    ring: &Arc<SharedRing<C>>,
     stream: &mut UnixStream,
     pid: u32,
-) -> io::Result<Option<RingSeat>> {
+) -> io::Result<Option<RingSeat<C>>> {
     let Some(seat) = ring.take_seat(app, pid) else { return Ok(None) };
     let line = format!("KIRIN/2 seat={}\n", seat.number);
     let eventfds = ring.loops.iter().map(|side| side.eventfd.as_fd());

@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::app::App;
+use crate::ring::owner::{Parked, RingOwner};
 use crate::ring::shared_ring::SharedRing;
 
 /// How long requests may wait in the ring before another worker is woken for them.
@@ -27,7 +27,11 @@ pub(crate) struct Collectors(Vec<AbortHandle>);
 
 impl Collectors {
     /// Starts a collector on each loop.
-    pub(crate) fn start(app: &Arc<App>, ring: &Arc<SharedRing>, loops: &[Handle]) -> Self {
+    pub(crate) fn start<C: Parked>(
+        app: &Arc<impl RingOwner<C>>,
+        ring: &Arc<SharedRing<C>>,
+        loops: &[Handle],
+    ) -> Self {
         let start = |(index, runtime): (usize, &Handle)| {
             let task = run(Arc::downgrade(app), Arc::clone(ring), index);
             runtime.spawn(task).abort_handle()
@@ -43,7 +47,7 @@ impl Drop for Collectors {
 }
 
 /// Runs until the application has gone.
-async fn run(app: Weak<App>, ring: Arc<SharedRing>, event_loop: usize) {
+async fn run<C: Parked>(app: Weak<impl RingOwner<C>>, ring: Arc<SharedRing<C>>, event_loop: usize) {
     #[expect(deprecated, reason = "the other constructor is unsafe, for types that close early")]
     let eventfd = ring.loops[event_loop].eventfd.try_clone().and_then(AsyncFd::new);
     let eventfd = match eventfd {
@@ -67,7 +71,7 @@ async fn run(app: Weak<App>, ring: Arc<SharedRing>, event_loop: usize) {
             is_set = false;
             ring.ring.wake_for_waiting();
         }
-        if ring.collect(&app, event_loop) || !ring.ring.fall_asleep(event_loop) {
+        if ring.collect(&*app, event_loop) || !ring.ring.fall_asleep(event_loop) {
             // Other tasks come first, those of the collected requests among them.
             context.waker().wake_by_ref();
         } else if !is_set && ring.ring.has_waiting() {

@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use kirin_ring::{Claim, Phase, Queue, Ring};
 
-use crate::worker::WorkerHandle;
+use crate::worker_handle::WorkerHandle;
 
 /// How a request has left the ring.
 #[derive(Clone)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// The worker in this seat has finished it, or continues over its connection. The phase of the
     /// slot says which.
     Finished { seat: u16, worker: Option<Arc<WorkerHandle>> },

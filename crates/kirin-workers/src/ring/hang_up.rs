@@ -8,18 +8,22 @@ use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-use crate::app::App;
+use crate::ring::owner::{Parked, RingOwner};
 use crate::ring::shared_ring::RingSeat;
-use crate::worker::WorkerHandle;
+use crate::worker_handle::WorkerHandle;
 
 /// Waits for the end of the connection. Call this on an event loop.
-pub(crate) async fn watch_connection(app: Arc<App>, seat: RingSeat, worker: Arc<WorkerHandle>) {
+pub(crate) async fn watch_connection<C: Parked>(
+    app: Arc<impl RingOwner<C>>,
+    seat: RingSeat<C>,
+    worker: Arc<WorkerHandle>,
+) {
     if let Err(error) = wait_for_end(&worker).await {
         // Without descriptors the end of the process is still reported by its parent.
         tracing::warn!(pid = worker.pid, %error, "the end of a worker may be seen late");
         return;
     }
-    seat.ring.worker_lost(&app, seat.number, &worker);
+    seat.ring.worker_lost(&*app, seat.number, &worker);
 }
 
 async fn wait_for_end(worker: &WorkerHandle) -> io::Result<()> {

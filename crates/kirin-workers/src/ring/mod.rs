@@ -1,26 +1,32 @@
 //! The ring of a generation: small requests and answers go through memory that Kirin and the
 //! workers share. `docs/worker-protocol.md` ("The ring") describes it; `kirin-ring` has the memory.
 //!
-//! `attach` offers the ring to a worker. `place` says how many requests may be in the ring.
-//! `exchange` puts a request into it and waits for the answer, which `answer` takes apart.
-//! `collector` is the task of each event loop that learns which requests are finished. `entries`
-//! has the state of each request, and `shared_ring` all of it together.
+//! `attach` offers the ring to a worker, and `hang_up` sees the end of its connection. `place` is
+//! the right to put a request into the ring; `lookahead` says how many places there are.
+//! `collector` is the task of each event loop that learns which requests are finished, and `answer`
+//! parses what they got. `entries` has the state of each request, `seats` that of each worker, and
+//! `shared_ring` all of it together. `owner` is what the ring needs of the application.
 
 mod answer;
 mod attach;
 mod collector;
 mod entries;
-mod exchange;
 mod hang_up;
 mod lookahead;
+mod owner;
 mod place;
+mod room;
 mod seats;
 mod shared_ring;
 
+pub(crate) use answer::parse_answer;
 pub(crate) use attach::offer;
 pub(crate) use collector::Collectors;
-pub(crate) use exchange::exchange;
+pub(crate) use entries::Outcome;
 pub(crate) use hang_up::watch_connection;
-pub(crate) use place::{Capacity, RingPlace};
+pub(crate) use owner::{Parked, RingOwner};
+pub(crate) use place::RingPlace;
+pub(crate) use room::REQUEST_BYTES;
+pub use room::SLOT_BYTES;
 pub use shared_ring::RingStatus;
-pub(crate) use shared_ring::{ANSWER_BYTES, REQUEST_BYTES, RingSeat, SharedRing};
+pub(crate) use shared_ring::{RingSeat, SharedRing};

@@ -1,27 +1,24 @@
-//! The right to put a request into a ring, and what the pool hands out: such a place, or the
-//! connection of a worker without a ring.
+//! The right to put a request into a ring.
 
 use std::sync::Arc;
-use std::thread::ThreadId;
 
-use crate::pool::Pooled;
+use crate::ring::owner::Parked;
 use crate::ring::shared_ring::SharedRing;
-use crate::worker::WorkerConnection;
 
 /// The right to put one request into a ring. Dropping it gives it up.
-pub(crate) struct RingPlace {
-    ring: Arc<SharedRing>,
+pub(crate) struct RingPlace<C: Parked> {
+    ring: Arc<SharedRing<C>>,
     /// Whether a request has it.
     is_kept: bool,
 }
 
-impl RingPlace {
+impl<C: Parked> RingPlace<C> {
     /// Returns a place that `ring` has counted.
-    pub(super) fn counted(ring: Arc<SharedRing>) -> Self {
+    pub(super) fn counted(ring: Arc<SharedRing<C>>) -> Self {
         Self { ring, is_kept: false }
     }
 
-    pub(crate) fn ring(&self) -> &Arc<SharedRing> {
+    pub(crate) fn ring(&self) -> &Arc<SharedRing<C>> {
         &self.ring
     }
 
@@ -31,36 +28,10 @@ impl RingPlace {
     }
 }
 
-impl Drop for RingPlace {
+impl<C: Parked> Drop for RingPlace<C> {
     fn drop(&mut self) {
         if !self.is_kept {
             self.ring.uncount_place();
-        }
-    }
-}
-
-/// What a request needs to get to a worker.
-pub(crate) enum Capacity {
-    /// A place in the ring of the generation that serves.
-    Ring(RingPlace),
-    /// The connection of a worker that does not use the ring.
-    Connection(WorkerConnection),
-}
-
-impl Pooled for Capacity {
-    type Home = ThreadId;
-
-    fn is_near(&self, home: ThreadId) -> bool {
-        match self {
-            Self::Ring(_) => true,
-            Self::Connection(connection) => connection.home() == home,
-        }
-    }
-
-    fn is_leaving(&self) -> bool {
-        match self {
-            Self::Ring(place) => place.ring.is_retired(),
-            Self::Connection(connection) => connection.handle.is_leaving(),
         }
     }
 }

@@ -2,27 +2,32 @@
 
 use std::sync::Arc;
 
-use crate::worker::{WorkerConnection, WorkerHandle};
+use crate::ring::owner::Parked;
+use crate::worker_handle::WorkerHandle;
 
 /// The state of all seats.
-#[derive(Default)]
-pub(super) struct Seats {
-    seats: Vec<Seat>,
+pub(super) struct Seats<C> {
+    seats: Vec<Seat<C>>,
     free: Vec<u16>,
 }
 
 /// The state of a seat.
-#[derive(Default)]
-struct Seat {
+struct Seat<C> {
     /// The process id of the worker, from its greeting to the end of its process.
     pid: Option<u32>,
     /// The worker, from its attachment to the end of its connection.
     worker: Option<Arc<WorkerHandle>>,
     /// The connection of the worker, unless a request has it.
-    connection: Option<WorkerConnection>,
+    connection: Option<C>,
 }
 
-impl Seats {
+impl<C> Default for Seat<C> {
+    fn default() -> Self {
+        Self { pid: None, worker: None, connection: None }
+    }
+}
+
+impl<C: Parked> Seats<C> {
     pub(super) fn new(count: usize) -> Self {
         Self {
             seats: (0..count).map(|_| Seat::default()).collect(),
@@ -43,7 +48,7 @@ impl Seats {
     }
 
     /// Frees a seat whose process has ended, or is to get another one. Returns its connection.
-    pub(super) fn free(&mut self, seat: u16) -> Option<WorkerConnection> {
+    pub(super) fn free(&mut self, seat: u16) -> Option<C> {
         let state = std::mem::take(&mut self.seats[usize::from(seat)]);
         if state.pid.is_some() {
             self.free.push(seat);
@@ -64,39 +69,27 @@ impl Seats {
 
     /// Keeps the connection of a worker that nobody uses. Returns it if the seat is not that
     /// worker's any more, and whether the worker is new.
-    pub(super) fn park(
-        &mut self,
-        seat: u16,
-        connection: WorkerConnection,
-    ) -> Result<bool, WorkerConnection> {
+    pub(super) fn park(&mut self, seat: u16, connection: C) -> Result<bool, C> {
         let state = &mut self.seats[usize::from(seat)];
-        if state.pid != Some(connection.handle.pid) || state.connection.is_some() {
+        if state.pid != Some(connection.handle().pid) || state.connection.is_some() {
             return Err(connection);
         }
         let is_new = state.worker.is_none();
-        state.worker = Some(Arc::clone(&connection.handle));
+        state.worker = Some(Arc::clone(connection.handle()));
         state.connection = Some(connection);
         Ok(is_new)
     }
 
     /// Takes the connection of a worker out, for a request that it has claimed. Another worker may
     /// have its seat by now.
-    pub(super) fn check_out(
-        &mut self,
-        seat: u16,
-        worker: &Arc<WorkerHandle>,
-    ) -> Option<WorkerConnection> {
+    pub(super) fn check_out(&mut self, seat: u16, worker: &Arc<WorkerHandle>) -> Option<C> {
         let connection = &mut self.seats.get_mut(usize::from(seat))?.connection;
-        connection.take_if(|connection| Arc::ptr_eq(&connection.handle, worker))
+        connection.take_if(|connection| Arc::ptr_eq(connection.handle(), worker))
     }
 
     /// Notes that the connection of a worker has ended. Returns `None` if the worker was not there
     /// any more, otherwise its connection, unless a request has it.
-    pub(super) fn lose(
-        &mut self,
-        seat: u16,
-        worker: &Arc<WorkerHandle>,
-    ) -> Option<Option<WorkerConnection>> {
+    pub(super) fn lose(&mut self, seat: u16, worker: &Arc<WorkerHandle>) -> Option<Option<C>> {
         let state = self.seats.get_mut(usize::from(seat))?;
         state.worker.take_if(|present| Arc::ptr_eq(present, worker))?;
         Some(state.connection.take())

@@ -1,48 +1,48 @@
 //! The ring of one generation, as the event loops and the supervisor share it.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use kirin_ring::{Claim, NoPlace, Phase, Ring, Sizes};
+use kirin_ring::{BadAnswer, Claim, NoPlace, Phase, Ring, Sizes};
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::app::App;
-use crate::config::SLOT_BYTES;
 use crate::ring::entries::{Entries, Finished, Outcome};
 use crate::ring::lookahead::ServiceTime;
-use crate::ring::place::{Capacity, RingPlace};
+use crate::ring::owner::{Parked, RingOwner};
+use crate::ring::place::RingPlace;
+use crate::ring::room::{ANSWER_BYTES, REQUEST_BYTES, SLOT_BYTES};
 use crate::ring::seats::Seats;
-use crate::worker::{WorkerConnection, WorkerHandle};
-
-/// The longest request in a slot, in bytes. A longer one goes over the worker's connection.
-pub(crate) const REQUEST_BYTES: usize = 16 * 1024;
-
-/// The longest answer in a slot, in bytes.
-pub(crate) const ANSWER_BYTES: usize = 48 * 1024;
+use crate::worker_handle::WorkerHandle;
 
 /// The most requests in a ring.
 const MAX_SLOTS: u64 = 65_533;
 
 /// A worker's number in a ring.
-#[derive(Clone)]
-pub(crate) struct RingSeat {
-    pub(crate) ring: Arc<SharedRing>,
+pub(crate) struct RingSeat<C: Parked> {
+    pub(crate) ring: Arc<SharedRing<C>>,
     pub(crate) number: u16,
 }
 
+impl<C: Parked> Clone for RingSeat<C> {
+    fn clone(&self) -> Self {
+        Self { ring: Arc::clone(&self.ring), number: self.number }
+    }
+}
+
 /// A ring and what is known of its requests and workers.
-pub(crate) struct SharedRing {
+pub(crate) struct SharedRing<C: Parked> {
     generation: u64,
     pub(super) ring: Ring,
     pub(super) loops: Vec<LoopSide>,
-    pub(super) state: Mutex<RingState>,
+    pub(super) state: Mutex<RingState<C>>,
     /// The places in the pool, and those of requests.
     places: AtomicUsize,
     /// How many there should be.
@@ -62,14 +62,14 @@ pub(super) struct LoopSide {
 }
 
 /// What the lock protects.
-pub(super) struct RingState {
+pub(super) struct RingState<C> {
     pub(super) entries: Entries,
-    pub(super) seats: Seats,
+    pub(super) seats: Seats<C>,
     workers: usize,
     service: ServiceTime,
 }
 
-impl SharedRing {
+impl<C: Parked> SharedRing<C> {
     /// Creates a ring in at most `bytes` of memory for the workers of one generation.
     pub(crate) fn create(
         app: &str,
@@ -107,7 +107,7 @@ impl SharedRing {
         self.generation
     }
 
-    pub(super) fn is_retired(&self) -> bool {
+    pub(crate) fn is_retired(&self) -> bool {
         self.is_retired.load(Ordering::Relaxed)
     }
 
@@ -142,14 +142,14 @@ impl LoopSide {
 }
 
 /// Places: how many requests may be in the ring.
-impl SharedRing {
+impl<C: Parked> SharedRing<C> {
     pub(super) fn uncount_place(&self) {
         self.places.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Decides how many places there should be. Requests that wait in the ring take room of the
     /// application's queue.
-    fn set_most_places(&self, app: &App) -> usize {
+    fn set_most_places(&self, app: &impl RingOwner<C>) -> usize {
         let most = if self.is_retired() {
             0
         } else {
@@ -157,11 +157,11 @@ impl SharedRing {
                 let state = self.state.lock();
                 (state.workers, state.service.ahead(state.workers))
             };
-            let length = app.config().queue_length;
+            let length = app.queue_length();
             let room = self.ring.sizes().slots.saturating_sub(workers);
             let ahead = ahead.min(length).min(room);
             if workers + ahead != self.most_places.load(Ordering::Relaxed) {
-                app.pool.set_queue_length(length - ahead);
+                app.set_queue_length(length - ahead);
             }
             workers + ahead
         };
@@ -170,44 +170,44 @@ impl SharedRing {
     }
 
     /// Gives a place back whose request has left the ring.
-    pub(super) fn release_place(self: &Arc<Self>, app: &App) {
+    pub(super) fn release_place(self: &Arc<Self>, app: &impl RingOwner<C>) {
         let place = RingPlace::counted(Arc::clone(self));
         let most = self.most_places.load(Ordering::Relaxed);
         if self.places.load(Ordering::Relaxed) <= most {
-            app.pool.release(Capacity::Ring(place));
+            app.release_place(place);
         }
     }
 
     /// Makes the places that are missing.
-    fn offer_places(self: &Arc<Self>, app: &App) {
+    fn offer_places(self: &Arc<Self>, app: &impl RingOwner<C>) {
         let most = self.set_most_places(app);
         while self.places.load(Ordering::Relaxed) < most {
             self.places.fetch_add(1, Ordering::Relaxed);
-            app.pool.release(Capacity::Ring(RingPlace::counted(Arc::clone(self))));
+            app.release_place(RingPlace::counted(Arc::clone(self)));
         }
     }
 
     /// Takes idle places away until there are only as many as workers can use.
-    fn trim_places(self: &Arc<Self>, app: &App) {
+    fn trim_places(self: &Arc<Self>, app: &impl RingOwner<C>) {
         let most = self.set_most_places(app);
-        let removed = app.pool.remove_idle(|capacity| match capacity {
-            Capacity::Ring(place) if Arc::ptr_eq(place.ring(), self) => {
-                self.places.load(Ordering::Relaxed) > most
-            }
-            _ => false,
+        let (own, surplus) = (Arc::as_ptr(self), Cell::new(0));
+        let excess = self.places.load(Ordering::Relaxed).saturating_sub(most);
+        app.remove_places(|place| {
+            let is_surplus = std::ptr::eq(Arc::as_ptr(place.ring()), own) && surplus.get() < excess;
+            surplus.set(surplus.get() + usize::from(is_surplus));
+            is_surplus
         });
-        drop(removed);
         self.offer_places(app);
     }
 }
 
 /// Requests.
-impl SharedRing {
+impl<C: Parked> SharedRing<C> {
     /// Puts a request into the ring. `None` as `parts` stands for a request that goes over the
     /// connection of the worker that claims it. Returns the slot, and whether all workers are busy.
-    pub(super) fn put(
+    pub(crate) fn put(
         &self,
-        place: RingPlace,
+        place: RingPlace<C>,
         parts: Option<[&[u8]; 2]>,
         now: Instant,
     ) -> Result<(u16, bool), NoPlace> {
@@ -228,8 +228,26 @@ impl SharedRing {
         Ok((slot, must_wait))
     }
 
+    /// Returns how a request has left the ring, or has the task woken when it has.
+    pub(crate) fn poll(&self, slot: u16, context: &Context<'_>) -> Poll<Outcome> {
+        match self.state.lock().entries.poll(slot, context.waker()) {
+            None => Poll::Pending,
+            Some(outcome) => Poll::Ready(outcome),
+        }
+    }
+
+    /// Returns how far the request in a slot is.
+    pub(crate) fn phase(&self, slot: u16) -> Phase {
+        self.ring.phase(slot)
+    }
+
+    /// Copies the answer in a slot.
+    pub(crate) fn answer(&self, slot: u16) -> Result<Vec<u8>, BadAnswer> {
+        self.ring.answer(slot)
+    }
+
     /// Learns which requests that a loop waits for are finished. Returns whether there were any.
-    pub(super) fn collect(self: &Arc<Self>, app: &App, event_loop: usize) -> bool {
+    pub(super) fn collect(self: &Arc<Self>, app: &impl RingOwner<C>, event_loop: usize) -> bool {
         if !self.ring.has_finished(event_loop) {
             return false;
         }
@@ -260,26 +278,26 @@ impl SharedRing {
     }
 
     /// Releases the lock, and wakes those whose requests have left the ring.
-    fn unlock_and_wake(mut state: parking_lot::MutexGuard<'_, RingState>) {
+    fn unlock_and_wake(mut state: parking_lot::MutexGuard<'_, RingState<C>>) {
         let wakers = std::mem::take(&mut state.entries.wakers);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Notes that the answer to a request has been taken.
-    pub(super) fn take_note(self: &Arc<Self>, app: &App, slot: u16) {
+    pub(crate) fn take_note(self: &Arc<Self>, app: &impl RingOwner<C>, slot: u16) {
         if self.state.lock().entries.take_note(&self.ring, slot) {
             self.release_place(app);
         }
     }
 
     /// Notes that nobody waits for a request any more.
-    pub(super) fn abandon(self: &Arc<Self>, app: &App, slot: u16) {
+    pub(crate) fn abandon(self: &Arc<Self>, app: &impl RingOwner<C>, slot: u16) {
         let effect = self.state.lock().entries.abandon(&self.ring, slot);
         self.settle(app, effect);
     }
 
-    fn settle(self: &Arc<Self>, app: &App, effect: Finished) {
+    fn settle(self: &Arc<Self>, app: &impl RingOwner<C>, effect: Finished) {
         match effect {
             Finished::InUse => return,
             Finished::Freed => {}
@@ -303,7 +321,7 @@ impl SharedRing {
 
     /// Returns when a worker has claimed the request in a slot, as the worker says; but not before
     /// it was put there, and not later than now.
-    pub(super) fn claimed_at(&self, slot: u16, put_at: Instant) -> Instant {
+    pub(crate) fn claimed_at(&self, slot: u16, put_at: Instant) -> Instant {
         self.instant(self.ring.claimed_at_ns(slot), put_at)
     }
 
@@ -316,7 +334,7 @@ impl SharedRing {
     }
 
     /// Returns the worker that has claimed the request in a slot, and when it did so.
-    pub(super) fn claimer(&self, slot: u16) -> Option<(Arc<WorkerHandle>, Instant)> {
+    pub(crate) fn claimer(&self, slot: u16) -> Option<(Arc<WorkerHandle>, Instant)> {
         let mut state = self.state.lock();
         let Claim::Seat(seat) = state.entries.queue.claim(&self.ring, slot) else { return None };
         let put_at = state.entries.put_at(slot);
@@ -326,10 +344,14 @@ impl SharedRing {
 }
 
 /// Workers.
-impl SharedRing {
+impl<C: Parked> SharedRing<C> {
     /// Takes a seat for a process that has greeted. If the process had one, its connection has
     /// ended.
-    pub(super) fn take_seat(self: &Arc<Self>, app: &App, pid: u32) -> Option<RingSeat> {
+    pub(super) fn take_seat(
+        self: &Arc<Self>,
+        app: &impl RingOwner<C>,
+        pid: u32,
+    ) -> Option<RingSeat<C>> {
         self.process_ended(app, pid);
         let number = self.state.lock().seats.take(pid)?;
         self.ring.clear_seat(number);
@@ -337,9 +359,9 @@ impl SharedRing {
     }
 
     /// Keeps the connection of an attached worker that no request uses.
-    pub(crate) fn park(self: &Arc<Self>, app: &App, seat: u16, mut connection: WorkerConnection) {
-        let place = connection.place.take();
-        let worker = Arc::clone(&connection.handle);
+    pub(crate) fn park(self: &Arc<Self>, app: &impl RingOwner<C>, seat: u16, mut connection: C) {
+        let place = connection.place().take();
+        let worker = Arc::clone(connection.handle());
         let mut state = self.state.lock();
         let parked = state.seats.park(seat, connection);
         if let Ok(true) = parked {
@@ -361,13 +383,13 @@ impl SharedRing {
 
     /// Takes the connection of a worker out, over which a request or its answer goes. The slot is
     /// free then. The place stays counted until the connection is given back.
-    pub(super) fn check_out(
+    pub(crate) fn check_out(
         self: &Arc<Self>,
-        app: &App,
+        app: &impl RingOwner<C>,
         slot: u16,
         seat: u16,
         worker: &Arc<WorkerHandle>,
-    ) -> Option<WorkerConnection> {
+    ) -> Option<C> {
         let mut state = self.state.lock();
         let connection = state.seats.check_out(seat, worker);
         let is_free = state.entries.take_note(&self.ring, slot);
@@ -379,12 +401,17 @@ impl SharedRing {
             self.release_place(app);
             return None;
         };
-        connection.place = Some(RingPlace::counted(Arc::clone(self)));
+        *connection.place() = Some(RingPlace::counted(Arc::clone(self)));
         Some(connection)
     }
 
     /// Notes that the connection of a worker has ended.
-    pub(super) fn worker_lost(self: &Arc<Self>, app: &App, seat: u16, worker: &Arc<WorkerHandle>) {
+    pub(super) fn worker_lost(
+        self: &Arc<Self>,
+        app: &impl RingOwner<C>,
+        seat: u16,
+        worker: &Arc<WorkerHandle>,
+    ) {
         let mut state = self.state.lock();
         let Some(connection) = state.seats.lose(seat, worker) else { return };
         state.workers -= 1;
@@ -404,7 +431,7 @@ impl SharedRing {
     }
 
     /// Notes that a process has ended, or that it does not use its seat any more.
-    pub(crate) fn process_ended(self: &Arc<Self>, app: &App, pid: u32) {
+    pub(crate) fn process_ended(self: &Arc<Self>, app: &impl RingOwner<C>, pid: u32) {
         let (mut state, seat) = loop {
             let state = self.state.lock();
             let Some(seat) = state.seats.of_process(pid) else { return };
@@ -431,14 +458,14 @@ impl SharedRing {
     }
 
     /// Takes no more requests. Those that no worker has claimed leave the ring.
-    pub(crate) fn retire(self: &Arc<Self>, app: &App) {
+    pub(crate) fn retire(self: &Arc<Self>, app: &impl RingOwner<C>) {
         self.is_retired.store(true, Ordering::Relaxed);
         self.withdraw_if(app, Outcome::Withdrawn, |_| true);
         self.trim_places(app);
     }
 
     /// Notes that all processes of the generation have been killed.
-    pub(crate) fn end(self: &Arc<Self>, app: &App) {
+    pub(crate) fn end(self: &Arc<Self>, app: &impl RingOwner<C>) {
         self.retire(app);
         let workers: Vec<_> = {
             let state = self.state.lock();
@@ -452,7 +479,7 @@ impl SharedRing {
     /// Takes requests back that no worker has claimed. Returns how many.
     fn withdraw_if(
         self: &Arc<Self>,
-        app: &App,
+        app: &impl RingOwner<C>,
         outcome: Outcome,
         wanted: impl Fn(Instant) -> bool,
     ) -> usize {
@@ -474,9 +501,14 @@ impl SharedRing {
 }
 
 /// The supervisor's checks, which it makes now and then.
-impl SharedRing {
+impl<C: Parked> SharedRing<C> {
     /// Refuses requests that no worker has claimed within `limit`. Returns how many.
-    pub(crate) fn expire(self: &Arc<Self>, app: &App, now: Instant, limit: Duration) -> usize {
+    pub(crate) fn expire(
+        self: &Arc<Self>,
+        app: &impl RingOwner<C>,
+        now: Instant,
+        limit: Duration,
+    ) -> usize {
         // A worker that was woken for a request may have been stopped before it claimed it.
         self.ring.wake_for_waiting();
         self.withdraw_if(app, Outcome::Expired, |put_at| now.duration_since(put_at) > limit)
@@ -486,7 +518,7 @@ impl SharedRing {
     /// once.
     pub(crate) fn condemn_overdue(
         self: &Arc<Self>,
-        app: &App,
+        app: &impl RingOwner<C>,
         limit: Duration,
     ) -> Vec<Arc<WorkerHandle>> {
         let (mut condemned, mut effects) = (Vec::new(), Vec::new());
@@ -527,7 +559,7 @@ impl SharedRing {
 }
 
 /// What operators want to know.
-impl SharedRing {
+impl<C: Parked> SharedRing<C> {
     /// Returns how many workers are attached, and how many of them have no request.
     pub(crate) fn workers(&self) -> (usize, usize) {
         let state = self.state.lock();
@@ -586,7 +618,7 @@ pub struct RingStatus {
     pub resident_bytes: u64,
 }
 
-impl SharedRing {
+impl<C: Parked> SharedRing<C> {
     /// Returns the state.
     pub(crate) fn status(&self) -> RingStatus {
         let blocks = rustix::fs::fstat(self.ring.file()).map_or(0, |stat| stat.st_blocks as u64);

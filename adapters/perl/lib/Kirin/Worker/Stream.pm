@@ -12,7 +12,7 @@ use Scalar::Util qw(blessed);
 
 use constant READ_BYTES => 64 * 1024;
 
-# "deliver" is code that sends the bytes of a complete response, and "before_stream" is called before
+# "deliver" is code that sends the bytes of a complete response. "before_stream" is called before
 # anything else is written to the socket.
 sub new {
     my ($class, %args) = @_;

@@ -14,18 +14,16 @@ use kirin_ring::Phase;
 use crate::app::App;
 use crate::exchange::{self, Begun, Failure, WorkerRequest};
 use crate::pool::Refused;
-use crate::ring::answer;
-use crate::ring::entries::Outcome;
-use crate::ring::place::RingPlace;
-use crate::ring::shared_ring::{REQUEST_BYTES, SharedRing};
+use crate::ring::{self, Outcome, REQUEST_BYTES};
 use crate::slow_watch;
-use crate::worker::WorkerHandle;
+use crate::worker::{Place, Ring};
+use crate::worker_handle::WorkerHandle;
 use crate::worker_response::{Afterwards, ProtocolError};
 
 /// Puts `request` into the ring of `place` and returns the response.
 pub(crate) async fn exchange(
     app: &Arc<App>,
-    place: RingPlace,
+    place: Place,
     request: &WorkerRequest,
     body: &SpooledBody,
     share: &ClientShare,
@@ -71,9 +69,9 @@ async fn answer_to(
     }
     let pid = worker.pid;
     let protocol = |error: ProtocolError| Failure::Protocol { pid, error };
-    let phase = ring.ring.phase(slot);
+    let phase = ring.phase(slot);
     if phase == Phase::OverConnection {
-        let connection = ring.check_out(app, slot, seat, &worker);
+        let connection = ring.check_out(&**app, slot, seat, &worker);
         pending.is_noted.set(true);
         let connection = connection.ok_or(Failure::NoResponse { pid })?;
         // A cell that is set only here is empty.
@@ -84,13 +82,13 @@ async fn answer_to(
         };
         return exchange::over_connection(app, connection, request, body, share, begun).await;
     }
-    let answer = ring.ring.answer(slot);
+    let answer = ring.answer(slot);
     pending.take_note();
     worker.current.count();
     let step = (StepKind::Worker, app.label(), Some(StepPeer::Process(pid)));
     request.steps.add(step.0, step.1, step.2, claimed_at, Instant::now());
     let answer = answer.map_err(|error| ProtocolError::Ring(error.to_string()));
-    let taken_apart = answer.and_then(|bytes| answer::parse(bytes, request.is_head));
+    let taken_apart = answer.and_then(|bytes| ring::parse_answer(bytes, request.is_head));
     let (mut head, data) = match taken_apart {
         Ok(parts) => parts,
         Err(error) => {
@@ -112,7 +110,7 @@ async fn answer_to(
 /// A request in the ring. Dropping it takes it back, or leaves its answer to nobody.
 struct Pending<'a> {
     app: &'a Arc<App>,
-    ring: Arc<SharedRing>,
+    ring: Arc<Ring>,
     slot: u16,
     put_at: Instant,
     /// Whether all workers were busy.
@@ -126,7 +124,7 @@ struct Pending<'a> {
 impl<'a> Pending<'a> {
     fn put(
         app: &'a Arc<App>,
-        place: RingPlace,
+        place: Place,
         request: &WorkerRequest,
         body: &SpooledBody,
     ) -> Result<Self, Failure> {
@@ -165,22 +163,19 @@ impl<'a> Pending<'a> {
     }
 
     fn poll(&self, context: &Context<'_>) -> Poll<Outcome> {
-        match self.ring.state.lock().entries.poll(self.slot, context.waker()) {
-            None => Poll::Pending,
-            Some(outcome) => Poll::Ready(outcome),
-        }
+        self.ring.poll(self.slot, context)
     }
 
     fn take_note(&self) {
         self.is_noted.set(true);
-        self.ring.take_note(self.app, self.slot);
+        self.ring.take_note(&**self.app, self.slot);
     }
 }
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         if !self.is_noted.get() {
-            self.ring.abandon(self.app, self.slot);
+            self.ring.abandon(&**self.app, self.slot);
         }
     }
 }

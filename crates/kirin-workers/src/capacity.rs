@@ -1,0 +1,33 @@
+//! What the pool hands out: a place in a ring, or the connection of a worker without a ring.
+
+use std::thread::ThreadId;
+
+use crate::pool::Pooled;
+use crate::ring::RingPlace;
+use crate::worker::WorkerConnection;
+
+/// What a request needs to get to a worker.
+pub(crate) enum Capacity {
+    /// A place in the ring of the generation that serves.
+    Ring(RingPlace<WorkerConnection>),
+    /// The connection of a worker that does not use the ring.
+    Connection(WorkerConnection),
+}
+
+impl Pooled for Capacity {
+    type Home = ThreadId;
+
+    fn is_near(&self, home: ThreadId) -> bool {
+        match self {
+            Self::Ring(_) => true,
+            Self::Connection(connection) => connection.home() == home,
+        }
+    }
+
+    fn is_leaving(&self) -> bool {
+        match self {
+            Self::Ring(place) => place.ring().is_retired(),
+            Self::Connection(connection) => connection.handle.is_leaving(),
+        }
+    }
+}
