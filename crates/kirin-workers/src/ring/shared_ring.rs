@@ -426,8 +426,22 @@ impl<C: Parked> SharedRing<C> {
         Self::unlock_and_wake(state);
         drop(connection);
         self.trim_places(app);
-        // It may have been woken for a request that it has not claimed.
+        // It may have been woken for a request that it has not claimed, or have ended before it
+        // could wake a loop.
         self.ring.wake_for_waiting();
+        self.wake_collectors();
+    }
+
+    /// Wakes the loops for which slots were reported. The worker that was to wake a loop may have
+    /// been stopped or killed before it could do so.
+    fn wake_collectors(&self) {
+        for (index, side) in self.loops.iter().enumerate() {
+            if self.ring.has_finished(index)
+                && let Some((_, collector)) = &*side.collector.lock()
+            {
+                collector.wake_by_ref();
+            }
+        }
     }
 
     /// Notes that a process has ended, or that it does not use its seat any more.
@@ -511,6 +525,7 @@ impl<C: Parked> SharedRing<C> {
     ) -> usize {
         // A worker that was woken for a request may have been stopped before it claimed it.
         self.ring.wake_for_waiting();
+        self.wake_collectors();
         self.withdraw_if(app, Outcome::Expired, |put_at| now.duration_since(put_at) > limit)
     }
 
