@@ -19,6 +19,9 @@ class App:
     workers: int
     slow: str = ""
     """The time after which a request is logged as slow, or empty."""
+    ring: bool = True
+    """Whether requests go through shared memory."""
+
 
 LONGEST_SHOWN = 200
 """The longest sections of a configuration that a report shows, in characters."""
@@ -137,6 +140,7 @@ def _config(
     quoted = ", ".join(f'"{place}"' for place in places)
     app_section = f'[[app]]\nname = "web"\nload = "{app.load}"\nworkers = {app.workers}\n' if app else ""
     app_section += f'slow = "{app.slow}"\n' if app and app.slow else ""
+    app_section += 'shared_memory = "0B"\n' if app and not app.ring else ""
     tls_section = (
         f'[listener.tls]\ncertificates = [{{ chain = "{tls.chain}", key = "{tls.key}" }}]\n' if tls else ""
     )
