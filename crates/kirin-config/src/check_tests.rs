@@ -173,6 +173,12 @@ fn errors_name_line_value_and_what_is_allowed() {
         ),
         (
             &format!(
+                "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\nshared_memory = \"64KB\"\n{route}"
+            ),
+            vec!["kirin.toml:6:17", "64KB", "5 workers need at least 320KB", "\"0B\" is for none"],
+        ),
+        (
+            &format!(
                 "{LISTENER}[[app]]\nname = \"web\"\nload = \"app.psgi\"\nslow = \"60s\"\n{route}"
             ),
             vec!["kirin.toml:6:8", "`slow` of app `web` is 60s, but `deadline` is 60s"],
