@@ -54,6 +54,7 @@ test-sockets: build ## Applications over sockets, as without the compiled part o
 test-perl: build
 	cd adapters/perl && KIRIN_BINARY=$(CURDIR)/target/debug/kirin prove -lr t
 	cd adapters/perl && KIRIN_RING=0 KIRIN_BINARY=$(CURDIR)/target/debug/kirin prove -lr t
+	cd adapters/ring && prove t
 
 test-memo:
 	cd examples/memo && prove -lr t

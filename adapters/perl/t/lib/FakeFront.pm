@@ -4,6 +4,7 @@ use warnings;
 
 use File::Temp ();
 use IO::Socket::UNIX;
+use RingRelay;
 use Socket qw(SOCK_STREAM);
 
 # The front's side of the protocol, for tests. It starts kirin-worker with an application and talks
@@ -11,6 +12,8 @@ use Socket qw(SOCK_STREAM);
 #
 #     my $front = FakeFront->start('sub { [200, [], ["hello"]] }', workers => 1);
 #     my $response = $front->request(REQUEST_METHOD => 'GET', PATH_INFO => '/');
+#
+# With KIRIN_TEST_RING requests go through the ring (RingRelay).
 
 sub start {
     my ($class, $program, %option) = @_;
@@ -51,7 +54,11 @@ sub control_line {
 # Opens a connection; returns the greeting.
 sub connect {
     my $self = shift;
-    $self->{socket} = IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $self->{path}) or die $!;
+    $self->{socket} =
+        $ENV{KIRIN_TEST_RING}
+        ? RingRelay->connect($self->{path})
+        : IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $self->{path})
+        or die $!;
     $self->{unread} = '';
     return $self->{greeting} = $self->read_until("\n");
 }
@@ -97,7 +104,8 @@ sub response {
     my @headers = map { [split /: /, $_, 2] } @lines;
     my %header = map { lc $_->[0] => $_->[1] } @headers;
     my $response = { status => $status, headers => \@headers, header => \%header, body => '' };
-    return $response if ($method // 'GET') eq 'HEAD' || $status == 204 || $status == 304;
+    return $response
+        if ($method // 'GET') eq 'HEAD' || $status < 200 || $status == 204 || $status == 304;
     if (($header{'transfer-encoding'} // '') eq 'chunked') {
         while (1) {
             my $line = $self->read_until("\r\n") // return { %$response, cut => 1 };
@@ -114,7 +122,9 @@ sub response {
     else {
         die "the response has no framing: $head";
     }
-    die "bytes after the response: $self->{unread}" if length $self->{unread};
+    # A cleanup ends with a line end.
+    die "bytes after the response: $self->{unread}"
+        if length $self->{unread} && !($header{'kirin-cleanup'} && $self->{unread} eq "\n");
     return $response;
 }
 
