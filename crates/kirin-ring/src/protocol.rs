@@ -87,6 +87,9 @@ pub(crate) fn wake_sleeper(words: &impl Words, layout: &Layout) -> bool {
 /// not looked yet, that is enough: it wakes the next.
 #[cfg(any(test, feature = "worker"))]
 pub(crate) fn wake_for_waiting(words: &impl Words, layout: &Layout) {
+    // Either this sees the cell of the next request, or the front sees that the head has moved.
+    // Sequentially consistent operations suffice in C11, but loom takes only fences as such.
+    fence(SeqCst);
     let waking = words.word(WAKING);
     if waking.load(SeqCst) == 0
         && first_in_queue(words, layout).is_some()
