@@ -331,9 +331,11 @@ static int wake_sleeper(const kirin_ring *ring)
     uint64_t i, words = (ring->header[SEATS] + 63) / 64;
     for (i = 0; i < words; i++) {
         uint64_t *at = word(ring, ring->header[SLEEPERS] + 8 * i);
-        uint64_t sleepers;
-        while ((sleepers = load(at)) != 0) {
+        /* Each bit is tried once: a worker that falls asleep later looks at the queue itself. */
+        uint64_t sleepers = load(at);
+        while (sleepers != 0) {
             uint64_t bit = sleepers & -sleepers;
+            sleepers &= ~bit;
             uint64_t seat = 64 * i + __builtin_ctzll(bit);
             if (!(__atomic_fetch_and(at, ~bit, __ATOMIC_SEQ_CST) & bit)) continue;
             if (seat >= ring->header[SEATS]) continue;

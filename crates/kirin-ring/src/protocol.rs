@@ -2,7 +2,7 @@
 //! futexes.
 
 use crate::claim::{Claim, cell, slot_of_cell};
-use crate::layout::{HEAD, Layout, SlotWord, WAKING};
+use crate::layout::{HEAD, Layout, SlotWord, WAIT, WAKING};
 use crate::words::Ordering::{Relaxed, Release, SeqCst};
 use crate::words::{Words, fence};
 
@@ -68,15 +68,17 @@ pub(crate) fn wake_sleeper(words: &impl Words, layout: &Layout) -> bool {
     words.word(WAKING).store(1, SeqCst);
     for index in 0..layout.sleeper_words() {
         let word = words.word(layout.sleepers(index));
+        // Each bit is tried once: a worker that falls asleep later looks at the queue itself, and
+        // one that lies cannot keep the front here.
         let mut sleepers = word.load(SeqCst);
         while sleepers != 0 {
             let bit = sleepers & sleepers.wrapping_neg();
+            sleepers &= !bit;
             let number = 64 * index + bit.trailing_zeros() as usize;
             if word.fetch_and(!bit, SeqCst) & bit != 0 && number < layout.sizes.seats {
                 wake_seat(words, layout, number as u16);
                 return true;
             }
-            sleepers = word.load(SeqCst);
         }
     }
     words.word(WAKING).store(0, SeqCst);
@@ -105,9 +107,28 @@ pub(crate) fn wake_seat(words: &impl Words, layout: &Layout, seat: u16) {
     words.wake(layout.futex(seat));
 }
 
+/// Forgets that the worker in a seat sleeps.
+pub(crate) fn forget_sleeper(words: &impl Words, layout: &Layout, seat: u16) {
+    let word = words.word(layout.sleepers(usize::from(seat) / 64));
+    word.fetch_and(!(1 << (seat % 64)), SeqCst);
+}
+
+/// Makes up for what a worker that has ended may have left half done: it may have been woken, or it
+/// may have taken away the bit of a sleeper that it could not wake any more.
+pub(crate) fn make_up_for_end(words: &impl Words, layout: &Layout) {
+    words.word(WAKING).store(0, SeqCst);
+    for seat in 0..layout.sizes.seats as u16 {
+        // A worker that waits for the front has no part in the queue, and most seats are empty.
+        if words.word(layout.command(seat)).load(SeqCst) != WAIT {
+            wake_seat(words, layout, seat);
+        }
+    }
+}
+
 /// Marks a loop as asleep. The caller must then look at the finished slots once more.
 pub(crate) fn fall_asleep(words: &impl Words, layout: &Layout, event_loop: usize) {
-    words.word(layout.asleep(event_loop)).store(1, SeqCst);
+    // Workers swap it too, so that all changes have one order for loom as well.
+    words.word(layout.asleep(event_loop)).swap(1, SeqCst);
     fence(SeqCst);
 }
 

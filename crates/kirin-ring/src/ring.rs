@@ -161,14 +161,14 @@ impl Ring {
     /// one must have ended.
     pub fn clear_seat(&self, seat: u16) {
         self.words().word(self.layout.command(seat)).store(WAIT, SeqCst);
-        self.forget_sleeper(seat);
+        protocol::forget_sleeper(self.words(), &self.layout, seat);
     }
 
-    /// Notes that the worker in a seat does not sleep, because it has ended. It must not be woken
-    /// in place of another one.
+    /// Notes that the worker in a seat has ended. It must not be woken in place of another one, and
+    /// another one that it was about to wake must not sleep on.
     pub fn forget_sleeper(&self, seat: u16) {
-        let word = self.words().word(self.layout.sleepers(usize::from(seat) / 64));
-        word.fetch_and(!(1 << (seat % 64)), SeqCst);
+        protocol::forget_sleeper(self.words(), &self.layout, seat);
+        protocol::make_up_for_end(self.words(), &self.layout);
     }
 
     /// Wakes a worker if there is a request that nobody has claimed. Workers do so by themselves.
