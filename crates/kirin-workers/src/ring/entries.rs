@@ -285,6 +285,14 @@ impl Entries {
         }
     }
 
+    /// Notes that no worker will answer a request, since its claim is none. The slot is not used
+    /// again.
+    pub(super) fn give_up(&mut self, slot: u16) {
+        if self.leave(slot, Outcome::Lost { pid: 0, has_run: true }) {
+            self.entry(slot).state = State::Quarantined;
+        }
+    }
+
     /// Notes that the worker of a slot takes too long and is killed.
     pub(super) fn condemn(&mut self, slot: u16, seat: u16, pid: u32) {
         self.quarantine(slot, seat, Outcome::Overdue { pid });

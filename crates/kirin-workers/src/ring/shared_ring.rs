@@ -429,14 +429,15 @@ impl<C: Parked> SharedRing<C> {
         // It may have been woken for a request that it has not claimed, or have ended before it
         // could wake a loop.
         self.ring.wake_for_waiting();
-        self.wake_collectors();
+        self.wake_collectors(|_| true);
     }
 
-    /// Wakes the loops for which slots were reported. The worker that was to wake a loop may have
-    /// been stopped or killed before it could do so.
-    fn wake_collectors(&self) {
+    /// Wakes the loops for which `is_wanted` is true. The worker that was to wake a loop may have
+    /// been stopped or killed before it could do so, even after it had said in the ring that it
+    /// would.
+    fn wake_collectors(&self, is_wanted: impl Fn(usize) -> bool) {
         for (index, side) in self.loops.iter().enumerate() {
-            if self.ring.has_finished(index)
+            if is_wanted(index)
                 && let Some((_, collector)) = &*side.collector.lock()
             {
                 collector.wake_by_ref();
@@ -506,6 +507,15 @@ impl<C: Parked> SharedRing<C> {
             if let Some(is_free) = state.entries.withdraw(&self.ring, slot, outcome.clone()) {
                 withdrawn += 1;
                 freed += usize::from(is_free);
+                continue;
+            }
+            let has_worker = match state.entries.queue.claim(&self.ring, slot) {
+                Claim::Seat(seat) => state.seats.worker(seat).is_some(),
+                _ => false,
+            };
+            if !has_worker {
+                // A worker that lies has written the claim.
+                state.entries.give_up(slot);
             }
         }
         Self::unlock_and_wake(state);
@@ -525,7 +535,7 @@ impl<C: Parked> SharedRing<C> {
     ) -> usize {
         // A worker that was woken for a request may have been stopped before it claimed it.
         self.ring.wake_for_waiting();
-        self.wake_collectors();
+        self.wake_collectors(|event_loop| self.ring.has_finished(event_loop));
         self.withdraw_if(app, Outcome::Expired, |put_at| now.duration_since(put_at) > limit)
     }
 
