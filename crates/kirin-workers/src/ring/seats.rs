@@ -61,6 +61,15 @@ impl<C: Parked> Seats<C> {
         self.seats.get(usize::from(seat))?.worker.as_ref()
     }
 
+    /// Returns whether a seat is that of `worker`, which may not be known here yet.
+    pub(super) fn is_of(&self, seat: u16, worker: &Arc<WorkerHandle>) -> bool {
+        let state = &self.seats[usize::from(seat)];
+        match &state.worker {
+            Some(present) => Arc::ptr_eq(present, worker),
+            None => state.pid == Some(worker.pid),
+        }
+    }
+
     /// Returns the attached workers with their seats.
     pub(super) fn workers(&self) -> impl Iterator<Item = (u16, &Arc<WorkerHandle>)> {
         let seats = self.seats.iter().enumerate();

@@ -312,9 +312,8 @@ impl<C: Parked> SharedRing<C> {
 
     /// Tells a worker to leave, whose connection is about to be closed.
     pub(crate) fn dismiss(&self, seat: u16, worker: &Arc<WorkerHandle>) {
-        let state = self.state.lock();
         // The seat may be another worker's already.
-        if state.seats.worker(seat).is_some_and(|present| Arc::ptr_eq(present, worker)) {
+        if self.state.lock().seats.is_of(seat, worker) {
             self.ring.leave(seat);
         }
     }
