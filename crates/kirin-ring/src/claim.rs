@@ -96,3 +96,70 @@ impl Phase {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn claims_are_the_words_of_the_protocol() {
+        for (claim, position, word) in [
+            (Claim::Nobody, 1, 0x1_0000),
+            (Claim::Seat(0), 1, 0x1_0001),
+            (Claim::Seat(2), 0xABCD, 0xABCD_0003),
+            (Claim::Seat(65_532), 1, 0x1_FFFD),
+            (Claim::Withdrawn, 1, 0x1_FFFF),
+            (Claim::Nobody, (1 << 48) - 1, 0xFFFF_FFFF_FFFF_0000),
+        ] {
+            assert_eq!(claim.word(position), word, "{claim:?} of {position}");
+            assert_eq!(Claim::parse(word, position), Some(claim), "{word:x}");
+            assert_eq!(Claim::parse(word, position + 1), None, "{word:x}");
+            assert_eq!(Claim::parse(word, position - 1), None, "{word:x}");
+        }
+    }
+
+    #[test]
+    fn a_position_of_more_than_48_bits_has_no_claims_and_no_cell() {
+        // Only a worker that lies writes such a head.
+        let position = 1 << 48 | 5;
+        assert_eq!(Claim::parse(Claim::Seat(1).word(position), position), None);
+        assert_eq!(slot_of_cell(cell(position, 3), position), None);
+    }
+
+    #[test]
+    fn phases_are_the_words_of_the_protocol() {
+        let phases = [
+            Phase::Queued,
+            Phase::Running,
+            Phase::Answered,
+            Phase::CleanedUp,
+            Phase::OverConnection,
+            Phase::AnsweredBeforeCleanup,
+        ];
+        for (word, phase) in phases.into_iter().enumerate() {
+            assert_eq!((phase.word(), Phase::parse(word as u64)), (word as u64, phase));
+        }
+        for word in [6, 1 << 32, u64::MAX] {
+            assert_eq!(Phase::parse(word), Phase::Running, "{word}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_word_is_a_claim_of_one_position_at_most(word: u64, position in 0u64..1 << 48) {
+            prop_assert_eq!(Claim::parse(word, position).is_some(), word >> 16 == position);
+            if let Some(claim) = Claim::parse(word, word >> 16) {
+                prop_assert_eq!(claim.word(word >> 16), word);
+            }
+        }
+
+        #[test]
+        fn a_cell_has_the_slot_of_its_position(position in 0u64..1 << 48, slot: u16, other: u64) {
+            let word = cell(position, slot);
+            prop_assert_eq!(slot_of_cell(word, position), Some(slot));
+            prop_assert_eq!(slot_of_cell(word, other).is_some(), other == position);
+        }
+    }
+}

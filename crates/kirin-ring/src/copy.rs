@@ -49,3 +49,33 @@ pub(crate) fn read(words: &impl Words, offset: usize, length: usize) -> Vec<u8> 
     bytes.truncate(length);
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapping::Mapping;
+
+    const ROOM: usize = 64;
+    const OFFSET: usize = 128;
+    const BEFORE: u8 = 0xEE;
+
+    #[test]
+    fn parts_of_all_lengths_are_one_after_the_other_and_stay_in_their_room() {
+        let mapping = Mapping::create("copy", 4096).unwrap();
+        let around = OFFSET - 8..OFFSET + ROOM + 8;
+        for (first, second) in (0..ROOM + 10).flat_map(|a| (0..ROOM + 10).map(move |b| (a, b))) {
+            for offset in around.clone().step_by(8) {
+                mapping.word(offset).store(u64::from_ne_bytes([BEFORE; 8]), Relaxed);
+            }
+            let bytes: Vec<u8> = (1..).take(first + second).collect();
+            let length = write(&mapping, OFFSET, [&bytes[..first], &bytes[first..]], ROOM);
+            let lengths = format!("{first} and {second} bytes");
+            assert_eq!(length, (first + second).min(ROOM), "{lengths}");
+            assert_eq!(read(&mapping, OFFSET, length), bytes[..length], "{lengths}");
+            let all = read(&mapping, around.start, around.len());
+            assert_eq!(all[..8], [BEFORE; 8], "{lengths}: before the room");
+            let used = 8 + length.next_multiple_of(8);
+            assert!(all[used..].iter().all(|byte| *byte == BEFORE), "{lengths}: {all:x?}");
+        }
+    }
+}

@@ -250,6 +250,64 @@ mod tests {
     }
 
     #[test]
+    fn the_parts_of_small_and_large_rings_follow_each_other() {
+        for slots in [1, 31, 32, 33, 64, 65, 1000, MAX_SLOTS] {
+            for (seats, loops, bytes) in
+                [(1, 1, 64), (64, 2, 64), (65, 3, 128), (MAX_SEATS, MAX_LOOPS, 1 << 30)]
+            {
+                let sizes =
+                    Sizes { slots, seats, loops, request_bytes: bytes, answer_bytes: bytes };
+                let layout = Layout::new(sizes).unwrap();
+                let (last_slot, last_seat) = ((slots - 1) as u16, (seats - 1) as u16);
+                let last_cell = layout.cells as u64 - 1;
+                let (sleepers, finished) = (layout.sleeper_words(), layout.finished_words());
+                let parts = [
+                    (0, WAKING + 8),
+                    (layout.cell(0), layout.cell(last_cell) + 8),
+                    (layout.futex(0), layout.futex(last_seat) + LINE),
+                    (layout.sleepers(0), layout.sleepers(sleepers - 1) + 8),
+                    (layout.asleep(0), layout.asleep(loops - 1) + LINE),
+                    (layout.finished(0, 0), layout.finished(loops - 1, finished - 1) + 8),
+                    (
+                        layout.slot(0, SlotWord::Claim),
+                        layout.slot(last_slot, SlotWord::AnswerBytes) + 8,
+                    ),
+                    (layout.request(0), layout.answer(last_slot) + bytes),
+                    (layout.total, layout.total),
+                ];
+                for (index, pair) in parts.windows(2).enumerate() {
+                    assert!(pair[0].1 <= pair[1].0, "{sizes:?}: part {index} ends late: {parts:?}");
+                    assert_eq!(pair[0].0 % LINE, 0, "{sizes:?}: part {index}");
+                }
+                assert!(layout.cells.is_power_of_two() && layout.cells >= 2 * slots, "{sizes:?}");
+                assert_eq!((layout.total % 4096, layout.request(0) % 4096), (0, 0), "{sizes:?}");
+                assert_eq!(layout.cell(last_cell + 1), layout.cell(0), "{sizes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_header_says_where_the_parts_are() {
+        let sizes = Sizes { slots: 70, seats: 65, loops: 3, request_bytes: 128, answer_bytes: 64 };
+        let layout = Layout::new(sizes).unwrap();
+        let numbers = layout.header().map(|number| number as usize);
+        assert_eq!(layout.header()[..2], [0x474e_524e_4952_494b, 1]);
+        assert_eq!(numbers[2..9], [layout.total, 256, 70, 65, 3, 128, 64]);
+        let stride = layout.finished(1, 0) - layout.finished(0, 0);
+        let parts = [
+            layout.cell(0),
+            layout.futex(0),
+            layout.sleepers(0),
+            layout.asleep(0),
+            layout.finished(0, 0),
+            stride,
+            layout.slot(0, SlotWord::Claim),
+            layout.request(0),
+        ];
+        assert_eq!(numbers[9..], parts);
+    }
+
+    #[test]
     fn sizes_that_are_none_are_refused() {
         let good = Sizes { slots: 1, seats: 1, loops: 1, request_bytes: 64, answer_bytes: 64 };
         assert!(Layout::new(good).is_ok());

@@ -3,18 +3,21 @@
 //!
 //! `cargo test -p kirin-ring --features loom --lib` runs them.
 
+mod deaths;
+mod planted;
+
 use std::collections::HashMap;
 
 use loom::sync::atomic::Ordering::SeqCst;
-use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
+use loom::sync::atomic::{AtomicU32, AtomicU64};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 use crate::claim::{Claim, Phase};
-use crate::layout::{GO, HEAD, Layout, Sizes, SlotWord, WAKING};
+use crate::layout::{GO, HEAD, LEAVE, Layout, Sizes, SlotWord, WAKING};
 use crate::protocol;
 use crate::words::Words;
-use crate::worker::{Turn, WorkerOn};
+use crate::worker::{Taken, Turn, WorkerOn};
 
 const SIZES: Sizes = Sizes { slots: 2, seats: 2, loops: 1, request_bytes: 64, answer_bytes: 64 };
 
@@ -30,11 +33,13 @@ impl Model {
     fn new() -> Self {
         let layout = Layout::new(SIZES).unwrap();
         let mut words = HashMap::new();
-        let mut add = |offset, value| words.insert(offset, AtomicU64::new(value));
+        let mut add = |offset, value| {
+            words.insert(offset, AtomicU64::new(value));
+        };
         add(HEAD, 1);
         add(WAKING, 0);
-        (0..layout.cells as u64).for_each(|cell| drop(add(layout.cell(cell), 0)));
-        (0..2).for_each(|seat| drop(add(layout.command(seat), GO)));
+        (0..layout.cells as u64).for_each(|cell| add(layout.cell(cell), 0));
+        (0..2).for_each(|seat| add(layout.command(seat), GO));
         add(layout.sleepers(0), 0);
         add(layout.asleep(0), 0);
         add(layout.finished(0, 0), 0);
@@ -44,7 +49,8 @@ impl Model {
             add(layout.slot(slot, SlotWord::Request), 0);
         }
         let futex = || (AtomicU32::new(0), Mutex::new(()), Condvar::new());
-        let futexes = (0..2).map(|seat| (layout.futex(seat), futex())).collect();
+        let futexes = (0..2).map(|seat| layout.futex(seat)).chain([eventfd(&layout)]);
+        let futexes = futexes.map(|offset| (offset, futex())).collect();
         Self { layout, words, futexes }
     }
 
@@ -56,6 +62,22 @@ impl Model {
     fn publish(&self, position: u64) {
         protocol::publish(self, &self.layout, position, (position - 1) as u16);
     }
+
+    fn tell(&self, seat: u16, command: u64) {
+        self.word(self.layout.command(seat)).store(command, SeqCst);
+        protocol::wake_seat(self, &self.layout, seat);
+    }
+
+    /// Counts those that have the request in a slot.
+    fn have(&self, slot: u16, error: &str) {
+        let word = self.layout.slot(slot, SlotWord::Phase);
+        assert_eq!(self.word(word).fetch_add(1, SeqCst), 0, "{error}");
+    }
+}
+
+/// Returns the offset of the futex that stands for the eventfd of the loop.
+fn eventfd(layout: &Layout) -> usize {
+    layout.asleep(0) + 8
 }
 
 impl Words for Model {
@@ -82,13 +104,29 @@ impl Words for Model {
     }
 }
 
-/// Runs `steps` of the front, and of a worker for each of `workers`, in all orders.
+/// Runs the steps of the front, and of a worker for each of `workers`, in all orders.
 fn check(workers: &'static [fn(&Model)], front: fn(&Model)) {
-    let mut builder = loom::model::Builder::new();
+    check_after(|_| {}, workers, front);
+}
+
+/// Does what `check` does after the steps of `before`, which run alone.
+fn check_after(before: fn(&Model), workers: &'static [fn(&Model)], front: fn(&Model)) {
     // More preemptions find no more, and take hours.
-    builder.preemption_bound = Some(3);
+    check_with(3, before, workers, front);
+}
+
+/// Does what `check_after` does, with at most so many preemptions.
+fn check_with(
+    preemptions: usize,
+    before: fn(&Model),
+    workers: &'static [fn(&Model)],
+    front: fn(&Model),
+) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
     builder.check(move || {
         let model = Arc::new(Model::new());
+        before(&model);
         let threads: Vec<_> = workers
             .iter()
             .map(|worker| {
@@ -110,52 +148,9 @@ fn a_worker_that_falls_asleep_misses_no_request() {
     check(&[|model| take_one(model, 0)], |model| model.publish(1));
 }
 
-/// Plants a worker that does not look again before it sleeps. It misses a request.
-fn plant_sleep_at_once() {
-    fn sleep_at_once(model: &Model) {
-        let (worker, futex) = (model.worker(0), model.layout.futex(0));
-        let value = model.futex(futex).load(SeqCst);
-        if worker.look() == Turn::Empty {
-            model.word(model.layout.sleepers(0)).fetch_or(1, SeqCst);
-            model.wait(futex, value);
-        }
-    }
-    check(&[sleep_at_once], |model| model.publish(1));
-}
-
 #[test]
 fn two_requests_get_two_workers() {
     check(&[|model| take_one(model, 0), |model| take_one(model, 1)], |model| {
-        model.publish(1);
-        model.publish(2);
-    });
-}
-
-/// Plants workers that wake no other one. One sleeps on beside a request.
-fn plant_take_alone() {
-    /// Takes a request and wakes nobody.
-    fn take_alone(model: &Model, seat: u16) {
-        let layout = &model.layout;
-        let futex = layout.futex(seat);
-        loop {
-            let value = model.futex(futex).load(SeqCst);
-            while let Some((position, slot)) = protocol::first_in_queue(model, layout) {
-                let claim = Claim::Seat(seat);
-                let is_ours = protocol::take(model, layout, position, slot, claim);
-                protocol::pass(model, position);
-                if is_ours {
-                    return;
-                }
-            }
-            model.word(layout.sleepers(0)).fetch_or(1 << seat, SeqCst);
-            fence(SeqCst);
-            if protocol::first_in_queue(model, layout).is_none() {
-                model.wait(futex, value);
-            }
-            model.word(layout.sleepers(0)).fetch_and(!(1 << seat), SeqCst);
-        }
-    }
-    check(&[|model| take_alone(model, 0), |model| take_alone(model, 1)], |model| {
         model.publish(1);
         model.publish(2);
     });
@@ -165,8 +160,7 @@ fn plant_take_alone() {
 fn a_request_is_claimed_by_one_worker() {
     fn look(model: &Model, seat: u16) {
         if let Turn::Request(taken) = model.worker(seat).look() {
-            let word = model.layout.slot(taken.slot, SlotWord::Phase);
-            assert_eq!(model.word(word).fetch_add(1, SeqCst), 0, "claimed twice");
+            model.have(taken.slot, "claimed twice");
         }
     }
     check(&[|model| look(model, 0), |model| look(model, 1)], |model| model.publish(1));
@@ -176,15 +170,13 @@ fn a_request_is_claimed_by_one_worker() {
 fn a_request_is_either_claimed_or_withdrawn() {
     fn look(model: &Model) {
         if let Turn::Request(taken) = model.worker(0).look() {
-            let word = model.layout.slot(taken.slot, SlotWord::Phase);
-            assert_eq!(model.word(word).fetch_add(1, SeqCst), 0, "claimed and withdrawn");
+            model.have(taken.slot, "claimed and withdrawn");
         }
     }
     check(&[look], |model| {
         model.publish(1);
         if protocol::take(model, &model.layout, 1, 0, Claim::Withdrawn) {
-            let word = model.layout.slot(0, SlotWord::Phase);
-            assert_eq!(model.word(word).fetch_add(1, SeqCst), 0, "claimed and withdrawn");
+            model.have(0, "claimed and withdrawn");
         }
     });
 }
@@ -205,45 +197,99 @@ fn a_worker_that_stops_after_its_claim_blocks_nobody() {
     });
 }
 
-/// Sleeps as an event loop does until a slot is reported. The futex of seat 1 stands for the
-/// eventfd.
-fn collect(model: &Model, looks_again: bool) {
-    let finished = || model.word(model.layout.finished(0, 0)).load(SeqCst) != 0;
-    let eventfd = model.layout.futex(1);
-    while !finished() {
-        let value = model.futex(eventfd).load(SeqCst);
+/// Sleeps as an event loop does until `slots` are reported.
+fn collect(model: &Model, slots: u64) {
+    let mut left = slots;
+    while left != 0 {
+        let value = model.futex(eventfd(&model.layout)).load(SeqCst);
         protocol::fall_asleep(model, &model.layout, 0);
-        if !looks_again || !finished() {
-            model.wait(eventfd, value);
+        let word = model.word(model.layout.finished(0, 0));
+        if word.load(SeqCst) == 0 {
+            model.wait(eventfd(&model.layout), value);
         }
+        left &= !word.swap(0, SeqCst);
     }
 }
 
-fn answer(model: &Model) {
-    let worker = model.worker(0);
+/// Reports a slot, and wakes the loop if it sleeps.
+fn report(model: &Model, worker: &WorkerOn<Model>, taken: &Taken) {
+    if worker.report(taken) {
+        wake_loop(model);
+    }
+}
+
+fn wake_loop(model: &Model) {
+    model.futex(eventfd(&model.layout)).fetch_add(1, SeqCst);
+    model.wake(eventfd(&model.layout));
+}
+
+fn answer(model: &Model, seat: u16) {
+    let worker = model.worker(seat);
     let taken = worker.next().unwrap();
     worker.set_phase(&taken, Phase::Answered);
-    if worker.report(&taken) {
-        protocol::wake_seat(model, &model.layout, 1);
-    }
+    report(model, &worker, &taken);
 }
 
 #[test]
 fn a_loop_that_falls_asleep_misses_no_answer() {
-    check(&[answer], |model| {
+    check(&[|model| answer(model, 0)], |model| {
         model.publish(1);
-        collect(model, true);
+        collect(model, 1);
         let word = model.layout.slot(0, SlotWord::Phase);
         assert_eq!(Phase::parse(model.word(word).load(SeqCst)), Phase::Answered);
     });
 }
 
-/// Plants a loop that does not look again before it sleeps. It misses an answer.
-fn plant_loop_sleeps_at_once() {
-    check(&[answer], |model| {
+#[test]
+fn a_loop_that_falls_asleep_misses_neither_of_two_answers() {
+    fn answer_at_once(model: &Model, seat: u16) {
+        let worker = model.worker(seat);
+        let Turn::Request(taken) = worker.look() else { panic!("two requests wait") };
+        worker.set_phase(&taken, Phase::Answered);
+        report(model, &worker, &taken);
+    }
+    let before = |model: &Model| {
         model.publish(1);
-        collect(model, false);
-    });
+        model.publish(2);
+    };
+    check_after(
+        before,
+        &[|model| answer_at_once(model, 0), |model| answer_at_once(model, 1)],
+        |model| {
+            collect(model, 3);
+            for slot in 0..2 {
+                let word = model.layout.slot(slot, SlotWord::Phase);
+                assert_eq!(Phase::parse(model.word(word).load(SeqCst)), Phase::Answered);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_worker_that_leaves_wakes_another_one() {
+    // The first worker takes a request or none. In both cases one is left for the other worker.
+    check_with(
+        2,
+        |_| {},
+        &[|model| _ = model.worker(0).next(), |model| take_one(model, 1)],
+        |model| {
+            model.publish(1);
+            model.publish(2);
+            model.tell(0, LEAVE);
+        },
+    );
+}
+
+/// The word of a slot whose answer the front has read.
+const IS_READ: u64 = 7;
+
+/// Puts two requests into the queue, and reads the answer to the first from the connection.
+fn read_one_of_two(model: &Model) {
+    model.publish(1);
+    model.publish(2);
+    collect(model, 1);
+    model.word(model.layout.slot(1, SlotWord::Phase)).store(IS_READ, SeqCst);
+    model.tell(0, GO);
 }
 
 #[test]
@@ -252,45 +298,11 @@ fn a_worker_waits_until_the_front_has_read_its_answer() {
         let worker = model.worker(0);
         let first = worker.next().unwrap();
         if worker.change_to_connection(&first) {
-            protocol::wake_seat(model, &model.layout, 1);
+            wake_loop(model);
         }
         worker.next().unwrap();
-        // The front has read the answer to the first.
-        assert_eq!(model.word(model.layout.slot(1, SlotWord::Phase)).load(SeqCst), 7);
+        let word = model.layout.slot(1, SlotWord::Phase);
+        assert_eq!(model.word(word).load(SeqCst), IS_READ);
     }
-    check(&[two_requests], |model| {
-        model.publish(1);
-        model.publish(2);
-        collect(model, true);
-        model.word(model.layout.slot(1, SlotWord::Phase)).store(7, SeqCst);
-        model.word(model.layout.command(0)).store(GO, SeqCst);
-        protocol::wake_seat(model, &model.layout, 0);
-    });
-}
-
-/// The bugs that are planted, by the name that a process of its own gets.
-const PLANTED: [(&str, fn()); 3] = [
-    ("sleep at once", plant_sleep_at_once),
-    ("take alone", plant_take_alone),
-    ("loop sleeps at once", plant_loop_sleeps_at_once),
-];
-
-const PLANTED_VARIABLE: &str = "KIRIN_PLANTED_BUG";
-
-/// Starts a process for each bug, since loom panics once more while it unwinds.
-#[test]
-fn planted_bugs_are_found() {
-    if let Ok(wanted) = std::env::var(PLANTED_VARIABLE) {
-        PLANTED.iter().filter(|(name, _)| *name == wanted).for_each(|(_, run)| run());
-        return;
-    }
-    for (name, _) in PLANTED {
-        let output = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "loom_tests::planted_bugs_are_found", "--nocapture"])
-            .env(PLANTED_VARIABLE, name)
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && text.contains("deadlock"), "{name}: {text}");
-    }
+    check(&[two_requests], read_one_of_two);
 }

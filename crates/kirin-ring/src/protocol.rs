@@ -136,3 +136,92 @@ pub(crate) fn fall_asleep(words: &impl Words, layout: &Layout, event_loop: usize
 pub(crate) fn is_slot(layout: &Layout, slot: u16) -> bool {
     usize::from(slot) < layout.sizes.slots
 }
+
+#[cfg(all(test, not(feature = "loom")))]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::{Arc, mpsc};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::layout::{GO, Sizes};
+    use crate::ring::Ring;
+
+    const SIZES: Sizes =
+        Sizes { slots: 2, seats: 3, loops: 1, request_bytes: 64, answer_bytes: 64 };
+
+    #[test]
+    fn bits_of_seats_that_do_not_exist_do_not_keep_the_front() {
+        let ring = Arc::new(Ring::create("test", SIZES).unwrap());
+        let is_over = Arc::new(AtomicBool::new(false));
+        let liar = std::thread::spawn({
+            let (ring, is_over) = (Arc::clone(&ring), Arc::clone(&is_over));
+            move || {
+                while !is_over.load(Relaxed) {
+                    ring.words().word(ring.layout().sleepers(0)).store(!0 << SIZES.seats, SeqCst);
+                }
+            }
+        });
+        let (sender, receiver) = mpsc::channel();
+        let front = std::thread::spawn(move || {
+            let has_woken = (0..1000).any(|_| wake_sleeper(ring.words(), ring.layout()));
+            sender.send(has_woken).unwrap();
+        });
+        let has_woken = receiver.recv_timeout(Duration::from_secs(60));
+        is_over.store(true, Relaxed);
+        liar.join().unwrap();
+        front.join().unwrap();
+        assert_eq!(has_woken, Ok(false));
+    }
+
+    #[test]
+    fn the_sleeper_with_the_lowest_seat_is_woken() {
+        let ring = Ring::create("test", SIZES).unwrap();
+        let (words, layout) = (ring.words(), ring.layout());
+        let futexes = || [0, 1, 2].map(|seat| words.futex(layout.futex(seat)).load(SeqCst));
+        words.word(layout.sleepers(0)).store(0b1110, SeqCst);
+        for expected in [[0, 1, 0], [0, 1, 1]] {
+            assert!(wake_sleeper(words, layout));
+            assert_eq!((futexes(), words.word(WAKING).load(SeqCst)), (expected, 1));
+        }
+        // The last bit is that of no seat.
+        assert!(!wake_sleeper(words, layout));
+        assert_eq!((futexes(), words.word(WAKING).load(SeqCst)), ([0, 1, 1], 0));
+        assert_eq!(words.word(layout.sleepers(0)).load(SeqCst), 0);
+    }
+
+    #[test]
+    fn an_end_wakes_the_workers_that_take_requests() {
+        let ring = Ring::create("test", SIZES).unwrap();
+        let (words, layout) = (ring.words(), ring.layout());
+        words.word(layout.command(0)).store(GO, SeqCst);
+        words.word(layout.command(2)).store(GO, SeqCst);
+        words.word(layout.sleepers(0)).store(0b101, SeqCst);
+        words.word(WAKING).store(1, SeqCst);
+        ring.forget_sleeper(2);
+        let futexes = [0, 1, 2].map(|seat| words.futex(layout.futex(seat)).load(SeqCst));
+        assert_eq!(futexes, [1, 0, 1]);
+        assert_eq!(words.word(layout.sleepers(0)).load(SeqCst), 0b001);
+        assert_eq!(words.word(WAKING).load(SeqCst), 0);
+    }
+
+    #[test]
+    fn a_head_that_lies_ends_the_search() {
+        let ring = Ring::create("test", SIZES).unwrap();
+        let (words, layout) = (ring.words(), ring.layout());
+        for head in [5, 1 << 48, u64::MAX] {
+            words.word(HEAD).store(head, SeqCst);
+            assert_eq!(first_in_queue(words, layout), None, "{head}");
+        }
+        // All cells are for their positions, of which each has been claimed, without an end.
+        words.word(HEAD).store(8, SeqCst);
+        for position in 8..8 + layout.cells as u64 {
+            words.word(layout.cell(position)).store(cell(position, 1), SeqCst);
+        }
+        assert_eq!(first_in_queue(words, layout), None);
+        // A slot that does not exist.
+        words.word(HEAD).store(9, SeqCst);
+        words.word(layout.cell(9)).store(cell(9, 2), SeqCst);
+        assert_eq!(first_in_queue(words, layout), None);
+    }
+}
