@@ -32,6 +32,8 @@ pub(crate) struct WorkerHandle {
     same_user: OnceLock<bool>,
     /// Whether the worker ends after its present request.
     leaving: AtomicBool,
+    /// Whether the end of the connection of an attached worker has been seen.
+    has_hung_up: AtomicBool,
     socket: OwnedFd,
     /// The request that the worker has.
     pub(crate) current: CurrentRequest,
@@ -60,6 +62,7 @@ impl WorkerHandle {
             greeted_as_same_user: runs_as_us(greeting.pid).unwrap_or(false),
             same_user: OnceLock::new(),
             leaving: AtomicBool::new(false),
+            has_hung_up: AtomicBool::new(false),
             socket,
             current: CurrentRequest::default(),
             deadline: AtomicU64::new(0),
@@ -107,6 +110,15 @@ impl WorkerHandle {
 
     pub(crate) fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the worker has ended its connection. What it sent before can still be read.
+    pub(crate) fn note_hang_up(&self) {
+        self.has_hung_up.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_hung_up(&self) -> bool {
+        self.has_hung_up.load(Ordering::Relaxed)
     }
 
     /// Returns the socket of the worker's connection.

@@ -278,6 +278,17 @@ impl Entries {
         self.quarantine(slot, seat, outcome);
     }
 
+    /// Returns whether somebody is about to read the answer in a slot over the connection of
+    /// `worker`.
+    pub(super) fn continues(&self, ring: &Ring, slot: u16, worker: &Arc<WorkerHandle>) -> bool {
+        match &self.entries[usize::from(slot)].state {
+            State::Left(Outcome::Finished { worker: Some(finisher), .. }) => {
+                Arc::ptr_eq(finisher, worker) && ring.phase(slot) == Phase::OverConnection
+            }
+            _ => false,
+        }
+    }
+
     fn quarantine(&mut self, slot: u16, seat: u16, outcome: Outcome) {
         self.entry(slot).owner = Some(seat);
         if self.leave(slot, outcome) {

@@ -76,11 +76,13 @@ impl<C: Parked> Seats<C> {
         seats.filter_map(|(number, seat)| Some((number as u16, seat.worker.as_ref()?)))
     }
 
-    /// Keeps the connection of a worker that nobody uses. Returns it if the seat is not that
-    /// worker's any more, and whether the worker is new.
+    /// Keeps the connection of a worker that nobody uses. Returns it if it has ended or the
+    /// seat is not that worker's any more, and whether the worker is new.
     pub(super) fn park(&mut self, seat: u16, connection: C) -> Result<bool, C> {
         let state = &mut self.seats[usize::from(seat)];
-        if state.pid != Some(connection.handle().pid) || state.connection.is_some() {
+        let worker = connection.handle();
+        let is_here = state.pid == Some(worker.pid) && !worker.has_hung_up();
+        if !is_here || state.connection.is_some() {
             return Err(connection);
         }
         let is_new = state.worker.is_none();

@@ -65,8 +65,18 @@ pub(super) struct LoopSide {
 pub(super) struct RingState<C> {
     pub(super) entries: Entries,
     pub(super) seats: Seats<C>,
+    /// The connections of workers that have ended, over which the answer to the request in a slot
+    /// has come. The one that waits for it has not read it.
+    unread: Vec<(u16, C)>,
     workers: usize,
     service: ServiceTime,
+}
+
+impl<C> RingState<C> {
+    fn take_unread(&mut self, slot: u16) -> Option<C> {
+        let at = self.unread.iter().position(|(unread, _)| *unread == slot)?;
+        Some(self.unread.swap_remove(at).1)
+    }
 }
 
 impl<C: Parked> SharedRing<C> {
@@ -87,6 +97,7 @@ impl<C: Parked> SharedRing<C> {
         let state = RingState {
             entries: Entries::new(&ring, now),
             seats: Seats::new(slots),
+            unread: Vec::new(),
             workers: 0,
             service: ServiceTime::default(),
         };
@@ -286,14 +297,23 @@ impl<C: Parked> SharedRing<C> {
 
     /// Notes that the answer to a request has been taken.
     pub(crate) fn take_note(self: &Arc<Self>, app: &impl RingOwner<C>, slot: u16) {
-        if self.state.lock().entries.take_note(&self.ring, slot) {
+        let mut state = self.state.lock();
+        let unread = state.take_unread(slot);
+        let is_free = state.entries.take_note(&self.ring, slot);
+        drop(state);
+        drop(unread);
+        if is_free {
             self.release_place(app);
         }
     }
 
     /// Notes that nobody waits for a request any more.
     pub(crate) fn abandon(self: &Arc<Self>, app: &impl RingOwner<C>, slot: u16) {
-        let effect = self.state.lock().entries.abandon(&self.ring, slot);
+        let mut state = self.state.lock();
+        let unread = state.take_unread(slot);
+        let effect = state.entries.abandon(&self.ring, slot);
+        drop(state);
+        drop(unread);
         self.settle(app, effect);
     }
 
@@ -390,7 +410,7 @@ impl<C: Parked> SharedRing<C> {
         worker: &Arc<WorkerHandle>,
     ) -> Option<C> {
         let mut state = self.state.lock();
-        let connection = state.seats.check_out(seat, worker);
+        let connection = state.seats.check_out(seat, worker).or_else(|| state.take_unread(slot));
         let is_free = state.entries.take_note(&self.ring, slot);
         drop(state);
         if !is_free {
@@ -411,18 +431,24 @@ impl<C: Parked> SharedRing<C> {
         seat: u16,
         worker: &Arc<WorkerHandle>,
     ) {
-        let mut state = self.state.lock();
-        let Some(connection) = state.seats.lose(seat, worker) else { return };
+        let mut locked = self.state.lock();
+        let state = &mut *locked;
+        worker.note_hang_up();
+        let Some(mut connection) = state.seats.lose(seat, worker) else { return };
         state.workers -= 1;
         for slot in state.entries.used() {
-            if state.entries.is_at_work(slot)
-                && state.entries.queue.claim(&self.ring, slot) == Claim::Seat(seat)
-            {
+            if state.entries.queue.claim(&self.ring, slot) != Claim::Seat(seat) {
+                continue;
+            }
+            if state.entries.is_at_work(slot) {
                 state.entries.lose(&self.ring, slot, seat, worker);
+            }
+            if state.entries.continues(&self.ring, slot, worker) {
+                state.unread.extend(connection.take().map(|connection| (slot, connection)));
             }
         }
         self.ring.forget_sleeper(seat);
-        Self::unlock_and_wake(state);
+        Self::unlock_and_wake(locked);
         drop(connection);
         self.trim_places(app);
         // It may have been woken for a request that it has not claimed, or have ended before it
