@@ -28,7 +28,7 @@ pub use memcached::Memcached;
 pub use memcached_program::{MemcachedClient, MemcachedProgram, memcached_command, memcached_port};
 pub use pebble::Pebble;
 pub use php_fpm::PhpFpm;
-pub use program::{Kirin, binary, kirin_command, prove, run_kirin};
+pub use program::{Kirin, binary, kirin_command, prove, repository, run_kirin};
 pub use site::Site;
 pub use status::ADMIN;
 pub use terminal::Terminal;

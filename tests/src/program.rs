@@ -199,7 +199,7 @@ pub fn kirin_command(site: &Site) -> Command {
 pub fn prove(directory: &str, test: &str) {
     let output = Command::new("prove")
         .args(["-lv", test])
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(directory))
+        .current_dir(repository().join(directory))
         .env("KIRIN_BINARY", binary())
         .output()
         .expect("prove is part of Perl");
@@ -208,20 +208,24 @@ pub fn prove(directory: &str, test: &str) {
     assert!(text.contains("Result: PASS"), "the tests were skipped: {text}");
 }
 
-/// Returns `target/debug/kirin`, beside which this test was built, or the value of `KIRIN_BINARY`.
+/// Returns the program under test: the value of `KIRIN_BINARY`, or the one that cargo has built for
+/// the test that runs, or `target/debug/kirin`.
 ///
 /// # Panics
 /// Panics if it is not built.
 pub fn binary() -> PathBuf {
-    if let Some(binary) = std::env::var_os("KIRIN_BINARY") {
-        return binary.into();
-    }
-    let test = std::env::current_exe().expect("the test's own path");
-    let binary = test.ancestors().nth(2).expect("target/debug").join("kirin");
+    // Cargo sets the second one where it runs the tests of the package `kirin`.
+    let named = ["KIRIN_BINARY", "CARGO_BIN_EXE_kirin"].into_iter().find_map(std::env::var_os);
+    let binary = named.map_or_else(|| repository().join("target/debug/kirin"), PathBuf::from);
     assert!(
         binary.exists(),
         "{} is not built: run `make test`, or `cargo build -p kirin`",
         binary.display()
     );
     binary
+}
+
+/// Returns the root of the sources.
+pub fn repository() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }

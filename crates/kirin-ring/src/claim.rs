@@ -84,7 +84,6 @@ impl Phase {
     }
 
     /// Returns the word of the phase.
-    #[cfg(any(test, feature = "worker"))]
     pub(crate) fn word(self) -> u64 {
         match self {
             Self::Queued => 0,

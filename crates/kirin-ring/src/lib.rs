@@ -15,7 +15,6 @@ mod claim;
 mod layout;
 mod protocol;
 mod words;
-#[cfg(any(test, feature = "worker"))]
 pub mod worker;
 
 // The memory itself: loom has its own.

@@ -64,7 +64,6 @@ impl Words for Mapping {
         let _ = futex::wake(self.futex(offset), futex::Flags::empty(), 1);
     }
 
-    #[cfg(any(test, feature = "worker"))]
     fn wait(&self, offset: usize, value: u32) {
         // The futex has changed already, or a signal has come: the caller looks again.
         let _ = futex::wait(self.futex(offset), futex::Flags::empty(), value, None);

@@ -87,7 +87,6 @@ pub(crate) fn wake_sleeper(words: &impl Words, layout: &Layout) -> bool {
 
 /// Wakes a worker if there is a request that nobody has claimed. While one has been woken and has
 /// not looked yet, that is enough: it wakes the next.
-#[cfg(any(test, feature = "worker"))]
 pub(crate) fn wake_for_waiting(words: &impl Words, layout: &Layout) {
     // Either this sees the cell of the next request, or the front sees that the head has moved.
     // Sequentially consistent operations suffice in C11, but loom takes only fences as such.

@@ -55,7 +55,6 @@ impl Ring {
         &self.mapping
     }
 
-    #[cfg(any(test, feature = "worker"))]
     pub(crate) fn mapping(&self) -> &Mapping {
         &self.mapping
     }
@@ -136,7 +135,6 @@ impl Ring {
     }
 
     /// Writes a word anywhere in the memory, as a worker that lies could.
-    #[cfg(any(test, feature = "worker"))]
     pub fn scribble(&self, place: usize, value: u64) {
         self.words().word(place % (self.layout.total / 8) * 8).store(value, SeqCst);
     }

@@ -19,6 +19,5 @@ pub(crate) trait Words {
     fn wake(&self, offset: usize);
 
     /// Sleeps while the futex has `value`. May return early.
-    #[cfg(any(test, feature = "worker"))]
     fn wait(&self, offset: usize, value: u32);
 }

@@ -1,0 +1,19 @@
+//! Applications and their workers.
+//!
+//! Each module is a topic. All start the built program and talk to it as its clients do.
+
+mod app_background;
+mod app_files;
+mod apps;
+mod graceful_stop;
+mod last_answers;
+mod lifecycle;
+mod preload;
+mod psgi_extensions;
+mod real_software;
+mod restart_under_load;
+mod shares;
+mod slow_clients;
+mod start_server;
+mod upgrade;
+mod worker_limits;

@@ -1,0 +1,25 @@
+//! What an operator does and sees: commands, admin, logs, metrics, upgrades.
+//!
+//! Each module is a topic. All start the built program and talk to it as its clients do.
+
+mod access_log;
+mod access_logs;
+mod acme;
+mod admin;
+mod admin_default;
+mod advise;
+mod command_line;
+mod debian_package;
+mod log_sum;
+mod memcached_command_line;
+mod memcached_looking_glass;
+mod memcached_memory;
+mod metrics;
+mod outputs;
+mod profile;
+mod program_upgrade;
+mod status_page;
+mod systemd;
+mod top;
+mod traces;
+mod user;

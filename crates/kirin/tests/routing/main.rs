@@ -1,0 +1,12 @@
+//! Which place answers which request, and who may ask: sites, routes, files, access.
+//!
+//! Each module is a topic. All start the built program and talk to it as its clients do.
+
+mod access;
+mod ambiguous_paths;
+mod explain;
+mod files;
+mod protected_pages;
+mod route_patterns;
+mod routes;
+mod sites;

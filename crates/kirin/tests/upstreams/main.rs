@@ -1,0 +1,17 @@
+//! Other servers behind Kirin: HTTP, FastCGI, SCGI, uwsgi, gRPC.
+//!
+//! Each module is a topic. All start the built program and talk to it as its clients do.
+
+mod balancing;
+mod fastcgi;
+mod grpc;
+mod proxy;
+mod proxy_failure_counts;
+mod proxy_failures;
+mod proxy_http2;
+mod proxy_killed;
+mod proxy_names;
+mod proxy_splice;
+mod scgi;
+mod upstream_queue;
+mod uwsgi;
