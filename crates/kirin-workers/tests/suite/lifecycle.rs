@@ -199,7 +199,11 @@ fn a_front_that_is_killed_leaves_no_process_behind() {
         return front_to_be_killed();
     }
     let mut front = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["a_front_that_is_killed_leaves_no_process_behind", "--exact", "--nocapture"])
+        .args([
+            "lifecycle::a_front_that_is_killed_leaves_no_process_behind",
+            "--exact",
+            "--nocapture",
+        ])
         .env(AS_FRONT, "1")
         .stdout(std::process::Stdio::piped())
         .spawn()
