@@ -5,6 +5,8 @@
 //! `cargo run -p kirin-tests --example strict_beside_others` writes the differences to the standard
 //! output. `docs/limits.md` has them with the reasons.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "nobody serves with it")]
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;

@@ -9,6 +9,8 @@
 //! Each time is the shortest of several runs, so that other work on the machine does not decide.
 //! The tables of parsers are in `doubling_tests.rs` of each crate.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by them")]
+
 use std::hint::black_box;
 
 use rustix::time::{ClockId, clock_gettime};

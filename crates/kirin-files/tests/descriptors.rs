@@ -1,5 +1,7 @@
 //! Without a file descriptor left. A process of its own, since the limit is the process's.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by them")]
+
 use std::fs;
 use std::mem::MaybeUninit;
 use std::rc::Rc;

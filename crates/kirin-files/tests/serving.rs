@@ -1,6 +1,8 @@
 //! Files over real connections: a `kirin_http` server on a free port, curl and raw sockets as
 //! clients.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by them")]
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

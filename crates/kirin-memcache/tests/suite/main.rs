@@ -1,5 +1,7 @@
 //! The protocol over connections, with real clients, and beside memcached itself.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by them")]
+
 mod clients;
 mod connections;
 mod conversation;
