@@ -188,7 +188,7 @@ pub fn run_kirin(site: &Site, arguments: &[&str]) -> Output {
 pub fn kirin_command(site: &Site) -> Command {
     let mut command = Command::new(binary());
     command.current_dir(site.root()).env_remove("KIRIN_LOG");
-    command.env("XDG_RUNTIME_DIR", site.session());
+    command.env("KIRIN_ADMIN_DIRECTORY", site.admin_directory());
     command
 }
 

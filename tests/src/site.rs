@@ -1,6 +1,7 @@
 //! A directory with the files of a site.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -10,8 +11,8 @@ use crate::wait_for;
 /// A temporary site. It is removed when it is dropped.
 pub struct Site {
     directory: TempDir,
-    /// The directory for the sockets of this site's user session. Tests run beside each other.
-    session: TempDir,
+    /// The directory of default admin sockets. Other Kirins of this machine are not found from here.
+    admin: TempDir,
 }
 
 impl Default for Site {
@@ -24,7 +25,10 @@ impl Site {
     /// Creates an empty directory.
     pub fn new() -> Self {
         let directory = || tempfile::tempdir().expect("a temporary directory");
-        Self { directory: directory(), session: directory() }
+        let (directory, admin) = (directory(), directory());
+        // Another user may have a directory in it.
+        fs::set_permissions(admin.path(), Permissions::from_mode(0o755)).expect("a mode");
+        Self { directory, admin }
     }
 
     /// Writes a file, and makes the directories that it needs.
@@ -54,9 +58,9 @@ impl Site {
         });
     }
 
-    /// Returns the directory that takes the place of `$XDG_RUNTIME_DIR`.
-    pub fn session(&self) -> &Path {
-        self.session.path()
+    /// Returns the value of `KIRIN_ADMIN_DIRECTORY` for this site.
+    pub fn admin_directory(&self) -> &Path {
+        self.admin.path()
     }
 
     /// Returns the directory.

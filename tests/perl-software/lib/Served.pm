@@ -64,12 +64,14 @@ sub by_starlet {
 
 sub start {
     my ($class, $directory, $port, $env, @command) = @_;
-    my $self = bless { port => $port, log => File::Temp->new }, $class;
+    my $self = bless { port => $port, log => File::Temp->new, admin => File::Temp->newdir }, $class;
     $self->{pid} = fork // die "fork: $!";
     if (!$self->{pid}) {
         # The environment must not decide the mode of a framework.
         delete @ENV{qw(PLACK_ENV PLACK_SERVER MOJO_MODE DANCER_ENVIRONMENT KIRIN_LOG)};
         @ENV{ 'PERL5LIB', keys %$env } = ('lib', values %$env);
+        # Other Kirins of this machine are not found from here.
+        $ENV{KIRIN_ADMIN_DIRECTORY} = "$self->{admin}";
         POSIX::setpgid(0, 0);
         chdir $directory or die "$directory: $!";
         open STDIN, '<', '/dev/null' or die $!;

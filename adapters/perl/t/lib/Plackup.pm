@@ -40,6 +40,8 @@ sub spawn {
         open STDOUT, '>>', "$directory/log" or die $!;
         open STDERR, '>&', \*STDOUT or die $!;
         $ENV{TMPDIR} = "$directory/tmp";
+        # Other Kirins of this machine are not found from here.
+        $ENV{KIRIN_ADMIN_DIRECTORY} = "$directory";
         my @listen = $STARTER ? () : ('--listen', $self->{socket});
         my @command = (
             @{ $STARTER // [] }, $^X, '-Ilib', '-S', 'plackup', '-s', 'Kirin', '-E', 'deployment',

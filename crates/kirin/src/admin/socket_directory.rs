@@ -7,6 +7,9 @@
 //! | root, or the `user` of a configuration; a service of systemd with `RuntimeDirectory=kirin/NAME` | `/run/kirin/NAME` |
 //! | others | `/tmp/kirin-UID` |
 //!
+//! `KIRIN_ADMIN_DIRECTORY` names a directory that takes the place of all of these: a user's sockets
+//! are in `$KIRIN_ADMIN_DIRECTORY/NAME`, and commands look nowhere else.
+//!
 //! The server takes the first directory that it can have. A client looks into all of them, because
 //! it may have another environment.
 
@@ -21,6 +24,9 @@ use rustix::process::geteuid;
 
 /// The directory of the directories of root and of services. Only root can write it.
 const SYSTEM: &str = "/run/kirin";
+
+/// The environment variable with the directory that takes the place of all others.
+const ONLY: &str = "KIRIN_ADMIN_DIRECTORY";
 
 /// The directory of sessions. It is removed when its user logs out.
 const SESSIONS: &str = "/run/user";
@@ -42,19 +48,34 @@ pub struct SocketDirectories {
     name: String,
     /// The directory of the session, if it belongs to this user alone.
     session: Option<PathBuf>,
+    /// The directory of all users' sessions; `None` if [`ONLY`] is set.
+    sessions: Option<PathBuf>,
     system: PathBuf,
-    temporary: PathBuf,
+    /// The directory of those who have no other; `None` if [`ONLY`] is set.
+    temporary: Option<PathBuf>,
 }
 
 impl SocketDirectories {
     /// Returns the directories of the user that runs this program.
     pub fn of_this_user() -> Self {
         let uid = geteuid().as_raw();
+        let name = user_name(uid);
+        let only = env::var_os(ONLY).and_then(|path| std::path::absolute(path).ok());
+        if let Some(system) = only {
+            return Self { uid, name, session: None, sessions: None, system, temporary: None };
+        }
         let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let session = session.filter(|path| path.is_absolute() && check(path, uid).is_ok());
         // The directory of root's session ends with the session. Kirin does not.
         let session = session.filter(|path| uid != 0 || !path.starts_with(SESSIONS));
-        Self { uid, name: user_name(uid), session, system: SYSTEM.into(), temporary: "/tmp".into() }
+        Self {
+            uid,
+            name,
+            session,
+            sessions: Some(SESSIONS.into()),
+            system: SYSTEM.into(),
+            temporary: Some("/tmp".into()),
+        }
     }
 
     /// Returns the directories of the user that will serve, if that is another than this program's.
@@ -72,8 +93,8 @@ impl SocketDirectories {
         self.system.join(&self.name)
     }
 
-    fn temporary(&self) -> PathBuf {
-        self.temporary.join(format!("kirin-{}", self.uid))
+    fn temporary(&self) -> Option<PathBuf> {
+        Some(self.temporary.as_ref()?.join(format!("kirin-{}", self.uid)))
     }
 
     /// Makes the first directory that can be had, if it does not exist. As root it belongs to
@@ -82,7 +103,8 @@ impl SocketDirectories {
     pub fn make(&self, user: Option<&User>, name_bytes: usize) -> Result<PathBuf, DirectoryError> {
         let session = self.session.as_ref().map(|session| session.join("kirin"));
         let mut last = None;
-        for path in session.into_iter().chain([self.of_service(), self.temporary()]) {
+        let places = [session, Some(self.of_service()), self.temporary()];
+        for path in places.into_iter().flatten() {
             // The kernel's limit for the path of a socket is 107 bytes (unix(7)).
             if path.as_os_str().len() + 1 + name_bytes > 107 {
                 continue;
@@ -101,7 +123,7 @@ impl SocketDirectories {
         }
         let too_long = || {
             let error = io::Error::other("the path is too long for a socket");
-            DirectoryError::Unavailable(self.temporary(), error)
+            DirectoryError::Unavailable(self.of_service(), error)
         };
         Err(last.unwrap_or_else(too_long))
     }
@@ -111,9 +133,9 @@ impl SocketDirectories {
     pub fn existing(&self) -> Vec<PathBuf> {
         let own = [
             self.session.as_ref().map(|session| session.join("kirin")),
-            Some(Path::new(SESSIONS).join(self.uid.to_string()).join("kirin")),
+            self.sessions.as_ref().map(|all| all.join(self.uid.to_string()).join("kirin")),
             Some(self.of_service()),
-            Some(self.temporary()),
+            self.temporary(),
         ];
         let mut found = Vec::new();
         for path in own.into_iter().flatten() {
@@ -124,9 +146,11 @@ impl SocketDirectories {
         // Only root, or a service to which root has given it, makes directories there.
         if self.uid == 0 {
             for entry in fs::read_dir(&self.system).into_iter().flatten().flatten() {
+                let path = entry.path();
                 let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                if is_directory && !found.contains(&entry.path()) {
-                    found.push(entry.path());
+                // Its own is checked above.
+                if is_directory && path != self.of_service() && !found.contains(&path) {
+                    found.push(path);
                 }
             }
         }
@@ -196,8 +220,9 @@ mod tests {
             uid,
             name: user_name(uid),
             session: None,
+            sessions: None,
             system: root.join("absent/run"),
-            temporary: root.to_owned(),
+            temporary: Some(root.to_owned()),
         }
     }
 
@@ -240,7 +265,7 @@ mod tests {
     fn a_directory_that_others_could_have_made_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let mut directories = directories(root.path());
-        let path = directories.temporary();
+        let path = directories.temporary().unwrap();
         let refused = |directories: &SocketDirectories, why: &str| {
             let error = directories.make(None, 50).unwrap_err();
             assert!(matches!(error, DirectoryError::Unsafe(..)), "{error}");

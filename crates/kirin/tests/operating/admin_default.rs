@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use kirin_tests::{Kirin, Site, binary, kirin_command, run_kirin, wait_for};
+use kirin_user::user_name;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
 
@@ -49,9 +50,14 @@ fn found(site: &Site, options: &[&str]) -> Option<u32> {
     found_in(site, site.root(), options)
 }
 
+/// Returns the directory of the default sockets of this user.
+fn own_directory(site: &Site) -> PathBuf {
+    site.admin_directory().join(user_name(geteuid().as_raw()))
+}
+
 /// Returns the default sockets of a site.
 fn sockets(site: &Site) -> Vec<PathBuf> {
-    let entries = fs::read_dir(site.session().join("kirin")).into_iter().flatten().flatten();
+    let entries = fs::read_dir(own_directory(site)).into_iter().flatten().flatten();
     let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
     sockets.map(|entry| entry.path()).collect()
 }
@@ -88,7 +94,7 @@ fn an_application_is_seen_and_purged_without_a_configuration() {
     let [socket] = all.as_slice() else { panic!("{all:?}") };
     let name = socket.file_name().expect("a name").to_string_lossy();
     assert!(name.contains("app.psgi"), "{name}");
-    assert_eq!((mode(socket), mode(&site.session().join("kirin"))), (0o600, 0o700));
+    assert_eq!((mode(socket), mode(&own_directory(&site))), (0o600, 0o700));
     kirin.signal(Signal::TERM);
     kirin.wait();
     assert!(sockets(&site).is_empty(), "{:?}", sockets(&site));
@@ -177,6 +183,35 @@ fn of_several_the_one_of_the_directory_is_chosen_or_they_are_listed() {
 }
 
 #[test]
+fn a_session_has_the_socket_where_no_directory_is_named() {
+    let site = site();
+    let session = tempfile::tempdir().expect("a session");
+    let in_session = |command: &mut Command| {
+        command.env_remove("KIRIN_ADMIN_DIRECTORY").env("XDG_RUNTIME_DIR", session.path());
+    };
+    let mut command = kirin_command(&site);
+    in_session(command.args(["serve", "--config", "conf/kirin.toml"]));
+    let kirin = Kirin::start_command(&mut command);
+    let sockets = fs::read_dir(session.path().join("kirin")).expect("the directory").count();
+    assert_eq!((sockets, mode(&session.path().join("kirin"))), (1, 0o700), "{}", kirin.log());
+    let status = |is_in_session: bool| {
+        let mut command = kirin_command(&site);
+        command.args(["status", "--json", "--config", "conf/kirin.toml"]);
+        if is_in_session {
+            in_session(&mut command);
+        }
+        command.output().expect("kirin runs")
+    };
+    let output = status(true);
+    let json: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", said(&output)));
+    assert_eq!(json["pid"].as_u64(), Some(u64::from(kirin.pid())));
+    // `KIRIN_ADMIN_DIRECTORY` takes the place of all other directories.
+    let output = status(false);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+}
+
+#[test]
 fn a_second_kirin_leaves_the_socket_of_the_first_alone_until_it_ends() {
     let site = site();
     let mut first = Kirin::start_with(&site, &SERVE_APP);
@@ -214,7 +249,6 @@ fn the_socket_of_a_killed_kirin_is_replaced() {
 
 #[test]
 fn a_directory_that_others_could_change_is_refused_and_kirin_serves() {
-    let at = |site: &Site| site.session().join("kirin");
     type Squat = fn(&Path);
     let squats: [(&str, Squat); 4] = [
         ("is a symbolic link", |path| {
@@ -238,7 +272,7 @@ fn a_directory_that_others_could_change_is_refused_and_kirin_serves() {
             continue;
         }
         let site = site();
-        squat(&at(&site));
+        squat(&own_directory(&site));
         let mut kirin = Kirin::start_with(&site, &SERVE_FILES);
         kirin.wait_for_log(why);
         assert_eq!(kirin.log().matches("WARN").count(), 1, "{why}: {}", kirin.log());
@@ -293,7 +327,10 @@ fn the_next_program_of_start_server_gets_the_socket() {
     let site = site();
     let mut command = Command::new("start_server");
     command.args(["--port", "127.0.0.1:0", "--"]).arg(binary()).args(["serve", "app.psgi"]);
-    command.current_dir(site.root()).env("XDG_RUNTIME_DIR", site.session()).env_remove("KIRIN_LOG");
+    command
+        .current_dir(site.root())
+        .env("KIRIN_ADMIN_DIRECTORY", site.admin_directory())
+        .env_remove("KIRIN_LOG");
     let starter = Kirin::start_command(&mut command);
     let first = found(&site, &[]).expect("the first program");
     starter.signal(Signal::HUP);
@@ -308,7 +345,7 @@ fn a_program_that_loads_the_application_itself_is_found_in_its_directory() {
     let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../adapters/perl/lib");
     let mut command = Command::new("plackup");
     command.args(["-s", "Kirin", "-E", "deployment", "-o", "127.0.0.1", "-p", "0", "app.psgi"]);
-    command.current_dir(site.root()).env("XDG_RUNTIME_DIR", site.session());
+    command.current_dir(site.root()).env("KIRIN_ADMIN_DIRECTORY", site.admin_directory());
     command.env("PERL5LIB", library).env("KIRIN_BINARY", binary()).env("KIRIN_LOG", "info");
     let mut kirin = Kirin::start_command(&mut command);
     assert_eq!(found(&site, &[]), Some(kirin.pid()), "{}", kirin.log());
@@ -335,6 +372,7 @@ fn root_and_the_user_that_serves_reach_the_socket() {
     let status = || {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"]).arg(&program);
+        command.env("KIRIN_ADMIN_DIRECTORY", site.admin_directory());
         let output =
             command.args(["status", "--json"]).current_dir(site.root()).output().expect("setpriv");
         let json: Value = serde_json::from_slice(&output.stdout)
@@ -342,18 +380,14 @@ fn root_and_the_user_that_serves_reach_the_socket() {
         json["pid"].as_u64()
     };
     assert_eq!(status(), pid.map(u64::from));
-    let directory = Path::new("/run/kirin/nobody");
-    assert_eq!((mode(directory), mode(Path::new("/run/kirin"))), (0o700, 0o755));
+    let directory = site.admin_directory().join("nobody");
+    assert_eq!(mode(&directory), 0o700);
     kirin.signal(Signal::TERM);
     kirin.wait();
     let output = run_kirin(&site, &["status"]);
     let text = said(&output);
     assert!(text.contains("no Kirin is running with this configuration"), "{text}");
-    // Other tests may have sockets there.
-    let name = site.root().file_name().expect("a name").to_string_lossy().replace('.', "");
-    let left = fs::read_dir(directory).expect("the directory").flatten();
-    let left: Vec<_> =
-        left.filter(|entry| entry.file_name().to_string_lossy().contains(&name)).collect();
+    let left: Vec<_> = fs::read_dir(directory).expect("the directory").flatten().collect();
     assert!(left.is_empty(), "{left:?}");
     assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
 }
@@ -370,7 +404,10 @@ fn the_user_that_serves_upgrades_a_kirin_that_root_has_started() {
     let program = site.path("kirin");
     fs::copy(binary(), &program).expect("a copy that nobody can run");
     let mut command = Command::new(&program);
-    command.args(["serve"]).current_dir(site.root()).env("XDG_RUNTIME_DIR", site.session());
+    command
+        .args(["serve"])
+        .current_dir(site.root())
+        .env("KIRIN_ADMIN_DIRECTORY", site.admin_directory());
     let mut first = Kirin::start_command(&mut command);
     assert_eq!(found(&site, &[]), Some(first.pid()), "{}", first.log());
     first.signal(Signal::USR2);

@@ -54,7 +54,7 @@ fn with_sockets(site: &Site, addresses: &[&str], arguments: &[&str]) -> Command 
         .arg(kirin.get_program())
         .args(arguments);
     command.current_dir(site.root()).env_remove("KIRIN_LOG");
-    command.env("XDG_RUNTIME_DIR", site.session());
+    command.env("KIRIN_ADMIN_DIRECTORY", site.admin_directory());
     command
 }
 
