@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kirin_http::request::{BodyLength, Version};
-use kirin_http::{Client, ListenAddress, Method, Origin, Peer, RequestHead};
+use kirin_http::{Client, ListenAddress, Method, Origin, Peer, RequestHead, RequestNotes};
 use kirin_lua::{Called, Limits, ScriptFile, Step, Supply};
-use kirin_store::{Now, Store, StoreConfig};
+use kirin_store::{Namespace, Now, Store, StoreConfig};
 use libfuzzer_sys::fuzz_target;
 
 const NOW: Now = Now::from_unix_seconds(1_700_000_000);
@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_millis(50);
 
 thread_local! {
     static SCRIPT: ScriptFile = {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/kirin-lua/tests/support/functions.lua");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/kirin-lua/tests/suite/support/functions.lua");
         let limits = Limits { time: LIMIT, memory_bytes: 32 << 20, body_bytes: 1 << 20 };
         let store = Arc::new(Store::new(StoreConfig::default()));
         ScriptFile::open(path.into(), store, Rc::new(()), limits).expect("the script loads")
@@ -48,6 +48,7 @@ fuzz_target!(|body: &[u8]| {
         expects_continue: false,
     };
     let (peer, local) = (Peer::Unix, ListenAddress::Unix("x".into()));
+    let notes = RequestNotes::default();
     let origin = Origin {
         peer: &peer,
         local: &local,
@@ -55,10 +56,12 @@ fuzz_target!(|body: &[u8]| {
         client: Client::NotRequested,
         proxy: None,
         now: 0,
+        notes: &notes,
     };
     SCRIPT.with(|script| {
         let before = processor_time();
-        let step = script.call(Called::of(&request, origin, b"/", None), NOW);
+        let step =
+            script.call(Called::of(&request, origin, b"/", None, &Namespace::default()), NOW);
         if let Step::Waiting(waiting) = step {
             let _ = waiting.resume(Supply::Body(body.to_vec().into()), NOW);
         }

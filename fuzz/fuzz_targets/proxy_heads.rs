@@ -5,7 +5,7 @@
 use std::mem::MaybeUninit;
 
 use kirin_http::request::{FieldStorage, HeadLimits, MAX_FIELDS, Parsed, parse};
-use kirin_http::{BodyLength, Client, ListenAddress, Origin, Peer};
+use kirin_http::{BodyLength, Client, ListenAddress, Origin, Peer, RequestNotes};
 use kirin_proxy::request_head::{HeadPolicy, OutgoingFraming, encode};
 use kirin_proxy::upstream_response::read_head;
 use kirin_proxy::{ForwardedPolicy, HostPolicy};
@@ -24,7 +24,16 @@ fuzz_target!(|input: &[u8]| {
     };
     let local = ListenAddress::Unix("/s".into());
     let (peer, client) = (Peer::Unix, Client::NotRequested);
-    let origin = Origin { peer: &peer, local: &local, secure: false, client, proxy: None, now: 0 };
+    let notes = RequestNotes::default();
+    let origin = Origin {
+        peer: &peer,
+        local: &local,
+        secure: false,
+        client,
+        proxy: None,
+        now: 0,
+        notes: &notes,
+    };
     let host = if request.host.is_empty() { HostPolicy::Upstream } else { HostPolicy::Client };
     let policy = HeadPolicy { host: &host, forwarded: ForwardedPolicy::Both, via: Some("kirin") };
     let mut head = encode(&request, request.target, origin, policy);
