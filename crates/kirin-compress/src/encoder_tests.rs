@@ -1,5 +1,5 @@
-//! The output is decoded again by the decoders of the same libraries. tests/tests/compression.rs
-//! uses curl and others.
+//! The output is decoded again by the decoders of the same libraries.
+//! crates/kirin/tests/pages/compression.rs uses curl and others.
 
 use proptest::prelude::*;
 

@@ -7,8 +7,8 @@ use Test::More;
 use TestMemcached;
 use TestSite;
 
-# What the store has of private memos. What is made of it: tests/tests/memo_private.rs in Kirin's
-# sources.
+# What the store has of private memos. What is made of it:
+# crates/kirin/tests/pages/memo_private.rs in Kirin's sources.
 
 sub site_with_store {
     my $memcached = TestMemcached->new;

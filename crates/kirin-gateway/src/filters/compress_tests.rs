@@ -1,4 +1,5 @@
-//! Tests of the filter with made-up applications; tests/tests/compression.rs has real ones.
+//! Tests of the filter with made-up applications. crates/kirin/tests/pages/compression.rs has real
+//! ones.
 
 use std::collections::VecDeque;
 use std::io::Read;
