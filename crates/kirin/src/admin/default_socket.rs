@@ -29,7 +29,7 @@ use super::served::Served;
 use super::socket_directory::SocketDirectories;
 use super::{Admin, UNIX_MODE};
 use crate::serve::sockets::{SocketFiles, Sockets};
-use crate::serve::stage::{Stage, drain_limit};
+use crate::serve::stage::{Stage, drain_limit, wait_to_serve};
 
 /// How often a program asks whether the socket of another one is free.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -159,7 +159,7 @@ fn inherited(sockets: &Sockets, name: &str) -> Option<PathBuf> {
 /// Waits until no other program has the socket, and serves it until the program ends. Must run on
 /// an event loop.
 pub async fn serve_when_free(path: PathBuf, admin: Admin, mut stage: watch::Receiver<Stage>) {
-    if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
+    if !wait_to_serve(&mut stage).await {
         return;
     }
     let listener = tokio::select! {

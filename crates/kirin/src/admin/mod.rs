@@ -48,7 +48,7 @@ use crate::live::observer::LiveLoop;
 use crate::metrics::Metrics;
 use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::sockets::{SocketError, Sockets};
-use crate::serve::stage::{Stage, drain_limit};
+use crate::serve::stage::{Stage, drain_limit, wait_to_serve};
 use crate::status_page::{self, Format};
 use purge_body::BodyFormat;
 
@@ -137,7 +137,7 @@ pub enum OpenError {
 
 /// Serves one socket until the program ends. Must run on an event loop.
 pub async fn serve(listener: Listener, admin: Admin, mut stage: watch::Receiver<Stage>) {
-    if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
+    if !wait_to_serve(&mut stage).await {
         return;
     }
     let Ok(address) = listener.address() else { return };

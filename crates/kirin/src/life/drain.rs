@@ -39,7 +39,8 @@ pub async fn drain(
         bound.socket_files.remove(path);
     }
     let mut limit = ending.drain_limit();
-    let _ = stage.send(Stage::Drain(limit));
+    let has_served = !matches!(ending, Ending::NotStarted(_) | Ending::StoppedAtStart);
+    let _ = stage.send(if has_served { Stage::Drain(limit) } else { Stage::GiveUp });
     // The loops are told first. Whoever waits for this line then finds them stopping.
     ending.log();
     tokio::select! {

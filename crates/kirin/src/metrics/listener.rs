@@ -17,7 +17,7 @@ use tokio::task::spawn_local;
 use crate::admin::refusal;
 use crate::metrics::Metrics;
 use crate::serve::sockets::{SocketError, Sockets};
-use crate::serve::stage::{Stage, drain_limit};
+use crate::serve::stage::{Stage, drain_limit, wait_to_serve};
 
 /// The most connections. They do not count as connections of clients.
 const CONNECTIONS: usize = 64;
@@ -56,7 +56,7 @@ pub fn open(config: &Config, sockets: &mut Sockets) -> Result<Vec<Listener>, Ope
 
 /// Serves one socket until the program ends. Must run on an event loop.
 pub async fn serve(listener: Listener, metrics: Arc<Metrics>, mut stage: watch::Receiver<Stage>) {
-    if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
+    if !wait_to_serve(&mut stage).await {
         return;
     }
     let Ok(address) = listener.address() else { return };

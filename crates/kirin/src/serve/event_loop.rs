@@ -31,7 +31,7 @@ use crate::metrics::observer::RequestMetrics;
 use crate::serve::entrance::Entrance;
 use crate::serve::listeners::{BoundListener, LoopListeners};
 use crate::serve::memcached;
-use crate::serve::stage::{Stage, drain_limit};
+use crate::serve::stage::{Stage, drain_limit, wait_to_serve};
 use crate::status_page;
 
 /// The address space of a loop's stack in bytes. The kernel gives it memory only where it is used.
@@ -184,15 +184,13 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
     operators.extend(listeners.taken_admin.map(|path| {
         spawn_local(default_socket::serve_when_free(path, shared.admin.clone(), stage.clone()))
     }));
-    if stage.wait_for(|stage| *stage >= Stage::Serve).await.is_err() {
-        return;
-    }
+    let http = if wait_to_serve(&mut stage).await { listeners.http } else { Vec::new() };
     let mut accepting = Vec::new();
     let mut servers = Vec::new();
     let route_logs: Rc<[AccessLog]> =
         listeners.route_logs.into_iter().map(AccessLog::new).collect();
     let others = observers(&shared, &counters, live);
-    for BoundListener { socket, address, log, number, config } in listeners.http {
+    for BoundListener { socket, address, log, number, config } in http {
         let entrance = Entrance {
             router: Rc::clone(&router),
             redirect_to_https: config.redirect_to_https,

@@ -8,7 +8,7 @@ use kirin_server::Listener;
 use tokio::sync::watch;
 
 use crate::serve::listeners::MemcachedListener;
-use crate::serve::stage::{Stage, drain_limit};
+use crate::serve::stage::{Stage, drain_limit, wait_to_serve};
 
 /// Serves the memcached clients of one listener, from its first stage until its clients have to
 /// leave or the task is dropped.
@@ -18,9 +18,8 @@ pub async fn serve(
     mut stage: watch::Receiver<Stage>,
 ) {
     // An application may fill the store while it loads.
-    let first = if listener.has_predecessor { Stage::Serve } else { Stage::Prepare };
     let clients_leave = clients_leave(stage.clone(), listener.has_successor);
-    if stage.wait_for(|stage| *stage >= first).await.is_err() {
+    if listener.has_predecessor && !wait_to_serve(&mut stage).await {
         return;
     }
     match into_tokio(listener.socket) {

@@ -2,12 +2,14 @@
 //! without a lost request.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use kirin_tests::{Client, Kirin, Memcached, Site, kirin_command, wait_for};
+use kirin_tests::{Client, Kirin, LeasedPort, Memcached, Site, kirin_command, wait_for};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::Signal;
 
 /// An application that shows its front and the variables of Server::Starter.
@@ -31,11 +33,8 @@ fn start_server(site: &Site, options: &[&str], arguments: &[&str]) -> Command {
     let mut command = Command::new("start_server");
     command.args(options).arg("--").arg(kirin.get_program()).args(arguments);
     command.current_dir(site.root()).env_remove("KIRIN_LOG");
+    command.env("KIRIN_ADMIN_DIRECTORY", site.admin_directory());
     command
-}
-
-fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").expect("bind").local_addr().expect("address")
 }
 
 fn get_over_unix(site: &Site, name: &str) -> String {
@@ -84,7 +83,8 @@ fn all_sockets_serve_and_the_next_program_gets_them_too() {
 
 #[test]
 fn listeners_get_sockets_by_address_and_the_others_are_bound() {
-    let (given, free) = (free_address(), free_address());
+    let leases = [LeasedPort::lease(), LeasedPort::lease()];
+    let [given, free] = leases.each_ref().map(LeasedPort::address);
     let listeners = format!(
         "threads = 3\n[[listener]]\naddress = \"{given}\"\n[[listener]]\naddress = \"{free}\"\n\
          [[listener]]\naddress = \"unix:web.sock\"\n"
@@ -105,7 +105,8 @@ fn listeners_get_sockets_by_address_and_the_others_are_bound() {
 
 #[test]
 fn an_unused_socket_is_an_error_with_a_remedy() {
-    let (given, wanted) = (free_address(), free_address());
+    let leases = [LeasedPort::lease(), LeasedPort::lease()];
+    let [given, wanted] = leases.each_ref().map(LeasedPort::address);
     let site =
         site().with("kirin.toml", format!("[[listener]]\naddress = \"{wanted}\"\n{APP_CONFIG}"));
     let mut command = start_server(&site, &["--port", &given.to_string()], &["serve"]);
@@ -118,7 +119,8 @@ fn an_unused_socket_is_an_error_with_a_remedy() {
 
 #[test]
 fn the_store_s_port_may_be_handed_over_as_well() {
-    let given = free_address();
+    let lease = LeasedPort::lease();
+    let given = lease.address();
     let listeners = format!(
         "[[listener]]\naddress = \"{given}\"\n[store]\nmemcached = [\"unix:store.sock\"]\n"
     );
@@ -151,6 +153,35 @@ fn a_descriptor_that_is_not_a_listening_socket_is_refused() {
     refused("127.0.0.1:80=2", "descriptor 2, which SERVER_STARTER_PORT names, is not a socket");
     refused("127.0.0.1:80=99", "descriptor 99, which SERVER_STARTER_PORT names, is not open");
     refused("127.0.0.1:80", "SERVER_STARTER_PORT=`127.0.0.1:80` is not understood");
+}
+
+#[test]
+fn a_program_that_ends_before_it_serves_takes_no_client() {
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let address = socket.local_addr().expect("an address");
+    // The program gets it as a starter gives it, and so this process has it, too.
+    fcntl_setfd(&socket, FdFlags::empty()).expect("fcntl");
+    for program in ["open my $f, '>', 'loading'; sleep 600", "die 'no database'"] {
+        let site = Site::new().with("app.psgi", program);
+        let mut client = Client::connect(address);
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        let mut command = kirin_command(&site);
+        command.args(["serve", "app.psgi"]);
+        command.env("SERVER_STARTER_PORT", format!("{address}={}", socket.as_raw_fd()));
+        let mut kirin = Kirin::spawn_command(&mut command);
+        if program.contains("sleep") {
+            wait_for("it loads", || site.path("loading").exists().then_some(()));
+            kirin.signal(Signal::TERM);
+        }
+        kirin.wait();
+        // The connection still waits for the next program.
+        socket.set_nonblocking(true).expect("a mode");
+        let (mut waiting, _) =
+            socket.accept().unwrap_or_else(|error| panic!("{program}: {error}: {}", kirin.log()));
+        let mut start = [0; 5];
+        waiting.read_exact(&mut start).expect("the request");
+        assert_eq!(&start, b"GET /", "{program}");
+    }
 }
 
 /// Checks that a restart fails no request. Most clients use new connections. Others use kept ones
@@ -200,6 +231,9 @@ fn no_request_fails_while_programs_come_and_go() {
             });
         }
         enough.store(true, Ordering::Relaxed);
+        for thread in threads {
+            assert!(thread.join().is_ok(), "a request has failed:\n{}", starter.log());
+        }
     });
     assert!(
         !starter.log().contains("WARN") && !starter.log().contains("ERROR"),
