@@ -46,7 +46,8 @@ export class Browser {
             // 2 stands for "block".
             prefs: javascript ? {} : { 'profile.managed_default_content_settings.javascript': 2 },
             args: [
-              '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+              '--headless', '--no-sandbox', '--disable-gpu',
+              '--disable-dev-shm-usage', '--disable-quic', '--no-first-run',
               '--disable-background-networking', '--disable-component-update', '--disable-sync',
               `--user-data-dir=${profile}`, `--window-size=${width},${height}`,
             ],

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::WAIT_LIMIT;
+use crate::{wait_for, wait_limit};
 
 /// A listening socket. A function serves each of its connections, each on its own thread.
 pub struct Backend {
@@ -105,7 +105,7 @@ impl Backend {
 
 impl BackendConnection {
     fn new(stream: TcpStream, number: usize) -> Self {
-        let _ = stream.set_read_timeout(Some(WAIT_LIMIT));
+        let _ = stream.set_read_timeout(Some(wait_limit()));
         let _ = stream.set_nodelay(true);
         Self { stream, received: Vec::new(), number }
     }
@@ -149,6 +149,26 @@ impl BackendConnection {
         while self.fill().is_some() {
             self.received.clear();
         }
+    }
+
+    /// Waits until the other side, a process of this machine, has read all that was sent, or has
+    /// closed the connection.
+    ///
+    /// # Panics
+    /// Panics if it does not.
+    pub fn wait_until_read(&self) {
+        let (Ok(own), Ok(other)) = (self.stream.local_addr(), self.stream.peer_addr()) else {
+            return;
+        };
+        wait_for("the other side to read", || (unread(own, other) == 0).then_some(()));
+    }
+
+    /// Returns another handle of the socket.
+    ///
+    /// # Panics
+    /// Panics if there is no descriptor.
+    pub fn socket(&self) -> TcpStream {
+        self.stream.try_clone().expect("a descriptor")
     }
 
     /// Ends this side of the connection.
@@ -202,4 +222,25 @@ impl BackendConnection {
         }
         Some(())
     }
+}
+
+/// Returns the number of bytes from `sender` to `receiver` that are in the kernel (proc(5)).
+fn unread(sender: SocketAddr, receiver: SocketAddr) -> u64 {
+    let port = |address: SocketAddr| format!(":{:04X}", address.port());
+    let (sender, receiver) = (port(sender), port(receiver));
+    let sockets = std::fs::read_to_string("/proc/net/tcp").expect("proc(5)");
+    let count = |text: &str| u64::from_str_radix(text, 16).expect("a number");
+    let of_socket = |line: &str| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let (local, remote) = (fields.get(1)?, fields.get(2)?);
+        let (to_send, to_read) = fields.get(4)?.split_once(':')?;
+        if local.ends_with(&sender) && remote.ends_with(&receiver) {
+            Some(count(to_send))
+        } else if local.ends_with(&receiver) && remote.ends_with(&sender) {
+            Some(count(to_read))
+        } else {
+            None
+        }
+    };
+    sockets.lines().skip(1).filter_map(of_socket).sum()
 }

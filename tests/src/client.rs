@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::WAIT_LIMIT;
+use crate::wait_limit;
 
 /// A connection.
 pub struct Client {
@@ -45,7 +45,7 @@ impl Client {
     /// Panics if no process listens.
     pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("connect");
-        stream.set_read_timeout(Some(WAIT_LIMIT)).expect("read timeout");
+        stream.set_read_timeout(Some(wait_limit())).expect("read timeout");
         stream.set_nodelay(true).expect("nodelay");
         Self { stream, received: Vec::new() }
     }

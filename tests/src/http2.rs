@@ -10,7 +10,7 @@ use http::{HeaderMap, Request};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use crate::WAIT_LIMIT;
+use crate::wait_limit;
 
 /// A connection. It handles frames while one of its functions runs.
 pub struct Http2Client {
@@ -292,5 +292,6 @@ async fn read_body(body: &mut RecvStream) -> Result<Vec<u8>, h2::Error> {
 }
 
 async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(WAIT_LIMIT, work).await.unwrap_or_else(|_| panic!("waited {WAIT_LIMIT:?}"))
+    let limit = wait_limit();
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| panic!("waited {limit:?}"))
 }

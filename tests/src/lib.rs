@@ -3,6 +3,8 @@
 //!
 //! `make test` builds the program first. `KIRIN_BINARY` names another one.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by them")]
+
 mod authority;
 mod backend;
 mod client;
@@ -12,6 +14,7 @@ mod memcached_program;
 pub mod memo;
 mod pebble;
 mod php_fpm;
+mod port;
 mod program;
 pub mod scripts;
 mod site;
@@ -28,28 +31,51 @@ pub use memcached::Memcached;
 pub use memcached_program::{MemcachedClient, MemcachedProgram, memcached_command, memcached_port};
 pub use pebble::Pebble;
 pub use php_fpm::PhpFpm;
+pub use port::LeasedPort;
 pub use program::{Kirin, binary, kirin_command, prove, repository, run_kirin};
 pub use site::Site;
 pub use status::ADMIN;
 pub use terminal::Terminal;
 pub use tls::{TlsClient, TlsSetup};
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for an event that should happen at once.
-pub const WAIT_LIMIT: Duration = Duration::from_secs(20);
+/// Returns how long a test waits for an event that should happen at once.
+pub fn wait_limit() -> Duration {
+    patient(Duration::from_secs(20))
+}
+
+/// Returns a limit of a wait, scaled for slow machines.
+pub fn patient(limit: Duration) -> Duration {
+    limit.mul_f64(wait_factor())
+}
+
+/// Returns a time for a configuration, such as `"5s"`, that is longer on slow machines.
+pub fn patient_seconds(seconds: u64) -> String {
+    format!("{}s", patient(Duration::from_secs(seconds)).as_secs().max(1))
+}
+
+/// Returns the factor of all waits: the number in `KIRIN_TEST_WAIT_FACTOR`, or 1.
+fn wait_factor() -> f64 {
+    static FACTOR: OnceLock<f64> = OnceLock::new();
+    *FACTOR.get_or_init(|| {
+        let Ok(text) = std::env::var("KIRIN_TEST_WAIT_FACTOR") else { return 1.0 };
+        text.parse().unwrap_or_else(|error| panic!("KIRIN_TEST_WAIT_FACTOR={text}: {error}"))
+    })
+}
 
 /// Waits until `condition` returns a value.
 ///
 /// # Panics
-/// Panics if it does not within [`WAIT_LIMIT`]. The message names what was missing.
+/// Panics if it does not within [`wait_limit`]. The message names what was missing.
 pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(start.elapsed() < WAIT_LIMIT, "waited {WAIT_LIMIT:?} for {what}");
+        assert!(start.elapsed() < wait_limit(), "waited {:?} for {what}", wait_limit());
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crate::WAIT_LIMIT;
+use crate::wait_limit;
 
 /// A connection to a memcached port on a unix socket.
 pub struct Memcached {
@@ -18,7 +18,7 @@ impl Memcached {
     /// Panics if no process listens.
     pub fn connect(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).expect("connect to the memcached socket");
-        stream.set_read_timeout(Some(WAIT_LIMIT)).expect("read timeout");
+        stream.set_read_timeout(Some(wait_limit())).expect("read timeout");
         Self { stream: BufReader::new(stream) }
     }
 

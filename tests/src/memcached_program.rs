@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{WAIT_LIMIT, binary, wait_for};
+use crate::{binary, wait_for, wait_limit};
 
 /// Returns the command `kirin memcached` with `arguments`.
 pub fn memcached_command(arguments: &[&str]) -> Command {
@@ -42,7 +43,7 @@ impl MemcachedProgram {
         let statm = fs::read_to_string(format!("/proc/{}/statm", self.0.id())).expect("statm");
         let pages: usize =
             statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("pages");
-        pages * 4096
+        pages * rustix::param::page_size()
     }
 
     /// Stops it as an operator does and waits for its end.
@@ -89,8 +90,25 @@ impl MemcachedClient {
     /// # Panics
     /// When nobody listens.
     pub fn connect(port: u16) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
-        stream.set_read_timeout(Some(WAIT_LIMIT)).expect("a read timeout");
+        Self::over(TcpStream::connect(("127.0.0.1", port)).expect("a connection"))
+    }
+
+    /// Connects as one that takes little before it reads: the kernel keeps a few KiB for it.
+    ///
+    /// # Panics
+    /// When nobody listens.
+    pub fn connect_with_small_window(port: u16) -> Self {
+        let socket =
+            socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+                .expect("a socket");
+        // The window is announced with the connection.
+        sockopt::set_socket_recv_buffer_size(&socket, 4096).expect("a size");
+        connect(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).expect("a connection");
+        Self::over(socket.into())
+    }
+
+    fn over(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(wait_limit())).expect("a read timeout");
         stream.set_nodelay(true).expect("no delay");
         Self { stream }
     }

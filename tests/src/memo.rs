@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Kirin, Memcached, Reply, Site};
+use crate::{Kirin, Memcached, Reply, Site, wait_for};
 
 /// The files of the example in the sources.
 pub const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/memo");
@@ -152,10 +152,10 @@ impl StoppedWorkers {
     /// Stops the workers of the example's application.
     ///
     /// # Panics
-    /// Panics if there are not two.
+    /// Panics if there are not two in time.
     pub fn of(kirin: &Kirin) -> Self {
-        let pids = kirin.worker_pids();
-        assert_eq!(pids.len(), 2, "{pids:?}");
+        let pids =
+            wait_for("two workers", || Some(kirin.worker_pids()).filter(|pids| pids.len() == 2));
         let pids = pids.iter().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect();
         let stopped = Self(pids);
         stopped.signal(Signal::STOP);

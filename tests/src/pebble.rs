@@ -10,7 +10,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::{Authority, wait_for};
+use crate::{Authority, LeasedPort, wait_for};
 
 /// A running authority. It ends when it is dropped.
 ///
@@ -22,6 +22,7 @@ pub struct Pebble {
     address: SocketAddr,
     management: SocketAddr,
     look_at: Sender<SocketAddr>,
+    _leases: [LeasedPort; 4],
 }
 
 impl Pebble {
@@ -30,11 +31,6 @@ impl Pebble {
     /// # Panics
     /// Panics if it does not start. Run `tests/install_pebble.sh`.
     pub fn start() -> Self {
-        // Another process may take a port between its choice and its use.
-        (0..5).find_map(|_| Self::try_start()).expect("pebble starts")
-    }
-
-    fn try_start() -> Option<Self> {
         let (look_at, target) = channel();
         let challenges = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let http_port = challenges.local_addr().expect("an address").port();
@@ -48,7 +44,9 @@ impl Pebble {
         write("ca.pem", &own.pem());
         write("own.pem", &issued.chain);
         write("own.key", &issued.key);
-        let [address, management, dns, dns_management] = free_addresses();
+        let leases = [(); 4].map(|()| LeasedPort::lease());
+        let addresses = leases.each_ref().map(LeasedPort::address);
+        let [address, management, dns, dns_management] = addresses;
         write(
             "pebble.json",
             &format!(
@@ -80,19 +78,21 @@ impl Pebble {
             command.current_dir(directory.path()).stdout(log()).stderr(log());
             command.spawn().expect("a program of pebble's")
         });
-        let mut pebble =
-            Self { directory, children: children.into(), address, management, look_at };
-        let is_up = wait_for("pebble", || {
+        let mut pebble = Self {
+            directory,
+            children: children.into(),
+            address,
+            management,
+            look_at,
+            _leases: leases,
+        };
+        wait_for("pebble", || {
             let gone =
                 pebble.children.iter_mut().any(|child| child.try_wait().expect("wait").is_some());
-            let all = [address, management, dns, dns_management];
-            let up = || all.iter().all(|address| TcpStream::connect(address).is_ok());
-            if gone { Some(false) } else { up().then_some(true) }
+            assert!(!gone, "a program of pebble's has ended: {}", pebble.log());
+            addresses.iter().all(|address| TcpStream::connect(address).is_ok()).then_some(())
         });
-        if !is_up {
-            eprintln!("{}", pebble.log());
-        }
-        is_up.then_some(pebble)
+        pebble
     }
 
     /// Returns the address of its ACME directory.
@@ -184,12 +184,6 @@ fn forward(listener: &TcpListener, target: &Receiver<SocketAddr>) {
             });
         }
     }
-}
-
-/// Returns addresses on which no process listens.
-fn free_addresses<const N: usize>() -> [SocketAddr; N] {
-    let bound = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
-    bound.map(|listener| listener.local_addr().expect("an address"))
 }
 
 fn program(name: &str) -> PathBuf {

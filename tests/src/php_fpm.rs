@@ -1,10 +1,9 @@
 //! Debian's php-fpm as a server behind Kirin.
 
-use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 
-use crate::{Site, wait_for};
+use crate::{LeasedPort, Site, wait_for};
 
 /// Returns the path of the program. Debian includes the version in its name.
 fn php_fpm() -> std::path::PathBuf {
@@ -25,6 +24,7 @@ pub struct PhpFpm {
     master: Child,
     /// The TCP address of the server.
     pub port: u16,
+    _lease: LeasedPort,
 }
 
 impl PhpFpm {
@@ -34,9 +34,8 @@ impl PhpFpm {
     /// Panics if it does not start.
     pub fn start(site: &Site) -> Self {
         let root = site.root().display();
-        // This port was free a moment ago.
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = free.expect("a free port").port();
+        let lease = LeasedPort::lease();
+        let port = lease.number();
         let configuration = format!(
             "[global]\nerror_log = {root}/fpm.log\ndaemonize = no\n\
              [www]\nlisten = {root}/php.sock\npm = static\npm.max_children = 2\n\
@@ -58,7 +57,7 @@ impl PhpFpm {
             assert!(child.try_wait().expect("wait").is_none(), "php-fpm has ended: {}", log());
             UnixStream::connect(site.path("php.sock")).ok()
         });
-        Self { master: child, port }
+        Self { master: child, port, _lease: lease }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::wait_for;
 /// A temporary site. It is removed when it is dropped.
 pub struct Site {
     directory: TempDir,
-    /// The directory of default admin sockets. Other Kirins of this machine are not found from here.
+    /// The directory of default admin sockets. No other Kirin of this machine is found from here.
     admin: TempDir,
 }
 

@@ -93,7 +93,7 @@ impl Terminal {
     pub fn wait_until(&self, what: &str, condition: impl Fn(&str) -> bool) {
         let start = std::time::Instant::now();
         while !condition(&self.text()) {
-            assert!(start.elapsed() < crate::WAIT_LIMIT, "no {what} on\n{}", self.text());
+            assert!(start.elapsed() < crate::wait_limit(), "no {what} on\n{}", self.text());
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
     }

@@ -10,7 +10,7 @@ use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion, RootCertStore, StreamOwned,
 };
 
-use crate::{Authority, Issued, WAIT_LIMIT};
+use crate::{Authority, Issued, wait_limit};
 
 /// The settings of a client's handshakes. Connections with one of these share its sessions, so that
 /// the second may resume.
@@ -69,7 +69,7 @@ impl TlsClient {
     /// Connects and makes the handshake for the server `name`.
     pub fn connect(address: SocketAddr, name: &str, setup: &TlsSetup) -> io::Result<Self> {
         let mut socket = TcpStream::connect(address)?;
-        socket.set_read_timeout(Some(WAIT_LIMIT))?;
+        socket.set_read_timeout(Some(wait_limit()))?;
         let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
         let mut connection =
             ClientConnection::new(Arc::clone(&setup.0), name).map_err(io::Error::other)?;

@@ -4,18 +4,18 @@ use lib 't/lib';
 use File::Spec;
 use File::Temp;
 use IO::Socket::INET;
+use LeasedPort qw(lease_port);
 use NeedsKirin;
 use POSIX ();
 use Plackup;
 use Test::More;
-use Test::TCP qw(empty_port);
 
 # The application returns the process that loaded it, the process that serves, and the parent of
 # that.
 my $PIDS = 'my $loaded = $$; sub { [200, [], [join " ", $loaded, $$, getppid]] }';
 
 subtest 'plackup serves and stops' => sub {
-    my $port = empty_port();
+    my $port = lease_port();
     my $server = Plackup->start($PIDS, '--listen', "127.0.0.1:$port", '--workers', 2);
     my ($loaded, $worker, $parent) = split ' ', $server->get('/');
     is $loaded, $server->{pid}, 'loaded before Kirin took over the process';
@@ -168,7 +168,7 @@ subtest 'USR2 puts another kirin with new code in its place' => sub {
     my $files = File::Temp->newdir;
     my $app =
         'sub { [200, [], [join " ", "VERSION", getppid, join ",", grep { /^KIRIN_(?:LIST|PRED)/ } keys %ENV]] }';
-    my $port = empty_port();
+    my $port = lease_port();
     my $server = Plackup->start(
         $app =~ s/VERSION/one/r, '--pid', "$files/pid", '--listen',
         "127.0.0.1:$port"
@@ -251,6 +251,8 @@ subtest 'no request fails while generations come and go' => sub {
         close $in;
         { pid => $pid, out => $out };
     } 1 .. 3;
+    # The socket is there before the application is loaded, and a reload counts from then on.
+    is $server->get('/'), 'hello', 'it serves';
     my $generations = 5;
     for my $number (2 .. $generations) {
         my %before = map { $_ => 1 } split ' ', qx(ps -o pid= --ppid $server->{pid});

@@ -4,12 +4,12 @@ use lib 't/lib';
 use File::Temp;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
+use LeasedPort qw(lease_port);
 use NeedsKirin;
 use Plackup;
 use POSIX ();
 use Socket ();
 use Test::More;
-use Test::TCP qw(empty_port);
 use Time::HiRes ();
 
 my ($start_server) = grep { -x } map { "$_/start_server" } File::Spec->path;
@@ -24,7 +24,7 @@ my $APP = '
 # Starts plackup -s Kirin behind start_server, on a unix socket and a port.
 sub start {
     my @options = @_;
-    my $port = empty_port();
+    my $port = lease_port();
     my $server = Plackup->start_behind(
         $APP, [$start_server, '--port', "127.0.0.1:$port", '--path', '%SOCKET%', '--'], @options,
     );

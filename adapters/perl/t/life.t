@@ -2,11 +2,12 @@ use v5.16;
 use warnings;
 use lib 't/lib';
 use FakeFront;
+use WaitFactor qw(patient);
 use Test::More;
 
 sub wait_until {
     my ($what, $condition) = @_;
-    for (1 .. 1000) {
+    for (1 .. patient(1000)) {
         return pass $what if $condition->();
         select undef, undef, undef, 0.02;
     }

@@ -2,6 +2,7 @@ use v5.16;
 use warnings;
 use lib 't/lib';
 use IO::Socket::INET;
+use LeasedPort qw(lease_port);
 use NeedsKirin;
 use Plackup;
 use Test::More;
@@ -112,10 +113,7 @@ for my $kind (sort keys %expected) {
 # Kirin answers with the same status as Starlet if Starlet answers completely.
 subtest 'Starlet answers no more of them' => sub {
     eval { require Plack::Handler::Starlet; 1 } or plan skip_all => 'no Starlet';
-    my $listener = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1', ReuseAddr => 1)
-        or die $!;
-    my $port = $listener->sockport;
-    close $listener;
+    my $port = lease_port();
     my $app = "$server->{directory}/app.psgi";
     my $pid = fork // die $!;
     if (!$pid) {

@@ -2,6 +2,7 @@ use v5.16;
 use warnings;
 use lib 't/lib';
 use FakeFront;
+use WaitFactor qw(patient);
 use Test::More;
 use Time::HiRes ();
 
@@ -59,7 +60,7 @@ my %deed = (
 
 sub wait_until {
     my ($condition) = @_;
-    for (1 .. 1000) {
+    for (1 .. patient(1000)) {
         return 1 if $condition->();
         Time::HiRes::sleep(0.01);
     }

@@ -3,6 +3,7 @@ use warnings;
 use lib 't/lib';
 use FakeFront;
 use Kirin::Ring;
+use WaitFactor qw(patient);
 use RingTool;
 use Test::More;
 use Time::HiRes ();
@@ -16,7 +17,7 @@ local $ENV{KIRIN_TEST_RING} = $relay;
 
 sub wait_until {
     my ($what, $condition) = @_;
-    for (1 .. 1000) {
+    for (1 .. patient(1000)) {
         return pass $what if $condition->();
         Time::HiRes::sleep(0.02);
     }

@@ -5,6 +5,7 @@ use File::Temp;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
 use Kirin::Store;
+use LeasedPort qw(lease_port);
 use Memcached;
 use NeedsKirin;
 use Plackup;
@@ -206,7 +207,7 @@ subtest 'a store that is away' => sub {
     like $nowhere->error, qr/KIRIN_STORE is not set/, 'says so';
     local $ENV{KIRIN_STORE} = $server->address;
     is $nowhere->get('a'), 2, 'it is looked for when it is needed';
-    my $port = do { IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1)->sockport };
+    my $port = lease_port();
     my $refused = Kirin::Store->new(address => "127.0.0.1:$port");
     is $refused->get('a'), undef, 'a port on which nobody listens';
     like $refused->error, qr/refused/, 'says so';

@@ -4,6 +4,7 @@ use lib 't/lib';
 use FakeFront;
 use Fcntl ();
 use POSIX ();
+use WaitFactor qw(patient);
 use Test::More;
 
 # A STDERR that cannot be written loses log lines, and nothing else happens.
@@ -47,7 +48,7 @@ for my $name (sort keys %stderr) {
     subtest $name => sub {
         # Otherwise a test that waits forever would never end.
         local $SIG{ALRM} = sub { die "$name: a process waits for its log\n" };
-        alarm 60;
+        alarm patient(60);
         my $front = FakeFront->start($APP, stderr => $stderr{$name});
         is $front->control_line, 'ready', 'the application is loaded';
         my ($pid) = $front->control_line =~ /([0-9]+)/;

@@ -36,7 +36,7 @@ sub new {
         my $agent = LWP::UserAgent->new(
             keep_alive => 1,
             parse_head => 0,
-            timeout    => 20,
+            timeout    => 20 * ($ENV{KIRIN_TEST_WAIT_FACTOR} || 1),
             cookie_jar => HTTP::Cookies->new,
             agent      => 'differential/1',
         );

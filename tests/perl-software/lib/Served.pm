@@ -7,7 +7,6 @@ use File::Basename ();
 use File::Temp ();
 use IO::Socket::INET;
 use POSIX ();
-use Test::TCP ();
 use Time::HiRes ();
 
 # A test that is interrupted then stops its servers.
@@ -22,15 +21,16 @@ use sigtrap qw(die normal-signals);
 use constant WORKERS => 2;
 
 # Seconds that a server may take to start on a busy machine.
-use constant PATIENCE => 60;
+use constant PATIENCE => 60 * ($ENV{KIRIN_TEST_WAIT_FACTOR} || 1);
 
 my $REPOSITORY = Cwd::abs_path(File::Basename::dirname(__FILE__) . '/../../..');
 my $ADAPTER = "$REPOSITORY/adapters/perl/lib";
+require "$REPOSITORY/adapters/perl/t/lib/LeasedPort.pm";
 
 # Starts `kirin serve` with only the application's file.
 sub by_kirin {
     my ($class, $directory, $app, %env) = @_;
-    my $port = Test::TCP::empty_port();
+    my $port = LeasedPort::lease_port();
     return $class->start(
         $directory, $port, \%env, binary(), 'serve', $app, '--listen', "127.0.0.1:$port",
         '--workers', WORKERS
@@ -40,7 +40,7 @@ sub by_kirin {
 # Starts `plackup -s Kirin`.
 sub by_plackup {
     my ($class, $directory, $app, %env) = @_;
-    my $port = Test::TCP::empty_port();
+    my $port = LeasedPort::lease_port();
     return $class->start(
         $directory, $port, { KIRIN_BINARY => binary(), %env },
         'plackup', '-I', $ADAPTER, '-I', 'lib', '-s', 'Kirin', '-E', 'deployment', '--host',
@@ -53,7 +53,7 @@ sub by_plackup {
 # has framed it in chunks, as Mojolicious does.)
 sub by_starlet {
     my ($class, $directory, $app, %env) = @_;
-    my $port = Test::TCP::empty_port();
+    my $port = LeasedPort::lease_port();
     return $class->start(
         $directory, $port, \%env,
         'plackup', '-I', 'lib', '-s', 'Starlet', '-E', 'deployment', '--host', '127.0.0.1',

@@ -5,6 +5,7 @@ use warnings;
 use File::Temp ();
 use IO::Socket::UNIX;
 use Kirin::Front;
+use WaitFactor qw(patient);
 use Time::HiRes ();
 
 # A memcached on a unix socket: Kirin's store alone, or another program with the same options.
@@ -31,7 +32,7 @@ sub begin {
         open STDERR, '>>', "$self->{directory}/log" or die $!;
         exec @{ $self->{command} }, '-s', $self->{path} or die $!;
     }
-    for (1 .. 500) {
+    for (1 .. patient(1500)) {
         return if IO::Socket::UNIX->new($self->{path});
         Time::HiRes::sleep(0.02);
     }

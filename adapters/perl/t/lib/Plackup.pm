@@ -4,6 +4,7 @@ use warnings;
 
 use File::Temp ();
 use IO::Socket::UNIX;
+use WaitFactor qw(patient);
 use Time::HiRes ();
 
 # plackup -s Kirin in its own process, on a unix socket.
@@ -127,7 +128,7 @@ sub stop {
 
 sub wait_until {
     my ($self, $what, $condition) = @_;
-    for (1 .. 1500) {
+    for (1 .. patient(1500)) {
         return 1 if $condition->();
         Time::HiRes::sleep(0.02);
     }

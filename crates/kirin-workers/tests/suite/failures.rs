@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::support::{Site, eventually, is_alive, kill};
+use crate::support::{Site, eventually, is_alive, kill, patient};
 
 /// Does what the path says; `/wait` until a file exists, whose directory is the working directory.
 const TROUBLE: &str = r#"
@@ -98,9 +98,9 @@ fn a_worker_that_left_a_child_behind_is_seen_to_be_dead() {
 
 #[test]
 fn a_request_that_takes_too_long_is_answered_504_and_its_worker_killed() {
-    let site =
-        Site::start_with(TROUBLE, |config| config.request_deadline = Duration::from_millis(300))
-            .unwrap();
+    // The last request must be answered in this time.
+    let deadline = patient(Duration::from_secs(2));
+    let site = Site::start_with(TROUBLE, |config| config.request_deadline = deadline).unwrap();
     let pid = site.worker();
     assert_eq!(site.get("/hang").status, 504);
     eventually("the worker is dead", || !is_alive(pid));
@@ -133,6 +133,7 @@ fn requests_wait_in_the_queue_and_are_refused_when_it_is_full() {
 fn a_request_that_waits_too_long_for_a_worker_is_answered_503() {
     let site =
         Site::start_with(TROUBLE, |config| config.queue_wait = Duration::from_millis(200)).unwrap();
+    eventually("the worker is there", || site.app.idle_workers() == 1);
     let mut busy = site.connect();
     busy.send("GET /wait HTTP/1.1\r\nHost: test\r\n\r\n");
     eventually("the worker is busy", || calls(&site).len() == 1);

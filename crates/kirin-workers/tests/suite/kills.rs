@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Client, Site, eventually};
+use crate::support::{Client, Site, eventually, patient};
 
 /// The workers of the application.
 const WORKERS: usize = 6;
@@ -99,7 +99,7 @@ fn workers_killed_at_random_lose_no_request_and_no_slot() {
     let site = Site::start_with("", |config| {
         config.perl = Some(program.clone());
         config.workers = WORKERS;
-        config.queue_wait = Duration::from_secs(60);
+        config.queue_wait = patient(Duration::from_secs(60));
     })
     .unwrap();
     let (is_over, replies) = (AtomicBool::new(false), Replies::default());

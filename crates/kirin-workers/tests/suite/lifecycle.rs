@@ -5,7 +5,7 @@ use std::time::Duration;
 use kirin_workers::AppError;
 use rustix::process::Signal;
 
-use crate::support::{Site, WAIT_LIMIT, eventually, is_alive, kill, parent_of};
+use crate::support::{Site, eventually, is_alive, kill, parent_of, patient, wait_limit};
 
 const HELLO: &str = "sub { [200, [], [\"$$\"]] }";
 
@@ -76,7 +76,7 @@ fn stopping_leaves_no_process_behind() {
     eventually("all workers are there", || site.app.idle_workers() == 3);
     let mut pids = site.app.worker_pids();
     pids.push(parent_of(pids[0]));
-    site.stop(Duration::from_secs(10));
+    site.stop(patient(Duration::from_secs(10)));
     for pid in pids {
         assert!(!is_alive(pid), "{pid}");
     }
@@ -91,7 +91,7 @@ fn a_request_in_progress_ends_before_the_application_does() {
     let mut client = site.connect();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     eventually("the request has begun", || site.directory.path().join("begun").exists());
-    site.stop(Duration::from_secs(10));
+    site.stop(patient(Duration::from_secs(10)));
     assert_eq!(client.reply().text(), "done");
 }
 
@@ -189,7 +189,7 @@ fn front_to_be_killed() {
     eventually("one is busy", || site.directory.path().join("begun").exists());
     let pids: Vec<String> = site.app.worker_pids().iter().map(u32::to_string).collect();
     println!("\nworkers {} in {}", pids.join(" "), site.directory.path().display());
-    std::thread::sleep(WAIT_LIMIT);
+    std::thread::sleep(wait_limit());
 }
 
 #[test]

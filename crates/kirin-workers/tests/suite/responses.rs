@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 
-use crate::support::{Site, WAIT_LIMIT, eventually};
+use crate::support::{Site, eventually, wait_limit};
 
 #[test]
 fn hello_comes_through_on_a_kept_connection() {
@@ -295,7 +295,7 @@ fn a_large_response_to_a_slow_client_is_whole() {
     let mut client = site.connect();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     client.head().unwrap();
-    client.stream.set_read_timeout(Some(WAIT_LIMIT)).unwrap();
+    client.stream.set_read_timeout(Some(wait_limit())).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(100));
     let mut reply = client;
     let mut rest = 10_000_000 - reply.buffered();

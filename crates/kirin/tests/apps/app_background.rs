@@ -1,6 +1,6 @@
 //! Background processes of an application continue, however its workers end.
 
-use kirin_tests::{Kirin, Site, wait_for};
+use kirin_tests::{Kirin, Site, patient_seconds, wait_for};
 use rustix::process::{Pid, Signal};
 
 const CONFIG: &str = r#"
@@ -11,7 +11,6 @@ address = "127.0.0.1:0"
 name = "web"
 load = "app.psgi"
 workers = 2
-deadline = "1s"
 [[route]]
 path = "/"
 try = ["app:web"]
@@ -41,8 +40,12 @@ sub {
 "#;
 
 fn start() -> (Site, Kirin) {
+    start_with(CONFIG)
+}
+
+fn start_with(config: &str) -> (Site, Kirin) {
     let site = Site::new().with("app.psgi", APP);
-    let kirin = Kirin::start(&site, CONFIG);
+    let kirin = Kirin::start(&site, config);
     assert_eq!(kirin.get("/begin").status, 200);
     site.wait_for_files("begun.", 4);
     (site, kirin)
@@ -77,7 +80,9 @@ fn a_reload_lets_background_processes_finish() {
 
 #[test]
 fn a_killed_worker_leaves_its_background_processes_alone() {
-    let (site, kirin) = start();
+    // The first request must be answered in this time.
+    let deadline = format!("workers = 2\ndeadline = \"{}\"", patient_seconds(5));
+    let (site, kirin) = start_with(&CONFIG.replace("workers = 2", &deadline));
     assert_eq!(kirin.get("/hang").status, 504);
     wait_for("the worker to be replaced", || (kirin.worker_pids().len() == 2).then_some(()));
     assert_finish(&site, 5);

@@ -1,12 +1,12 @@
 //! Applications through the built program: browsers, operators and failures.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use kirin_tests::{Kirin, Site, run_kirin, wait_for};
+use kirin_tests::{Kirin, Site, patient_seconds, run_kirin, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n\
-    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\ndeadline = \"2s\"\nenv = { GREETING = \"hi\" }\n\
+    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nenv = { GREETING = \"hi\" }\n\
     [[route]]\npath = \"/\"\ntry = [\"store\", \"files:public\", \"app:web\"]\n";
 
 const APP: &str = r#"
@@ -211,7 +211,10 @@ fn a_worker_killed_from_outside_is_replaced_without_a_failed_request() {
 
 #[test]
 fn a_request_past_its_deadline_gives_504_and_frees_the_worker() {
-    let (_site, kirin) = serve();
+    // The last request must be answered in this time.
+    let deadline = format!("workers = 2\ndeadline = \"{}\"", patient_seconds(3));
+    let site = Site::new().with("app.psgi", APP).with("public/a.css", "a {}");
+    let kirin = Kirin::start(&site, &CONFIG.replace("workers = 2", &deadline));
     let mut clients = [kirin.connect(), kirin.connect()];
     for client in &mut clients {
         client.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -236,23 +239,24 @@ fn an_application_that_cannot_be_loaded_ends_the_program_with_its_reason() {
 
 /// Returns processes whose parent chain starts at `pid`, from the output of ps.
 fn children_of(pid: u32) -> Vec<String> {
-    let output = Command::new("ps")
-        .args(["-e", "-o", "pid=,ppid=,args="])
-        .stdout(Stdio::piped())
-        .output()
-        .expect("ps");
+    let output = Command::new("ps").args(["-e", "-o", "pid=,ppid="]).output().expect("ps");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut family = vec![pid.to_string()];
-    let mut found = Vec::new();
-    for line in text.lines() {
-        let mut fields = line.split_whitespace();
-        let (Some(child), Some(parent)) = (fields.next(), fields.next()) else { continue };
-        if family.iter().any(|member| member == parent) {
-            family.push(child.to_owned());
-            found.push(child.to_owned());
+    // A child's number is lower than its parent's if the kernel's numbers have begun again.
+    loop {
+        let known = family.len();
+        for line in text.lines() {
+            let mut fields = line.split_whitespace();
+            let (Some(child), Some(parent)) = (fields.next(), fields.next()) else { continue };
+            let has = |pid: &str| family.iter().any(|member| member == pid);
+            if has(parent) && !has(child) {
+                family.push(child.to_owned());
+            }
+        }
+        if family.len() == known {
+            return family.split_off(1);
         }
     }
-    found
 }
 
 fn are_gone(pids: &[String]) -> bool {

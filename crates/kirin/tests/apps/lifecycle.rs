@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use kirin_tests::{Kirin, Site, kirin_command, wait_for};
+use kirin_tests::{Kirin, Site, kirin_command, patient_seconds, wait_for};
 use rustix::process::Signal;
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nstart_limit = \"3s\"\n\
+    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
     [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
 
 /// Returns an application that answers with its version, and waits at `/wait` for the file `go`.
@@ -112,12 +112,17 @@ fn requests_in_the_queue_are_served_by_the_new_generation() {
 
 #[test]
 fn if_new_code_cannot_be_loaded_the_old_code_serves_and_the_log_says_why() {
-    let (site, kirin) = serve("one");
+    // The good programs must be ready in this time.
+    let limit = patient_seconds(8);
+    let site = Site::new().with("app.psgi", app("one"));
+    let workers = format!("workers = 2\nstart_limit = \"{limit}\"");
+    let kirin = Kirin::start(&site, &CONFIG.replace("workers = 2", &workers));
+    let too_slow = format!("was not ready within {limit}");
     for (program, reason) in [
         ("die 'no such table: memo'", "no such table: memo"),
         ("sub { [ }", "syntax error"),
         ("exit 3", "exit status: 3"),
-        ("sleep 1 while 1", "was not ready within 3s"),
+        ("sleep 1 while 1", too_slow.as_str()),
     ] {
         write_app(&site, program);
         kirin.signal(Signal::HUP);
@@ -139,15 +144,22 @@ fn if_new_code_cannot_be_loaded_the_old_code_serves_and_the_log_says_why() {
 #[test]
 fn several_reloads_in_a_row_become_two_and_the_last_code_serves() {
     // Loading waits, so that all signals except the first come during it.
-    let slow = |version: &str| format!("select undef, undef, undef, 0.5;\n{}", app(version));
-    let site = Site::new().with("app.psgi", slow("one"));
+    let slow = |version: &str| {
+        format!("select undef, undef, undef, 0.01 until -e 'load';\n{}", app(version))
+    };
+    let site = Site::new().with("app.psgi", slow("one")).with("load", "");
     let kirin = Kirin::start(&site, CONFIG);
+    std::fs::remove_file(site.path("load")).expect("remove");
     kirin.signal(Signal::HUP);
     kirin.wait_for_log("generation=2");
     write_app(&site, &slow("two"));
     for _ in 0..20 {
         kirin.signal(Signal::HUP);
     }
+    // The kernel delivers this one behind them.
+    kirin.signal(Signal::TTIN);
+    kirin.wait_for_log("workers=3");
+    std::fs::write(site.path("load"), "").expect("a file");
     wait_for("the last code to serve", || {
         (kirin.get("/").text() == "two" && takeovers(&kirin) == 2).then_some(())
     });

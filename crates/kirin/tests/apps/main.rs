@@ -2,6 +2,8 @@
 //!
 //! Each module is a topic. All start the built program and talk to it as its clients do.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by them")]
+
 mod app_background;
 mod app_files;
 mod apps;

@@ -1,10 +1,10 @@
 //! The extensions of PSGI through the built program.
 
-use kirin_tests::{Kirin, Site, wait_for};
+use kirin_tests::{Kirin, Site, patient_seconds, wait_for};
 use rustix::process::Signal;
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nstart_limit = \"3s\"\n\
+    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
     [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
 
 const CLEANUP: &str = r#"
@@ -82,7 +82,9 @@ fn a_worker_that_leaves_cleans_up_before() {
 #[test]
 fn a_cleanup_that_hangs_has_the_requests_deadline() {
     let site = Site::new().with("app.psgi", CLEANUP);
-    let config = CONFIG.replace("workers = 2", "workers = 1\ndeadline = \"1s\"");
+    // The other requests must be answered in this time.
+    let deadline = format!("workers = 1\ndeadline = \"{}\"", patient_seconds(5));
+    let config = CONFIG.replace("workers = 2", &deadline);
     let kirin = Kirin::start(&site, &config);
     let before = kirin.get("/hang").text();
     let after = kirin.get("/");
@@ -102,7 +104,9 @@ before_exit(sub { print STDERR "good bye from $$\n" });
 sub { [200, ['Content-Type' => 'text/plain'], [$connected == $$ ? $$ : "not connected: $connected"]] };
 "#;
     let site = Site::new().with("app.psgi", program);
-    let mut kirin = Kirin::start(&site, &CONFIG.replace("workers = 2", "workers = 1"));
+    // The first generation must be ready in this time.
+    let limit = format!("workers = 1\nstart_limit = \"{}\"", patient_seconds(10));
+    let mut kirin = Kirin::start(&site, &CONFIG.replace("workers = 2", &limit));
     let first = kirin.get("/").text();
     assert!(first.parse::<u32>().is_ok(), "{first}");
     // A generation whose workers cannot start is not ready, even if it is loaded.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kirin_floor::crowd::{self, Crowd, Outcome};
-use kirin_tests::{Kirin, Site, WAIT_LIMIT, wait_for};
+use kirin_tests::{Kirin, Site, wait_for, wait_limit};
 use rustix::process::Signal;
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
@@ -34,8 +34,8 @@ fn crowd(address: SocketAddr) -> Crowd {
         path: "/".to_owned(),
         keep_alive: true,
         pause: Duration::ZERO,
-        timeout: WAIT_LIMIT,
-        limit: WAIT_LIMIT * 3,
+        timeout: wait_limit(),
+        limit: wait_limit() * 3,
         slow_readers: 0,
         slow_path: "/large".to_owned(),
     }

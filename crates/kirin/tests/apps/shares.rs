@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Condvar, Mutex};
 
-use kirin_tests::{ADMIN, Backend, Client, Kirin, Site, WAIT_LIMIT, wait_for};
+use kirin_tests::{ADMIN, Backend, Client, Kirin, Site, wait_for, wait_limit};
 
 /// An application and an upstream, each with one request at a time and three that wait.
 const CONFIG: &str = r#"
@@ -47,8 +47,9 @@ fn serve() -> (Site, Kirin, Backend, Gate) {
         while let Some(asked) = connection.read_request() {
             let (left, changed) = &*passes;
             let left = left.lock().expect("the gate");
-            let (mut left, _) =
-                changed.wait_timeout_while(left, WAIT_LIMIT, |left| *left == 0).expect("the gate");
+            let (mut left, _) = changed
+                .wait_timeout_while(left, wait_limit(), |left| *left == 0)
+                .expect("the gate");
             *left = left.saturating_sub(1);
             let name = asked.target().split('?').next_back().unwrap_or_default().to_owned();
             connection

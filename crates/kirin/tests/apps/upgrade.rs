@@ -1,14 +1,18 @@
 //! `Upgrade` through the built program: WebSocket with a real client library, and failures.
 
 use std::net::TcpStream;
+use std::time::Duration;
 
-use kirin_tests::{Kirin, Site, wait_for};
+use kirin_tests::{Kirin, Site, patient, patient_seconds, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use tungstenite::{Message, WebSocket};
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\ndeadline = \"2s\"\n\
+    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\ndeadline = \"DEADLINE\"\n\
     [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
+
+/// The deadline of a request in seconds, in which handshakes and echoes must be done.
+const DEADLINE: u64 = 5;
 
 /// An application that echoes WebSocket messages (RFC 6455), in both ways that PSGI allows.
 const APP: &str = r#"
@@ -62,14 +66,14 @@ sub {
 
 fn serve() -> (Site, Kirin) {
     let site = Site::new().with("app.psgi", APP);
-    let kirin = Kirin::start(&site, CONFIG);
+    let kirin = Kirin::start(&site, &CONFIG.replace("DEADLINE", &patient_seconds(DEADLINE)));
     (site, kirin)
 }
 
 /// Returns a WebSocket and the pid of the worker at its other end.
 fn open(kirin: &Kirin, path: &str) -> (WebSocket<TcpStream>, String) {
     let stream = TcpStream::connect(kirin.address()).expect("connect");
-    stream.set_read_timeout(Some(kirin_tests::WAIT_LIMIT)).expect("read timeout");
+    stream.set_read_timeout(Some(kirin_tests::wait_limit())).expect("read timeout");
     let url = format!("ws://{}{path}", kirin.address());
     let (socket, response) = tungstenite::client(url, stream).expect("a handshake");
     let worker = response.headers().get("x-worker").expect("X-Worker");
@@ -111,7 +115,8 @@ fn a_silent_websocket_outlives_the_request_deadline() {
     let (_site, kirin) = serve();
     let (mut socket, _) = open(&kirin, "/raw");
     let start = std::time::Instant::now();
-    wait_for("more than the deadline", || (start.elapsed().as_secs() >= 4).then_some(()));
+    let longer = patient(Duration::from_secs(DEADLINE)) + Duration::from_secs(2);
+    wait_for("more than the deadline", || (start.elapsed() >= longer).then_some(()));
     assert_echo(&mut socket, Message::text("still there"));
 }
 

@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use kirin_tests::{Kirin, Site, wait_for};
+use kirin_tests::{Kirin, Site, patient_seconds, wait_for};
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nstart_limit = \"3s\"\n\
+    [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
     [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n";
 
 /// Returns a site whose only worker is replaced by `limit`, a line of the configuration.
@@ -28,6 +28,13 @@ sub {
     let kirin =
         Kirin::start(&site, &CONFIG.replace("workers = 2", &format!("workers = 1\n{limit}")));
     (site, kirin)
+}
+
+/// Returns a configuration with one worker. The requests that do not hang must be answered before
+/// the deadline.
+fn with_deadline() -> String {
+    let deadline = format!("workers = 1\ndeadline = \"{}\"", patient_seconds(3));
+    CONFIG.replace("workers = 2", &deadline)
 }
 
 #[test]
@@ -82,8 +89,7 @@ sub {
 };
 "#;
     let site = Site::new().with("app.psgi", program);
-    let config = CONFIG.replace("workers = 2", "workers = 1\ndeadline = \"1s\"");
-    let kirin = Kirin::start(&site, &config);
+    let kirin = Kirin::start(&site, &with_deadline());
     for how in ["sleep", "read", "loop"] {
         let before = kirin.get("/").text();
         let target = format!("/hang/{how}");
@@ -114,8 +120,7 @@ sub {
 };
 "#;
     let site = Site::new().with("app.psgi", program);
-    let config = CONFIG.replace("workers = 2", "workers = 1\ndeadline = \"1s\"");
-    let kirin = Kirin::start(&site, &config);
+    let kirin = Kirin::start(&site, &with_deadline());
     let before = kirin.get("/").text();
     assert_eq!(kirin.get("/slow").status, 504);
     for _ in 0..50 {

@@ -218,6 +218,10 @@ fn an_unreachable_authority_is_logged() {
     let (site, pebble) = (site(), Pebble::start());
     let config = config(&pebble, "\"a.test\"");
     let mut command = command(&site, &pebble);
+    // Its directory goes with it.
+    let authority = site.path("ca.pem");
+    fs::copy(pebble.own_authority(), &authority).expect("a certificate");
+    command.env("SSL_CERT_FILE", authority);
     drop(pebble);
     fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
     let kirin = Kirin::start_command(command.arg("serve"));

@@ -1,10 +1,12 @@
 //! The admin listener, and the commands that use it, through the built program.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
-use kirin_tests::{Backend, Client, Kirin, Memcached, Site, kirin_command, run_kirin, wait_for};
+use kirin_tests::{
+    Backend, Client, Kirin, LeasedPort, Memcached, Site, kirin_command, run_kirin, wait_for,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -279,9 +281,9 @@ fn the_status_counts_what_caches_do_and_shows_the_servers_of_upstreams() {
         };
         format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n{fields}\r\nok")
     });
-    let nobody = TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a port");
+    // No process listens on this port.
+    let lease = LeasedPort::lease();
+    let nobody = lease.address();
     let more = format!(
         "{TCP}\n[[upstream]]\nname = \"api\"\nservers = [\"{}\", \"{nobody}\"]\nmax_failures = 1\n\
          [[route]]\npath = \"/api\"\ntry = [\"proxy:api\"]\ncache = {{ bypass = [\"query:past\"] }}\nrewrite = \"/\"\n",

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use kirin_tests::{
-    Authority, Backend, Client, Http2Client, Kirin, Reply, Site, TlsClient, TlsSetup, wait_for,
+    Authority, Backend, Client, Http2Client, Kirin, LeasedPort, Reply, Site, TlsClient, TlsSetup,
+    wait_for,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use rustls::ProtocolVersion::{TLSv1_2, TLSv1_3};
@@ -120,7 +121,7 @@ fn wait_for_series(kirin: &Kirin, name: &str, value: f64) {
         if series(&last).get(name) == Some(&value) {
             return;
         }
-        assert!(start.elapsed() < kirin_tests::WAIT_LIMIT, "{name} is not {value} in\n{last}");
+        assert!(start.elapsed() < kirin_tests::wait_limit(), "{name} is not {value} in\n{last}");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
@@ -143,12 +144,13 @@ fn packaging(name: &str) -> PathBuf {
 struct Prometheus {
     child: Child,
     address: SocketAddr,
+    _lease: LeasedPort,
 }
 
 impl Prometheus {
     fn start(site: &Site, target: SocketAddr) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let address = free.expect("a port");
+        let lease = LeasedPort::lease();
+        let address = lease.address();
         let rules = packaging("prometheus/kirin.rules.yml");
         let config = format!(
             "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\nrule_files: [\"{}\"]\n\
@@ -166,7 +168,7 @@ impl Prometheus {
             .stderr(log)
             .spawn()
             .expect("prometheus is installed");
-        Self { child, address }
+        Self { child, address, _lease: lease }
     }
 
     /// Sends a question to its API. Returns `None` as long as it does not answer.

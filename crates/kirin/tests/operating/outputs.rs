@@ -30,7 +30,7 @@ fn site() -> Site {
 /// Sends one request over a unix socket of the site. Returns `None` if no process listens there.
 fn ask(site: &Site, socket: &str, target: &str) -> Option<String> {
     let mut stream = UnixStream::connect(site.path(socket)).ok()?;
-    stream.set_read_timeout(Some(kirin_tests::WAIT_LIMIT)).expect("a timeout");
+    stream.set_read_timeout(Some(kirin_tests::wait_limit())).expect("a timeout");
     let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut reply = String::new();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use kirin_tests::{Client, Kirin, Memcached, Site, WAIT_LIMIT, kirin_command, wait_for};
+use kirin_tests::{Client, Kirin, Memcached, Site, kirin_command, wait_for, wait_limit};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// An application that shows the front behind which it runs. It waits at `/wait` for the file `go`.
@@ -90,7 +90,7 @@ impl Drop for Service {
         {
             let _ = kill_process(pid, Signal::INT);
             let start = std::time::Instant::now();
-            while !has_ended(pid.as_raw_nonzero().get()) && start.elapsed() < WAIT_LIMIT {
+            while !has_ended(pid.as_raw_nonzero().get()) && start.elapsed() < wait_limit() {
                 std::thread::sleep(std::time::Duration::from_millis(10));
             }
         }
@@ -306,7 +306,7 @@ fn listeners_may_differ_between_the_old_configuration_and_the_new() {
 fn systemd_hears_which_process_is_the_service_now() {
     let site = Site::new().with("app.psgi", APP).with("kirin.toml", CONFIG);
     let systemd = UnixDatagram::bind(site.path("notify")).expect("bind");
-    systemd.set_read_timeout(Some(WAIT_LIMIT)).expect("read timeout");
+    systemd.set_read_timeout(Some(wait_limit())).expect("read timeout");
     symlink(kirin_command(&site).get_program(), site.path("kirin")).expect("a link");
     let notify = site.path("notify");
     let first = Kirin::start_command(service_command(&site).env("NOTIFY_SOCKET", notify));

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 
-use kirin_tests::{Client, Kirin, Memcached, Site, WAIT_LIMIT, kirin_command, run_kirin, wait_for};
+use kirin_tests::{Client, Kirin, Memcached, Site, kirin_command, run_kirin, wait_for, wait_limit};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -173,7 +173,7 @@ fn next_notification(socket: &UnixDatagram) -> String {
 
 fn notify_socket(path: &Path) -> UnixDatagram {
     let socket = UnixDatagram::bind(path).expect("bind");
-    socket.set_read_timeout(Some(WAIT_LIMIT)).expect("read timeout");
+    socket.set_read_timeout(Some(wait_limit())).expect("read timeout");
     socket
 }
 

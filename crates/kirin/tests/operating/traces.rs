@@ -2,12 +2,11 @@
 //! received as JSON to a backend of the test.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 
-use kirin_tests::{Backend, Kirin, Site, wait_for};
+use kirin_tests::{Backend, Kirin, LeasedPort, Site, wait_for};
 use serde_json::Value;
 
 const PSGI: &str = r#"
@@ -27,6 +26,7 @@ const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 struct Collector {
     child: Child,
     port: u16,
+    _lease: LeasedPort,
     received: Arc<Mutex<Vec<Value>>>,
     _backend: Backend,
 }
@@ -44,10 +44,8 @@ fn collector_binary() -> PathBuf {
     path
 }
 
-/// Starts the collector on a port that is free. Returns `None` if another program has taken the
-/// port in the meantime, because the collector takes a port by its number only.
-fn start_on_free_port(site: &Site, backend: &Backend) -> Option<(Child, u16)> {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+/// Starts the collector, and waits until it listens on `port`.
+fn start_on(port: u16, site: &Site, backend: &Backend) -> Child {
     let config = format!(
         r#"
 receivers:
@@ -77,14 +75,12 @@ service:
         .stderr(File::create(site.path("collector.log")).unwrap())
         .spawn()
         .unwrap();
-    let is_started = wait_for("the collector", || {
-        let is_there = std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
-        match child.try_wait().unwrap() {
-            Some(_) => Some(false),
-            None => is_there.then_some(true),
-        }
+    wait_for("the collector", || {
+        let said = || std::fs::read_to_string(site.path("collector.log"));
+        assert!(child.try_wait().unwrap().is_none(), "no collector: {:?}", said());
+        std::net::TcpStream::connect(("127.0.0.1", port)).ok()
     });
-    is_started.then_some((child, port))
+    child
 }
 
 impl Collector {
@@ -98,10 +94,10 @@ impl Collector {
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
                 .into()
         });
-        let started = (0..5).find_map(|_| start_on_free_port(site, &backend));
-        let said = || std::fs::read_to_string(site.path("collector.log"));
-        let (child, port) = started.unwrap_or_else(|| panic!("no collector: {:?}", said()));
-        Self { child, port, received, _backend: backend }
+        let lease = LeasedPort::lease();
+        let port = lease.number();
+        let child = start_on(port, site, &backend);
+        Self { child, port, _lease: lease, received, _backend: backend }
     }
 
     /// Returns all spans that have been received.
@@ -223,8 +219,9 @@ fn includes_upstreams_and_the_cache_are_parts_of_a_trace() {
 #[test]
 fn requests_go_on_when_there_is_no_collector() {
     let (site, upstream) = (Site::new().with("app.psgi", PSGI), upstream());
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let kirin = serve(&site, port, &upstream, "");
+    // No process listens on this port.
+    let nobody = LeasedPort::lease();
+    let kirin = serve(&site, nobody.number(), &upstream, "");
     let mut client = kirin.connect();
     assert!(client.get("/").text().starts_with("00-"));
     kirin.wait_for_log("traces cannot be exported");

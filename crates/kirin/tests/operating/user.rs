@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kirin_tests::{Kirin, Site, kirin_command, run_kirin};
 use rustix::process::{Signal, geteuid};
@@ -40,12 +40,24 @@ fn ids(pid: u32) -> Vec<String> {
     statuses.flat_map(lines).collect()
 }
 
+/// Returns a copy of the program that other users can run. They may not reach the built one.
+fn program_for_everybody(site: &Site) -> PathBuf {
+    let program = site.path("kirin");
+    fs::copy(kirin_tests::binary(), &program).expect("a copy");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    program
+}
+
 /// Returns a site that all users can read, with the modules, as when they are installed.
 fn site() -> Site {
     let site = Site::new().with("app.psgi", APP).with("kirin.toml", CONFIG);
     fs::set_permissions(site.root(), fs::Permissions::from_mode(0o755)).expect("a mode");
     let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../adapters/perl/lib");
-    let copied = std::process::Command::new("cp").arg("-r").arg(library).arg(site.root()).status();
+    let copied = std::process::Command::new("cp")
+        .args(["-r", "--no-preserve=mode"])
+        .arg(library)
+        .arg(site.root())
+        .status();
     assert!(copied.expect("cp").success());
     site
 }
@@ -178,10 +190,11 @@ fn a_log_that_cannot_be_opened_is_refused_with_the_command_that_helps() {
         return;
     }
     let site = site_with_logs("logs/access.log");
+    let program = program_for_everybody(&site);
     let kirin_as_nobody = || {
         let mut command = std::process::Command::new("setpriv");
         command.args(["--reuid=nobody", "--regid", &nix_id("-g").to_string(), "--clear-groups"]);
-        command.arg(kirin_tests::binary()).args(["serve", "-c"]).arg(site.path("kirin.toml"));
+        command.arg(&program).args(["serve", "-c"]).arg(site.path("kirin.toml"));
         let output = command.current_dir(site.root()).output().expect("setpriv of util-linux");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };

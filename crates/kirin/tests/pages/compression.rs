@@ -330,7 +330,7 @@ fn files_are_compressed_and_curl_decodes_them() {
          assert r.headers['Content-Encoding'] == 'gzip'\nassert gzip.decompress(r.read()) == open('public/app.js', 'rb').read()",
         kirin.address()
     );
-    let output = Command::new("python3")
+    let output = Command::new("/usr/bin/python3")
         .current_dir(site.root())
         .args(["-c", &script])
         .output()
@@ -395,7 +395,7 @@ fn the_application_sees_its_own_tag_and_the_client_its_variants_tag() {
 fn events_of_an_application_arrive_when_they_happen() {
     let (site, kirin, _memcached) = serve();
     let mut stream = std::net::TcpStream::connect(kirin.address()).expect("connect");
-    stream.set_read_timeout(Some(kirin_tests::WAIT_LIMIT)).expect("timeout");
+    stream.set_read_timeout(Some(kirin_tests::wait_limit())).expect("timeout");
     stream
         .write_all(
             b"GET /on/events HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n",

@@ -1,10 +1,9 @@
 //! The choice of a server of an upstream, through the built program.
 
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use kirin_tests::{Backend, Kirin, ReceivedRequest, Site, wait_for};
+use kirin_tests::{Backend, Kirin, LeasedPort, ReceivedRequest, Site, wait_for};
 
 fn proxy(servers: &str, upstream: &str) -> (Site, Kirin) {
     let site = Site::new();
@@ -30,11 +29,6 @@ fn named(name: &'static str) -> Backend {
 
 fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
-}
-
-/// Returns an address on which no process listens.
-fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
 }
 
 /// Starts a server that ends each connection after it has read a request. Also returns the number
@@ -75,8 +69,10 @@ fn servers_take_turns_by_weight() {
 
 #[test]
 fn an_unreachable_server_costs_no_response_and_is_ejected() {
-    let b = named("b");
-    let (_site, kirin) = proxy(&format!("\"{}\", {}", nobody(), list(&[&b])), "max_failures = 2");
+    // No process listens on this port.
+    let (nobody, b) = (LeasedPort::lease(), named("b"));
+    let servers = format!("\"{}\", {}", nobody.address(), list(&[&b]));
+    let (_site, kirin) = proxy(&servers, "max_failures = 2");
     let mut client = kirin.connect();
     for _ in 0..10 {
         // Nothing has been sent, so any method may go to another server.

@@ -3,11 +3,14 @@
 //! of failures grows by one.
 
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::Reason;
 use http::Response;
-use kirin_tests::{ADMIN, Backend, BackendConnection, Kirin, Site, wait_for};
+use kirin_tests::{ADMIN, Backend, BackendConnection, Kirin, LeasedPort, Site, wait_for};
 
 /// The result of a failure for the client.
 #[derive(Clone, Copy, Debug)]
@@ -18,16 +21,32 @@ enum Seen {
 }
 use Seen::{Cut, Status};
 
+/// The number of responses of which a client has read a part. A server waits for its next part
+/// before it resets, because a reset discards bytes that were not read.
+#[derive(Clone, Default)]
+struct Parts(Arc<AtomicUsize>);
+
+impl Parts {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn add_one(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
 /// A path, its result, and the text in the log.
 type Case = (&'static str, Seen, &'static str);
 
-fn proxy(server: &str) -> (Site, Kirin) {
+/// Starts Kirin. A server may be silent for `limit`.
+fn proxy(server: &str, limit: &str) -> (Site, Kirin) {
     let site = Site::new();
     let more = if server.starts_with("fastcgi:") { "root = \"/nowhere\"\n" } else { "" };
     let config = format!(
         "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n{ADMIN}\
          [[upstream]]\nname = \"api\"\nservers = [\"{server}\"]\nmax_failures = 0\n{more}\
-         first_byte_timeout = \"1s\"\nidle_timeout = \"1s\"\nsend_timeout = \"1s\"\n\
+         first_byte_timeout = \"{limit}\"\nidle_timeout = \"{limit}\"\nsend_timeout = \"{limit}\"\n\
          [[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n"
     );
     let kirin = Kirin::start(&site, &config);
@@ -38,9 +57,18 @@ fn warnings(kirin: &Kirin) -> Vec<String> {
     kirin.log().lines().filter(|line| line.contains("WARN")).map(str::to_owned).collect()
 }
 
-fn each_is_told_and_counted(server: &str, cases: &[Case]) {
-    let (_site, kirin) = proxy(server);
-    for (number, (target, seen, reason)) in cases.iter().enumerate() {
+fn each_is_told_and_counted(server: &str, parts: &Parts, cases: &[Case]) {
+    let (hanging, others): (Vec<&Case>, Vec<&Case>) =
+        cases.iter().partition(|(target, ..)| target.starts_with("/hang"));
+    each_of_a_kind(server, parts, &others, "30s");
+    if !hanging.is_empty() {
+        each_of_a_kind(server, parts, &hanging, "1s");
+    }
+}
+
+fn each_of_a_kind(server: &str, parts: &Parts, cases: &[&Case], limit: &str) {
+    let (_site, kirin) = proxy(server, limit);
+    for (number, (target, seen, reason)) in cases.iter().copied().enumerate() {
         let mut client = kirin.connect();
         match seen {
             Status(status) => {
@@ -52,11 +80,11 @@ fn each_is_told_and_counted(server: &str, cases: &[Case]) {
             }
             Cut => {
                 client.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\n\r\n"));
-                let got = String::from_utf8_lossy(&client.read_to_end()).into_owned();
-                assert!(
-                    got.starts_with("HTTP/1.1 200 OK\r\n") && got.contains("part"),
-                    "{target}: {got}"
-                );
+                let mut got = client.read_until(b"part");
+                parts.add_one();
+                got.extend_from_slice(&client.read_to_end());
+                let got = String::from_utf8_lossy(&got).into_owned();
+                assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{target}: {got}");
                 assert!(!got.ends_with("0\r\n\r\n"), "{target}: {got}");
             }
         }
@@ -73,11 +101,6 @@ fn each_is_told_and_counted(server: &str, cases: &[Case]) {
     }
 }
 
-/// Returns an address on which no process listens.
-fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
-}
-
 #[test]
 fn a_refused_connection_is_logged_and_counted_for_every_protocol() {
     for scheme in ["", "h2c://", "fastcgi://", "scgi://", "uwsgi://"] {
@@ -85,14 +108,20 @@ fn a_refused_connection_is_logged_and_counted_for_every_protocol() {
             ("/a", Status(502), "Connection refused"),
             ("/b?c", Status(502), "Connection refused"),
         ];
-        each_is_told_and_counted(&format!("{scheme}{}", nobody()), &cases);
+        // No process listens on this port.
+        let nobody = LeasedPort::lease();
+        let server = format!("{scheme}{}", nobody.address());
+        each_is_told_and_counted(&server, &Parts::default(), &cases);
     }
 }
 
 #[test]
 fn failures_of_http_1_servers_are_logged_and_counted() {
-    let backend = Backend::start(|mut connection| {
+    let parts = Parts::default();
+    let seen = parts.clone();
+    let backend = Backend::start(move |mut connection| {
         let Some(asked) = connection.read_request() else { return };
+        let before = seen.count();
         let sized = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\npart";
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n";
         let target = asked.target().to_owned();
@@ -114,16 +143,20 @@ fn failures_of_http_1_servers_are_logged_and_counted() {
             "/broken-chunk" => connection.send(format!("{chunked}no size\r\n")),
             _ => true,
         };
-        if target.starts_with("/reset") {
-            return after_part(connection).reset();
-        }
         if target.starts_with("/hang") {
             return connection.wait_for_end();
         }
-        after_part(connection);
+        connection.wait_until_read();
+        if target == "/reset-length" {
+            wait_for("the part at the client", || (seen.count() > before).then_some(()));
+        }
+        if target.starts_with("/reset") {
+            connection.reset();
+        }
     });
     each_is_told_and_counted(
         &backend.address().to_string(),
+        &parts,
         &[
             ("/nothing", Status(502), "without a response"),
             ("/reset-nothing", Status(502), "without a response"),
@@ -146,15 +179,9 @@ fn failures_of_http_1_servers_are_logged_and_counted() {
     );
 }
 
-/// Returns the connection when the bytes are on their way to the client. A reset would discard
-/// bytes that the client has not read.
-fn after_part(connection: BackendConnection) -> BackendConnection {
-    std::thread::sleep(std::time::Duration::from_millis(50));
-    connection
-}
-
 /// Runs [`serve_http2`].
-fn http2_server() -> SocketAddr {
+fn http2_server(parts: &Parts) -> SocketAddr {
+    let parts = parts.clone();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("nonblocking");
     let address = listener.local_addr().expect("its address");
@@ -164,7 +191,7 @@ fn http2_server() -> SocketAddr {
         runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve_http2(stream));
+                tokio::spawn(serve_http2(stream, parts.clone()));
             }
         });
     });
@@ -173,8 +200,10 @@ fn http2_server() -> SocketAddr {
 
 #[test]
 fn failures_of_http_2_servers_are_logged_and_counted() {
+    let parts = Parts::default();
     each_is_told_and_counted(
-        &format!("h2c://{}", http2_server()),
+        &format!("h2c://{}", http2_server(&parts)),
+        &parts,
         &[
             ("/reset", Status(502), "reset the stream or ended the connection"),
             ("/end", Status(502), "reset the stream or ended the connection"),
@@ -187,10 +216,11 @@ fn failures_of_http_2_servers_are_logged_and_counted() {
     );
 }
 
-async fn serve_http2(stream: tokio::net::TcpStream) {
+async fn serve_http2(stream: tokio::net::TcpStream, parts: Parts) {
     let Ok(mut connection) = h2::server::handshake(stream).await else { return };
     while let Some(Ok((request, mut respond))) = connection.accept().await {
         let path = request.uri().path().to_owned();
+        let before = parts.count();
         match path.as_str() {
             "/reset" => respond.send_reset(Reason::INTERNAL_ERROR),
             "/end" => return,
@@ -209,9 +239,12 @@ async fn serve_http2(stream: tokio::net::TcpStream) {
                 };
                 let _ = stream.send_data(Bytes::from_static(b"part"), false);
                 // Bytes are sent while the connection is polled.
-                let part =
-                    tokio::time::timeout(std::time::Duration::from_millis(50), connection.accept());
-                let _ = part.await;
+                while parts.count() == before {
+                    let turn = tokio::time::timeout(Duration::from_millis(5), connection.accept());
+                    if turn.await.is_ok() {
+                        return;
+                    }
+                }
                 match path.as_str() {
                     "/reset-body" => stream.send_reset(Reason::INTERNAL_ERROR),
                     "/end-body" => return,
@@ -233,6 +266,7 @@ fn a_server_that_does_not_speak_http_2_is_logged_and_counted() {
     let reason = "cannot be connected to: connection error detected: frame with invalid size";
     each_is_told_and_counted(
         &format!("h2c://{}", backend.address()),
+        &Parts::default(),
         &[("/", Status(502), reason)],
     );
 }
@@ -244,11 +278,13 @@ fn a_client_that_aborts_its_upload_is_not_a_failure_of_the_server() {
         connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart");
         connection.wait_for_end();
     });
-    for server in [http1.address().to_string(), format!("h2c://{}", http2_server())] {
-        let (_site, kirin) = proxy(&server);
+    let parts = Parts::default();
+    for server in [http1.address().to_string(), format!("h2c://{}", http2_server(&parts))] {
+        let (_site, kirin) = proxy(&server, "30s");
         let mut client = kirin.connect();
         client.send("POST /upload HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
         client.read_until(b"part");
+        parts.add_one();
         client.send("no chunk\r\n");
         client.read_to_end();
         kirin.wait_for_log("response was cut");
@@ -284,8 +320,11 @@ fn read_fastcgi(connection: &mut BackendConnection) -> Option<String> {
 #[test]
 fn failures_of_fastcgi_servers_are_logged_and_counted() {
     const OUT: u8 = 6;
-    let backend = Backend::start(|mut connection| {
+    let parts = Parts::default();
+    let seen = parts.clone();
+    let backend = Backend::start(move |mut connection| {
         let Some(target) = read_fastcgi(&mut connection) else { return };
+        let before = seen.count();
         let part = record(OUT, b"Status: 200\r\nContent-Type: text/plain\r\n\r\npart");
         match target.as_str() {
             "/head.php" => connection.send(record(OUT, b"Content-Ty")),
@@ -302,13 +341,17 @@ fn failures_of_fastcgi_servers_are_logged_and_counted() {
         if target.starts_with("/hang") {
             return connection.wait_for_end();
         }
-        let connection = after_part(connection);
+        connection.wait_until_read();
+        if target == "/reset-body.php" {
+            wait_for("the part at the client", || (seen.count() > before).then_some(()));
+        }
         if target.starts_with("/reset") {
             connection.reset();
         }
     });
     each_is_told_and_counted(
         &format!("fastcgi://{}", backend.address()),
+        &parts,
         &[
             ("/nothing.php", Status(502), "without a response"),
             ("/reset.php", Status(502), "without a response"),

@@ -1,21 +1,25 @@
 //! Servers behind Kirin that fail in every way. The client gets an error or a cut connection, and
 //! never a part that looks complete. The log has the reason.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kirin_tests::{Backend, Client, Kirin, Site, wait_for};
+use kirin_tests::{Backend, Client, Kirin, LeasedPort, Site, wait_for};
 
 const TIMES: &str = "connect_timeout = \"1s\"\nsend_timeout = \"1s\"\nfirst_byte_timeout = \"1s\"\nidle_timeout = \"1s\"\n";
 
 fn proxy_to(servers: &str) -> (Site, Kirin) {
+    proxy_with(servers, "")
+}
+
+fn proxy_with(servers: &str, times: &str) -> (Site, Kirin) {
     let site = Site::new();
     let kirin = Kirin::start(
         &site,
         &format!(
             "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-             [[upstream]]\nname = \"api\"\nservers = [{servers}]\n{TIMES}\
+             [[upstream]]\nname = \"api\"\nservers = [{servers}]\n{times}\
              [[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n"
         ),
     );
@@ -26,14 +30,13 @@ fn proxy(backend: &Backend) -> (Site, Kirin) {
     proxy_to(&format!("\"{}\"", backend.address()))
 }
 
-fn ok(body: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+/// Starts Kirin in front of a server that hangs.
+fn hasty_proxy(backend: &Backend) -> (Site, Kirin) {
+    proxy_with(&format!("\"{}\"", backend.address()), TIMES)
 }
 
-/// Returns an address on which no process listens.
-fn nobody() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    format!("\"{}\"", listener.local_addr().expect("its address"))
+fn ok(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
 /// Returns all bytes that a client gets of a cut response, which must not be complete.
@@ -44,7 +47,8 @@ fn cut_response(client: &mut Client, target: &str) -> String {
 
 #[test]
 fn a_server_that_refuses_is_a_502_with_a_line_in_the_log() {
-    let (_site, kirin) = proxy_to(&nobody());
+    let nobody = LeasedPort::lease();
+    let (_site, kirin) = proxy_to(&format!("\"{}\"", nobody.address()));
     assert_eq!(kirin.get("/x?y").status, 502);
     kirin.wait_for_log("Connection refused");
     let log = kirin.log();
@@ -58,7 +62,9 @@ fn a_server_that_refuses_is_a_502_with_a_line_in_the_log() {
 #[test]
 fn another_server_replaces_one_that_refuses() {
     let backend = Backend::answering(|asked| ok(&String::from_utf8_lossy(&asked.body)));
-    let (_site, kirin) = proxy_to(&format!("{}, \"{}\"", nobody(), backend.address()));
+    let nobody = LeasedPort::lease();
+    let servers = format!("\"{}\", \"{}\"", nobody.address(), backend.address());
+    let (_site, kirin) = proxy_to(&servers);
     let mut client = kirin.connect();
     for _ in 0..4 {
         assert_eq!(
@@ -145,7 +151,7 @@ fn a_body_that_is_cut_never_looks_complete() {
         let backend = Backend::start(move |mut connection| {
             connection.read_request();
             connection.send(head);
-            let _ = wait.lock().expect("a channel").recv_timeout(kirin_tests::WAIT_LIMIT);
+            let _ = wait.lock().expect("a channel").recv_timeout(kirin_tests::wait_limit());
             match target {
                 "/reset" => connection.reset(),
                 "/broken" => {
@@ -177,7 +183,7 @@ fn a_server_that_hangs_is_a_504_or_cuts_the_response() {
         };
         connection.wait_for_end();
     });
-    let (_site, kirin) = proxy(&backend);
+    let (_site, kirin) = hasty_proxy(&backend);
     for target in ["/nothing", "/head"] {
         assert_eq!(kirin.get(target).status, 504, "{target}");
     }
@@ -192,9 +198,9 @@ fn a_server_that_takes_nothing_is_a_504() {
     let (_keep, wait) = std::sync::mpsc::channel::<()>();
     let wait = std::sync::Mutex::new(wait);
     let backend = Backend::start(move |_connection| {
-        let _ = wait.lock().expect("a channel").recv_timeout(kirin_tests::WAIT_LIMIT);
+        let _ = wait.lock().expect("a channel").recv_timeout(kirin_tests::wait_limit());
     });
-    let (_site, kirin) = proxy(&backend);
+    let (_site, kirin) = hasty_proxy(&backend);
     let mut client = kirin.connect();
     // This is more than the sockets between hold, and less than would block the reading of the
     // client.
@@ -269,12 +275,14 @@ fn a_connection_that_was_closed_while_it_was_idle_is_not_used() {
 /// arrived.
 fn has_connection_to(address: SocketAddr) -> bool {
     const ESTABLISHED: &str = "01";
-    let port = format!(":{:04X}", address.port());
+    let SocketAddr::V4(address) = address else { panic!("{address} is not IPv4") };
+    // The kernel prints the bytes of an address as a number of the machine.
+    let octets = u32::from_ne_bytes(address.ip().octets());
+    let wanted = format!("{octets:08X}:{:04X}", address.port());
     let sockets = std::fs::read_to_string("/proc/net/tcp").expect("proc(5)");
     sockets.lines().any(|line| {
         let fields: Vec<_> = line.split_whitespace().collect();
-        fields.get(2).is_some_and(|remote| remote.ends_with(&port))
-            && fields.get(3) == Some(&ESTABLISHED)
+        fields.get(2) == Some(&wanted.as_str()) && fields.get(3) == Some(&ESTABLISHED)
     })
 }
 

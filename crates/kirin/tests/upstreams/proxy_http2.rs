@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, Request, Response, StatusCode};
-use kirin_tests::{Authority, Http2Client, Kirin, Site, WAIT_LIMIT, wait_for};
+use kirin_tests::{Authority, Http2Client, Kirin, Site, wait_for, wait_limit};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A server that speaks only HTTP/2.
@@ -75,7 +75,7 @@ impl Http2Backend {
             &site,
             &format!(
                 "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}\
-                 [[upstream]]\nname = \"api\"\nservers = [\"h2c://{}\"]\nfirst_byte_timeout = \"1s\"\n{upstream}\n\
+                 [[upstream]]\nname = \"api\"\nservers = [\"h2c://{}\"]\n{upstream}\n\
                  [[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n",
                 self.address
             ),
@@ -150,7 +150,8 @@ async fn answer(
         "/cut" => {
             let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
             let _ = stream.send_data(Bytes::from_static(b"part"), false);
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            // A reset discards what is not sent. The client ends its request when it has the part.
+            read_all(&mut body).await;
             stream.send_reset(Reason::INTERNAL_ERROR);
         }
         "/hang" => std::future::pending().await,
@@ -241,7 +242,7 @@ fn call(
             }
             (head.headers, data, body.trailers().await.expect("an end"))
         };
-        tokio::time::timeout(WAIT_LIMIT, work).await.expect("an answer in time")
+        tokio::time::timeout(wait_limit(), work).await.expect("an answer in time")
     })
 }
 
@@ -338,14 +339,27 @@ fn streams_that_end_early_are_cut_and_refused_ones_are_retried() {
         kirin.log()
     );
     assert_eq!(client.post("/reset", "text/plain", b"12345").status, 502);
-    assert_eq!(client.get("/hang").status, 504);
-    client.send("GET /cut HTTP/1.1\r\nHost: test\r\n\r\n");
+    client.send("POST /cut HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n");
     client.read_until(b"part");
+    client.send("0\r\n\r\n");
     assert!(!client.read_to_end().ends_with(b"0\r\n\r\n"));
     kirin.wait_for_log("response was cut");
     let mut http2 = Http2Client::connect(kirin.address());
-    let pending = http2.begin("GET", "/cut", &[]);
-    assert!(http2.try_finish(pending).is_err());
+    let mut pending = http2.try_begin("POST", "/cut", &[], false).expect("a request");
+    let is_cut = http2.run(async {
+        let mut body = pending.response.await.expect("a head").into_body();
+        assert_eq!(body.data().await.expect("a part").expect("a part"), "part");
+        pending.stream.send_data(Bytes::new(), true).expect("an end");
+        while let Some(piece) = body.data().await {
+            if piece.is_err() {
+                return true;
+            }
+        }
+        body.trailers().await.is_err()
+    });
+    assert!(is_cut);
+    let (_site, kirin) = backend.proxy_of("", "first_byte_timeout = \"1s\"");
+    assert_eq!(kirin.get("/hang").status, 504);
 }
 
 #[test]
@@ -491,9 +505,9 @@ fn flood_of_hints() -> SocketAddr {
             let hints = hint.repeat(64);
             std::thread::spawn(move || {
                 let _ = stream.write_all(b"\0\0\0\x04\0\0\0\0\0");
-                // These are the preface, the settings and the request. Their exact bytes do not
-                // matter.
-                std::thread::sleep(std::time::Duration::from_millis(300));
+                if !read_to_headers(&mut stream) {
+                    return;
+                }
                 let mut sent = 0;
                 while sent < 20 << 20 && stream.write_all(&hints).is_ok() {
                     sent += hints.len();
@@ -504,6 +518,28 @@ fn flood_of_hints() -> SocketAddr {
         }
     });
     address
+}
+
+/// Reads the preface and frames, up to the end of a request's HEADERS. Returns false if the
+/// connection ends before.
+fn read_to_headers(stream: &mut std::net::TcpStream) -> bool {
+    const HEADERS: u8 = 1;
+    let mut skip = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
+    let mut kind = None;
+    loop {
+        if stream.read_exact(&mut vec![0; skip]).is_err() {
+            return false;
+        }
+        if kind == Some(HEADERS) {
+            return true;
+        }
+        let mut head = [0; 9];
+        if stream.read_exact(&mut head).is_err() {
+            return false;
+        }
+        skip = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+        kind = Some(head[3]);
+    }
 }
 
 /// Returns the highest memory of the program, in KB.

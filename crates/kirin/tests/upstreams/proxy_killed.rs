@@ -2,12 +2,12 @@
 //! load.
 
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-use kirin_tests::{ADMIN, Client, Kirin, Site, kirin_command, wait_for};
+use kirin_tests::{ADMIN, Client, Kirin, LeasedPort, Site, kirin_command, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn proxy(site: &Site, server: &str, more: &str) -> Kirin {
@@ -19,12 +19,6 @@ fn proxy(site: &Site, server: &str, more: &str) -> Kirin {
              [[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n"
         ),
     )
-}
-
-/// Returns a port that was free a moment ago.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    listener.expect("a free port").port()
 }
 
 /// A process. It is killed when it is dropped.
@@ -250,7 +244,8 @@ fn files_are_killed_under_load(scheme: &str) {
     for number in 0..PAGES {
         site = site.with(&format!("pages/{number}.txt"), page(number));
     }
-    let port = free_port();
+    let lease = LeasedPort::lease();
+    let port = lease.number();
     let mut server = file_server(&site, port);
     let kirin = proxy(&site, &format!("{scheme}127.0.0.1:{port}"), "");
     let killed = std::cell::RefCell::new(&mut server);

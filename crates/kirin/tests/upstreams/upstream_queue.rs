@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use kirin_tests::{
-    ADMIN, Backend, BackendConnection, Client, Kirin, PhpFpm, Site, WAIT_LIMIT, wait_for,
+    ADMIN, Backend, BackendConnection, Client, Kirin, PhpFpm, Site, wait_for, wait_limit,
 };
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ impl Gate {
         passage.inside += 1;
         passage.most = passage.most.max(passage.inside);
         let (mut passage, _) = changed
-            .wait_timeout_while(passage, WAIT_LIMIT, |passage| passage.passes == 0)
+            .wait_timeout_while(passage, wait_limit(), |passage| passage.passes == 0)
             .expect("the gate");
         passage.passes = passage.passes.saturating_sub(1);
         passage.inside -= 1;
@@ -430,7 +430,7 @@ fn deaf_server() -> Backend {
         connection.send(
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
         );
-        std::thread::sleep(10 * WAIT_LIMIT);
+        std::thread::sleep(10 * wait_limit());
     })
 }
 

@@ -224,7 +224,7 @@ fn run(attack: &Attack) {
     let mut sent = 0;
     for _ in 0..attack.connections {
         let mut connection = TcpStream::connect(kirin.address()).expect("connect");
-        connection.set_write_timeout(Some(kirin_tests::WAIT_LIMIT)).expect("a timeout");
+        connection.set_write_timeout(Some(kirin_tests::wait_limit())).expect("a timeout");
         // A refused client may be cut while it sends.
         if connection.write_all(&attack.bytes).is_ok() {
             sent += attack.bytes.len() as u64;

@@ -58,7 +58,7 @@ fn serve() -> (Site, Kirin, Backend) {
             connection.send(
                 "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 15\r\n\r\nnot for anybody",
             );
-            std::thread::sleep(kirin_tests::WAIT_LIMIT);
+            std::thread::sleep(kirin_tests::wait_limit());
         }
     });
     let site = Site::new()
@@ -114,7 +114,7 @@ for target, status in zip(sys.argv[2::2], sys.argv[3::2]):
 fn clients_that_read_after_sending_get_early_answers_over_tls() {
     let (site, kirin, _backend) = serve();
     let arguments = EARLY.iter().flat_map(|(target, status)| [*target, *status]);
-    let output = Command::new("python3")
+    let output = Command::new("/usr/bin/python3")
         .args(["-c", PYTHON, &kirin.address_of(1).to_string()])
         .args(arguments)
         .current_dir(site.root())

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use kirin_floor::crowd::{self, Crowd};
-use kirin_tests::{Kirin, Site, WAIT_LIMIT};
+use kirin_tests::{Kirin, Site, wait_limit};
 use rustix::process::Signal;
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
@@ -73,8 +73,8 @@ fn a_crowd_is_served_beside_readers_of_one_byte_a_second() {
         path: "/".to_owned(),
         keep_alive: true,
         pause: Duration::ZERO,
-        timeout: WAIT_LIMIT,
-        limit: WAIT_LIMIT,
+        timeout: wait_limit(),
+        limit: wait_limit(),
         slow_readers: 20,
         slow_path: "/stream".to_owned(),
     };

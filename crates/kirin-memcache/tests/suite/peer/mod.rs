@@ -12,17 +12,20 @@ use std::time::{Duration, Instant};
 
 use kirin_memcache::{Executor, Flow, Listener, Output, Server, ServerOptions, Session, serve};
 use kirin_store::{Now, Store, StoreConfig};
+use kirin_tests::{LeasedPort, patient};
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
-/// Enough time for any answer on a busy machine. Only a failing test waits so long.
-pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Returns enough time for any answer on a busy machine. Only a failing test waits so long.
+pub fn answer_timeout() -> Duration {
+    patient(Duration::from_secs(30))
+}
 
 /// Waits until `met` returns true.
 pub fn wait_until(what: &str, mut met: impl FnMut() -> bool) {
     let started = Instant::now();
     while !met() {
-        assert!(started.elapsed() < ANSWER_TIMEOUT, "gave up waiting: {what}");
+        assert!(started.elapsed() < answer_timeout(), "gave up waiting: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -123,6 +126,7 @@ impl Drop for Kirin {
 pub struct Memcached {
     pub address: SocketAddr,
     child: Child,
+    _lease: LeasedPort,
 }
 
 impl Memcached {
@@ -132,34 +136,26 @@ impl Memcached {
 
     /// Starts a memcached with further options.
     pub fn with(options: &[&str]) -> Memcached {
-        // A port that was free a moment ago may be taken by now. Then the next one is tried.
-        for _ in 0..20 {
-            let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-            let address = free.local_addr().expect("its address");
-            drop(free);
-            let mut child = Command::new("memcached")
-                .args(["-l", "127.0.0.1", "-U", "0", "-u", "nobody", "-m", "256", "-t", "1"])
-                .args(options)
-                .args(["-p", &address.port().to_string()])
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap_or_else(|error| {
-                    panic!("memcached does not start ({error}); run tests/install_clients.sh of this crate")
-                });
-            let started = Instant::now();
-            while started.elapsed() < ANSWER_TIMEOUT {
-                if child.try_wait().expect("the state of memcached").is_some() {
-                    break;
-                }
-                if TcpStream::connect(address).is_ok() {
-                    return Memcached { address, child };
-                }
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            drop(child.kill());
-            drop(child.wait());
-        }
-        panic!("memcached does not listen on any of 20 ports");
+        let lease = LeasedPort::lease();
+        let address = lease.address();
+        let child = Command::new("memcached")
+            .args(["-l", "127.0.0.1", "-U", "0", "-u", "nobody", "-m", "256", "-t", "1"])
+            .args(options)
+            .args(["-p", &address.port().to_string()])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!(
+                    "memcached does not start ({error}); run tests/install_clients.sh of this crate"
+                )
+            });
+        let mut memcached = Memcached { address, child, _lease: lease };
+        wait_until("memcached listens", || {
+            let ended = memcached.child.try_wait().expect("the state of memcached");
+            assert!(ended.is_none(), "memcached has ended: {ended:?}");
+            TcpStream::connect(address).is_ok()
+        });
+        memcached
     }
 
     pub fn connect(&self) -> Client {
@@ -182,7 +178,7 @@ pub struct Client {
 impl Client {
     pub fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).expect("a connection");
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT)).expect("a read timeout");
+        stream.set_read_timeout(Some(answer_timeout())).expect("a read timeout");
         stream.set_nodelay(true).expect("no delay");
         Client { stream }
     }

@@ -15,8 +15,16 @@ use kirin_server::{Limits, Listener, Observers, Server, listener};
 use kirin_workers::{App, AppConfig, AppError};
 use tokio::sync::oneshot;
 
-/// Whatever a test waits for must come within this time.
-pub const WAIT_LIMIT: Duration = Duration::from_secs(30);
+/// Returns the time within which whatever a test waits for must come.
+pub fn wait_limit() -> Duration {
+    patient(Duration::from_secs(30))
+}
+
+/// Returns a limit of a wait, scaled by the number in `KIRIN_TEST_WAIT_FACTOR`.
+pub fn patient(limit: Duration) -> Duration {
+    let factor = std::env::var("KIRIN_TEST_WAIT_FACTOR").map_or(1.0, |text| text.parse().unwrap());
+    limit.mul_f64(factor)
+}
 
 struct OneApp(Arc<App>, Rc<AppFiles>);
 
@@ -103,7 +111,7 @@ impl Site {
 
     pub fn connect(&self) -> Client {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(WAIT_LIMIT)).unwrap();
+        stream.set_read_timeout(Some(wait_limit())).unwrap();
         stream.set_nodelay(true).unwrap();
         Client { stream, buffer: Vec::new() }
     }
@@ -129,7 +137,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        self.stop(Duration::from_secs(5));
+        self.stop(patient(Duration::from_secs(5)));
     }
 }
 
@@ -249,7 +257,7 @@ impl Client {
 pub fn eventually(what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < WAIT_LIMIT, "never: {what}");
+        assert!(start.elapsed() < wait_limit(), "never: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::os::unix::net::UnixDatagram;
 
-use kirin_tests::{ADMIN, Kirin, Site, WAIT_LIMIT, wait_for};
+use kirin_tests::{ADMIN, Kirin, Site, wait_for, wait_limit};
 
 fn start(site: &Site, target: &str) -> Kirin {
     let config = format!(
@@ -19,7 +19,7 @@ fn site() -> Site {
 
 fn socket(site: &Site) -> UnixDatagram {
     let socket = UnixDatagram::bind(site.path("socket")).expect("a socket");
-    socket.set_read_timeout(Some(WAIT_LIMIT)).expect("a limit");
+    socket.set_read_timeout(Some(wait_limit())).expect("a limit");
     socket
 }
 
@@ -66,7 +66,7 @@ fn syslog_daemons_get_the_form_that_they_read() {
     assert!(line.starts_with("<190>") && line.contains(&text), "{line}");
 
     let daemon = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    daemon.set_read_timeout(Some(WAIT_LIMIT)).expect("a limit");
+    daemon.set_read_timeout(Some(wait_limit())).expect("a limit");
     let site = self::site();
     let kirin = start(&site, &format!("syslog:{}", daemon.local_addr().expect("an address")));
     kirin.get("/a");

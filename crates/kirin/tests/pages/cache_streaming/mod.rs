@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 
 use kirin_tests::{
-    ADMIN, Backend, BackendConnection, Client, Kirin, ReceivedRequest, Reply, Site, WAIT_LIMIT,
+    ADMIN, Backend, BackendConnection, Client, Kirin, ReceivedRequest, Reply, Site, wait_limit,
 };
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ impl Tested {
     /// Returns the next request that arrives.
     fn call(&self) -> Call {
         let (asked, connection) =
-            self.arrived.recv_timeout(WAIT_LIMIT).expect("a request at the server");
+            self.arrived.recv_timeout(wait_limit()).expect("a request at the server");
         Call { asked, connection }
     }
 

@@ -10,7 +10,7 @@ use kirin_tests::{Client, Http2Client, Kirin, Memcached, Reply, Site, wait_for};
 const LISTENER: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n\
     [store]\nmemory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n";
 
-const APP: &str = "[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 1\ndeadline = \"1s\"\n";
+const APP: &str = "[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 1\n";
 
 /// An application that answers with its request. `/status/NNN` answers with that status.
 const PSGI: &str = r#"

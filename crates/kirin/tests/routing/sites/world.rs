@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kirin_tests::{
     Authority, Backend, Client, Kirin, Memcached, ReceivedRequest, Reply, Site, TlsClient,
-    TlsSetup, WAIT_LIMIT,
+    TlsSetup, wait_limit,
 };
 use rustls::ProtocolVersion::TLSv1_3;
 
@@ -111,7 +111,7 @@ impl Gathering {
         *count += 1;
         self.changed.notify_all();
         let waited =
-            self.changed.wait_timeout_while(count, WAIT_LIMIT, |count| *count < HOSTS.len());
+            self.changed.wait_timeout_while(count, wait_limit(), |count| *count < HOSTS.len());
         !waited.expect("the count").1.timed_out()
     }
 }

@@ -52,7 +52,7 @@ fn flood(kirin: &Kirin, start: &[u8], more: &[u8]) -> Vec<u8> {
     let mut socket = std::net::TcpStream::connect(kirin.address()).expect("connect");
     socket.write_all(&[PREFACE, start].concat()).expect("send");
     let mut reader = socket.try_clone().expect("clone");
-    reader.set_read_timeout(Some(kirin_tests::WAIT_LIMIT)).expect("timeout");
+    reader.set_read_timeout(Some(kirin_tests::wait_limit())).expect("timeout");
     let reading = std::thread::spawn(move || {
         let mut received = Vec::new();
         let mut buffer = [0; 4096];

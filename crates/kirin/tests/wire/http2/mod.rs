@@ -11,7 +11,7 @@ use h2::client::Builder;
 use kirin_tests::{Authority, Client, Http2Client, Kirin, Memcached, Site, wait_for};
 use rustix::process::Signal;
 
-const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\nkeep_alive = \"2s\"\n\
+const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n\
     [[listener]]\naddress = \"127.0.0.1:0\"\n[listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }]\n\
     [store]\nmemcached = [\"unix:store.sock\"]\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nbody_limit = \"8MB\"\n\
@@ -44,6 +44,10 @@ sub {
 "#;
 
 fn serve() -> (Site, Kirin) {
+    serve_with(CONFIG)
+}
+
+fn serve_with(config: &str) -> (Site, Kirin) {
     let site = Site::new()
         .with("app.psgi", APP)
         .with("public/hello.txt", "hello\n")
@@ -51,7 +55,7 @@ fn serve() -> (Site, Kirin) {
         .with("public/large.bin", large())
         .with("public/page.html", "<p>page</p>".repeat(400));
     Authority::new("Kirin test authority").issue(&["localhost"]).write(&site, "a");
-    let kirin = Kirin::start(&site, CONFIG);
+    let kirin = Kirin::start(&site, config);
     (site, kirin)
 }
 
@@ -179,8 +183,8 @@ fn a_reader_that_takes_nothing_costs_little_and_others_continue() {
 fn a_stalled_client_loses_its_stream_and_not_the_connection() {
     let (site, _kirin) = serve();
     let config = CONFIG.replacen(
-        "keep_alive",
-        "write_timeout = \"1s\"\nbody_timeout = \"1s\"\nkeep_alive",
+        "access_log",
+        "write_timeout = \"1s\"\nbody_timeout = \"1s\"\naccess_log",
         1,
     );
     let kirin = Kirin::start(&site, &config.replace("store.sock", "other.sock"));
@@ -246,14 +250,15 @@ fn the_preface_is_only_for_the_start_of_a_connection() {
 
 #[test]
 fn an_idle_connection_is_ended_after_its_time_and_pings_do_not_keep_it() {
-    let (_site, kirin) = serve();
+    let (_site, kirin) =
+        serve_with(&CONFIG.replacen("access_log", "keep_alive = \"2s\"\naccess_log", 1));
     let mut client = Client::connect(kirin.address());
     client.send(PREFACE).send(frame(1, 5, 1, b"\x82\x86\x04\x0a/hello.txt\x41\x01a"));
     client.read_until(b"hello\n");
     let started = std::time::Instant::now();
     // Each ping is answered until the connection has ended.
     while client.try_send(frame(6, 0, 0, b"12345678")).try_read_until(b"12345678") {
-        assert!(started.elapsed() < kirin_tests::WAIT_LIMIT, "pings keep the connection");
+        assert!(started.elapsed() < kirin_tests::wait_limit(), "pings keep the connection");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     let mut busy = Http2Client::connect(kirin.address());
