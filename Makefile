@@ -1,10 +1,7 @@
 # `make demo` serves the memo example; `make test` runs every test. Both install what is missing.
 
 CARGO ?= cargo
-CLIENTS = crates/kirin-memcache/tests/install_clients.sh
-
-SUITES = lint test-perl test-memo test-rust test-sockets test-browser
-.PHONY: demo build test $(SUITES) bench bench-packages score deb docs fuzz clean
+.PHONY: demo build quick test test-long prepare lint bench bench-packages score deb docs fuzz clean
 
 demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
 	scripts/install-packages demo
@@ -20,47 +17,23 @@ build:
 	scripts/build-ring
 	$(CARGO) build -p kirin
 
-test: ## Everything that can be wrong; a suite that fails does not keep the others from running
+quick: ## A first look: format, clippy, unit tests of what has changed, a smoke of each place
+	scripts/build-ring
+	scripts/run-tests --changed check units smoke
+
+test: prepare ## Everything that can be wrong, within minutes
+	scripts/run-tests check lint units programs sockets perl browser
+
+test-long: prepare ## What takes too long for each change: packages, applications, random kills, fuzzing
+	scripts/run-tests long
+
+lint: ## The checks that start no program
+	scripts/run-tests check lint
+
+prepare:
 	scripts/install-packages test
-	scripts/run-suites $(SUITES)
-
-lint:
-	$(CARGO) fmt --all -- --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --workspace --exclude kirin-tests --exclude kirin-doubling --lib --bins -- \
-	    -D warnings -D clippy::unwrap_used -D clippy::expect_used -D clippy::panic
-	python3 -B scripts/deny
-	scripts/tidy-perl --check
-	python3 -B -m unittest discover -q -s scripts/tests
-	python3 -B scripts/circles.py --most 6
-	python3 -B scripts/comment-lint
-
-test-rust: build
-	$(CLIENTS)
-	tests/install_h2spec.sh
-	tests/install_otelcol.sh
-	tests/install_pebble.sh
-	$(CARGO) test --workspace --no-fail-fast
-	$(CARGO) test -p kirin-ring --features loom --lib
-
-# What concerns applications once more, without the ring.
-SOCKET_TESTS = failures lifecycle plack_suite responses app_background app_files apps \
-    graceful_stop plack preload psgi_extensions real_software restart_under_load shares \
-    slow_clients upgrade worker_limits
-
-test-sockets: build ## Applications over sockets, as without the compiled part of the adapter
-	KIRIN_RING=0 $(CARGO) test --workspace --no-fail-fast $(addprefix --test ,$(SOCKET_TESTS))
-
-test-perl: build
-	cd adapters/perl && KIRIN_BINARY=$(CURDIR)/target/debug/kirin prove -lr t
-	cd adapters/perl && KIRIN_RING=0 KIRIN_BINARY=$(CURDIR)/target/debug/kirin prove -lr t
-	cd adapters/ring && prove t
-
-test-memo:
-	cd examples/memo && prove -lr t
-
-test-browser: build ## The memo example through Kirin, in a headless Chromium
-	scripts/browser-test
+	scripts/install-tools
+	scripts/build-ring
 
 bench: bench-packages ## Comparisons with nginx, h2o, memcached, Starlet, …; takes about half an hour
 	$(CARGO) build --release -p kirin -p kirin-floor
@@ -86,6 +59,5 @@ docs: ## What is generated
 clean:
 	$(CARGO) clean
 
-fuzz: ## Each fuzz target for a minute; needs a nightly toolchain and cargo-fuzz
-	cd fuzz && for target in $$(cargo +nightly fuzz list); do \
-	    cargo +nightly fuzz run $$target -- -max_total_time=60 -max_len=4096 || exit 1; done
+fuzz: ## Each fuzz target for a minute
+	scripts/fuzz

@@ -1,0 +1,161 @@
+"""The suites: which jobs there are, and what must be built for them."""
+import glob
+import os
+
+from .job import Job
+
+# Programs whose tests are independent and wait for processes: each test is a job of its own.
+PROCESS_A_TEST = (
+    "kirin/",
+    "kirin-workers/suite",
+    "kirin-memcache/suite",
+    "kirin-store/suite",
+    "kirin-ring/suite",
+)
+# Programs that start applications, which run once more over sockets, without the ring.
+APPLICATIONS = ("kirin/apps", "kirin-workers/suite")
+WITHOUT_RING = {"KIRIN_RING": "0"}
+# Tests of each place from end to end, for a quick look, and those that take too long for each change.
+SMOKE_LIST = "scripts/smoke-tests"
+LONG_LIST = "scripts/long-tests"
+KILLS = "kills::workers_killed_at_random"
+# What a Perl test uses when it starts the program.
+STARTS_KIRIN = ("use NeedsKirin", "use Plackup", "use Served", "Kirin::Front::binary")
+
+UNIT_THREADS = 2
+
+
+def check(root, cargo):
+    """Returns the checks of Rust that a quick look needs."""
+    clippy = [cargo, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]
+    return [
+        Job("check", "format", [cargo, "fmt", "--all", "--", "--check"], root, needs_home=True),
+        Job("check", "clippy", clippy, root, limit=900, needs_home=True),
+    ]
+
+
+def lint(root):
+    """Returns the checks of everything that is no Rust, and of the house rules."""
+    commands = {
+        "dependencies": ["python3", "-B", "scripts/deny"],
+        "perltidy": ["scripts/tidy-perl", "--check"],
+        "scripts": ["python3", "-B", "-m", "unittest", "discover", "-q", "-s", "scripts/tests"],
+        "circles": ["python3", "-B", "scripts/circles.py", "--most", "6"],
+        "comments": ["python3", "-B", "scripts/comment-lint"],
+    }
+    return [
+        Job("lint", name, command, root, limit=300, needs_home=True)
+        for name, command in commands.items()
+    ]
+
+
+def units(programs):
+    """Returns a job for each program of unit tests."""
+    alone = [program for program in programs if not program.name.startswith(PROCESS_A_TEST)]
+    return [program.unit_job("units", UNIT_THREADS) for program in alone]
+
+
+def one_by_one(suite, programs, environment=None):
+    """Returns a job for each test of these programs."""
+    return [
+        program.single_job(suite, test, environment)
+        for program in programs
+        for test in program.tests()
+    ]
+
+
+def programs(programs, root):
+    """Returns a job for each test that has a process of its own."""
+    chosen = [program for program in programs if program.name.startswith(PROCESS_A_TEST)]
+    return without(one_by_one("programs", chosen), listed(root, LONG_LIST))
+
+
+def sockets(programs, root):
+    """Returns the tests of applications with the compiled part of the adapter switched off."""
+    chosen = [program for program in programs if program.name in APPLICATIONS]
+    return without(one_by_one("sockets", chosen, WITHOUT_RING), listed(root, LONG_LIST))
+
+
+def smoke(programs, root):
+    """Returns the tests that `scripts/smoke-tests` names."""
+    chosen = [program for program in programs if program.name.startswith(PROCESS_A_TEST)]
+    return only(one_by_one("smoke", chosen), listed(root, SMOKE_LIST))
+
+
+def long(programs, root, cargo):
+    """Returns what takes too long for each change: the tests of `scripts/long-tests` with and
+    without the ring, random kills in full, all orders of the ring's threads, property tests with
+    more cases, and fuzzing."""
+    chosen = [program for program in programs if program.name.startswith(PROCESS_A_TEST)]
+    applications = [program for program in programs if program.name in APPLICATIONS]
+    names = listed(root, LONG_LIST)
+    loom = [cargo, "test", "-p", "kirin-ring", "--features", "loom", "--lib"]
+    fuzz = ["scripts/fuzz", "--seconds", "10"]
+    jobs = [
+        Job("long", "orders of the ring's threads", loom, root, limit=1800, needs_home=True),
+        Job("long", "fuzzing", fuzz, root, limit=1800, needs_home=True),
+    ]
+    for job in one_by_one("long", chosen) + one_by_one("long-sockets", applications, WITHOUT_RING):
+        if KILLS in job.name:
+            job.environment = {**job.environment, "KIRIN_KILLS": "100000"}
+            job.limit = 1800
+            jobs.append(job)
+    jobs += only(one_by_one("long", chosen), names)
+    jobs += only(one_by_one("long-sockets", applications, WITHOUT_RING), names, may_lack=True)
+    for job in units(programs):
+        job.suite, job.limit = "long-units", 1800
+        job.environment = {"PROPTEST_CASES": "5000"}
+        jobs.append(job)
+    return jobs
+
+
+def listed(root, name):
+    """Returns the lines of a list of tests: each is the begin of a job's name."""
+    with open(os.path.join(root, name), encoding="utf-8") as file:
+        lines = [line.split("#")[0].strip() for line in file]
+    return tuple(line for line in lines if line)
+
+
+def without(jobs, names):
+    """Returns the jobs whose names begin with none of these."""
+    return [job for job in jobs if not job.name.startswith(names)]
+
+
+def only(jobs, names, may_lack=False):
+    """Returns the jobs whose names begin with one of these. Each must begin a name."""
+    for name in names:
+        if not may_lack and not any(job.name.startswith(name) for job in jobs):
+            raise ValueError(f"no test has the name {name}, which is in a list of scripts/")
+    return [job for job in jobs if job.name.startswith(names)]
+
+
+def perl(root):
+    """Returns the files of Perl tests; those that start the program also without the ring."""
+    jobs = []
+    for directory in ("adapters/perl", "examples/memo"):
+        for path in sorted(glob.glob(os.path.join(root, directory, "t/*.t"))):
+            file = os.path.relpath(path, os.path.join(root, directory))
+            name = f"{directory}/{file}"
+            command = ["prove", "-l", file]
+            here = os.path.join(root, directory)
+            jobs.append(Job("perl", name, command, here, "perl", limit=300))
+            with open(path, encoding="utf-8") as lines:
+                starts_kirin = any(line.startswith(STARTS_KIRIN) for line in lines)
+            if starts_kirin and directory == "adapters/perl":
+                jobs.append(Job("perl-sockets", name, command, here, "perl", WITHOUT_RING, 300))
+    ring = os.path.join(root, "adapters/ring")
+    for path in sorted(glob.glob(os.path.join(ring, "t/*.t"))):
+        file = os.path.relpath(path, ring)
+        jobs.append(Job("perl", f"adapters/ring/{file}", ["prove", file], ring, "perl", limit=300))
+    return jobs
+
+
+def browser(root):
+    """Returns the test with a browser."""
+    return [Job("browser", "memo", ["scripts/browser-test"], root, limit=300)]
+
+
+def documentation(root, cargo):
+    """Returns the examples in doc comments of Rust."""
+    command = [cargo, "test", "--workspace", "--doc"]
+    return [Job("units", "doc comments", command, root, limit=900, needs_home=True)]
