@@ -16,6 +16,10 @@ class Report:
         self.results = []
         self.flaky = []
         os.makedirs(directory, exist_ok=True)
+        # What an earlier run has said is no longer true.
+        for name in os.listdir(directory):
+            if name.endswith(".log") or name == "flaky.txt":
+                os.remove(os.path.join(directory, name))
 
     def add(self, result):
         """Takes a result. The output of a failed one is printed at once."""
