@@ -1,1 +1,1 @@
-"""The proof of a change: what is run, side by side, and what came of it (scripts/run-tests)."""
+"""The proof of a change: what is run, side by side, and how it ended (scripts/run-tests)."""

@@ -45,7 +45,7 @@ class Job:
 
 @dataclasses.dataclass
 class Result:
-    """What came of a job."""
+    """How a job has ended."""
 
     job: Job
     seconds: float

@@ -15,7 +15,8 @@ PROCESS_A_TEST = (
 # Programs that start applications, which run once more over sockets, without the ring.
 APPLICATIONS = ("kirin/apps", "kirin-workers/suite")
 WITHOUT_RING = {"KIRIN_RING": "0"}
-# Tests of each place from end to end, for a quick look, and those that take too long for each change.
+# Tests of each place from end to end, for a quick look, and those that take too long for each
+# change.
 SMOKE_LIST = "scripts/smoke-tests"
 LONG_LIST = "scripts/long-tests"
 KILLS = "kills::workers_killed_at_random"

@@ -1,5 +1,5 @@
-//! What the event loops are to do: prepare, serve, drain or give up. The main thread decides, and all
-//! loops watch.
+//! What the event loops are to do: prepare, serve, drain or give up. The main thread decides, and
+//! all loops watch.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ pub enum Stage {
     Serve,
     /// End: idle connections soon, busy ones within this time.
     Drain(Duration),
-    /// End without having served. Clients that wait in the queue of a listening socket belong to the
-    /// program that has given the socket, or to the next one that it starts.
+    /// End without having served. Clients that wait in the queue of a listening socket belong to
+    /// the program that has given the socket, or to the next one that it starts.
     GiveUp,
 }
 
