@@ -21,6 +21,7 @@ mod app_response;
 mod config;
 mod directory;
 mod entity_tag;
+mod extension_types;
 mod file_cache;
 pub mod file_name;
 mod files;

@@ -2,15 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Extensions that mime_guess does not know, or has an outdated type for.
-const OVERRIDES: &[(&str, &str)] = &[
-    // RFC 9239 made text/javascript the only name.
-    ("mjs", "text/javascript"),
-    ("cjs", "text/javascript"),
-    // Source maps.
-    ("map", "application/json"),
-    ("zst", "application/zstd"),
-];
+use crate::extension_types::of_extension;
 
 /// The charset of text, unless the configuration names another.
 const CHARSET: &str = "utf-8";
@@ -56,15 +48,7 @@ impl MediaTypes {
     pub(crate) fn content_type(&self, name: &[u8]) -> String {
         let file_name = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
         let media_type = extension(file_name)
-            .and_then(|extension| {
-                self.own(extension).or_else(|| {
-                    let overridden =
-                        OVERRIDES.iter().find(|(known, _)| extension.eq_ignore_ascii_case(known));
-                    overridden
-                        .map(|(_, media_type)| *media_type)
-                        .or_else(|| mime_guess::from_ext(extension).first_raw())
-                })
-            })
+            .and_then(|extension| self.own(extension).or_else(|| of_extension(extension)))
             .unwrap_or(&self.other);
         match &self.charset {
             // The configuration gave the type with its parameters.

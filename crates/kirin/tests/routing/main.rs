@@ -8,6 +8,7 @@ mod access;
 mod ambiguous_paths;
 mod explain;
 mod files;
+mod media_types;
 mod protected_pages;
 mod route_patterns;
 mod routes;
