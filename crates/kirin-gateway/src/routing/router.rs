@@ -124,6 +124,11 @@ impl Router {
         Ok(Self(Rc::new(Routes { hosts, sites, routes, purge_requests, has_apps })))
     }
 
+    /// Returns whether the request asks for a purge and comes from a peer that may do so.
+    pub fn is_purge(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> bool {
+        self.0.purge_requests.is_purge(request, origin)
+    }
+
     /// Returns the site of a host, and its part of the store. Returns `None` if no site has the
     /// host.
     fn find_site(&self, host: &str) -> Option<(&Site, Cow<'_, Namespace>)> {

@@ -36,13 +36,14 @@ impl<'a> Arrival<'a> {
     }
 
     /// Returns the port of https to which the listener redirects a request. It does not redirect
-    /// authorities that issue certificates.
-    pub fn redirect(&self, head: &RequestHead<'_>) -> Option<u16> {
-        self.listener()?.redirect_to_https.filter(|_| !head.path.starts_with(CHALLENGE_PATH))
+    /// authorities that issue certificates, and peers that purge.
+    pub fn redirect(&self, head: &RequestHead<'_>, is_purge: bool) -> Option<u16> {
+        let is_served = is_purge || head.path.starts_with(CHALLENGE_PATH);
+        self.listener()?.redirect_to_https.filter(|_| !is_served)
     }
 
     /// Returns whether the listener answers by itself, or cannot be reached so.
-    pub fn is_answered(&self, head: &RequestHead<'_>) -> bool {
-        self.redirect(head).is_some() || matches!(self, Self::OtherScheme(_))
+    pub fn is_answered(&self, head: &RequestHead<'_>, is_purge: bool) -> bool {
+        self.redirect(head, is_purge).is_some() || matches!(self, Self::OtherScheme(_))
     }
 }

@@ -16,6 +16,7 @@ use kirin_clock::wall_seconds;
 use kirin_config::Config;
 use kirin_gateway::explanation::stored::{Question, StoredAnswer};
 use kirin_gateway::explanation::{Explanation, Found};
+use kirin_gateway::purge::requests::is_purge;
 use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead, RequestNotes};
 
 use crate::admin::client::Target;
@@ -50,10 +51,6 @@ fn explain_head(
 ) -> Result<String, String> {
     let mut report = Report::new(&format!("{} {} from {client}", head.method, request.url));
     let arrival = Arrival::find(&config.listeners, request.is_secure, request.port);
-    report.listener(&arrival, head);
-    if arrival.is_answered(head) {
-        return Ok(report.finish());
-    }
     let nowhere = ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], request.port)));
     let origin = Origin {
         peer: client,
@@ -64,6 +61,11 @@ fn explain_head(
         now: wall_seconds(),
         notes: &RequestNotes::default(),
     };
+    let is_purge = is_purge(&config.gateway.purge_from, head, origin);
+    report.listener(&arrival, head, is_purge);
+    if arrival.is_answered(head, is_purge) {
+        return Ok(report.finish());
+    }
     let explanation = Explanation::new(&config.gateway, head, origin)
         .map_err(|error| format!("{}: {error}; Kirin answers it with 400", request.url))?;
     report.site(&explanation);

@@ -46,12 +46,12 @@ impl Report {
     }
 
     /// Says at which listener the request arrives.
-    pub fn listener(&mut self, arrival: &Arrival<'_>, head: &RequestHead<'_>) {
+    pub fn listener(&mut self, arrival: &Arrival<'_>, head: &RequestHead<'_>, is_purge: bool) {
         match arrival {
             Arrival::At(listener) => {
                 let scheme = if listener.tls.is_some() { "https" } else { "http" };
                 self.block("listener", &format!("{} ({scheme})", listener.address));
-                if let Some(port) = arrival.redirect(head) {
+                if let Some(port) = arrival.redirect(head, is_purge) {
                     let port = if port == 443 { String::new() } else { format!(":{port}") };
                     let (host, path) = (without_port(head.host), head.path);
                     let query = head.query.map(|query| format!("?{query}")).unwrap_or_default();

@@ -141,6 +141,14 @@ fn the_listener_is_that_of_scheme_and_port() {
             &["GET", "http://example.org:8081/x?y"],
             &["redirect_to_https: 308 to https://example.org:8443/x?y", "!\nroute"],
         ),
+        (
+            &["PURGE", "http://example.org:8081/x"],
+            &["127.0.0.1:8081 (http)\n", "PURGE: `purge_from` has the client", "!redirect"],
+        ),
+        (
+            &["PURGE", "http://example.org:8081/x", "--client", "10.1.2.3"],
+            &["redirect_to_https: 308", "!\nroute"],
+        ),
     ]);
 }
 

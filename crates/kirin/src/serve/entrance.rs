@@ -31,6 +31,8 @@ impl Handler for Entrance {
         // A trusted proxy may have said that its client uses https.
         } else if let Some(port) = self.redirect_to_https
             && !origin.secure
+            // Programs that purge do not follow redirects.
+            && !self.router.is_purge(request, origin)
         {
             return Answer::Now(to_https(request, port));
         }

@@ -25,17 +25,22 @@ fn serve(purge_from: &str) -> Running {
     let site = Site::new().with("app.psgi", APP);
     let kirin = Kirin::start(&site, &config(purge_from));
     let memcached = Memcached::connect(&site.path("m.sock"));
-    let mut running = Running { kirin, memcached, _site: site };
-    for key in ["/a", "/a?x=1", "/b/1", "/b/2", "/v2/c"] {
-        running
-            .memcached
-            .send(format!("ms {key} 13 Ptags=tag-{}\r\ntext/plain\r\np\r\n", key.len()));
-        assert_eq!(running.memcached.line(), "HD");
-    }
-    running
+    Running::filled(kirin, memcached, site)
 }
 
 impl Running {
+    /// Fills the store with the pages.
+    fn filled(kirin: Kirin, memcached: Memcached, site: Site) -> Self {
+        let mut running = Self { kirin, memcached, _site: site };
+        for key in ["/a", "/a?x=1", "/b/1", "/b/2", "/v2/c"] {
+            running
+                .memcached
+                .send(format!("ms {key} 13 Ptags=tag-{}\r\ntext/plain\r\np\r\n", key.len()));
+            assert_eq!(running.memcached.line(), "HD");
+        }
+        running
+    }
+
     fn purge(&self, target: &str, fields: &str) -> Reply {
         self.kirin.connect().request("PURGE", target, fields)
     }
@@ -129,4 +134,23 @@ fn purge_from_accepts_only_addresses() {
         !output.status.success() && message.contains("`purge_from`: `localhost` is not an address"),
         "{message}"
     );
+}
+
+#[test]
+fn a_listener_that_redirects_to_https_purges_for_allowed_addresses() {
+    for (purge_from, status, left) in
+        [("purge_from = [\"127.0.0.0/8\"]", 200, 4), ("purge_from = [\"192.0.2.1\"]", 308, 5)]
+    {
+        let site = Site::new().with("app.psgi", APP);
+        let redirect = "address = \"127.0.0.1:0\"\nredirect_to_https = 443\n";
+        let config = config(purge_from).replacen("address = \"127.0.0.1:0\"\n", redirect, 1);
+        let kirin = Kirin::start(&site, &config);
+        let memcached = Memcached::connect(&site.path("m.sock"));
+        let mut running = Running::filled(kirin, memcached, site);
+        let reply = running.purge("/a", "");
+        assert_eq!(reply.status, status, "{purge_from}: {}", reply.head);
+        assert_eq!(running.left().len(), left, "{purge_from}: {:?}", running.left());
+        let reply = running.kirin.get("/a");
+        assert_eq!(reply.status, 308, "{}", reply.head);
+    }
 }
