@@ -143,7 +143,7 @@ pub struct RouteSection {
     pub request_buffering: Option<bool>,
     /// Limits on the rate of requests, such as `[{ rate = "10/s", burst = 20 }]`. A request above
     /// any of them is answered 429 with `Retry-After`. They count requests to all places of the
-    /// route.
+    /// route, but not subrequests of includes and scripts.
     #[serde(default)]
     pub rate_limit: Vec<RateLimitSection>,
     /// Whether Kirin runs the directives in `text/html`: includes, variables, conditions

@@ -16,6 +16,7 @@ use kirin_http::request_body::{BodyError, BodySource};
 use kirin_http::trailers::Trailers;
 use tokio::time::Sleep;
 
+use super::head::has_blanks_around;
 use super::responder::Responder;
 use crate::http1::sending::{LINGER_BYTES, LINGER_SECONDS, LINGER_SILENCE_SECONDS};
 use crate::limits::deadlines::Deadlines;
@@ -173,6 +174,11 @@ impl BodySource for Http2Source {
         self.end_wait();
         Poll::Ready(match received {
             Ok(None) => Ok(None),
+            Ok(Some(fields))
+                if fields.values().any(|value| has_blanks_around(value.as_bytes())) =>
+            {
+                Err(std::io::Error::other("a trailer begins or ends with a blank").into())
+            }
             Ok(Some(fields)) => Ok(Some(Trailers::from_http2(fields)?)),
             Err(_) => Err(BodyError::Ended),
         })

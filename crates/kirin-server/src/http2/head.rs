@@ -71,6 +71,9 @@ impl<'a> Head<'a> {
         let mut bytes = target.len();
         for (name, value) in headers {
             bytes += name.as_str().len() + value.len();
+            if has_blanks_around(value.as_bytes()) {
+                return Err(Reject::Bad("a field value begins or ends with a blank"));
+            }
             if name == HOST {
                 if host.is_some() {
                     return Err(Reject::Bad("more than one Host field"));
@@ -136,6 +139,13 @@ impl<'a> Head<'a> {
             expects_continue: self.expects_continue,
         }
     }
+}
+
+/// Returns whether a value begins or ends with a space or a tab, which HTTP/1 would have removed.
+/// Such a request is malformed (RFC 9113 section 8.2.1).
+pub(super) fn has_blanks_around(value: &[u8]) -> bool {
+    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    is_blank(value.first()) || is_blank(value.last())
 }
 
 /// Returns `:authority`, or else `Host`. They must not contradict each other (RFC 9113 section
@@ -228,6 +238,18 @@ mod tests {
             );
         }
         assert!(read("https://a/", &[("content-length", "+5")], false, |_| ()).is_err());
+    }
+
+    #[test]
+    fn a_value_with_blanks_at_either_end_is_refused() {
+        for (value, is_refused) in
+            [("b c", false), ("", false), (" b", true), ("b ", true), ("\tb", true), (" ", true)]
+        {
+            for name in ["a", "cookie"] {
+                let got = read("https://a/", &[(name, value)], true, |_| ());
+                assert_eq!(got.is_err(), is_refused, "{name}: {value:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Response heads over HTTP/2: the counterpart of `http1::response_writer`.
 
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, DATE, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, DATE, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, StatusCode};
 use kirin_http::body::Body;
@@ -11,11 +11,13 @@ use kirin_http::response::Response;
 use super::prepared_heads;
 use crate::clock::Clock;
 
-/// Connection-specific fields, which HTTP/2 does not have (RFC 9113 section 8.2.2).
-static CONNECTION_SPECIFIC: [HeaderName; 5] = [
+/// Connection-specific fields, which HTTP/2 does not have (RFC 9113 section 8.2.2). `TE` is a field
+/// of requests only. h2 does not send a response that has one.
+static CONNECTION_SPECIFIC: [HeaderName; 6] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
+    TE,
     TRANSFER_ENCODING,
     UPGRADE,
 ];
@@ -62,8 +64,9 @@ fn fields(lines: &FieldLines) -> HeaderMap {
 
 /// Adds a field line. Lines were checked where they were made, so that none is left out here.
 fn add(fields: &mut HeaderMap, (name, value): (&[u8], &[u8])) {
-    let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
-    else {
+    // Blanks around a value would make the response malformed (RFC 9113 section 8.2.1).
+    let value = HeaderValue::from_bytes(value.trim_ascii());
+    let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), value) else {
         return;
     };
     if !CONNECTION_SPECIFIC.contains(&name) {
@@ -83,6 +86,8 @@ mod tests {
         for (name, value) in [
             ("Content-Type", "text/plain"),
             ("Upgrade", "x"),
+            ("TE", "gzip"),
+            ("X-Blanks", " \ta b "),
             ("Set-Cookie", "a"),
             ("Set-Cookie", "b"),
         ] {
@@ -91,7 +96,10 @@ mod tests {
         let head = head(&response, false, &Clock::default());
         let mut names: Vec<_> = head.headers().iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
-        assert_eq!(names, ["content-length", "content-type", "date", "set-cookie", "set-cookie"]);
+        let expected =
+            ["content-length", "content-type", "date", "set-cookie", "set-cookie", "x-blanks"];
+        assert_eq!(names, expected);
+        assert_eq!(head.headers()["x-blanks"], "a b");
         assert_eq!(head.headers()["content-length"], "5");
     }
 

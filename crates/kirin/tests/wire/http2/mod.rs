@@ -1,6 +1,7 @@
 //! HTTP/2 through the built program: it behaves as HTTP/1, also with slow and hostile clients.
 
 mod conformance;
+mod field_values;
 mod floods;
 
 use std::path::{Path, PathBuf};
