@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
+use kirin_http::host::without_port;
 use kirin_http::proxy_fields::is_unambiguous;
 use kirin_http::{
     Client, ForwardedFields, ListenAddress, Origin, Peer, ProxyField, RequestHead, RequestNotes,
@@ -65,7 +66,7 @@ fn encode(
     push_decoded_path(&mut block, meta.path.unwrap_or(request.path))?;
     push(&mut block, "QUERY_STRING", request.query.unwrap_or(""));
     push(&mut block, "SERVER_PROTOCOL", request.version.name());
-    push_local(&mut block, origin);
+    push_server(&mut block, request, origin);
     push_peer(&mut block, origin.peer);
     if origin.secure {
         push(&mut block, "HTTPS", "on");
@@ -174,12 +175,21 @@ pub(crate) fn push_decoded_path(block: &mut Vec<u8>, path: &str) -> Result<(), N
     Ok(())
 }
 
-/// Appends the address of the listener. In contrast to `Host`, no client can choose it.
-fn push_local(block: &mut Vec<u8>, origin: Origin<'_>) {
+/// Appends the host that the request is for, without its port (RFC 3875 section 4.1.14), and the
+/// port of the listener. A request without a host gets the address of the listener. Only routes for
+/// all hosts get such a request.
+fn push_server(block: &mut Vec<u8>, request: &RequestHead<'_>, origin: Origin<'_>) {
+    let host = without_port(request.host);
     match origin.local {
-        ListenAddress::Tcp(address) => push_address(block, "SERVER_NAME", "SERVER_PORT", address),
+        ListenAddress::Tcp(address) if host.is_empty() => {
+            push_address(block, "SERVER_NAME", "SERVER_PORT", address);
+        }
+        ListenAddress::Tcp(address) => {
+            push(block, "SERVER_NAME", host);
+            push(block, "SERVER_PORT", itoa::Buffer::new().format(address.port()));
+        }
         ListenAddress::Unix(_) => {
-            push(block, "SERVER_NAME", "localhost");
+            push(block, "SERVER_NAME", if host.is_empty() { "localhost" } else { host });
             push(block, "SERVER_PORT", if origin.secure { "443" } else { "80" });
         }
     }

@@ -193,7 +193,7 @@ fn a_request_becomes_the_names_that_cgi_gives_it() {
         ("PATH_INFO", "/a b/あ"),
         ("QUERY_STRING", "x=%20&y"),
         ("SERVER_PROTOCOL", "HTTP/1.1"),
-        ("SERVER_NAME", "127.0.0.1"),
+        ("SERVER_NAME", "example.org"),
         ("SERVER_PORT", "8080"),
         ("REMOTE_ADDR", "192.0.2.7"),
         ("REMOTE_PORT", "4711"),
@@ -206,6 +206,21 @@ fn a_request_becomes_the_names_that_cgi_gives_it() {
     }
     for name in ["HTTPS", "HTTP_CONTENT_TYPE", "HTTP_CONTENT_LENGTH"] {
         assert_eq!(value(&pairs, name), None, "{name} in {pairs:?}");
+    }
+}
+
+#[test]
+fn the_server_is_the_host_of_the_request_or_else_the_listener() {
+    for (host, expected) in [
+        ("Host: a.test\r\n", "a.test"),
+        ("Host: a.test:81\r\n", "a.test"),
+        ("Host: [::1]:81\r\n", "[::1]"),
+        ("Host: [::1]\r\n", "[::1]"),
+        ("", "127.0.0.1"),
+    ] {
+        let pairs = encode_text(&format!("GET / HTTP/1.0\r\n{host}\r\n"), false).unwrap();
+        let server = (value(&pairs, "SERVER_NAME"), value(&pairs, "SERVER_PORT"));
+        assert_eq!(server, (Some(expected.into()), Some("8080".into())), "{host}");
     }
 }
 

@@ -14,6 +14,7 @@ mod preload;
 mod psgi_extensions;
 mod real_software;
 mod restart_under_load;
+mod server_name;
 mod shares;
 mod slow_clients;
 mod start_server;
