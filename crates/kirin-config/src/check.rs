@@ -2,6 +2,7 @@
 //! in range.
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::sync::Arc;
 
 use kirin_gateway::routing::password_checks::PasswordChecks;
@@ -158,6 +159,7 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
             errors.push(source.error_in_all(message));
         }
     }
+    check_addresses(file, source, errors);
     let sites = check_all_sites(file, threads, &logs, source, errors);
     let upstreams = upstreams?;
     let (Sites { sites, hosts, namespaces }, route_logs) = sites?;
@@ -192,6 +194,31 @@ fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Opt
         },
         upstreams,
     })
+}
+
+/// Refuses an address at which two parts of Kirin listen. The kernel lets one program do so, and
+/// gives each of the two some of the clients.
+fn check_addresses(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) {
+    let listeners = file.listener.iter().map(|section| ("a [[listener]]", &section.address));
+    let memcached = file.store.memcached.iter().map(|address| ("`store.memcached`", address));
+    let admin = file.admin.iter().map(|admin| ("`admin`", &admin.address));
+    let metrics = file.metrics.iter().map(|address| ("`metrics`", address));
+    let mut seen = Vec::new();
+    for (part, written) in listeners.chain(memcached).chain(admin).chain(metrics) {
+        // Its own check reports an address that cannot be read.
+        let Ok(address) = check_address(written, source) else { continue };
+        // Each socket with port 0 gets a port of its own.
+        if matches!(&address, ListenAddress::Tcp(tcp) if tcp.port() == 0) {
+            continue;
+        }
+        match seen.iter().find(|(_, other)| *other == address) {
+            Some((other, _)) => {
+                let message = format!("`{}` is already the address of {other}", written.as_str());
+                errors.push(source.error(written.span(), message));
+            }
+            None => seen.push((part, address)),
+        }
+    }
 }
 
 /// Checks all sites, which share the checks of passwords. Returns them with the logs of routes.
@@ -239,6 +266,23 @@ fn check_url_patterns(
             .map_err(|error| source.error(text.span(), format!("`url_patterns`: {error}")))
     };
     file.url_patterns.iter().filter_map(|text| errors.keep(check(text))).collect()
+}
+
+/// Returns what is probably wrong in a configuration that is good: the directory of a FastCGI
+/// upstream does not exist. A server in a container may have it, so that this is not an error.
+pub fn warnings(config: &Config) -> Vec<String> {
+    let with_root = |upstream: &UpstreamConfig| {
+        let root = Path::new(&upstream.fastcgi.as_ref()?.root);
+        (!root.is_dir()).then(|| {
+            format!(
+                "upstream `{}`: its `root` {} is not a directory on this machine; a server on \
+                 this machine finds no scripts there",
+                upstream.name,
+                root.display()
+            )
+        })
+    };
+    config.upstreams.iter().filter_map(with_root).collect()
 }
 
 /// Returns the extensions of all FastCGI upstreams. They count for every directory: scripts include

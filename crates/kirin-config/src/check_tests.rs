@@ -108,6 +108,18 @@ fn errors_name_line_value_and_what_is_allowed() {
         ("", vec!["kirin.toml: no [[listener]]"]),
         (LISTENER, vec!["kirin.toml: no [[route]]"]),
         (
+            &format!("{LISTENER}{LISTENER}{route}"),
+            vec!["kirin.toml:4:11", "`8080` is already the address of a [[listener]]"],
+        ),
+        (
+            &format!("metrics = \"127.0.0.1:8080\"\n{LISTENER}{route}"),
+            vec!["kirin.toml:1:11", "is already the address of a [[listener]]"],
+        ),
+        (
+            &format!("{LISTENER}{route}[store]\nmemcached = [\"unix:s\", \"unix:s\"]\n"),
+            vec!["`unix:s` is already the address of `store.memcached`"],
+        ),
+        (
             "[[listener]]\nadress = \"x\"\n",
             vec!["kirin.toml:2:1", "unknown field `adress`", "`address`"],
         ),

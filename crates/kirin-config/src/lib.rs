@@ -54,7 +54,7 @@ mod word;
 mod written;
 
 pub use access_log::AccessLogConfig;
-pub use check::{Config, read, read_command_addresses};
+pub use check::{Config, read, read_command_addresses, warnings};
 pub use listener::ListenerConfig;
 pub use log_target::LogTarget;
 pub use source::{ConfigErrors, Source};

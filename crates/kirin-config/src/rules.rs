@@ -32,6 +32,9 @@ impl Default for RedirectStatus {
     }
 }
 
+/// The most redirects that a browser follows (Fetch Standard, HTTP-redirect fetch).
+const MAX_REDIRECTS: usize = 20;
+
 /// What a password is for.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(transparent)]
@@ -150,8 +153,55 @@ pub fn check_together(
                 section.path.as_str()
             );
             errors.push(source.error(target.span(), message));
+        } else if let Some(target) = &section.redirect
+            && let Some(way) = redirect_circle(routes, number, table)
+        {
+            let message = format!("redirects in a circle: {}", way.join(" → "));
+            errors.push(source.error(target.span(), message));
         }
     }
+}
+
+/// Follows the redirects from the path of a route as a browser does, which gives up after
+/// [`MAX_REDIRECTS`]. Returns the paths up to the first that has the same route again, if the
+/// redirects do not end. A circle is the error of its first route only.
+fn redirect_circle(
+    routes: &[RouteConfig],
+    first: usize,
+    table: &RouteTable,
+) -> Option<Vec<String>> {
+    // The name of a segment is its value, without the braces, which a redirect would encode.
+    let start = routes
+        .get(first)?
+        .path
+        .to_string()
+        .trim_start_matches("= ")
+        .replace('*', "x")
+        .replace(['{', '}'], "");
+    let (mut way, mut path, mut number) = (Vec::new(), start, first);
+    let mut is_back = false;
+    for _ in 0..MAX_REDIRECTS {
+        let route = routes.get(number)?;
+        let next = {
+            let sent = RequestPath::parse(&path).ok()?;
+            route.rules.redirect.as_ref()?.target(&sent, &route.path)
+        };
+        if !is_back {
+            way.push(std::mem::replace(&mut path, next));
+        } else {
+            path = next;
+        }
+        let parsed = RequestPath::parse(&path).ok().filter(|_| path.starts_with('/'))?;
+        number = table.find_by_path(&parsed)?;
+        if number < first {
+            return None;
+        }
+        if number == first && !is_back {
+            is_back = true;
+            way.push(path.clone());
+        }
+    }
+    is_back.then_some(way)
 }
 
 /// Returns whether the redirect of a route to the path `target` leads to the same route again. A

@@ -9,6 +9,8 @@ use crate::check::tests::{LISTENER, check_text};
 #[test]
 fn errors_in_rules_and_proxies_name_line_value_and_what_is_allowed() {
     let route = "[[route]]\npath = \"/\"\ntry = [\"files:public\"]\n";
+    let redirect =
+        |path: &str, to: &str| format!("[[route]]\npath = \"{path}\"\nredirect = \"{to}\"\n");
     for (text, expected) in [
         (
             &format!("{LISTENER}trusted = [\"10.0.0.1/8\"]\n{route}"),
@@ -55,6 +57,14 @@ fn errors_in_rules_and_proxies_name_line_value_and_what_is_allowed() {
         (
             &format!("{LISTENER}{route}[[route]]\npath = \"/old\"\nredirect = \"/old/new\"\n"),
             vec!["kirin.toml:8:12", "leads back to its own route `/old`"],
+        ),
+        (
+            &format!("{LISTENER}{route}{}{}", redirect("/a", "/b"), redirect("/b", "/a")),
+            vec!["kirin.toml:8:12", "redirects in a circle: /a → /b → /a"],
+        ),
+        (
+            &format!("{LISTENER}{route}{}{}", redirect("/a/{id}", "/b/{id}"), redirect("/b", "/a")),
+            vec!["in a circle: /a/id → /b/id → /a/id"],
         ),
         (
             &format!("{LISTENER}{route}rewrite = \"/../x\"\n"),
@@ -213,4 +223,23 @@ fn the_clients_of_a_route_are_those_that_its_keys_name() {
 fn a_route_that_refuses_everybody_needs_no_places() {
     let site = check_text(&format!("{LISTENER}[[route]]\npath = \"/.git\"\ndeny = 404\n")).unwrap();
     assert!(site.gateway.sites[0].routes[0].places.is_empty());
+}
+
+#[test]
+fn redirects_that_end_are_no_circle() {
+    let route = "[[route]]\npath = \"/\"\ntry = [\"files:public\"]\n";
+    for redirects in [
+        &[("/a", "/b"), ("/b", "/c")][..],
+        // `/a` leads to `/b`, that to `/a/z`, and that to `/b/z`, which has files.
+        &[("/a", "/b"), ("/b", "/a/z")],
+        &[("/a", "/b"), ("/b", "https://example.org/a")],
+    ] {
+        let redirects: String = redirects
+            .iter()
+            .map(|(path, to)| format!("[[route]]\npath = \"{path}\"\nredirect = \"{to}\"\n"))
+            .collect();
+        let files = "[[route]]\npath = \"/b/z\"\ntry = [\"files:public\"]\n";
+        let text = format!("{LISTENER}{route}{redirects}{files}");
+        assert!(check_text(&text).is_ok(), "{text}\n{:?}", check_text(&text).err());
+    }
 }

@@ -66,7 +66,12 @@ fn run(command_line: CommandLine) -> ExitCode {
         Command::Check { config } => Source::read(&config)
             .and_then(|source| command_line::read_config(&source))
             .map_err(|error| error.to_string())
-            .and_then(|_| print(&format!("{}: good\n", config.display()))),
+            .and_then(|checked| {
+                for warning in kirin_config::warnings(&checked) {
+                    program_log::print_line(&format!("{}: warning: {warning}", config.display()));
+                }
+                print(&format!("{}: good\n", config.display()))
+            }),
         Command::ServeLoaded { directory, app_parent, pid_file } => {
             serve_loaded(&directory, app_parent, pid_file)
         }

@@ -46,6 +46,18 @@ impl Redirect {
         Ok(Self { target: template, status })
     }
 
+    /// Returns where a request is redirected to, without its query. `sent` is the path of a request
+    /// of the route `pattern`.
+    pub fn target(&self, sent: &RequestPath<'_>, pattern: &PathPattern) -> String {
+        let mut target = self.target.fill(sent).into_owned();
+        let rest = pattern.rest(sent);
+        if !rest.is_empty() {
+            target.truncate(target.trim_end_matches('/').len());
+            target.push_str(&rest);
+        }
+        target
+    }
+
     /// Returns the response to a request. `sent` is the path of a request of the route `pattern`.
     pub fn respond(
         &self,
@@ -53,12 +65,7 @@ impl Redirect {
         pattern: &PathPattern,
         query: Option<&str>,
     ) -> Response {
-        let mut location = self.target.fill(sent).into_owned();
-        let rest = pattern.rest(sent);
-        if !rest.is_empty() {
-            location.truncate(location.trim_end_matches('/').len());
-            location.push_str(&rest);
-        }
+        let mut location = self.target(sent, pattern);
         if let Some(query) = query {
             location.push('?');
             location.push_str(query);

@@ -108,3 +108,33 @@ fn a_left_over_unix_socket_is_replaced_and_a_live_one_is_not() {
     assert_eq!(code, Some(1));
     assert!(said.contains("web.sock is in use"), "{said}");
 }
+
+#[test]
+fn check_finds_addresses_used_twice_and_redirects_in_a_circle() {
+    let site = Site::new().with("public/a", "").with(
+        "kirin.toml",
+        "[[listener]]\naddress = \"127.0.0.1:8080\"\n[[listener]]\naddress = \"127.0.0.1:8080\"\n\
+         [[route]]\npath = \"/a\"\nredirect = \"/b\"\n[[route]]\npath = \"/b\"\nredirect = \"/a\"\n",
+    );
+    let (code, said) = run(&site, &["check"]);
+    assert_eq!(code, Some(1), "{said}");
+    for part in ["kirin.toml:4:11", "already the address of", "kirin.toml:7:12", "/a → /b → /a"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn check_warns_about_a_fastcgi_root_that_does_not_exist() {
+    for (root, is_there) in [("public", true), ("nowhere", false)] {
+        let config = format!(
+            "[[listener]]\naddress = \"0\"\n[[upstream]]\nname = \"php\"\n\
+             servers = [\"fastcgi://127.0.0.1:9\"]\nroot = \"{root}\"\n\
+             [[route]]\npath = \"/\"\ntry = [\"proxy:php\"]\n"
+        );
+        let site = Site::new().with("public/a", "").with("kirin.toml", config);
+        let (code, said) = run(&site, &["check"]);
+        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(said.contains("upstream `php`: its `root`"), !is_there, "{said}");
+    }
+}
