@@ -49,16 +49,19 @@ impl TraceSampling {
         Self { threshold: (share.clamp(0.0, 1.0) * all as f64) as u64 }
     }
 
-    fn takes(self, trace_id: u128) -> bool {
-        (trace_id as u64) & ((1 << Self::RANDOM_BITS) - 1) < self.threshold
+    /// Returns whether a trace is recorded. `random` is the id of a trace that begins here, or a
+    /// number of our own.
+    fn takes(self, random: u128) -> bool {
+        (random as u64) & ((1 << Self::RANDOM_BITS) - 1) < self.threshold
     }
 }
 
 impl TraceContext {
     /// Continues the trace in a `traceparent` field, or begins one if there is no valid field.
     ///
-    /// A trusted proxy decides whether its trace is recorded. For strangers, `sampling` decides:
-    /// otherwise they could have each of their requests recorded.
+    /// A trusted proxy decides whether its trace is recorded. For strangers, `sampling` decides by
+    /// a number of our own: by the trace id, which they choose, they could have each of their
+    /// requests recorded.
     pub fn continued(
         field: Option<&[u8]>,
         is_trusted: bool,
@@ -71,7 +74,10 @@ impl TraceContext {
                 trace_id,
                 span_id,
                 parent: Some(parent_id),
-                is_sampled: if is_trusted { is_sampled } else { sampling.takes(trace_id) },
+                is_sampled: match is_trusted {
+                    true => is_sampled,
+                    false => sampling.takes(ids.next_number()),
+                },
             },
             None => {
                 let trace_id = ids.next_number().max(1);
@@ -167,6 +173,17 @@ mod tests {
             .filter(|_| TraceContext::continued(None, false, tenth, &ids).is_sampled)
             .count();
         assert!((900..1100).contains(&sampled), "{sampled} of 10,000");
+    }
+
+    #[test]
+    fn a_chosen_trace_id_is_recorded_no_more_often_than_others() {
+        let (ids, tenth) = (RequestIds::default(), TraceSampling::new(0.1));
+        for trace_id in [1, u128::MAX] {
+            let value = format!("00-{trace_id:032x}-00f067aa0ba902b7-01");
+            let continued = || TraceContext::continued(Some(value.as_bytes()), false, tenth, &ids);
+            let sampled = (0..10_000).filter(|_| continued().is_sampled).count();
+            assert!((900..1100).contains(&sampled), "{sampled} of 10,000: {value}");
+        }
     }
 
     proptest! {

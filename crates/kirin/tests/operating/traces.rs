@@ -241,3 +241,26 @@ fn what_is_not_sampled_is_passed_on_and_not_exported() {
     kirin.wait();
     assert_eq!(collector.spans(), Vec::<Value>::new());
 }
+
+#[test]
+fn a_stranger_cannot_choose_a_trace_id_that_is_recorded() {
+    let site = Site::new().with("app.psgi", PSGI);
+    // Nothing listens on port 9. Which traces are recorded is in the field.
+    let kirin = Kirin::start(
+        &site,
+        "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+         [traces]\nendpoint = \"http://127.0.0.1:9\"\nsample = 0.001\n\
+         [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 1\n\
+         [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n",
+    );
+    let mut client = kirin.connect();
+    let mut is_recorded = || {
+        let field = "traceparent: 00-00000000000000000000000000000001-00f067aa0ba902b7-01\r\n";
+        let reply = client.request("GET", "/", field).text();
+        assert!(reply.starts_with("00-00000000000000000000000000000001-"), "{reply}");
+        reply.ends_with("-01")
+    };
+    let recorded = (0..300).filter(|_| is_recorded()).count();
+    // The chance of more than ten is below one in 10^10.
+    assert!(recorded <= 10, "{recorded} of 300");
+}
