@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -25,6 +25,9 @@ use crate::watch::event::Peer;
 
 /// The pause in accepting if the process has no file descriptor or memory for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The shortest time between two warnings about such pauses.
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A bound socket of either kind.
 #[derive(Debug)]
@@ -62,6 +65,7 @@ pub async fn serve(listener: Listener, server: Arc<Server>, shutdown: impl Futur
     let buffers = Rc::new(LoopBuffers::new());
     let open = Rc::new(ConnectionTasks::default());
     let mut shutdown = pin!(shutdown);
+    let mut warned_at: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {
             () = &mut shutdown => break,
@@ -75,7 +79,10 @@ pub async fn serve(listener: Listener, server: Arc<Server>, shutdown: impl Futur
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 add(&executor.counters().listen_disabled_num, 1);
-                tracing::warn!(%error, "cannot accept memcached clients, pausing");
+                if warned_at.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
+                    warned_at = Some(Instant::now());
+                    tracing::warn!(%error, "cannot accept memcached clients, pausing");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

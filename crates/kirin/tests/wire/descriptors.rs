@@ -161,3 +161,15 @@ fn a_limit_on_connections_leaves_descriptors_for_files() {
     assert!(!kirin.log().contains("ulimit"), "{}", kirin.log());
     drop(idle);
 }
+
+#[test]
+fn without_descriptors_few_lines_are_about_memcached_clients() {
+    let (site, kirin) = serve(1, "[store]\nmemcached = [\"unix:m.sock\"]");
+    let _idle = exhaust(&kirin);
+    let _client = std::os::unix::net::UnixStream::connect(site.path("m.sock")).expect("connect");
+    let text = "cannot accept memcached clients";
+    kirin.wait_for_log(text);
+    std::thread::sleep(Duration::from_secs(2));
+    let count = kirin.log().matches(text).count();
+    assert_eq!(count, 1, "{}", kirin.log());
+}
