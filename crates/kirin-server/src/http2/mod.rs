@@ -174,6 +174,9 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
         Err(error) if error.is_io() => tracing::debug!(peer = %io.peer, %error, "connection lost"),
         ended => {
             if let Err(error) = ended {
+                if error.is_calmed_by_h2() && !is_calmed {
+                    tracing::info!(peer = %io.peer, %error, "HTTP/2 connection is ended: too many of its streams were reset");
+                }
                 tracing::debug!(peer = %io.peer, %error, "HTTP/2 connection ended");
             }
             sending::linger_shortly(&io).await;
@@ -191,6 +194,16 @@ enum Failure {
 }
 
 impl Failure {
+    /// Returns whether h2 has ended the connection because of too many resets.
+    fn is_calmed_by_h2(&self) -> bool {
+        match self {
+            Failure::Http2(error) => {
+                error.is_library() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM)
+            }
+            Failure::Socket(_) => false,
+        }
+    }
+
     /// Returns whether the socket failed, so that nothing can be sent any more.
     fn is_io(&self) -> bool {
         match self {

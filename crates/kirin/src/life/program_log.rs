@@ -39,6 +39,7 @@ pub fn start() -> Result<(), String> {
         }
         Ok(text) => parse_filter(&text)?,
     };
+    let filter = without_h2(filter);
     // https://no-color.org
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let lines = tracing_subscriber::fmt::layer()
@@ -66,6 +67,18 @@ fn parse_filter(text: &str) -> Result<Targets, String> {
         };
     }
     Ok(filter)
+}
+
+/// Returns the filter without the warnings of the library h2, which do not say who the client is.
+/// Kirin logs the end of such a connection with its client. A level above `info`, or one for h2,
+/// shows them.
+fn without_h2(filter: Targets) -> Targets {
+    let is_named = filter.iter().any(|(target, _)| target.starts_with("h2"));
+    match filter.default_level() {
+        Some(LevelFilter::DEBUG | LevelFilter::TRACE) => filter,
+        _ if is_named => filter,
+        _ => filter.with_target("h2", LevelFilter::ERROR),
+    }
 }
 
 /// Starts the thread that writes queued lines. Call this when the program has become the user that

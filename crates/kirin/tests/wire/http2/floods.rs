@@ -190,3 +190,22 @@ fn pings_and_window_updates_beside_requests_are_not_a_flood() {
         client.read_until(b"hello\n");
     }
 }
+
+#[test]
+fn a_connection_of_many_resets_is_logged_with_its_client_and_no_warning() {
+    use std::io::{Read, Write};
+    let (_site, kirin) = serve();
+    let mut socket = std::net::TcpStream::connect(kirin.address()).expect("connect");
+    let reset = |stream| {
+        let head = frame(1, 5, stream, b"\x82\x86\x84\x41\x01a");
+        [head, frame(3, 0, stream, &[0, 0, 0, 8])].concat()
+    };
+    let resets: Vec<u8> = (0..500).flat_map(|number| reset(2 * number + 1)).collect();
+    socket.write_all(&[PREFACE, &frame(4, 0, 0, b""), &resets].concat()).expect("send");
+    let _ = socket.read_to_end(&mut Vec::new());
+    kirin.wait_for_log("HTTP/2 connection is ended");
+    let log = kirin.log();
+    let line = log.lines().find(|line| line.contains("is ended")).expect("a line");
+    assert!(line.contains("peer=127.0.0.1"), "{line}");
+    assert!(!log.contains("WARN"), "{log}");
+}
