@@ -230,7 +230,8 @@ impl Generation {
         let (name, generation) = (app.name(), self.number);
         match line {
             ControlLine::Ready => {
-                let seconds = self.started_at.elapsed().as_secs_f32();
+                // More digits than those of milliseconds say nothing.
+                let seconds = self.started_at.elapsed().as_millis() as f64 / 1000.0;
                 tracing::info!(app = name, generation, seconds, "app is loaded");
                 // The parent handles signals from now on.
                 self.acknowledged_workers = Some(self.initial_workers);

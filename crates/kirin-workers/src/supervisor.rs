@@ -122,7 +122,8 @@ impl Supervisor {
                 _ = tick.tick() => self.enforce_limits().await,
             };
             if let Err(error) = result {
-                tracing::error!(%error, "app is not running");
+                // The program ends with this error, and prints it.
+                tracing::debug!(%error, "app is not running");
                 return self.stop(Duration::ZERO, AppState::Failed(error)).await;
             }
         }

@@ -169,9 +169,9 @@ sub load_file {
     die "$self->{app_file} does not return a PSGI application\n";
 }
 
+# Kirin logs the reason.
 sub cannot_load {
     my ($self, $reason) = @_;
-    Kirin::Log::line("kirin: $self->{name}: $reason");
     $self->report(failed => $reason);
     return 0;
 }

@@ -10,6 +10,7 @@ mod apps;
 mod graceful_stop;
 mod last_answers;
 mod lifecycle;
+mod load_errors;
 mod preload;
 mod psgi_extensions;
 mod real_software;
