@@ -23,6 +23,9 @@ use crate::logging::access_logs::AccessLogs;
 use crate::logging::log_format::ResponseHead;
 use crate::logging::request_value::LoggedRequest;
 
+/// The most bytes of the first line of a refused request that a log shows.
+const MAX_REFUSED_LINE_BYTES: usize = 512;
+
 /// Learns about each request of the listeners of one event loop, when its response has ended. It
 /// runs between two requests, so it must be quick and must not block.
 pub trait RequestObserver {
@@ -81,7 +84,8 @@ impl Observers {
         origin: Origin<'_>,
     ) -> Option<RequestRecord> {
         let notes = origin.notes;
-        let logged = LoggedRequest { peer: origin.peer, parsed: Some((request, origin)) };
+        let logged =
+            LoggedRequest { peer: origin.peer, parsed: Some((request, origin)), refused_line: b"" };
         Some(RequestRecord {
             started: started?,
             notes: notes.clone(),
@@ -92,10 +96,12 @@ impl Observers {
         })
     }
 
-    /// Returns the record of bytes that are not a request.
-    pub(crate) fn unreadable(&self, peer: &Peer) -> Option<RequestRecord> {
+    /// Returns the record of bytes that are not a request. `refused_line` is their first line.
+    pub(crate) fn unreadable(&self, peer: &Peer, refused_line: &[u8]) -> Option<RequestRecord> {
         let notes = RequestNotes::default();
-        let line = self.logs.begin(notes.route().log, &LoggedRequest { peer, parsed: None });
+        let refused_line = &refused_line[..refused_line.len().min(MAX_REFUSED_LINE_BYTES)];
+        let logged = LoggedRequest { peer, parsed: None, refused_line };
+        let line = self.logs.begin(notes.route().log, &logged);
         Some(RequestRecord {
             started: self.begin()?,
             notes,
@@ -140,7 +146,8 @@ impl Observers {
         let Some(started) = started else { return };
         let parts = (&request.method, request.target, request.host);
         let ended = ended(origin.notes, parts, &response.record, started);
-        let logged = LoggedRequest { peer: origin.peer, parsed: Some((request, origin)) };
+        let logged =
+            LoggedRequest { peer: origin.peer, parsed: Some((request, origin)), refused_line: b"" };
         let head =
             ResponseHead { fields: &response.fields, content_length: response.content_length };
         self.logs.end_at_once(logged, head, &ended, now);

@@ -266,8 +266,8 @@ fn answer_all<'a, H: Handler>(
                     work = done;
                 }
                 Err(reject) => {
+                    work = refuse(server, io, &mut output, reject, first_line(&input[at..]));
                     at = input.len();
-                    work = refuse(server, io, &mut output, reject);
                 }
             },
             // HTTP/2 with prior knowledge (RFC 9113 section 3.3). With TLS, the handshake decides.
@@ -275,8 +275,8 @@ fn answer_all<'a, H: Handler>(
                 return Ok((0, Step::Http2));
             }
             Err(reject) => {
+                work = refuse(server, io, &mut output, reject, first_line(&input[at..]));
                 at = input.len();
-                work = refuse(server, io, &mut output, reject);
             }
         }
         if output.len() > GATHERED_BYTES {
@@ -339,7 +339,8 @@ fn answer_from<H: Handler>(
     io.has_begun.set(true);
     io.received_body.set(0);
     if head.is_misdirected(origin.secure) {
-        return refuse(server, io, output, Reject::Misdirected);
+        let line = format!("{} {} {}", head.method, head.target, head.version.name());
+        return refuse(server, io, output, Reject::Misdirected, line.as_bytes());
     }
     let started = server.observers.begin();
     let response = match server.handler.answer(head, origin) {
@@ -414,12 +415,27 @@ fn write_response<H>(
     written
 }
 
-/// Answers bytes that are not an acceptable request. The connection ends.
-fn refuse<H>(server: &Server<H>, io: &Io, output: &mut Output, reject: Reject) -> Work {
+/// Returns the first line of bytes that are not a request, for the access log.
+fn first_line(input: &[u8]) -> &[u8] {
+    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let start = input.iter().position(|byte| !is_end(byte)).unwrap_or(input.len());
+    let line = &input[start..];
+    &line[..line.iter().position(is_end).unwrap_or(line.len())]
+}
+
+/// Answers bytes that are not an acceptable request, with `line` in the access log. The connection
+/// ends.
+fn refuse<H>(
+    server: &Server<H>,
+    io: &Io,
+    output: &mut Output,
+    reject: Reject,
+    line: &[u8],
+) -> Work {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
     server.counters.count_reject(reject);
     server.clock().now();
-    let record = server.observers.unreadable(io.client_peer());
+    let record = server.observers.unreadable(io.client_peer(), line);
     let response = Response::error(reject.status());
     let written = write_response(server, output, response, &mut Exchange::rejected());
     if let Some(record) = record {

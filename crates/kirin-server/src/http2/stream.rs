@@ -7,6 +7,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
+use http::request::Parts;
 use http::{Method, Request};
 use kirin_http::client_bytes::ClientShare;
 use kirin_http::client_watch::ClientWatch;
@@ -83,7 +84,7 @@ pub(super) fn begin<H: Handler>(
     let (answer, body, expects_continue, exchange) =
         match Head::read(&parts, ended, server.tls.is_some(), &server.limits.head) {
             Err(reject) => {
-                let (response, record) = refuse(server, io, reject);
+                let (response, record) = refuse(server, io, reject, &parts);
                 let exchange = Exchange::new(
                     is_head,
                     RequestId::default(),
@@ -215,10 +216,17 @@ fn ask<H: Handler>(server: &Server<H>, io: &Io, head: &Head<'_>) -> HandledReque
 
 /// Answers what is not an acceptable request. Unlike in HTTP/1, it is clear where the next request
 /// begins, so that the connection stays open.
-fn refuse<H>(server: &Server<H>, io: &Io, reject: Reject) -> (Response, Option<RequestRecord>) {
+fn refuse<H>(
+    server: &Server<H>,
+    io: &Io,
+    reject: Reject,
+    parts: &Parts,
+) -> (Response, Option<RequestRecord>) {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
     server.counters.count_reject(reject);
-    let record = server.observers.unreadable(io.client_peer());
+    let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
+    let line = format!("{} {target} HTTP/2.0", parts.method);
+    let record = server.observers.unreadable(io.client_peer(), line.as_bytes());
     (Response::error(reject.status()), record)
 }
 

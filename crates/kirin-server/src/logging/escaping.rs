@@ -64,17 +64,20 @@ pub(super) fn hexadecimal(byte: u8) -> [u8; 4] {
 }
 
 /// Appends the inside of a JSON string (RFC 8259 section 7). A byte that is no UTF-8 becomes the
-/// character with its number, `\u00HH`.
+/// character with its number, `\u00HH`. Characters that terminals obey (C1 controls), or that some
+/// programs take for the end of a line (U+2028, U+2029), become escapes, too.
 fn write_json(value: &[u8], out: &mut Vec<u8>) {
     if is_plain(value) {
         return out.extend_from_slice(value);
     }
     for chunk in value.utf8_chunks() {
-        for byte in chunk.valid().bytes() {
-            match byte {
-                b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-                0..=0x1f | 0x7f => write_code(byte, out),
-                _ => out.push(byte),
+        for character in chunk.valid().chars() {
+            match character {
+                '"' | '\\' => out.extend_from_slice(&[b'\\', character as u8]),
+                '\0'..='\x1f' | '\x7f'..='\u{9f}' => write_code(character as u8, out),
+                '\u{2028}' => out.extend_from_slice(b"\\u2028"),
+                '\u{2029}' => out.extend_from_slice(b"\\u2029"),
+                _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         }
         chunk.invalid().iter().for_each(|byte| write_code(*byte, out));
@@ -104,7 +107,8 @@ mod tests {
         assert_eq!(text("é\tz".as_bytes()), r"\xC3\xA9\x09z");
         let json = |value| String::from_utf8(write(Escaping::Json, value)).unwrap();
         assert_eq!(json(b"a\"b\\\n\x7f"), r#""a\"b\\\u000A\u007F""#);
-        assert_eq!(json("é\u{2028}".as_bytes()), "\"é\u{2028}\"");
+        assert_eq!(json("é\u{2028}\u{2029}".as_bytes()), r#""é\u2028\u2029""#);
+        assert_eq!(json("\u{80}\u{9b}\u{9f}\u{a0}".as_bytes()), "\"\\u0080\\u009B\\u009F\u{a0}\"");
         assert_eq!(json(b"a\xff\xc3"), r#""a\u00FF\u00C3""#);
     }
 

@@ -100,7 +100,8 @@ impl Case {
         for (name, value) in &self.response {
             response_fields.try_push(name.as_bytes(), value.as_bytes()).unwrap();
         }
-        let request = LoggedRequest { peer: &peer, parsed: Some((&head, origin)) };
+        let request =
+            LoggedRequest { peer: &peer, parsed: Some((&head, origin)), refused_line: b"" };
         let response = ResponseHead { fields: &response_fields, content_length: Some(7) };
         let ended = EndedRequest {
             id: &RequestId::Made(0xabc),
@@ -231,7 +232,8 @@ fn bytes_that_are_no_request_have_a_line() {
     let format = LogFormat::compile("%h \"%r\" %m%q %>s %{A}o", false, &|_| None).unwrap();
     let peer = Peer::Unix;
     let mut taken = TakenValues::default();
-    format.take_request(&LoggedRequest { peer: &peer, parsed: None }, &mut taken);
+    let request = LoggedRequest { peer: &peer, parsed: None, refused_line: b"GET /\" \xff" };
+    format.take_request(&request, &mut taken);
     let method = Method::GET;
     let ended = EndedRequest {
         id: &RequestId::default(),
@@ -254,7 +256,7 @@ fn bytes_that_are_no_request_have_a_line() {
     let times = RequestTimes::ended_now(Duration::ZERO);
     let mut texts = TimeTexts::default();
     format.write_line(ValueSource::Taken(&taken), &ended, times, &mut texts, &mut out);
-    assert_eq!(String::from_utf8(out).unwrap(), "unix: \"-\" - 400 -");
+    assert_eq!(String::from_utf8(out).unwrap(), r#"unix: "GET /\x22 \xFF" - 400 -"#);
 }
 
 /// Returns the value of `Authorization` for a user.

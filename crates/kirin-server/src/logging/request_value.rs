@@ -56,6 +56,8 @@ pub struct LoggedRequest<'a> {
     pub peer: &'a Peer,
     /// The head and the origin. `None` for bytes that are not a request.
     pub parsed: Option<(&'a RequestHead<'a>, Origin<'a>)>,
+    /// The first line of bytes that are not a request, perhaps cut. Empty for a request.
+    pub refused_line: &'a [u8],
 }
 
 impl RequestValue {
@@ -69,7 +71,12 @@ impl RequestValue {
         if *self == Self::Client {
             return write_address(request.peer, escaping, out);
         }
-        let Some((head, origin)) = request.parsed else { return *self == Self::Query };
+        let Some((head, origin)) = request.parsed else {
+            return match self {
+                Self::Line => write_unless_empty(request.refused_line, escaping, out),
+                _ => *self == Self::Query,
+            };
+        };
         match self {
             Self::Client => return false,
             Self::Connection => {

@@ -4,4 +4,5 @@ mod conditions;
 mod daemons;
 mod keys;
 mod parity;
+mod refused;
 mod terminal;
