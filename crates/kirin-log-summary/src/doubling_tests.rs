@@ -1,8 +1,10 @@
 //! The cost of a line grows with its bytes (`kirin-doubling`).
 
+use std::sync::Arc;
+
 use kirin_doubling::Table;
 
-use crate::line::{Format, TimeUnit};
+use crate::line::{Format, Template, TimeUnit};
 
 #[test]
 fn a_line_costs_no_more_than_its_bytes() {
@@ -46,10 +48,17 @@ fn a_line_costs_no_more_than_its_bytes() {
         "{\"uri\":\"",
         "a:b\t",
     ];
+    let template = |format| Format::Template(Arc::new(Template::parse(format).expect(format)));
     for piece in pieces {
         for start in starts {
             let line = |count: usize| format!("{start}{}", piece.repeat(count)).into_bytes();
-            for format in [Format::Combined, Format::Ltsv, Format::Json] {
+            for format in [
+                Format::Combined,
+                Format::Ltsv,
+                Format::Json,
+                template("%h %t %r %s %D"),
+                template("%s \"%{A}i\" %U"),
+            ] {
                 table.check(&format!("{format:?} {start}{piece}"), 300, line, |line| {
                     format.parse(line, TimeUnit::Seconds).is_ok()
                 });

@@ -43,7 +43,7 @@ pub fn read_log<'r>(
     mut take: impl FnMut(&Record<'_>),
 ) -> io::Result<LogReport> {
     let mut report = LogReport::default();
-    let mut format = options.format;
+    let mut format = options.format.clone();
     let mut line_number = 0;
     for_each_line(&mut *decompressed(reader)?, |line| {
         line_number += 1;
@@ -56,7 +56,7 @@ pub fn read_log<'r>(
             return true;
         }
         report.lines += 1;
-        let result = match format.or_else(|| Format::guess(line)) {
+        let result = match format.clone().or_else(|| Format::guess(line)) {
             None => Err(LineError::UnknownFormat),
             Some(guess) => guess.parse(line, options.unit).and_then(|record| {
                 format = Some(guess);

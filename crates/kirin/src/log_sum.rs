@@ -1,5 +1,7 @@
 //! `kirin log sum`: sums up access logs by method and URL pattern.
 
+mod formats;
+
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -8,12 +10,13 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kirin_log_summary::filter::{Filter, Moment, StatusCondition, parse_moment};
 use kirin_log_summary::input::{LogOptions, LogReport, read_log};
-use kirin_log_summary::line;
+use kirin_log_summary::line::{self, Format};
 use kirin_log_summary::report::{self, Order, Uncounted};
 use kirin_log_summary::summary::Summary;
 use kirin_url_patterns::ConfiguredPattern;
 
 use crate::life::program_log;
+use formats::{LogFormats, parse_format};
 
 /// A command for access logs.
 #[derive(Subcommand)]
@@ -38,9 +41,13 @@ pub struct Sum {
     /// much they changed
     #[arg(long)]
     compare: bool,
-    /// The format of the lines [default: found out for each file]
-    #[arg(long)]
+    /// The format of the lines: combined, common, ltsv, json, or directives such as '%h "%r" %>s'
+    /// [default: found out for each file]
+    #[arg(long, value_parser = parse_format)]
     format: Option<Format>,
+    /// The configuration of the Kirin that has written the logs. It says the formats of their lines
+    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    config: Option<PathBuf>,
     /// The unit of durations in the log
     #[arg(long, value_name = "UNIT", default_value = "s")]
     time_unit: TimeUnit,
@@ -72,14 +79,6 @@ pub struct Sum {
     /// Count only requests before this time
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     until: Option<Moment>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    Combined,
-    Common,
-    Ltsv,
-    Json,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -143,11 +142,15 @@ impl Sum {
         progress: &ProgressBar,
         warnings: &mut Vec<String>,
     ) -> Result<[Uncounted; 2], String> {
-        let options = self.log_options();
+        let mut options = self.log_options();
+        let formats = self.config.as_deref().map(LogFormats::read).transpose()?;
         let mut uncounted = [Uncounted::default(); 2];
         for (at, file) in self.files.iter().enumerate() {
             let side = if self.compare { at } else { 0 };
             let name = name(file);
+            if let Some(formats) = &formats {
+                options.format = formats.of(file)?;
+            }
             let log = open(file)
                 .and_then(|log| {
                     let log = progress.wrap_read(log);
@@ -155,7 +158,7 @@ impl Sum {
                 })
                 .map_err(|error| format!("{name}: {error}"))?;
             if log.is_unreadable() {
-                return Err(unreadable(&name, &log, self.format.is_some()));
+                return Err(unreadable(&name, &log, options.format.is_some()));
             }
             if let Some((number, error)) = &log.first_malformed {
                 let (malformed, lines) = (log.malformed, log.lines);
@@ -172,11 +175,7 @@ impl Sum {
 
     fn log_options(&self) -> LogOptions {
         LogOptions {
-            format: self.format.map(|format| match format {
-                Format::Combined | Format::Common => line::Format::Combined,
-                Format::Ltsv => line::Format::Ltsv,
-                Format::Json => line::Format::Json,
-            }),
+            format: self.format.clone(),
             unit: match self.time_unit {
                 TimeUnit::S => line::TimeUnit::Seconds,
                 TimeUnit::Ms => line::TimeUnit::Milliseconds,
@@ -238,7 +237,10 @@ fn unreadable(name: &str, log: &LogReport, is_format_given: bool) -> String {
         Some((number, error)) => (*number, error.to_string()),
         None => (0, String::new()),
     };
-    let hint = if is_format_given { "" } else { "; if you know its format, give --format" };
+    let hint = match is_format_given {
+        true => "",
+        false => "; give its --format, or the --config of the Kirin that has written it",
+    };
     format!(
         "{name}: none of the first {} lines can be read; line {number}: {error}{hint}",
         log.lines

@@ -24,6 +24,9 @@ pub enum LineError {
     /// The line has none of the known formats.
     #[error("neither combined nor LTSV nor JSON")]
     UnknownFormat,
+    /// The line does not have the format that was given.
+    #[error("not a line of this format")]
+    OtherFormat,
     /// The moment of the request cannot be compared.
     #[error("no time that --since and --until can be compared with")]
     NoTime,

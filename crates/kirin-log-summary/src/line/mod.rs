@@ -7,15 +7,19 @@ mod json;
 mod ltsv;
 mod number;
 mod record;
+mod template;
 
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 pub use self::error::{LONGEST_LINE, LineError};
 pub use self::record::{Record, TimeUnit};
+pub use self::template::{Template, TemplateError};
 
 /// A format of access logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Format {
     /// The common or combined format, with or without more after it.
     Combined,
@@ -23,6 +27,8 @@ pub enum Format {
     Ltsv,
     /// A JSON object a line.
     Json,
+    /// A format of the configuration.
+    Template(Arc<Template>),
 }
 
 impl Format {
@@ -39,11 +45,12 @@ impl Format {
     }
 
     /// Parses a line without its line end.
-    pub fn parse(self, line: &[u8], unit: TimeUnit) -> Result<Record<'_>, LineError> {
+    pub fn parse<'a>(&self, line: &'a [u8], unit: TimeUnit) -> Result<Record<'a>, LineError> {
         match self {
             Self::Combined => combined::parse(line, unit),
             Self::Ltsv => ltsv::parse(line, unit),
             Self::Json => json::parse(line, unit),
+            Self::Template(template) => template.read(line),
         }
     }
 }

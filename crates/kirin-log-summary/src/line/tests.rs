@@ -1,8 +1,10 @@
 //! Lines of many servers, and lines that are wrong.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
-use crate::line::{Format, Record, TimeUnit};
+use crate::line::{Format, Record, Template, TimeUnit};
 
 /// Parses a line in the format that it seems to have, and writes what was found in one line.
 fn read(line: &str) -> String {
@@ -213,6 +215,10 @@ proptest! {
     fn no_bytes_panic(line in proptest::collection::vec(any::<u8>(), 0..200)) {
         for format in [Format::Combined, Format::Ltsv, Format::Json] {
             let _ = format.parse(&line, TimeUnit::Milliseconds);
+        }
+        for format in ["%h %t %r %s %D", "%U%q \"%{A}i\" %s"] {
+            let template = Template::parse(format).expect(format);
+            let _ = Format::Template(Arc::new(template)).parse(&line, TimeUnit::Seconds);
         }
         let _ = Format::guess(&line);
     }

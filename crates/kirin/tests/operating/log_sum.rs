@@ -244,10 +244,47 @@ fn wrong_arguments_are_named() {
         (&["access.log", "--status", "9xx"], "expected a status such as 404"),
         (&["access.log", "--since", "yesterday"], "expected a time such as 2026-11-22"),
         (&["access.log", "--sort", "size"], "[possible values: sum, count,"),
-        (&["access.log", "--format", "xml"], "[possible values: combined,"),
+        (
+            &["access.log", "--format", "xml"],
+            "allowed are combined, common, ltsv, json, and directives",
+        ),
     ] {
         let refused = sum(&site, arguments);
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(!refused.status.success() && said.contains(part), "{arguments:?}: {said}");
     }
+}
+
+#[test]
+fn a_log_in_a_format_of_the_configuration_is_read() {
+    let config = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+         access_log = { path = \"own.log\", format = '%{%Y-%m-%d %T}t|%s|%{reqtime}k|%{place}k|%r' }\n\
+         [[route]]\npath = \"/\"\ntry = [\"files:public\"]\n";
+    let site = Site::new().with("public/a", "a").with("kirin.toml", config);
+    let kirin = Kirin::start(&site, config);
+    for (target, status) in [("/a", 200), ("/a?x=y", 200), ("/b", 404)] {
+        assert_eq!(kirin.get(target).status, status);
+    }
+    kirin_tests::wait_for("three lines", || {
+        let log = std::fs::read_to_string(site.path("own.log")).ok()?;
+        (log.lines().count() == 3).then_some(())
+    });
+    std::fs::copy(site.path("own.log"), site.path("own.log.1")).expect("a rotated log");
+    let format = "%{%Y-%m-%d %T}t|%s|%{reqtime}k|%{place}k|%r";
+    for arguments in [
+        &["log", "sum", "own.log", "--output", "json", "--config", "kirin.toml"][..],
+        &["log", "sum", "own.log.1", "--output", "json", "--config", "kirin.toml"],
+        &["log", "sum", "own.log", "--output", "json", "--format", format],
+    ] {
+        let output = run_kirin(&site, arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let text = report.to_string();
+        assert!(text.contains("\"/a\"") && text.contains("files"), "{arguments:?}: {text}");
+        assert_eq!(report["total"]["count"], 3, "{arguments:?}: {text}");
+    }
+    let output = run_kirin(&site, &["log", "sum", "own.log", "--format", "%r %{A}i %s"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("the end of `%{A}i`"), "{said}");
 }

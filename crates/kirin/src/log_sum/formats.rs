@@ -1,0 +1,88 @@
+//! The formats of access logs: as an argument, and as a configuration says them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kirin_log_summary::line::{Format, Template};
+
+/// The access logs of a configuration that have a format.
+pub struct LogFormats(Vec<(PathBuf, String)>);
+
+impl LogFormats {
+    /// Reads them. All else in the configuration may be wrong, as on a machine that only has the
+    /// logs.
+    pub fn read(config: &Path) -> Result<Self, String> {
+        let wrong = |error: String| format!("{}: {error}", config.display());
+        let text = std::fs::read_to_string(config).map_err(|error| wrong(error.to_string()))?;
+        let table: toml::Table = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let directory = config.parent().unwrap_or(Path::new(""));
+        let mut logs = Vec::new();
+        collect(&toml::Value::Table(table), &mut |path, format| {
+            logs.push((canonical(&directory.join(path)), format.to_owned()));
+        });
+        Ok(Self(logs))
+    }
+
+    /// Returns the format of a log. A rotated log (`access.log.2.gz`) has the format of the longest
+    /// path with which its own begins. `None` finds the format out.
+    pub fn of(&self, log: &Path) -> Result<Option<Format>, String> {
+        let log = canonical(log);
+        let is_of = |path: &Path| {
+            let rest = (log.parent() == path.parent())
+                .then(|| log.file_name()?.to_str()?.strip_prefix(path.file_name()?.to_str()?))
+                .flatten();
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
+        };
+        let found = self.0.iter().filter(|(path, _)| is_of(path));
+        match found.max_by_key(|(path, _)| path.as_os_str().len()) {
+            None => Ok(None),
+            Some((path, format)) => parse_format(format)
+                .map(Some)
+                .map_err(|error| format!("the format of {}: {error}", path.display())),
+        }
+    }
+}
+
+/// Calls `take` with the path and the format of each `access_log` in a configuration.
+fn collect(value: &toml::Value, take: &mut impl FnMut(&str, &str)) {
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table {
+                let text = |name: &str| value.get(name).and_then(toml::Value::as_str);
+                match (key.as_str(), text("path"), text("format")) {
+                    ("access_log", Some(path), Some(format)) => take(path, format),
+                    _ => collect(value, take),
+                }
+            }
+        }
+        toml::Value::Array(values) => values.iter().for_each(|value| collect(value, take)),
+        _ => {}
+    }
+}
+
+/// Returns the path with its directory resolved. The file itself may be a link, and may have gone.
+fn canonical(path: &Path) -> PathBuf {
+    let directory = match path.parent() {
+        Some(directory) if directory != Path::new("") => directory,
+        _ => Path::new("."),
+    };
+    match (directory.canonicalize(), path.file_name()) {
+        (Ok(directory), Some(name)) => directory.join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// Parses a format: its name, or directives.
+pub fn parse_format(text: &str) -> Result<Format, String> {
+    match text {
+        "combined" | "common" => Ok(Format::Combined),
+        "ltsv" => Ok(Format::Ltsv),
+        "json" => Ok(Format::Json),
+        directives if directives.contains('%') => Template::parse(directives)
+            .map(|template| Format::Template(Arc::new(template)))
+            .map_err(|error| error.to_string()),
+        _ => Err("allowed are combined, common, ltsv, json, and directives such as \
+                  '%h \"%r\" %>s %D'"
+            .into()),
+    }
+}
