@@ -14,6 +14,8 @@ import time
 RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
 FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", re.M)
 PROVED = re.compile(r"^Files=\d+, Tests=(\d+)", re.M)
+# Whoever waits for a job sees the end of this pipe when all jobs are to end.
+STOPPED, STOP = os.pipe()
 # Seconds that a worker has to see that its Kirin has been killed.
 LAST_MOMENT = 2.0
 SKIPPED = re.compile(r"\.\. skipped: (.*)$", re.M)
@@ -109,10 +111,15 @@ def wait_for_end(pid, limit):
     """Waits until a child has ended, without reaping it. Returns whether it has within `limit`."""
     descriptor = os.pidfd_open(pid)
     try:
-        readable, _, _ = select.select([descriptor], [], [], limit)
-        return bool(readable)
+        readable, _, _ = select.select([descriptor, STOPPED], [], [], limit)
+        return descriptor in readable
     finally:
         os.close(descriptor)
+
+
+def stop_all():
+    """Ends all jobs, which have failed then."""
+    os.close(STOP)
 
 
 def end_processes(session, temporary, ended):

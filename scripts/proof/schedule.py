@@ -20,5 +20,12 @@ def run_all(todo, slots, environment, wait_factor, seconds, on_result):
             on_result(result)
 
     with concurrent.futures.ThreadPoolExecutor(slots) as pool:
-        for done in [pool.submit(run, job) for job in queue]:
-            done.result()
+        waiting = [pool.submit(run, job) for job in queue]
+        try:
+            for done in waiting:
+                done.result()
+        except BaseException:
+            # An interrupt, or a mistake of this program: nothing may be left running.
+            pool.shutdown(wait=False, cancel_futures=True)
+            jobs.stop_all()
+            raise

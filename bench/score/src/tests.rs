@@ -95,7 +95,9 @@ fn a_site_with_a_wrong_file_is_disqualified() {
 fn a_site_that_answers_errors_is_disqualified() {
     let reason = reason(Flaw::Fails);
     assert!(
-        reason.contains("answers were wrong, most often: memo: status 500 and not 200"),
+        // Which of the pages fails most often is chance.
+        reason.contains("answers were wrong, most often: ")
+            && reason.contains(": status 500 and not 200"),
         "{reason}"
     );
 }

@@ -20,8 +20,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// The most bytes that wait for standard error.
 const QUEUE_BYTES: usize = 1 << 20;
 
-/// How long the program waits at its end for a reader of its last lines.
-const LAST_LINES: Duration = Duration::from_secs(1);
+/// How long the program waits at its end until its last lines are written. On a loaded machine it
+/// takes more than a second until the thread that writes them has its turn, and one of the lines may
+/// say why the program cannot start. A reader that is stuck must not hold the program for ever.
+const LAST_LINES: Duration = Duration::from_secs(5);
 
 /// The advice for a wrong `KIRIN_LOG`.
 const ALLOWED: &str = "use a level (off, error, warn, info, debug or trace), or a list such as \
