@@ -1,7 +1,7 @@
 //! The program under test as a child process.
 
 use std::io::Read;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
@@ -128,6 +128,14 @@ impl Kirin {
     pub fn wait_for_log(&self, text: &str) {
         wait_for(&format!("`{text}` in the log:\n{}", self.log()), || {
             self.log().contains(text).then_some(())
+        });
+    }
+
+    /// Waits until no event loop accepts connections. The log says that the program stops before
+    /// each loop knows it.
+    pub fn wait_until_draining(&self) {
+        wait_for("the listener to be closed", || {
+            TcpStream::connect(self.address).is_err().then_some(())
         });
     }
 

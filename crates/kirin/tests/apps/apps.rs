@@ -281,7 +281,7 @@ fn term_finishes_the_request_in_progress_and_leaves_no_process_behind() {
         assert_eq!(kirin.get("/").status, 200);
     }
     kirin.signal(Signal::TERM);
-    kirin.wait_for_log("stopping");
+    kirin.wait_until_draining();
     client.send("cde");
     let reply = client.read_reply();
     assert_eq!((reply.text().as_str(), reply.field("connection")), ("5", Some("close")));

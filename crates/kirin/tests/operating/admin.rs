@@ -70,8 +70,13 @@ fn the_status_shows_the_state_of_the_program() {
     let (_site, kirin) = serve(TCP);
     kirin.get("/");
     kirin.get("/");
-    let (status, body) = ask(&kirin, "GET", "/status", HOST, "");
-    let json: Value = serde_json::from_str(&body).expect(&body);
+    // A worker is in the status when the front has read its greeting.
+    let (status, body, json) = wait_for("both workers in the status", || {
+        let (status, body) = ask(&kirin, "GET", "/status", HOST, "");
+        let json: Value = serde_json::from_str(&body).expect(&body);
+        let workers = json["apps"][0]["workers"].as_array().map(Vec::len);
+        (workers == Some(2)).then_some((status, body, json))
+    });
     assert_eq!((status, &json["pid"]), (200, &Value::from(kirin.pid())), "{body}");
     assert!(json["version"].is_string() && json["uptime_seconds"].is_u64(), "{body}");
     let app = &json["apps"][0];
@@ -81,7 +86,6 @@ fn the_status_shows_the_state_of_the_program() {
         "{body}"
     );
     assert_eq!(app["counters"]["requests"], 2, "{body}");
-    assert_eq!(app["workers"].as_array().map(Vec::len), Some(2), "{body}");
     assert_eq!(json["store"]["items"], 0, "{body}");
     assert!(json["store"]["limit_bytes"].as_u64().is_some_and(|limit| limit > 0), "{body}");
     for (method, path, expected) in
