@@ -39,7 +39,18 @@ pub use terminal::Terminal;
 pub use tls::{TlsClient, TlsSetup};
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// Sets a flag at its end, also if that is a panic: threads of a scope that look at the flag would
+/// go on for ever otherwise.
+pub struct SetAtEnd<'a>(pub &'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Returns how long a test waits for an event that should happen at once.
 pub fn wait_limit() -> Duration {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use kirin_tests::{Kirin, Site, kirin_command, patient_seconds, wait_for};
+use kirin_tests::{Kirin, SetAtEnd, Site, kirin_command, patient_seconds, wait_for};
 use rustix::process::Signal;
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
@@ -304,6 +304,7 @@ fn no_request_fails_while_generations_come_and_go() {
     let (answered, enough) = (AtomicUsize::new(0), AtomicBool::new(false));
     let mut reloads = 0;
     std::thread::scope(|scope| {
+        let clients = SetAtEnd(&enough);
         let (answered, enough, kirin) = (&answered, &enough, &kirin);
         let client = move || {
             let mut client = kirin.connect();
@@ -325,7 +326,7 @@ fn no_request_fails_while_generations_come_and_go() {
                 (has_failed() || takeovers(kirin) >= reloads).then_some(())
             });
         }
-        enough.store(true, Ordering::Relaxed);
+        drop(clients);
     });
     for sign in ["request failed", "another worker tries", "took too long", "reload failed"] {
         assert!(!kirin.log().contains(sign), "{}", kirin.log());

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use kirin_tests::{Client, Kirin, LeasedPort, Memcached, Site, kirin_command, wait_for};
+use kirin_tests::{Client, Kirin, LeasedPort, Memcached, SetAtEnd, Site, kirin_command, wait_for};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::Signal;
 
@@ -200,6 +200,7 @@ fn no_request_fails_while_programs_come_and_go() {
     let (answered, enough) = (AtomicUsize::new(0), AtomicBool::new(false));
     let mut restarts = 0;
     std::thread::scope(|scope| {
+        let clients = SetAtEnd(&enough);
         let (answered, enough, starter) = (&answered, &enough, &starter);
         let kept = move || {
             let mut client = starter.connect();
@@ -230,7 +231,7 @@ fn no_request_fails_while_programs_come_and_go() {
                 (has_failed() || replaced(starter) >= restarts).then_some(())
             });
         }
-        enough.store(true, Ordering::Relaxed);
+        drop(clients);
         for thread in threads {
             assert!(thread.join().is_ok(), "a request has failed:\n{}", starter.log());
         }

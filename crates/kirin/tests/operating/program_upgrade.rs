@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use kirin_tests::{Client, Kirin, Memcached, Site, kirin_command, wait_for, wait_limit};
+use kirin_tests::{Client, Kirin, Memcached, SetAtEnd, Site, kirin_command, wait_for, wait_limit};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// An application that shows the front behind which it runs. It waits at `/wait` for the file `go`.
@@ -332,6 +332,7 @@ fn no_request_fails_while_programs_come_and_go() {
     let (answered, enough) = (AtomicUsize::new(0), AtomicBool::new(false));
     let mut upgrades = 0;
     std::thread::scope(|scope| {
+        let clients = SetAtEnd(&enough);
         let (answered, enough, service) = (&answered, &enough, &service);
         let fresh = move || {
             while !enough.load(Ordering::Relaxed) {
@@ -360,7 +361,7 @@ fn no_request_fails_while_programs_come_and_go() {
             service.upgrade();
             upgrades += 1;
         }
-        enough.store(true, Ordering::Relaxed);
+        drop(clients);
     });
     assert!(
         !service.first.log().contains("WARN") && !service.first.log().contains("ERROR"),
