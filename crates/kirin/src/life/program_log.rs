@@ -21,8 +21,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 const QUEUE_BYTES: usize = 1 << 20;
 
 /// How long the program waits at its end until its last lines are written. On a loaded machine it
-/// takes more than a second until the thread that writes them has its turn, and one of the lines may
-/// say why the program cannot start. A reader that is stuck must not hold the program for ever.
+/// takes more than a second until the thread that writes them has its turn, and one of the lines
+/// may say why the program cannot start. A reader that is stuck must not hold it for ever.
 const LAST_LINES: Duration = Duration::from_secs(5);
 
 /// The advice for a wrong `KIRIN_LOG`.
