@@ -112,6 +112,12 @@ pub(crate) fn forget_sleeper(words: &impl Words, layout: &Layout, seat: u16) {
     word.fetch_and(!(1 << (seat % 64)), SeqCst);
 }
 
+/// Returns whether the bit of a seat says that its worker sleeps.
+pub(crate) fn is_asleep(words: &impl Words, layout: &Layout, seat: u16) -> bool {
+    let word = words.word(layout.sleepers(usize::from(seat) / 64));
+    word.load(SeqCst) & 1 << (seat % 64) != 0
+}
+
 /// Makes up for what a worker that has ended may have left half done: it may have been woken, or it
 /// may have taken away the bit of a sleeper that it could not wake any more.
 pub(crate) fn make_up_for_end(words: &impl Words, layout: &Layout) {
@@ -187,6 +193,19 @@ mod tests {
         assert!(!wake_sleeper(words, layout));
         assert_eq!((futexes(), words.word(WAKING).load(SeqCst)), ([0, 1, 1], 0));
         assert_eq!(words.word(layout.sleepers(0)).load(SeqCst), 0);
+    }
+
+    #[test]
+    fn a_worker_that_is_asked_to_look_is_awake_until_it_sleeps_again() {
+        let ring = Ring::create("test", SIZES).unwrap();
+        let (words, layout) = (ring.words(), ring.layout());
+        words.word(layout.sleepers(0)).store(0b101, SeqCst);
+        assert_eq!([0, 1, 2].map(|seat| ring.is_asleep(seat)), [true, false, true]);
+        ring.ask_to_look(2);
+        ring.ask_to_look(1);
+        assert_eq!([0, 1, 2].map(|seat| ring.is_asleep(seat)), [true, false, false]);
+        let futexes = [0, 1, 2].map(|seat| words.futex(layout.futex(seat)).load(SeqCst));
+        assert_eq!(futexes, [0, 1, 1]);
     }
 
     #[test]

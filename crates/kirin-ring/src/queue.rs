@@ -2,7 +2,7 @@
 //! reach it.
 
 use crate::claim::Claim;
-use crate::layout::{LOOP_SHIFT, OVER_CONNECTION, SlotWord};
+use crate::layout::{HEAD, LOOP_SHIFT, OVER_CONNECTION, SlotWord};
 use crate::protocol;
 use crate::ring::Ring;
 use crate::words::Ordering::{Relaxed, SeqCst};
@@ -87,6 +87,27 @@ impl Queue {
         }
     }
 
+    /// Returns whether workers find the oldest request in `slots` that nobody has claimed. They do
+    /// not if an application has overwritten the head or a cell.
+    pub fn is_intact(&self, ring: &Ring, slots: impl Iterator<Item = u16>) -> bool {
+        let waits = |slot: &u16| {
+            let word = ring.words().word(ring.layout().slot(*slot, SlotWord::Claim)).load(SeqCst);
+            word == Claim::Nobody.word(self.positions[usize::from(*slot)])
+        };
+        let position = |slot: &u16| self.positions[usize::from(*slot)];
+        let Some(oldest) = slots.filter(waits).min_by_key(position) else { return true };
+        let first = protocol::first_in_queue(ring.words(), ring.layout());
+        let is_found = first.is_some_and(|(first, _)| first <= position(&oldest));
+        // A worker may have claimed it in between.
+        is_found || !waits(&oldest)
+    }
+
+    /// Moves the head to the end of the queue. The caller has withdrawn the requests that nobody
+    /// has claimed.
+    pub fn restart(&self, ring: &Ring) {
+        ring.words().word(HEAD).store(self.next, SeqCst);
+    }
+
     /// Takes a request back that nobody has claimed. Returns whether it was possible.
     pub fn withdraw(&mut self, ring: &Ring, slot: u16) -> bool {
         let position = self.positions[usize::from(slot)];
@@ -97,5 +118,63 @@ impl Queue {
     pub fn free(&mut self, slot: u16) {
         debug_assert!(!self.free.contains(&slot), "slot {slot} is free already");
         self.free.push(slot);
+    }
+}
+
+#[cfg(all(test, not(feature = "loom")))]
+mod tests {
+    use super::*;
+    use crate::layout::Sizes;
+    use crate::worker::{Turn, Worker};
+
+    const SIZES: Sizes =
+        Sizes { slots: 4, seats: 2, loops: 1, request_bytes: 64, answer_bytes: 64 };
+
+    fn admitted(ring: &Ring) -> Worker<'_> {
+        ring.admit(0);
+        Worker::new(ring, 0)
+    }
+
+    #[test]
+    fn an_overwritten_head_or_cell_is_noticed_and_a_restart_mends_it() {
+        let ring = Ring::create("test", SIZES).unwrap();
+        let worker = admitted(&ring);
+        let mut queue = Queue::new(&ring);
+        for round in 0..20_u64 {
+            let slots = [0, 1].map(|_| queue.put(&ring, 0, Some([b"a", b"b"])).unwrap());
+            assert!(queue.is_intact(&ring, slots.into_iter()), "round {round}");
+            let place = match round % 4 {
+                0 => HEAD,
+                _ => ring.layout().cell(queue.positions[usize::from(slots[0])]),
+            };
+            ring.words().word(place).store(u64::MAX - round, SeqCst);
+            assert!(!queue.is_intact(&ring, slots.into_iter()), "round {round}");
+            assert_eq!(worker.look(), Turn::Empty, "round {round}");
+            for slot in slots {
+                assert!(queue.withdraw(&ring, slot), "round {round}");
+                queue.free(slot);
+            }
+            queue.restart(&ring);
+            let slot = queue.put(&ring, 0, None).unwrap();
+            assert!(queue.is_intact(&ring, [slot].into_iter()), "round {round}");
+            let Turn::Request(taken) = worker.look() else { panic!("no request, round {round}") };
+            assert_eq!(taken.slot, slot, "round {round}");
+            assert!(queue.is_intact(&ring, [slot].into_iter()), "round {round}");
+            queue.free(slot);
+        }
+    }
+
+    #[test]
+    fn a_head_behind_the_oldest_request_is_intact_and_one_before_it_is_not() {
+        let ring = Ring::create("test", SIZES).unwrap();
+        let worker = admitted(&ring);
+        let mut queue = Queue::new(&ring);
+        let slots = [0, 1, 2].map(|_| queue.put(&ring, 0, None).unwrap());
+        assert!(matches!(worker.look(), Turn::Request(taken) if taken.slot == slots[0]));
+        ring.words().word(HEAD).store(1, SeqCst);
+        assert!(queue.is_intact(&ring, slots.into_iter()));
+        // The head is past the second request.
+        ring.words().word(HEAD).store(3, SeqCst);
+        assert!(!queue.is_intact(&ring, slots.into_iter()));
     }
 }

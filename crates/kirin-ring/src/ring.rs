@@ -169,6 +169,18 @@ impl Ring {
         protocol::make_up_for_end(self.words(), &self.layout);
     }
 
+    /// Returns whether the worker in a seat says that it sleeps and can be woken.
+    pub fn is_asleep(&self, seat: u16) -> bool {
+        protocol::is_asleep(self.words(), &self.layout, seat)
+    }
+
+    /// Asks the worker in a seat to look at the queue. If it sleeps, [`Ring::is_asleep`] is false
+    /// until it has looked.
+    pub fn ask_to_look(&self, seat: u16) {
+        protocol::forget_sleeper(self.words(), &self.layout, seat);
+        protocol::wake_seat(self.words(), &self.layout, seat);
+    }
+
     /// Wakes a worker if there is a request that nobody has claimed. Workers do so by themselves.
     /// But the one that was woken may have been stopped or killed.
     pub fn wake_for_waiting(&self) {
