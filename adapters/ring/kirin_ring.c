@@ -115,6 +115,68 @@ static char *room(const kirin_ring *ring, uint32_t slot)
     return ring->memory + ring->header[ROOMS] + slot * bytes;
 }
 
+/* ------------------------------------------------------------------------ the parent's end */
+
+/* What kirin_ring_end_with_parent was told, for the handler. */
+static struct {
+    pid_t process;
+    pid_t parent;
+    int timer;
+    struct itimerspec limit;
+    int signal;
+} ending;
+
+/*
+ * Starts the timer and asks the process to end. The timer sends SIGKILL, so it ends also a process
+ * that handles no signals any more. Only functions that a handler may call are called here.
+ */
+static void parent_has_ended(int number)
+{
+    const int error = errno;
+    (void)number;
+    if (getpid() == ending.process && getppid() != ending.parent) {
+        syscall(SYS_timer_settime, ending.timer, 0, &ending.limit, NULL);
+        kill(getpid(), SIGTERM);
+    }
+    errno = error;
+}
+
+/* Has this process signalled when its parent ends, also if that has ended already. */
+static void set_death_signal(pid_t parent)
+{
+    const int signal = ending.process == getpid() ? ending.signal : SIGTERM;
+    prctl(PR_SET_PDEATHSIG, signal);
+    if (getppid() != parent) kill(getpid(), signal);
+}
+
+void kirin_ring_end_with_parent(pid_t parent, unsigned milliseconds)
+{
+    struct sigevent event;
+    struct sigaction action;
+    memset(&event, 0, sizeof event);
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGKILL;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = parent_has_ended;
+    sigemptyset(&action.sa_mask);
+    ending.signal = SIGRTMAX;
+    ending.parent = parent;
+    /* A time of 0 would stop the timer. */
+    ending.limit.it_value.tv_sec = milliseconds / 1000;
+    ending.limit.it_value.tv_nsec = (milliseconds % 1000) * 1000000L + 1;
+    /* Without a timer or a handler, the process still gets SIGTERM. */
+    if (ending.process != getpid()
+        && syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &ending.timer) == 0
+        && sigaction(ending.signal, &action, NULL) == 0) {
+        sigset_t own;
+        sigemptyset(&own);
+        sigaddset(&own, ending.signal);
+        sigprocmask(SIG_UNBLOCK, &own, NULL);
+        ending.process = getpid();
+    }
+    set_death_signal(parent);
+}
+
 /* ------------------------------------------------------------------------ attaching */
 
 /* Returns whether `count` things of `bytes` each lie at `offset` within the file. */
@@ -277,8 +339,7 @@ kirin_ring *kirin_ring_attach(int fd, pid_t parent)
     memcpy(ring->eventfds, descriptors + 1, (size_t)loops * sizeof(int));
     ring->parent = parent;
     /* A worker that sleeps does not see the end of its connection. */
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) kill(getpid(), SIGTERM);
+    set_death_signal(parent);
     say(fd, "ring\n");
     return ring;
 }

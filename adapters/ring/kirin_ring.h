@@ -34,6 +34,15 @@ enum kirin_ring_turn {
 };
 
 /*
+ * Lets this process outlive its parent by `milliseconds` at most. When the parent ends, or if it has
+ * ended already, the process gets SIGTERM, and SIGKILL after that time whatever it does then. A
+ * process that it forks is not ended so. Call this at the start of a worker, and again after a change
+ * of the user, with which Linux forgets it. The real-time signal with the highest number serves for
+ * it.
+ */
+void kirin_ring_end_with_parent(pid_t parent, unsigned milliseconds);
+
+/*
  * Reads what the front says after the greeting, and attaches to the ring that it offers. Blocks
  * until the front has said something. Answers "ring" or "socket".
  *
@@ -43,7 +52,7 @@ enum kirin_ring_turn {
  * errno is EINTR, a signal has come first; the caller handles it and calls this again.
  *
  * `parent` is the process id of the worker's parent. The process gets SIGTERM when the parent ends
- * (PR_SET_PDEATHSIG), also if it has ended already.
+ * (PR_SET_PDEATHSIG), also if it has ended already; see kirin_ring_end_with_parent.
  */
 kirin_ring *kirin_ring_attach(int fd, pid_t parent);
 

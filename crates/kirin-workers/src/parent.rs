@@ -122,6 +122,7 @@ impl Parent {
         command.args(["--generation", &generation.to_string()]);
         command.args(["--name", &config.name]);
         command.args(["--front", &std::process::id().to_string()]);
+        command.args(["--deadline", &seconds(config.request_deadline)]);
         if let Some(requests) = config.max_requests {
             command.args(["--max-requests", &requests.to_string()]);
         }
@@ -178,11 +179,13 @@ impl Parent {
         let listener = rustix::io::dup(&listener).map_err(|error| cannot_start(error.into()))?;
         let its_end = rustix::io::dup(&its_end).map_err(|error| cannot_start(error.into()))?;
         let seat = format!(
-            "listener={} control={} front={} generation={generation} name={} workers={workers}",
+            "listener={} control={} front={} generation={generation} name={} workers={workers} \
+             deadline={}",
             listener.as_raw_fd(),
             its_end.as_raw_fd(),
             std::process::id(),
             config.name,
+            seconds(config.request_deadline),
         );
         let mut command = Command::new(&invocation.program);
         command.args(&invocation.arguments).current_dir(&invocation.directory).env_clear();
@@ -238,6 +241,11 @@ impl Parent {
             Process::Adopted => wait_for_child(self.group).await,
         }
     }
+}
+
+/// Returns a time as the adapter reads it: decimal seconds.
+fn seconds(time: Duration) -> String {
+    time.as_secs_f64().to_string()
 }
 
 /// Signals the workers of a parent that has ended. Returns whether there were any.

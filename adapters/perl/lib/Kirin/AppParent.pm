@@ -28,9 +28,9 @@ use constant SHORT_LIFE => 1;
 # The longest pause between forks, in seconds, when workers keep dying at start.
 use constant LONGEST_PAUSE => 5;
 
-# How long workers may finish their requests, in seconds, after the front has gone and can no longer
-# end them.
-use constant ORPHAN_LIMIT => 30;
+# How long a request may take, in seconds, if nobody has said. Workers have this time when the front
+# has gone and can no longer end them.
+use constant DEADLINE => 60;
 
 # Seconds between two checks whether the front is still there.
 use constant TICK => 1;
@@ -43,12 +43,13 @@ sub main {
     GetOptionsFromArray(
         \@arguments, \%option,
         'workers=i', 'generation=i', 'name=s', 'front=i', 'max-requests=i', 'preload=s',
-        'sendfile=s@',
+        'sendfile=s@', 'deadline=f',
         )
         && @arguments == 1
         && ($option{preload} // 'auto') =~ /\A(?:auto|true|false)\z/
         or die "usage: kirin-worker [--workers N] [--generation G] [--name NAME] [--front PID]"
-        . " [--max-requests N] [--preload auto|true|false] [--sendfile DIRECTORY]... app.psgi\n";
+        . " [--deadline SECONDS] [--max-requests N] [--preload auto|true|false]"
+        . " [--sendfile DIRECTORY]... app.psgi\n";
     $option{max_requests} = delete $option{'max-requests'};
     my $parent = $class->new(%option, app_file => $arguments[0], again => $again);
     my $status = $parent->run;
@@ -66,8 +67,9 @@ sub new {
         name       => 'app',
         preload    => 'auto',
         %args,
+        deadline    => $args{deadline} // DEADLINE,
         front       => $args{front} // getppid(),
-        alive       => {},                          # pid => { number, forked }
+        alive       => {},                            # pid => { number, forked }
         short_lives => 0,
         fork_after  => 0,
         stopping    => undef,
@@ -321,8 +323,10 @@ sub fork_missing {
 # Returns the worker's process id.
 sub fork_worker {
     my ($self, $number) = @_;
+    # The worker could not find out any more if this process has ended by then.
+    my $parent = $$;
     my $pid = fork // return;
-    $self->be_worker($number) if !$pid;
+    $self->be_worker($number, $parent) if !$pid;
     $self->{alive}{$pid} = { number => $number, forked => Time::HiRes::time() };
     $self->report(started => $pid);
     return $pid;
@@ -342,7 +346,7 @@ sub dismiss_surplus {
 }
 
 sub be_worker {
-    my ($self, $number) = @_;
+    my ($self, $number, $parent) = @_;
     $SIG{$_} = $self->{app_signals}{$_} // 'DEFAULT' for qw(CHLD INT TTIN TTOU);
     Kirin::Worker::Scheduling::give_way();
     close $self->{control};
@@ -356,12 +360,16 @@ sub be_worker {
         app          => $app,
         listener     => $self->{listener},
         generation   => $self->{generation},
+        parent       => $parent,
+        deadline     => $self->{deadline},
         multiprocess => $self->{workers} > 1,
         max_requests => $self->{max_requests},
         min_requests => $self->{min_requests},
         sendfile     => $self->{sendfile},
     );
     delete $self->{app};
+    # The hooks may hang too. They may also change the user, so the worker repeats this.
+    $worker->end_with_parent;
     my $finished = eval { Kirin::Worker::Hooks::run_after_fork(); $worker->run; 1 };
     Kirin::Log::line("kirin: worker $$: $@") if !$finished;
     $self->{before_exit}->($app) if $self->{before_exit};
@@ -434,7 +442,7 @@ sub wait_for_workers {
         last if !%{ $self->{alive} };
         if ($self->front_is_gone) {
             $gone //= Time::HiRes::time();
-            $self->stop(Time::HiRes::time() - $gone > ORPHAN_LIMIT ? 'KILL' : 'TERM');
+            $self->stop(Time::HiRes::time() - $gone > $self->{deadline} ? 'KILL' : 'TERM');
         }
         # This repeats in each tick, because a worker may have been between the check of its flag
         # and its next read. QUIT is only for this process.

@@ -133,6 +133,7 @@ sub be_app_parent {
         listener => $listener,
         control  => $control,
         workers  => $self->{workers},
+        deadline => scalar in_seconds($self->{deadline}),
         sendfile => $self->sendfile_roots,
         on_ready => sub {
             $self->{on_ready}->() if $self->{on_ready};
@@ -155,7 +156,7 @@ sub sit_down {
     our $CONTROL = $control;
     Kirin::AppParent->new(
         %{ $self->{parent} },
-        (map { $_ => $seat{$_} } qw(front generation name workers)),
+        (map { $_ => $seat{$_} } qw(front generation name workers deadline)),
         sendfile => $self->sendfile_roots,
         app      => $app,
         app_file => $0,
@@ -252,6 +253,12 @@ sub configuration {
     $toml .= 'sendfile = ' . list(map { Cwd::abs_path($_) // $_ } @{ $self->{sendfile} }) . "\n";
     $toml .= "\n[[route]]\npath = \"/\"\ntry = [\"store\", \"app:web\"]\n";
     return $toml;
+}
+
+# Returns a time of the configuration in seconds.
+sub in_seconds {
+    my ($number, $unit) = ($_[0] // '') =~ /\A([0-9]+)(s|m|h)?\z/ or return;
+    return $number * { s => 1, m => 60, h => 3600 }->{ $unit // 's' };
 }
 
 sub in_bytes { $_[0] =~ /B\z/ ? $_[0] : "$_[0]B" }

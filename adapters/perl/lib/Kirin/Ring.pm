@@ -72,6 +72,11 @@ the part in C that other languages use too.
 
 Returns whether the compiled part can be used.
 
+=item end_with_parent(PARENT, MILLISECONDS)
+
+Lets this process outlive the process PARENT, which has forked it, by this time at most. It gets
+TERM when PARENT ends, and KILL at the end of the time, whatever it does then.
+
 =item attach(CLASS, FD, PARENT)
 
 Returns the ring that the front offers on a connection after the greeting. Returns nothing if it

@@ -248,6 +248,13 @@ PROTOTYPES: DISABLE
 BOOT:
     make_name_bytes();
 
+void
+end_with_parent(parent, milliseconds)
+    int parent
+    unsigned milliseconds
+  CODE:
+    kirin_ring_end_with_parent(parent, milliseconds);
+
 SV *
 attach(class, fd, parent)
     const char *class

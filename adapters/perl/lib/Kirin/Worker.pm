@@ -4,6 +4,7 @@ use warnings;
 
 use Errno qw(EINTR);
 use IO::Handle;
+use Kirin::DeathSignal;
 use Kirin::Log;
 use Kirin::Ring;
 use Kirin::StackLayout;
@@ -17,6 +18,7 @@ use Kirin::Worker::Stream;
 use Kirin::Worker::Trace;
 use Kirin::Worker::Writer;
 use Plack::Util;
+use POSIX ();
 use Socket qw(MSG_NOSIGNAL);
 
 our $VERSION = '0.001';
@@ -27,6 +29,13 @@ use constant READ_BYTES => 64 * 1024;
 # The longest request head. The front's own limit is lower.
 use constant HEAD_BYTES => 256 * 1024;
 
+# How long a request may take, in seconds, if nobody has said.
+use constant DEADLINE => 60;
+
+# How many seconds more a worker that has lost its parent has for its request. Kirin or the parent
+# ends it earlier if one of them is still there.
+use constant LAST_SECONDS => 1;
+
 # What serve returns after the only request that it was to serve.
 use constant NEXT => 'next';
 
@@ -36,7 +45,14 @@ use constant JITTER => 0.1;
 
 sub new {
     my ($class, %args) = @_;
-    my $self = bless { generation => 1, %args, parent => getppid(), pid => $$, stopping => 0 },
+    my $self = bless {
+        generation => 1,
+        parent     => getppid(),
+        deadline   => DEADLINE,
+        %args,
+        pid      => $$,
+        stopping => 0,
+        },
         $class;
     if (my $max = $self->{max_requests}) {
         my $spread =
@@ -69,7 +85,7 @@ sub new {
 # Accepts connections and serves them, until the worker must leave.
 sub run {
     my $self = shift;
-    my $stop = sub { $self->{stopping} = 1 };
+    my $stop = sub { $self->{stopping} = 1; $self->limit_orphan };
     # With USR2 the front asks where a request hangs that took too long. The worker must not
     # continue after that.
     my $tell = sub {
@@ -79,6 +95,7 @@ sub run {
     # This handler does nothing. If the signal were ignored, programs that the application starts
     # would inherit that.
     Kirin::Worker::Signals::install(TERM => $stop, QUIT => $stop, USR2 => $tell, PIPE => sub { });
+    $self->end_with_parent;
     # A handler that the application has installed while it was loaded stays.
     local $SIG{__DIE__} = $SIG{__DIE__} || \&Kirin::Worker::Trace::remember;
     while (my $socket = $self->accept) {
@@ -87,6 +104,27 @@ sub run {
             $ring ? Kirin::Worker::RingLoop::serve($self, $ring, $socket) : $self->serve($socket);
         last if !$goes_on;
     }
+}
+
+# Lets this process end with its parent. A request in progress may take its time, and no more.
+sub end_with_parent {
+    my $self = shift;
+    my ($parent, $seconds) = ($self->{parent}, $self->{deadline} + LAST_SECONDS);
+    return Kirin::Ring::end_with_parent($parent, int 1000 * $seconds)
+        if Kirin::Ring::is_available();
+    Kirin::DeathSignal::set(POSIX::SIGTERM());
+    # The parent may have ended before.
+    kill TERM => $$ if getppid() != $parent;
+}
+
+# Without the compiled part an alarm ends a worker that has lost its parent. Perl handles signals
+# between its own operations, so this does not reach code of a library that does not return.
+sub limit_orphan {
+    my $self = shift;
+    return if Kirin::Ring::is_available() || getppid() == $self->{parent};
+    $SIG{ALRM} = 'DEFAULT';
+    POSIX::sigprocmask(POSIX::SIG_UNBLOCK(), POSIX::SigSet->new(POSIX::SIGALRM()));
+    alarm POSIX::ceil($self->{deadline} + LAST_SECONDS) if !$self->{has_alarm}++;
 }
 
 # Returns the next connection of the front, or nothing when it is time to leave. The pause lets a
