@@ -177,7 +177,9 @@ impl App {
 
     /// Returns how many workers are idle.
     pub fn idle_workers(&self) -> usize {
-        let in_rings: usize = self.rings().iter().map(|ring| ring.workers().1).sum();
+        let (now, rings) = (Instant::now(), self.rings());
+        let free = rings.iter().flat_map(|ring| ring.free_workers(now));
+        let in_rings = free.filter(|(_, silent)| silent.is_none()).count();
         self.pool.idle(|capacity| matches!(capacity, Capacity::Connection(_))) + in_rings
     }
 
@@ -313,6 +315,15 @@ impl RingOwner<WorkerConnection> for App {
             app = self.config.name,
             pid,
             "cleanup after a response took too long; the worker is killed"
+        );
+    }
+
+    fn log_silent(&self, pid: u32) {
+        self.counters.overdue_cleanups.add(1);
+        tracing::warn!(
+            app = self.config.name,
+            pid,
+            "worker has not looked for a request in time; it is killed"
         );
     }
 }
@@ -486,13 +497,29 @@ impl App {
 
     /// Returns the workers whose request is overdue. Each worker is returned once.
     pub(crate) fn condemn_overdue(&self) -> Vec<Arc<WorkerHandle>> {
-        let now = self.now_ms();
+        let (now, now_ms) = (Instant::now(), self.now_ms());
+        let limit = self.config.request_deadline;
         let mut condemned = self.worker_handles();
-        condemned.retain(|worker| worker.condemn_if_overdue(now));
+        condemned.retain(|worker| worker.condemn_if_overdue(now_ms));
         for ring in self.rings() {
-            condemned.extend(ring.condemn_overdue(self, self.config.request_deadline));
+            condemned.extend(ring.condemn_overdue(self, limit));
+            condemned.extend(ring.condemn_silent(self, now, limit));
         }
         condemned
+    }
+
+    /// Returns the workers at rings that still sleep some time after they were told to end.
+    pub(crate) fn condemn_sleepers(&self) -> Vec<Arc<WorkerHandle>> {
+        self.rings().iter().flat_map(|ring| ring.condemn_sleepers()).collect()
+    }
+
+    /// Starts the deadline of workers whose connection has ended. They accept another one within
+    /// it, or end.
+    pub(crate) fn begin_deadline_of_disconnected(&self) {
+        let deadline_ms = self.now_ms() + self.config.request_deadline.as_millis() as u64;
+        for worker in self.workers.lock().values().filter(|worker| worker.is_disconnected()) {
+            worker.begin_if_none(deadline_ms);
+        }
     }
 
     pub(crate) fn expire_waiting(&self) {

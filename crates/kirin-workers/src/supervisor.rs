@@ -24,6 +24,7 @@ use crate::generation::{Generation, Orphans, Role};
 use crate::launch::ParentLaunch;
 use crate::parent::ParentSpec;
 use crate::worker::WorkerConnection;
+use crate::worker_handle::WorkerHandle;
 
 /// How long workers may take to end after their parent has been killed.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(10);
@@ -31,6 +32,10 @@ const ORPHAN_LIMIT: Duration = Duration::from_secs(10);
 /// How long a worker that took too long may take to log a stack trace, before it is killed. Its
 /// client has been answered.
 const TRACE_GRACE: Duration = Duration::from_secs(1);
+
+/// How long workers that sleep may take to wake up when the application stops. A worker that does
+/// not has been stopped by a signal.
+const WAKE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The shortest time between two checks of the workers' age and memory.
 const REPLACEMENT_INTERVAL: Duration = Duration::from_millis(900);
@@ -357,6 +362,7 @@ impl Supervisor {
     /// Ends what takes too long, and restarts what has ended.
     async fn enforce_limits(&mut self) -> Result<(), AppError> {
         let now = Instant::now();
+        self.app.begin_deadline_of_disconnected();
         self.condemn_overdue();
         self.app.expire_waiting();
         if self.replacement_checked_at + REPLACEMENT_INTERVAL <= now {
@@ -400,9 +406,14 @@ impl Supervisor {
     }
 
     /// Answers overdue requests with 504. Their workers are asked for a stack trace, and killed a
-    /// little later.
+    /// little later. So are workers that hang between two requests.
     fn condemn_overdue(&mut self) {
-        for worker in self.app.condemn_overdue() {
+        let overdue = self.app.condemn_overdue();
+        self.end_condemned(overdue);
+    }
+
+    fn end_condemned(&mut self, condemned: Vec<Arc<WorkerHandle>>) {
+        for worker in condemned {
             let (number, pid) = (worker.generation, worker.pid);
             if let Some(generation) =
                 self.generations.iter_mut().find(|known| known.number == number)
@@ -455,6 +466,7 @@ impl Supervisor {
 
     /// Waits for the end of all parents, and ends what is overdue in the meantime.
     async fn wait_for_parents(&mut self) {
+        let begun = Instant::now();
         let mut tick = tokio::time::interval(self.tick());
         while self.generations.iter().any(Generation::has_parent) {
             tokio::select! {
@@ -469,6 +481,10 @@ impl Supervisor {
                 },
                 _ = tick.tick() => {
                     self.condemn_overdue();
+                    if begun.elapsed() > WAKE_LIMIT {
+                        let stopped = self.app.condemn_sleepers();
+                        self.end_condemned(stopped);
+                    }
                     for incarnation in self.silently_ended(Instant::now()) {
                         self.reap_parent(incarnation).await;
                     }

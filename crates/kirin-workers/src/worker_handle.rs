@@ -34,6 +34,8 @@ pub(crate) struct WorkerHandle {
     leaving: AtomicBool,
     /// Whether the end of the connection of an attached worker has been seen.
     has_hung_up: AtomicBool,
+    /// Whether the front has ended the connection, or has dropped it after its end.
+    is_disconnected: AtomicBool,
     socket: OwnedFd,
     /// The request that the worker has.
     pub(crate) current: CurrentRequest,
@@ -63,6 +65,7 @@ impl WorkerHandle {
             same_user: OnceLock::new(),
             leaving: AtomicBool::new(false),
             has_hung_up: AtomicBool::new(false),
+            is_disconnected: AtomicBool::new(false),
             socket,
             current: CurrentRequest::default(),
             deadline: AtomicU64::new(0),
@@ -71,8 +74,13 @@ impl WorkerHandle {
 
     /// Ends the worker's connection. A reader sees the end.
     pub(crate) fn disconnect(&self) {
+        self.is_disconnected.store(true, Ordering::Relaxed);
         // Fails only if the connection has ended already.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
+    }
+
+    pub(crate) fn is_disconnected(&self) -> bool {
+        self.is_disconnected.load(Ordering::Relaxed)
     }
 
     /// Returns how long ago the worker greeted.
@@ -135,6 +143,13 @@ impl WorkerHandle {
     /// Sets the deadline of a new request.
     pub(crate) fn begin(&self, deadline_ms: u64) {
         self.deadline.store(deadline_ms.max(1), Ordering::Relaxed);
+    }
+
+    /// Sets a deadline, unless there is one.
+    pub(crate) fn begin_if_none(&self, deadline_ms: u64) {
+        let (deadline, relaxed) = (deadline_ms.max(1), Ordering::Relaxed);
+        // Fails if a deadline runs, or if the worker has been killed.
+        let _ = self.deadline.compare_exchange(0, deadline, relaxed, relaxed);
     }
 
     /// Removes the deadline. Returns false if the worker has been killed for it.

@@ -16,8 +16,11 @@ pub struct WorkerStatus {
     pub generation: u64,
     /// Whether it gets no further request.
     pub is_leaving: bool,
-    /// The request that it has. `None` if it is idle.
+    /// The request that it has. `None` if it has none.
     pub request: Option<RunningRequest>,
+    /// For how long it has had no request and has not looked for one. `None` if it is idle or has a
+    /// request.
+    pub silent: Option<Duration>,
     /// The number of requests that it got.
     pub requests: u64,
     /// The time since it greeted.
@@ -34,6 +37,7 @@ impl WorkerHandle {
             generation: self.generation,
             is_leaving: self.is_leaving(),
             request: self.current.running(now),
+            silent: None,
             requests: self.current.requests(),
             age: self.age(now),
             resident_bytes: replacement::resident_bytes(self.pid),
@@ -50,6 +54,11 @@ impl App {
             if let Some(status) = workers.iter_mut().find(|status| status.pid == worker.pid) {
                 let running = now.saturating_duration_since(since);
                 status.request = Some(RunningRequest::from_block(&block, running));
+            }
+        }
+        for (worker, silent) in self.rings().iter().flat_map(|ring| ring.free_workers(now)) {
+            if let Some(status) = workers.iter_mut().find(|status| status.pid == worker.pid) {
+                status.silent = silent;
             }
         }
         workers.sort_by_key(|worker| worker.pid);

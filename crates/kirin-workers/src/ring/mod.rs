@@ -5,19 +5,22 @@
 //! the right to put a request into the ring; `lookahead` says how many places there are.
 //! `collector` is the task of each event loop that learns which requests are finished, and `answer`
 //! parses what they got. `entries` has the state of each request, `seats` that of each worker, and
-//! `shared_ring` all of it together. `owner` is what the ring needs of the application.
+//! `shared_ring` all of it together. `watch` and `liveness` find workers that hang between two
+//! requests. `owner` is what the ring needs of the application.
 
 mod answer;
 mod attach;
 mod collector;
 mod entries;
 mod hang_up;
+mod liveness;
 mod lookahead;
 mod owner;
 mod place;
 mod room;
 mod seats;
 mod shared_ring;
+mod watch;
 
 pub(crate) use answer::parse_answer;
 pub(crate) use attach::offer;

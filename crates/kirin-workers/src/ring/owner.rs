@@ -21,6 +21,9 @@ pub(crate) trait RingOwner<C: Parked>: Send + Sync + 'static {
 
     /// Logs that a worker is killed because its cleanup takes too long.
     fn log_slow_cleanup(&self, pid: u32);
+
+    /// Logs that a worker is killed because it has not looked for a request in time.
+    fn log_silent(&self, pid: u32);
 }
 
 /// The connection of a worker, which a ring keeps while no request needs it.

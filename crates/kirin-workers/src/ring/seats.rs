@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::ring::liveness::Liveness;
 use crate::ring::owner::Parked;
 use crate::worker_handle::WorkerHandle;
 
@@ -19,13 +20,17 @@ struct Seat<C> {
     worker: Option<Arc<WorkerHandle>>,
     /// The connection of the worker, unless a request has it.
     connection: Option<C>,
+    liveness: Liveness,
 }
 
 impl<C> Default for Seat<C> {
     fn default() -> Self {
-        Self { pid: None, worker: None, connection: None }
+        Self { pid: None, worker: None, connection: None, liveness: Liveness::default() }
     }
 }
+
+/// An attached worker with its seat, and its connection unless a request has it.
+type Attached<'a, C, L> = (u16, &'a Arc<WorkerHandle>, Option<&'a C>, L);
 
 impl<C: Parked> Seats<C> {
     pub(super) fn new(count: usize) -> Self {
@@ -76,6 +81,22 @@ impl<C: Parked> Seats<C> {
         seats.filter_map(|(number, seat)| Some((number as u16, seat.worker.as_ref()?)))
     }
 
+    /// Returns the attached workers with what is known of them.
+    pub(super) fn attached(&self) -> impl Iterator<Item = Attached<'_, C, &Liveness>> {
+        let seats = (0..).zip(&self.seats);
+        seats.filter_map(|(number, seat)| {
+            Some((number, seat.worker.as_ref()?, seat.connection.as_ref(), &seat.liveness))
+        })
+    }
+
+    /// Returns the same, for a look at each worker.
+    pub(super) fn attached_mut(&mut self) -> impl Iterator<Item = Attached<'_, C, &mut Liveness>> {
+        let seats = (0..).zip(&mut self.seats);
+        seats.filter_map(|(number, seat)| {
+            Some((number, seat.worker.as_ref()?, seat.connection.as_ref(), &mut seat.liveness))
+        })
+    }
+
     /// Keeps the connection of a worker that nobody uses. Returns it if it has ended or the
     /// seat is not that worker's any more, and whether the worker is new.
     pub(super) fn park(&mut self, seat: u16, connection: C) -> Result<bool, C> {
@@ -86,6 +107,9 @@ impl<C: Parked> Seats<C> {
             return Err(connection);
         }
         let is_new = state.worker.is_none();
+        if is_new {
+            state.liveness = Liveness::default();
+        }
         state.worker = Some(Arc::clone(connection.handle()));
         state.connection = Some(connection);
         Ok(is_new)

@@ -517,7 +517,7 @@ impl<C: Parked> SharedRing<C> {
     }
 
     /// Takes requests back that no worker has claimed. Returns how many.
-    fn withdraw_if(
+    pub(super) fn withdraw_if(
         self: &Arc<Self>,
         app: &impl RingOwner<C>,
         outcome: Outcome,
@@ -558,6 +558,15 @@ impl<C: Parked> SharedRing<C> {
         now: Instant,
         limit: Duration,
     ) -> usize {
+        let mended = self.mend_queue(app);
+        if mended > 0 {
+            let generation = self.generation;
+            tracing::error!(
+                generation,
+                requests = mended,
+                "the application has overwritten the memory of the ring; its queue starts again"
+            );
+        }
         // A worker that was woken for a request may have been stopped before it claimed it.
         self.ring.wake_for_waiting();
         self.wake_collectors(|event_loop| self.ring.has_finished(event_loop));
@@ -610,17 +619,6 @@ impl<C: Parked> SharedRing<C> {
 
 /// What operators want to know.
 impl<C: Parked> SharedRing<C> {
-    /// Returns how many workers are attached, and how many of them have no request.
-    pub(crate) fn workers(&self) -> (usize, usize) {
-        let state = self.state.lock();
-        let is_busy = |slot: &u16| {
-            state.entries.is_at_work(*slot)
-                && matches!(state.entries.queue.claim(&self.ring, *slot), Claim::Seat(_))
-        };
-        let busy = state.entries.used().filter(is_busy).count();
-        (state.workers, state.workers.saturating_sub(busy))
-    }
-
     /// Returns how many requests no worker has claimed.
     pub(crate) fn waiting(&self) -> usize {
         let state = self.state.lock();

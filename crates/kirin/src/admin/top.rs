@@ -23,16 +23,21 @@ pub fn snapshot(admin: &Admin) -> Snapshot {
 
 fn workers(app: &App, now: Instant) -> Vec<WorkerReport> {
     let report = |worker: kirin_workers::WorkerStatus| {
-        let state = match (&worker.request, worker.is_leaving) {
+        let is_busy = worker.request.is_some() || worker.silent.is_some();
+        let state = match (is_busy, worker.is_leaving) {
             (_, true) => "leaving",
-            (Some(_), false) => "busy",
-            (None, false) => "idle",
+            (true, false) => "busy",
+            (false, false) => "idle",
         };
-        let (method, path, running_ms) = worker.request.map_or_else(Default::default, |request| {
-            // A request that has just begun counts as a millisecond, so that it is seen.
-            let running_ms = (request.running.as_millis() as u64).max(1);
-            (request.method, request.path, running_ms)
-        });
+        let silent_ms = worker.silent.map_or(0, |silent| silent.as_millis() as u64);
+        let (method, path, running_ms) = worker.request.map_or_else(
+            || (String::new(), String::new(), silent_ms),
+            |request| {
+                // A request that has just begun counts as a millisecond, so that it is seen.
+                let running_ms = (request.running.as_millis() as u64).max(1);
+                (request.method, request.path, running_ms)
+            },
+        );
         WorkerReport {
             app: app.name().to_owned(),
             pid: worker.pid,

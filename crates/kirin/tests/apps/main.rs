@@ -17,6 +17,7 @@ mod real_software;
 mod restart_under_load;
 mod server_name;
 mod shares;
+mod silent_workers;
 mod slow_clients;
 mod start_server;
 mod upgrade;
