@@ -15,6 +15,8 @@ PROCESS_A_TEST = (
 # Programs that start applications, which run once more over sockets, without the ring.
 APPLICATIONS = ("kirin/apps", "kirin-workers/suite")
 WITHOUT_RING = {"KIRIN_RING": "0"}
+# Tests that start the program with the ring, whatever the environment says.
+OF_THE_RING = ("kirin/apps silent_workers::",)
 # Tests of each place from end to end, for a quick look, and those that take too long for each
 # change.
 SMOKE_LIST = "scripts/smoke-tests"
@@ -74,7 +76,8 @@ def programs(programs, root):
 def sockets(programs, root):
     """Returns the tests of applications with the compiled part of the adapter switched off."""
     chosen = [program for program in programs if program.name in APPLICATIONS]
-    return without(one_by_one("sockets", chosen, WITHOUT_RING), listed(root, LONG_LIST))
+    jobs = one_by_one("sockets", chosen, WITHOUT_RING)
+    return without(jobs, (*listed(root, LONG_LIST), *OF_THE_RING))
 
 
 def smoke(programs, root):

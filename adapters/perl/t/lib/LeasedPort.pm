@@ -28,9 +28,8 @@ sub lease_port {
         my $port = FIRST + ($$ * 7919 + $leases++) % $count;
         open my $lock, '>>', "$directory/$port" or die "$directory/$port: $!";
         next if !flock $lock, LOCK_EX | LOCK_NB;
-        IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Listen => 1,
-            ReuseAddr => 1)
-            or next;
+        my %address = (LocalAddr => '127.0.0.1', LocalPort => $port);
+        IO::Socket::INET->new(%address, Listen => 1, ReuseAddr => 1) or next;
         push @locks, $lock;
         return $port;
     }

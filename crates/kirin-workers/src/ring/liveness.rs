@@ -1,11 +1,12 @@
 //! Whether a worker still looks for requests: the decision of the supervisor about one seat.
 //!
-//! A worker that is free sleeps within microseconds, and then its bit is among the sleepers. A worker
-//! that neither has a request nor sleeps is silent: it was told to look and has not done so, or it
-//! still does something after its last answer. It may do so for as long as a request may take.
+//! A worker that is free sleeps within microseconds, and then its bit is among the sleepers. A
+//! worker that neither has a request nor sleeps is silent: it was told to look and has not done so,
+//! or it still does something after its last answer. It may do so for as long as a request may
+//! take.
 //!
-//! A stopped worker leaves its bit behind. So a worker that has slept for that time is asked to look,
-//! which takes its bit away until it has done so.
+//! A stopped worker leaves its bit behind. So a worker that has slept for that time is asked to
+//! look, which takes its bit away until it has done so.
 
 use std::time::{Duration, Instant};
 
