@@ -7,7 +7,7 @@ import subprocess
 from .job import Job
 
 # A crate or a program with tests that take longer than the usual limit, in seconds.
-LIMITS = {"kirin-workers/suite kills::": 600.0}
+LIMITS = {"kirin-workers/suite kills::": 600.0, "kirin/operating debian_package::": 600.0}
 UNIT_LIMIT = 300.0
 
 

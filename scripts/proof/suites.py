@@ -94,7 +94,7 @@ def long(programs, root, cargo):
     applications = [program for program in programs if program.name in APPLICATIONS]
     names = listed(root, LONG_LIST)
     loom = [cargo, "test", "-p", "kirin-ring", "--features", "loom", "--lib"]
-    fuzz = ["scripts/fuzz", "--seconds", "10"]
+    fuzz = ["scripts/fuzz", "--runs", "20000"]
     jobs = [
         Job("long", "orders of the ring's threads", loom, root, limit=1800, needs_home=True),
         Job("long", "fuzzing", fuzz, root, limit=1800, needs_home=True),

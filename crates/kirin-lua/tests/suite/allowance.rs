@@ -176,9 +176,14 @@ proptest! {
         let body = [&[which, times][..], a.as_bytes(), b"\0", b.as_bytes()].concat();
         let request = called(Method::POST, "/?a=b", &[("a", "b")], BodyLength::Exact(body.len() as u64));
         let before = processor_time();
-        let Step::Waiting(mut waiting) = script.call(request, NOW) else { panic!("no wait for the body") };
-        prop_assert!(waiting.wanted().is_some());
-        let _ = waiting.resume(Supply::Body(body.into()), NOW);
+        // Other processes may take the processor away for so long that the call ends before it waits.
+        match script.call(request, NOW) {
+            Step::Waiting(mut waiting) => {
+                prop_assert!(waiting.wanted().is_some());
+                let _ = waiting.resume(Supply::Body(body.into()), NOW);
+            }
+            ended => prop_assert_eq!(fault(ended), Fault::Time),
+        }
         let took = processor_time() - before;
         prop_assert!(took < 10 * LIMIT, "{took:?}");
     }
