@@ -176,7 +176,7 @@ proptest! {
         let body = [&[which, times][..], a.as_bytes(), b"\0", b.as_bytes()].concat();
         let request = called(Method::POST, "/?a=b", &[("a", "b")], BodyLength::Exact(body.len() as u64));
         let before = processor_time();
-        // Other processes may take the processor away for so long that the call ends before it waits.
+        // If other processes have the processor for too long, the call ends before it waits.
         match script.call(request, NOW) {
             Step::Waiting(mut waiting) => {
                 prop_assert!(waiting.wanted().is_some());
