@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds h2spec, which tests/http2 runs. The Makefile calls this, because the tests install
-# nothing. It can be run again.
+# Builds h2spec, which crates/kirin/tests/wire/http2 runs. scripts/install-tools calls this, because
+# the tests install nothing. It can be run again.
 #
 #   tests/install_h2spec.sh [DIRECTORY]     default: target/h2spec of the workspace
 set -eu

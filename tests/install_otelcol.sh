@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the OpenTelemetry collector of tests/otelcol, which tests/traces.rs runs. The Makefile
-# calls this, because the tests install nothing. It can be run again.
+# Builds the OpenTelemetry collector of tests/otelcol, which crates/kirin/tests/operating/traces.rs
+# runs. scripts/install-tools calls this, because the tests install nothing. It can be run again.
 #
 #   tests/install_otelcol.sh [DIRECTORY]     default: target/otelcol of the workspace
 set -eu

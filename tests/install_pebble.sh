@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds pebble, Let's Encrypt's certificate authority for tests, and its DNS server.
-# tests/acme.rs runs them. The Makefile calls this, because the tests install nothing. It can be run
-# again.
+# crates/kirin/tests/operating/acme.rs runs them. scripts/install-tools calls this, because the
+# tests install nothing. It can be run again.
 #
 #   tests/install_pebble.sh [DIRECTORY]     default: target/pebble of the workspace
 set -eu

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the memcached clients of tests/clients.rs that are not Debian packages. The packages are in
-# scripts/packages.test. The Makefile calls this script; the tests install nothing.
+# Builds the memcached clients of suite/clients.rs that are not Debian packages. The packages are in
+# scripts/packages.test. scripts/install-tools calls this script; the tests install nothing.
 #
 #   tests/install_clients.sh [DIRECTORY]     default: target/clients of the workspace
 set -eu

@@ -96,10 +96,11 @@ impl Observers {
         })
     }
 
-    /// Returns the record of bytes that are not a request. `refused_line` is their first line.
-    pub(crate) fn unreadable(&self, peer: &Peer, refused_line: &[u8]) -> Option<RequestRecord> {
+    /// Returns the record of bytes that are not a request. Logs may show their first line.
+    pub(crate) fn unreadable(&self, peer: &Peer, bytes: &[u8]) -> Option<RequestRecord> {
         let notes = RequestNotes::default();
-        let refused_line = &refused_line[..refused_line.len().min(MAX_REFUSED_LINE_BYTES)];
+        let line = first_line(bytes);
+        let refused_line = &line[..line.len().min(MAX_REFUSED_LINE_BYTES)];
         let logged = LoggedRequest { peer, parsed: None, refused_line };
         let line = self.logs.begin(notes.route().log, &logged);
         Some(RequestRecord {
@@ -228,4 +229,12 @@ impl ResponseRecord {
     pub(crate) fn complete(summary: ResponseSummary, body_bytes: u64) -> Self {
         Self { summary, body_bytes, received_bytes: 0, is_cut: false }
     }
+}
+
+/// Returns the first line of bytes that are not a request.
+fn first_line(input: &[u8]) -> &[u8] {
+    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let start = input.iter().position(|byte| !is_end(byte)).unwrap_or(input.len());
+    let line = &input[start..];
+    &line[..line.iter().position(is_end).unwrap_or(line.len())]
 }

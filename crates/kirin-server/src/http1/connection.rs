@@ -266,7 +266,7 @@ fn answer_all<'a, H: Handler>(
                     work = done;
                 }
                 Err(reject) => {
-                    work = refuse(server, io, &mut output, reject, first_line(&input[at..]));
+                    work = refuse(server, io, &mut output, reject, &input[at..]);
                     at = input.len();
                 }
             },
@@ -275,7 +275,7 @@ fn answer_all<'a, H: Handler>(
                 return Ok((0, Step::Http2));
             }
             Err(reject) => {
-                work = refuse(server, io, &mut output, reject, first_line(&input[at..]));
+                work = refuse(server, io, &mut output, reject, &input[at..]);
                 at = input.len();
             }
         }
@@ -415,27 +415,19 @@ fn write_response<H>(
     written
 }
 
-/// Returns the first line of bytes that are not a request, for the access log.
-fn first_line(input: &[u8]) -> &[u8] {
-    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
-    let start = input.iter().position(|byte| !is_end(byte)).unwrap_or(input.len());
-    let line = &input[start..];
-    &line[..line.iter().position(is_end).unwrap_or(line.len())]
-}
-
-/// Answers bytes that are not an acceptable request, with `line` in the access log. The connection
-/// ends.
+/// Answers bytes that are not an acceptable request. Their first line is in the access log. The
+/// connection ends.
 fn refuse<H>(
     server: &Server<H>,
     io: &Io,
     output: &mut Output,
     reject: Reject,
-    line: &[u8],
+    bytes: &[u8],
 ) -> Work {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
     server.counters.count_reject(reject);
     server.clock().now();
-    let record = server.observers.unreadable(io.client_peer(), line);
+    let record = server.observers.unreadable(io.client_peer(), bytes);
     let response = Response::error(reject.status());
     let written = write_response(server, output, response, &mut Exchange::rejected());
     if let Some(record) = record {
