@@ -113,7 +113,7 @@ for my $kind (sort keys %reason) {
 is get('pid')->{body}, $pid, 'none of it cost the worker its life';
 
 subtest 'the log has the stack of what nobody caught, and only of that' => sub {
-    my ($trace) = $front->log =~ /(: from inner\n.*?)^kirin:/ms;
+    my ($trace) = $front->log =~ /(: from inner\n.*?)^\S+Z kirin:/ms;
     like $trace, qr/main::inner\(|::inner\(/, 'the function that died';
     unlike $trace, qr/Kirin::AppParent/, 'not what is the same each time';
     my $before = () = $front->log =~ /from inner/g;

@@ -110,6 +110,7 @@ unlike $front{socket}->{greeting}, qr/speaks/, 'one that must not';
 # Returns what is the same in all processes.
 sub normal {
     my $text = shift;
+    $text =~ s/^\S+Z (?=kirin: )//mg;
     $text =~ s/worker [0-9]+/worker PID/g;
     $text =~ s{Kirin/Worker(?:/RingLoop)?\.pm line [0-9]+}{Kirin/Worker.pm}g;
     $text =~ s/(?:0x[0-9a-f]+|\S+app\.psgi)/X/g;

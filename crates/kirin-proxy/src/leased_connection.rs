@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kirin_http::InRequest;
+
 use crate::local_upstream::{LocalUpstream, ServerConnections};
 use crate::pool::Connection;
 use crate::server::Server;
@@ -44,7 +46,7 @@ impl LeasedConnection {
     pub(crate) fn release(mut self, local: &Rc<LocalUpstream>, server_time: Option<Duration>) {
         if let Some(records) = self.connection.socket.records() {
             if !records.borrow_mut().has_ended() {
-                tokio::task::spawn_local(self.linger(Rc::clone(local)));
+                tokio::task::spawn_local(InRequest::of_current(self.linger(Rc::clone(local))));
                 return;
             }
             if !records.borrow_mut().begin_next() {

@@ -3,6 +3,8 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
+use kirin_http::InRequest;
+
 use crate::app::App;
 use crate::ring::RingOwner;
 use crate::worker::WorkerConnection;
@@ -14,7 +16,8 @@ pub(crate) fn after_response(app: &Arc<App>, connection: WorkerConnection, after
     match afterwards {
         Afterwards::Waits => app.release(connection),
         Afterwards::CleansUp => {
-            tokio::task::spawn_local(clean_up(Arc::clone(app), connection));
+            let cleaned_up = clean_up(Arc::clone(app), connection);
+            tokio::task::spawn_local(InRequest::of_current(cleaned_up));
         }
         Afterwards::Leaves => app.count_leaving(),
     }

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use kirin_http::{BodyDecoder, BodyStream, NoRoom, OpenStep, StreamError};
+use kirin_http::{BodyDecoder, BodyStream, InRequest, NoRoom, OpenStep, StreamError};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -54,14 +54,14 @@ impl PumpedBody {
     ) -> Self {
         let shared =
             Rc::new(RefCell::new(Shared { ahead, end: None, reader: None, drainer: None }));
-        let task = tokio::task::spawn_local(pump(
+        let task = tokio::task::spawn_local(InRequest::of_current(pump(
             app,
             connection,
             decoder,
             afterwards,
             Rc::clone(&shared),
             step,
-        ))
+        )))
         .abort_handle();
         Self { shared, length, task }
     }

@@ -5,6 +5,7 @@ use warnings;
 use Errno qw(EAGAIN EINTR);
 use Fcntl qw(F_DUPFD F_GETFD F_SETFD FD_CLOEXEC O_APPEND O_NOCTTY O_NONBLOCK O_WRONLY);
 use POSIX ();
+use Time::HiRes ();
 
 # Standard streams have the descriptors below this one.
 use constant FIRST_DESCRIPTOR => 3;
@@ -13,6 +14,9 @@ use constant FIRST_DESCRIPTOR => 3;
 use constant { F_SETPIPE_SZ => 1031, PIPE_BYTES => 1024 * 1024 };
 
 my $log;
+
+# A reference to the environment of the request that is being served, if there is one.
+our $Request;
 
 # Keeps the present STDERR for the messages of Kirin's own modules. The application may close,
 # reopen or tie its STDERR.
@@ -40,11 +44,16 @@ sub never_wait {
     return;
 }
 
-# Writes one entry. It never waits for long and never dies. It uses no signal handler, separator or
-# tied handle of the application.
+# Writes one entry, with the time, and the id of the request that is being served. It never waits
+# for long and never dies. It uses no signal handler, separator or tied handle of the application.
 sub line {
     my $text = join '', @_;
     return if !$log;
+    my $env = $Request && $$Request;
+    my $id = $env && $env->{HTTP_X_REQUEST_ID};
+    # What follows the first line is the stack.
+    $text =~ s/(\n|\z)/ request_id=$id$1/ if defined $id;
+    $text = now() . " $text";
     local ($@, $!);
     local $SIG{PIPE} = 'IGNORE';
     utf8::encode($text) if utf8::is_utf8($text);
@@ -58,6 +67,14 @@ sub line {
         $at += $count;
     }
     return;
+}
+
+# Returns the time as Kirin's own lines have it.
+sub now {
+    my ($seconds, $microseconds) = Time::HiRes::gettimeofday();
+    my ($second, $minute, $hour, $day, $month, $year) = gmtime $seconds;
+    return sprintf '%04d-%02d-%02dT%02d:%02d:%02d.%06dZ', $year + 1900, $month + 1, $day, $hour,
+        $minute, $second, $microseconds;
 }
 
 # Returns the handle, or a copy of it that is not a standard stream. The output of programs that the
@@ -104,7 +121,9 @@ Kirin::Log - the log of Kirin's own modules, whatever the application does to ST
 =head1 DESCRIPTION
 
 C<line> writes to the file that was STDERR when C<keep> was called. A full disk, a closed terminal
-or a missing reader loses the line, and nothing else happens. C<never_wait> does the same for the
+or a missing reader loses the line, and nothing else happens. The line begins with the time. While a
+worker serves a request, C<$Request> is a reference to the variable that has the environment, and
+the line names the id of the request. C<never_wait> does the same for the
 application's own output to STDERR.
 
 =cut

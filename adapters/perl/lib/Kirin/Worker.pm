@@ -171,6 +171,7 @@ sub serve {
     ];
     my $env;
     local $self->{env} = \$env;
+    local $Kirin::Log::Request = \$env;
     until ($self->{stopping}) {
         my $count = sysread $socket, my $buffer, READ_BYTES;
         if (!$count) {

@@ -23,6 +23,7 @@ use kirin_http::pace::Pace;
 use kirin_http::request::{self, BodyLength, MAX_FIELDS, Parsed, Reject, RequestHead, Version};
 use kirin_http::request_body::BodyError;
 use kirin_http::request_id::RequestId;
+use kirin_http::request_scope::{InRequest, RequestScope};
 use kirin_http::response::Response;
 
 use crate::connection::io::{Io, Phase};
@@ -81,6 +82,16 @@ enum Work {
     Send(Response, Request),
     /// Wait for the response.
     Later(Later, Request),
+}
+
+impl Work {
+    /// Returns the id of the request that it is for.
+    fn request_id(&self) -> Option<RequestId> {
+        match self {
+            Self::Send(_, request) | Self::Later(_, request) => Some(request.id.clone()),
+            Self::Nothing | Self::Close | Self::Refused => None,
+        }
+    }
 }
 
 /// The parts of a request that are kept until its response has been written.
@@ -289,8 +300,9 @@ fn answer_all<'a, H: Handler>(
     if matches!(work, Work::Nothing) && unsent.is_none() {
         return Ok((at, Step::Again));
     }
+    let id = work.request_id();
     // Boxed, so that an idle connection does not carry the size of the work.
-    Ok((at, Step::Settle(Box::pin(settle(server, io, unsent, work)))))
+    Ok((at, Step::Settle(Box::pin(InRequest::new(id, settle(server, io, unsent, work))))))
 }
 
 /// Answers a request whose target has bytes above 127, as if the client had percent-encoded them.
@@ -343,7 +355,10 @@ fn answer_from<H: Handler>(
         return refuse(server, io, output, Reject::Misdirected, line.as_bytes());
     }
     let started = server.observers.begin();
-    let response = match server.handler.answer(head, origin) {
+    let scope = RequestScope::enter(origin.notes.id());
+    let answer = server.handler.answer(head, origin);
+    drop(scope);
+    let response = match answer {
         Answer::Later(later) => {
             exchange.takes_trailers = head.takes_trailers();
             let request = Request::kept(server, exchange, head, origin, started);

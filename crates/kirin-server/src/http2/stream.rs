@@ -17,6 +17,7 @@ use kirin_http::pace::Pace;
 use kirin_http::request::{BodyLength, Reject};
 use kirin_http::request_body::RequestBody;
 use kirin_http::request_id::RequestId;
+use kirin_http::request_scope::{InRequest, RequestScope};
 use kirin_http::response::Response;
 
 use super::Resets;
@@ -81,7 +82,7 @@ pub(super) fn begin<H: Handler>(
     let (parts, received) = request.into_parts();
     let is_head = parts.method == Method::HEAD;
     let ended = received.is_end_stream();
-    let (answer, body, expects_continue, exchange) =
+    let (answer, body, expects_continue, exchange, scope) =
         match Head::read(&parts, ended, server.tls.is_some(), &server.limits.head) {
             Err(reject) => {
                 let (response, record) = refuse(server, io, reject, &parts);
@@ -92,18 +93,18 @@ pub(super) fn begin<H: Handler>(
                     ClientShare::default(),
                     backlog,
                 );
-                (Answer::Now(response), BodyLength::Chunked, false, exchange)
+                (Answer::Now(response), BodyLength::Chunked, false, exchange, None)
             }
             Ok(head) => {
                 let HandledRequest { mut answer, id, record, share } = ask(server, io, &head);
-                let mut exchange = Exchange::new(is_head, id, record, share, backlog);
+                let mut exchange = Exchange::new(is_head, id.clone(), record, share, backlog);
                 if let Answer::Later(_) = answer {
                     match exchange.share.reserve_head(head.bytes) {
                         Ok(reserved) => exchange._head = reserved,
                         Err(_) => answer = Answer::Now(Response::no_room()),
                     }
                 }
-                (answer, head.body, head.expects_continue, exchange)
+                (answer, head.body, head.expects_continue, exchange, Some(id))
             }
         };
     let rest = match answer {
@@ -121,12 +122,12 @@ pub(super) fn begin<H: Handler>(
     };
     rest.map(|rest| {
         let (server, resets) = (Rc::clone(server), Rc::clone(resets));
-        async move {
+        InRequest::new(scope, async move {
             match rest {
                 Rest::Answer(unanswered) => unanswered.answer(&server, &resets).await,
                 Rest::Send(unfinished) => unfinished.finish(&server).await,
             }
-        }
+        })
     })
 }
 
@@ -207,7 +208,9 @@ fn ask<H: Handler>(server: &Server<H>, io: &Io, head: &Head<'_>) -> HandledReque
     let request = head.as_request(&fields);
     proxied::with_origin(server, io, &request, |request, origin| {
         let started = server.observers.begin();
+        let scope = RequestScope::enter(origin.notes.id());
         let answer = server.handler.answer(request, origin);
+        drop(scope);
         let record = server.observers.record(started, request, origin);
         let (id, share) = (origin.notes.id().clone(), server.share(origin.peer));
         HandledRequest { answer, id, record, share }

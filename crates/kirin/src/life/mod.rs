@@ -11,6 +11,7 @@ mod ending;
 pub mod error;
 pub mod launch;
 mod loaded_invocation;
+mod log_line;
 pub mod panics;
 mod pid_file;
 mod port_file;

@@ -17,6 +17,8 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::life::log_line::LogLine;
+
 /// The most bytes that wait for standard error.
 const QUEUE_BYTES: usize = 1 << 20;
 
@@ -44,9 +46,9 @@ pub fn start() -> Result<(), String> {
     let filter = without_h2(filter);
     // https://no-color.org
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_coloured = io::stderr().is_terminal() && !no_color;
     let lines = tracing_subscriber::fmt::layer()
-        .with_target(false)
-        .with_ansi(io::stderr().is_terminal() && !no_color)
+        .event_format(LogLine::new(is_coloured))
         .with_writer(|| Line);
     tracing_subscriber::registry().with(filter).with(lines).init();
     Ok(())

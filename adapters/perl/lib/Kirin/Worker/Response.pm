@@ -118,13 +118,18 @@ sub refuse_line_ends {
     }
 }
 
-# Returns the response for a failure of the application. The log has the reason.
+# Returns the response for a failure of the application. The log has the reason beside the id that
+# the visitor gets, as in Kirin's own responses.
 sub internal_server_error {
     my ($env, $leaving) = @_;
-    return whole(
-        [500, ['Content-Type' => 'text/plain'], ["Internal Server Error\n"]], $env,
-        $leaving
-    );
+    my @fields = ('Content-Type' => 'text/plain');
+    my $text = "Internal Server Error\n";
+    my $id = $env->{HTTP_X_REQUEST_ID};
+    if (defined $id && $id =~ /\A[!-~]+\z/) {
+        push @fields, 'X-Request-Id' => $id;
+        $text .= "Request id: $id\n";
+    }
+    return whole([500, \@fields, [$text]], $env, $leaving);
 }
 
 1;

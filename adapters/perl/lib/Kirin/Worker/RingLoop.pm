@@ -18,6 +18,7 @@ sub serve {
     my $app = $worker->{app};
     my ($env, $is_answered, $is_cleaning_up);
     local $worker->{env} = \$env;
+    local $Kirin::Log::Request = \$env;
     # The ring keeps the code of psgix.informational. So that code must not keep the ring.
     weaken(my $kept_ring = $ring);
     $ring->set_always(

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use kirin_cache::{CacheStatus, Forwarded, Reuse, reuse};
 use kirin_compress::Codings;
-use kirin_http::{CacheResult, RequestBody, Response};
+use kirin_http::{CacheResult, InRequest, RequestBody, Response};
 
 use super::backend::Backend;
 use crate::request::context::Request;
@@ -137,9 +137,9 @@ impl RouteCache {
         if let Joined::Leads(pending) = self.settings.pending_fetches.join(&miss.key) {
             let (kept, backend) = (request.keep(), Rc::clone(backend));
             let fetch = Fetch::new(&self.cache, &self.settings, miss, kept, backend);
-            tokio::task::spawn_local(async move {
+            tokio::task::spawn_local(InRequest::of_current(async move {
                 fetch.go(Some(pending), RequestBody::empty()).await;
-            });
+            }));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use kirin_cache::{CacheStatus, Policy, Unstorable, policy_of, storable};
 use kirin_clock::steady_seconds;
-use kirin_http::{AnsweredBy, Body, FieldLines, Response};
+use kirin_http::{AnsweredBy, Body, FieldLines, InRequest, Response};
 use kirin_store::Now;
 
 use super::fetch::{Fetch, add_date, with_cache_status};
@@ -76,7 +76,7 @@ impl Fetch {
                     pending.fills(Arc::clone(&shared));
                 }
                 let cache = Rc::clone(&self.cache);
-                tokio::task::spawn_local(fill(
+                let filled = InRequest::of_current(fill(
                     source,
                     shared,
                     filler,

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kirin_http::ClientWatch;
+use kirin_http::{ClientWatch, InRequest};
 use kirin_ssi::{Progress, RenderProblem, Rendering, Template};
 use kirin_store::Now;
 use tokio::task::JoinSet;
@@ -117,7 +117,8 @@ impl Assembly {
         let mut ids = HashMap::new();
         loop {
             for (id, waiting) in self.parts.waiting.drain(..) {
-                ids.insert(requests.spawn_local(waiting.part()).id(), id);
+                let part = InRequest::of_current(waiting.part());
+                ids.insert(requests.spawn_local(part).id(), id);
             }
             ready(self);
             let Some(joined) = requests.join_next_with_id().await else { break };
