@@ -55,7 +55,7 @@ impl Tally {
         }
         if place.is_some() || record.cache.is_some() {
             self.placed += 1;
-            self.hits += u64::from(is_hit(record));
+            self.hits += u64::from(is_hit(record.place.as_deref(), record.cache.as_deref()));
         }
     }
 
@@ -129,11 +129,36 @@ fn average(sum: u64, count: u64) -> Option<u64> {
 }
 
 /// Returns whether a request was answered from memory: by the store, or by a cache that did not
-/// wait for the origin server.
-fn is_hit(record: &Record<'_>) -> bool {
-    if matches!(record.place.as_deref(), Some(b"store" | b"cache")) {
-        return true;
+/// wait for the origin server. A cache that did has revalidated its response, or stores a new one.
+fn is_hit(place: Option<&[u8]>, cache: Option<&[u8]>) -> bool {
+    match (place, cache) {
+        (Some(b"store"), _) | (Some(b"cache"), None) => true,
+        (_, None) => false,
+        (_, Some(status)) => [&b"HIT"[..], b"STALE", b"UPDATING"]
+            .iter()
+            .any(|answered| status.eq_ignore_ascii_case(answered)),
     }
-    let cache = record.cache.as_deref().unwrap_or_default();
-    [&b"HIT"[..], b"STALE", b"UPDATING"].iter().any(|status| cache.eq_ignore_ascii_case(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_that_waited_for_the_origin_server_is_no_hit() {
+        for (place, cache, expected) in [
+            (Some("store"), None, true),
+            (Some("cache"), None, true),
+            (Some("cache"), Some("HIT"), true),
+            (Some("cache"), Some("STALE"), true),
+            (Some("cache"), Some("MISS"), false),
+            (Some("cache"), Some("REVALIDATED"), false),
+            (Some("app:web"), Some("MISS"), false),
+            (Some("app:web"), None, false),
+            (None, Some("hit"), true),
+        ] {
+            let answered = is_hit(place.map(str::as_bytes), cache.map(str::as_bytes));
+            assert_eq!(answered, expected, "{place:?} {cache:?}");
+        }
+    }
 }

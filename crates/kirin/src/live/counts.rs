@@ -1,5 +1,6 @@
 //! The numbers about some requests: those of a pattern since the start, or in ten seconds.
 
+use kirin_http::CacheResult;
 use kirin_server::EndedRequest;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,7 @@ pub struct Counts {
     micros: u64,
     /// The bytes of their bodies.
     bytes: u64,
-    /// The answers that came from the store or the cache.
+    /// The answers that came from the store, or from the cache without asking the origin server.
     hits: u64,
     /// The answers by the first digit of their status.
     by_class: [u64; 5],
@@ -29,7 +30,7 @@ pub struct CountsReport {
     pub time_ms: f64,
     /// The bytes of their bodies.
     pub bytes: u64,
-    /// The answers that came from the store or the cache.
+    /// The answers that came from the store, or from the cache without asking the origin server.
     pub hits: u64,
     /// The answers by the first digit of their status, from 1 to 5.
     pub by_class: [u64; 5],
@@ -49,7 +50,9 @@ impl Counts {
         self.requests += times;
         self.micros = self.micros.saturating_add(micros.saturating_mul(times));
         self.bytes = self.bytes.saturating_add(request.body_bytes.saturating_mul(times));
-        if matches!(request.answered_by.name(), "store" | "cache") {
+        // A cache that asked the origin server first has waited for it.
+        let has_waited = matches!(request.cache_result, Some(CacheResult::Revalidated));
+        if matches!(request.answered_by.name(), "store" | "cache") && !has_waited {
             self.hits += times;
         }
         let class = usize::from(request.status.as_u16() / 100).saturating_sub(1);

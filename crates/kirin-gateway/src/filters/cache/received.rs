@@ -84,6 +84,7 @@ impl Fetch {
                     pending,
                     self.share.clone(),
                 ));
+                tokio::task::spawn_local(filled);
                 response.body = body;
                 response.fields = fields;
                 response.fields.append(&unstored);
@@ -101,9 +102,11 @@ impl Fetch {
             stored.ok().and_then(|()| keep.stored(&self.cache.store, Now::on_steady_clock()));
         if let Some(found) = found {
             let ttl = found.cached().map(|cached| found.ttl(cached, received));
-            let mut response = self.respond(&found, CacheStatus { ttl, ..status });
-            response.fields.append(&unstored);
-            return response;
+            let mut sent = self.respond(&found, CacheStatus { ttl, ..status });
+            sent.fields.append(&unstored);
+            // The cache has only kept what the place has made.
+            sent.answered_by = response.answered_by;
+            return sent;
         }
         // There was no room, or a purge came meanwhile.
         response.body = Body::Segments(pieces);

@@ -85,3 +85,24 @@ fn a_response_that_hides_a_field_is_kept_without_it() {
     assert!(is_hit(&hit));
     assert_eq!(hit.field("set-cookie"), None);
 }
+
+#[test]
+fn the_place_is_what_made_the_response() {
+    let tested = serve();
+    let mut client = tested.kirin.connect();
+    tested.touch("go");
+    let array = "/place?cc=max-age=60";
+    let stream = "/place/stream?cc=max-age=60&kind=stream";
+    let renewed = "/place/renewed?cc=max-age=60&Age=60&ETag=\"a\"";
+    for target in [array, array, stream, stream, renewed, renewed, "/place?cc=no-store"] {
+        client.get(target);
+    }
+    client.get("/off?the-last");
+    let log = wait_for("the last line", || {
+        let log = std::fs::read_to_string(tested.site.path("access.log")).ok()?;
+        log.contains("the-last").then_some(log)
+    });
+    let places: Vec<&str> = log.lines().filter_map(|line| line.rsplit(' ').nth(1)).collect();
+    let app = "app";
+    assert_eq!(places, [app, "cache", app, "cache", app, "cache", app, app], "{log}");
+}
