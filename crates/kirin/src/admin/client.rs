@@ -33,8 +33,11 @@ pub struct Target {
 }
 
 impl Target {
-    /// Returns the Kirin at an address of the command line.
+    /// Returns the Kirin at an address of the command line. It may be written as the log has it:
+    /// `http://127.0.0.1:9000/`.
     pub fn at(address: &str) -> Result<Self, String> {
+        let plain = address.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
+        let address = plain.unwrap_or(address);
         let admin =
             address.parse().map_err(|error: kirin_http::InvalidListenAddress| error.to_string())?;
         Ok(Self::at_listener(admin))

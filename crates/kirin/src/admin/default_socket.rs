@@ -1,4 +1,5 @@
-//! The admin socket of a Kirin whose configuration has no `[admin]`.
+//! The admin socket that commands find by themselves. A Kirin with an address of `[admin]` has it,
+//! too, because commands that are run elsewhere do not know that address.
 //!
 //! It is opened in two steps. The directory is made while the program may still be root
 //! ([`DefaultSocket::prepare`]). The socket is bound when the program is the user that serves
@@ -42,6 +43,8 @@ pub struct DefaultSocket {
     path: PathBuf,
     /// Whether a predecessor has handed it over.
     is_inherited: bool,
+    /// Whether commands can reach the program without it.
+    has_another: bool,
 }
 
 /// The default socket once the program has tried to open it.
@@ -56,16 +59,23 @@ pub struct OpenedSocket {
 }
 
 impl DefaultSocket {
-    /// Makes the directory of the socket for `served`. There is none if the configuration has an
-    /// admin listener, or if no directory can be had.
+    /// Makes the directory of the socket for `served`. There is no socket if no directory can be
+    /// had.
     pub fn prepare(config: &Config, served: Option<&Served>, sockets: &Sockets) -> Option<Self> {
-        let name = served.filter(|_| config.admin.is_none())?.socket_name();
+        let name = served?.socket_name();
+        let has_another = config.admin.is_some();
         if let Some(path) = inherited(sockets, &name) {
-            return Some(Self { path, is_inherited: true });
+            return Some(Self { path, is_inherited: true, has_another });
         }
         let user: Option<&User> = config.user.as_ref();
         match SocketDirectories::of_user(user).make(user, name.len()) {
-            Ok(directory) => Some(Self { path: directory.join(name), is_inherited: false }),
+            Ok(directory) => {
+                Some(Self { path: directory.join(name), is_inherited: false, has_another })
+            }
+            Err(error) if has_another => {
+                tracing::debug!(%error, "no default admin socket");
+                None
+            }
             Err(error) => {
                 tracing::warn!(
                     "`kirin status` cannot reach this program, because it has no directory for its socket: {error}; \
@@ -140,7 +150,12 @@ impl DefaultSocket {
 
     fn warn(&self, error: &dyn std::error::Error) {
         let path = self.path.display();
-        tracing::warn!("`kirin status` cannot reach this program: unix:{path}: {error}");
+        match self.has_another {
+            true => tracing::debug!(%error, "no default admin socket unix:{path}"),
+            false => {
+                tracing::warn!("`kirin status` cannot reach this program: unix:{path}: {error}");
+            }
+        }
     }
 }
 

@@ -137,8 +137,7 @@ pub fn only_one() -> Result<Running, String> {
 /// Describes the Kirins that run, for the end of an error.
 fn others(all: &[Running]) -> String {
     if all.is_empty() {
-        return "\nthe Kirin of another user is reached as that user or as root; one with `address` of [admin] by --config \
-                FILE or --admin ADDRESS"
+        return "\nthe Kirin of another user is reached as that user or as root, or by --admin ADDRESS"
             .into();
     }
     let lines: Vec<String> = all.iter().map(Running::line).collect();

@@ -158,6 +158,29 @@ fn a_configuration_without_admin_is_found_by_its_file() {
 }
 
 #[test]
+fn a_configuration_with_admin_is_found_from_everywhere() {
+    let site = site().with("other/empty", "");
+    let config = CONFIG.replace("files:public", "files:../public");
+    let admin = "[admin]\naddress = \"127.0.0.1:0\"\n";
+    fs::write(site.path("conf/kirin.toml"), format!("{config}{admin}")).expect("kirin.toml");
+    let kirin = Kirin::start_with(&site, &["serve", "--config", "conf/kirin.toml"]);
+    let pid = Some(kirin.pid());
+    assert_eq!(found_in(&site, &site.path("other"), &[]), pid);
+    assert_eq!(found(&site, &[]), pid);
+    // An address may be copied from the log.
+    let log = kirin.log();
+    let (_, logged) = log.split_once("admin on ").expect("a line about the admin listener");
+    let url = logged.split_whitespace().next().expect("an address");
+    assert!(url.starts_with("http://127.0.0.1:"), "{log}");
+    for address in [url, url.trim_end_matches('/'), &url["http://".len()..url.len() - 1]] {
+        assert_eq!(found(&site, &["--admin", address]), pid, "{address}");
+    }
+    let output = run_kirin(&site, &["status", "--admin", "https://127.0.0.1:1/"]);
+    assert!(said(&output).contains("https://127.0.0.1:1/"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn of_several_the_one_of_the_directory_is_chosen_or_they_are_listed() {
     let site = site().with("other/public/index.html", "other");
     let app = Kirin::start_with(&site, &SERVE_APP);
