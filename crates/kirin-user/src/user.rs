@@ -78,7 +78,8 @@ impl User {
         unistd::fchown(file, Some(self.uid), Some(self.gid)).map_err(io::Error::from)
     }
 
-    fn name(&self) -> String {
+    /// Returns the name of this user.
+    pub fn name(&self) -> String {
         self.name.to_string_lossy().into_owned()
     }
 
@@ -106,9 +107,7 @@ impl User {
             // way back (setuid(2)).
             unistd::setuid(self.uid)
         };
-        become_user().map_err(|error| UserError::Refused(self.name(), error.into()))?;
-        tracing::info!("serving as the user {}", self.name());
-        Ok(())
+        become_user().map_err(|error| UserError::Refused(self.name(), error.into()))
     }
 }
 

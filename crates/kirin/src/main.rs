@@ -29,7 +29,7 @@ use admin::{purging, status_text};
 use command_line::{Command, CommandLine};
 use life::launch::Launch;
 use life::program;
-use life::{panics, program_log, run_directory};
+use life::{panics, program_log, read_again, run_directory};
 
 fn main() -> ExitCode {
     let command_line = CommandLine::parse();
@@ -70,6 +70,7 @@ fn run(command_line: CommandLine) -> ExitCode {
                 for warning in kirin_config::warnings(&checked) {
                     program_log::print_line(&format!("{}: warning: {warning}", config.display()));
                 }
+                read_again::check_as_user(&checked, &config)?;
                 print(&format!("{}: good\n", config.display()))
             }),
         Command::ServeLoaded { directory, app_parent, pid_file } => {

@@ -131,6 +131,13 @@ impl Tls {
         self.certificates.served()
     }
 
+    /// Returns the files that [`Tls::reload`] reads.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let own = &self.settings.certificates;
+        let certificates = own.iter().flat_map(|files| [&files.chain, &files.key]);
+        certificates.map(PathBuf::as_path).chain(self.client_authorities())
+    }
+
     /// Begins TLS on a new connection.
     pub(crate) fn stream<S: AsyncRead + AsyncWrite + Unpin>(
         &self,

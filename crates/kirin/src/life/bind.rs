@@ -8,6 +8,7 @@ use std::sync::Arc;
 use kirin_acme::{Acme, AcmeConfig};
 use kirin_config::{Config, ListenerConfig};
 use kirin_server::{ConnectionCount, Tls};
+use kirin_user::is_root;
 use tokio::sync::watch;
 
 use crate::admin;
@@ -19,6 +20,7 @@ use crate::life::pid_file::PidFile;
 use crate::life::port_file::write_ports;
 use crate::life::predecessor::Predecessor;
 use crate::life::program_log;
+use crate::life::read_again;
 use crate::life::run_directory::{self, RunDirectory};
 use crate::life::systemd::Systemd;
 use crate::metrics;
@@ -103,8 +105,13 @@ pub fn bind(
     };
     let acme = Acme::open(acme_certificates(&config), config.user.as_ref())?;
     if let Some(user) = &config.user {
+        let is_other = is_root();
         user.serve_as(&run_directory.paths())?;
+        if is_other {
+            tracing::info!("serving as the user {}", user.name());
+        }
     }
+    read_again::check(&config, launch.served.as_ref())?;
     let admin = inherited_admin.or_else(|| Some(default_admin?.open(&mut sockets)));
     let admin = admin.unwrap_or_default();
     if let Some(first) = loops.first_mut() {

@@ -12,6 +12,7 @@ use kirin_workers::AppError;
 use crate::admin;
 use crate::life::pid_file::PidFileError;
 use crate::life::port_file::PortFileError;
+use crate::life::read_again::Unreadable;
 use crate::life::upgrade_channel::UpgradeError;
 use crate::metrics;
 use crate::serve::event_loop::LoopError;
@@ -39,6 +40,9 @@ pub enum ProgramError {
     /// The program cannot become the user that serves.
     #[error(transparent)]
     User(#[from] UserError),
+    /// The user that serves cannot read a file that is read again.
+    #[error(transparent)]
+    ReadAgain(#[from] Unreadable),
     /// The admin listener cannot be opened.
     #[error(transparent)]
     Admin(#[from] admin::OpenError),

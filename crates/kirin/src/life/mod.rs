@@ -18,6 +18,7 @@ mod port_file;
 mod predecessor;
 pub mod program;
 pub mod program_log;
+pub mod read_again;
 pub mod run_directory;
 mod serve;
 mod signals;

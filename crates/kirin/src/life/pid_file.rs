@@ -1,9 +1,12 @@
 //! The file with the process id of the program.
 
+use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use kirin_user::{ParentDirectory, User};
+use kirin_user::{ParentDirectory, User, is_root};
+use rustix::fs::OFlags;
 
 /// The process id cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -22,11 +25,18 @@ pub struct PidFile {
 
 impl PidFile {
     /// Writes the file. A reader sees the old content or the complete number. Root follows no link
-    /// of `user`, who will serve.
+    /// of `user`, who will serve, and gives the file to that user.
     pub fn write(path: &Path, user: Option<&User>) -> Result<Self, PidFileError> {
         let text = format!("{}\n", std::process::id());
         ParentDirectory::check(path, user)
-            .and_then(|()| replace_file(path, &text))
+            .and_then(|()| match replace_file_for(path, &text, user) {
+                // Root has started the program that this one takes over from, and only root can
+                // make files in the directory. The file itself belongs to the user that serves.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    overwrite(path, &text).map_err(|_| error)
+                }
+                written => written,
+            })
             .map_err(|source| PidFileError { path: path.to_owned(), source })?;
         Ok(Self { path: path.to_owned() })
     }
@@ -35,6 +45,19 @@ impl PidFile {
 /// Writes a file beside `path` and renames it, so that `path` never has a part of `text`. A link at
 /// `path` is replaced and not followed.
 pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
+    replace_file_for(path, text, None)
+}
+
+/// Writes into the file that is there. A reader that is fast sees a line of the old file behind the
+/// new one.
+fn overwrite(path: &Path, text: &str) -> io::Result<()> {
+    let no_links = OFlags::NOFOLLOW.bits().cast_signed();
+    let file = OpenOptions::new().write(true).custom_flags(no_links).open(path)?;
+    file.write_all_at(text.as_bytes(), 0)?;
+    file.set_len(text.len() as u64)
+}
+
+fn replace_file_for(path: &Path, text: &str, user: Option<&User>) -> io::Result<()> {
     let directory =
         path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut temporary = tempfile::Builder::new()
@@ -44,6 +67,9 @@ pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     // Not by its path: the directory may belong to another user, who could have replaced the file
     // by a link.
     temporary.write_all(text.as_bytes())?;
+    if let Some(user) = user.filter(|_| is_root()) {
+        user.give_file(temporary.as_file())?;
+    }
     temporary.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
@@ -52,8 +78,10 @@ impl Drop for PidFile {
     fn drop(&mut self) {
         let content = std::fs::read_to_string(&self.path).unwrap_or_default();
         if content.trim_end() == std::process::id().to_string() {
-            // Nothing depends on the file any more.
-            let _ = std::fs::remove_file(&self.path);
+            // Nothing depends on the file any more. In a directory of root it stays and is empty.
+            if std::fs::remove_file(&self.path).is_err() {
+                let _ = overwrite(&self.path, "");
+            }
         }
     }
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use kirin_tests::{Kirin, Site, kirin_command, run_kirin};
-use rustix::process::{Signal, geteuid};
+use kirin_tests::{Authority, Kirin, Site, kirin_command, run_kirin, wait_for};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 const CONFIG: &str = "user = \"nobody\"\nthreads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n\
     [store]\nmemcached = [\"unix:store.sock\"]\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 1\n\
@@ -221,4 +221,82 @@ fn a_user_that_does_not_exist_is_named() {
     let output = run_kirin(&site, &["serve"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("kirin.toml:1:8: there is no user `no-such-user`"), "{said}");
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+}
+
+#[test]
+fn a_key_that_only_root_can_read_is_refused_at_once() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let site = Site::new();
+    let issued = Authority::new("test").issue(&["localhost"]);
+    let config = "user = \"nobody\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[listener.tls]\n\
+                  certificates = [{ chain = \"tls/a.pem\", key = \"tls/a.key\" }]\n\
+                  [[route]]\npath = \"/\"\ntry = [\"files:.\"]\n";
+    let site = site
+        .with("kirin.toml", config)
+        .with("tls/a.pem", issued.chain)
+        .with("tls/a.key", issued.key);
+    set_mode(site.root(), 0o755);
+    let key = site.path("tls/a.key");
+    let refused = |file: &Path, blocked: &Path, command: &str| {
+        for arguments in [&["check"][..], &["serve"]] {
+            let output = run_kirin(&site, arguments);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            for part in [
+                format!("{}: the user nobody, who serves, cannot read it", file.display()),
+                format!("chgrp nobody {0} && chmod {command} {0}", blocked.display()),
+            ] {
+                assert!(said.contains(&part), "{part} in {said}");
+            }
+        }
+    };
+    set_mode(&key, 0o600);
+    refused(&key, &key, "g+r");
+    set_mode(&key, 0o644);
+    set_mode(&site.path("tls"), 0o700);
+    refused(&site.path("tls/a.pem"), &site.path("tls"), "g+x");
+    set_mode(&site.path("tls"), 0o755);
+    set_mode(&site.path("kirin.toml"), 0o600);
+    refused(&site.path("kirin.toml"), &site.path("kirin.toml"), "g+r");
+    set_mode(&site.path("kirin.toml"), 0o644);
+    let output = run_kirin(&site, &["check"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let kirin = Kirin::start_command(kirin_command(&site).arg("serve"));
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("certificates");
+    assert!(!kirin.log().contains("ERROR"), "{}", kirin.log());
+}
+
+#[test]
+fn the_pid_file_is_written_anew_by_the_user_that_serves() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let config = "user = \"nobody\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+                  [[route]]\npath = \"/\"\ntry = [\"files:.\"]\n";
+    let site = Site::new().with("kirin.toml", config);
+    // Only root can make files in this directory, as in /run.
+    set_mode(site.root(), 0o755);
+    let program = program_for_everybody(&site);
+    let mut command = kirin_command(&site);
+    command.args(["serve", "--pid-file", "pid"]);
+    let mut own = std::process::Command::new(program);
+    own.args(command.get_args()).current_dir(site.root());
+    own.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut first = Kirin::start_command(&mut own);
+    let pid = || fs::read_to_string(site.path("pid")).unwrap_or_default();
+    assert_eq!(pid(), format!("{}\n", first.pid()));
+    first.signal(Signal::USR2);
+    assert!(first.wait().success(), "{}", first.log());
+    let second = pid();
+    assert_ne!(second, format!("{}\n", first.pid()), "{}", first.log());
+    let second: i32 = second.trim().parse().expect("a process id");
+    kill_process(Pid::from_raw(second).expect("a process id"), Signal::TERM).expect("kill");
+    wait_for("an empty file at the end", || pid().is_empty().then_some(()));
 }
