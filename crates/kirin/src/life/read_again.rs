@@ -63,5 +63,5 @@ fn check_file(file: PathBuf, user: &User) -> Result<(), Unreadable> {
     // The uppermost one: nothing is known of what is below.
     let above: Vec<&Path> = file.ancestors().skip(1).filter(|path| path.has_root()).collect();
     let blocked = above.into_iter().rev().find(cannot_be_entered).unwrap_or(&file).to_owned();
-    Err(Unreadable { file, blocked, user: user.name().to_owned(), error: error.into() })
+    Err(Unreadable { file, blocked, user: user.name(), error: error.into() })
 }
