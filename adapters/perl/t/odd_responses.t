@@ -46,6 +46,8 @@ my %kind = (
     'an empty response'        => sub { [] },
     'nothing'                  => sub { },
     'wide characters'          => sub { [200, [], ["\x{263a}"]] },
+    'wide characters in a file' => sub { [200, [], file_with("\x{263a}")] },
+    'a file that is too short' => sub { [200, ['Content-Length' => 3], file_with('')] },
     'a wide header'            => sub { [200, ['X-A' => "\x{263a}"], ['a']] },
     'a writer given undef'     => sub { sub { my $w = $_[0]->([200, []]); $w->write(undef); $w->write('a'); $w->close } },
     'a writer that is left'    => sub { sub { my $w = $_[0]->([200, []]); $w->write('a'); return } },
@@ -54,10 +56,19 @@ my %kind = (
     'informational 100'        => sub { my $i = $_[0]{'psgix.informational'}; $i->(100) if $i; [200, [], ['a']] },
     'an error without text'    => sub { die Unprintable->new },
 );
+sub file_with {
+    open my $file, '+>:encoding(UTF-8)', undef or die $!;
+    print $file $_[0];
+    seek $file, 0, 0;
+    return $file;
+}
+my $runs = 0;
 package Unprintable { use overload '""' => sub { die "no text\n" }; sub new { bless [], shift } }
 sub {
     my $env = shift;
     return [200, [], [$$]] if $env->{PATH_INFO} eq '/pid';
+    return [200, [], [$runs]] if $env->{PATH_INFO} eq '/runs';
+    $runs++;
     my $code = $kind{ $env->{PATH_INFO} =~ s{\A/}{}r =~ tr/_/ /r };
     return $code->($env);
 }
@@ -82,15 +93,17 @@ my %expected = (
     'status 100'      => [500],
     'status 600'      => [600, 'a'], 'an empty response' => [500], 'nothing' => [500],
     'wide characters' => [500],
-    'a wide header'   => [500], 'a writer given undef' => [200, 'a'],
-    'a writer that is left' => [200, 'a'],
-    'undef for later'       => [200, ''], 'warnings that die' => [200, ''],
-    'informational 100'     => [200, 'a'],
-    'an error without text' => [500],
+    'wide characters in a file' => [500], 'a file that is too short' => [500],
+    'a wide header'             => [500], 'a writer given undef'     => [200, 'a'],
+    'a writer that is left'     => [200, 'a'],
+    'undef for later'           => [200, ''], 'warnings that die' => [200, ''],
+    'informational 100'         => [200, 'a'],
+    'an error without text'     => [500],
 );
 
 my $server = Plackup->start($PSGI, '--workers', 1);
 my $pid = $server->get('/pid');
+my $runs = 0;
 for my $kind (sort keys %expected) {
     my ($status, $body) = @{ $expected{$kind} };
     my ($head, $got) = $server->receive($server->send('/' . $kind =~ tr/ /_/r));
@@ -108,6 +121,7 @@ for my $kind (sort keys %expected) {
     }
     my $now = $server->get("/pid");
     is $now, $pid, "$kind: the worker goes on";
+    is $server->get('/runs'), ++$runs, "$kind: the application runs once";
     $pid = $now;
 }
 # Kirin answers with the same status as Starlet if Starlet answers completely.

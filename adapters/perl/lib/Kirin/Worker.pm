@@ -16,6 +16,7 @@ use Kirin::Worker::RingLoop;
 use Kirin::Worker::Signals;
 use Kirin::Worker::Stream;
 use Kirin::Worker::Trace;
+use Kirin::Worker::WriteWatch;
 use Kirin::Worker::Writer;
 use Plack::Util;
 use POSIX ();
@@ -165,11 +166,15 @@ sub attach {
 sub serve {
     my ($self, $socket, $only_one) = @_;
     my ($app, $always) = @$self{qw(app always)};
+    my ($env, $watch);
     $always = [
         @$always,
-        'psgix.informational' => sub { Kirin::Worker::Response::send_informational($socket, @_) }
+        'psgix.informational' => sub {
+            # It could not tell these bytes from those of the application.
+            undef $watch;
+            Kirin::Worker::Response::send_informational($socket, @_);
+        }
     ];
-    my $env;
     local $self->{env} = \$env;
     local $Kirin::Log::Request = \$env;
     until ($self->{stopping}) {
@@ -205,10 +210,13 @@ sub serve {
 
         # The application gets its own handle, so its changes and its buffers do not affect this
         # one.
-        if (   exists $env{HTTP_UPGRADE}
+        my $may_switch =
+               exists $env{HTTP_UPGRADE}
             && !$env{CONTENT_LENGTH}
-            && $env{SERVER_PROTOCOL} eq 'HTTP/1.1')
-        {
+            && $env{SERVER_PROTOCOL} eq 'HTTP/1.1';
+        undef $watch;
+        if ($may_switch) {
+            $watch = Kirin::Worker::WriteWatch->new($socket);
             open $env{'psgix.io'}, '+<&', $socket or die "psgix.io: $!\n";
             $env{'psgix.io'}->autoflush(1);
         }
@@ -220,16 +228,18 @@ sub serve {
             my $response = $app->($env);
             Kirin::Worker::Signals::restore();
             $leaving ||= $self->{stopping} || $env{'psgix.harakiri.commit'};
-            ref $response eq 'ARRAY' && ref $response->[2] eq 'ARRAY'
+            !$may_switch && ref $response eq 'ARRAY' && ref $response->[2] eq 'ARRAY'
                 ? Kirin::Worker::Response::whole($response, $env, $leaving)
-                : ($stream = $self->stream($socket, $env, $leaving))->send($response);
+                : ($stream = $self->stream($socket, $env, $leaving, watch => $watch))
+                ->send($response);
         };
         if (!defined $output) {
             # A process that the application has forked must not answer in the worker's place.
             exit 1 if $$ != $self->{pid} && Kirin::Worker::Trace::log_failure($env, $@);
             Kirin::Worker::Signals::restore();
             Kirin::Worker::Trace::log_failure($env, $@);
-            return $self->hang_up($socket, $env, $leaving) if $stream && $stream->has_begun;
+            return $self->hang_up($socket, $env, $leaving)
+                if $stream && $stream->has_begun || $watch && $watch->has_written;
             $output = Kirin::Worker::Response::internal_server_error($env, $leaving);
         }
         # Most responses take one write.
@@ -238,7 +248,9 @@ sub serve {
             eval { Kirin::Worker::Writer::write_all($socket, substr $output, $written // 0) }
                 or return $self->hang_up($socket, $env, $leaving);
         }
-        return $self->hang_up($socket, $env, $leaving) if $stream && $stream->has_switched;
+        # Without a watch nobody knows whether the application has switched protocols.
+        return $self->hang_up($socket, $env, $leaving)
+            if $stream && $stream->has_switched || $may_switch && !$watch;
         if (Kirin::Worker::Cleanup::is_wanted($env)) {
             return $self->hang_up($socket, $env, $leaving)
                 if $stream && !$stream->cleanup_is_announced;
@@ -372,8 +384,10 @@ socket itself, continues in the new protocol, and then returns without a call of
 returns no response at all). Or it calls the responder with status 101, continues with the writer
 that it gets, and reads from the socket.
 
-The connection ends when the application returns. Any other response is sent as usual. The socket
-leads to the front, so C<getpeername> does not return the client's address. The worker serves no
+The connection ends when the application returns or dies. A response that it returns after it has
+written to the socket is not sent, and the log says so. Any other response is sent as usual. An
+application that has returned no response and has not written to the socket either gets 500. The
+socket leads to the front, so C<getpeername> does not return the client's address. The worker serves no
 other request in this time.
 
 =item C<psgix.logger>

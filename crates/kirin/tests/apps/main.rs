@@ -14,6 +14,7 @@ mod load_errors;
 mod preload;
 mod psgi_extensions;
 mod real_software;
+mod response_failures;
 mod restart_under_load;
 mod server_name;
 mod shares;

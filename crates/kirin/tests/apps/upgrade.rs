@@ -187,3 +187,81 @@ fn a_websocket_continues_in_an_old_generation_until_its_deadline() {
     assert!(socket.read().is_err());
     assert_eq!(kirin.get("/").status, 200);
 }
+
+/// An application that writes 101 and a message to `psgix.io`, and then ends in several ways.
+const WRITES_AND: &str = r#"
+use v5.16; use warnings;
+my $runs = 0;
+sub {
+    my $env = shift;
+    my ($path, $io) = @$env{qw(PATH_INFO psgix.io)};
+    return [200, [], ["$$ $runs"]] if $path eq '/count';
+    $runs++;
+    die "no socket\n" if !$io;
+    return undef if $path eq '/nothing';
+    die "declined\n" if $path eq '/declined';
+    my $switch = sub {
+        print $io "HTTP/1.1 101 Switching Protocols\r\nUpgrade: test\r\nConnection: Upgrade\r\n\r\n";
+        # The front may have read all of it by now, or nothing.
+        sysread $io, my $go, 1 if $env->{QUERY_STRING} eq 'read';
+        syswrite $io, 'bye';
+    };
+    return sub {
+        my $responder = shift;
+        $switch->();
+        die "died later\n" if $path eq '/die-later';
+        $responder->([200, [], ['late']]);
+    } if $path =~ /later/;
+    $switch->();
+    die "died\n" if $path eq '/die';
+    return [200, [], ['triple']] if $path eq '/triple';
+    return [101, [Upgrade => 'test'], []];
+};
+"#;
+
+#[test]
+fn an_upgraded_connection_ends_when_its_application_dies_or_returns() {
+    let config = CONFIG.replace("DEADLINE", &patient_seconds(DEADLINE));
+    let config = config.replace("workers = 2", "workers = 1");
+    let site = Site::new().with("app.psgi", WRITES_AND);
+    let kirin = Kirin::start(&site, &config);
+    let count = kirin.get("/count").text();
+    let pid = count.strip_suffix(" 0").expect("no run yet");
+    let mut runs = 0;
+    for (path, reason) in [
+        ("/die", "died"),
+        ("/triple", "written to psgix.io, so its response is not sent"),
+        ("/switched", "written to psgix.io, so its response is not sent"),
+        ("/die-later", "died later"),
+        ("/later", "written to psgix.io, so its response is not sent"),
+    ] {
+        for query in ["", "?read"] {
+            let mut client = kirin.connect();
+            client.send(format!(
+                "GET {path}{query} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: test\r\n\r\n"
+            ));
+            client.read_until(b"\r\n\r\n");
+            if query == "?read" {
+                client.send("x");
+            }
+            let data = client.read_to_end();
+            assert_eq!(String::from_utf8_lossy(&data), "bye", "{path}{query}\n{}", kirin.log());
+            kirin.wait_for_log(&format!("GET {path}{query}: "));
+            assert!(kirin.log().contains(reason), "{reason}\n{}", kirin.log());
+            // The client that has not left keeps no worker.
+            runs += 1;
+            assert_eq!(kirin.get("/count").text(), format!("{pid} {runs}"), "{path}{query}");
+        }
+    }
+    let mut client = kirin.connect();
+    for (path, reason) in [
+        ("/nothing", "has returned no response, and has not written to psgix.io"),
+        ("/declined", "declined"),
+    ] {
+        let reply = client.request("GET", path, "Upgrade: test\r\nConnection: Upgrade\r\n");
+        assert_eq!(reply.status, 500, "{path}: {reply:?}");
+        kirin.wait_for_log(reason);
+        runs += 1;
+        assert_eq!(client.get("/count").text(), format!("{pid} {runs}"), "{path}");
+    }
+}

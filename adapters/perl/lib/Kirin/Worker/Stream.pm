@@ -13,14 +13,18 @@ use Scalar::Util qw(blessed);
 use constant READ_BYTES => 64 * 1024;
 
 # "deliver" is code that sends the bytes of a complete response. "before_stream" is called before
-# anything else is written to the socket.
+# anything else is written to the socket. "watch" knows whether the application has written to
+# psgix.io.
 sub new {
     my ($class, %args) = @_;
     return bless {%args}, $class;
 }
 
 # Returns whether bytes may have been sent already, so that no other response can replace this one.
-sub has_begun { $_[0]{begun} }
+sub has_begun {
+    my $self = shift;
+    return $self->{begun} && !($self->{body_writer} && $self->{body_writer}->is_unsent);
+}
 
 # Returns whether the connection no longer speaks HTTP.
 sub has_switched { $_[0]{switched} }
@@ -53,6 +57,8 @@ sub send {
 # The application has written its response to psgix.io.
 sub leave_to_application {
     my $self = shift;
+    die "The application has returned no response, and has not written to psgix.io\n"
+        if $self->{watch} && !$self->{watch}->has_written;
     $self->{begun} = $self->{switched} = 1;
     return '';
 }
@@ -63,6 +69,8 @@ sub send_one {
         return $self->leave_to_application if $self->{env}{'psgix.io'};
         die "The application's response is no array: ", $response // 'undef', "\n";
     }
+    die "The application has written to psgix.io, so its response is not sent\n"
+        if $self->{watch} && $self->{watch}->has_written;
     my ($status, $headers, $body) = @$response;
     $self->{cleanup_is_announced} = Kirin::Worker::Cleanup::is_wanted($self->{env});
     if (ref $body eq 'ARRAY') {
@@ -117,7 +125,8 @@ sub send_one {
 
     $self->{begun} = 1;
     $self->{before_stream}->() if $self->{before_stream};
-    my $writer = Kirin::Worker::Writer->new($self->{socket}, "$head\r\n", $framing, $length);
+    my $writer = $self->{body_writer} =
+        Kirin::Worker::Writer->new($self->{socket}, "$head\r\n", $framing, $length);
     if (!defined $body) {
         # The client may wait for the head alone.
         $writer->flush;

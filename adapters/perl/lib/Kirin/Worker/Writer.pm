@@ -17,6 +17,9 @@ sub new {
         $class;
 }
 
+# Returns whether nothing has been sent yet, not even a part of the head.
+sub is_unsent { exists $_[0]{pending} }
+
 # Writes a part of the body.
 sub write {
     my ($self, $bytes) = @_;
