@@ -62,7 +62,7 @@ impl SpoolError {
         match self {
             SpoolError::Body(error) => error.status(),
             SpoolError::NoRoom(_) => StatusCode::SERVICE_UNAVAILABLE,
-            SpoolError::Spool { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
+            SpoolError::Spool { error, .. } if is_out_of_space(error) => {
                 StatusCode::INSUFFICIENT_STORAGE
             }
             SpoolError::Spool { error, .. } if is_out_of_descriptors(error) => {
@@ -81,6 +81,13 @@ impl SpoolError {
             status => Response::error(status),
         }
     }
+}
+
+/// Returns whether an error means that a file cannot grow: the file system is full, or the user has
+/// no more quota, or no file may be so large (`RLIMIT_FSIZE`).
+fn is_out_of_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Returns whether an error means that no file descriptor is left, in the process or in the
@@ -152,6 +159,27 @@ impl SpooledBody {
         match self {
             SpooledBody::Memory { bytes, .. } => bytes.len() as u64,
             SpooledBody::File { length, .. } => *length,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_507_and_other_failures_of_the_file_are_not() {
+        for (errno, status) in [
+            (Errno::NOSPC, StatusCode::INSUFFICIENT_STORAGE),
+            (Errno::DQUOT, StatusCode::INSUFFICIENT_STORAGE),
+            (Errno::FBIG, StatusCode::INSUFFICIENT_STORAGE),
+            (Errno::MFILE, StatusCode::SERVICE_UNAVAILABLE),
+            (Errno::NFILE, StatusCode::SERVICE_UNAVAILABLE),
+            (Errno::NOENT, StatusCode::INTERNAL_SERVER_ERROR),
+            (Errno::ACCESS, StatusCode::INTERNAL_SERVER_ERROR),
+        ] {
+            let error = SpoolError::Spool { directory: "/tmp".into(), error: errno.into() };
+            assert_eq!(error.status(), status, "{error}");
         }
     }
 }

@@ -197,14 +197,18 @@ sub serve {
         # The keys of Kirin::Store are those of the site.
         $Kirin::Store::Site = $env{KIRIN_SITE};
         $env{'psgi.url_scheme'} = 'https' if exists $env{HTTPS};
-        $env{'psgi.input'} = $env{CONTENT_LENGTH}
-            ? Kirin::Worker::Input::receive(
-            $socket, $env{CONTENT_LENGTH}, substr $buffer,
-            $comma + 1
-            )
-            || return 0
-            : defined fileno $self->{no_input} ? $self->{no_input}
-            : $self->open_no_input;
+        my $not_kept;
+        if (!$env{CONTENT_LENGTH}) {
+            $env{'psgi.input'} =
+                defined fileno $self->{no_input} ? $self->{no_input} : $self->open_no_input;
+        }
+        else {
+            ($env{'psgi.input'}, $not_kept) = Kirin::Worker::Input::receive(
+                $socket, $env{CONTENT_LENGTH}, substr $buffer,
+                $comma + 1
+            );
+            return 0 if !$env{'psgi.input'} && !defined $not_kept;
+        }
         # The values that the front has parsed are valid as long as this is the input.
         $env{'kirin.form.input'} = $env{'psgi.input'} if exists $env{'kirin.form'};
 
@@ -224,7 +228,7 @@ sub serve {
         # A complete response comes back as bytes. Any other kind sends itself.
         my $leaving = $self->{requests_left} && --$self->{requests_left} < 1;
         my $stream;
-        my $output = eval {
+        my $output = defined $not_kept ? $self->refuse_body($env, $not_kept, $leaving) : eval {
             my $response = $app->($env);
             Kirin::Worker::Signals::restore();
             $leaving ||= $self->{stopping} || $env{'psgix.harakiri.commit'};
@@ -265,6 +269,14 @@ sub serve {
         return NEXT if $only_one;
     }
     return 0;
+}
+
+# Returns the response to a request whose body cannot be kept. The application does not see it.
+sub refuse_body {
+    my ($self, $env, $reason, $leaving) = @_;
+    my ($method, $uri) = @$env{qw(REQUEST_METHOD REQUEST_URI)};
+    Kirin::Log::line("kirin: worker $$: $method $uri: the request body is refused: $reason");
+    return Kirin::Worker::Response::insufficient_storage($env, $leaving || $self->{stopping});
 }
 
 # Returns what sends a response that is not an array of strings.

@@ -22,6 +22,7 @@ pub mod read_again;
 pub mod run_directory;
 mod serve;
 mod signals;
+mod spool_space;
 mod start;
 mod systemd;
 mod upgrade;

@@ -51,6 +51,9 @@ pub struct Signals {
     remove_worker: Signal,
     reopen_logs: Signal,
     upgrade: Signal,
+    /// XFSZ, which would end the program: a file has become larger than `RLIMIT_FSIZE` allows. The
+    /// write that failed is the error.
+    _too_large: Signal,
 }
 
 impl Signals {
@@ -65,6 +68,7 @@ impl Signals {
             remove_worker: signal(SignalKind::from_raw(KernelSignal::TTOU.as_raw()))?,
             reopen_logs: signal(SignalKind::user_defined1())?,
             upgrade: signal(SignalKind::user_defined2())?,
+            _too_large: signal(SignalKind::from_raw(KernelSignal::XFSZ.as_raw()))?,
         })
     }
 

@@ -24,6 +24,7 @@ use crate::life::launch::Launch;
 use crate::life::pid_file::PidFile;
 use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
+use crate::life::spool_space;
 use crate::live::observer::LiveLoop;
 use crate::metrics::counters::{LoopCounters, ProgramCounters};
 use crate::metrics::{Metrics, NamedParts, WorkerReadings};
@@ -57,6 +58,7 @@ pub async fn start(
     run_directory: &RunDirectory,
 ) -> Result<Started, ProgramError> {
     let config = Arc::clone(&bound.config);
+    spool_space::check(&config);
     let store = Arc::new(Store::new(config.store.engine.clone()));
     let snapshot = match &config.store.snapshot {
         Some(path) => Some(Arc::new(SnapshotFile::new(path.clone())?)),

@@ -20,6 +20,7 @@ mod server_name;
 mod shares;
 mod silent_workers;
 mod slow_clients;
+mod small_disk;
 mod start_server;
 mod upgrade;
 mod worker_limits;

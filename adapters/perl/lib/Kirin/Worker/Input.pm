@@ -12,7 +12,8 @@ use constant MEMORY_BYTES => 1024 * 1024;
 use constant READ_BYTES   => 256 * 1024;
 
 # Reads the rest of a body of $length bytes. $received came with the head. Returns a handle that can
-# be read and sought, or nothing if the front has gone.
+# be read and sought, or nothing if the front has gone. If the body cannot be kept, it returns
+# nothing and the reason, and has read the body to its end, so that another request can follow.
 sub receive {
     my ($socket, $length, $received) = @_;
     return receive_file($socket, $length, $received) if $length > MEMORY_BYTES;
@@ -32,11 +33,12 @@ sub of_bytes {
 
 sub receive_file {
     my ($socket, $length, $received) = @_;
-    open my $handle, '+>:raw', undef or die "file for a request body: $!\n";
-    # The application's $\ would add its text to each call of print.
-    local ($\, $,);
+    my $reason;
+    # A limit on the size of files (RLIMIT_FSIZE) would end the process with this signal.
+    local $SIG{XFSZ} = 'IGNORE';
+    open my $handle, '+>:raw', undef or $reason = $!;
     while (1) {
-        print {$handle} $received or die "file for a request body: $!\n";
+        write_all($handle, $received) or $reason = $! if !$reason;
         $length -= length $received;
         last if $length < 1;
         my $count;
@@ -50,8 +52,24 @@ sub receive_file {
         }
         return if !$count;
     }
-    seek $handle, 0, 0 or die "file for a request body: $!\n";
-    return $handle;
+    sysseek $handle, 0, 0 or $reason = $! if !$reason;
+    return $reason ? (undef, "no room for it in a temporary file: $reason") : $handle;
+}
+
+# Writes without a buffer, so that each error is that of these bytes.
+sub write_all {
+    my ($handle, $bytes) = @_;
+    my $at = 0;
+    while ($at < length $bytes) {
+        my $count = syswrite $handle, $bytes, length($bytes) - $at, $at;
+        if (defined $count) {
+            $at += $count;
+        }
+        elsif ($! != EINTR) {
+            return 0;
+        }
+    }
+    return 1;
 }
 
 1;
@@ -64,11 +82,15 @@ Kirin::Worker::Input - the body of a request as psgi.input
 
 =head1 SYNOPSIS
 
-    my $input = Kirin::Worker::Input::receive($socket, $env->{CONTENT_LENGTH}, $what_came_with_the_head);
+    my ($input, $reason) =
+        Kirin::Worker::Input::receive($socket, $env->{CONTENT_LENGTH}, $what_came_with_the_head);
 
 =head1 DESCRIPTION
 
 The front has read the complete body from the client before it sends a request, so this waits for no
 client. The handle can be sought, which C<psgix.input.buffered> promises.
+
+A long body goes to a file without a name in C<TMPDIR>. A body that does not fit there is refused
+with 507 (RFC 4918 section 11.5), and the worker serves on.
 
 =cut

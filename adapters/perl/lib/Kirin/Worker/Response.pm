@@ -118,18 +118,24 @@ sub refuse_line_ends {
     }
 }
 
-# Returns the response for a failure of the application. The log has the reason beside the id that
-# the visitor gets, as in Kirin's own responses.
-sub internal_server_error {
-    my ($env, $leaving) = @_;
+# Returns the response for a failure of the application. The log has the reason.
+sub internal_server_error { return of_worker(500, 'Internal Server Error', @_) }
+
+# Returns the response for a request whose body cannot be kept. The log has the reason.
+sub insufficient_storage { return of_worker(507, 'Insufficient Storage', @_) }
+
+# Returns a response of which the text is its reason phrase. The visitor gets the id of the request,
+# as in Kirin's own responses, and the log has the reason beside it.
+sub of_worker {
+    my ($status, $text, $env, $leaving) = @_;
     my @fields = ('Content-Type' => 'text/plain');
-    my $text = "Internal Server Error\n";
     my $id = $env->{HTTP_X_REQUEST_ID};
+    $text .= "\n";
     if (defined $id && $id =~ /\A[!-~]+\z/) {
         push @fields, 'X-Request-Id' => $id;
         $text .= "Request id: $id\n";
     }
-    return whole([500, \@fields, [$text]], $env, $leaving);
+    return whole([$status, \@fields, [$text]], $env, $leaving);
 }
 
 1;
