@@ -344,6 +344,38 @@ kirin_ring *kirin_ring_attach(int fd, pid_t parent)
     return ring;
 }
 
+ssize_t kirin_ring_receive(int fd, char *buffer, size_t size, int *descriptor)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr alignment;
+    } control;
+    struct iovec part = { buffer, size };
+    struct msghdr message;
+    struct cmsghdr *header;
+    ssize_t count;
+
+    *descriptor = -1;
+    memset(&message, 0, sizeof message);
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof control.bytes;
+    count = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    if (count < 0) return count;
+    header = CMSG_FIRSTHDR(&message);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS
+        && header->cmsg_len == CMSG_LEN(sizeof(int))) {
+        memcpy(descriptor, CMSG_DATA(header), sizeof(int));
+        if (!move_above_standard(descriptor, 1)) {
+            close(*descriptor);
+            *descriptor = -2;
+        }
+    }
+    else if (message.msg_flags & MSG_CTRUNC) *descriptor = -2;
+    return count;
+}
+
 void kirin_ring_detach(kirin_ring *ring)
 {
     uint64_t i;

@@ -56,6 +56,13 @@ void kirin_ring_end_with_parent(pid_t parent, unsigned milliseconds);
  */
 kirin_ring *kirin_ring_attach(int fd, pid_t parent);
 
+/*
+ * Reads from the connection as read(2) does. A body in a file comes as a descriptor with the first
+ * bytes of its request, to a worker that has said "body=descriptor" in its greeting. Puts it into
+ * `descriptor`; or -1 if none has come, or -2 if one has come for which no number is left.
+ */
+ssize_t kirin_ring_receive(int fd, char *buffer, size_t size, int *descriptor);
+
 /* Gives the memory back. The slot of a request that has no answer yet stays the worker's. */
 void kirin_ring_detach(kirin_ring *ring);
 

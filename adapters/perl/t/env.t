@@ -24,7 +24,7 @@ builder { enable 'Lint'; $app };
 PSGI
 
 like $front->connect,
-    qr{\AKIRIN/1 pid=[0-9]+ generation=1 adapter=perl/[0-9.]+(?: speaks=2)? stacks=perl:[0-9a-f,]+\z},
+    qr{\AKIRIN/1 pid=[0-9]+ generation=1 adapter=perl/[0-9.]+(?: speaks=2 body=descriptor)? stacks=perl:[0-9a-f,]+\z},
     'the greeting says who it is';
 
 sub ask { eval $front->request(@_)->{body} or die $@ }

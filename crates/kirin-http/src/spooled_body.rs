@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
@@ -152,6 +153,17 @@ impl SpooledBody {
             file.write_all(&bytes).map_err(failed)?;
         }
         Ok(SpooledBody::File { file, length, reserved })
+    }
+
+    /// Opens the file once more, for another process: only to read, and with a position of its own.
+    /// Fails for a body in memory, and if `/proc` is not there.
+    pub fn reopen(&self) -> io::Result<File> {
+        match self {
+            SpooledBody::Memory { .. } => Err(io::ErrorKind::NotFound.into()),
+            SpooledBody::File { file, .. } => {
+                File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+            }
+        }
     }
 
     /// Returns the length in bytes.

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -224,7 +225,15 @@ async fn send(
         SpooledBody::Memory { bytes, .. } => bytes,
         SpooledBody::File { .. } => &[],
     };
-    let mut sent = 0;
+    // If the file cannot be opened again, its bytes are sent.
+    let handed_over = match body {
+        SpooledBody::File { .. } if connection.handle.takes_descriptors => body.reopen().ok(),
+        _ => None,
+    };
+    let mut sent = match &handed_over {
+        Some(file) => connection.send_with_descriptor(head, file.as_fd()).await?,
+        None => 0,
+    };
     while sent < head.len() + memory.len() {
         let slices = [
             IoSlice::new(head.get(sent..).unwrap_or_default()),
@@ -238,7 +247,7 @@ async fn send(
         }
         sent += count;
     }
-    if let SpooledBody::File { file, length, .. } = body {
+    if let (SpooledBody::File { file, length, .. }, None) = (body, handed_over) {
         let mut offset = 0;
         while offset < *length {
             let count = (length - offset).min(SENDFILE_BYTES) as usize;

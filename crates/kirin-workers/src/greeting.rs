@@ -16,6 +16,8 @@ pub(crate) struct Greeting {
     pub(crate) wanted: Wanted,
     /// Whether the worker can use a ring: `speaks=2`.
     pub(crate) knows_ring: bool,
+    /// Whether the worker can receive a body in a file as a descriptor: `body=descriptor`.
+    pub(crate) takes_descriptors: bool,
     /// Where the worker's stack is: `stacks=perl:…`.
     pub(crate) stacks: Option<PerlLayout>,
 }
@@ -38,13 +40,15 @@ pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
         return Err(BadGreeting::Protocol(protocol.to_owned()));
     }
     let (mut pid, mut adapter) = (None, None);
-    let (mut wanted, mut stacks, mut knows_ring) = (Wanted::default(), None, false);
+    let (mut wanted, mut stacks) = (Wanted::default(), None);
+    let (mut knows_ring, mut takes_descriptors) = (false, false);
     for word in words {
         match word.split_once('=') {
             Some(("pid", value)) => pid = value.parse().ok().filter(|pid| *pid > 1),
             Some(("adapter", value)) => adapter = Some(value.to_owned()),
             Some(("parsed", value)) => wanted = Wanted::from_list(value),
             Some(("speaks", value)) => knows_ring = value == "2",
+            Some(("body", value)) => takes_descriptors = value == "descriptor",
             Some(("stacks", value)) => stacks = PerlLayout::parse(value),
             _ => {}
         }
@@ -54,6 +58,7 @@ pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
         adapter: adapter.ok_or(BadGreeting::Missing("adapter"))?,
         wanted,
         knows_ring,
+        takes_descriptors,
         stacks,
     })
 }
@@ -72,6 +77,7 @@ mod tests {
                 adapter: "perl/0.001".into(),
                 wanted: Wanted::default(),
                 knows_ring: false,
+                takes_descriptors: false,
                 stacks: None
             }
         );
@@ -80,6 +86,10 @@ mod tests {
         for (word, knows_ring) in [("speaks=2", true), ("speaks=3", false), ("speaks", false)] {
             let greeting = parse(&format!("KIRIN/1 pid=123 adapter=x {word}")).unwrap();
             assert_eq!(greeting.knows_ring, knows_ring, "{word}");
+        }
+        for (word, takes) in [("body=descriptor", true), ("body=bytes", false), ("body", false)] {
+            let greeting = parse(&format!("KIRIN/1 pid=123 adapter=x {word}")).unwrap();
+            assert_eq!(greeting.takes_descriptors, takes, "{word}");
         }
     }
 

@@ -18,6 +18,7 @@ mod config;
 mod control;
 mod counters;
 mod current_request;
+mod descriptor_message;
 mod error;
 mod event;
 mod exchange;

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::descriptor_message;
 use crate::event::Event;
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
 use crate::ring::{self, Parked, RingOwner, RingPlace, RingSeat, SharedRing};
@@ -149,6 +150,15 @@ impl WorkerConnection {
     ) -> io::Result<usize> {
         let send = || Ok(rustix::fs::sendfile(&self.stream, file, Some(&mut *offset), count)?);
         self.stream.async_io(Interest::WRITABLE, send).await
+    }
+
+    /// Sends `bytes`, and a descriptor with the first of them. Returns how many bytes were sent.
+    pub(crate) async fn send_with_descriptor(
+        &self,
+        bytes: &[u8],
+        descriptor: BorrowedFd<'_>,
+    ) -> io::Result<usize> {
+        descriptor_message::send(&self.stream, bytes, &[descriptor]).await
     }
 
     /// Appends to the buffer, which must not be full. Returns 0 at the end.

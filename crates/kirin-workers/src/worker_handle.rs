@@ -20,6 +20,8 @@ pub(crate) struct WorkerHandle {
     pub(crate) generation: u64,
     /// The parts of a request that Kirin parses for the worker.
     pub(crate) wanted: Wanted,
+    /// Whether the worker can receive a body in a file as a descriptor.
+    pub(crate) takes_descriptors: bool,
     /// Where the worker's stack is.
     pub(crate) stacks: Option<Arc<PerlLayout>>,
     /// When the worker greeted.
@@ -58,6 +60,7 @@ impl WorkerHandle {
             pid: greeting.pid,
             generation,
             wanted: greeting.wanted,
+            takes_descriptors: greeting.takes_descriptors,
             stacks: greeting.stacks.map(Arc::new),
             started_at: Instant::now(),
             lifetime: max_age.map(|age| replacement::lifetime(age, replacement::random_fraction())),

@@ -84,6 +84,12 @@ offers none; then the connection is served as without a ring. If C<$!> is EINTR,
 before the front has said anything. PARENT is the process id of the worker's parent. The worker gets
 TERM when that process ends.
 
+=item receive(FD, BUFFER, SIZE, DESCRIPTOR)
+
+Reads up to SIZE bytes from a connection into BUFFER, and returns how many, as sysread does.
+DESCRIPTOR gets the number of the descriptor that has come with them, -2 if one has come for which
+this process has no number left, or undef.
+
 =item set_always([NAME => VALUE, ...])
 
 Sets what is the same in every environment. Each request gets its own copies.

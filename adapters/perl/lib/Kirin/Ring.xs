@@ -273,6 +273,27 @@ attach(class, fd, parent)
   OUTPUT:
     RETVAL
 
+SV *
+receive(fd, buffer, size, descriptor)
+    int fd
+    SV *buffer
+    size_t size
+    SV *descriptor
+  PREINIT:
+    ssize_t count;
+    int received;
+  CODE:
+    sv_setpvs(buffer, "");
+    count = kirin_ring_receive(fd, SvGROW(buffer, size + 1), size, &received);
+    if (received == -1) sv_set_undef(descriptor);
+    else sv_setiv(descriptor, received);
+    if (count < 0) XSRETURN_UNDEF;
+    SvCUR_set(buffer, count);
+    *SvEND(buffer) = '\0';
+    RETVAL = newSViv(count);
+  OUTPUT:
+    RETVAL
+
 void
 set_always(self, list)
     Kirin::Ring self

@@ -140,7 +140,7 @@ sub accept {
         CORE::accept(my $socket, $self->{listener}) or next;
         $socket = Kirin::Log::above_standard($socket);
         my $greeting = "KIRIN/1 pid=$$ generation=$self->{generation} adapter=perl/$VERSION";
-        $greeting .= ' speaks=2' if Kirin::Ring::is_available();
+        $greeting .= ' speaks=2 body=descriptor' if Kirin::Ring::is_available();
         $greeting = join ' ', $greeting, Kirin::StackLayout::greeting_word();
         my @parsed = Kirin::Worker::Parsed::wanted();
         $greeting .= ' parsed=' . join ',', @parsed if @parsed;
@@ -177,8 +177,13 @@ sub serve {
     ];
     local $self->{env} = \$env;
     local $Kirin::Log::Request = \$env;
+    my $takes_descriptors = Kirin::Ring::is_available();
     until ($self->{stopping}) {
-        my $count = sysread $socket, my $buffer, READ_BYTES;
+        my ($buffer, $descriptor);
+        my $count =
+            $takes_descriptors
+            ? Kirin::Ring::receive(fileno $socket, $buffer, READ_BYTES, $descriptor)
+            : sysread $socket, $buffer, READ_BYTES;
         if (!$count) {
             next if !defined $count && $! == EINTR;
             return 0;
@@ -203,10 +208,13 @@ sub serve {
                 defined fileno $self->{no_input} ? $self->{no_input} : $self->open_no_input;
         }
         else {
-            ($env{'psgi.input'}, $not_kept) = Kirin::Worker::Input::receive(
+            ($env{'psgi.input'}, $not_kept) =
+                defined $descriptor
+                ? Kirin::Worker::Input::of_descriptor($descriptor)
+                : Kirin::Worker::Input::receive(
                 $socket, $env{CONTENT_LENGTH}, substr $buffer,
                 $comma + 1
-            );
+                );
             return 0 if !$env{'psgi.input'} && !defined $not_kept;
         }
         # The values that the front has parsed are valid as long as this is the input.

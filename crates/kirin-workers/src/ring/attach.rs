@@ -1,14 +1,13 @@
 //! The offer of a ring to a worker that has greeted.
 
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use tokio::io::{AsyncReadExt, Interest};
+use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
+use crate::descriptor_message;
 use crate::ring::owner::{Parked, RingOwner};
 use crate::ring::shared_ring::{RingSeat, SharedRing};
 
@@ -27,17 +26,7 @@ pub(crate) async fn offer<C: Parked>(
     let line = format!("KIRIN/2 seat={}\n", seat.number);
     let eventfds = ring.loops.iter().map(|side| side.eventfd.as_fd());
     let descriptors: Vec<BorrowedFd<'_>> = [ring.ring.file()].into_iter().chain(eventfds).collect();
-    let send = || {
-        let rights = SendAncillaryMessage::ScmRights(&descriptors);
-        let mut space = vec![MaybeUninit::uninit(); rights.size()];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !control.push(rights) {
-            return Err(io::ErrorKind::OutOfMemory.into());
-        }
-        let line = [IoSlice::new(line.as_bytes())];
-        Ok(sendmsg(&*stream, &line, &mut control, SendFlags::NOSIGNAL)?)
-    };
-    let sent = stream.async_io(Interest::WRITABLE, send).await?;
+    let sent = descriptor_message::send(stream, line.as_bytes(), &descriptors).await?;
     if sent != line.len() {
         return Err(io::ErrorKind::WriteZero.into());
     }

@@ -105,6 +105,29 @@ fn a_worker_without_space_answers_507_and_serves_on() {
 }
 
 #[test]
+fn a_worker_reads_a_large_body_from_the_file_of_kirin() {
+    let limit = 1 << 20;
+    let (site, kirin) = start_with_limited_worker(limit, None);
+    let pid = kirin.worker_pids()[0].clone();
+    let large = body(5 * limit + 1);
+    let mut client = kirin.connect();
+    for runs in 1..4 {
+        // Another copy would be larger than a file may be.
+        let reply = client.post("/", "text/plain", &large);
+        let expected = format!("{pid} {} {} z", 2 * runs - 1, large.len());
+        assert_eq!(reply.text(), expected, "{}", kirin.log());
+        // Bodies of other sizes follow on the same connection.
+        let reply = client.post("/", "text/plain", b"z");
+        assert_eq!(reply.text(), format!("{pid} {} 1 z", 2 * runs));
+    }
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors");
+    let deleted = descriptors.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    let left: Vec<_> = deleted.filter(|path| path.starts_with(std::env::temp_dir())).collect();
+    assert!(left.is_empty(), "{left:?}");
+    drop(site);
+}
+
+#[test]
 fn a_warning_says_at_the_start_that_there_is_too_little_space() {
     for (client_disk, is_too_much) in [("900000000GB", true), ("1MB", false)] {
         let site = Site::new().with("app.psgi", APP);

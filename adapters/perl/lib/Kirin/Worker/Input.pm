@@ -2,10 +2,11 @@ package Kirin::Worker::Input;
 use v5.16;
 use warnings;
 
-use Errno qw(EINTR);
+use Errno qw(EINTR EMFILE);
 # Perl loads this module when a handle of a string is first opened. It then uses an @INC that the
 # application may have changed.
 use PerlIO::scalar;
+use POSIX ();
 
 # Bodies of up to this size stay in memory. Longer ones go to a file without a name.
 use constant MEMORY_BYTES => 1024 * 1024;
@@ -22,6 +23,16 @@ sub receive {
         return if !$count && (defined $count || $! != EINTR);
     }
     return of_bytes($received);
+}
+
+# Returns a handle of a body that the front has handed over as a descriptor, or nothing and the
+# reason. The descriptor is negative if there was no room for it in this process.
+sub of_descriptor {
+    my $descriptor = shift;
+    return (undef, 'its file cannot be taken over: ' . POSIX::strerror(EMFILE)) if $descriptor < 0;
+    open my $handle, '<&=', $descriptor or return (undef, "its file cannot be taken over: $!");
+    binmode $handle;
+    return $handle;
 }
 
 # Returns a handle of a body that is complete.
@@ -90,7 +101,8 @@ Kirin::Worker::Input - the body of a request as psgi.input
 The front has read the complete body from the client before it sends a request, so this waits for no
 client. The handle can be sought, which C<psgix.input.buffered> promises.
 
-A long body goes to a file without a name in C<TMPDIR>. A body that does not fit there is refused
-with 507 (RFC 4918 section 11.5), and the worker serves on.
+A long body is in a file of the front, and comes as a descriptor if this process can receive one
+(L<Kirin::Ring>). Otherwise the worker copies it to a file of its own in C<TMPDIR>. A body that does
+not fit there is refused with 507 (RFC 4918 section 11.5), and the worker serves on.
 
 =cut
