@@ -304,8 +304,9 @@ sub stream {
 # Returns whether the worker accepts another one.
 sub hang_up {
     my ($self, $socket, $env, $leaving) = @_;
-    # The application may have kept its own handle.
-    shutdown $socket, 2 if delete $env->{'psgix.io'};
+    # The application may have kept its own handle, or a process that it has forked.
+    delete $env->{'psgix.io'};
+    shutdown $socket, 2;
     close $socket;
     Kirin::Worker::Cleanup::run($env);
     return !($leaving || $env->{'psgix.harakiri.commit'});

@@ -9,8 +9,10 @@ const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
 
 /// An application that counts its runs. `/count` has the worker and the number of other runs.
 const APP: &str = r#"
-use v5.16; use warnings;
-my $runs = 0;
+use v5.16; use warnings; use POSIX ();
+package Body { sub new { bless [] } sub getline { die "no line\n" } sub close { } }
+my (@children, $runs);
+$runs = 0;
 sub file_with {
     open my $file, '+>:encoding(UTF-8)', undef or die $!;
     print $file $_[0];
@@ -23,6 +25,8 @@ my %body = (
     '/file-with-length' => sub { [200, ['Content-Length' => 3], file_with("\x{263a}")] },
     '/later' => sub { my $file = file_with("\x{263a}"); sub { $_[0]->([200, [], $file]) } },
     '/short' => sub { [200, ['Content-Length' => 3], file_with('')] },
+    '/forked' => sub { my $child = fork // die; sleep 60 * 60, POSIX::_exit(0) if !$child; push @children, $child; [200, [], Body->new] },
+    '/end' => sub { kill KILL => splice @children; [200, [], ['ended']] },
     '/latin' => sub { [200, [], file_with("\xe9")] },
 );
 sub {
@@ -58,4 +62,15 @@ fn a_body_that_cannot_be_sent_is_500_and_the_application_runs_once() {
     let reply = client.get("/latin");
     assert_eq!((reply.status, &reply.body[..]), (200, &b"\xe9"[..]));
     assert!(!kirin.log().contains("was lost"), "{}", kirin.log());
+}
+
+#[test]
+fn a_process_in_the_background_does_not_keep_a_cut_response_open() {
+    let site = Site::new().with("app.psgi", APP);
+    let kirin = Kirin::start(&site, CONFIG);
+    let mut client = kirin.connect();
+    client.send("GET /forked HTTP/1.1\r\nHost: a\r\n\r\n");
+    let reply = String::from_utf8_lossy(&client.read_to_end()).into_owned();
+    assert!(reply.starts_with("HTTP/1.1 200") && !reply.ends_with("0\r\n\r\n"), "{reply}");
+    assert_eq!(kirin.get("/end").text(), "ended");
 }

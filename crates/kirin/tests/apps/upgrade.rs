@@ -191,10 +191,11 @@ fn a_websocket_continues_in_an_old_generation_until_its_deadline() {
 /// An application that writes 101 and a message to `psgix.io`, and then ends in several ways.
 const WRITES_AND: &str = r#"
 use v5.16; use warnings;
-my $runs = 0;
+my ($runs, @kept) = (0);
 sub {
     my $env = shift;
     my ($path, $io) = @$env{qw(PATH_INFO psgix.io)};
+    push @kept, delete $env->{'psgix.io'} if $path eq '/keep';
     return [200, [], ["$$ $runs"]] if $path eq '/count';
     $runs++;
     die "no socket\n" if !$io;
@@ -213,7 +214,7 @@ sub {
         $responder->([200, [], ['late']]);
     } if $path =~ /later/;
     $switch->();
-    die "died\n" if $path eq '/die';
+    die "died\n" if $path eq '/die' || $path eq '/keep';
     return [200, [], ['triple']] if $path eq '/triple';
     return [101, [Upgrade => 'test'], []];
 };
@@ -230,6 +231,7 @@ fn an_upgraded_connection_ends_when_its_application_dies_or_returns() {
     let mut runs = 0;
     for (path, reason) in [
         ("/die", "died"),
+        ("/keep", "died"),
         ("/triple", "written to psgix.io, so its response is not sent"),
         ("/switched", "written to psgix.io, so its response is not sent"),
         ("/die-later", "died later"),
