@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use kirin_tests::{Kirin, Site, kirin_command};
+use kirin_tests::{Backend, Kirin, Site, kirin_command};
 
 const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 1\n\
@@ -39,7 +39,13 @@ fn body(bytes: usize) -> Vec<u8> {
 fn a_body_for_which_kirin_has_no_space_is_507_and_others_are_served() {
     // The memory for requests and answers counts as a file of 4.5 MB.
     let limit = 8 << 20;
-    let site = Site::new().with("app.psgi", APP).with("kirin.toml", CONFIG);
+    let backend = Backend::answering(|_| "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".into());
+    let proxy = format!(
+        "[[upstream]]\nname = \"api\"\nservers = [\"{}\"]\n[[route]]\npath = \"/proxy\"\n\
+         try = [\"proxy:api\"]\nrequest_buffering = true\n",
+        backend.address()
+    );
+    let site = Site::new().with("app.psgi", APP).with("kirin.toml", format!("{CONFIG}{proxy}"));
     let kirin = kirin_command(&site);
     let mut command = Command::new("sh");
     command.current_dir(site.root()).env_remove("KIRIN_LOG");
@@ -50,21 +56,24 @@ fn a_body_for_which_kirin_has_no_space_is_507_and_others_are_served() {
     let pid = kirin.worker_pids()[0].clone();
     let small = body(limit / 2);
     for runs in 1..3 {
-        let mut client = kirin.connect();
-        // The rest is not read.
-        client
-            .send(format!(
-                "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n",
-                limit + 1_000_000
-            ))
-            .try_send(body(limit + 1_000_000));
-        let reply = client.read_reply();
-        assert_eq!(reply.status, 507, "{reply:?}\n{}", kirin.log());
-        kirin.wait_for_log("request body is not taken");
-        assert!(kirin.log().contains("File too large"), "{}", kirin.log());
+        for (path, line) in [("/", "request body is not taken"), ("/proxy", "request failed")] {
+            let mut client = kirin.connect();
+            // The rest is not read.
+            let length = limit + 1_000_000;
+            client
+                .send(format!(
+                    "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"
+                ))
+                .try_send(body(length));
+            let reply = client.read_reply();
+            assert_eq!(reply.status, 507, "{path}: {reply:?}\n{}", kirin.log());
+            kirin.wait_for_log(line);
+        }
         let reply = kirin.connect().post("/", "text/plain", &small);
         assert_eq!(reply.text(), format!("{pid} {runs} {} z", small.len()), "{}", kirin.log());
+        assert_eq!(kirin.connect().post("/proxy", "text/plain", &small).text(), "ok");
     }
+    assert_eq!(kirin.log().matches("File too large").count(), 4, "{}", kirin.log());
 }
 
 /// Starts Kirin with a worker whose files may have only so many bytes.
