@@ -32,7 +32,7 @@ pub use memcached_program::{MemcachedClient, MemcachedProgram, memcached_command
 pub use pebble::Pebble;
 pub use php_fpm::PhpFpm;
 pub use port::LeasedPort;
-pub use program::{Kirin, binary, kirin_command, prove, repository, run_kirin};
+pub use program::{Kirin, LITTLE_SPACE, binary, kirin_command, prove, repository, run_kirin};
 pub use site::Site;
 pub use status::ADMIN;
 pub use terminal::Terminal;

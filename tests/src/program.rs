@@ -10,6 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Client, Reply, Site, wait_for};
 
+/// The warning at the start that depends on the machine.
+pub const LITTLE_SPACE: &str = "WARN less space than `limits.client_disk`";
+
 /// A running Kirin. It is killed when it is dropped.
 pub struct Kirin {
     child: Child,
@@ -119,8 +122,15 @@ impl Kirin {
         workers
     }
 
-    /// Returns its log so far.
+    /// Returns its log so far, without the warning that this machine has little space for temporary
+    /// files.
     pub fn log(&self) -> String {
+        let whole = self.whole_log();
+        whole.split_inclusive('\n').filter(|line| !line.contains(LITTLE_SPACE)).collect()
+    }
+
+    /// Returns its log so far.
+    pub fn whole_log(&self) -> String {
         String::from_utf8_lossy(&self.log.lock().expect("log")).into_owned()
     }
 

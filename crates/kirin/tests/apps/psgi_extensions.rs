@@ -174,5 +174,5 @@ sub {
         kirin.get("/").text(),
         "psgix.input.buffered psgix.output.buffered psgix.cleanup psgix.harakiri"
     );
-    kirin.wait_for_log(": warn: the stock of Käse is low\n");
+    kirin.wait_for_log(": warn: the stock of Käse is low request_id=");
 }

@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use kirin_tests::{Backend, Kirin, Site, kirin_command};
+use kirin_tests::{Backend, Kirin, LITTLE_SPACE, Site, kirin_command};
 
 const CONFIG: &str = "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 1\n\
@@ -102,7 +102,7 @@ fn a_worker_without_space_answers_507_and_serves_on() {
     for runs in 1..4 {
         let reply = client.post("/large", "text/plain", &large);
         assert_eq!(reply.status, 507, "{reply:?}\n{}", kirin.log());
-        assert_eq!(reply.text(), "Insufficient Storage\n");
+        assert!(reply.text().starts_with("Insufficient Storage\nRequest id: "), "{reply:?}");
         kirin.wait_for_log(&format!(
             "kirin: worker {pid}: POST /large: the request body is refused"
         ));
@@ -143,10 +143,10 @@ fn a_warning_says_at_the_start_that_there_is_too_little_space() {
         let limits = format!("[limits]\nclient_disk = \"{client_disk}\"\n[[listener]]");
         let kirin = Kirin::start(&site, &CONFIG.replace("[[listener]]", &limits));
         assert_eq!(
-            kirin.log().contains("WARN less space than `limits.client_disk`"),
+            kirin.whole_log().contains(LITTLE_SPACE),
             is_too_much,
             "{client_disk}\n{}",
-            kirin.log()
+            kirin.whole_log()
         );
     }
 }
