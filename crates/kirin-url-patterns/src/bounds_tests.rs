@@ -158,3 +158,20 @@ proptest! {
         patterns.pattern_of(&slashed, |_| {});
     }
 }
+
+#[test]
+fn the_words_of_one_site_do_not_merge_those_of_another() {
+    let mut patterns = UrlPatterns::new(Vec::new(), Limits::default());
+    for number in 0..100 {
+        patterns.pattern_in(1, format!("/word{number}x").as_bytes(), |_| {});
+    }
+    let mut name_in = |site, path: &str| {
+        let pattern = patterns.pattern_in(site, path.as_bytes(), |_| {});
+        patterns.name(pattern)
+    };
+    assert_eq!([0, 1, 2].map(|site| name_in(site, "/news")), ["/news", "/{name}", "/news"]);
+    // A site without a root finds no room when all nodes are in use.
+    let mut full = UrlPatterns::new(Vec::new(), Limits { nodes: 3, ..Limits::default() });
+    full.pattern_of(b"/a/b", |_| {});
+    assert_eq!(full.pattern_in(7, b"/a", |_| {}), crate::PatternId::OTHER);
+}

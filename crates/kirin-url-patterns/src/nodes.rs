@@ -66,7 +66,7 @@ impl std::ops::IndexMut<u32> for Nodes {
 }
 
 impl Nodes {
-    /// The node of which all others are descendants.
+    /// The root that exists from the start.
     pub(crate) const ROOT: u32 = 0;
 
     /// Creates the root.
@@ -79,6 +79,12 @@ impl Nodes {
             hasher: RandomState::default(),
             literal_bytes: 0,
         }
+    }
+
+    /// Adds a root: a node without a parent, which is never removed.
+    pub(crate) fn add_root(&mut self) -> u32 {
+        let root = Node::new(NONE, Label::Variable(Variable::EMPTY));
+        self.place(root)
     }
 
     /// Returns the number of nodes in use.
@@ -113,8 +119,16 @@ impl Nodes {
 
     /// Adds a child, which must not exist.
     pub(crate) fn add(&mut self, parent: u32, label: Label) -> u32 {
-        let node = Node::new(parent, label);
-        let number = match self.free.pop() {
+        let number = self.place(Node::new(parent, label));
+        self.count_literal(number, true);
+        self.enter(number);
+        self.link(number, parent);
+        number
+    }
+
+    /// Stores a node. Returns its number.
+    fn place(&mut self, node: Node) -> u32 {
+        match self.free.pop() {
             Some(number) => {
                 self[number] = node;
                 number
@@ -123,11 +137,7 @@ impl Nodes {
                 self.nodes.push(node);
                 u32::try_from(self.nodes.len() - 1).unwrap_or(NONE)
             }
-        };
-        self.count_literal(number, true);
-        self.enter(number);
-        self.link(number, parent);
-        number
+        }
     }
 
     /// Puts a node at the head of its parent's list of children.

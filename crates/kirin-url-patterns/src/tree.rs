@@ -1,6 +1,6 @@
 //! The tree of segments. A node with too many words below it merges the rare ones into a variable.
 
-use crate::nodes::{Label, Nodes};
+use crate::nodes::{Label, NONE, Nodes};
 use crate::segment::{Segment, Variable, may_be_structure};
 
 /// The most segments of a path that have nodes of their own. The others are `{rest}`.
@@ -43,6 +43,8 @@ pub(crate) type MergedNumbers = (u32, u32);
 /// The tree, and the patterns that end in it.
 pub(crate) struct Tree {
     nodes: Nodes,
+    /// The root of each site, by its number. [`NONE`] for a site without a path so far.
+    roots: Vec<u32>,
     /// The node of each pattern. `None` is a number that is free.
     patterns: Vec<Option<u32>>,
     free_patterns: Vec<u32>,
@@ -52,20 +54,27 @@ pub(crate) struct Tree {
 impl Tree {
     /// Creates an empty tree.
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { nodes: Nodes::new(), patterns: Vec::new(), free_patterns: Vec::new(), limits }
+        Self {
+            nodes: Nodes::new(),
+            roots: vec![Nodes::ROOT],
+            patterns: Vec::new(),
+            free_patterns: Vec::new(),
+            limits,
+        }
     }
 
-    /// Returns the number of the pattern of a path, which begins with `/` and has no query. Returns
-    /// `None` if there is no room. Patterns that are merged are added to `merged`. Their numbers
-    /// may be given to other patterns from then on.
+    /// Returns the number of the pattern of a path of a site. The path begins with `/` and has no
+    /// query. Returns `None` if there is no room. Patterns that are merged are added to `merged`.
+    /// Their numbers may be given to other patterns from then on.
     ///
     /// The caller must take what was merged before it uses the returned number.
     pub(crate) fn pattern_of(
         &mut self,
+        site: u32,
         path: &[u8],
         merged: &mut Vec<MergedNumbers>,
     ) -> Option<u32> {
-        let mut node = Nodes::ROOT;
+        let mut node = self.root(site)?;
         let mut rest = path;
         let mut depth = 0;
         while let Some((b'/', after)) = rest.split_first() {
@@ -95,6 +104,22 @@ impl Tree {
         }
     }
 
+    /// Returns the root of a site, which is created if it has none yet.
+    fn root(&mut self, site: u32) -> Option<u32> {
+        let at = site as usize;
+        if let Some(root) = self.roots.get(at).filter(|root| **root != NONE) {
+            return Some(*root);
+        }
+        if self.nodes.len() >= self.limits.nodes {
+            return None;
+        }
+        if self.roots.len() <= at {
+            self.roots.resize(at + 1, NONE);
+        }
+        self.roots[at] = self.nodes.add_root();
+        Some(self.roots[at])
+    }
+
     /// Returns the numbers of the patterns in use.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> {
         (0..).zip(&self.patterns).filter_map(|(number, node)| node.is_some().then_some(number))
@@ -108,6 +133,7 @@ impl Tree {
     /// Returns the bytes of memory that the tree takes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.nodes.memory_bytes()
+            + self.roots.capacity() * size_of::<u32>()
             + self.patterns.capacity() * size_of::<Option<u32>>()
             + self.free_patterns.capacity() * size_of::<u32>()
     }
@@ -116,7 +142,7 @@ impl Tree {
     pub(crate) fn name(&self, pattern: u32) -> Option<String> {
         let mut node = (*self.patterns.get(pattern as usize)?)?;
         let mut labels = Vec::new();
-        while node != Nodes::ROOT {
+        while self.nodes[node].parent != NONE {
             labels.push(&self.nodes[node].label);
             node = self.nodes[node].parent;
         }

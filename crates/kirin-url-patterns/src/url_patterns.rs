@@ -58,16 +58,33 @@ impl UrlPatterns {
         Self { configured, tree: Tree::new(limits), limits, merged: Vec::new() }
     }
 
+    /// Returns the pattern of a request target of the site with the number 0, for callers without
+    /// sites. See [`Self::pattern_in`].
+    pub fn pattern_of(&mut self, target: &[u8], fold: impl FnMut(Merge)) -> PatternId {
+        self.pattern_in(0, target, fold)
+    }
+
     /// Returns the pattern of a request target: a path with or without a query, or a URL.
+    ///
+    /// The words of one site do not merge those of another. The sites share the limits. `site`
+    /// numbers them from 0 and must be small, because the table has a slot for each number.
+    ///
+    /// A found pattern belongs to one site. [`PatternId::OTHER`] and the configured patterns belong
+    /// to all of them.
     ///
     /// `fold` gets each pair of patterns that this call merges. It must add the statistics of
     /// `from` to those of `into`, and clear them, because the number of `from` may be used again.
-    pub fn pattern_of(&mut self, target: &[u8], mut fold: impl FnMut(Merge)) -> PatternId {
+    pub fn pattern_in(
+        &mut self,
+        site: u32,
+        target: &[u8],
+        mut fold: impl FnMut(Merge),
+    ) -> PatternId {
         let Some(path) = path_of(target) else { return PatternId::OTHER };
         if let Some(at) = self.configured.iter().position(|pattern| pattern.matches(path)) {
             return id(1 + at);
         }
-        let pattern = self.tree.pattern_of(path, &mut self.merged);
+        let pattern = self.tree.pattern_of(site, path, &mut self.merged);
         if !self.merged.is_empty() {
             let first = self.first_found();
             for (from, into) in self.merged.drain(..) {

@@ -231,6 +231,9 @@ pub struct Top {
     /// then mean files and sockets of that machine, on which `kirin` must be installed
     #[arg(long, value_name = "HOST")]
     pub ssh: Option<String>,
+    /// Show only the URLs of this site of the configuration; - means the routes at the top level
+    #[arg(long, value_name = "NAME")]
+    pub site: Option<String>,
     /// The time between two snapshots in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_interval)]
     pub interval: f64,

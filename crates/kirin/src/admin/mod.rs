@@ -161,7 +161,9 @@ impl Handler for Admin {
         }
         match (request.path, &request.method) {
             ("/status", &Method::GET | &Method::HEAD) => Answer::Now(json(&status::status(self))),
-            ("/top", &Method::GET | &Method::HEAD) => status_page::answer_as(self, Format::Json),
+            ("/top", &Method::GET | &Method::HEAD) => {
+                status_page::answer_as(self, Format::Json, request)
+            }
             ("/metrics", &Method::GET | &Method::HEAD) => self.metrics.answer(request),
             ("/purge", &Method::POST) => self.purge(request, origin.now),
             ("/advise", method) => self.advise(request, method),

@@ -26,6 +26,7 @@ use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
 use crate::life::spool_space;
 use crate::live::observer::LiveLoop;
+use crate::live::route_sites::RouteSites;
 use crate::metrics::counters::{LoopCounters, ProgramCounters};
 use crate::metrics::{Metrics, NamedParts, WorkerReadings};
 use crate::serve::event_loop::{EventLoop, Shared};
@@ -101,7 +102,11 @@ pub async fn start(
         started: SystemTime::now(),
     });
     let started = Instant::now();
-    let new_live = || Arc::new(LiveLoop::new(started, config.url_patterns.clone()));
+    let route_sites = Arc::new(RouteSites::from_config(&config.gateway));
+    let new_live = || {
+        let (patterns, sites) = (config.url_patterns.clone(), Arc::clone(&route_sites));
+        Arc::new(LiveLoop::new(started, patterns, sites))
+    };
     let live: Vec<Arc<LiveLoop>> = loops.iter().map(|_| new_live()).collect();
     let (stage, watched) = watch::channel(Stage::Prepare);
     let shared = Shared {

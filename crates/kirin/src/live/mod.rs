@@ -10,6 +10,7 @@ mod method_word;
 pub mod observer;
 pub mod rates;
 pub mod report;
+pub mod route_sites;
 pub mod snapshot;
 pub mod table;
 pub mod units;

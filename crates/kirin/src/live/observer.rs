@@ -13,6 +13,7 @@ use kirin_server::{EndedRequest, RequestObserver};
 use kirin_url_patterns::ConfiguredPattern;
 use parking_lot::Mutex;
 
+use crate::live::route_sites::RouteSites;
 use crate::live::url_table::{PART_SECONDS, UrlTable};
 
 /// The answers at once in a second that are all counted.
@@ -31,8 +32,12 @@ pub struct LiveLoop {
 
 impl LiveLoop {
     /// Returns an empty table. All loops have the same `started`.
-    pub fn new(started: Instant, configured: Vec<ConfiguredPattern>) -> Self {
-        let table = Mutex::new(UrlTable::new(configured));
+    pub fn new(
+        started: Instant,
+        configured: Vec<ConfiguredPattern>,
+        sites: Arc<RouteSites>,
+    ) -> Self {
+        let table = Mutex::new(UrlTable::new(configured, sites));
         Self { started, requests: AtomicU64::new(0), table }
     }
 

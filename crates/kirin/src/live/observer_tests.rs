@@ -30,7 +30,7 @@ fn end(observer: &LiveObserver, at: Duration, target: &str) {
 }
 
 fn observer() -> LiveObserver {
-    LiveObserver::new(Arc::new(LiveLoop::new(Instant::now(), Vec::new())))
+    LiveObserver::new(Arc::new(LiveLoop::new(Instant::now(), Vec::new(), Arc::default())))
 }
 
 #[test]
@@ -70,7 +70,8 @@ fn each_second_begins_with_exact_counts() {
 #[test]
 fn a_report_adds_up_all_loops() {
     let started = Instant::now();
-    let loops: Vec<_> = (0..2).map(|_| Arc::new(LiveLoop::new(started, Vec::new()))).collect();
+    let new_loop = |_| Arc::new(LiveLoop::new(started, Vec::new(), Arc::default()));
+    let loops: Vec<_> = (0..2).map(new_loop).collect();
     for (live, target) in loops.iter().zip(["/memo/1", "/memo/2"]) {
         let observer = LiveObserver::new(Arc::clone(live));
         end(&observer, Duration::from_millis(8), target);

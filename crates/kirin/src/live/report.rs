@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::live::counts::{Counts, CountsReport};
 use crate::live::observer::LiveLoop;
+use crate::live::route_sites::RouteSites;
 use crate::live::url_table::{PART_SECONDS, PARTS, Row, UrlTable};
 
 /// The rows that are copied at once. The event loop waits meanwhile.
@@ -33,10 +34,13 @@ pub struct LiveReport {
     pub urls: Vec<UrlReport>,
 }
 
-/// The numbers of a method and a pattern.
+/// The numbers of a site, a method and a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UrlReport {
+    /// The name of the site. Empty for routes at the top level, and without a route.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub site: String,
     /// The method.
     pub method: String,
     /// The pattern of the paths.
@@ -47,6 +51,14 @@ pub struct UrlReport {
     pub total: CountsReport,
     /// The numbers of the last minute.
     pub recent: CountsReport,
+}
+
+/// What the requests of a row of the report have in common.
+#[derive(PartialEq, Eq, Hash)]
+struct UrlKey {
+    site: u32,
+    method: &'static str,
+    pattern: String,
 }
 
 /// The sum of the rows of some loops.
@@ -83,7 +95,8 @@ pub fn read(loops: &[Arc<LiveLoop>], now: Instant) -> LiveReport {
     let uptime = now.saturating_duration_since(first.started());
     let part = uptime.as_secs() / PART_SECONDS;
     let recent_begins = part.saturating_sub(PARTS as u64 - 1) * PART_SECONDS;
-    let mut sums: HashMap<(&'static str, String), Sum> = HashMap::new();
+    let sites = first.with(|table| Arc::clone(table.sites()));
+    let mut sums: HashMap<UrlKey, Sum> = HashMap::new();
     for live in loops {
         for keys in live.with(UrlTable::keys).chunks(ROWS_AT_ONCE) {
             live.with(|table| {
@@ -91,7 +104,8 @@ pub fn read(loops: &[Arc<LiveLoop>], now: Instant) -> LiveReport {
                     // Rows may be merged meanwhile. Then a request may be missing, or counted
                     // twice, in this report.
                     if let Some((pattern, row)) = table.row(*key) {
-                        sums.entry((key.1.name(), pattern)).or_default().add(row, part);
+                        let url = UrlKey { site: key.site, method: key.method.name(), pattern };
+                        sums.entry(url).or_default().add(row, part);
                     }
                 }
             });
@@ -110,14 +124,15 @@ pub fn read(loops: &[Arc<LiveLoop>], now: Instant) -> LiveReport {
         recent_seconds: uptime.as_secs_f64() - recent_begins as f64,
         total: total.report(),
         recent: recent.report(),
-        urls: sums.into_iter().map(|((method, pattern), sum)| url(method, pattern, sum)).collect(),
+        urls: sums.into_iter().map(|(key, sum)| url(&sites, key, sum)).collect(),
     }
 }
 
-fn url(method: &str, pattern: String, sum: Sum) -> UrlReport {
+fn url(sites: &RouteSites, key: UrlKey, sum: Sum) -> UrlReport {
     UrlReport {
-        method: method.to_owned(),
-        pattern,
+        site: sites.name(key.site).to_owned(),
+        method: key.method.to_owned(),
+        pattern: key.pattern,
         total: sum.total.report(),
         recent: sum.recent.report(),
         places: sum.places(),

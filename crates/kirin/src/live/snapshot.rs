@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::live::report::LiveReport;
+use crate::live::views::site_word;
 
 /// The program at one moment.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -46,6 +47,16 @@ pub struct WorkerReport {
 }
 
 impl Snapshot {
+    /// Returns whether some requests were for a site of the configuration.
+    pub fn has_sites(&self) -> bool {
+        self.live.urls.iter().any(|url| !url.site.is_empty())
+    }
+
+    /// Leaves out the URLs of all sites but one. `-` stands for routes at the top level.
+    pub fn keep_site(&mut self, site: &str) {
+        self.live.urls.retain(|url| site_word(&url.site) == site);
+    }
+
     /// Returns a number of the status by the names that lead to it, and 0 if there is none.
     pub fn number(&self, names: &[&str]) -> f64 {
         let find = |value, name: &&str| Value::get(value, *name);

@@ -1,15 +1,18 @@
-//! The numbers by method and URL pattern on one event loop, since the start and in the last minute.
+//! The numbers by site, method and URL pattern on one event loop, since the start and in the last
+//! minute.
 //!
 //! Strangers choose the paths, so the memory is bounded: [`MAX_PATTERNS`], [`MAX_ROWS`] and
 //! [`MAX_PLACES`]. All other requests count in rows of their own, with the pattern `{other}`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use kirin_server::{EndedRequest, PlaceName};
 use kirin_url_patterns::{ConfiguredPattern, Limits, PatternId, UrlPatterns};
 
 use crate::live::counts::Counts;
 use crate::live::method_word::MethodWord;
+use crate::live::route_sites::RouteSites;
 
 /// The length of a part of the last minute in seconds.
 pub const PART_SECONDS: u64 = 10;
@@ -23,19 +26,32 @@ const MAX_PATTERNS: usize = 800;
 /// The most rows on one event loop, without those of `{other}`.
 const MAX_ROWS: usize = 1000;
 
+/// The rows of `{other}` that may name their site. When they are used up, further sites share rows
+/// without a site.
+const MAX_OTHER_ROWS: usize = 100;
+
 /// The most places of a row.
 const MAX_PLACES: usize = 8;
 
 /// The rows of one event loop.
 pub struct UrlTable {
+    sites: Arc<RouteSites>,
     patterns: UrlPatterns,
     rows: HashMap<RowKey, Box<Row>>,
 }
 
-/// The pattern and the method of a row.
-pub type RowKey = (PatternId, MethodWord);
+/// What the requests of a row have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RowKey {
+    /// The number of the site.
+    pub site: u32,
+    /// The pattern of the paths.
+    pub pattern: PatternId,
+    /// The method.
+    pub method: MethodWord,
+}
 
-/// The numbers of one pattern and method.
+/// The numbers of one site, pattern and method.
 #[derive(Default)]
 pub struct Row {
     total: Counts,
@@ -55,25 +71,30 @@ struct Part {
 
 impl UrlTable {
     /// Returns an empty table. The configured patterns have precedence.
-    pub fn new(configured: Vec<ConfiguredPattern>) -> Self {
+    pub fn new(configured: Vec<ConfiguredPattern>, sites: Arc<RouteSites>) -> Self {
         let limits = Limits { patterns: MAX_PATTERNS, ..Limits::default() };
-        Self { patterns: UrlPatterns::new(configured, limits), rows: HashMap::new() }
+        Self { sites, patterns: UrlPatterns::new(configured, limits), rows: HashMap::new() }
     }
 
     /// Counts a request that stands for `weight` requests. `part` is the number of the present ten
     /// seconds.
     pub fn add(&mut self, request: &EndedRequest<'_>, weight: u32, part: u64) {
         let rows = &mut self.rows;
-        let pattern = self.patterns.pattern_of(request.target.as_bytes(), |merge| {
+        let site = self.sites.site_of(request.route.number);
+        let pattern = self.patterns.pattern_in(site, request.target.as_bytes(), |merge| {
             for method in MethodWord::ALL {
-                if let Some(from) = rows.remove(&(merge.from, method)) {
-                    rows.entry((merge.into, method)).or_default().merge(&from);
+                if let Some(from) = rows.remove(&RowKey { site, pattern: merge.from, method }) {
+                    let into = RowKey { site, pattern: merge.into, method };
+                    rows.entry(into).or_default().merge(&from);
                 }
             }
         });
-        let mut key = (pattern, MethodWord::of(request.method));
+        let mut key = RowKey { site, pattern, method: MethodWord::of(request.method) };
         if rows.len() >= MAX_ROWS && !rows.contains_key(&key) {
-            key.0 = PatternId::OTHER;
+            key.pattern = PatternId::OTHER;
+            if rows.len() >= MAX_ROWS + MAX_OTHER_ROWS && !rows.contains_key(&key) {
+                key.site = RouteSites::NONE;
+            }
         }
         rows.entry(key).or_default().add(request, weight, part);
     }
@@ -85,13 +106,18 @@ impl UrlTable {
 
     /// Returns a row and the text of its pattern.
     pub fn row(&self, key: RowKey) -> Option<(String, &Row)> {
-        Some((self.patterns.name(key.0), self.rows.get(&key)?))
+        Some((self.patterns.name(key.pattern), self.rows.get(&key)?))
+    }
+
+    /// Returns the sites, by the numbers in the keys of rows.
+    pub fn sites(&self) -> &Arc<RouteSites> {
+        &self.sites
     }
 
     /// Returns the most rows that there can be.
     #[cfg(test)]
     pub const fn max_rows() -> usize {
-        MAX_ROWS + MethodWord::ALL.len()
+        MAX_ROWS + MAX_OTHER_ROWS + MethodWord::ALL.len()
     }
 }
 

@@ -28,6 +28,12 @@ fn request<'a>(method: &'a Method, target: &'a str) -> EndedRequest<'a> {
     }
 }
 
+fn new_table(patterns: &[&str], sites: &[&str]) -> UrlTable {
+    let parse = |text: &&str| ConfiguredPattern::parse(text).unwrap();
+    let sites = Arc::new(RouteSites::with_one_route_each(sites));
+    UrlTable::new(patterns.iter().map(parse).collect(), sites)
+}
+
 fn requests_of(table: &UrlTable) -> u64 {
     let requests = |key| table.row(key).map_or(0, |(_, row)| row.total.report().requests);
     table.keys().into_iter().map(requests).sum()
@@ -35,7 +41,7 @@ fn requests_of(table: &UrlTable) -> u64 {
 
 #[test]
 fn requests_count_by_method_and_pattern() {
-    let mut table = UrlTable::new(vec![ConfiguredPattern::parse("/@{user}").unwrap()]);
+    let mut table = new_table(&["/@{user}"], &[]);
     for target in ["/memo/1?x", "/memo/2", "/@alice", "/@bob"] {
         table.add(&request(&Method::GET, target), 2, 0);
     }
@@ -43,7 +49,7 @@ fn requests_count_by_method_and_pattern() {
     let mut rows: Vec<_> = table
         .keys()
         .into_iter()
-        .filter_map(|key| Some((key.1.name(), table.row(key)?)))
+        .filter_map(|key| Some((key.method.name(), table.row(key)?)))
         .map(|(method, (name, row))| (method, name, row.total.report()))
         .collect();
     rows.sort_by_key(|(method, name, _)| (*method, name.clone()));
@@ -84,7 +90,7 @@ fn merged_rows_keep_what_is_recent() {
 
 #[test]
 fn strangers_cannot_make_the_table_grow() {
-    let mut table = UrlTable::new(Vec::new());
+    let mut table = new_table(&[], &[]);
     let methods = ["GET", "POST", "PUT", "BREW", "MELT"]
         .map(|method| Method::from_bytes(method.as_bytes()).unwrap());
     let mut count = 0;
@@ -97,4 +103,52 @@ fn strangers_cannot_make_the_table_grow() {
     }
     assert!(table.rows.len() <= UrlTable::max_rows(), "{} rows", table.rows.len());
     assert_eq!(requests_of(&table), count);
+}
+
+#[test]
+fn each_site_has_rows_and_words_of_its_own() {
+    let mut table = new_table(&[], &["wiki", "git"]);
+    let mut add = |route: Option<u32>, target: &str| {
+        let note = RouteNote { number: route, ..RouteNote::default() };
+        table.add(&EndedRequest { route: note, ..request(&Method::GET, target) }, 1, 0);
+    };
+    for number in 0..50 {
+        add(Some(0), &format!("/word{number}x"));
+    }
+    for route in [Some(0), Some(1), None] {
+        add(route, "/");
+        add(route, "/index.php");
+    }
+    let row = |key: RowKey| Some((table.sites.name(key.site), table.row(key)?));
+    let mut rows: Vec<_> = table
+        .keys()
+        .into_iter()
+        .filter_map(row)
+        .map(|(site, (pattern, row))| format!("{site} {pattern} {}", row.total.report().requests))
+        .collect();
+    rows.sort();
+    let expected = [
+        " / 1",
+        " /index.php 1",
+        "git / 1",
+        "git /index.php 1",
+        "wiki / 1",
+        "wiki /{name} 50",
+        "wiki /{name}.php 1",
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn many_sites_cannot_make_the_table_grow() {
+    let names: Vec<String> = (0..500).map(|number| format!("site{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut table = new_table(&[], &names);
+    for number in 0..20_000 {
+        let note = RouteNote { number: Some(number % 500), ..RouteNote::default() };
+        let target = format!("/w{number}x/y{number}x");
+        table.add(&EndedRequest { route: note, ..request(&Method::GET, &target) }, 1, 0);
+    }
+    assert!(table.rows.len() <= UrlTable::max_rows(), "{} rows", table.rows.len());
+    assert_eq!(requests_of(&table), 20_000);
 }

@@ -49,15 +49,17 @@ pub fn all(snapshot: &Snapshot, span: Span) -> Vec<Table> {
     ]
 }
 
-/// Returns the URLs that had requests in a time.
+/// Returns the URLs that had requests in a time. There is a column for the site if there is a site.
 pub fn urls(snapshot: &Snapshot, span: Span) -> Table {
+    let has_sites = snapshot.has_sites();
     let row = |url: &UrlReport| {
         let counts = span.counts(url);
         let requests = counts.requests as f64;
         let milliseconds = |time| Cell::of(time, units::time);
         let class = |first: usize| Cell::of(counts.by_class[first - 1] as f64, units::count);
         let hits = if requests > 0.0 { counts.hits as f64 / requests } else { 0.0 };
-        vec![
+        let site = has_sites.then(|| Cell::text(site_word(&url.site)));
+        let numbers = [
             milliseconds(counts.time_ms),
             Cell::of(requests, units::count),
             milliseconds(counts.time_ms / requests.max(1.0)),
@@ -68,30 +70,39 @@ pub fn urls(snapshot: &Snapshot, span: Span) -> Table {
             Cell::of(hits, |share| units::share(share, 1.0)),
             class(4),
             class(5),
+        ];
+        let texts = [
             Cell::text(url.places.first().map_or("", |(place, _)| place)),
             Cell::text(format!("{} {}", url.method, url.pattern)),
-        ]
+        ];
+        numbers.into_iter().chain(site).chain(texts).collect()
     };
+    let numbers = [
+        number("sum", 9),
+        number("count", 9),
+        number("mean", 2),
+        number("p50", 3),
+        number("p95", 6),
+        number("p99", 7),
+        number("bytes", 4),
+        number("hits", 5),
+        number("4xx", 1),
+        number("5xx", 5),
+    ];
+    let site = has_sites.then(|| text("site", 8));
+    let texts = [text("place", if has_sites { 7 } else { 8 }), text("URL", 9)];
     let seen = snapshot.live.urls.iter().filter(|url| span.counts(url).requests > 0);
     Table {
         title: "URLs",
-        columns: vec![
-            number("sum", 9),
-            number("count", 9),
-            number("mean", 2),
-            number("p50", 3),
-            number("p95", 6),
-            number("p99", 7),
-            number("bytes", 4),
-            number("hits", 5),
-            number("4xx", 1),
-            number("5xx", 5),
-            text("place", 8),
-            text("URL", 9),
-        ],
+        columns: numbers.into_iter().chain(site).chain(texts).collect(),
         rows: seen.map(row).collect(),
         order: Some(0),
     }
+}
+
+/// Returns the word for a site. Routes at the top level have none.
+pub fn site_word(site: &str) -> &str {
+    if site.is_empty() { "-" } else { site }
 }
 
 /// Returns the workers. Those that are busy for the longest time are first.

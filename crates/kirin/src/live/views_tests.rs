@@ -21,6 +21,7 @@ fn counts(requests: u64, each_ms: f64, hits: u64) -> CountsReport {
 
 fn url(method: &str, pattern: &str, place: &str, recent: CountsReport) -> UrlReport {
     UrlReport {
+        site: String::new(),
         method: method.into(),
         pattern: pattern.into(),
         places: vec![(place.into(), recent.requests)],

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::StatusCode;
-use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response};
+use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response, form, percent};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -28,6 +28,9 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// The query with which a client asks for JSON in place of the page.
 const JSON_QUERY: &str = "json";
+
+/// The parameter of the query that names the only site whose URLs are shown.
+const SITE_PARAMETER: &str = "site";
 
 /// The most rows of the URLs and of the workers.
 const MAX_ROWS: usize = 100;
@@ -52,17 +55,21 @@ pub enum Format {
     Json,
 }
 
-/// Answers GET and HEAD with the page, or with JSON if the query is `json`.
+/// Answers GET and HEAD with the page, or with JSON if the query has `json`. A `site=NAME` in the
+/// query leaves out the URLs of other sites.
 pub fn answer(admin: &Admin, request: &RequestHead<'_>) -> Answer {
-    let is_json = request.query == Some(JSON_QUERY);
-    answer_as(admin, if is_json { Format::Json } else { Format::Html })
+    answer_as(admin, if is_for_json(request) { Format::Json } else { Format::Html }, request)
 }
 
 /// Answers GET and HEAD. A thread of its own makes the text, so that the event loop does not wait.
-pub fn answer_as(admin: &Admin, format: Format) -> Answer {
+pub fn answer_as(admin: &Admin, format: Format, request: &RequestHead<'_>) -> Answer {
     let admin = admin.clone();
+    let site = site_of(request);
     let write = move || {
-        let snapshot = top::snapshot(&admin);
+        let mut snapshot = top::snapshot(&admin);
+        if let Some(site) = &site {
+            snapshot.keep_site(site);
+        }
         match format {
             Format::Html => Some(page(&snapshot)),
             Format::Json => serde_json::to_string(&snapshot).ok(),
@@ -79,7 +86,19 @@ pub fn answer_as(admin: &Admin, format: Format) -> Answer {
 /// Returns whether a request to `/` of the admin listener is for the page, and not for the text.
 pub fn is_wanted(request: &RequestHead<'_>) -> bool {
     let is_html = |accept: &[u8]| accept.windows(9).any(|part| part == b"text/html");
-    request.query == Some(JSON_QUERY) || request.field("accept").is_some_and(is_html)
+    is_for_json(request) || request.field("accept").is_some_and(is_html)
+}
+
+fn is_for_json(request: &RequestHead<'_>) -> bool {
+    request.query.is_some_and(|query| query.split('&').any(|part| part == JSON_QUERY))
+}
+
+/// Returns the site that the query names, decoded.
+fn site_of(request: &RequestHead<'_>) -> Option<String> {
+    let pairs = form::pairs(request.query?.as_bytes()).map(form::name_and_value);
+    let mut sites = pairs.filter(|(name, _)| *name == SITE_PARAMETER.as_bytes());
+    let site = percent::decode(sites.next()?.1).into_owned();
+    Some(String::from_utf8_lossy(&site).into_owned())
 }
 
 fn response(format: Format, text: String) -> Response {

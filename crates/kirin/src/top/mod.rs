@@ -18,10 +18,11 @@ use source::Source;
 /// Carries out `kirin top`.
 pub fn run(arguments: &Top) -> Result<(), String> {
     let pause = Duration::from_millis((arguments.interval * 1000.0) as u64);
-    let mut source = match &arguments.ssh {
+    let source = match &arguments.ssh {
         Some(host) => Source::by_ssh(host, &arguments.at, arguments.interval)?,
         None => Source::of(arguments.at.find()?),
     };
+    let mut source = source.only(arguments.site.as_deref());
     let first = source.next()?;
     if arguments.stream {
         return stream(source, first, pause);

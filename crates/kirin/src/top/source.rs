@@ -11,7 +11,14 @@ use crate::live::snapshot::Snapshot;
 const SNAPSHOT_LIMIT_BYTES: u64 = 16 << 20;
 
 /// A source of snapshots.
-pub enum Source {
+pub struct Source {
+    origin: Origin,
+    /// The only site whose URLs are shown. `None` shows all.
+    site: Option<String>,
+}
+
+/// Where the snapshots are made.
+enum Origin {
     /// An admin listener.
     Listener(Target),
     /// The output of `ssh HOST kirin top --stream`.
@@ -19,7 +26,7 @@ pub enum Source {
 }
 
 /// A running `ssh`. It is ended when this is dropped.
-pub struct Remote {
+struct Remote {
     host: String,
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -28,7 +35,12 @@ pub struct Remote {
 impl Source {
     /// Returns the source that asks an admin listener.
     pub fn of(target: Target) -> Self {
-        Self::Listener(target)
+        Self { origin: Origin::Listener(target), site: None }
+    }
+
+    /// Returns this source with the URLs of one site only. `None` leaves it as it is.
+    pub fn only(self, site: Option<&str>) -> Self {
+        Self { site: site.map(str::to_owned), ..self }
     }
 
     /// Starts `ssh HOST kirin top --stream`. `at` is the Kirin as the other machine sees it.
@@ -50,20 +62,25 @@ impl Source {
             .map_err(|error| format!("cannot run ssh: {error}"))?;
         let stdout = child.stdout.take().ok_or("ssh has no output")?;
         let lines = BufReader::new(stdout);
-        Ok(Self::Remote(Remote { host: host.to_owned(), child, lines }))
+        let remote = Remote { host: host.to_owned(), child, lines };
+        Ok(Self { origin: Origin::Remote(remote), site: None })
     }
 
     /// Fetches a snapshot. A remote one is waited for.
     pub fn next(&mut self) -> Result<Snapshot, String> {
-        match self {
-            Self::Listener(target) => parse(&target.get("/top")?),
-            Self::Remote(remote) => remote.next(),
+        let mut snapshot = match &mut self.origin {
+            Origin::Listener(target) => parse(&target.get("/top")?)?,
+            Origin::Remote(remote) => remote.next()?,
+        };
+        if let Some(site) = &self.site {
+            snapshot.keep_site(site);
         }
+        Ok(snapshot)
     }
 
     /// Returns whether snapshots come by themselves.
     pub fn sets_the_pace(&self) -> bool {
-        matches!(self, Self::Remote(_))
+        matches!(self.origin, Origin::Remote(_))
     }
 }
 

@@ -144,3 +144,42 @@ fn a_page_for_everybody_must_be_meant() {
         assert!(is_good || text.contains("add `basic_auth = \"FILE\"` or `allow ="), "{text}");
     }
 }
+
+#[test]
+fn each_site_has_rows_of_its_own_and_can_be_chosen() {
+    let site = Site::new().with("app.psgi", APP);
+    let more = |host: &str| {
+        format!(
+            "[[site]]\nhosts = [\"{host}\"]\n[[site.route]]\npath = \"/\"\ntry = [\"app:web\"]\n"
+        )
+    };
+    let kirin = Kirin::start(&site, &config(&(more("wiki.test") + &more("git.test"))));
+    let admin = admin_address(&kirin);
+    let html = |target: &str| ask(admin, &format!("GET {target}"), "Accept: text/html\r\n").text();
+    let column = "<th scope=\"col\">site</th>";
+    kirin.get("/");
+    assert!(!html("/").contains(column), "{}", html("/"));
+    for host in ["wiki.test", "git.test"] {
+        let mut client = kirin.connect();
+        client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        client.read_reply();
+    }
+    let page = html("/");
+    for part in [
+        column,
+        "<td>wiki.test</td><td>app:web</td><td>GET /</td>",
+        "<td>git.test</td><td>app:web</td><td>GET /</td>",
+        "<td>-</td><td>app:web</td><td>GET /</td>",
+    ] {
+        assert!(page.contains(part), "no {part} in\n{page}");
+    }
+    for query in ["site=git.test", "site=git%2etest&x"] {
+        let page = html(&format!("/?{query}"));
+        assert!(page.contains("<td>git.test</td>") && !page.contains("wiki.test"), "{page}");
+    }
+    for line in ["GET /?json&site=wiki.test", "GET /top?site=wiki.test"] {
+        let json: Value = serde_json::from_slice(&ask(admin, line, "").body).expect(line);
+        let urls = json["live"]["urls"].as_array().expect("rows");
+        assert!(urls.len() == 1 && urls[0]["site"] == "wiki.test", "{line}: {json:#}");
+    }
+}

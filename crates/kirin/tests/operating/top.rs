@@ -44,6 +44,39 @@ fn serve() -> (Site, Kirin) {
     (site, kirin)
 }
 
+/// Two sites and a route of neither, all with the same paths.
+const SITES: &str = r#"
+    threads = 1
+    url_patterns = ["/@{user}"]
+    [[listener]]
+    address = "127.0.0.1:0"
+    [admin]
+    address = "unix:admin.sock"
+    [[app]]
+    name = "web"
+    load = "app.psgi"
+    [[route]]
+    path = "/"
+    try = ["app:web"]
+    [[site]]
+    hosts = ["wiki.test"]
+    [[site.route]]
+    path = "/"
+    try = ["app:web"]
+    [[site]]
+    hosts = ["git.test"]
+    [[site.route]]
+    path = "/"
+    try = ["app:web"]
+"#;
+
+/// Sends a request to a host.
+fn get_from(kirin: &Kirin, host: &str, target: &str) {
+    let mut client = kirin.connect();
+    client.send(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    client.read_reply();
+}
+
 fn terminal(site: &Site, arguments: &[&str]) -> Terminal {
     let mut command = kirin_command(site);
     command.arg("top").args(["--interval", "0.2"]).args(arguments);
@@ -303,4 +336,77 @@ fn another_machine_is_shown_by_ssh() {
         let output = output.expect("kirin top");
         assert!(!output.status.success() && said(&output).contains(message), "{}", said(&output));
     }
+}
+
+#[test]
+fn each_site_has_rows_of_its_own() {
+    let site = Site::new().with("app.psgi", APP);
+    let kirin = Kirin::start(&site, SITES);
+    // So many words are merged, but those of another site are not.
+    for number in 0..50 {
+        get_from(&kirin, "wiki.test", &format!("/word{number}x"));
+    }
+    for host in ["wiki.test", "git.test", "other.test"] {
+        for target in ["/", "/index.php", "/@alice"] {
+            get_from(&kirin, host, target);
+        }
+    }
+    let snapshot = wait_for("all requests to be counted", || {
+        let snapshot = snapshot(&site);
+        (snapshot["live"]["total"]["requests"] == 59).then_some(snapshot)
+    });
+    let urls = snapshot["live"]["urls"].as_array().expect("rows");
+    let mut rows: Vec<String> = urls
+        .iter()
+        .map(|url| {
+            let site = url["site"].as_str().unwrap_or("-");
+            format!("{site} {} {}", url["pattern"].as_str().unwrap(), url["total"]["requests"])
+        })
+        .collect();
+    rows.sort();
+    let expected = [
+        "- / 1",
+        "- /@{user} 1",
+        "- /index.php 1",
+        "git.test / 1",
+        "git.test /@{user} 1",
+        "git.test /index.php 1",
+        "wiki.test / 1",
+        "wiki.test /@{user} 1",
+        "wiki.test /{name} 50",
+        "wiki.test /{name}.php 1",
+    ];
+    assert_eq!(rows, expected, "{snapshot:#}");
+    let text = said(&run_kirin(&site, &["top", "--once"]));
+    let has_row = |words: &[&str]| {
+        text.lines().any(|line| line.split_whitespace().collect::<Vec<_>>().ends_with(words))
+    };
+    for words in [
+        &["site", "place", "URL"][..],
+        &["wiki.test", "app:web", "GET", "/"],
+        &["git.test", "app:web", "GET", "/"],
+        &["-", "app:web", "GET", "/"],
+    ] {
+        assert!(has_row(words), "no {words:?} in\n{text}");
+    }
+    let text = said(&run_kirin(&site, &["top", "--once", "--site", "git.test"]));
+    assert!(text.contains("git.test") && !text.contains("wiki.test"), "{text}");
+    let mut terminal = terminal(&site, &[]);
+    terminal.press("3");
+    terminal.wait_for("wiki.test");
+    terminal.press("/GIT.\r");
+    terminal.wait_until("the rows of one site", |screen| {
+        screen.contains("git.test") && !screen.contains("wiki.test")
+    });
+    terminal.press("q");
+    assert!(terminal.wait().success());
+}
+
+#[test]
+fn without_a_site_there_is_no_column_for_it() {
+    let (site, kirin) = serve();
+    kirin.get("/memo/1");
+    let text = said(&run_kirin(&site, &["top", "--once"]));
+    assert!(text.contains("hits 4xx 5xx place   URL"), "{text}");
+    assert_eq!(snapshot(&site)["live"]["urls"][0].get("site"), None);
 }
