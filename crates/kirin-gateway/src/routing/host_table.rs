@@ -135,6 +135,12 @@ impl HostTable {
         }
     }
 
+    /// Returns the wildcard of a site that is the first in alphabetical order, with its `*.`.
+    pub fn first_wildcard(&self, site: usize) -> Option<String> {
+        let of_site = self.wildcards.iter().filter(|(_, known)| **known == site);
+        of_site.map(|(parent, _)| format!("*.{parent}")).min()
+    }
+
     /// Returns the longest wildcard without its `*.`, and its site. The host becomes a part of
     /// keys, so it may only have the characters of a name, and not be too long.
     fn wildcard<'a>(&self, host: &'a str) -> Option<(&'a str, usize)> {

@@ -1,5 +1,6 @@
 //! The configuration of the gateway: the routes, and what holds for all of them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use kirin_files::{CacheLimits, FollowLinks, MediaTypes};
@@ -55,6 +56,13 @@ pub struct SiteConfig {
 }
 
 impl GatewayConfig {
+    /// Returns what metrics and reports call a site: its name in the store, or else its first
+    /// wildcard. Returns `None` for a site without a name that has all hosts that no other has.
+    pub fn site_label(&self, site: usize) -> Option<Cow<'_, str>> {
+        let name = self.sites.get(site)?.name.as_deref();
+        name.map(Cow::Borrowed).or_else(|| self.hosts.first_wildcard(site).map(Cow::Owned))
+    }
+
     /// Returns the paths of all routes as configured, in the order of their numbers.
     pub fn route_paths(&self) -> impl Iterator<Item = String> {
         self.sites.iter().flat_map(|site| &site.routes).map(|route| route.path.to_string())

@@ -18,16 +18,16 @@ impl RouteSites {
 
     /// Returns the sites of a configuration.
     pub fn from_config(config: &GatewayConfig) -> Self {
-        let sites = config.sites.iter().map(|site| (site.name.as_deref(), site.routes.len()));
-        Self::of(sites)
+        let label = |index| config.site_label(index);
+        Self::of(config.sites.iter().enumerate().map(|(at, site)| (label(at), site.routes.len())))
     }
 
     /// Returns sites with these names and numbers of routes.
-    fn of<'a>(sites: impl Iterator<Item = (Option<&'a str>, usize)>) -> Self {
+    fn of(sites: impl Iterator<Item = (Option<impl Into<String>>, usize)>) -> Self {
         let (mut names, mut of_route) = (vec![String::new()], Vec::new());
         for (name, routes) in sites {
             let number = name.map_or(Self::NONE, |name| {
-                names.push(name.to_owned());
+                names.push(name.into());
                 u32::try_from(names.len() - 1).unwrap_or(Self::NONE)
             });
             of_route.resize(of_route.len() + routes, number);
@@ -49,7 +49,7 @@ impl RouteSites {
 
 impl Default for RouteSites {
     fn default() -> Self {
-        Self::of(std::iter::empty())
+        Self::of(std::iter::empty::<(Option<String>, usize)>())
     }
 }
 

@@ -85,10 +85,11 @@ impl NamedParts {
         });
         let listeners = listeners.collect();
         let (mut routes, mut rate_limits) = (Vec::new(), Vec::<Arc<RateLimit>>::new());
-        for site in &config.gateway.sites {
+        for (index, site) in config.gateway.sites.iter().enumerate() {
+            let label = config.gateway.site_label(index).unwrap_or_default();
             for route in &site.routes {
                 let name = format!("{} {}", route.path, route.conditions);
-                routes.push((site.name.clone().unwrap_or_default(), name.trim_end().to_owned()));
+                routes.push((label.clone().into_owned(), name.trim_end().to_owned()));
                 for limit in &route.rate_limits {
                     if !rate_limits.iter().any(|known| Arc::ptr_eq(known, limit)) {
                         rate_limits.push(Arc::clone(limit));

@@ -64,6 +64,11 @@ const SITES: &str = r#"
     path = "/"
     try = ["app:web"]
     [[site]]
+    hosts = ["*.blog.test"]
+    [[site.route]]
+    path = "/"
+    try = ["app:web"]
+    [[site]]
     hosts = ["git.test"]
     [[site.route]]
     path = "/"
@@ -346,14 +351,14 @@ fn each_site_has_rows_of_its_own() {
     for number in 0..50 {
         get_from(&kirin, "wiki.test", &format!("/word{number}x"));
     }
-    for host in ["wiki.test", "git.test", "other.test"] {
+    for host in ["wiki.test", "git.test", "other.test", "a.blog.test", "b.blog.test"] {
         for target in ["/", "/index.php", "/@alice"] {
             get_from(&kirin, host, target);
         }
     }
     let snapshot = wait_for("all requests to be counted", || {
         let snapshot = snapshot(&site);
-        (snapshot["live"]["total"]["requests"] == 59).then_some(snapshot)
+        (snapshot["live"]["total"]["requests"] == 65).then_some(snapshot)
     });
     let urls = snapshot["live"]["urls"].as_array().expect("rows");
     let mut rows: Vec<String> = urls
@@ -365,6 +370,9 @@ fn each_site_has_rows_of_its_own() {
         .collect();
     rows.sort();
     let expected = [
+        "*.blog.test / 2",
+        "*.blog.test /@{user} 2",
+        "*.blog.test /index.php 2",
         "- / 1",
         "- /@{user} 1",
         "- /index.php 1",
