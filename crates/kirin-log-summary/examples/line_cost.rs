@@ -65,7 +65,7 @@ fn main() {
             let start = Instant::now();
             let mut summary = Summary::new(Vec::new(), 1);
             let report = read_log(log.as_bytes(), &LogOptions::default(), |record| {
-                summary.add(0, record);
+                summary.add(0, "", record);
             });
             best = best.min(start.elapsed().as_secs_f64());
             assert!(report.is_ok_and(|report| report.malformed == 0));

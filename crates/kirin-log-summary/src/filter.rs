@@ -165,6 +165,7 @@ mod tests {
                 status,
                 bytes: None,
                 micros: None,
+                host: None,
                 time: Some(Cow::Borrowed(time.as_bytes())),
                 place: None,
                 cache: None,

@@ -1,4 +1,6 @@
-//! Requests by method and URL pattern, of one log or of two that are compared.
+//! Requests by site, method and URL pattern, of one log or of two that are compared.
+
+use std::collections::BTreeSet;
 
 use kirin_url_patterns::{ConfiguredPattern, Limits, Merge, PatternId, UrlPatterns};
 
@@ -18,22 +20,36 @@ const MOST_PLACES: usize = 32;
 /// The longest name of a place in bytes.
 const LONGEST_PLACE: usize = 64;
 
+/// The most sites with names of their own. The requests of others are of the site `other`.
+const MOST_SITES: usize = 100;
+
+/// The longest name of a site in bytes: that of a host.
+const LONGEST_SITE: usize = 253;
+
 /// The tallies of a pattern by method.
 type Tallies = [Option<Box<Tally>>; METHODS.len()];
 
-/// Requests by method and pattern. A summary of two logs has two sides, which share the patterns.
+/// The tallies of a pattern by the number of the site. A pattern that was found has one site.
+type SiteTallies = Vec<(u32, Tallies)>;
+
+/// Requests by site, method and pattern. A summary of two logs has two sides, which share the
+/// patterns.
 ///
 /// Memory is bounded whatever the logs hold: by the limits of the patterns, the number of tallies,
 /// and the size of a tally (about 10 KB).
 pub struct Summary {
     patterns: UrlPatterns,
-    sides: Vec<Vec<Tallies>>,
+    sides: Vec<Vec<SiteTallies>>,
     tally_count: usize,
     places: Vec<Box<[u8]>>,
+    /// The names of the sites with the numbers from 1 on. Requests without a site have the 0.
+    sites: Vec<String>,
 }
 
-/// A method and a pattern, with the tally of each side.
+/// A site, a method and a pattern, with the tally of each side.
 pub struct Row<'a> {
+    /// The name of the site. Empty for requests without one.
+    pub site: String,
     /// The method.
     pub method: &'static str,
     /// The pattern.
@@ -47,13 +63,14 @@ impl Summary {
     pub fn new(configured: Vec<ConfiguredPattern>, sides: usize) -> Self {
         let patterns = UrlPatterns::new(configured, Limits::default());
         let sides = (0..sides).map(|_| Vec::new()).collect();
-        Self { patterns, sides, tally_count: 0, places: Vec::new() }
+        Self { patterns, sides, tally_count: 0, places: Vec::new(), sites: Vec::new() }
     }
 
-    /// Adds a request to a side.
-    pub fn add(&mut self, side: usize, record: &Record<'_>) {
+    /// Adds a request of a site to a side. An empty `site` stands for none.
+    pub fn add(&mut self, side: usize, site: &str, record: &Record<'_>) {
+        let site = self.site_number(site);
         let (sides, tally_count) = (&mut self.sides, &mut self.tally_count);
-        let mut pattern = self.patterns.pattern_of(&record.target, |merge| {
+        let mut pattern = self.patterns.pattern_in(site, &record.target, |merge| {
             for side in sides.iter_mut() {
                 *tally_count -= fold(side, merge);
             }
@@ -61,15 +78,17 @@ impl Summary {
         let place = record.place.as_deref().map(|name| self.place_number(name));
         let method = method_number(&record.method);
         let Some(rows) = self.sides.get_mut(side) else { return };
-        if self.tally_count >= MOST_TALLIES
-            && rows.get(pattern.index()).is_none_or(|tallies| tallies[method].is_none())
-        {
+        let is_known = |rows: &[SiteTallies]| {
+            let tallies = rows.get(pattern.index()).and_then(|sites| of_site(sites, site));
+            tallies.is_some_and(|tallies| tallies[method].is_some())
+        };
+        if self.tally_count >= MOST_TALLIES && !is_known(rows) {
             pattern = PatternId::OTHER;
         }
         if rows.len() <= pattern.index() {
-            rows.resize_with(pattern.index() + 1, Tallies::default);
+            rows.resize_with(pattern.index() + 1, SiteTallies::default);
         }
-        let tally = &mut rows[pattern.index()][method];
+        let tally = &mut of_site_mut(&mut rows[pattern.index()], site)[method];
         if tally.is_none() {
             self.tally_count += 1;
         }
@@ -92,6 +111,40 @@ impl Summary {
         u8::try_from(number).unwrap_or(u8::MAX)
     }
 
+    /// Returns the number of a site, and gives it one if it is new.
+    fn site_number(&mut self, name: &str) -> u32 {
+        let known = match name {
+            "" => return 0,
+            name => self.sites.iter().position(|site| site == name),
+        };
+        let number = known.unwrap_or_else(|| {
+            let is_name = name.len() <= LONGEST_SITE
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b".-_:*[]".contains(&byte));
+            if is_name && self.sites.len() < MOST_SITES {
+                self.sites.push(name.to_owned());
+                self.sites.len() - 1
+            } else {
+                MOST_SITES
+            }
+        });
+        u32::try_from(number + 1).unwrap_or(0)
+    }
+
+    /// Returns the name of a site by its number.
+    fn site_name(&self, site: u32) -> String {
+        match (site as usize).checked_sub(1) {
+            None => String::new(),
+            Some(at) => self.sites.get(at).map_or("other", String::as_str).to_owned(),
+        }
+    }
+
+    /// Returns whether a request had a site.
+    pub fn has_sites(&self) -> bool {
+        !self.sites.is_empty()
+    }
+
     /// Returns the name of a place by its number.
     pub fn place_name(&self, place: u8) -> String {
         self.places
@@ -103,14 +156,20 @@ impl Summary {
     pub fn rows(&self) -> Vec<Row<'_>> {
         let mut rows = Vec::new();
         for pattern in self.patterns.iter() {
-            for (number, method) in METHODS.into_iter().enumerate() {
-                let tallies: Vec<_> = self
-                    .sides
-                    .iter()
-                    .map(|side| side.get(pattern.index())?[number].as_deref())
-                    .collect();
-                if tallies.iter().any(Option::is_some) {
-                    rows.push(Row { method, pattern: self.patterns.name(pattern), tallies });
+            let of_sides: Vec<_> =
+                self.sides.iter().map(|side| side.get(pattern.index())).collect();
+            let known = of_sides.iter().flatten().flat_map(|sites| sites.iter());
+            let sites: BTreeSet<u32> = known.map(|(site, _)| *site).collect();
+            for site in sites {
+                for (number, method) in METHODS.into_iter().enumerate() {
+                    let tallies: Vec<_> = of_sides
+                        .iter()
+                        .map(|sites| of_site((*sites)?, site)?[number].as_deref())
+                        .collect();
+                    if tallies.iter().any(Option::is_some) {
+                        let (site, pattern) = (self.site_name(site), self.patterns.name(pattern));
+                        rows.push(Row { site, method, pattern, tallies });
+                    }
                 }
             }
         }
@@ -120,8 +179,8 @@ impl Summary {
     /// Returns the tally of all requests of a side.
     pub fn total(&self, side: usize) -> Tally {
         let mut total = Tally::default();
-        for tally in self.sides.get(side).into_iter().flatten().flatten().flatten() {
-            total.merge(tally);
+        for (_, tallies) in self.sides.get(side).into_iter().flatten().flatten() {
+            tallies.iter().flatten().for_each(|tally| total.merge(tally));
         }
         total
     }
@@ -129,24 +188,41 @@ impl Summary {
 
 /// Adds the tallies of a merged pattern to those of the other one. Returns how many tallies there
 /// are less.
-fn fold(side: &mut Vec<Tallies>, merge: Merge) -> usize {
+fn fold(side: &mut Vec<SiteTallies>, merge: Merge) -> usize {
     let Some(from) = side.get_mut(merge.from.index()) else { return 0 };
     let from = std::mem::take(from);
     if side.len() <= merge.into.index() {
-        side.resize_with(merge.into.index() + 1, Tallies::default);
+        side.resize_with(merge.into.index() + 1, SiteTallies::default);
     }
     let mut fewer = 0;
-    for (into, from) in side[merge.into.index()].iter_mut().zip(from) {
-        let Some(from) = from else { continue };
-        match into {
-            Some(into) => {
-                into.merge(&from);
-                fewer += 1;
+    for (site, from) in from {
+        let into = of_site_mut(&mut side[merge.into.index()], site);
+        for (into, from) in into.iter_mut().zip(from) {
+            let Some(from) = from else { continue };
+            match into {
+                Some(into) => {
+                    into.merge(&from);
+                    fewer += 1;
+                }
+                None => *into = Some(from),
             }
-            None => *into = Some(from),
         }
     }
     fewer
+}
+
+/// Returns the tallies of a site.
+fn of_site(sites: &SiteTallies, site: u32) -> Option<&Tallies> {
+    sites.iter().find(|(known, _)| *known == site).map(|(_, tallies)| tallies)
+}
+
+/// Returns the tallies of a site, and adds them if there are none.
+fn of_site_mut(sites: &mut SiteTallies, site: u32) -> &mut Tallies {
+    let at = sites.iter().position(|(known, _)| *known == site).unwrap_or_else(|| {
+        sites.push((site, Tallies::default()));
+        sites.len() - 1
+    });
+    &mut sites[at].1
 }
 
 fn method_number(method: &[u8]) -> usize {
@@ -168,6 +244,7 @@ mod tests {
             status: 200,
             bytes: Some(1),
             micros: Some(1),
+            host: None,
             time: None,
             place: place.map(|place| Cow::Borrowed(place.as_bytes())),
             cache: None,
@@ -179,10 +256,10 @@ mod tests {
     fn two_sides_have_one_set_of_patterns() {
         let mut summary = Summary::new(Vec::new(), 2);
         for user in 0..30 {
-            summary.add(0, &record("GET", &format!("/user{user}x"), None));
-            summary.add(1, &record("GET", &format!("/other{user}x"), None));
+            summary.add(0, "", &record("GET", &format!("/user{user}x"), None));
+            summary.add(1, "", &record("GET", &format!("/other{user}x"), None));
         }
-        summary.add(1, &record("BREW", "/7", None));
+        summary.add(1, "", &record("BREW", "/7", None));
         let mut rows: Vec<_> = summary
             .rows()
             .iter()
@@ -201,10 +278,10 @@ mod tests {
     fn names_of_places_are_bounded_and_harmless() {
         let mut summary = Summary::new(Vec::new(), 1);
         for place in ["store", "app:web", "=cmd|x", "\u{1b}[2J", &"a".repeat(65), "store"] {
-            summary.add(0, &record("GET", "/", Some(place)));
+            summary.add(0, "", &record("GET", "/", Some(place)));
         }
         for number in 0..1000 {
-            summary.add(0, &record("GET", "/", Some(&format!("place{number}"))));
+            summary.add(0, "", &record("GET", "/", Some(&format!("place{number}"))));
         }
         assert_eq!(summary.places.len(), MOST_PLACES);
         let total = summary.total(0);
@@ -225,7 +302,7 @@ mod tests {
         let mut added = 0;
         for number in 0..60_000_usize {
             let target = format!("/a{}x/b{}x/c{}x", number % 37, number / 37 % 39, number / 1443);
-            summary.add(number % 2, &record(METHODS[number % 11], &target, None));
+            summary.add(number % 2, "", &record(METHODS[number % 11], &target, None));
             added += 1;
         }
         let rows = summary.rows();
@@ -233,6 +310,50 @@ mod tests {
         assert_eq!(tallies, summary.tally_count);
         assert!(tallies <= MOST_TALLIES + 2 * METHODS.len(), "{tallies}");
         assert_eq!(summary.total(0).count + summary.total(1).count, added);
+    }
+
+    #[test]
+    fn sites_are_told_apart_and_bounded() {
+        let configured = vec![ConfiguredPattern::parse("/@{user}").expect("a pattern")];
+        let mut summary = Summary::new(configured, 2);
+        for (side, site) in [(0, "a.org"), (1, "a.org"), (1, "b.org"), (0, "")] {
+            for target in ["/", "/@alice", "*"] {
+                summary.add(side, site, &record("GET", target, None));
+            }
+        }
+        let mut rows: Vec<_> = summary
+            .rows()
+            .iter()
+            .map(|row| {
+                let counts: Vec<_> =
+                    row.tallies.iter().map(|tally| tally.map_or(0, |tally| tally.count)).collect();
+                format!("{} {} {counts:?}", row.site, row.pattern)
+            })
+            .collect();
+        rows.sort();
+        let expected = [
+            " / [1, 0]",
+            " /@{user} [1, 0]",
+            " {other} [1, 0]",
+            "a.org / [1, 1]",
+            "a.org /@{user} [1, 1]",
+            "a.org {other} [1, 1]",
+            "b.org / [0, 1]",
+            "b.org /@{user} [0, 1]",
+            "b.org {other} [0, 1]",
+        ];
+        assert_eq!(rows, expected);
+        for site in ["=cmd|x", "\u{1b}[2J", &"a".repeat(254)] {
+            summary.add(0, site, &record("GET", "/", None));
+        }
+        for number in 0..1000 {
+            summary.add(0, &format!("site{number}"), &record("GET", &format!("/{number}x"), None));
+        }
+        let rows = summary.rows();
+        let sites: BTreeSet<&str> = rows.iter().map(|row| row.site.as_str()).collect();
+        // One more for all others, and one for none.
+        assert_eq!(sites.len(), MOST_SITES + 2);
+        assert_eq!(summary.total(0).count, 1009);
     }
 
     proptest! {
@@ -243,7 +364,7 @@ mod tests {
         ) {
             let mut summary = Summary::new(Vec::new(), 2);
             for (target, side) in targets.iter().zip(&sides) {
-                summary.add(*side, &record("GET", target, None));
+                summary.add(*side, "", &record("GET", target, None));
             }
             let counted = summary.total(0).count + summary.total(1).count;
             prop_assert_eq!(counted, targets.len() as u64);

@@ -1,7 +1,9 @@
-//! `kirin log sum`: sums up access logs by method and URL pattern.
+//! `kirin log sum`: sums up access logs by site, method and URL pattern.
 
 mod formats;
+mod sites;
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -10,13 +12,14 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kirin_log_summary::filter::{Filter, Moment, StatusCondition, parse_moment};
 use kirin_log_summary::input::{LogOptions, LogReport, read_log};
-use kirin_log_summary::line::{self, Format};
+use kirin_log_summary::line::{self, Format, Record};
 use kirin_log_summary::report::{self, Order, Uncounted};
 use kirin_log_summary::summary::Summary;
 use kirin_url_patterns::ConfiguredPattern;
 
 use crate::life::program_log;
 use formats::{LogFormats, parse_format};
+use sites::{ConfiguredSites, LogSites};
 
 /// A command for access logs.
 #[derive(Subcommand)]
@@ -26,6 +29,7 @@ pub enum LogCommand {
   kirin log sum access.log
   kirin log sum access.log.*.gz --status 5xx --sort count
   kirin log sum access.log --pattern '/@{user}' --output markdown
+  kirin log sum access.log --by-site
   kirin log sum --compare before.log after.log
   ssh www zcat /var/log/nginx/access.log.1.gz | kirin log sum -")]
     Sum(Sum),
@@ -45,7 +49,8 @@ pub struct Sum {
     /// [default: found out for each file]
     #[arg(long, value_parser = parse_format)]
     format: Option<Format>,
-    /// The configuration of the Kirin that has written the logs. It says the formats of their lines
+    /// The configuration of the Kirin that has written the logs. It says the formats of their
+    /// lines, and which host belongs to which site
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     config: Option<PathBuf>,
     /// The unit of durations in the log
@@ -55,6 +60,9 @@ pub struct Sum {
     /// has the request. Kirin finds patterns for all other paths
     #[arg(long = "pattern", short, value_name = "PATTERN", value_parser = ConfiguredPattern::parse)]
     patterns: Vec<ConfiguredPattern>,
+    /// Tell sites apart by the hosts in the log. This is the default with a --config that has sites
+    #[arg(long)]
+    by_site: bool,
     /// The figure by which rows are sorted, largest first
     #[arg(long, default_value = "sum")]
     sort: Sort,
@@ -73,6 +81,10 @@ pub struct Sum {
     /// Count only requests with this method. Can be repeated
     #[arg(long = "method", value_name = "METHOD")]
     methods: Vec<String>,
+    /// Count only requests of this site: its name or a host of it in the --config, and without one
+    /// the host in the log; - means no site. Can be repeated
+    #[arg(long = "site", value_name = "NAME")]
+    sites: Vec<String>,
     /// Count only requests at this time or later: 2026-11-22T18:40 (UTC), or with an offset
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     since: Option<Moment>,
@@ -144,6 +156,7 @@ impl Sum {
     ) -> Result<[Uncounted; 2], String> {
         let mut options = self.log_options();
         let formats = self.config.as_deref().map(LogFormats::read).transpose()?;
+        let sites = self.sites()?;
         let mut uncounted = [Uncounted::default(); 2];
         for (at, file) in self.files.iter().enumerate() {
             let side = if self.compare { at } else { 0 };
@@ -151,11 +164,25 @@ impl Sum {
             if let Some(formats) = &formats {
                 options.format = formats.of(file)?;
             }
+            let site_of_log = sites.as_ref().and_then(|sites| sites.of_log(file));
+            let (mut has_hosts, mut of_other_sites) = (site_of_log.is_some(), 0);
+            let mut take = |record: &Record<'_>| {
+                let site = match (&sites, site_of_log, record.host.as_deref()) {
+                    (_, Some(site), _) => Cow::Borrowed(site),
+                    (Some(sites), None, Some(host)) => {
+                        has_hosts = true;
+                        sites.of_host(host)
+                    }
+                    (_, None, _) => Cow::Borrowed(""),
+                };
+                if sites.as_ref().is_none_or(|sites| sites.takes(&site)) {
+                    summary.add(side, &site, record);
+                } else {
+                    of_other_sites += 1;
+                }
+            };
             let log = open(file)
-                .and_then(|log| {
-                    let log = progress.wrap_read(log);
-                    read_log(log, &options, |record| summary.add(side, record))
-                })
+                .and_then(|log| read_log(progress.wrap_read(log), &options, &mut take))
                 .map_err(|error| format!("{name}: {error}"))?;
             if log.is_unreadable() {
                 return Err(unreadable(&name, &log, options.format.is_some()));
@@ -167,10 +194,25 @@ impl Sum {
                      {number}: {error}"
                 ));
             }
-            uncounted[side].left_out += log.left_out;
+            if !has_hosts && (self.by_site || !self.sites.is_empty()) {
+                warnings.push(format!(
+                    "{name}: no line has a host, so its requests are of no site; logs in JSON and \
+                     LTSV have it in `vhost`, and other formats with `%v`"
+                ));
+            }
+            uncounted[side].left_out += log.left_out + of_other_sites;
             uncounted[side].malformed += log.malformed;
         }
         Ok(uncounted)
+    }
+
+    /// Returns how sites are told apart. `None` if they are not.
+    fn sites(&self) -> Result<Option<LogSites>, String> {
+        let configured = self.config.as_deref().map(ConfiguredSites::read).transpose()?.flatten();
+        if configured.is_none() && !self.by_site && self.sites.is_empty() {
+            return Ok(None);
+        }
+        LogSites::new(configured, &self.sites).map(Some)
     }
 
     fn log_options(&self) -> LogOptions {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! HOST IDENT USER [TIME] "METHOD TARGET PROTOCOL" STATUS BYTES "REFERER" "AGENT" PLACE SECONDS cut
+//! VHOST:PORT HOST IDENT USER [TIME] …
 //! ```
 //!
 //! Servers escape quotation marks in what a client sends, as `\x22` or `\"`. So the request is in
@@ -35,6 +36,7 @@ pub(super) fn parse(line: &[u8], unit: TimeUnit) -> Result<Record<'_>, LineError
         status: status(number)?,
         bytes,
         micros: None,
+        host: host(before).map(Cow::Borrowed),
         time: time(before).map(Cow::Borrowed),
         place: None,
         cache: None,
@@ -70,6 +72,18 @@ fn appended<'a>(record: &mut Record<'a>, words: Words<'a>, unit: TimeUnit) {
         }
         last = (text != b"-").then_some(text);
     }
+}
+
+/// Returns the host of Apache's `vhost_combined`, whose lines have `HOST:PORT` in front of the
+/// three words of the other formats.
+fn host(before: &[u8]) -> Option<&[u8]> {
+    let mut words = before.split(|byte| *byte == b' ');
+    let first = words.next()?;
+    let others = words.take_while(|word| !word.starts_with(b"[")).count();
+    let (name, port) = first.split_at(first.iter().rposition(|byte| *byte == b':')?);
+    let is_host = !name.is_empty() && (!name.contains(&b':') || name.ends_with(b"]"));
+    let is_port = port.len() > 1 && port[1..].iter().all(u8::is_ascii_digit);
+    (is_host && is_port && others == 3).then_some(name)
 }
 
 /// Returns the text between the last brackets before the request.

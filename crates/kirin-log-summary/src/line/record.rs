@@ -15,6 +15,8 @@ pub struct Record<'a> {
     pub bytes: Option<u64>,
     /// The duration of the request in microseconds.
     pub micros: Option<u64>,
+    /// The host that the client named, maybe with its port.
+    pub host: Option<Cow<'a, [u8]>>,
     /// The moment of the request as the log has it.
     pub time: Option<Cow<'a, [u8]>>,
     /// The part of Kirin that answered.

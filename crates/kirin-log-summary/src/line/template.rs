@@ -213,8 +213,13 @@ fn meaning(directive: &str) -> (Meaning, Characters) {
         "{cache}k" => b"cache",
         "{end}k" => b"end",
         "h" | "a" | "{c}a" | "H" => return (Meaning::Unused, Token),
-        "u" | "v" | "V" => b"",
+        "v" | "V" | "{vhost}k" => b"vhost",
+        "u" => b"",
         "p" | "P" | "{local}p" | "{canonical}p" => return (Meaning::Unused, Number),
+        other if other.eq_ignore_ascii_case("{host}i") => {
+            let key = Key::of(b"vhost").map_or(Meaning::Unused, Meaning::Labelled);
+            return (key, Text);
+        }
         other if other.ends_with('t') => {
             let key = Key::of(b"time").map_or(Meaning::Unused, Meaning::Labelled);
             return (key, characters_of_time(other));

@@ -24,7 +24,12 @@ fn show(record: &Record<'_>) -> String {
             shown += &format!(" {name}={number}");
         }
     }
-    let texts = [("place", &record.place), ("cache", &record.cache), ("time", &record.time)];
+    let texts = [
+        ("place", &record.place),
+        ("cache", &record.cache),
+        ("time", &record.time),
+        ("host", &record.host),
+    ];
     for (name, value) in texts {
         if let Some(value) = value {
             shown += &format!(" {name}={}", text(value));
@@ -80,6 +85,11 @@ fn lines_of_many_servers_are_read() {
             "GET / 200 bytes=7 micros=57000 time=1",
         ),
         (r#"h "GET / HTTP/1.1" 200 7"#, "GET / 200 bytes=7"),
+        // Apache's vhost_combined, and what is not.
+        (r#"a.org:80 ::1 - - [1] "GET /" 200 7"#, "GET / 200 bytes=7 time=1 host=a.org"),
+        (r#"[::1]:80 ::1 - - [1] "GET /" 200 7"#, "GET / 200 bytes=7 time=1 host=[::1]"),
+        (r#"fe80::1 - a b [1] "GET /" 200 7"#, "GET / 200 bytes=7 time=1"),
+        (r#"a.org:80 - - [1] "GET /" 200 7"#, "GET / 200 bytes=7 time=1"),
         // LTSV.
         (
             "time:2026-11-22T18:40:01.123+00:00\thost:::1\tuser:-\tmethod:GET\turi:/memo/7?x=1\tprotocol:HTTP/1.1\tstatus:200\tsize:12\treqtime:0.001234\tplace:app:web\tcache:-\tend:cut",
@@ -97,6 +107,8 @@ fn lines_of_many_servers_are_read() {
             "time:1\tcache:HIT\tpath:/p\turi:/p?q\tmethod:GET\tstatus:200\tnolabel\t:x",
             "GET /p?q 200 cache=HIT time=1",
         ),
+        ("vhost:-\tserver_name:b\turi:/\tstatus:200", "- / 200 host=b"),
+        ("http_host:b:80\tvhost:a\turi:/\tstatus:200", "- / 200 host=a"),
         // JSON.
         (
             r#"{"time":"T","host":"::1","method":"GET","uri":"/memo/7","status":200,"size":12,"reqtime":0.001234,"place":"store","cache":"HIT","end":"whole"}"#,
@@ -130,6 +142,7 @@ fn the_label_further_left_in_the_documentation_counts() {
         "size body_bytes body_bytes_sent bodysize bytes_sent bytes",
         "reqtime request_time reqtime_microsec response_time duration taken apptime latency runtime \
          upstream_response_time",
+        "vhost http_host server_name",
         "time time_local time_iso8601 @timestamp timestamp ts",
         "cache cache_status upstream_cache_status",
     ] {

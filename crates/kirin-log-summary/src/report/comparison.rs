@@ -1,8 +1,8 @@
 //! The table of a comparison: before, after, and the change.
 
-use crate::report::figures;
 use crate::report::table::Table;
-use crate::summary::Row;
+use crate::report::{figures, site_cell};
+use crate::summary::{Row, Summary};
 use crate::tally::Tally;
 
 /// A figure of a tally. It is `None` if the log does not have it.
@@ -79,7 +79,13 @@ const BYTES: Compared = Compared {
 
 /// Returns the table. With `is_machine` it is for programs: all columns, seconds and bytes without
 /// units.
-pub(super) fn table(rows: &[Row<'_>], totals: &[Tally; 2], is_machine: bool) -> Table {
+pub(super) fn table(
+    summary: &Summary,
+    rows: &[Row<'_>],
+    totals: &[Tally; 2],
+    is_machine: bool,
+) -> Table {
+    let has_sites = summary.has_sites();
     let has = |figure: Figure| totals.iter().any(|total| figure(total).is_some());
     let figures: Vec<&Compared> = [&SUM, &COUNT, &AVERAGE, &P95, &BYTES]
         .into_iter()
@@ -87,23 +93,32 @@ pub(super) fn table(rows: &[Row<'_>], totals: &[Tally; 2], is_machine: bool) -> 
         .collect();
     let mut titles: Vec<String> =
         figures.iter().flat_map(|figure| figure.titles(is_machine)).collect();
-    titles.extend(["METHOD", "PATTERN"].map(|title| match is_machine {
+    let texts = if has_sites { &["SITE", "METHOD", "PATTERN"][..] } else { &["METHOD", "PATTERN"] };
+    titles.extend(texts.iter().map(|title| match is_machine {
         true => title.to_lowercase(),
-        false => title.to_owned(),
+        false => (*title).to_owned(),
     }));
-    let mut table = Table::new(&titles, 2);
-    let cells = |before: Option<&Tally>, after: Option<&Tally>, method: &str, pattern: &str| {
+    let mut table = Table::new(&titles, texts.len());
+    let cells = |before: Option<&Tally>, after: Option<&Tally>, texts: [String; 3]| {
         let mut cells: Vec<String> =
             figures.iter().flat_map(|figure| figure.cells(before, after, is_machine)).collect();
-        cells.extend([method.to_owned(), pattern.to_owned()]);
+        cells.extend(texts.into_iter().skip(usize::from(!has_sites)));
         cells
     };
     for row in rows {
         if let [before, after] = row.tallies[..] {
-            table.push(cells(before, after, row.method, &row.pattern));
+            table.push(cells(
+                before,
+                after,
+                [site_cell(&row.site, is_machine), row.method.to_owned(), row.pattern.clone()],
+            ));
         }
     }
-    table.push_total(cells(Some(&totals[0]), Some(&totals[1]), "", "total"));
+    table.push_total(cells(
+        Some(&totals[0]),
+        Some(&totals[1]),
+        ["", "", "total"].map(str::to_owned),
+    ));
     table
 }
 

@@ -43,6 +43,8 @@ struct Bytes {
 
 #[derive(Serialize)]
 struct SummaryRow {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    site: String,
     method: &'static str,
     pattern: String,
     #[serde(flatten)]
@@ -66,6 +68,8 @@ struct Side {
 
 #[derive(Serialize)]
 struct ComparedRow {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    site: String,
     method: &'static str,
     pattern: String,
     before: Option<Figures>,
@@ -89,7 +93,8 @@ pub(super) fn report(
     let rows = rows.iter().filter_map(|row| {
         let tally = (*row.tallies.first()?)?;
         let figures = Figures::of(summary, tally);
-        Some(SummaryRow { method: row.method, pattern: row.pattern.clone(), figures })
+        let (site, pattern) = (row.site.clone(), row.pattern.clone());
+        Some(SummaryRow { site, method: row.method, pattern, figures })
     });
     text(&SummaryReport {
         left_out: uncounted.left_out,
@@ -116,6 +121,7 @@ pub(super) fn comparison(
         Some(Figures::of(summary, tally))
     };
     let rows = rows.iter().map(|row| ComparedRow {
+        site: row.site.clone(),
         method: row.method,
         pattern: row.pattern.clone(),
         before: figures(row, 0),

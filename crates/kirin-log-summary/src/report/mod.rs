@@ -103,7 +103,7 @@ pub fn compare(
     if output == Output::Json {
         return json::comparison(summary, &rows, &totals, uncounted);
     }
-    let table = comparison::table(&rows, &totals, output == Output::Csv);
+    let table = comparison::table(summary, &rows, &totals, output == Output::Csv);
     table.write(output, all)
 }
 
@@ -120,13 +120,21 @@ fn sort_rows(
     figure: impl Fn(&Row<'_>) -> u64,
 ) {
     if sort == Sort::Pattern {
-        rows.sort_by(|a, b| (&a.pattern, a.method).cmp(&(&b.pattern, b.method)));
+        rows.sort_by(|a, b| (&a.pattern, a.method, &a.site).cmp(&(&b.pattern, b.method, &b.site)));
     } else {
-        rows.sort_by_cached_key(|row| (Reverse(figure(row)), row.pattern.clone(), row.method));
+        rows.sort_by_cached_key(|row| {
+            (Reverse(figure(row)), row.pattern.clone(), row.method, row.site.clone())
+        });
     }
     if is_reversed {
         rows.reverse();
     }
+}
+
+/// Returns how a table names a site. Requests without one have `-` for persons, and nothing for
+/// programs.
+fn site_cell(site: &str, is_machine: bool) -> String {
+    if site.is_empty() && !is_machine { "-".to_owned() } else { site.to_owned() }
 }
 
 /// Returns a figure of a tally, or 0 if there is none.

@@ -1,7 +1,7 @@
 //! The table of a summary with one side.
 
-use crate::report::figures;
 use crate::report::table::Table;
+use crate::report::{figures, site_cell};
 use crate::summary::{Row, Summary};
 use crate::tally::Tally;
 
@@ -15,25 +15,31 @@ pub(super) fn table(summary: &Summary, rows: &[Row<'_>], total: &Tally, is_machi
     let has_place = is_machine || total.placed > 0;
     let mut titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
     let mut texts = if is_machine { vec!["method", "pattern"] } else { vec!["METHOD", "PATTERN"] };
+    if summary.has_sites() {
+        texts.insert(0, if is_machine { "site" } else { "SITE" });
+    }
     if has_place {
         texts.insert(0, if is_machine { "place" } else { "PLACE" });
     }
     titles.extend(&texts);
     let mut table = Table::new(&titles, texts.len());
-    let cells = |tally: &Tally, method: &str, pattern: &str| {
+    let cells = |tally: &Tally, site: Option<&str>, method: &str, pattern: &str| {
         let mut cells: Vec<String> = columns.iter().map(|(_, cell)| cell(tally)).collect();
         if has_place {
             cells.push(place(summary, tally, is_machine));
+        }
+        if summary.has_sites() {
+            cells.push(site.map(|site| site_cell(site, is_machine)).unwrap_or_default());
         }
         cells.extend([method.to_owned(), pattern.to_owned()]);
         cells
     };
     for row in rows {
         if let Some(Some(tally)) = row.tallies.first() {
-            table.push(cells(tally, row.method, &row.pattern));
+            table.push(cells(tally, Some(&row.site), row.method, &row.pattern));
         }
     }
-    table.push_total(cells(total, "", "total"));
+    table.push_total(cells(total, None, "", "total"));
     table
 }
 

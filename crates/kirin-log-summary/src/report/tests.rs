@@ -16,7 +16,7 @@ const ORDER: Order = Order { sort: Sort::Sum, is_reversed: false, limit: usize::
 fn summary(logs: &[&str]) -> Summary {
     let mut summary = Summary::new(Vec::new(), logs.len());
     for (side, log) in logs.iter().enumerate() {
-        read_log(log.as_bytes(), &LogOptions::default(), |record| summary.add(side, record))
+        read_log(log.as_bytes(), &LogOptions::default(), |record| summary.add(side, "", record))
             .expect("reads");
     }
     summary

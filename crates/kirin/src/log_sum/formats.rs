@@ -27,13 +27,7 @@ impl LogFormats {
     /// path with which its own begins. `None` finds the format out.
     pub fn of(&self, log: &Path) -> Result<Option<Format>, String> {
         let log = canonical(log);
-        let is_of = |path: &Path| {
-            let rest = (log.parent() == path.parent())
-                .then(|| log.file_name()?.to_str()?.strip_prefix(path.file_name()?.to_str()?))
-                .flatten();
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
-        };
-        let found = self.0.iter().filter(|(path, _)| is_of(path));
+        let found = self.0.iter().filter(|(path, _)| is_log(&log, path));
         match found.max_by_key(|(path, _)| path.as_os_str().len()) {
             None => Ok(None),
             Some((path, format)) => parse_format(format)
@@ -60,8 +54,16 @@ fn collect(value: &toml::Value, take: &mut impl FnMut(&str, &str)) {
     }
 }
 
+/// Returns whether a file is the log with this path, or one that was rotated. Both are canonical.
+pub(super) fn is_log(file: &Path, path: &Path) -> bool {
+    let rest = (file.parent() == path.parent())
+        .then(|| file.file_name()?.to_str()?.strip_prefix(path.file_name()?.to_str()?))
+        .flatten();
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
+}
+
 /// Returns the path with its directory resolved. The file itself may be a link, and may have gone.
-fn canonical(path: &Path) -> PathBuf {
+pub(super) fn canonical(path: &Path) -> PathBuf {
     let directory = match path.parent() {
         Some(directory) if directory != Path::new("") => directory,
         _ => Path::new("."),

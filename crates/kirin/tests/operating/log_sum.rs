@@ -288,3 +288,112 @@ fn a_log_in_a_format_of_the_configuration_is_read() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("the end of `%{A}i`"), "{said}");
 }
+
+/// Returns a line of a JSON log of a host.
+fn json_of(host: &str, uri: &str) -> String {
+    let line = serde_json::json!({
+        "vhost": host, "method": "GET", "uri": uri, "status": 200, "reqtime": 0.5,
+    });
+    format!("{line}\n")
+}
+
+/// Returns site, pattern and count of the rows, sorted.
+fn site_rows(report: &Value) -> Vec<String> {
+    let rows = report["rows"].as_array().expect("rows");
+    let mut rows: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let site = row["site"].as_str().unwrap_or("-");
+            format!("{site} {} {}", row["pattern"].as_str().expect("a pattern"), row["count"])
+        })
+        .collect();
+    rows.sort();
+    rows
+}
+
+const SITES: &str = r#"
+    [[listener]]
+    access_log = { path = "access.log", format = "json" }
+    [[site]]
+    name = "wiki"
+    hosts = ["wiki.test", "www.wiki.test"]
+    [[site]]
+    hosts = ["*.blog.test"]
+    [[site]]
+    hosts = ["git.test"]
+    access_log = "git.log"
+"#;
+
+#[test]
+fn sites_of_the_configuration_have_rows_of_their_own() {
+    let log: String = [
+        ("wiki.test", "/"),
+        ("WWW.wiki.test:8080", "/"),
+        ("a.blog.test", "/"),
+        ("git.test", "/"),
+        ("strange.test", "/"),
+    ]
+    .map(|(host, uri)| json_of(host, uri))
+    .concat();
+    let git = COMBINED.lines().next().expect("a line").replace("/memo/1?x=1", "/");
+    let site = Site::new()
+        .with("access.log", &log)
+        .with("git.log", &git)
+        .with("sites.toml", SITES)
+        .with("plain.toml", "[[listener]]\naccess_log = \"access.log\"\n");
+    let config = ["--config", "sites.toml"];
+    let all = report(&site, &[&config[..], &["access.log", "git.log"]].concat());
+    let expected = ["*.blog.test / 1", "- / 1", "git.test / 2", "wiki / 2"];
+    assert_eq!(site_rows(&all), expected, "{all}");
+    for (wanted, expected) in [
+        (&["--site", "wiki"][..], &["wiki / 2"][..]),
+        (&["--site", "www.WIKI.test"], &["wiki / 2"]),
+        (&["--site", "git.test", "--site", "-"], &["- / 1", "git.test / 2"]),
+        (&["--site", "other.blog.test"], &["*.blog.test / 1"]),
+    ] {
+        let report = report(&site, &[&config[..], wanted, &["access.log", "git.log"]].concat());
+        assert_eq!(site_rows(&report), expected, "{wanted:?}: {report}");
+        let counted = report["total"]["count"].as_u64().zip(report["left_out"].as_u64());
+        assert_eq!(counted.map(|(counted, left_out)| counted + left_out), Some(6), "{report}");
+    }
+    let wrong = sum(&site, &[&config[..], &["--site", "nowhere", "access.log"]].concat());
+    let message = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(message.contains("it has wiki, *.blog.test, git.test"), "{message}");
+    let text = printed(&site, &[&config[..], &["access.log"]].concat());
+    assert!(text.lines().next().expect("titles").contains("SITE         METHOD"), "{text}");
+    let compared = [&config[..], &["--compare", "access.log", "git.log"]].concat();
+    let text = printed(&site, &compared);
+    let row = |line: &str| {
+        line.split_whitespace().collect::<Vec<_>>().ends_with(&["git.test", "GET", "/"])
+    };
+    assert!(text.lines().any(row), "{text}");
+    // Without a site nothing changes, though the log has hosts.
+    for arguments in [&["access.log"][..], &["access.log", "--config", "plain.toml"]] {
+        let text = printed(&site, arguments);
+        assert!(!text.contains("SITE") && text.lines().count() == 3, "{text}");
+        let csv = printed(&site, &[arguments, &["--output", "csv"]].concat());
+        assert!(!csv.contains("site"), "{csv}");
+    }
+}
+
+#[test]
+fn hosts_are_sites_without_a_configuration() {
+    let ltsv = "vhost:a.test:80\tmethod:GET\turi:/\tstatus:200\n";
+    let apache =
+        "B.test:80 ::1 - - [06/Nov/1994:08:49:37 +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"-\"\n";
+    let site = Site::new()
+        .with("a.json", json_of("a.test", "/") + &json_of("b.test", "/"))
+        .with("a.ltsv", ltsv)
+        .with("apache.log", apache)
+        .with("own.log", "b.test GET / HTTP/1.1 200\n")
+        .with("combined.log", COMBINED);
+    let read = report(&site, &["a.json", "a.ltsv", "apache.log", "--by-site"]);
+    assert_eq!(site_rows(&read), ["a.test / 2", "b.test / 2"], "{read}");
+    let read = report(&site, &["own.log", "--format", "%v %r %s", "--site", "b.test"]);
+    assert_eq!(site_rows(&read), ["b.test / 1"], "{read}");
+    let read = report(&site, &["a.json", "--site", "A.test"]);
+    assert_eq!(site_rows(&read), ["a.test / 1"], "{read}");
+    let output = sum(&site, &["combined.log", "--by-site"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.contains("no line has a host"), "{said}");
+}
