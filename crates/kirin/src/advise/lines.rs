@@ -118,10 +118,12 @@ fn sites(document: &Table) -> impl Iterator<Item = &Table> {
     tables(document, "site")
 }
 
-/// Returns whether a site has this name in the store: its `name`, or its first host.
+/// Returns whether a site has this name in the store: its `name`, or its first host without a
+/// wildcard.
 fn is_named(site: &Table, name: &str) -> bool {
     let own = site.get("name").and_then(Value::as_str);
-    let first = || site.get("hosts")?.as_array()?.first()?.as_str();
+    let hosts = || site.get("hosts").and_then(Value::as_array).into_iter().flatten();
+    let first = || hosts().filter_map(Value::as_str).find(|host| !host.starts_with('*'));
     own.or_else(first) == Some(name)
 }
 

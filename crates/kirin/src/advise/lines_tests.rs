@@ -14,6 +14,7 @@ pub(crate) fn entry(path: &str, verdict: Verdict) -> Entry {
             has_store: false,
             has_rewrite: false,
         },
+        site: String::new(),
         host: "h".into(),
         target: path.into(),
         path: Some(path.into()),
@@ -159,4 +160,13 @@ fn a_configuration_costs_no_more_than_its_bytes() {
         table.check(&format!("path {piece}"), 300, page, |page| lines(CONFIG, page).is_ok());
     }
     table.finish();
+}
+
+#[test]
+fn a_wildcard_in_front_does_not_hide_the_name_of_a_site() {
+    let config = "[[site]]\nhosts = [\"*.a.test\", \"a.test\"]\n[[site.route]]\npath = \"/\"\n\
+                  try = [\"app:web\"]\n";
+    let mut entry = entry("/page", Verdict::Everybody);
+    entry.route.site = "a.test".into();
+    assert!(matches!(lines(config, &entry), Ok(Lines::SiteRoute(name, _)) if name == "a.test"));
 }
