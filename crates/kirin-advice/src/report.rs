@@ -45,6 +45,9 @@ pub struct Report {
 pub struct Entry {
     /// The route.
     pub route: Route,
+    /// The label of the site. It is empty for routes at the top level.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub site: String,
     /// The host.
     pub host: String,
     /// The path and query, or the pattern of paths.
@@ -107,6 +110,8 @@ pub enum StatedFreshness {
 pub struct RouteFacts {
     /// The route.
     pub route: Route,
+    /// The label of its site. It is empty for routes at the top level.
+    pub site: String,
     /// Whether it lets in some clients only.
     pub is_protected: bool,
 }
@@ -205,6 +210,7 @@ fn entry(
     let share = saved_requests as f64 / counts.requests.max(1) as f64;
     Entry {
         route: facts.route.clone(),
+        site: facts.site.clone(),
         host: target.host.clone(),
         target: match &target.query {
             Some(query) => format!("{}?{query}", target.path),

@@ -157,7 +157,7 @@ impl Site {
     /// Returns the report of all pages.
     pub(crate) fn report(&self) -> Report {
         let route = Route { path: "/".into(), place: "app:web".into(), ..Route::default() };
-        let facts = RouteFacts { route, is_protected: self.is_protected };
+        let facts = RouteFacts { route, site: String::new(), is_protected: self.is_protected };
         report(&self.survey, &self.demands, &BTreeMap::from([(0, facts)]), self.seconds as f64)
     }
 

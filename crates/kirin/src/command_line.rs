@@ -202,6 +202,10 @@ pub struct Advise {
     /// Observe this upstream only. Can be repeated
     #[arg(long = "upstream", value_name = "NAME")]
     pub upstreams: Vec<String>,
+    /// Observe this site of the configuration only; - means the routes at the top level. Can be
+    /// repeated
+    #[arg(long = "site", value_name = "NAME")]
+    pub sites: Vec<String>,
     /// A cookie that names sessions. Can be repeated [default: `session_cookie` of the
     /// configuration, or those that differ for nearly each visitor]
     #[arg(long = "session", value_name = "COOKIE")]

@@ -3,13 +3,14 @@
 //! A run ends by itself after its time, so a client that is gone does not keep it on. The last
 //! report is kept until the next run.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
 use kirin_advice::report::Report;
 use kirin_advice::survey::Demands;
-use kirin_gateway::filters::advise::sampling::{Run, Sampling};
+use kirin_gateway::filters::advise::sampling::{Run, Sampling, Scope};
 use kirin_http::{Answer, RequestHead, Response};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,10 @@ pub struct StartRun {
     /// The places to observe, such as `app:web`. None means all.
     #[serde(default)]
     pub places: Vec<String>,
+    /// The labels of the sites to observe. `-` means the routes at the top level, and none means
+    /// all sites.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<String>,
     /// The fewest visitors that an advice needs.
     #[serde(default = "visitors")]
     pub visitors: usize,
@@ -40,6 +45,20 @@ pub struct StartRun {
     #[serde(default)]
     pub sessions: Vec<String>,
 }
+
+/// What can be observed, and what the configuration says about it.
+#[derive(Clone, Default)]
+pub struct Observable {
+    /// The places, such as `app:web`.
+    pub places: Vec<String>,
+    /// The label of the site of each route, by its number.
+    pub site_labels: Arc<[String]>,
+    /// The cookies that name sessions.
+    pub sessions: Vec<String>,
+}
+
+/// The word for routes at the top level.
+const NO_SITE: &str = "-";
 
 /// The state of a run, for its client.
 #[derive(Debug, Serialize, Deserialize)]
@@ -85,9 +104,14 @@ fn visitors() -> usize {
     Demands::default().visitors
 }
 
+fn site_word(label: &str) -> &str {
+    if label.is_empty() { NO_SITE } else { label }
+}
+
 impl StartRun {
     /// Returns a message about the first value that is not allowed.
-    pub fn check(&self, places: &[String]) -> Result<(), String> {
+    pub fn check(&self, observable: &Observable) -> Result<(), String> {
+        let places = &observable.places;
         if !(1..=MAX_SECONDS).contains(&self.seconds) {
             return Err(format!("seconds is {}; it must be 1 to {MAX_SECONDS}", self.seconds));
         }
@@ -97,6 +121,12 @@ impl StartRun {
             if !(least..=8).contains(&value) {
                 return Err(format!("{name} is {value}; it must be {least} to 8"));
             }
+        }
+        let labels: BTreeSet<&str> =
+            observable.site_labels.iter().map(|label| site_word(label)).collect();
+        if let Some(site) = self.sites.iter().find(|site| !labels.contains(site.as_str())) {
+            let labels = Vec::from_iter(labels).join(", ");
+            return Err(format!("there is no site `{site}`; there is {labels}"));
         }
         match self.places.iter().find(|place| !places.contains(place)) {
             None => Ok(()),
@@ -109,14 +139,8 @@ impl StartRun {
 }
 
 impl Runs {
-    /// Answers a request for `/advise`. `places` are those that can be observed, `sessions` the
-    /// cookies of the configuration that name sessions.
-    pub fn answer(
-        self: &Arc<Self>,
-        request: &RequestHead<'_>,
-        places: Vec<String>,
-        sessions: Vec<String>,
-    ) -> Answer {
+    /// Answers a request for `/advise`.
+    pub fn answer(self: &Arc<Self>, request: &RequestHead<'_>, observable: Observable) -> Answer {
         match request.method {
             Method::GET | Method::HEAD => Answer::Now(json(&serde_json::json!(self.state()))),
             Method::POST => {
@@ -127,7 +151,7 @@ impl Runs {
                         Err(status) => return Response::error(status),
                     };
                     match serde_json::from_slice::<StartRun>(&body) {
-                        Ok(start) => runs.start(start, &places, sessions),
+                        Ok(start) => runs.start(start, observable),
                         Err(error) => text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
                     }
                 })
@@ -149,17 +173,15 @@ impl Runs {
         }
     }
 
-    fn start(
-        self: &Arc<Self>,
-        start: StartRun,
-        places: &[String],
-        configured: Vec<String>,
-    ) -> Response {
-        if let Err(message) = start.check(places) {
+    fn start(self: &Arc<Self>, start: StartRun, observable: Observable) -> Response {
+        if let Err(message) = start.check(&observable) {
             return text(StatusCode::BAD_REQUEST, &format!("{message}\n"));
         }
-        let StartRun { seconds, places, visitors, addresses, mut sessions } = start;
+        let StartRun { seconds, places, sites, visitors, addresses, mut sessions } = start;
+        let Observable { site_labels, sessions: configured, .. } = observable;
         sessions.extend(configured);
+        let label = |site: String| if site == NO_SITE { String::new() } else { site };
+        let scope = Scope { places, sites: sites.into_iter().map(label).collect(), site_labels };
         let demands = Demands { visitors, addresses, sessions };
         let limit = Duration::from_secs(seconds);
         let run = {
@@ -169,7 +191,7 @@ impl Runs {
             if matches!(*state, LastRun::Ending) {
                 return text(StatusCode::CONFLICT, "the report of the last run is being made\n");
             }
-            match self.sampling.start(places, demands, limit) {
+            match self.sampling.start(scope, demands, limit) {
                 Ok(run) => {
                     *state = LastRun::On(Arc::clone(&run));
                     run
@@ -239,7 +261,7 @@ mod tests {
         LocalSet::new().block_on(&runtime, async {
             let runs = Arc::new(Runs::default());
             let minute = || serde_json::from_str(r#"{"seconds": 60}"#).expect("a start");
-            let start = || runs.start(minute(), &[], Vec::new()).status;
+            let start = || runs.start(minute(), Observable::default()).status;
             assert_eq!(start(), StatusCode::OK);
             assert_eq!(start(), StatusCode::CONFLICT);
             let run = runs.sampling.run().expect("a run is on");
@@ -259,19 +281,25 @@ mod tests {
 
     #[test]
     fn a_run_has_checked_limits() {
-        let places = ["app:web".to_owned()];
+        let observable = Observable {
+            places: vec!["app:web".to_owned()],
+            site_labels: ["", "wiki", "wiki"].map(str::to_owned).into(),
+            sessions: Vec::new(),
+        };
         let start = |json: &str| serde_json::from_str::<StartRun>(json).expect(json);
-        assert_eq!(start(r#"{"seconds": 60}"#).check(&places), Ok(()));
-        let good = r#"{"seconds": 60, "places": ["app:web"], "addresses": 1, "visitors": 5}"#;
-        assert_eq!(start(good).check(&places), Ok(()));
+        assert_eq!(start(r#"{"seconds": 60}"#).check(&observable), Ok(()));
+        let good = r#"{"seconds": 60, "places": ["app:web"], "sites": ["wiki", "-"],
+                       "addresses": 1, "visitors": 5}"#;
+        assert_eq!(start(good).check(&observable), Ok(()));
         for (json, part) in [
             (r#"{"seconds": 0}"#, "1 to 3600"),
             (r#"{"seconds": 3601}"#, "1 to 3600"),
             (r#"{"seconds": 1, "visitors": 2}"#, "3 to 8"),
             (r#"{"seconds": 1, "addresses": 0}"#, "1 to 8"),
             (r#"{"seconds": 1, "places": ["app:x"]}"#, "there is app:web"),
+            (r#"{"seconds": 1, "sites": ["git"]}"#, "no site `git`; there is -, wiki"),
         ] {
-            let error = start(json).check(&places).expect_err(json);
+            let error = start(json).check(&observable).expect_err(json);
             assert!(error.contains(part), "{json}: {error}");
         }
         assert!(serde_json::from_str::<StartRun>(r#"{"seconds": 1, "x": 1}"#).is_err());

@@ -101,6 +101,8 @@ pub struct Admin {
     pub serving: Value,
     /// The runs of `kirin advise`.
     pub advise: Arc<advise::Runs>,
+    /// The label of the site of each route, by its number.
+    pub site_labels: Arc<[String]>,
     /// The cookies that name sessions, as configured.
     pub session_cookies: Vec<String>,
     /// The time at which the program started.
@@ -193,7 +195,12 @@ impl Admin {
         }
         let apps = self.apps.iter().map(|app| format!("app:{}", app.name()));
         let upstreams = self.upstreams.iter().map(|upstream| format!("proxy:{}", upstream.name()));
-        self.advise.answer(request, apps.chain(upstreams).collect(), self.session_cookies.clone())
+        let observable = advise::Observable {
+            places: apps.chain(upstreams).collect(),
+            site_labels: Arc::clone(&self.site_labels),
+            sessions: self.session_cookies.clone(),
+        };
+        self.advise.answer(request, observable)
     }
 
     /// Answers `kirin explain`: what the store has for a request.

@@ -45,6 +45,7 @@ pub fn advise(arguments: &Advise) -> Result<String, String> {
     let start = StartRun {
         seconds: arguments.seconds,
         places: apps.chain(upstreams).collect(),
+        sites: arguments.sites.clone(),
         visitors: arguments.visitors,
         addresses: arguments.addresses,
         sessions: arguments.sessions.clone(),

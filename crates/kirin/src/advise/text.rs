@@ -107,7 +107,11 @@ fn write_entry(
     if entry.pages > 1 {
         let _ = write!(text, " ({} pages)", entry.pages);
     }
-    let _ = writeln!(text, "  {} {}", entry.route.place, visible(&entry.host));
+    let _ = write!(text, "  {} {}", entry.route.place, visible(&entry.host));
+    if !entry.site.is_empty() && entry.site != entry.host {
+        let _ = write!(text, ", site {}", entry.site);
+    }
+    text.push('\n');
     let _ = write!(
         text,
         "    {}, {:.3} s ({} of the time)",

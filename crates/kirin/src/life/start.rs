@@ -129,6 +129,7 @@ pub async fn start(
             started,
             metrics,
             advise: Arc::default(),
+            site_labels: config.gateway.site_labels().into(),
             session_cookies: config
                 .gateway
                 .session_cookie

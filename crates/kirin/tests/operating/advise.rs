@@ -425,3 +425,63 @@ sub {
     let long = reasons.clone().find(|entry| entry["target"] == "/100000").expect("an entry");
     assert_eq!(long["reasons"], serde_json::json!(["too_long"]));
 }
+
+#[test]
+fn sites_are_told_apart_and_can_be_chosen() {
+    let site = Site::new().with("app.psgi", APP);
+    let more = |head: &str| {
+        format!("[[site]]\n{head}\n[[site.route]]\npath = \"/\"\ntry = [\"app:web\"]\n")
+    };
+    let config = format!(
+        "{CONFIG}\n{}{}",
+        more("name = \"wiki\"\nhosts = [\"wiki.test\"]"),
+        more("hosts = [\"*.blog.test\"]")
+    );
+    let kirin = Kirin::start(&site, &config);
+    let run = |arguments: &[&str]| {
+        let advising = Advising::start(&site, &kirin, arguments);
+        for host in ["wiki.test", "a.blog.test", "b.blog.test", "localhost"] {
+            let mut client = kirin.connect();
+            client.send(format!("GET /news HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+            client.read_reply();
+        }
+        advising
+    };
+    let seen = |report: &Value| {
+        let entries = report["entries"].as_array().expect("entries");
+        let site_and_host = |entry: &Value| {
+            let site = entry.get("site").map_or("-", |site| site.as_str().expect("a site"));
+            format!("{site} {}", entry["host"].as_str().expect("a host"))
+        };
+        BTreeSet::from_iter(entries.iter().map(site_and_host))
+    };
+    for (arguments, expected) in [
+        (
+            &["--json"][..],
+            &[
+                "*.blog.test a.blog.test",
+                "*.blog.test b.blog.test",
+                "- localhost",
+                "wiki wiki.test",
+            ][..],
+        ),
+        (&["--json", "--site", "wiki"], &["wiki wiki.test"]),
+        (&["--json", "--site", "-"], &["- localhost"]),
+        (
+            &["--json", "--site", "*.blog.test"],
+            &["*.blog.test a.blog.test", "*.blog.test b.blog.test"],
+        ),
+    ] {
+        let report = run(arguments).report();
+        let expected = BTreeSet::from_iter(expected.iter().map(|text| (*text).to_owned()));
+        assert_eq!(seen(&report), expected, "{arguments:?}: {report:#}");
+    }
+    let text = run(&[]).end();
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    for line in ["  /news  app:web wiki.test, site wiki\n", "  /news  app:web localhost\n"] {
+        assert!(text.contains(line), "no {line:?} in\n{text}");
+    }
+    let wrong = run_kirin(&site, &["advise", "--site", "git"]);
+    let message = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(message.contains("no site `git`; there is *.blog.test, -, wiki"), "{message}");
+}

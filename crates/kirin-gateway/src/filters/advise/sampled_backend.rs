@@ -71,7 +71,7 @@ impl<B: Backend> Backend for SampledBackend<B> {
         if !self.sampling.is_on() {
             return self.backend.answer(request);
         }
-        match self.sampling.run().filter(|run| run.observes(&self.route.place)) {
+        match self.sampling.run().filter(|run| run.observes(&self.route.place, self.number)) {
             Some(run) => self.answer_observed(run, request),
             None => self.backend.answer(request),
         }

@@ -23,12 +23,22 @@ pub struct Sampling {
 pub struct Run {
     /// The key of all hashes. No other run has it.
     pub key: RandomState,
-    /// The places that are observed, such as `app:web`. Empty: all.
-    places: Vec<String>,
+    scope: Scope,
     demands: Demands,
     began: Instant,
     limit: Duration,
     observed: Mutex<Observed>,
+}
+
+/// What a run observes.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// The places, such as `app:web`. Empty: all.
+    pub places: Vec<String>,
+    /// The labels of the sites. An empty label stands for routes at the top level. Empty: all.
+    pub sites: Vec<String>,
+    /// The label of the site of each route, by its number.
+    pub site_labels: Arc<[String]>,
 }
 
 /// What a run has observed.
@@ -60,11 +70,10 @@ impl Sampling {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// Starts a run that observes `places`, or all if there is none. It ends after `limit` at the
-    /// latest, and takes no answer after that.
+    /// Starts a run. It ends after `limit` at the latest, and takes no answer after that.
     pub fn start(
         &self,
-        places: Vec<String>,
+        scope: Scope,
         demands: Demands,
         limit: Duration,
     ) -> Result<Arc<Run>, AlreadyOn> {
@@ -74,7 +83,7 @@ impl Sampling {
         }
         let started = Arc::new(Run {
             key: RandomState::new(),
-            places,
+            scope,
             demands,
             began: Instant::now(),
             limit,
@@ -103,10 +112,17 @@ impl Sampling {
 }
 
 impl Run {
-    /// Returns whether it observes a place now.
-    pub fn observes(&self, place: &str) -> bool {
+    /// Returns whether it observes a place of the route with this number now.
+    pub fn observes(&self, place: &str, route: usize) -> bool {
+        let Scope { places, sites, .. } = &self.scope;
         self.began.elapsed() < self.limit
-            && (self.places.is_empty() || self.places.iter().any(|name| name == place))
+            && (places.is_empty() || places.iter().any(|name| name == place))
+            && (sites.is_empty() || sites.iter().any(|site| site == self.site_of(route)))
+    }
+
+    /// Returns the label of the site of a route.
+    fn site_of(&self, route: usize) -> &str {
+        self.scope.site_labels.get(route).map_or("", String::as_str)
     }
 
     /// Returns the time since its start.
@@ -129,8 +145,10 @@ impl Run {
         let mut observed = self.observed.lock();
         // One number may stand for several parts of the store; the first one names the route. One
         // request that had to pass a condition protects all of it.
-        let facts = observed.routes.entry(observation.target.route);
-        facts.or_insert_with(|| route.facts()).is_protected |= route.is_protected;
+        let number = observation.target.route;
+        let facts = observed.routes.entry(number);
+        let facts = facts.or_insert_with(|| route.facts(self.site_of(number)));
+        facts.is_protected |= route.is_protected;
         observed.survey.add(observation);
     }
 
@@ -148,10 +166,10 @@ impl Run {
 }
 
 impl ObservedRoute {
-    fn facts(&self) -> RouteFacts {
+    fn facts(&self, label: &str) -> RouteFacts {
         let site = self.namespace.name().to_owned();
         let route = Route { site, ..Route::clone(&self.route) };
-        RouteFacts { route, is_protected: self.is_protected }
+        RouteFacts { route, site: label.to_owned(), is_protected: self.is_protected }
     }
 }
 
@@ -167,7 +185,8 @@ mod tests {
         for order in [[true, false], [false, true]] {
             let sampling = Sampling::default();
             let demands = Demands::default();
-            let run = sampling.start(Vec::new(), demands, Duration::MAX).expect("no run is on");
+            let run =
+                sampling.start(Scope::default(), demands, Duration::MAX).expect("no run is on");
             for is_protected in order {
                 let route = ObservedRoute {
                     route: Arc::default(),
@@ -190,13 +209,19 @@ mod tests {
     fn one_run_is_on_at_a_time_and_ends_by_itself() {
         let sampling = Sampling::default();
         assert!(!sampling.is_on() && sampling.run().is_none());
-        let start = |limit| sampling.start(vec!["app:web".into()], Demands::default(), limit);
+        let scope = Scope {
+            places: vec!["app:web".into()],
+            sites: vec!["wiki".into(), String::new()],
+            site_labels: ["wiki", "", "git"].map(str::to_owned).into(),
+        };
+        let start = |limit| sampling.start(scope.clone(), Demands::default(), limit);
         let run = start(Duration::from_secs(60)).expect("no run is on");
-        assert!(sampling.is_on() && run.observes("app:web") && !run.observes("app:other"));
+        assert!(sampling.is_on() && run.observes("app:web", 0) && !run.observes("app:other", 0));
+        assert!(run.observes("app:web", 1) && !run.observes("app:web", 2));
         assert_eq!(start(Duration::ZERO).err(), Some(AlreadyOn));
         assert!(sampling.end(&run) && !sampling.end(&run));
         let over = start(Duration::ZERO).expect("no run is on");
-        assert!(!over.observes("app:web"));
+        assert!(!over.observes("app:web", 0));
         // The end of an old run does not end another one.
         assert!(!sampling.end(&run) && sampling.is_on());
         assert!(sampling.end(&over) && !sampling.is_on());
