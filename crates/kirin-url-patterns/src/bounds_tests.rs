@@ -175,3 +175,33 @@ fn the_words_of_one_site_do_not_merge_those_of_another() {
     full.pattern_of(b"/a/b", |_| {});
     assert_eq!(full.pattern_in(7, b"/a", |_| {}), crate::PatternId::OTHER);
 }
+
+#[test]
+fn a_table_tells_in_which_pattern_it_counts_the_word_of_another() {
+    let mut patterns = UrlPatterns::new(Vec::new(), Limits::default());
+    for number in 0..60 {
+        for _ in 0..if number == 0 { 30 } else { 1 } {
+            let word = if number == 0 { "login".to_owned() } else { format!("w{number}x") };
+            patterns.pattern_of(format!("/{word}").as_bytes(), |_| {});
+            patterns.pattern_of(format!("/{word}.php").as_bytes(), |_| {});
+            patterns.pattern_of(format!("/{word}/Special:Version").as_bytes(), |_| {});
+        }
+    }
+    for (text, expected) in [
+        ("/index", Some("/{name}")),
+        ("/index.php", Some("/{name}.php")),
+        ("/wiki/Special:Version", Some("/{name}/Special:Version")),
+        ("/{name}/Special:Version", Some("/{name}/Special:Version")),
+        // A word that stays is its own row.
+        ("/login", Some("/login")),
+        // Nothing is said about what has not been counted.
+        ("/index.css", None),
+        ("/wiki/Special:Other", None),
+        ("/{id}", None),
+        ("*", None),
+    ] {
+        let found = patterns.pattern_for(0, text).map(|pattern| patterns.name(pattern));
+        assert_eq!(found.as_deref(), expected, "{text}");
+        assert_eq!(patterns.pattern_for(1, text), None, "{text}");
+    }
+}

@@ -40,6 +40,44 @@ impl Default for Limits {
 /// The numbers of two patterns of which the first is now a part of the second.
 pub(crate) type MergedNumbers = (u32, u32);
 
+/// The segments of a path as the tree takes them.
+struct PathSegments<'a> {
+    rest: &'a [u8],
+    depth: usize,
+}
+
+impl<'a> PathSegments<'a> {
+    fn of(path: &'a [u8]) -> Self {
+        Self { rest: path, depth: 0 }
+    }
+}
+
+impl<'a> Iterator for PathSegments<'a> {
+    type Item = Segment<'a>;
+
+    fn next(&mut self) -> Option<Segment<'a>> {
+        while let Some((b'/', after)) = self.rest.split_first() {
+            let end = after.iter().position(|byte| *byte == b'/').unwrap_or(after.len());
+            let (segment, next) = after.split_at(end);
+            self.rest = next;
+            self.depth += 1;
+            if self.depth > DEPTH {
+                self.rest = b"";
+                return Some(Segment::Variable(Variable::REST));
+            }
+            if !segment.is_empty() {
+                return Some(Segment::of(segment));
+            }
+            if next.is_empty() {
+                return Some(Segment::Variable(Variable::EMPTY));
+            }
+            // `//` counts as `/`.
+            self.depth -= 1;
+        }
+        None
+    }
+}
+
 /// The tree, and the patterns that end in it.
 pub(crate) struct Tree {
     nodes: Nodes,
@@ -75,25 +113,7 @@ impl Tree {
         merged: &mut Vec<MergedNumbers>,
     ) -> Option<u32> {
         let mut node = self.root(site)?;
-        let mut rest = path;
-        let mut depth = 0;
-        while let Some((b'/', after)) = rest.split_first() {
-            let end = after.iter().position(|byte| *byte == b'/').unwrap_or(after.len());
-            let (segment, next) = after.split_at(end);
-            let is_last = next.is_empty();
-            rest = next;
-            let segment = if depth == DEPTH {
-                rest = b"";
-                Segment::Variable(Variable::REST)
-            } else if !segment.is_empty() {
-                Segment::of(segment)
-            } else if is_last {
-                Segment::Variable(Variable::EMPTY)
-            } else {
-                // `//` counts as `/`.
-                continue;
-            };
-            depth += 1;
+        for segment in PathSegments::of(path) {
             node = self.child(node, &segment, merged)?;
             let hits = &mut self.nodes[node].hits;
             *hits = hits.saturating_add(1);
@@ -102,6 +122,15 @@ impl Tree {
             Some(pattern) => Some(pattern),
             None => self.add_pattern(node),
         }
+    }
+
+    /// Returns the pattern that [`Self::pattern_of`] finds for a path, if it exists already.
+    pub(crate) fn known_pattern(&self, site: u32, path: &[u8]) -> Option<u32> {
+        let mut node = *self.roots.get(site as usize).filter(|root| **root != NONE)?;
+        for segment in PathSegments::of(path) {
+            node = self.known_child(node, &segment)?;
+        }
+        self.nodes[node].pattern
     }
 
     /// Returns the root of a site, which is created if it has none yet.
@@ -182,6 +211,16 @@ impl Tree {
                     .or_else(|| self.add(parent, Label::Variable(variable)))
             }
         }
+    }
+
+    /// Returns the child that [`Self::child`] finds, if it exists already.
+    fn known_child(&self, parent: u32, segment: &Segment<'_>) -> Option<u32> {
+        self.nodes.find(parent, segment).or_else(|| match *segment {
+            Segment::Literal(word) if self.nodes[parent].is_collapsed => {
+                self.nodes.find(parent, &Segment::Variable(Variable::for_word(word)))
+            }
+            _ => None,
+        })
     }
 
     fn is_full_of_words(&self, parent: u32, word: &[u8]) -> bool {

@@ -94,6 +94,19 @@ impl UrlPatterns {
         pattern.map_or(PatternId::OTHER, |pattern| id(self.first_found() + pattern as usize))
     }
 
+    /// Returns the pattern in which this table counts paths with the text of a found pattern of
+    /// another table, if it has counted one. It may have merged a word that the other table has
+    /// not: `/{name}.php` for `/index.php`.
+    pub fn pattern_for(&self, site: u32, text: &str) -> Option<PatternId> {
+        let pattern = self.tree.known_pattern(site, path_of(text.as_bytes())?)?;
+        Some(id(self.first_found() + pattern as usize))
+    }
+
+    /// Returns whether a pattern was found, and neither configured nor `{other}`.
+    pub fn is_found(&self, pattern: PatternId) -> bool {
+        pattern.index() >= self.first_found()
+    }
+
     /// Returns the text of a pattern. It is `{other}` if the pattern does not exist any more.
     ///
     /// The text of a pattern changes when its words are merged. The pattern of such a text, in any

@@ -93,3 +93,31 @@ fn a_report_adds_up_all_loops() {
     let report = report::read(&loops, started + Duration::from_secs(9));
     assert_eq!((report.recent_seconds, report.recent.requests), (9.0, 4));
 }
+
+#[test]
+fn a_url_that_another_loop_has_merged_is_one_row() {
+    let started = Instant::now();
+    let new_loop = |_| Arc::new(LiveLoop::new(started, Vec::new(), Arc::default()));
+    let loops: Vec<_> = (0..3).map(new_loop).collect();
+    let observers: Vec<_> = loops.iter().map(|live| LiveObserver::new(Arc::clone(live))).collect();
+    let get = |at: usize, target: &str| end(&observers[at], Duration::from_millis(1), target);
+    // The first loop has few words, and the second one many. The third one has seen nothing else.
+    for number in 0..50 {
+        get(1, &format!("/w{number}x.php"));
+        get(1, &format!("/w{number}x/Special:Version"));
+    }
+    for at in 0..3 {
+        get(at, "/index.php");
+        get(at, "/wiki/Special:Version");
+        get(at, "/{name}.css");
+    }
+    get(0, "/index.html");
+    let report = report::read(&loops, started);
+    let mut rows: Vec<_> =
+        report.urls.iter().map(|url| format!("{} {}", url.pattern, url.total.requests)).collect();
+    rows.sort();
+    let expected =
+        ["/index.html 1", "/{name}.css 3", "/{name}.php 53", "/{name}/Special:Version 53"];
+    assert_eq!(rows, expected);
+    assert_eq!((report.total.requests, report.requests), (110, 110));
+}

@@ -1,6 +1,6 @@
 //! The sum of the live tables of all event loops, for `GET /top`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,6 +14,10 @@ use crate::live::url_table::{PART_SECONDS, PARTS, Row, UrlTable};
 
 /// The rows that are copied at once. The event loop waits meanwhile.
 const ROWS_AT_ONCE: usize = 16;
+
+/// How often the patterns of all loops are compared. A path has at most 12 segments, and nearly all
+/// patterns are the same after one step.
+const MAX_STEPS: usize = 12;
 
 /// The most rows of a report: those with the largest sums of time.
 const MAX_REPORTED: usize = 1000;
@@ -67,6 +71,8 @@ struct Sum {
     total: Counts,
     recent: Counts,
     places: Vec<(PlaceName, u64)>,
+    /// Whether the pattern was found from paths.
+    is_found: bool,
 }
 
 impl Sum {
@@ -74,10 +80,24 @@ impl Sum {
         self.total.merge(row.total());
         self.recent.merge(&row.recent(part));
         for (place, times) in row.places() {
-            match self.places.iter_mut().find(|(known, _)| known == place) {
-                Some((_, count)) => *count += times,
-                None => self.places.push((place.clone(), *times)),
-            }
+            self.add_place(place, *times);
+        }
+    }
+
+    /// Adds the requests of a pattern that is a part of this one.
+    fn merge(&mut self, other: Self) {
+        self.total.merge(&other.total);
+        self.recent.merge(&other.recent);
+        self.is_found |= other.is_found;
+        for (place, times) in other.places {
+            self.add_place(&place, times);
+        }
+    }
+
+    fn add_place(&mut self, place: &PlaceName, times: u64) {
+        match self.places.iter_mut().find(|(known, _)| known == place) {
+            Some((_, count)) => *count += times,
+            None => self.places.push((place.clone(), times)),
         }
     }
 
@@ -105,12 +125,15 @@ pub fn read(loops: &[Arc<LiveLoop>], now: Instant) -> LiveReport {
                     // twice, in this report.
                     if let Some((pattern, row)) = table.row(*key) {
                         let url = UrlKey { site: key.site, method: key.method.name(), pattern };
-                        sums.entry(url).or_default().add(row, part);
+                        let sum = sums.entry(url).or_default();
+                        sum.is_found |= table.is_found(*key);
+                        sum.add(row, part);
                     }
                 }
             });
         }
     }
+    let sums = merged(sums, loops);
     let (mut total, mut recent) = (Counts::default(), Counts::default());
     for sum in sums.values() {
         total.merge(&sum.total);
@@ -126,6 +149,47 @@ pub fn read(loops: &[Arc<LiveLoop>], now: Instant) -> LiveReport {
         recent: recent.report(),
         urls: sums.into_iter().map(|(key, sum)| url(&sites, key, sum)).collect(),
     }
+}
+
+/// Merges rows that are one on another event loop. One loop may still count `/index.php` for itself
+/// when another counts it in `/{name}.php`. Both have a part of its requests then.
+fn merged(sums: HashMap<UrlKey, Sum>, loops: &[Arc<LiveLoop>]) -> HashMap<UrlKey, Sum> {
+    if loops.len() < 2 {
+        return sums;
+    }
+    let found = sums.iter().filter(|(_, sum)| sum.is_found);
+    let mut patterns: BTreeMap<(u32, String), String> =
+        found.map(|(key, _)| ((key.site, key.pattern.clone()), key.pattern.clone())).collect();
+    // Each step makes a word of a pattern variable, so this ends.
+    for _ in 0..MAX_STEPS {
+        let mut has_changed = false;
+        for live in loops {
+            let mut rest: Vec<_> = patterns.iter_mut().collect();
+            for chunk in rest.chunks_mut(ROWS_AT_ONCE) {
+                live.with(|table| {
+                    for ((site, _), pattern) in chunk {
+                        if let Some(other) = table.other_pattern(*site, pattern) {
+                            **pattern = other;
+                            has_changed = true;
+                        }
+                    }
+                });
+            }
+        }
+        if !has_changed {
+            break;
+        }
+    }
+    let mut merged: HashMap<UrlKey, Sum> = HashMap::new();
+    for (mut key, sum) in sums {
+        let place = (key.site, key.pattern);
+        key.pattern = match patterns.get(&place) {
+            Some(pattern) if sum.is_found => pattern.clone(),
+            _ => place.1,
+        };
+        merged.entry(key).or_default().merge(sum);
+    }
+    merged
 }
 
 fn url(sites: &RouteSites, key: UrlKey, sum: Sum) -> UrlReport {

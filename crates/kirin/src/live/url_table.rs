@@ -109,6 +109,18 @@ impl UrlTable {
         Some((self.patterns.name(key.pattern), self.rows.get(&key)?))
     }
 
+    /// Returns whether the pattern of a row was found from paths.
+    pub fn is_found(&self, key: RowKey) -> bool {
+        self.patterns.is_found(key.pattern)
+    }
+
+    /// Returns the text of the pattern in which this table counts paths with the text of a found
+    /// pattern of another table, if that is another text.
+    pub fn other_pattern(&self, site: u32, text: &str) -> Option<String> {
+        let name = self.patterns.name(self.patterns.pattern_for(site, text)?);
+        (name != text).then_some(name)
+    }
+
     /// Returns the sites, by the numbers in the keys of rows.
     pub fn sites(&self) -> &Arc<RouteSites> {
         &self.sites

@@ -418,3 +418,28 @@ fn without_a_site_there_is_no_column_for_it() {
     assert!(text.contains("hits 4xx 5xx place   URL"), "{text}");
     assert_eq!(snapshot(&site)["live"]["urls"][0].get("site"), None);
 }
+
+#[test]
+fn a_url_is_one_row_whichever_loop_has_counted_it() {
+    let (site, kirin) = serve();
+    // One connection stays on one event loop. So many words are merged there only.
+    let mut client = kirin.connect();
+    for number in 0..50 {
+        client.get(&format!("/word{number}x.php"));
+        client.get(&format!("/word{number}x/Special:Version"));
+    }
+    for _ in 0..30 {
+        kirin.get("/index.php");
+        kirin.get("/wiki/Special:Version");
+    }
+    let snapshot = wait_for("all requests to be counted", || {
+        let snapshot = snapshot(&site);
+        (snapshot["live"]["total"]["requests"] == 160).then_some(snapshot)
+    });
+    let urls = snapshot["live"]["urls"].as_array().expect("rows");
+    let row =
+        |url: &Value| format!("{} {}", url["pattern"].as_str().unwrap(), url["total"]["requests"]);
+    let mut rows: Vec<_> = urls.iter().map(row).collect();
+    rows.sort();
+    assert_eq!(rows, ["/{name}.php 80", "/{name}/Special:Version 80"], "{urls:#?}");
+}
