@@ -154,6 +154,10 @@ fn errors_name_line_value_and_what_is_allowed() {
             vec!["kirin.toml:1:23", "`url_patterns`: pattern \"b/{id}\" must begin with \"/\""],
         ),
         (
+            &format!("url_patterns = [\"/a?b\", \"/a?b&{{c}}\"]\n{LISTENER}{route}"),
+            vec!["kirin.toml:1:25", "parameter \"{c}\" of pattern \"/a?b&{c}\" must be a name"],
+        ),
+        (
             &format!("{LISTENER}[[route]]\npath = \"/s\"\ntry = [\"status\"]\n"),
             vec!["route `/s`", "`status` would show everybody", "`basic_auth = \"FILE\"`"],
         ),

@@ -56,8 +56,9 @@ pub struct ConfigFile {
     pub metrics: Option<Written<String>>,
     /// Patterns of paths, such as `["/@{user}", "/static/*"]`, by which `kirin top` and the status
     /// page group requests. The first that matches counts. A variable in braces stands for a part
-    /// of one segment; `*` as the last segment stands for the rest of the path. Kirin finds other
-    /// patterns by itself ([top.md](top.md#url-patterns)).
+    /// of one segment; `*` as the last segment stands for the rest of the path. A query names the
+    /// parameters that matter: `/gitweb?a`, `/doku.php?id&do`. Kirin finds other patterns by itself
+    /// ([top.md](top.md#url-patterns)).
     #[serde(default)]
     pub url_patterns: Vec<Written<String>>,
     /// The applications, each with its own workers.

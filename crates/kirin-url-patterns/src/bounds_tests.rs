@@ -205,3 +205,114 @@ fn a_table_tells_in_which_pattern_it_counts_the_word_of_another() {
         assert_eq!(patterns.pattern_for(1, text), None, "{text}");
     }
 }
+
+fn with_configured(patterns: &[&str]) -> UrlPatterns {
+    let parse = |text: &&str| ConfiguredPattern::parse(text).expect(text);
+    UrlPatterns::new(patterns.iter().map(parse).collect(), Limits::default())
+}
+
+#[test]
+fn named_parameters_are_a_part_of_the_pattern() {
+    let mut patterns =
+        with_configured(&["/git?a=blob&f={file}", "/git?a", "/{x}.php?id&do", "/*?debug={x}"]);
+    let targets = [
+        "/git?p=x.git;a=summary",
+        "/git?p=y.git&a=summary",
+        "/git?a=blob;f=a/b",
+        "/git?a=blob",
+        "/git?a=",
+        "/git?a=7",
+        "/git",
+        "/doku.php?id=start&x=1",
+        "/doku.php?do=edit&id=start",
+        "/doku.php?do=edit",
+        "/doku.php?id=wiki%3Asyntax#x",
+        "http://h/doku.php?id=a&do=b",
+        "/doku.php",
+        "/other?a=1",
+        "/other?debug=1",
+    ];
+    let expected = expected(&[
+        ("/git?a=summary", 2),
+        ("/git?a=blob&f={file}", 1),
+        ("/git?a=blob", 1),
+        ("/git?a=", 1),
+        ("/git?a={id}", 1),
+        ("/git", 1),
+        ("/{x}.php?id=start", 1),
+        ("/{x}.php?id=start&do=edit", 1),
+        ("/{x}.php?do=edit", 1),
+        ("/{x}.php?id=wiki%3Asyntax", 1),
+        ("/{x}.php?id=a&do=b", 1),
+        ("/{x}.php", 1),
+        ("/other", 1),
+        ("/*?debug={x}", 1),
+    ]);
+    assert_eq!(count(&mut patterns, targets), expected);
+    // Another table finds its own patterns by their texts.
+    let mut other = with_configured(&["/git?a", "/{x}.php?id&do"]);
+    for number in 0..50 {
+        other.pattern_of(format!("/git?a=w{number}x").as_bytes(), |_| {});
+        other.pattern_of(format!("/doku.php?id=w{number}x&do=edit").as_bytes(), |_| {});
+        other.pattern_of(format!("/w{number}x").as_bytes(), |_| {});
+    }
+    for (text, expected) in [
+        ("/git?a=summary", Some("/git?a={name}")),
+        ("/git?a={name}", Some("/git?a={name}")),
+        ("/git?a=", None),
+        ("/git", None),
+        ("/{x}.php?id=start&do=edit", Some("/{x}.php?id={name}&do=edit")),
+        ("/{x}.php?id=start", None),
+        ("/index", Some("/{name}")),
+    ] {
+        let found = other.pattern_for(0, text).map(|pattern| other.name(pattern));
+        assert_eq!(found.as_deref(), expected, "{text}");
+    }
+}
+
+#[test]
+fn values_of_parameters_are_as_bounded_as_words() {
+    let mut patterns = with_configured(&["/git?a&b&c&d"]);
+    let long = "x".repeat(65);
+    let targets: Vec<String> = (0..30_000)
+        .map(|number| match number % 4 {
+            0 => format!("/git?a=w{number}x&b=w{number}x&c={number}&d=\u{e4}{number}"),
+            1 => format!("/git?a={long}{number}"),
+            2 => format!("/git?b=\u{1b}[{number}J"),
+            _ => format!("/git?{number}={number}"),
+        })
+        .collect();
+    let counts = count(&mut patterns, targets.iter().map(String::as_str));
+    assert_eq!(counts.values().sum::<u64>(), 30_000);
+    assert_eq!(counts["/git?a={name}"], 7500, "{counts:?}");
+    assert_eq!(counts["/git?b={name}"], 7500, "{counts:?}");
+    assert_eq!(counts["/git"], 7500, "{counts:?}");
+    assert!(counts.len() <= 45, "{counts:?}");
+    assert!(patterns.memory_bytes() < 1 << 20, "{}", patterns.memory_bytes());
+    assert!(counts.keys().all(|name| name.bytes().all(|byte| byte.is_ascii_graphic())));
+}
+
+proptest! {
+    #[test]
+    fn a_table_finds_its_own_patterns_by_their_texts(
+        paths in proptest::collection::vec("(/[a-c0-9.é{}-]{0,5}){1,5}", 0..200),
+        queries in proptest::collection::vec("(([ab]|[a-d])(=[a-c0-9{}é]{0,3})?[&;]){0,4}", 0..200),
+    ) {
+        let limits = Limits { words: 6, ..Limits::default() };
+        let mut found = UrlPatterns::new(Vec::new(), limits);
+        let configured = vec![ConfiguredPattern::parse("/x?a&b").expect("a pattern")];
+        let mut of_queries = UrlPatterns::new(configured, limits);
+        for path in &paths {
+            found.pattern_of(path.as_bytes(), |_| {});
+        }
+        for query in &queries {
+            of_queries.pattern_of(format!("/x?{query}").as_bytes(), |_| {});
+        }
+        for patterns in [&found, &of_queries] {
+            for pattern in patterns.iter().filter(|pattern| patterns.is_found(*pattern)) {
+                let name = patterns.name(pattern);
+                prop_assert_eq!(patterns.pattern_for(0, &name), Some(pattern), "{}", name);
+            }
+        }
+    }
+}

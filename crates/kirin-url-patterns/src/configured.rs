@@ -1,18 +1,30 @@
 //! Patterns that the operator gives.
 
+use crate::nodes::Label;
+use crate::parameters::{LONGEST_NAME, MOST_PARAMETERS, Parameter};
+use crate::segment::Segment;
+
 /// A pattern such as `/memo/{id}`, `/@{user}`, `/image/{id}.jpg` or `/static/*`.
 ///
 /// A variable stands for a part of one segment that is not empty. A segment has at most one. `*` as
 /// the last segment stands for any rest of the path.
+///
+/// A query names the parameters that matter: `/gitweb?a`, `/doku.php?id&do`. A table then finds
+/// patterns for their values as for segments, and a request may be without them. A parameter with a
+/// value, such as `a=blob` or `a={action}`, must be there, and a variable stands for any value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfiguredPattern {
     text: String,
-    segments: Vec<Segment>,
+    segments: Vec<PatternPart>,
     has_rest: bool,
+    /// The bytes of `text` in front of the query.
+    path_length: usize,
+    parameters: Vec<Parameter>,
 }
 
+/// A segment of a configured pattern, or a value of its query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Segment {
+pub(crate) enum PatternPart {
     Literal(Box<[u8]>),
     /// The bytes before and after the variable.
     Variable(Box<[u8]>, Box<[u8]>),
@@ -37,18 +49,46 @@ pub enum PatternError {
     /// A `*` is not the last segment.
     #[error("\"*\" in pattern {0:?} must be its last segment, as in \"/static/*\"")]
     Star(String),
-    /// The pattern has a query or a fragment.
-    #[error("pattern {0:?} must be a path without a query")]
-    Query(String),
+    /// The pattern has a fragment, which no server gets.
+    #[error("pattern {0:?} must have no fragment (\"#\")")]
+    Fragment(String),
+    /// The query does not name parameters.
+    #[error(
+        "parameter {parameter:?} of pattern {pattern:?} must be a name of at most {LONGEST_NAME} \
+         bytes, with or without a value, as in \"/doku.php?id&do\", \"?a=blob\" or \"?a={{action}}\""
+    )]
+    Parameter {
+        /// The pattern.
+        pattern: String,
+        /// Its parameter.
+        parameter: String,
+    },
+    /// A parameter is named twice.
+    #[error("pattern {pattern:?} names the parameter {parameter:?} twice")]
+    TwoParameters {
+        /// The pattern.
+        pattern: String,
+        /// Its parameter.
+        parameter: String,
+    },
+    /// The query has too many parameters.
+    #[error("pattern {0:?} may name at most {MOST_PARAMETERS} parameters")]
+    ManyParameters(String),
 }
 
 impl ConfiguredPattern {
     /// Parses a pattern.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let path = text.strip_prefix('/').ok_or_else(|| PatternError::NoSlash(text.into()))?;
-        if path.contains(['?', '#']) {
-            return Err(PatternError::Query(text.into()));
+        if path.contains('#') {
+            return Err(PatternError::Fragment(text.into()));
         }
+        let (path, query) = match path.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (path, None),
+        };
+        let path_length = 1 + path.len();
+        let parameters = query.map_or(Ok(Vec::new()), |query| parameters(text, query))?;
         let (path, has_rest) = match path.strip_suffix('*') {
             Some("") => ("", true),
             Some(before) if before.ends_with('/') => (&before[..before.len() - 1], true),
@@ -61,13 +101,12 @@ impl ConfiguredPattern {
         let mut segments = Vec::new();
         if !(has_rest && path.is_empty()) {
             for segment in path.split('/') {
-                segments.push(Segment::parse(segment).ok_or_else(|| PatternError::Variable {
-                    pattern: text.into(),
-                    segment: segment.into(),
+                segments.push(PatternPart::parse(segment).ok_or_else(|| {
+                    PatternError::Variable { pattern: text.into(), segment: segment.into() }
                 })?);
             }
         }
-        Ok(Self { text: text.into(), segments, has_rest })
+        Ok(Self { text: text.into(), segments, has_rest, path_length, parameters })
     }
 
     /// Returns the pattern as it was written.
@@ -75,8 +114,45 @@ impl ConfiguredPattern {
         &self.text
     }
 
-    /// Returns whether a path without its query matches.
-    pub(crate) fn matches(&self, path: &[u8]) -> bool {
+    /// Returns whether a table finds patterns for the values of some parameters.
+    pub(crate) fn has_found_values(&self) -> bool {
+        self.parameters.iter().any(Parameter::is_found)
+    }
+
+    /// Returns the values of a query for which a table finds patterns, as its tree takes them.
+    pub(crate) fn found_values<'s>(&'s self, query: &'s [u8]) -> impl Iterator<Item = Segment<'s>> {
+        let found = self.parameters.iter().filter(|parameter| parameter.is_found());
+        found.map(|parameter| parameter.segment(query))
+    }
+
+    /// Returns the pattern with values for the parameters of which a table finds them.
+    pub(crate) fn with_values<'l>(&self, values: impl IntoIterator<Item = &'l Label>) -> String {
+        let mut text = self.text[..self.path_length].to_owned();
+        let mut values = values.into_iter();
+        let mut separator = '?';
+        let query = self.text.get(self.path_length + 1..).unwrap_or_default();
+        for (parameter, written) in self.parameters.iter().zip(query.split('&')) {
+            let value = if parameter.is_found() { values.next() } else { None };
+            if value.is_some_and(Label::is_absent) {
+                continue;
+            }
+            text.push(separator);
+            text.push_str(written);
+            separator = '&';
+            if let Some(value) = value {
+                text.push('=');
+                value.write(&mut text);
+            }
+        }
+        text
+    }
+
+    /// Returns whether a path and its query match.
+    pub(crate) fn matches(&self, path: &[u8], query: &[u8]) -> bool {
+        self.matches_path(path) && self.parameters.iter().all(|parameter| parameter.matches(query))
+    }
+
+    fn matches_path(&self, path: &[u8]) -> bool {
         let Some(mut rest) = path.strip_prefix(b"/") else { return false };
         let mut is_first = true;
         for segment in &self.segments {
@@ -98,8 +174,27 @@ impl ConfiguredPattern {
     }
 }
 
-impl Segment {
-    fn parse(text: &str) -> Option<Self> {
+/// Parses the query of a pattern.
+fn parameters(pattern: &str, query: &str) -> Result<Vec<Parameter>, PatternError> {
+    let mut parameters = Vec::<Parameter>::new();
+    for written in query.split('&') {
+        let (pattern, parameter) = (|| pattern.to_owned(), || written.to_owned());
+        let Some(parsed) = Parameter::parse(written) else {
+            return Err(PatternError::Parameter { pattern: pattern(), parameter: parameter() });
+        };
+        if parameters.iter().any(|known| known.name() == parsed.name()) {
+            return Err(PatternError::TwoParameters { pattern: pattern(), parameter: parameter() });
+        }
+        if parameters.len() == MOST_PARAMETERS {
+            return Err(PatternError::ManyParameters(pattern()));
+        }
+        parameters.push(parsed);
+    }
+    Ok(parameters)
+}
+
+impl PatternPart {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let Some((before, after)) = text.split_once('{') else {
             return (!text.contains('}')).then(|| Self::Literal(text.as_bytes().into()));
         };
@@ -111,7 +206,7 @@ impl Segment {
             .then(|| Self::Variable(before.as_bytes().into(), after.as_bytes().into()))
     }
 
-    fn matches(&self, part: &[u8]) -> bool {
+    pub(crate) fn matches(&self, part: &[u8]) -> bool {
         match self {
             Self::Literal(text) => **text == *part,
             Self::Variable(before, after) => {
@@ -146,10 +241,32 @@ mod tests {
             let parsed = ConfiguredPattern::parse(pattern).expect(pattern);
             assert_eq!(parsed.text(), pattern);
             for path in matching {
-                assert!(parsed.matches(path.as_bytes()), "{pattern} must match {path}");
+                assert!(parsed.matches(path.as_bytes(), b""), "{pattern} must match {path}");
             }
             for path in others {
-                assert!(!parsed.matches(path.as_bytes()), "{pattern} must not match {path}");
+                assert!(!parsed.matches(path.as_bytes(), b""), "{pattern} must not match {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn parameters_with_a_value_must_be_there_and_others_may() {
+        for (pattern, matching, others) in [
+            ("/g?a=blob", &["a=blob", "p=x;a=blob;f=y"][..], &["", "a=", "a=blobs", "A=blob"][..]),
+            ("/g?a={x}", &["a=blob"], &["", "a", "a=", "b=1"]),
+            ("/g?a=blob{x}", &["a=blob_plain"], &["a=blob"]),
+            ("/g?a=", &["a=", "a"], &["", "a=1"]),
+            ("/g?a", &["", "a", "a=1", "b=1"], &[]),
+            ("/g?a&b=1", &["b=1", "b=1&a=2"], &["a=2"]),
+        ] {
+            let parsed = ConfiguredPattern::parse(pattern).expect(pattern);
+            assert_eq!(parsed.text(), pattern);
+            assert!(!parsed.matches(b"/h", b"a=blob&b=1"), "{pattern}");
+            for query in matching {
+                assert!(parsed.matches(b"/g", query.as_bytes()), "{pattern} must match {query}");
+            }
+            for query in others {
+                assert!(!parsed.matches(b"/g", query.as_bytes()), "{pattern} matches {query}");
             }
         }
     }
@@ -167,7 +284,18 @@ mod tests {
             ("/*/x", "must be its last segment"),
             ("/*.jpg", "must be its last segment"),
             ("/x*", "must be its last segment"),
-            ("/x?y", "without a query"),
+            ("/x#y", "no fragment"),
+            ("/x?", "parameter \"\" of"),
+            ("/x?a&", "parameter \"\" of"),
+            ("/x?=b", "must be a name"),
+            ("/x?{a}", "must be a name"),
+            ("/x?*", "must be a name"),
+            ("/x?a={b}{c}", "must be a name"),
+            ("/x?a={b", "must be a name"),
+            ("/x?a;b", "must be a name"),
+            ("/x?a?b", "must be a name"),
+            ("/x?a&b&a=c", "twice"),
+            ("/x?a&b&c&d&e", "at most 4 parameters"),
         ] {
             let error = ConfiguredPattern::parse(text).expect_err(text).to_string();
             assert!(error.contains(part) && error.contains(text), "{text}: {error}");

@@ -33,11 +33,20 @@ fn a_path_costs_no_more_than_its_bytes() {
         for pattern in ["/{a}/{b}/*", "/a{b}a", "/*"] {
             let pattern = ConfiguredPattern::parse(pattern).expect("a pattern");
             table.check(&format!("{} for {piece}", pattern.text()), 300, text, |path| {
-                pattern.matches(path.as_bytes())
+                pattern.matches(path.as_bytes(), b"")
             });
         }
     }
-    for piece in ["{", "}", "{a", "/{a}", "a", "/", "*"] {
+    for piece in ["a", "&", ";", "&a=1", ";b", "=", "&a", "%41", "{id}"] {
+        let text = |count: usize| format!("/?{}", piece.repeat(count));
+        table.check(&format!("query {piece}"), 300, text, |target| {
+            let pattern = ConfiguredPattern::parse("/?a&b&c=1{d}1&d").expect("a pattern");
+            let bare = ConfiguredPattern::parse("/?a&b&c&d").expect("a pattern");
+            UrlPatterns::new(vec![pattern, bare], Limits::default())
+                .pattern_of(target.as_bytes(), |_| {})
+        });
+    }
+    for piece in ["{", "}", "{a", "/{a}", "a", "/", "*", "?", "&", "?a", "&a", "=", "?a={b}"] {
         let text = |count: usize| format!("/{}", piece.repeat(count));
         table.check(&format!("configured {piece}"), 300, text, |text| {
             ConfiguredPattern::parse(text).is_ok()

@@ -13,6 +13,7 @@
 mod configured;
 mod first_sight;
 mod nodes;
+mod parameters;
 mod segment;
 mod tree;
 mod url_patterns;

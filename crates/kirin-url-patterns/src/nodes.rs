@@ -25,6 +25,27 @@ impl Label {
             Self::Variable(variable) => Segment::Variable(*variable),
         }
     }
+
+    /// Returns whether it stands for a parameter that a query does not have.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Self::Variable(variable) if *variable == Variable::ABSENT)
+    }
+
+    /// Returns the index of the configured pattern for which it stands.
+    pub(crate) fn configured_index(&self) -> Option<usize> {
+        match self {
+            Self::Variable(variable) => variable.configured_index(),
+            Self::Literal(_) => None,
+        }
+    }
+
+    /// Appends the text.
+    pub(crate) fn write(&self, out: &mut String) {
+        match self {
+            Self::Literal(word) => out.push_str(&String::from_utf8_lossy(word)),
+            Self::Variable(variable) => variable.write(out),
+        }
+    }
 }
 
 /// A segment below the segments of its ancestors.

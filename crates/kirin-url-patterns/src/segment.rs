@@ -52,8 +52,12 @@ enum Kind {
     Name,
     /// All segments beyond the depth of the tree.
     Rest,
-    /// The empty segment after a `/` at the end of a path.
+    /// The empty segment after a `/` at the end of a path, or an empty value of a parameter.
     Empty,
+    /// A parameter that a query does not have.
+    Absent,
+    /// The configured pattern with this index, in front of the values of its parameters.
+    Configured(u16),
 }
 
 /// A variable part of a pattern: `{id}`, `{name}.jpg`, `{rest}`.
@@ -76,8 +80,26 @@ pub(crate) enum Segment<'a> {
 impl Variable {
     /// The segments beyond the depth of the tree.
     pub(crate) const REST: Self = Self { kind: Kind::Rest, extension: 0 };
-    /// The empty segment after a `/` at the end of a path.
+    /// An empty segment or value.
     pub(crate) const EMPTY: Self = Self { kind: Kind::Empty, extension: 0 };
+
+    /// A parameter that a query does not have.
+    pub(crate) const ABSENT: Self = Self { kind: Kind::Absent, extension: 0 };
+
+    /// Returns what stands in front of the values of a configured pattern. Returns `None` if the
+    /// index is too large.
+    pub(crate) fn configured(index: usize) -> Option<Self> {
+        let index = u16::try_from(index).ok()?;
+        Some(Self { kind: Kind::Configured(index), extension: 0 })
+    }
+
+    /// Returns the index of the configured pattern for which this stands.
+    pub(crate) fn configured_index(self) -> Option<usize> {
+        match self.kind {
+            Kind::Configured(index) => Some(index.into()),
+            _ => None,
+        }
+    }
 
     /// Returns the variable for a word of which there are too many.
     pub(crate) fn for_word(word: &[u8]) -> Self {
@@ -85,8 +107,17 @@ impl Variable {
     }
 
     /// Returns a number that identifies the variable, for hashing.
-    pub(crate) fn code(self) -> [u8; 2] {
-        [self.kind as u8, self.extension]
+    pub(crate) fn code(self) -> [u8; 4] {
+        let (kind, index) = match self.kind {
+            Kind::Id => (0, 0),
+            Kind::Name => (1, 0),
+            Kind::Rest => (2, 0),
+            Kind::Empty => (3, 0),
+            Kind::Absent => (4, 0),
+            Kind::Configured(index) => (5, index),
+        };
+        let [low, high] = index.to_le_bytes();
+        [kind, self.extension, low, high]
     }
 
     /// Appends the text of the variable, such as `{id}.jpg`.
@@ -95,7 +126,7 @@ impl Variable {
             Kind::Id => "{id}",
             Kind::Name => "{name}",
             Kind::Rest => "{rest}",
-            Kind::Empty => "",
+            Kind::Empty | Kind::Absent | Kind::Configured(_) => "",
         });
         if let Some(extension) =
             EXTENSIONS.get(usize::from(self.extension)).filter(|known| !known.is_empty())

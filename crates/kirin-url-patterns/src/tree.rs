@@ -40,14 +40,14 @@ impl Default for Limits {
 /// The numbers of two patterns of which the first is now a part of the second.
 pub(crate) type MergedNumbers = (u32, u32);
 
-/// The segments of a path as the tree takes them.
-struct PathSegments<'a> {
+/// The segments of a path as the tree takes them. The path begins with `/` and has no query.
+pub(crate) struct PathSegments<'a> {
     rest: &'a [u8],
     depth: usize,
 }
 
 impl<'a> PathSegments<'a> {
-    fn of(path: &'a [u8]) -> Self {
+    pub(crate) fn of(path: &'a [u8]) -> Self {
         Self { rest: path, depth: 0 }
     }
 }
@@ -101,19 +101,19 @@ impl Tree {
         }
     }
 
-    /// Returns the number of the pattern of a path of a site. The path begins with `/` and has no
-    /// query. Returns `None` if there is no room. Patterns that are merged are added to `merged`.
+    /// Returns the number of the pattern of the segments of a site. Returns `None` if there is no
+    /// room. Patterns that are merged are added to `merged`.
     /// Their numbers may be given to other patterns from then on.
     ///
     /// The caller must take what was merged before it uses the returned number.
-    pub(crate) fn pattern_of(
+    pub(crate) fn pattern_of<'p>(
         &mut self,
         site: u32,
-        path: &[u8],
+        segments: impl Iterator<Item = Segment<'p>>,
         merged: &mut Vec<MergedNumbers>,
     ) -> Option<u32> {
         let mut node = self.root(site)?;
-        for segment in PathSegments::of(path) {
+        for segment in segments {
             node = self.child(node, &segment, merged)?;
             let hits = &mut self.nodes[node].hits;
             *hits = hits.saturating_add(1);
@@ -124,10 +124,14 @@ impl Tree {
         }
     }
 
-    /// Returns the pattern that [`Self::pattern_of`] finds for a path, if it exists already.
-    pub(crate) fn known_pattern(&self, site: u32, path: &[u8]) -> Option<u32> {
+    /// Returns the pattern that [`Self::pattern_of`] finds, if it exists already.
+    pub(crate) fn known_pattern<'p>(
+        &self,
+        site: u32,
+        segments: impl Iterator<Item = Segment<'p>>,
+    ) -> Option<u32> {
         let mut node = *self.roots.get(site as usize).filter(|root| **root != NONE)?;
-        for segment in PathSegments::of(path) {
+        for segment in segments {
             node = self.known_child(node, &segment)?;
         }
         self.nodes[node].pattern
@@ -167,23 +171,16 @@ impl Tree {
             + self.free_patterns.capacity() * size_of::<u32>()
     }
 
-    /// Returns the text of a pattern in use.
-    pub(crate) fn name(&self, pattern: u32) -> Option<String> {
+    /// Returns the labels of a pattern in use, from the root on.
+    pub(crate) fn labels(&self, pattern: u32) -> Option<Vec<&Label>> {
         let mut node = (*self.patterns.get(pattern as usize)?)?;
         let mut labels = Vec::new();
         while self.nodes[node].parent != NONE {
             labels.push(&self.nodes[node].label);
             node = self.nodes[node].parent;
         }
-        let mut text = String::new();
-        for label in labels.into_iter().rev() {
-            text.push('/');
-            match label {
-                Label::Literal(word) => text.push_str(&String::from_utf8_lossy(word)),
-                Label::Variable(variable) => variable.write(&mut text),
-            }
-        }
-        Some(text)
+        labels.reverse();
+        Some(labels)
     }
 
     /// Finds or adds a child, and merges words if there are too many.

@@ -1,7 +1,11 @@
 //! The table of patterns as a caller sees it.
 
+use std::iter::once;
+
 use crate::configured::ConfiguredPattern;
-use crate::tree::{Limits, MergedNumbers, Tree};
+use crate::nodes::Label;
+use crate::segment::{Segment, Variable};
+use crate::tree::{Limits, MergedNumbers, PathSegments, Tree};
 
 /// A pattern of a table. A caller may keep its statistics in a `Vec` by [`Self::index`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,11 +84,16 @@ impl UrlPatterns {
         target: &[u8],
         mut fold: impl FnMut(Merge),
     ) -> PatternId {
-        let Some(path) = path_of(target) else { return PatternId::OTHER };
-        if let Some(at) = self.configured.iter().position(|pattern| pattern.matches(path)) {
-            return id(1 + at);
-        }
-        let pattern = self.tree.pattern_of(site, path, &mut self.merged);
+        let Some((path, query)) = split_target(target) else { return PatternId::OTHER };
+        let pattern = match configured_for(&self.configured, path, query) {
+            Some((at, pattern)) if !pattern.has_found_values() => return id(1 + at),
+            Some((at, pattern)) => {
+                let Some(first) = Variable::configured(at) else { return PatternId::OTHER };
+                let segments = once(Segment::Variable(first)).chain(pattern.found_values(query));
+                self.tree.pattern_of(site, segments, &mut self.merged)
+            }
+            None => self.tree.pattern_of(site, PathSegments::of(path), &mut self.merged),
+        };
         if !self.merged.is_empty() {
             let first = self.first_found();
             for (from, into) in self.merged.drain(..) {
@@ -98,7 +107,15 @@ impl UrlPatterns {
     /// another table, if it has counted one. It may have merged a word that the other table has
     /// not: `/{name}.php` for `/index.php`.
     pub fn pattern_for(&self, site: u32, text: &str) -> Option<PatternId> {
-        let pattern = self.tree.known_pattern(site, path_of(text.as_bytes())?)?;
+        let (path, query) = split_target(text.as_bytes())?;
+        let pattern = match configured_for(&self.configured, path, query) {
+            Some((at, pattern)) if pattern.has_found_values() => {
+                let first = once(Segment::Variable(Variable::configured(at)?));
+                self.tree.known_pattern(site, first.chain(pattern.found_values(query)))?
+            }
+            Some(_) => return None,
+            None => self.tree.known_pattern(site, PathSegments::of(path))?,
+        };
         Some(id(self.first_found() + pattern as usize))
     }
 
@@ -118,9 +135,24 @@ impl UrlPatterns {
         if let Some(configured) = configured {
             return configured.text().to_owned();
         }
-        at.checked_sub(self.first_found())
-            .and_then(|found| self.tree.name(u32::try_from(found).ok()?))
-            .unwrap_or_else(|| "{other}".to_owned())
+        let found = at.checked_sub(self.first_found()).and_then(|at| u32::try_from(at).ok());
+        match found.and_then(|found| self.tree.labels(found)) {
+            Some(labels) => self.text_of(&labels),
+            None => "{other}".to_owned(),
+        }
+    }
+
+    fn text_of(&self, labels: &[&Label]) -> String {
+        let configured = labels.first().and_then(|label| label.configured_index());
+        if let Some(pattern) = configured.and_then(|at| self.configured.get(at)) {
+            return pattern.with_values(labels.iter().skip(1).copied());
+        }
+        let mut text = String::new();
+        for label in labels {
+            text.push('/');
+            label.write(&mut text);
+        }
+        text
     }
 
     /// Returns all patterns: `{other}`, those that are configured, and those that were found.
@@ -149,14 +181,25 @@ fn id(index: usize) -> PatternId {
     PatternId(u32::try_from(index).unwrap_or(0))
 }
 
-/// Returns the path of a request target without its query. Returns `None` for other targets, such
-/// as `*` and `example.org:443`.
-fn path_of(target: &[u8]) -> Option<&[u8]> {
+/// Returns the first configured pattern that matches, with its index.
+fn configured_for<'c>(
+    configured: &'c [ConfiguredPattern],
+    path: &[u8],
+    query: &[u8],
+) -> Option<(usize, &'c ConfiguredPattern)> {
+    configured.iter().enumerate().find(|(_, pattern)| pattern.matches(path, query))
+}
+
+/// Returns the path and the query of a request target. Returns `None` for other targets, such as
+/// `*` and `example.org:443`.
+fn split_target(target: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr::memchr2(b'?', b'#', target).unwrap_or(target.len());
-    let path = &target[..end];
+    let (path, rest) = target.split_at(end);
+    let query = rest.strip_prefix(b"?").unwrap_or_default();
+    let query = &query[..memchr::memchr(b'#', query).unwrap_or(query.len())];
     if path.first() == Some(&b'/') {
-        return Some(path);
+        return Some((path, query));
     }
     let rest = path.strip_prefix(b"http://").or_else(|| path.strip_prefix(b"https://"))?;
-    Some(memchr::memchr(b'/', rest).map_or(&b"/"[..], |at| &rest[at..]))
+    Some((memchr::memchr(b'/', rest).map_or(&b"/"[..], |at| &rest[at..]), query))
 }

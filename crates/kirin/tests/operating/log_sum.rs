@@ -397,3 +397,33 @@ fn hosts_are_sites_without_a_configuration() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && said.contains("no line has a host"), "{said}");
 }
+
+#[test]
+fn a_pattern_may_name_the_parameters_that_matter() {
+    let log: String = [
+        "/gitweb?p=a;a=blob",
+        "/gitweb?a=blob&p=b",
+        "/gitweb?a=tree",
+        "/gitweb?p=a",
+        "/doku.php?id=start&do=edit",
+        "/doku.php?id=start",
+    ]
+    .map(|uri| json("GET", uri, 200, 0.5))
+    .concat();
+    let site = Site::new().with("access.log", log);
+    let patterns = ["--pattern", "/gitweb?a", "--pattern", "/doku.php?id={id}&do", "access.log"];
+    let report = report(&site, &patterns);
+    let mut rows = rows(&report);
+    rows.sort();
+    let expected = [
+        "GET /doku.php?id={id} 1 0.5",
+        "GET /doku.php?id={id}&do=edit 1 0.5",
+        "GET /gitweb 1 0.5",
+        "GET /gitweb?a=blob 2 1.0",
+        "GET /gitweb?a=tree 1 0.5",
+    ];
+    assert_eq!(rows, expected, "{report}");
+    let output = sum(&site, &["--pattern", "/a?b&b", "access.log"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("names the parameter \"b\" twice"), "{said}");
+}

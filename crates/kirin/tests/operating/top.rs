@@ -443,3 +443,52 @@ fn a_url_is_one_row_whichever_loop_has_counted_it() {
     rows.sort();
     assert_eq!(rows, ["/{name}.php 80", "/{name}/Special:Version 80"], "{urls:#?}");
 }
+
+#[test]
+fn patterns_may_name_the_parameters_that_matter() {
+    let site = Site::new().with("app.psgi", APP);
+    let patterns = r#"["/gitweb?a", "/doku.php?id&do", "/search?type={type}", "/@{user}/*"]"#;
+    let kirin = Kirin::start(&site, &CONFIG.replace(r#"["/@{user}/*"]"#, patterns));
+    for target in [
+        "/gitweb?p=a.git;a=blob;f=x",
+        "/gitweb?p=b.git;a=blob;f=y",
+        "/gitweb?p=b.git&a=tree",
+        "/gitweb",
+        "/doku.php?id=start&rev=1",
+        "/doku.php?do=edit&id=start&secret=x",
+        "/search?type=a&q=b",
+        "/search?q=b",
+        "/other?a=blob",
+    ] {
+        kirin.get(target);
+    }
+    // Too many values are one row.
+    for number in 0..60 {
+        for _ in 0..2 {
+            kirin.get(&format!("/doku.php?id=page{number}x&do=diff"));
+        }
+    }
+    let snapshot = wait_for("all requests to be counted", || {
+        let snapshot = snapshot(&site);
+        (snapshot["live"]["total"]["requests"] == 129).then_some(snapshot)
+    });
+    let urls = snapshot["live"]["urls"].as_array().expect("rows");
+    let row = |url: &Value| {
+        format!("{} {}", url["pattern"].as_str().expect("a pattern"), url["total"]["requests"])
+    };
+    let rows: Vec<_> = urls.iter().map(row).collect();
+    for expected in [
+        "/gitweb?a=blob 2",
+        "/gitweb?a=tree 1",
+        "/gitweb 1",
+        "/search?type={type} 1",
+        "/search 1",
+        "/other 1",
+    ] {
+        assert!(rows.iter().any(|row| row == expected), "no {expected} in {rows:#?}");
+    }
+    assert!(rows.iter().any(|row| row.starts_with("/doku.php?id={name}&do=diff ")), "{rows:#?}");
+    assert!(rows.len() <= 6 + 42 && !rows.iter().any(|row| row.contains("secret")), "{rows:#?}");
+    let text = said(&run_kirin(&site, &["top", "--once"]));
+    assert!(text.contains("GET /gitweb?a=blob"), "{text}");
+}
