@@ -12,7 +12,7 @@ const KEPT: usize = 10;
 /// The most calls of a stack that are kept, the innermost ones.
 pub(crate) const MAX_CALLS: usize = 50;
 
-/// The longest method, path or call that is kept, in bytes.
+/// The longest method, host, path, query or call that is kept, in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 512;
 
 /// A request that took longer than `slow`.
@@ -22,8 +22,13 @@ pub struct SlowRequest {
     pub time: u64,
     /// The method.
     pub method: String,
+    /// The host as the client sent it.
+    pub host: String,
     /// The path as the client sent it, without the query.
     pub path: String,
+    /// The query as the client sent it, without its `?`. It may have secrets, so it is for
+    /// operators only.
+    pub query: Option<String>,
     /// How long the worker took; for a request that has not ended, until its stack was read.
     pub elapsed: Duration,
     /// The process id of the worker.
@@ -80,7 +85,9 @@ mod tests {
         SlowRequest {
             time: 1,
             method: "GET".into(),
+            host: "localhost".into(),
             path: path.into(),
+            query: None,
             elapsed: Duration::from_secs(1),
             pid: 2,
             stack: Vec::new(),

@@ -70,12 +70,16 @@ fn record(
         String::from_utf8_lossy(value).into_owned()
     };
     let uri = value("REQUEST_URI");
-    // A query may have secrets.
-    let path = uri.split_once('?').map_or(uri.as_str(), |(path, _)| path);
+    let (path, query) = match uri.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (uri.as_str(), None),
+    };
     let mut slow = SlowRequest {
         time: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
         method: shortened(&value("REQUEST_METHOD")).to_owned(),
+        host: shortened(&value("HTTP_HOST")).to_owned(),
         path: shortened(path).to_owned(),
+        query: query.map(|query| shortened(query).to_owned()),
         elapsed,
         pid,
         stack: Vec::new(),
@@ -106,6 +110,7 @@ fn record(
         Err(error) => lines = format!("not read: {error}"),
     }
     app.counters.slow.add(1);
+    // The log has no query, which may have secrets.
     tracing::warn!(
         app = app.name(),
         pid,

@@ -49,7 +49,7 @@ use crate::metrics::Metrics;
 use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::sockets::{SocketError, Sockets};
 use crate::serve::stage::{Stage, drain_limit, wait_to_serve};
-use crate::status_page::{self, Format};
+use crate::status_page;
 use purge_body::BodyFormat;
 
 /// The access mode of a unix socket: only the user that serves may connect.
@@ -163,9 +163,7 @@ impl Handler for Admin {
         }
         match (request.path, &request.method) {
             ("/status", &Method::GET | &Method::HEAD) => Answer::Now(json(&status::status(self))),
-            ("/top", &Method::GET | &Method::HEAD) => {
-                status_page::answer_as(self, Format::Json, request)
-            }
+            ("/top", &Method::GET | &Method::HEAD) => status_page::answer_top(self, request),
             ("/metrics", &Method::GET | &Method::HEAD) => self.metrics.answer(request),
             ("/purge", &Method::POST) => self.purge(request, origin.now),
             ("/advise", method) => self.advise(request, method),

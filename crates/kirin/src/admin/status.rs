@@ -156,7 +156,9 @@ fn status_of_slow(slow: &SlowRequest) -> Value {
     json!({
         "time": slow.time,
         "method": slow.method,
+        "host": slow.host,
         "path": slow.path,
+        "query": slow.query,
         "elapsed_ms": slow.elapsed.as_millis() as u64,
         "pid": slow.pid,
         "stack": stack,

@@ -57,6 +57,17 @@ impl Snapshot {
         self.live.urls.retain(|url| site_word(&url.site) == site);
     }
 
+    /// Leaves out the queries of slow requests, which may have secrets.
+    pub fn leave_out_queries(&mut self) {
+        let apps = self.status.get_mut("apps").and_then(Value::as_array_mut);
+        let requests = apps.into_iter().flatten().filter_map(|app| app.get_mut("slow_requests"));
+        for request in requests.filter_map(Value::as_array_mut).flatten() {
+            if let Some(request) = request.as_object_mut() {
+                request.remove("query");
+            }
+        }
+    }
+
     /// Returns a number of the status by the names that lead to it, and 0 if there is none.
     pub fn number(&self, names: &[&str]) -> f64 {
         let find = |value, name: &&str| Value::get(value, *name);

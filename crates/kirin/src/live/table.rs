@@ -111,9 +111,11 @@ impl Table {
                 .iter()
                 .enumerate()
                 .filter(|(_, (index, _))| self.columns[*index].priority < 9)
-                .min_by_key(|(_, (index, _))| self.columns[*index].priority);
+                .min_by_key(|(_, (index, _))| self.columns[*index].priority)
+                .map(|(position, _)| position);
             match least {
-                Some((position, _)) if room < needed => _ = columns.remove(position),
+                Some(position) if room < needed => _ = columns.remove(position),
+                _ if self.narrow(&mut columns, flexible, needed.saturating_sub(room)) => {}
                 _ => {
                     for (index, wanted) in &mut columns {
                         if is_flexible(*index) {
@@ -124,6 +126,20 @@ impl Table {
                 }
             }
         }
+    }
+}
+
+impl Table {
+    /// Makes the widest of the other text columns narrower by so much, but not too narrow. Returns
+    /// false if nothing has changed.
+    fn narrow(&self, columns: &mut [(usize, usize)], flexible: Option<usize>, by: usize) -> bool {
+        let is_text = |index: usize| !self.columns[index].is_number && Some(index) != flexible;
+        let texts = columns.iter_mut().filter(|(index, _)| is_text(*index));
+        let Some((_, wanted)) = texts.max_by_key(|(_, wanted)| *wanted) else { return false };
+        let narrower = wanted.saturating_sub(by).max(MIN_FLEXIBLE);
+        let has_changed = narrower < *wanted;
+        *wanted = narrower.min(*wanted);
+        has_changed
     }
 }
 
@@ -185,6 +201,24 @@ mod tests {
             (36, vec![(0, 4), (2, 28)]),
             (10, vec![(0, 4), (2, 5)]),
             (0, vec![(0, 4), (2, 1)]),
+        ] {
+            assert_eq!(table.layout(width), expected, "width {width}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_makes_room_for_the_last_column() {
+        let row = |length: usize| vec!["/".repeat(length), "x".repeat(30)];
+        let table = Table {
+            columns: vec![text("request", 9), text("at", 9)],
+            rows: vec![row(100).into_iter().map(Cell::text).collect()],
+            ..Table::default()
+        };
+        for (width, expected) in [
+            (131, vec![(0, 100), (1, 30)]),
+            (125, vec![(0, 100), (1, 24)]),
+            (80, vec![(0, 55), (1, 24)]),
+            (40, vec![(0, 24), (1, 15)]),
         ] {
             assert_eq!(table.layout(width), expected, "width {width}");
         }

@@ -258,35 +258,36 @@ pub fn store(snapshot: &Snapshot) -> Table {
 
 const NAME_AND_COUNT: [Column; 2] = [text("", 9), number("count", 9)];
 
-/// Returns the last slow requests of all applications, with the line at which each was seen.
+/// Returns the last slow requests of all applications, each with its complete target if the
+/// snapshot has it, and with the line at which it was seen. There is a column for the host if there
+/// is a site.
 pub fn slow(snapshot: &Snapshot) -> Table {
-    let row = |app: &Value, request: &Value| {
+    let has_sites = snapshot.has_sites();
+    let row = move |app: &Value, request: &Value| {
         let words = |key: &str| request[key].as_str().unwrap_or_default();
         let stack = request["stack"].as_array().map_or(&[][..], Vec::as_slice);
         let line = stack.iter().find_map(Value::as_str).unwrap_or_default();
-        vec![
+        let query = request["query"].as_str().map_or(String::new(), |query| format!("?{query}"));
+        let target = format!("{} {}{query}", words("method"), words("path"));
+        let first = [
             Cell::of(request["time"].as_f64().unwrap_or_default(), clock_time),
             Cell::of(request["elapsed_ms"].as_f64().unwrap_or_default(), units::time),
             Cell::text(app["name"].as_str().unwrap_or_default()),
             Cell::of(request["pid"].as_f64().unwrap_or_default(), |pid| format!("{pid:.0}")),
-            Cell::text(format!("{} {}", words("method"), words("path"))),
-            Cell::text(line),
-        ]
+        ];
+        let host = has_sites.then(|| Cell::text(words("host")));
+        first.into_iter().chain(host).chain([Cell::text(target), Cell::text(line)]).collect()
     };
+    let first = [number("time", 8), number("took", 9), text("app", 6), number("pid", 5)];
+    let host = has_sites.then(|| text("host", 7));
+    let last = [text("request", 9), text("at", 9)];
     let rows = snapshot.list("apps").iter().flat_map(|app| {
         let requests = app["slow_requests"].as_array().map_or(&[][..], Vec::as_slice);
         requests.iter().map(move |request| row(app, request))
     });
     Table {
         title: "slow requests",
-        columns: vec![
-            number("time", 8),
-            number("took", 9),
-            text("app", 6),
-            number("pid", 5),
-            text("request", 9),
-            text("at", 9),
-        ],
+        columns: first.into_iter().chain(host).chain(last).collect(),
         rows: rows.collect(),
         order: Some(0),
     }

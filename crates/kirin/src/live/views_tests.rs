@@ -67,7 +67,8 @@ pub fn snapshot() -> Snapshot {
                 "name": "web", "state": "ready", "workers": [101, 102], "idle_workers": 1,
                 "waiting_requests": 3, "counters": {"requests": 140, "failed": 2},
                 "slow_requests": [{
-                    "time": 1_700_000_000, "method": "GET", "path": "/slow", "elapsed_ms": 1200,
+                    "time": 1_700_000_000, "method": "GET", "host": "wiki.test",
+                    "path": "/slow", "query": null, "elapsed_ms": 1200,
                     "pid": 102, "stack": ["Memo::slow lib/Memo.pm:42", "main app.psgi:7"],
                 }],
             }],
@@ -119,4 +120,17 @@ fn each_row_has_a_cell_for_each_column() {
             assert!(table.rows.iter().all(|row| row.len() == columns), "{}", table.title);
         }
     }
+}
+
+#[test]
+fn slow_requests_have_their_query_and_with_sites_their_host() {
+    let mut snapshot = snapshot();
+    let request = &mut snapshot.status["apps"][0]["slow_requests"][0];
+    request["query"] = "id=7\u{1b}[2J".into();
+    snapshot.live.urls[0].site = "wiki".into();
+    let expected =
+        ["22:13:20Z|1.2s|web|102|wiki.test|GET /slow?id=7?[2J|Memo::slow lib/Memo.pm:42"];
+    assert_eq!(rows(&slow(&snapshot)), expected);
+    snapshot.leave_out_queries();
+    assert_eq!(rows(&slow(&snapshot)), [expected[0].replace("?id=7?[2J", "")]);
 }

@@ -48,7 +48,7 @@ static POLICY: LazyLock<Arc<str>> = LazyLock::new(|| {
 
 /// The form of the answer.
 #[derive(Clone, Copy, Debug)]
-pub enum Format {
+enum Format {
     /// The page.
     Html,
     /// The numbers.
@@ -56,19 +56,34 @@ pub enum Format {
 }
 
 /// Answers GET and HEAD with the page, or with JSON if the query has `json`. A `site=NAME` in the
-/// query leaves out the URLs of other sites.
+/// query leaves out the URLs of other sites. Queries of slow requests are left out, because the
+/// page may be on a site.
 pub fn answer(admin: &Admin, request: &RequestHead<'_>) -> Answer {
-    answer_as(admin, if is_for_json(request) { Format::Json } else { Format::Html }, request)
+    let format = if is_for_json(request) { Format::Json } else { Format::Html };
+    answer_as(admin, format, request, false)
+}
+
+/// Answers GET and HEAD with all that `kirin top` shows, which is for operators only.
+pub fn answer_top(admin: &Admin, request: &RequestHead<'_>) -> Answer {
+    answer_as(admin, Format::Json, request, true)
 }
 
 /// Answers GET and HEAD. A thread of its own makes the text, so that the event loop does not wait.
-pub fn answer_as(admin: &Admin, format: Format, request: &RequestHead<'_>) -> Answer {
+fn answer_as(
+    admin: &Admin,
+    format: Format,
+    request: &RequestHead<'_>,
+    has_queries: bool,
+) -> Answer {
     let admin = admin.clone();
     let site = site_of(request);
     let write = move || {
         let mut snapshot = top::snapshot(&admin);
         if let Some(site) = &site {
             snapshot.keep_site(site);
+        }
+        if !has_queries {
+            snapshot.leave_out_queries();
         }
         match format {
             Format::Html => Some(page(&snapshot)),

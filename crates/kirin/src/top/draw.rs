@@ -35,6 +35,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) -> Vec<usize> {
     frame.render_widget(Paragraph::new(tab_line(screen.view)), tabs);
     let columns = match screen.view() {
         View::Overview => draw_overview(frame, body, screen),
+        View::Slow => draw_slow(frame, body, screen),
         _ => draw_table(frame, body, screen),
     };
     frame.render_widget(Paragraph::new(last_line(screen)), bottom);
@@ -103,6 +104,43 @@ fn draw_overview(frame: &mut Frame<'_>, area: Rect, screen: &mut Screen) -> Vec<
     let style = Style::new().fg(Color::Cyan);
     frame.render_widget(Sparkline::default().data(&history).style(style), plot);
     draw_table(frame, rest, screen)
+}
+
+/// Draws the slow requests, and below those whole that are cut in the table.
+fn draw_slow(frame: &mut Frame<'_>, area: Rect, screen: &mut Screen) -> Vec<usize> {
+    let table = screen.table();
+    let layout = table.layout(area.width.into());
+    let request = table.columns.iter().position(|column| column.name == "request");
+    let width = layout.iter().find(|(index, _)| Some(*index) == request).map(|(_, width)| *width);
+    let (Some(request), Some(width)) = (request, width) else {
+        return draw_table(frame, area, screen);
+    };
+    let rows = table.rows.iter().skip(screen.scroll);
+    let texts = rows.map(|row| row[request].text.as_str());
+    let cut: Vec<Line<'_>> =
+        texts.filter(|text| text.chars().count() > width).map(Line::from).collect();
+    if cut.is_empty() {
+        return draw_table(frame, area, screen);
+    }
+    let height = u16::try_from(table.rows.len() + 1).unwrap_or(u16::MAX);
+    let heights = [
+        Constraint::Length(height.min(area.height / 2)),
+        Constraint::Length(1),
+        Constraint::Min(0),
+    ];
+    let [top, title, below] = Layout::vertical(heights).areas(area);
+    let columns = draw_table(frame, top, screen);
+    frame.render_widget(Paragraph::new(Line::styled("complete", BOLD)), title);
+    // A URL has no spaces, so that it is wrapped at any character.
+    let cut = cut.iter().flat_map(|line| pieces(line, below.width.into()));
+    frame.render_widget(Paragraph::new(cut.collect::<Vec<_>>()), below);
+    columns
+}
+
+/// Returns the lines of a text that is wrapped at any character.
+fn pieces(line: &Line<'_>, width: usize) -> Vec<Line<'static>> {
+    let text: Vec<char> = line.spans.iter().flat_map(|span| span.content.chars()).collect();
+    text.chunks(width.max(1)).map(|piece| Line::from(String::from_iter(piece))).collect()
 }
 
 /// Draws the table of the view. Returns its columns that are visible.

@@ -120,3 +120,20 @@ fn q_and_control_c_end_the_program() {
     assert!(press(&mut screen, &[KeyCode::Char('/'), KeyCode::Char('q')]));
     assert!(!screen.press(control_c, &[]));
 }
+
+#[test]
+fn a_slow_request_that_is_cut_is_complete_below_the_table() {
+    let mut snapshot = snapshot();
+    let query = format!("q={}&end=here", "0123456789".repeat(20));
+    snapshot.status["apps"][0]["slow_requests"][0]["query"] = query.clone().into();
+    let mut screen = Screen::new(snapshot);
+    screen.view = 7;
+    let (rows, _) = lines(&mut screen, 80, 24);
+    let text = rows.join("\n");
+    assert!(text.contains("GET /slow?q=01") && text.contains("Memo::slow lib/Memo.pm"), "{text}");
+    let whole = rows[3..].join("");
+    assert!(whole.contains(&format!("GET /slow?{query}")), "{text}");
+    for (width, height) in [(1, 1), (5, 3), (20, 6), (300, 100)] {
+        lines(&mut screen, width, height);
+    }
+}

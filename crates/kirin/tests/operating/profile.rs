@@ -284,6 +284,53 @@ fn a_slow_request_is_logged_with_its_line_and_continues() {
 }
 
 #[test]
+fn top_shows_a_slow_url_with_its_query_and_the_status_page_and_the_log_do_not() {
+    let app =
+        "use Time::HiRes; sub { Time::HiRes::sleep(0.01) until -e 'go'; [200, [], ['slow']] }";
+    let site = Site::new().with("slow.psgi", app).with("passwords", "");
+    let kirin = Kirin::start(
+        &site,
+        &format!(
+            "[[listener]]\naddress = \"127.0.0.1:0\"\n{ADMIN}\n[[app]]\nname = \"web\"\n\
+             load = \"slow.psgi\"\nworkers = 2\nslow = \"50ms\"\n[[route]]\npath = \"/\"\ntry = [\"app:web\"]\n\
+             [[route]]\npath = \"/kirin\"\ntry = [\"status\"]\nallow = [\"127.0.0.1\"]\n\
+             [[site]]\nhosts = [\"wiki.test\"]\n[[site.route]]\npath = \"/\"\ntry = [\"app:web\"]\n"
+        ),
+    );
+    let long = "x".repeat(600);
+    let slow = || kirin.status()["apps"][0]["slow_requests"].clone();
+    let mut clients = Vec::new();
+    for target in ["/doku.php?id=start&token=s3same", &format!("/long?{long}")] {
+        let mut client = kirin.connect();
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: wiki.test\r\n\r\n"));
+        clients.push(client);
+        let count = clients.len();
+        wait_for("a slow request", || {
+            (slow().as_array().is_some_and(|slow| slow.len() == count)).then_some(())
+        });
+    }
+    std::fs::write(site.path("go"), "").expect("go");
+    clients.iter_mut().for_each(|client| assert_eq!(client.read_reply().status, 200));
+    let output = run_kirin(&site, &["top", "--once", "--admin", &admin(&kirin)]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let row = text.lines().find(|line| line.contains("/doku.php?"));
+    let row = row.unwrap_or_else(|| panic!("no slow URL in\n{text}"));
+    assert!(row.contains(" wiki.test GET /doku.php?id=start&token=s3same"), "{row}");
+    assert!(text.contains(&long[..512]) && !text.contains(&long[..513]), "{text}");
+    let slow = &slow()[1];
+    assert_eq!(
+        (&slow["path"], &slow["query"]),
+        (&json!("/doku.php"), &json!("id=start&token=s3same"))
+    );
+    for target in ["/kirin", "/kirin?json"] {
+        let page = kirin.get(target).text();
+        assert!(page.contains("/doku.php") && !page.contains("s3same"), "{target}: {page}");
+    }
+    kirin.wait_for_log("request=\"GET /doku.php\"");
+    assert!(!kirin.log().contains("s3same"), "{}", kirin.log());
+}
+
+#[test]
 fn a_fast_request_is_not_slow() {
     let (_site, kirin) = serve("sub { [200, [], ['fast']] }", 1, "slow = \"30s\"");
     assert_eq!(kirin.get("/").text(), "fast");
