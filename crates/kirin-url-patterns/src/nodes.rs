@@ -127,12 +127,15 @@ impl Nodes {
             + self.literal_bytes
     }
 
-    /// Returns the child of `parent` that stands for a segment.
+    /// Returns the child of `parent` that stands for a segment. Each segment of each request asks
+    /// this, and it has several callers, so the compiler needs a hint to inline it.
+    #[inline]
     pub(crate) fn find(&self, parent: u32, segment: &Segment<'_>) -> Option<u32> {
         let hash = hash(&self.hasher, parent, segment);
         self.index.find(hash, |child| self.is(*child, parent, segment)).copied()
     }
 
+    #[inline]
     fn is(&self, node: u32, parent: u32, segment: &Segment<'_>) -> bool {
         let node = &self[node];
         node.parent == parent && node.label.segment() == *segment
@@ -255,12 +258,13 @@ impl Node {
     }
 }
 
+#[inline]
 fn hash(hasher: &RandomState, parent: u32, segment: &Segment<'_>) -> u64 {
     let mut hasher = hasher.build_hasher();
     hasher.write_u32(parent);
     match segment {
         Segment::Literal(text) => hasher.write(text),
-        Segment::Variable(variable) => hasher.write(&variable.code()),
+        Segment::Variable(variable) => hasher.write_u32(variable.code()),
     }
     hasher.finish()
 }

@@ -57,9 +57,10 @@ impl Parameter {
 }
 
 /// Returns the first value of a parameter of a query, as it was sent. Without a `=` it is empty.
-/// Parameters are separated by `&`, or by `;` as gitweb does it.
+/// Parameters are separated by `&`, or by `;` as gitweb does it. A fragment ends the query.
 fn value_in<'q>(query: &'q [u8], name: &[u8]) -> Option<&'q [u8]> {
-    query.split(|byte| matches!(byte, b'&' | b';')).find_map(|pair| {
+    let end = memchr::memchr(b'#', query).unwrap_or(query.len());
+    query[..end].split(|byte| matches!(byte, b'&' | b';')).find_map(|pair| {
         match pair.strip_prefix(name)? {
             [] => Some(&[][..]),
             [b'=', value @ ..] => Some(value),
@@ -84,6 +85,8 @@ mod tests {
             ("a=b=c", Some("b=c")),
             ("b=a=1", None),
             ("&;&a=1", Some("1")),
+            ("a=1#x&a=2", Some("1")),
+            ("b#&a=1", None),
         ] {
             let found = value_in(query.as_bytes(), b"a");
             assert_eq!(found, expected.map(str::as_bytes), "{query}");

@@ -56,16 +56,16 @@ enum Kind {
     Empty,
     /// A parameter that a query does not have.
     Absent,
-    /// The configured pattern with this index, in front of the values of its parameters.
-    Configured(u16),
+    /// A configured pattern, in front of the values of its parameters.
+    Configured,
 }
 
 /// A variable part of a pattern: `{id}`, `{name}.jpg`, `{rest}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Variable {
     kind: Kind,
-    /// An index of [`EXTENSIONS`].
-    extension: u8,
+    /// An index of [`EXTENSIONS`], or that of the configured pattern.
+    index: u16,
 }
 
 /// A segment as the tree takes it.
@@ -79,45 +79,32 @@ pub(crate) enum Segment<'a> {
 
 impl Variable {
     /// The segments beyond the depth of the tree.
-    pub(crate) const REST: Self = Self { kind: Kind::Rest, extension: 0 };
+    pub(crate) const REST: Self = Self { kind: Kind::Rest, index: 0 };
     /// An empty segment or value.
-    pub(crate) const EMPTY: Self = Self { kind: Kind::Empty, extension: 0 };
+    pub(crate) const EMPTY: Self = Self { kind: Kind::Empty, index: 0 };
 
     /// A parameter that a query does not have.
-    pub(crate) const ABSENT: Self = Self { kind: Kind::Absent, extension: 0 };
+    pub(crate) const ABSENT: Self = Self { kind: Kind::Absent, index: 0 };
 
     /// Returns what stands in front of the values of a configured pattern. Returns `None` if the
     /// index is too large.
     pub(crate) fn configured(index: usize) -> Option<Self> {
-        let index = u16::try_from(index).ok()?;
-        Some(Self { kind: Kind::Configured(index), extension: 0 })
+        Some(Self { kind: Kind::Configured, index: u16::try_from(index).ok()? })
     }
 
     /// Returns the index of the configured pattern for which this stands.
     pub(crate) fn configured_index(self) -> Option<usize> {
-        match self.kind {
-            Kind::Configured(index) => Some(index.into()),
-            _ => None,
-        }
+        (self.kind == Kind::Configured).then_some(self.index.into())
     }
 
     /// Returns the variable for a word of which there are too many.
     pub(crate) fn for_word(word: &[u8]) -> Self {
-        Self { kind: Kind::Name, extension: split_extension(word).1 }
+        Self { kind: Kind::Name, index: split_extension(word).1 }
     }
 
     /// Returns a number that identifies the variable, for hashing.
-    pub(crate) fn code(self) -> [u8; 4] {
-        let (kind, index) = match self.kind {
-            Kind::Id => (0, 0),
-            Kind::Name => (1, 0),
-            Kind::Rest => (2, 0),
-            Kind::Empty => (3, 0),
-            Kind::Absent => (4, 0),
-            Kind::Configured(index) => (5, index),
-        };
-        let [low, high] = index.to_le_bytes();
-        [kind, self.extension, low, high]
+    pub(crate) fn code(self) -> u32 {
+        (self.kind as u32) << 16 | u32::from(self.index)
     }
 
     /// Appends the text of the variable, such as `{id}.jpg`.
@@ -126,11 +113,13 @@ impl Variable {
             Kind::Id => "{id}",
             Kind::Name => "{name}",
             Kind::Rest => "{rest}",
-            Kind::Empty | Kind::Absent | Kind::Configured(_) => "",
+            Kind::Empty | Kind::Absent | Kind::Configured => "",
         });
-        if let Some(extension) =
-            EXTENSIONS.get(usize::from(self.extension)).filter(|known| !known.is_empty())
-        {
+        let extension = match self.kind {
+            Kind::Configured => None,
+            _ => EXTENSIONS.get(usize::from(self.index)).filter(|known| !known.is_empty()),
+        };
+        if let Some(extension) = extension {
             out.push('.');
             out.push_str(extension);
         }
@@ -138,24 +127,25 @@ impl Variable {
 
     /// Parses the text that [`Self::write`] writes. So the pattern of a pattern is that pattern.
     fn parse(text: &[u8]) -> Option<Self> {
-        let (stem, extension) = split_extension(text);
+        let (stem, index) = split_extension(text);
         let kind = match stem {
             b"{id}" => Kind::Id,
             b"{name}" => Kind::Name,
             b"{rest}" => Kind::Rest,
             _ => return None,
         };
-        Some(Self { kind, extension })
+        Some(Self { kind, index })
     }
 }
 
 impl<'a> Segment<'a> {
     /// Classifies a segment that is not empty.
+    #[inline]
     pub(crate) fn of(text: &'a [u8]) -> Self {
         if text.len() > LONGEST_LITERAL {
-            return Self::Variable(Variable { kind: Kind::Name, extension: 0 });
+            return Self::Variable(Variable { kind: Kind::Name, index: 0 });
         }
-        let (stem, extension) = split_extension(text);
+        let (stem, index) = split_extension(text);
         let mut common = u8::MAX;
         let mut digits = 0;
         for byte in stem {
@@ -164,10 +154,10 @@ impl<'a> Segment<'a> {
             digits += usize::from(class & DIGIT);
         }
         if digits > 0 && is_id(stem, common, digits) {
-            return Self::Variable(Variable { kind: Kind::Id, extension });
+            return Self::Variable(Variable { kind: Kind::Id, index });
         }
         if common & VISIBLE == 0 {
-            return Self::Variable(Variable { kind: Kind::Name, extension });
+            return Self::Variable(Variable { kind: Kind::Name, index });
         }
         if stem.first() == Some(&b'{')
             && let Some(variable) = Variable::parse(text)
@@ -180,6 +170,7 @@ impl<'a> Segment<'a> {
 
 /// Returns whether a stem with at least one digit is an identifier. `common` has the classes that
 /// all of its bytes have.
+#[inline]
 fn is_id(stem: &[u8], common: u8, digits: usize) -> bool {
     // Numbers, and hexadecimal strings that are no words.
     if common & DIGIT != 0 || (common & HEX != 0 && stem.len() >= 8) {
@@ -214,7 +205,8 @@ fn is_uuid(text: &[u8]) -> bool {
 
 /// Splits a known extension off a segment. Returns the stem, and the index of the extension in
 /// [`EXTENSIONS`], which is 0 for none.
-fn split_extension(text: &[u8]) -> (&[u8], u8) {
+#[inline]
+fn split_extension(text: &[u8]) -> (&[u8], u16) {
     let tail = text.get(text.len().saturating_sub(6)..).unwrap_or_default();
     let Some(at) = tail.iter().rposition(|byte| *byte == b'.') else { return (text, 0) };
     let extension = &tail[at + 1..];
@@ -223,7 +215,7 @@ fn split_extension(text: &[u8]) -> (&[u8], u8) {
         return (text, 0);
     }
     match EXTENSIONS.binary_search_by(|known| known.as_bytes().cmp(extension)) {
-        Ok(index) => (stem, u8::try_from(index).unwrap_or(0)),
+        Ok(index) => (stem, u16::try_from(index).unwrap_or(0)),
         Err(_) => (text, 0),
     }
 }

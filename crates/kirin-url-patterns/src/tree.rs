@@ -40,42 +40,32 @@ impl Default for Limits {
 /// The numbers of two patterns of which the first is now a part of the second.
 pub(crate) type MergedNumbers = (u32, u32);
 
-/// The segments of a path as the tree takes them. The path begins with `/` and has no query.
-pub(crate) struct PathSegments<'a> {
-    rest: &'a [u8],
-    depth: usize,
-}
-
-impl<'a> PathSegments<'a> {
-    pub(crate) fn of(path: &'a [u8]) -> Self {
-        Self { rest: path, depth: 0 }
-    }
-}
-
-impl<'a> Iterator for PathSegments<'a> {
-    type Item = Segment<'a>;
-
-    fn next(&mut self) -> Option<Segment<'a>> {
-        while let Some((b'/', after)) = self.rest.split_first() {
-            let end = after.iter().position(|byte| *byte == b'/').unwrap_or(after.len());
-            let (segment, next) = after.split_at(end);
-            self.rest = next;
-            self.depth += 1;
-            if self.depth > DEPTH {
-                self.rest = b"";
-                return Some(Segment::Variable(Variable::REST));
-            }
-            if !segment.is_empty() {
-                return Some(Segment::of(segment));
-            }
-            if next.is_empty() {
-                return Some(Segment::Variable(Variable::EMPTY));
-            }
+/// Calls `visit` with each segment of a path as the tree takes it, until it returns `None`. The
+/// path begins with `/` and has no query. It has two callers, of which one is for each request.
+#[inline(always)]
+fn walk<'p>(path: &'p [u8], mut visit: impl FnMut(Segment<'p>) -> Option<()>) -> Option<()> {
+    let mut rest = path;
+    let mut depth = 0;
+    while let Some((b'/', after)) = rest.split_first() {
+        let end = after.iter().position(|byte| *byte == b'/').unwrap_or(after.len());
+        let (segment, next) = after.split_at(end);
+        let is_last = next.is_empty();
+        rest = next;
+        let segment = if depth == DEPTH {
+            rest = b"";
+            Segment::Variable(Variable::REST)
+        } else if !segment.is_empty() {
+            Segment::of(segment)
+        } else if is_last {
+            Segment::Variable(Variable::EMPTY)
+        } else {
             // `//` counts as `/`.
-            self.depth -= 1;
-        }
-        None
+            continue;
+        };
+        depth += 1;
+        visit(segment)?;
     }
+    Some(())
 }
 
 /// The tree, and the patterns that end in it.
@@ -101,48 +91,103 @@ impl Tree {
         }
     }
 
-    /// Returns the number of the pattern of the segments of a site. Returns `None` if there is no
-    /// room. Patterns that are merged are added to `merged`.
+    /// Returns the number of the pattern of a path of a site. The path begins with `/` and has no
+    /// query. Returns `None` if there is no room. Patterns that are merged are added to `merged`.
     /// Their numbers may be given to other patterns from then on.
     ///
     /// The caller must take what was merged before it uses the returned number.
-    pub(crate) fn pattern_of<'p>(
+    pub(crate) fn pattern_of(
         &mut self,
         site: u32,
-        segments: impl Iterator<Item = Segment<'p>>,
+        path: &[u8],
         merged: &mut Vec<MergedNumbers>,
     ) -> Option<u32> {
         let mut node = self.root(site)?;
-        for segment in segments {
-            node = self.child(node, &segment, merged)?;
-            let hits = &mut self.nodes[node].hits;
-            *hits = hits.saturating_add(1);
+        walk(path, |segment| {
+            node = self.step(node, &segment, merged)?;
+            Some(())
+        })?;
+        self.pattern_at(node)
+    }
+
+    /// Returns the number of the pattern of a configured pattern and values of its parameters, as
+    /// [`Self::pattern_of`] does for a path.
+    pub(crate) fn pattern_of_values<'v>(
+        &mut self,
+        site: u32,
+        configured: Variable,
+        values: impl Iterator<Item = Segment<'v>>,
+        merged: &mut Vec<MergedNumbers>,
+    ) -> Option<u32> {
+        let root = self.root(site)?;
+        let mut node = self.step(root, &Segment::Variable(configured), merged)?;
+        for value in values {
+            node = self.step(node, &value, merged)?;
         }
+        self.pattern_at(node)
+    }
+
+    /// Returns the pattern that [`Self::pattern_of`] finds, if it exists already.
+    pub(crate) fn known_pattern(&self, site: u32, path: &[u8]) -> Option<u32> {
+        let mut node = self.known_root(site)?;
+        walk(path, |segment| {
+            node = self.known_child(node, &segment)?;
+            Some(())
+        })?;
+        self.nodes[node].pattern
+    }
+
+    /// Returns the pattern that [`Self::pattern_of_values`] finds, if it exists already.
+    pub(crate) fn known_pattern_of_values<'v>(
+        &self,
+        site: u32,
+        configured: Variable,
+        values: impl Iterator<Item = Segment<'v>>,
+    ) -> Option<u32> {
+        let mut node = self.known_child(self.known_root(site)?, &Segment::Variable(configured))?;
+        for value in values {
+            node = self.known_child(node, &value)?;
+        }
+        self.nodes[node].pattern
+    }
+
+    /// Finds or adds a child, and counts a path through it.
+    #[inline(always)]
+    fn step(
+        &mut self,
+        parent: u32,
+        segment: &Segment<'_>,
+        merged: &mut Vec<MergedNumbers>,
+    ) -> Option<u32> {
+        let node = self.child(parent, segment, merged)?;
+        let hits = &mut self.nodes[node].hits;
+        *hits = hits.saturating_add(1);
+        Some(node)
+    }
+
+    /// Returns the pattern that ends in a node, and gives it one if it has none.
+    #[inline]
+    fn pattern_at(&mut self, node: u32) -> Option<u32> {
         match self.nodes[node].pattern {
             Some(pattern) => Some(pattern),
             None => self.add_pattern(node),
         }
     }
 
-    /// Returns the pattern that [`Self::pattern_of`] finds, if it exists already.
-    pub(crate) fn known_pattern<'p>(
-        &self,
-        site: u32,
-        segments: impl Iterator<Item = Segment<'p>>,
-    ) -> Option<u32> {
-        let mut node = *self.roots.get(site as usize).filter(|root| **root != NONE)?;
-        for segment in segments {
-            node = self.known_child(node, &segment)?;
-        }
-        self.nodes[node].pattern
+    #[inline]
+    fn known_root(&self, site: u32) -> Option<u32> {
+        self.roots.get(site as usize).copied().filter(|root| *root != NONE)
     }
 
     /// Returns the root of a site, which is created if it has none yet.
+    #[inline]
     fn root(&mut self, site: u32) -> Option<u32> {
+        self.known_root(site).or_else(|| self.add_root(site))
+    }
+
+    #[cold]
+    fn add_root(&mut self, site: u32) -> Option<u32> {
         let at = site as usize;
-        if let Some(root) = self.roots.get(at).filter(|root| **root != NONE) {
-            return Some(*root);
-        }
         if self.nodes.len() >= self.limits.nodes {
             return None;
         }

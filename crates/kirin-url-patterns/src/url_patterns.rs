@@ -1,11 +1,9 @@
 //! The table of patterns as a caller sees it.
 
-use std::iter::once;
-
 use crate::configured::ConfiguredPattern;
 use crate::nodes::Label;
-use crate::segment::{Segment, Variable};
-use crate::tree::{Limits, MergedNumbers, PathSegments, Tree};
+use crate::segment::Variable;
+use crate::tree::{Limits, MergedNumbers, Tree};
 
 /// A pattern of a table. A caller may keep its statistics in a `Vec` by [`Self::index`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,10 +87,10 @@ impl UrlPatterns {
             Some((at, pattern)) if !pattern.has_found_values() => return id(1 + at),
             Some((at, pattern)) => {
                 let Some(first) = Variable::configured(at) else { return PatternId::OTHER };
-                let segments = once(Segment::Variable(first)).chain(pattern.found_values(query));
-                self.tree.pattern_of(site, segments, &mut self.merged)
+                let values = pattern.found_values(query);
+                self.tree.pattern_of_values(site, first, values, &mut self.merged)
             }
-            None => self.tree.pattern_of(site, PathSegments::of(path), &mut self.merged),
+            None => self.tree.pattern_of(site, path, &mut self.merged),
         };
         if !self.merged.is_empty() {
             let first = self.first_found();
@@ -110,11 +108,11 @@ impl UrlPatterns {
         let (path, query) = split_target(text.as_bytes())?;
         let pattern = match configured_for(&self.configured, path, query) {
             Some((at, pattern)) if pattern.has_found_values() => {
-                let first = once(Segment::Variable(Variable::configured(at)?));
-                self.tree.known_pattern(site, first.chain(pattern.found_values(query)))?
+                let (first, values) = (Variable::configured(at)?, pattern.found_values(query));
+                self.tree.known_pattern_of_values(site, first, values)?
             }
             Some(_) => return None,
-            None => self.tree.known_pattern(site, PathSegments::of(path))?,
+            None => self.tree.known_pattern(site, path)?,
         };
         Some(id(self.first_found() + pattern as usize))
     }
@@ -182,6 +180,7 @@ fn id(index: usize) -> PatternId {
 }
 
 /// Returns the first configured pattern that matches, with its index.
+#[inline]
 fn configured_for<'c>(
     configured: &'c [ConfiguredPattern],
     path: &[u8],
@@ -190,13 +189,14 @@ fn configured_for<'c>(
     configured.iter().enumerate().find(|(_, pattern)| pattern.matches(path, query))
 }
 
-/// Returns the path and the query of a request target. Returns `None` for other targets, such as
+/// Returns the path and the query of a request target. The query has the fragment, if there is one.
+/// Returns `None` for other targets, such as
 /// `*` and `example.org:443`.
+#[inline]
 fn split_target(target: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr::memchr2(b'?', b'#', target).unwrap_or(target.len());
     let (path, rest) = target.split_at(end);
     let query = rest.strip_prefix(b"?").unwrap_or_default();
-    let query = &query[..memchr::memchr(b'#', query).unwrap_or(query.len())];
     if path.first() == Some(&b'/') {
         return Some((path, query));
     }

@@ -77,13 +77,13 @@ fn appended<'a>(record: &mut Record<'a>, words: Words<'a>, unit: TimeUnit) {
 /// Returns the host of Apache's `vhost_combined`, whose lines have `HOST:PORT` in front of the
 /// three words of the other formats.
 fn host(before: &[u8]) -> Option<&[u8]> {
-    let mut words = before.split(|byte| *byte == b' ');
-    let first = words.next()?;
-    let others = words.take_while(|word| !word.starts_with(b"[")).count();
-    let (name, port) = first.split_at(first.iter().rposition(|byte| *byte == b':')?);
+    let (first, rest) = before.split_at(memchr::memchr(b' ', before)?);
+    let (name, port) = first.split_at(memchr::memrchr(b':', first)?);
     let is_host = !name.is_empty() && (!name.contains(&b':') || name.ends_with(b"]"));
     let is_port = port.len() > 1 && port[1..].iter().all(u8::is_ascii_digit);
-    (is_host && is_port && others == 3).then_some(name)
+    // The rest begins with a space.
+    let words = || rest[1..].split(|byte| *byte == b' ').take_while(|word| !word.starts_with(b"["));
+    (is_host && is_port && words().count() == 3).then_some(name)
 }
 
 /// Returns the text between the last brackets before the request.
