@@ -14,6 +14,7 @@ mod configured;
 mod first_sight;
 mod nodes;
 mod parameters;
+mod pattern_part;
 mod segment;
 mod tree;
 mod url_patterns;

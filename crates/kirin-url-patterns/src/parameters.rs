@@ -1,6 +1,6 @@
 //! The parameters of the query that a configured pattern names.
 
-use crate::configured::PatternPart;
+use crate::pattern_part::PatternPart;
 use crate::segment::{Segment, Variable};
 
 /// The most parameters that a pattern names. Each costs a look at the query of a request.
@@ -22,6 +22,8 @@ impl Parameter {
     /// Parses a parameter of a pattern.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (name, value) = match text.split_once('=') {
+            // No value has a `;`, and a `*` would not stand for any value.
+            Some((_, value)) if value.contains([';', '*']) => return None,
             Some((name, value)) => (name, Some(PatternPart::parse(value)?)),
             None => (text, None),
         };
