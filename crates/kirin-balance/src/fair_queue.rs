@@ -6,6 +6,10 @@
 //! one request each, are served in order of arrival. A client that floods the queue delays only
 //! itself.
 //!
+//! The rounds belong to clients. Which of its requests a client has served in a round of its own is
+//! no other client's business. So a request that is served early takes the turn of its client's
+//! first one, and one that comes back takes the turn that its age gives it.
+//!
 //! In a full queue, a new request displaces the request that would be served last, if that belongs
 //! to a later round. So a flood fills the queue only while no other client needs the places.
 //!
@@ -18,7 +22,8 @@ use std::collections::{HashMap, VecDeque};
 /// belong to one client.
 pub type ClientKey = Option<u64>;
 
-/// The position of a request in the order of service.
+/// The position that a request got in the order of service. It may have that of another request of
+/// its client by now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket {
     round: u64,
@@ -40,7 +45,10 @@ pub struct FairQueue<T> {
 
 #[derive(Debug)]
 struct Entry<T> {
+    /// The position.
     ticket: Ticket,
+    /// The number of the request that has it.
+    number: u64,
     client: ClientKey,
     value: T,
 }
@@ -85,10 +93,7 @@ impl<T> FairQueue<T> {
     /// Adds a request of `client`. Returns `value` as an error if the queue is full and the
     /// client's share is not smaller than that of the others.
     pub fn enter(&mut self, client: ClientKey, value: T) -> Result<FairPlace<T>, T> {
-        // A new request never joins the present round. Otherwise new requests could delay the next
-        // round for ever.
-        let last_round = self.shares.get(&client).map_or(self.round, |share| share.last_round);
-        let round = self.round.max(last_round) + 1;
+        let round = self.next_round(client);
         let mut displaced = None;
         if self.len() >= self.limit {
             if self.entries.back().is_none_or(|last| last.ticket.round <= round) {
@@ -96,19 +101,74 @@ impl<T> FairQueue<T> {
             }
             displaced = self.remove(self.len() - 1);
         }
-        self.next_number += 1;
-        let ticket = Ticket { round, number: self.next_number };
-        self.enter_again(ticket, client, value);
+        let ticket = self.new_ticket(round);
+        self.insert(ticket, client, value);
         Ok(FairPlace { ticket, displaced })
     }
 
     /// Adds a request that was here before at its old place, even if the queue is full.
     pub fn enter_again(&mut self, ticket: Ticket, client: ClientKey, value: T) {
+        self.insert(ticket, client, value);
+    }
+
+    /// Adds a request that was here before and has lost its place, even if the queue is full. It
+    /// comes before those requests of its client for which `is_later` is true, and delays no
+    /// request of other clients more than a new one would.
+    pub fn enter_before(
+        &mut self,
+        client: ClientKey,
+        value: T,
+        is_later: impl Fn(&T) -> bool,
+    ) -> Ticket {
+        let ticket = self.new_ticket(self.next_round(client));
+        let index = self.insert(ticket, client, value);
+        self.move_forward(index, is_later);
+        ticket
+    }
+
+    /// Returns the round of a new request.
+    fn next_round(&self, client: ClientKey) -> u64 {
+        // A new request never joins the present round. Otherwise new requests could delay the next
+        // round for ever.
+        let last_round = self.shares.get(&client).map_or(self.round, |share| share.last_round);
+        self.round.max(last_round) + 1
+    }
+
+    fn new_ticket(&mut self, round: u64) -> Ticket {
+        self.next_number += 1;
+        Ticket { round, number: self.next_number }
+    }
+
+    /// Returns the index of the request.
+    fn insert(&mut self, ticket: Ticket, client: ClientKey, value: T) -> usize {
         let share = self.shares.entry(client).or_default();
         share.waiting += 1;
         share.last_round = share.last_round.max(ticket.round);
         let index = self.entries.partition_point(|entry| entry.ticket < ticket);
-        self.entries.insert(index, Entry { ticket, client, value });
+        self.entries.insert(index, Entry { ticket, number: ticket.number, client, value });
+        index
+    }
+
+    /// Lets a request overtake the requests of its client that are right before it, as long as
+    /// `is_later` is true for them. Each of them gets the next position of the client. Returns the
+    /// new index.
+    fn move_forward(&mut self, from: usize, is_later: impl Fn(&T) -> bool) -> usize {
+        let mut at = from;
+        for index in (0..from).rev() {
+            let entry = &self.entries[index];
+            if entry.client != self.entries[at].client {
+                continue;
+            }
+            if !is_later(&entry.value) {
+                break;
+            }
+            self.entries.swap(index, at);
+            // The positions stay.
+            let ticket = self.entries[index].ticket;
+            self.entries[index].ticket = std::mem::replace(&mut self.entries[at].ticket, ticket);
+            at = index;
+        }
+        at
     }
 
     /// Returns the request at this position.
@@ -131,15 +191,34 @@ impl<T> FairQueue<T> {
         self.entries.iter().map(|entry| entry.ticket)
     }
 
-    /// Removes the request at this position because it is served.
+    /// Removes the request at this position because it is served. That is the turn of the first
+    /// request of its client.
     pub fn serve(&mut self, index: usize) -> Option<T> {
-        self.round = self.round.max(self.entries.get(index)?.ticket.round);
+        self.entries.get(index)?;
+        let index = self.move_forward(index, |_| true);
+        self.round = self.round.max(self.entries[index].ticket.round);
         self.remove(index)
+    }
+
+    /// Returns whether the client of the request at this position has its turn in the round of the
+    /// first request. If so, serving it now keeps the order of rounds.
+    pub fn has_turn(&self, index: usize) -> bool {
+        let (Some(first), Some(entry)) = (self.entries.front(), self.entries.get(index)) else {
+            return false;
+        };
+        let is_in_round = |other: &&Entry<T>| other.ticket.round == first.ticket.round;
+        let mut in_round = self.entries.iter().take(index + 1).take_while(is_in_round);
+        in_round.any(|other| other.client == entry.client)
     }
 
     /// Removes a request that leaves without being served.
     pub fn leave(&mut self, ticket: Ticket) -> Option<T> {
-        let index = self.entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok()?;
+        let is_it = |entry: &Entry<T>| entry.number == ticket.number;
+        let known = self.entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok();
+        let index = known
+            .filter(|index| is_it(&self.entries[*index]))
+            // Another request of its client has the position.
+            .or_else(|| self.entries.iter().position(is_it))?;
         self.remove(index)
     }
 
@@ -251,21 +330,82 @@ mod tests {
         assert_eq!(serve_all(&mut queue), [0, 2, 1]);
     }
 
+    #[test]
+    fn a_request_that_is_served_early_takes_the_turn_of_its_clients_first() {
+        let mut queue = queue(9, &[1, 1, 1, 1]);
+        assert_eq!(queue.serve(2), Some((1, 2)));
+        queue.enter(Some(2), (2, 4)).expect("room");
+        assert_eq!(serve_all(&mut queue), [0, 4, 1, 3]);
+    }
+
+    #[test]
+    fn the_clients_of_the_first_round_have_the_turn_with_all_their_requests() {
+        let mut queue = queue(9, &[1, 1, 2, 1, 2]);
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5].map(|index| queue.has_turn(index)),
+            [true, true, true, true, true, false]
+        );
+        assert_eq!(queue.serve(4), Some((1, 3)));
+        assert_eq!(queue.iter().map(|(client, _)| *client).collect::<Vec<_>>(), [2, 1, 2, 1]);
+        assert_eq!([0, 1, 2, 3].map(|index| queue.has_turn(index)), [true, false, true, false]);
+    }
+
+    #[test]
+    fn a_request_whose_position_has_changed_still_leaves() {
+        let mut queue = queue(9, &[1]);
+        let second = queue.enter(Some(1), (1, 1)).expect("room").ticket;
+        let third = queue.enter(Some(1), (1, 2)).expect("room").ticket;
+        assert_eq!(queue.serve(2), Some((1, 2)));
+        assert_eq!(queue.leave(third), None);
+        assert_eq!(queue.leave(second), Some((1, 1)));
+        assert_eq!(serve_all(&mut queue), [0]);
+    }
+
+    #[test]
+    fn requests_that_come_back_precede_later_ones_of_their_client_only() {
+        let mut queue = FairQueue::new(3);
+        for (client, age) in [(1, 5), (1, 6), (2, 7)] {
+            queue.enter(Some(client), (client, age)).expect("room");
+        }
+        for age in [3, 1, 4] {
+            queue.enter_before(Some(1), (1, age), |other| other.1 > age);
+        }
+        assert_eq!(serve_all(&mut queue), [1, 7, 3, 4, 5, 6]);
+    }
+
+    /// An event in a queue. The number of a service chooses among the requests.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Enter(u64),
+        ComeBack(u64),
+        Serve(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0u64..4).prop_map(Step::Enter),
+            1 => (0u64..4).prop_map(Step::ComeBack),
+            2 => (0usize..20).prop_map(Step::Serve),
+        ]
+    }
+
     proptest! {
         /// Checks that, while a client waits for its next turn, each other client has at most two:
-        /// one in the same round and one in the round before. Clients that have gone leave nothing
-        /// behind.
+        /// one in the same round and one in the round before. Some requests are served early, and
+        /// some come back. Clients that have gone leave nothing behind.
         #[test]
-        fn clients_take_turns_whatever_comes(
-            steps in prop::collection::vec(prop::option::of(0u64..4), 1..200)
-        ) {
+        fn clients_take_turns_whatever_comes(steps in prop::collection::vec(step(), 1..200)) {
             let mut queue = FairQueue::new(50);
             let mut served = [0usize; 4];
             // How often each client had been served when the other began to wait.
             let mut since: [Option<[usize; 4]>; 4] = [None; 4];
             for step in steps {
                 match step {
-                    Some(client) => {
+                    Step::ComeBack(client) => {
+                        queue.enter_before(Some(client), client, |_| true);
+                        since[client as usize].get_or_insert(served);
+                    }
+                    Step::Enter(client) => {
                         let index = client as usize;
                         let Ok(entered) = queue.enter(Some(client), client) else { continue };
                         since[index].get_or_insert(served);
@@ -275,7 +415,9 @@ mod tests {
                             since[displaced as usize] = None;
                         }
                     }
-                    None => if let Some(client) = queue.serve(0) {
+                    Step::Serve(choice) => {
+                        let choice = if queue.has_turn(choice) { choice } else { 0 };
+                        let Some(client) = queue.serve(choice) else { continue };
                         let index = client as usize;
                         served[index] += 1;
                         for waiting in (0..4).filter(|other| *other != index) {

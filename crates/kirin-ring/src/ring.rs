@@ -191,7 +191,13 @@ impl Ring {
 
     /// Returns whether there is a request that nobody has claimed.
     pub fn has_waiting(&self) -> bool {
-        protocol::first_in_queue(self.words(), &self.layout).is_some()
+        self.first_waiting().is_some()
+    }
+
+    /// Returns the slot of the oldest request that nobody has claimed. A worker that lies may have
+    /// written that of another one.
+    pub fn first_waiting(&self) -> Option<u16> {
+        protocol::first_in_queue(self.words(), &self.layout).map(|(_, slot)| slot)
     }
 
     /// Writes a request of two parts. Returns its length.

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use kirin_balance::ClientKey;
 use kirin_cgi::{MetaVariables, RequestBlock};
@@ -21,6 +22,13 @@ use crate::ring_exchange;
 
 /// The most retries of a request that no worker has read yet.
 const UNREAD_TRIES: u32 = 3;
+
+/// What decides when a request has its turn.
+struct Turn {
+    address: ClientKey,
+    /// Since when the request waits, if it has had to.
+    since: Option<Instant>,
+}
 
 impl App {
     /// Answers one request. Call this in a task of an event loop, with the `files` of that loop.
@@ -79,8 +87,10 @@ impl App {
         }
         outgoing.block.finish(body.length());
         let (mut tries, mut files_refused) = (0, false);
+        let mut turn = Turn { address, since: None };
         loop {
-            let capacity = match self.take_worker(address, client.as_ref(), &outgoing.steps).await {
+            let taken = self.take_worker(&mut turn, client.as_ref(), &outgoing.steps).await;
+            let capacity = match taken {
                 Ok(capacity) => capacity,
                 Err(refused) => return self.refuse(refused),
             };
@@ -96,8 +106,11 @@ impl App {
             let failure = match answered {
                 Ok(response) => return response,
                 Err(Failure::Refused(refused)) => return self.refuse(refused),
-                // No worker has seen the request.
-                Err(Failure::Withdrawn) => continue,
+                // No worker has seen the request. It keeps its turn.
+                Err(Failure::Withdrawn { put_at }) => {
+                    turn.since.get_or_insert(put_at);
+                    continue;
+                }
                 Err(failure) => failure,
             };
             tries += 1;
@@ -126,6 +139,8 @@ impl App {
                     }
                     _ => self.log_failure(&failure, &outgoing, "another worker tries"),
                 }
+                // A worker has had its turn.
+                turn.since = None;
                 continue;
             }
             let counter = if matches!(failure, Failure::Overdue { .. }) {
@@ -143,16 +158,19 @@ impl App {
     /// the client goes.
     async fn take_worker(
         &self,
-        address: ClientKey,
+        turn: &mut Turn,
         client: Option<&ClientWatch>,
         steps: &Rc<RequestSteps>,
     ) -> Result<Capacity, Refused> {
         let here = std::thread::current().id();
         loop {
-            let capacity = match self.pool.take(here, address)? {
+            let capacity = match self.pool.take(here, turn.address, turn.since)? {
                 Acquired::Worker(capacity) => capacity,
                 Acquired::Wait(wait) => {
-                    self.counters.queued.add(1);
+                    if turn.since.is_none() {
+                        self.counters.queued.add(1);
+                        turn.since = Some(wait.since);
+                    }
                     let _step = steps.begin(StepKind::Queue, self.label());
                     match client {
                         None => wait.await?,

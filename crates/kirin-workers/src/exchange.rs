@@ -70,9 +70,10 @@ pub(crate) enum Failure {
     /// The worker broke the protocol.
     #[error("worker {pid}: {error}")]
     Protocol { pid: u32, error: ProtocolError },
-    /// No worker of the generation has claimed the request. Another generation gets it.
-    #[error("the generation was replaced before a worker took the request")]
-    Withdrawn,
+    /// No worker has claimed the request, which was in the ring since `put_at`. It waits for its
+    /// turn, or for another generation.
+    #[error("the request was taken back before a worker took it")]
+    Withdrawn { put_at: Instant },
     /// The request gets no worker.
     #[error("no worker is there in time")]
     Refused(Refused),
@@ -85,7 +86,7 @@ impl Failure {
     /// Returns whether another worker may get the request.
     pub(crate) fn may_be_retried(&self, request: &WorkerRequest) -> bool {
         match self {
-            Failure::NotRead { .. } | Failure::Withdrawn => true,
+            Failure::NotRead { .. } | Failure::Withdrawn { .. } => true,
             Failure::NoResponse { .. } | Failure::File { .. } => request.idempotent,
             Failure::Truncated { .. }
             | Failure::Overdue { .. }

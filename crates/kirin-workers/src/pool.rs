@@ -79,11 +79,13 @@ impl<W: Pooled> Pool<W> {
     }
 
     /// Takes an idle worker, preferably one of the loop `here`. If there is none, enters the queue
-    /// in the turn of `client`.
+    /// in the turn of `client`. A request that was taken back has waited `since` then. It comes
+    /// before later ones of its client, and finds room even if the queue is full.
     pub(crate) fn take(
         self: &Arc<Self>,
         here: W::Home,
         client: ClientKey,
+        since: Option<Instant>,
     ) -> Result<Acquired<W>, Refused> {
         let mut state = self.state.lock();
         if state.closed {
@@ -94,13 +96,24 @@ impl<W: Pooled> Pool<W> {
             return Ok(Acquired::Worker(state.idle.remove(index)));
         }
         let (sender, receiver) = oneshot::channel();
-        let waiter = Waiter { home: here, since: Instant::now(), sender };
-        let place = state.waiting.enter(client, waiter).map_err(|_| Refused::Full)?;
-        if let Some(displaced) = place.displaced {
-            let _ = displaced.sender.send(Err(Refused::Full));
-        }
-        let ticket = place.ticket;
-        Ok(Acquired::Wait(Wait { pool: Arc::clone(self), ticket, receiver, answered: false }))
+        let waiter = |since| Waiter { home: here, since, sender };
+        let (since, ticket) = match since {
+            Some(since) => {
+                let is_later = |other: &Waiter<W>| other.since > since;
+                (since, state.waiting.enter_before(client, waiter(since), is_later))
+            }
+            None => {
+                let since = Instant::now();
+                let place =
+                    state.waiting.enter(client, waiter(since)).map_err(|_| Refused::Full)?;
+                if let Some(displaced) = place.displaced {
+                    let _ = displaced.sender.send(Err(Refused::Full));
+                }
+                (since, place.ticket)
+            }
+        };
+        let pool = Arc::clone(self);
+        Ok(Acquired::Wait(Wait { pool, since, ticket, receiver, answered: false }))
     }
 
     /// Gives a worker to a waiting request, or keeps it as idle. A worker that is leaving is
@@ -175,15 +188,18 @@ impl<W: Pooled> Pool<W> {
 
 impl<W: Pooled> PoolState<W> {
     /// Takes the next request out of the queue: the one whose turn it is, or a nearly as old one of
-    /// a loop that is near to the worker.
+    /// a loop that is near to the worker. The client of that one has its turn, too.
     fn next_for(&mut self, worker: &W) -> Option<Waiter<W>> {
         let first = self.waiting.get(0)?.since;
-        let near = |waiter: &&Waiter<W>| {
+        let is_near = |waiter: &Waiter<W>| {
             let apart = waiter.since.max(first).duration_since(waiter.since.min(first));
             worker.is_near(waiter.home) && apart <= OVERTAKING
         };
-        let index =
-            self.waiting.iter().take(LOOKED_AT).position(|waiter| near(&waiter)).unwrap_or(0);
+        let near = {
+            let mut next = self.waiting.iter().take(LOOKED_AT).enumerate();
+            next.find(|(index, waiter)| is_near(waiter) && self.waiting.has_turn(*index))
+        };
+        let index = near.map_or(0, |(index, _)| index);
         self.waiting.serve(index)
     }
 }
@@ -192,6 +208,8 @@ impl<W: Pooled> PoolState<W> {
 /// goes to the next request.
 pub(crate) struct Wait<W: Pooled> {
     pool: Arc<Pool<W>>,
+    /// When the request began to wait.
+    pub(crate) since: Instant,
     ticket: Ticket,
     receiver: oneshot::Receiver<Result<W, Refused>>,
     answered: bool,

@@ -27,7 +27,7 @@ fn poll(wait: &mut Wait<u32>) -> Poll<Result<u32, Refused>> {
 }
 
 fn wait(pool: &Arc<Pool<u32>>, here: u32) -> Wait<u32> {
-    match pool.take(here, None) {
+    match pool.take(here, None, None) {
         Ok(Acquired::Wait(wait)) => wait,
         Ok(Acquired::Worker(_)) => panic!("there was an idle worker"),
         Err(refused) => panic!("{refused:?}"),
@@ -39,7 +39,9 @@ fn the_worker_that_worked_last_is_taken_first_unless_another_is_at_home() {
     let pool = Pool::new(8);
     (1..=5).for_each(|worker| pool.release(worker));
     for (here, expected) in [(0, 4), (0, 2), (0, 5), (1, 3)] {
-        let Ok(Acquired::Worker(worker)) = pool.take(here, None) else { panic!("all are idle") };
+        let Ok(Acquired::Worker(worker)) = pool.take(here, None, None) else {
+            panic!("all are idle")
+        };
         assert_eq!(worker, expected);
     }
 }
@@ -94,7 +96,7 @@ fn nobody_is_overtaken_by_those_who_came_much_later() {
 fn a_full_queue_refuses_and_a_place_that_is_given_up_is_free_again() {
     let pool = Pool::<u32>::new(2);
     let (first, _second) = (wait(&pool, 0), wait(&pool, 0));
-    assert!(matches!(pool.take(0, None), Err(Refused::Full)));
+    assert!(matches!(pool.take(0, None, None), Err(Refused::Full)));
     drop(first);
     assert_eq!(pool.waiting(), 1);
     let _third = wait(&pool, 0);
@@ -126,7 +128,7 @@ fn a_closed_pool_refuses_those_who_wait_and_come_and_keeps_no_worker() {
     let mut first = wait(&pool, 0);
     assert_eq!(pool.close(), Vec::<u32>::new());
     assert_eq!(poll(&mut first), Poll::Ready(Err(Refused::Closed)));
-    assert!(matches!(pool.take(0, None), Err(Refused::Closed)));
+    assert!(matches!(pool.take(0, None, None), Err(Refused::Closed)));
     pool.release(1);
     assert_eq!(pool.idle(|_| true), 0);
 }
@@ -164,7 +166,7 @@ proptest! {
         let (mut held, mut waits, mut lost) = (Vec::new(), Vec::new(), Vec::new());
         for step in steps {
             match step {
-                Step::Take => match pool.take({ turn += 1; turn % 2 }, None) {
+                Step::Take => match pool.take({ turn += 1; turn % 2 }, None, None) {
                     Ok(Acquired::Worker(worker)) => held.push(worker),
                     Ok(Acquired::Wait(wait)) => {
                         prop_assert_eq!(pool.idle(|_| true), 0, "nobody waits beside an idle worker");
@@ -218,7 +220,7 @@ fn loops_that_take_wait_and_give_up_at_once_neither_lose_nor_share_a_worker() {
             scope.spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                 let work = |request: usize| async move {
-                    let worker = match pool.take(thread % 2, None) {
+                    let worker = match pool.take(thread % 2, None, None) {
                         Ok(Acquired::Worker(worker)) => worker,
                         // Some requests leave while they wait. A worker may be assigned to them by
                         // then.
@@ -263,12 +265,12 @@ fn loops_that_take_wait_and_give_up_at_once_neither_lose_nor_share_a_worker() {
 #[test]
 fn a_client_that_fills_the_queue_keeps_no_other_waiting_or_out() {
     let pool = Pool::<u32>::new(3);
-    let wait_as = |client| match pool.take(0, Some(client)) {
+    let wait_as = |client| match pool.take(0, Some(client), None) {
         Ok(Acquired::Wait(wait)) => wait,
         _ => panic!("no place in the queue"),
     };
     let [mut first, mut second, mut third] = [0; 3].map(|_| wait_as(1));
-    assert!(matches!(pool.take(0, Some(1)), Err(Refused::Full)));
+    assert!(matches!(pool.take(0, Some(1), None), Err(Refused::Full)));
     let mut other = wait_as(2);
     assert_eq!(poll(&mut third), Poll::Ready(Err(Refused::Full)), "its last one gives way");
     for worker in [1, 3] {
@@ -277,4 +279,82 @@ fn a_client_that_fills_the_queue_keeps_no_other_waiting_or_out() {
     assert_eq!(poll(&mut first), Poll::Ready(Ok(1)));
     assert_eq!(poll(&mut other), Poll::Ready(Ok(3)));
     assert!(poll(&mut second).is_pending());
+}
+
+/// Enters requests of `(client, home)`, all within the time of overtaking.
+fn wait_as(pool: &Arc<Pool<u32>>, requests: &[(u64, u32)]) -> Vec<Wait<u32>> {
+    let since = Instant::now();
+    let enter = |(client, home): &(u64, u32)| match pool.take(*home, Some(*client), None) {
+        Ok(Acquired::Wait(wait)) => wait,
+        _ => panic!("no place in the queue"),
+    };
+    let waits = requests.iter().map(enter).collect();
+    let mut state = pool.state.lock();
+    (0..requests.len()).for_each(|index| state.waiting.get_mut(index).unwrap().since = since);
+    waits
+}
+
+#[test]
+fn a_client_that_overtakes_itself_is_not_further_ahead_of_others() {
+    let pool = Pool::<u32>::new(99);
+    let flood: Vec<_> = (0..40).map(|number| (1, u32::from(number >= 12))).collect();
+    let mut flood = wait_as(&pool, &flood);
+    // Those at its home come first: the thirteenth, before all others.
+    pool.release(1);
+    assert_eq!(poll(&mut flood[12]), Poll::Ready(Ok(1)));
+    let Ok(Acquired::Wait(mut other)) = pool.take(0, Some(2), None) else { panic!("no wait") };
+    pool.release(1);
+    assert_eq!(poll(&mut flood[13]), Poll::Ready(Ok(1)), "one of the flood, of the next round");
+    pool.release(1);
+    assert_eq!(poll(&mut other), Poll::Ready(Ok(1)));
+}
+
+#[test]
+fn a_request_that_was_taken_back_precedes_later_ones_of_its_client_only() {
+    let pool = Pool::new(3);
+    let before = Instant::now();
+    let mut flood = wait_as(&pool, &[(1, 0), (1, 0), (2, 0)]);
+    let come_back =
+        |number: u64| match pool.take(0, Some(1), Some(before - Duration::from_millis(number))) {
+            Ok(Acquired::Wait(wait)) => wait,
+            _ => panic!("no place in the queue"),
+        };
+    let (mut second, mut first) = (come_back(10), come_back(20));
+    assert_eq!(pool.waiting(), 5, "although the queue is full");
+    let [third, fourth, other] = &mut flood[..] else { panic!("three") };
+    for wait in [&mut first, other, &mut second, third, fourth] {
+        assert!(poll(wait).is_pending());
+        pool.release(2);
+        assert_eq!(poll(wait), Poll::Ready(Ok(2)));
+    }
+}
+
+proptest! {
+    /// Checks the promise of docs/limits.md: a newcomer waits for one request of a flood, which
+    /// comes from two loops. Requests that overtake others do not change that.
+    #[test]
+    fn a_flood_delays_a_newcomer_by_one_request(
+        homes in prop::collection::vec(0u32..2, 40),
+        workers in prop::collection::vec(0u32..2, 20),
+        newcomer in 0usize..10,
+        here in 0u32..2,
+    ) {
+        let pool = Pool::<u32>::new(99);
+        let requests: Vec<_> = homes.iter().map(|home| (1, *home)).collect();
+        let mut flood = wait_as(&pool, &requests);
+        for worker in &workers[..newcomer] {
+            pool.release(*worker);
+        }
+        let Ok(Acquired::Wait(mut other)) = pool.take(here, Some(2), None) else {
+            panic!("a place in the queue")
+        };
+        let mut releases = 0;
+        while poll(&mut other).is_pending() {
+            pool.release(workers[newcomer + releases]);
+            releases += 1;
+            prop_assert!(releases <= 2, "the newcomer waits for {releases} requests");
+        }
+        let served = flood.iter_mut().map(|wait| usize::from(poll(wait).is_ready())).sum::<usize>();
+        prop_assert_eq!(served, newcomer + releases - 1);
+    }
 }

@@ -59,7 +59,11 @@ async fn answer_to(
         Outcome::Lost { pid, has_run: true } => return Err(Failure::NoResponse { pid }),
         Outcome::Overdue { pid } => return Err(Failure::Overdue { pid }),
         Outcome::Expired => return Err(Failure::Refused(Refused::WaitedTooLong)),
-        Outcome::Withdrawn => return Err(Failure::Withdrawn),
+        Outcome::Withdrawn => {
+            let put_at = pending.put_at;
+            request.steps.add(StepKind::Queue, app.label(), None, put_at, Instant::now());
+            return Err(Failure::Withdrawn { put_at });
+        }
     };
     // The worker may have hung up since.
     let Some(worker) = worker else { return Err(Failure::NoResponse { pid: 0 }) };

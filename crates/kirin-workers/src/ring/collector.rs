@@ -3,7 +3,8 @@
 //! While answers come, it is polled once for each round of the loop's other tasks. When nothing has
 //! come in a round, it notes in the ring that the loop sleeps, and waits for the eventfd. If
 //! requests wait then for a worker, it looks again a little later: the worker that was to take them
-//! may have been stopped, or may have got a slow one.
+//! may have been stopped, or may have got a slow one. If they wait for long, most of them go back
+//! to the queue of the application.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -70,6 +71,7 @@ async fn run<C: Parked>(app: Weak<impl RingOwner<C>>, ring: Arc<SharedRing<C>>, 
         if is_set && again.as_mut().poll(context).is_ready() {
             is_set = false;
             ring.ring.wake_for_waiting();
+            ring.withdraw_late(&*app);
         }
         if ring.collect(&*app, event_loop) || !ring.ring.fall_asleep(event_loop) {
             // Other tasks come first, those of the collected requests among them.

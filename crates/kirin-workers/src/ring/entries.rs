@@ -20,7 +20,8 @@ pub(crate) enum Outcome {
     Overdue { pid: u32 },
     /// No worker has claimed it in time.
     Expired,
-    /// The generation is replaced, or the application stops. No worker has claimed it.
+    /// The workers take long, the generation is replaced, or the application stops. No worker has
+    /// claimed it.
     Withdrawn,
 }
 

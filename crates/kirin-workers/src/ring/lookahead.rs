@@ -4,6 +4,12 @@
 //! the ring are served in their order, and those in the queue of the application by turns of their
 //! clients. So the ring holds only so many requests as the workers handle in a moment. For an
 //! application that takes longer than that, it holds none.
+//!
+//! The past says how long requests take, and the next ones may take longer. So requests that have
+//! waited in the ring for much longer than a moment go back to the queue (`ring/late.rs`).
+//!
+//! A bound for each client would not do. Behind a proxy all clients may have one address, and
+//! workers would then find nothing in the ring when they need it.
 
 use std::time::Duration;
 
@@ -42,6 +48,13 @@ impl ServiceTime {
         };
     }
 
+    /// Notes that requests of `workers` take longer than expected and are not at their end. None
+    /// waits in the ring until some have been faster again.
+    pub(super) fn note_late(&mut self, workers: usize) {
+        let none_waits = 2 * workers as u64 * AHEAD.as_nanos() as u64;
+        self.average_ns = self.average_ns.max(none_waits);
+    }
+
     /// Returns how many requests may wait in the ring.
     pub(super) fn ahead(&self, workers: usize) -> usize {
         let workers = workers as u64;
@@ -67,6 +80,21 @@ mod tests {
         assert_eq!(ahead(Duration::from_millis(1)), 8);
         assert_eq!(ahead(Duration::from_millis(9)), 0);
         assert_eq!(ahead(Duration::ZERO), 64);
+    }
+
+    #[test]
+    fn after_requests_that_take_longer_than_expected_none_waits() {
+        for workers in [1, 4, 300] {
+            let mut service = ServiceTime::default();
+            service.add(Duration::from_micros(20), 1);
+            assert!(service.ahead(workers) > 0);
+            service.note_late(workers);
+            assert_eq!(service.ahead(workers), 0);
+            service.add(Duration::from_micros(20), 1);
+            assert_eq!(service.ahead(workers), 0, "one fast request is not enough");
+            (0..100).for_each(|_| service.add(Duration::from_micros(20), 1));
+            assert!(service.ahead(workers) > 0);
+        }
     }
 
     #[test]

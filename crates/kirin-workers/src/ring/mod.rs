@@ -2,7 +2,8 @@
 //! workers share. `docs/worker-protocol.md` ("The ring") describes it; `kirin-ring` has the memory.
 //!
 //! `attach` offers the ring to a worker, and `hang_up` sees the end of its connection. `place` is
-//! the right to put a request into the ring; `lookahead` says how many places there are.
+//! the right to put a request into the ring; `lookahead` says how many places there are,
+//! and `late` takes requests back that wait for longer than it expected.
 //! `collector` is the task of each event loop that learns which requests are finished, and `answer`
 //! parses what they got. `entries` has the state of each request, `seats` that of each worker, and
 //! `shared_ring` all of it together. `watch` and `liveness` find workers that hang between two
@@ -13,6 +14,7 @@ mod attach;
 mod collector;
 mod entries;
 mod hang_up;
+mod late;
 mod liveness;
 mod lookahead;
 mod owner;

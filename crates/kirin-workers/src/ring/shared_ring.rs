@@ -68,8 +68,8 @@ pub(super) struct RingState<C> {
     /// The connections of workers that have ended, over which the answer to the request in a slot
     /// has come. The one that waits for it has not read it.
     unread: Vec<(u16, C)>,
-    workers: usize,
-    service: ServiceTime,
+    pub(super) workers: usize,
+    pub(super) service: ServiceTime,
 }
 
 impl<C> RingState<C> {
@@ -198,8 +198,13 @@ impl<C: Parked> SharedRing<C> {
         }
     }
 
+    /// Returns how many places there are.
+    pub(super) fn places(&self) -> usize {
+        self.places.load(Ordering::Relaxed)
+    }
+
     /// Takes idle places away until there are only as many as workers can use.
-    fn trim_places(self: &Arc<Self>, app: &impl RingOwner<C>) {
+    pub(super) fn trim_places(self: &Arc<Self>, app: &impl RingOwner<C>) {
         let most = self.set_most_places(app);
         let (own, surplus) = (Arc::as_ptr(self), Cell::new(0));
         let excess = self.places.load(Ordering::Relaxed).saturating_sub(most);
@@ -523,12 +528,25 @@ impl<C: Parked> SharedRing<C> {
         outcome: Outcome,
         wanted: impl Fn(Instant) -> bool,
     ) -> usize {
+        let wanted = |entries: &mut Entries| {
+            let mut slots: Vec<u16> = entries.used().collect();
+            slots.retain(|slot| entries.is_waiting(*slot) && wanted(entries.put_at(*slot)));
+            slots
+        };
+        self.withdraw(app, outcome, wanted)
+    }
+
+    /// Takes those requests back that `wanted` chooses and that no worker has claimed. Returns how
+    /// many.
+    pub(super) fn withdraw(
+        self: &Arc<Self>,
+        app: &impl RingOwner<C>,
+        outcome: Outcome,
+        wanted: impl FnOnce(&mut Entries) -> Vec<u16>,
+    ) -> usize {
         let mut state = self.state.lock();
         let (mut withdrawn, mut freed) = (0, 0);
-        for slot in state.entries.used() {
-            if !state.entries.is_waiting(slot) || !wanted(state.entries.put_at(slot)) {
-                continue;
-            }
+        for slot in wanted(&mut state.entries) {
             if let Some(is_free) = state.entries.withdraw(&self.ring, slot, outcome.clone()) {
                 withdrawn += 1;
                 freed += usize::from(is_free);
