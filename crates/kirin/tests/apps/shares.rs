@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Condvar, Mutex};
 
-use kirin_tests::{ADMIN, Backend, Client, Kirin, Site, wait_for, wait_limit};
+use kirin_tests::{ADMIN, Backend, Client, Kirin, Site, kirin_command, wait_for, wait_limit};
 
 /// An application and an upstream, each with one request at a time and three that wait.
 const CONFIG: &str = r#"
@@ -163,8 +163,10 @@ impl SlowFlood {
     /// Lets workers answer fast requests. `memory` is a line of the application's configuration.
     fn serve(memory: &str) -> Self {
         let site = Site::new().with("app.psgi", FAST_OR_HELD).with("begun", "");
-        let config = TWO_WORKERS.replace("MEMORY", memory) + ADMIN;
-        let kirin = Kirin::start(&site, &config);
+        let site = site.with("kirin.toml", TWO_WORKERS.replace("MEMORY", memory) + ADMIN);
+        // The configuration alone says whether there is a ring.
+        let mut command = kirin_command(&site);
+        let kirin = Kirin::start_command(command.arg("serve").env_remove("KIRIN_RING"));
         let mut client = kirin.connect();
         for _ in 0..300 {
             client.send("GET /?fast HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: 192.0.2.9\r\n\r\n");
@@ -175,7 +177,9 @@ impl SlowFlood {
 
     /// Returns a count in the status of the application.
     fn count(&self, pointer: &str) -> u64 {
-        self.kirin.status()["apps"][0].pointer(pointer).and_then(|n| n.as_u64()).expect("a count")
+        let status = self.kirin.status();
+        let count = status["apps"][0].pointer(pointer).expect("a field");
+        count.as_u64().expect("a count")
     }
 
     fn ask(&mut self, address: &str, name: &str) {
