@@ -31,7 +31,11 @@ fn contest(flaw: Flaw) -> Verdict {
         readers: 2,
         members: 2,
         seed: 7,
-        appears_within: Duration::from_secs(1),
+        appears_within: match flaw {
+            // A busy machine must not make it late.
+            Flaw::None => Duration::from_secs(60),
+            _ => Duration::from_secs(1),
+        },
         answer_limit: Duration::from_secs(10),
     };
     run(plan, facts()).expect("a verdict")
