@@ -21,7 +21,7 @@ fuzz_target!(|input: &[u8]| {
     let mut counted = 0;
     // A compressed log may be cut short.
     let Ok(log) = read_log(log, &options, |record| {
-        summary.add(counted % 2, record);
+        summary.add(counted % 2, "site", record);
         counted += 1;
     }) else {
         return;
