@@ -29,6 +29,7 @@ pub struct RequestScope {
 
 impl RequestScope {
     /// Begins to work on the request with this id.
+    #[inline]
     pub fn enter(id: &RequestId) -> Self {
         // A thread that ends has no scope.
         let before = CURRENT.try_with(|current| current.replace(Some(id.clone()))).ok().flatten();
@@ -37,6 +38,7 @@ impl RequestScope {
 }
 
 impl Drop for RequestScope {
+    #[inline]
     fn drop(&mut self) {
         let _ = CURRENT.try_with(|current| current.set(self.before.take()));
     }

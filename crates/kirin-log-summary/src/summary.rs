@@ -252,6 +252,18 @@ mod tests {
         }
     }
 
+    /// Returns the rows in order: the word for each, its pattern, and its requests on each side.
+    fn counts_of(summary: &Summary, word: for<'r> fn(&'r Row<'_>) -> &'r str) -> Vec<String> {
+        let line = |row: &Row<'_>| {
+            let count = |tally: &Option<&Tally>| tally.map_or(0, |tally| tally.count);
+            let counts: Vec<_> = row.tallies.iter().map(count).collect();
+            format!("{} {} {counts:?}", word(row), row.pattern)
+        };
+        let mut rows: Vec<_> = summary.rows().iter().map(line).collect();
+        rows.sort();
+        rows
+    }
+
     #[test]
     fn two_sides_have_one_set_of_patterns() {
         let mut summary = Summary::new(Vec::new(), 2);
@@ -260,16 +272,7 @@ mod tests {
             summary.add(1, "", &record("GET", &format!("/other{user}x"), None));
         }
         summary.add(1, "", &record("BREW", "/7", None));
-        let mut rows: Vec<_> = summary
-            .rows()
-            .iter()
-            .map(|row| {
-                let counts: Vec<_> =
-                    row.tallies.iter().map(|tally| tally.map_or(0, |tally| tally.count)).collect();
-                format!("{} {} {counts:?}", row.method, row.pattern)
-            })
-            .collect();
-        rows.sort();
+        let rows = counts_of(&summary, |row| row.method);
         assert_eq!(rows, ["GET /{name} [30, 30]", "other /{id} [0, 1]"]);
         assert_eq!((summary.total(0).count, summary.total(1).count), (30, 31));
     }
@@ -321,16 +324,7 @@ mod tests {
                 summary.add(side, site, &record("GET", target, None));
             }
         }
-        let mut rows: Vec<_> = summary
-            .rows()
-            .iter()
-            .map(|row| {
-                let counts: Vec<_> =
-                    row.tallies.iter().map(|tally| tally.map_or(0, |tally| tally.count)).collect();
-                format!("{} {} {counts:?}", row.site, row.pattern)
-            })
-            .collect();
-        rows.sort();
+        let rows = counts_of(&summary, |row| &row.site);
         let expected = [
             " / [1, 0]",
             " /@{user} [1, 0]",

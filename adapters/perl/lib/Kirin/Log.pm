@@ -123,7 +123,7 @@ Kirin::Log - the log of Kirin's own modules, whatever the application does to ST
 C<line> writes to the file that was STDERR when C<keep> was called. A full disk, a closed terminal
 or a missing reader loses the line, and nothing else happens. The line begins with the time. While a
 worker serves a request, C<$Request> is a reference to the variable that has the environment, and
-the line names the id of the request. C<never_wait> does the same for the
-application's own output to STDERR.
+the line names the id of the request. C<never_wait> does the same for the application's own output
+to STDERR.
 
 =cut

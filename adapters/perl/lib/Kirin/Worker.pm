@@ -408,8 +408,8 @@ that it gets, and reads from the socket.
 The connection ends when the application returns or dies. A response that it returns after it has
 written to the socket is not sent, and the log says so. Any other response is sent as usual. An
 application that has returned no response and has not written to the socket either gets 500. The
-socket leads to the front, so C<getpeername> does not return the client's address. The worker serves no
-other request in this time.
+socket leads to the front, so C<getpeername> does not return the client's address. The worker serves
+no other request in this time.
 
 =item C<psgix.logger>
 

@@ -30,6 +30,7 @@ use crate::connection::io::{Io, Phase};
 use crate::connection::open_connections::OpenConnections;
 use crate::connection::proxied;
 use crate::http1::body;
+use crate::http1::negotiation::{Negotiated, negotiate};
 use crate::http1::output::{Output, Unsent};
 use crate::http1::response_writer::{Exchange, write_head};
 use crate::http1::sending;
@@ -143,36 +144,6 @@ pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
                 tracing::debug!(peer = %io.peer, %error, "connection lost");
                 return;
             }
-        }
-    }
-}
-
-/// The protocol of a connection after the TLS handshake.
-enum Negotiated {
-    Http1,
-    Http2,
-    /// None: the handshake failed.
-    End,
-}
-
-/// Does the handshake if there is TLS. The table of open connections ends a handshake that takes
-/// too long.
-async fn negotiate<H>(server: &Server<H>, io: &Io) -> Negotiated {
-    let Some(tls) = &server.tls else { return Negotiated::Http1 };
-    io.set_deadline(tls.handshake_time().as_secs().max(1));
-    match poll_fn(|context| io.poll_handshake(context, tls)).await {
-        Ok(handshake) => {
-            server.counters.handshakes.count(handshake.is_tls13, handshake.is_resumed);
-            if let Some(client) = handshake.client {
-                let _ = io.client.set(client);
-            }
-            if handshake.is_http2 { Negotiated::Http2 } else { Negotiated::Http1 }
-        }
-        Err(error) => {
-            server.counters.handshakes.failed.add();
-            tracing::debug!(peer = %io.peer, %error, "TLS handshake failed");
-            sending::linger_shortly(io).await;
-            Negotiated::End
         }
     }
 }

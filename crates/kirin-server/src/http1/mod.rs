@@ -3,6 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod connection;
 mod informational;
+mod negotiation;
 pub(crate) mod output;
 pub(crate) mod response_writer;
 pub(crate) mod sending;

@@ -2,12 +2,12 @@
 //! workers share. `docs/worker-protocol.md` ("The ring") describes it; `kirin-ring` has the memory.
 //!
 //! `attach` offers the ring to a worker, and `hang_up` sees the end of its connection. `place` is
-//! the right to put a request into the ring; `lookahead` says how many places there are,
-//! and `late` takes requests back that wait for longer than it expected.
-//! `collector` is the task of each event loop that learns which requests are finished, and `answer`
-//! parses what they got. `entries` has the state of each request, `seats` that of each worker, and
-//! `shared_ring` all of it together. `watch` and `liveness` find workers that hang between two
-//! requests. `owner` is what the ring needs of the application.
+//! the right to put a request into the ring; `lookahead` says how many places there are, and `late`
+//! takes requests back (`withdrawal`) that wait for longer than it expected. `collector` is the
+//! task of each event loop that learns which requests are finished, and `answer` parses what they
+//! got. `entries` has the state of each request, `seats` that of each worker, and `shared_ring` all
+//! of it together; `ring_status` is what operators see. `watch` and `liveness` find workers that
+//! hang between two requests. `owner` is what the ring needs of the application.
 
 mod answer;
 mod attach;
@@ -19,10 +19,12 @@ mod liveness;
 mod lookahead;
 mod owner;
 mod place;
+mod ring_status;
 mod room;
 mod seats;
 mod shared_ring;
 mod watch;
+mod withdrawal;
 
 pub(crate) use answer::parse_answer;
 pub(crate) use attach::offer;
@@ -31,7 +33,7 @@ pub(crate) use entries::Outcome;
 pub(crate) use hang_up::watch_connection;
 pub(crate) use owner::{Parked, RingOwner};
 pub(crate) use place::RingPlace;
+pub use ring_status::RingStatus;
 pub(crate) use room::REQUEST_BYTES;
 pub use room::SLOT_BYTES;
-pub use shared_ring::RingStatus;
 pub(crate) use shared_ring::{RingSeat, SharedRing};

@@ -294,7 +294,7 @@ impl<C: Parked> SharedRing<C> {
     }
 
     /// Releases the lock, and wakes those whose requests have left the ring.
-    fn unlock_and_wake(mut state: parking_lot::MutexGuard<'_, RingState<C>>) {
+    pub(super) fn unlock_and_wake(mut state: parking_lot::MutexGuard<'_, RingState<C>>) {
         let wakers = std::mem::take(&mut state.entries.wakers);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
@@ -520,51 +520,6 @@ impl<C: Parked> SharedRing<C> {
             self.worker_lost(app, seat, &worker);
         }
     }
-
-    /// Takes requests back that no worker has claimed. Returns how many.
-    pub(super) fn withdraw_if(
-        self: &Arc<Self>,
-        app: &impl RingOwner<C>,
-        outcome: Outcome,
-        wanted: impl Fn(Instant) -> bool,
-    ) -> usize {
-        let wanted = |entries: &mut Entries| {
-            let mut slots: Vec<u16> = entries.used().collect();
-            slots.retain(|slot| entries.is_waiting(*slot) && wanted(entries.put_at(*slot)));
-            slots
-        };
-        self.withdraw(app, outcome, wanted)
-    }
-
-    /// Takes those requests back that `wanted` chooses and that no worker has claimed. Returns how
-    /// many.
-    pub(super) fn withdraw(
-        self: &Arc<Self>,
-        app: &impl RingOwner<C>,
-        outcome: Outcome,
-        wanted: impl FnOnce(&mut Entries) -> Vec<u16>,
-    ) -> usize {
-        let mut state = self.state.lock();
-        let (mut withdrawn, mut freed) = (0, 0);
-        for slot in wanted(&mut state.entries) {
-            if let Some(is_free) = state.entries.withdraw(&self.ring, slot, outcome.clone()) {
-                withdrawn += 1;
-                freed += usize::from(is_free);
-                continue;
-            }
-            let has_worker = match state.entries.queue.claim(&self.ring, slot) {
-                Claim::Seat(seat) => state.seats.worker(seat).is_some(),
-                _ => false,
-            };
-            if !has_worker {
-                // A worker that lies has written the claim.
-                state.entries.give_up(slot);
-            }
-        }
-        Self::unlock_and_wake(state);
-        (0..freed).for_each(|_| self.release_place(app));
-        withdrawn
-    }
 }
 
 /// The supervisor's checks, which it makes now and then.
@@ -632,71 +587,6 @@ impl<C: Parked> SharedRing<C> {
         Self::unlock_and_wake(locked);
         effects.into_iter().for_each(|effect| self.settle(app, effect));
         condemned
-    }
-}
-
-/// What operators want to know.
-impl<C: Parked> SharedRing<C> {
-    /// Returns how many requests no worker has claimed.
-    pub(crate) fn waiting(&self) -> usize {
-        let state = self.state.lock();
-        let is_waiting = |slot: &u16| {
-            state.entries.is_waiting(*slot)
-                && state.entries.queue.claim(&self.ring, *slot) == Claim::Nobody
-        };
-        state.entries.used().filter(is_waiting).count()
-    }
-
-    /// Returns the workers that have a request in the ring, each with a copy of the request and the
-    /// time at which it was claimed.
-    pub(crate) fn at_work(&self) -> Vec<(Arc<WorkerHandle>, Vec<u8>, Instant)> {
-        let mut state = self.state.lock();
-        let mut found = Vec::new();
-        for slot in state.entries.used() {
-            if !state.entries.is_at_work(slot) || state.entries.is_cleaning_up(slot) {
-                continue;
-            }
-            let Claim::Seat(seat) = state.entries.queue.claim(&self.ring, slot) else { continue };
-            let put_at = state.entries.put_at(slot);
-            if let Some(worker) = state.seats.worker(seat) {
-                let claimed_at = self.claimed_at(slot, put_at);
-                found.push((Arc::clone(worker), self.ring.request(slot), claimed_at));
-            }
-        }
-        found
-    }
-}
-
-/// The state of a ring, for operators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RingStatus {
-    /// The generation of the application that it belongs to.
-    pub generation: u64,
-    /// The workers that use it.
-    pub workers: usize,
-    /// The requests that can be in it.
-    pub slots: usize,
-    /// The requests that are in it.
-    pub requests: usize,
-    /// The most memory that it takes, in bytes.
-    pub bytes: u64,
-    /// The memory that it takes now, in bytes. Slots that were never used take none.
-    pub resident_bytes: u64,
-}
-
-impl<C: Parked> SharedRing<C> {
-    /// Returns the state.
-    pub(crate) fn status(&self) -> RingStatus {
-        let blocks = rustix::fs::fstat(self.ring.file()).map_or(0, |stat| stat.st_blocks as u64);
-        let state = self.state.lock();
-        RingStatus {
-            generation: self.generation,
-            workers: state.workers,
-            slots: self.ring.sizes().slots,
-            requests: state.entries.queue.used(),
-            bytes: self.ring.bytes() as u64,
-            resident_bytes: blocks * 512,
-        }
     }
 }
 

@@ -107,12 +107,11 @@ impl ConfiguredSites {
         }
         // As the program names it: see `GatewayConfig::site_label`.
         let exact = hosts_read.iter().find(|host| matches!(host, SiteHost::Exact(_)));
-        let below = hosts_read.iter().filter(|host| matches!(host, SiteHost::Below(_)));
         let name = match site.get("name").and_then(Value::as_str) {
             Some(name) => name.to_owned(),
             None => match exact.map(ToString::to_string) {
                 Some(name) => name,
-                None => below.map(ToString::to_string).min().unwrap_or_default(),
+                None => self.hosts.first_wildcard(index).unwrap_or_default(),
             },
         };
         self.names.push(name);
