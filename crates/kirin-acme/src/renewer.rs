@@ -108,12 +108,12 @@ impl CertificateRenewer {
             };
             match renewed {
                 Ok(issued) => {
+                    failures = Failures::default();
+                    self.state.keep_failures(self.first_domain(), failures);
                     let until = httpdate::fmt_http_date(issued.lifetime.until);
                     tracing::info!("serving a new certificate for {names}, good until {until}");
                     self.issued = Some(issued);
                     self.earliest = SystemTime::now() + BETWEEN_CERTIFICATES;
-                    failures = Failures::default();
-                    self.state.keep_failures(self.first_domain(), failures);
                 }
                 Err(error) => {
                     failures = Failures {

@@ -213,13 +213,18 @@ impl<T> FairQueue<T> {
 
     /// Removes a request that leaves without being served.
     pub fn leave(&mut self, ticket: Ticket) -> Option<T> {
+        let index = self.index_of(ticket)?;
+        self.remove(index)
+    }
+
+    /// Returns the position of a request that still waits.
+    pub fn index_of(&self, ticket: Ticket) -> Option<usize> {
         let is_it = |entry: &Entry<T>| entry.number == ticket.number;
         let known = self.entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok();
-        let index = known
+        known
             .filter(|index| is_it(&self.entries[*index]))
             // Another request of its client has the position.
-            .or_else(|| self.entries.iter().position(is_it))?;
-        self.remove(index)
+            .or_else(|| self.entries.iter().position(is_it))
     }
 
     /// Removes the requests for which `leaves` is true, without serving them.

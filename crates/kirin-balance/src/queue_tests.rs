@@ -285,26 +285,27 @@ proptest! {
         let now = Instant::now();
         let mut servers = servers(&limits, queue_length, now);
         let queue = Arc::clone(servers.queue());
-        // Requests that wait or have not looked at what they were given yet. The flag tells whether
-        // they accept any server.
-        let (mut running, mut waiting): (Vec<Attempt>, Vec<(Wait, bool)>) = (Vec::new(), Vec::new());
-        let mut most_given = None;
-        for event in events {
+        // Requests that wait or have not looked at what they were given yet, with the number of the
+        // event that they came with. Positions do not tell who came first: requests of one client
+        // exchange theirs.
+        let (mut running, mut waiting) = (Vec::<Attempt>::new(), Vec::<(Wait, Option<usize>)>::new());
+        let mut last_given = None;
+        for (came, event) in events.into_iter().enumerate() {
             match event {
                 Event::Come { own } => {
                     let sticky = own.and_then(|own| servers.id(own));
                     let came_to = ask(&servers, &Criteria { sticky, ..Criteria::default() }, now);
                     match came_to {
                         Ok(Entered::Given(attempt)) => running.push(attempt),
-                        Ok(Entered::Waits(wait)) => waiting.push((wait, sticky.is_none())),
+                        Ok(Entered::Waits(wait)) => waiting.push((wait, sticky.is_none().then_some(came))),
                         Err(refused) => prop_assert!(refused != Refused::Exchanged),
                     }
                 }
                 Event::End(number) => drop(nth(&mut running, number)),
                 Event::Look(number) => {
-                    if let Some((mut wait, is_for_any)) = nth(&mut waiting, number) {
+                    if let Some((mut wait, came_for_any)) = nth(&mut waiting, number) {
                         match poll(&mut wait) {
-                            Poll::Pending => waiting.push((wait, is_for_any)),
+                            Poll::Pending => waiting.push((wait, came_for_any)),
                             Poll::Ready(Ok(attempt)) => running.push(attempt),
                             Poll::Ready(Err(refused)) => prop_assert!(refused != Refused::Full),
                         }
@@ -321,7 +322,7 @@ proptest! {
                     let limit = |name: usize| limits.get(name).copied().unwrap_or(1);
                     servers = Arc::new(servers.exchanged((0..count).map(|name| server(name, limit(name), false))));
                     servers.begin_serving();
-                    most_given = None;
+                    last_given = None;
                 }
             }
             check(&queue, &servers, now);
@@ -330,15 +331,19 @@ proptest! {
             }
             // Among requests that accept any server, those that still wait have come after those
             // that have one.
-            let still: Vec<Ticket> = queue.state.lock().waiting.tickets().collect();
-            for (wait, is_for_any) in &waiting {
-                if *is_for_any && still.binary_search(&wait.ticket()).is_err() {
-                    most_given = most_given.max(Some(wait.ticket()));
-                }
+            let state = queue.state.lock();
+            let (mut still, mut given) = (Vec::new(), Vec::new());
+            for (wait, came_for_any) in &waiting {
+                let has_left = state.waiting.index_of(wait.ticket()).is_none();
+                if has_left { &mut given } else { &mut still }.extend(*came_for_any);
             }
-            let first = waiting.iter().filter(|(_, is_for_any)| *is_for_any).map(|(wait, _)| wait.ticket());
-            let first = first.filter(|ticket| still.binary_search(ticket).is_ok()).min();
-            prop_assert!(first.is_none() || first > most_given, "{first:?} waits, {most_given:?} does not");
+            drop(state);
+            last_given = last_given.max(given.into_iter().max());
+            let first = still.into_iter().min();
+            prop_assert!(
+                first.is_none() || first > last_given,
+                "{first:?} waits, {last_given:?} does not"
+            );
         }
         drop(waiting);
         drop(running);
