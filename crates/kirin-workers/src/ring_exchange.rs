@@ -14,7 +14,7 @@ use kirin_ring::Phase;
 use crate::app::App;
 use crate::exchange::{self, Begun, Failure, WorkerRequest};
 use crate::pool::Refused;
-use crate::ring::{self, Outcome, REQUEST_BYTES};
+use crate::ring::{self, NotPut, Outcome, REQUEST_BYTES};
 use crate::slow_watch;
 use crate::worker::{Place, Ring};
 use crate::worker_handle::WorkerHandle;
@@ -141,7 +141,10 @@ impl<'a> Pending<'a> {
         let put_at = Instant::now();
         let ring = Arc::clone(place.ring());
         let put = ring.put(place, parts, put_at);
-        let (slot, must_wait) = put.map_err(|_| Failure::Refused(Refused::Full))?;
+        let (slot, must_wait) = put.map_err(|error| match error {
+            NotPut::Full => Failure::Refused(Refused::Full),
+            NotPut::Retired => Failure::Withdrawn { put_at },
+        })?;
         if must_wait {
             app.counters.queued.add(1);
         }

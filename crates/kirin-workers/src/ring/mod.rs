@@ -36,4 +36,4 @@ pub(crate) use place::RingPlace;
 pub use ring_status::RingStatus;
 pub(crate) use room::REQUEST_BYTES;
 pub use room::SLOT_BYTES;
-pub(crate) use shared_ring::{RingSeat, SharedRing};
+pub(crate) use shared_ring::{NotPut, RingSeat, SharedRing};

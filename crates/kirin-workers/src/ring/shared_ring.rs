@@ -37,6 +37,15 @@ impl<C: Parked> Clone for RingSeat<C> {
     }
 }
 
+/// Why a request is not in the ring.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NotPut {
+    /// All slots are in use.
+    Full,
+    /// Another generation serves since the place was given.
+    Retired,
+}
+
 /// A ring and what is known of its requests and workers.
 pub(crate) struct SharedRing<C: Parked> {
     generation: u64,
@@ -192,7 +201,9 @@ impl<C: Parked> SharedRing<C> {
     /// Makes the places that are missing.
     fn offer_places(self: &Arc<Self>, app: &impl RingOwner<C>) {
         let most = self.set_most_places(app);
-        while self.places.load(Ordering::Relaxed) < most {
+        // If the generation is replaced meanwhile, the application drops the places and they stay
+        // missing.
+        for _ in self.places()..most {
             self.places.fetch_add(1, Ordering::Relaxed);
             app.release_place(RingPlace::counted(Arc::clone(self)));
         }
@@ -226,11 +237,20 @@ impl<C: Parked> SharedRing<C> {
         place: RingPlace<C>,
         parts: Option<[&[u8]; 2]>,
         now: Instant,
-    ) -> Result<(u16, bool), NoPlace> {
+    ) -> Result<(u16, bool), NotPut> {
         let event_loop = self.this_loop();
         let mut state = self.state.lock();
+        // This is checked under the lock. `retire` sets the mark and then withdraws what it finds
+        // under the lock, so one of the two sees the other.
+        if self.is_retired() {
+            return Err(NotPut::Retired);
+        }
         let must_wait = state.entries.queue.used() >= state.workers;
-        let slot = state.entries.queue.put(&self.ring, event_loop, parts)?;
+        let slot = state
+            .entries
+            .queue
+            .put(&self.ring, event_loop, parts)
+            .map_err(|NoPlace| NotPut::Full)?;
         state.entries.begin(slot, now);
         drop(state);
         // It stays counted until the request has left the ring.
@@ -595,3 +615,7 @@ fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
+
+#[cfg(test)]
+#[path = "shared_ring_tests.rs"]
+mod tests;
