@@ -22,7 +22,7 @@ use crate::files::{check_index_scripts, read_open_file_cache};
 use crate::listener::{
     ListenerConfig, check_acme_listeners, check_address, check_listener, too_small_for_clients,
 };
-use crate::load::load;
+use crate::load::{Loaded, load};
 use crate::lua::check_lua;
 use crate::peers::peers;
 use crate::place::Named;
@@ -80,7 +80,7 @@ pub fn read(source: &Source) -> Result<Config, ConfigErrors> {
     let loaded = load(source);
     let mut errors = ErrorCollector::default();
     let mut later = ErrorCollector::default();
-    let config = loaded.file.as_ref().and_then(|file| check(file, source, &mut later));
+    let config = loaded.file.as_ref().and_then(|file| check(file, &loaded, source, &mut later));
     for error in loaded.errors.iter().cloned().chain(loaded.unusable_keys(source)) {
         errors.push(error);
     }
@@ -110,16 +110,22 @@ pub fn read_command_addresses(
 }
 
 /// Checks `file`, which was read from `source`.
-fn check(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) -> Option<Config> {
+fn check(
+    file: &ConfigFile,
+    loaded: &Loaded<'_>,
+    source: &Source,
+    errors: &mut ErrorCollector,
+) -> Option<Config> {
     let threads = match file.threads {
         None => std::thread::available_parallelism().map_or(1, usize::from),
         Some(threads) => threads.length(),
     };
-    if file.listener.is_empty() {
+    if file.listener.is_empty() && !loaded.has_left_out("listener") {
         let message = "no [[listener]]: add one with `address = \"127.0.0.1:8080\"`";
         errors.push(source.error_in_all(message));
     }
-    if file.route.is_empty() && file.site.is_empty() {
+    let is_wrong = ["route", "site"].iter().any(|section| loaded.has_left_out(section));
+    if file.route.is_empty() && file.site.is_empty() && !is_wrong {
         let message = "no [[route]]: add one with `path = \"/\"` and `try = [\"files:public\"]`";
         errors.push(source.error_in_all(message));
     }
@@ -211,12 +217,14 @@ fn check_addresses(file: &ConfigFile, source: &Source, errors: &mut ErrorCollect
         if matches!(&address, ListenAddress::Tcp(tcp) if tcp.port() == 0) {
             continue;
         }
-        match seen.iter().find(|(_, other)| *other == address) {
-            Some((other, _)) => {
-                let message = format!("`{}` is already the address of {other}", written.as_str());
+        match seen.iter().find(|(_, _, other)| *other == address) {
+            Some((other, line, _)) => {
+                let address = written.as_str();
+                let message =
+                    format!("`{address}` is already the address of {other}, on line {line}");
                 errors.push(source.error(written.span(), message));
             }
-            None => seen.push((part, address)),
+            None => seen.push((part, source.line_of(written.span().start), address)),
         }
     }
 }

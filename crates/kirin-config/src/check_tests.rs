@@ -87,7 +87,7 @@ fn a_route_says_what_is_cached() {
     );
     for (key, expected) in [
         ("cache = \"yes\"", "true, false or a table"),
-        ("cache = { tl = \"1s\" }", "unknown field `tl`"),
+        ("cache = { tl = \"1s\" }", "unknown key `tl`"),
         ("cache = { cookies = \"drop\" }", "allowed are \"pass\" and \"ignore\""),
         ("cache = { bypass = [\"cookies:a\"] }", "allowed are cookie:NAME"),
         ("cache = { bypass = [\"cookie:\"] }", "allowed are cookie:NAME"),
@@ -109,7 +109,7 @@ fn errors_name_line_value_and_what_is_allowed() {
         (LISTENER, vec!["kirin.toml: no [[route]]"]),
         (
             &format!("{LISTENER}{LISTENER}{route}"),
-            vec!["kirin.toml:4:11", "`8080` is already the address of a [[listener]]"],
+            vec!["kirin.toml:4:11", "`8080` is already the address of a [[listener]], on line 2"],
         ),
         (
             &format!("metrics = \"127.0.0.1:8080\"\n{LISTENER}{route}"),
@@ -121,9 +121,12 @@ fn errors_name_line_value_and_what_is_allowed() {
         ),
         (
             "[[listener]]\nadress = \"x\"\n",
-            vec!["kirin.toml:2:1", "unknown field `adress`", "`address`"],
+            vec!["kirin.toml:2:1", "unknown key `adress`", "`address`"],
         ),
-        ("threads = \"two\"\n", vec!["kirin.toml:1:11", "invalid type: string \"two\""]),
+        (
+            "threads = \"two\"\n",
+            vec!["kirin.toml:1:11", "`threads` is \"two\": allowed is a whole number"],
+        ),
         (
             &format!("threads = 0\n{LISTENER}{route}"),
             vec!["kirin.toml:1:11", "allowed is 1 to 1024"],
@@ -288,7 +291,50 @@ fn an_error_that_follows_from_another_is_not_reported() {
     let said =
         check_text(&format!("{LISTENER}[[route]]\ntry = [\"app:a\"]\nesi = 2\n")).unwrap_err();
     assert_eq!(said.matches("kirin.toml:").count(), 2, "{said}");
-    assert!(said.contains("missing field `path`") && !said.contains("no app"), "{said}");
+    assert!(said.contains("`path` is missing") && !said.contains("no app"), "{said}");
+}
+
+#[test]
+fn a_mistake_is_one_error() {
+    let route = "[[route]]\npath = \"/\"\ntry = [\"store\"]\n";
+    for (text, said) in [
+        (
+            format!("[[listener]]\naddress = 8080\n{route}"),
+            "kirin.toml:2:11: `address` is the number 8080: allowed is a text in quotes; write \
+             `address = \"8080\"`\n    address = 8080",
+        ),
+        (
+            format!("[listener]\naddress = \"8080\"\n{route}"),
+            "kirin.toml:1:1: `listener` is a table: allowed is a list; write `[[listener]]`\n    \
+             [listener]",
+        ),
+        (
+            format!("{LISTENER}[route]\npath = \"/\"\ntry = [\"store\"]\n"),
+            "kirin.toml:3:1: `route` is a table: allowed is a list; write `[[route]]`\n    [route]",
+        ),
+        (
+            format!("{LISTENER}{route}{route}"),
+            "kirin.toml:7:8: a second [[route]] with the path `/`; the first is on line 4\n    \
+             path = \"/\"",
+        ),
+        (
+            format!("{LISTENER}[[route]]\npath = \"/\"\ntry = files:public\n"),
+            "kirin.toml:5:7: invalid boolean, expected `false`; text is written in quotes: `try = \
+             \"files:public\"`\n    try = files:public",
+        ),
+    ] {
+        assert_eq!(check_text(&text).unwrap_err(), said, "{text}");
+    }
+    // Without its key, the table cannot be used. It is not told that the key is missing, too.
+    let said = check_text(&format!("[[listener]]\nadress = \"8080\"\n{route}")).unwrap_err();
+    assert!(said.contains("did you mean `address`?") && !said.contains("missing"), "{said}");
+    // Of two tables, only the other one lacks the key.
+    let said = check_text(&format!("[[listener]]\n[[listener]]\naddress = 8080\n{route}"));
+    let said = said.unwrap_err();
+    assert!(said.contains("kirin.toml:1:1: `address` is missing"), "{said}");
+    assert_eq!(said.matches("kirin.toml:").count(), 2, "{said}");
+    let said = check_text("listener = []\nroute = []\n").unwrap_err();
+    assert!(said.contains("no [[listener]]") && said.contains("no [[route]]"), "{said}");
 }
 
 #[test]

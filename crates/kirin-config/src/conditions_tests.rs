@@ -73,7 +73,7 @@ fn errors_in_paths_and_conditions_name_line_value_and_what_is_allowed() {
         (with_match("{}"), vec!["kirin.toml:5:9", "`match` is empty", "clients"]),
         (
             with_match("{ method = \"GET\" }"),
-            vec!["kirin.toml:5:11", "unknown field `method`", "methods"],
+            vec!["kirin.toml:5:11", "unknown key `method`", "methods"],
         ),
         (with_match("{ methods = [\"get\"] }"), vec!["kirin.toml:5:21", "write `GET`"]),
         (with_match("{ methods = [] }"), vec!["kirin.toml:5:21", "empty list"]),

@@ -49,6 +49,17 @@ impl<'a> Document<'a> {
         path
     }
 
+    /// Returns the value at `path`.
+    pub fn value_at(&self, path: &[Step]) -> Option<&DeValue<'a>> {
+        let (Step::Key(key), rest) = path.split_first()? else { return None };
+        let first = self.0.get_ref().get(key.as_str())?.get_ref();
+        rest.iter().try_fold(first, |value, step| match (value, step) {
+            (DeValue::Table(table), Step::Key(key)) => Some(table.get(key.as_str())?.get_ref()),
+            (DeValue::Array(array), Step::Item(index)) => Some(array.get(*index)?.get_ref()),
+            _ => None,
+        })
+    }
+
     /// Takes the value at `path` out of the document. Returns whether there was one.
     pub fn remove(&mut self, path: &[Step]) -> bool {
         remove_from_table(self.0.get_mut(), path)
@@ -129,6 +140,9 @@ mod tests {
         assert_eq!(inner, steps);
         let at_key = document.path_at(text.find("e =").unwrap());
         assert_eq!(at_key, [key("b"), Step::Item(1), key("e")]);
+        let value = |path: &[Step]| document.value_at(path).and_then(|value| value.as_integer());
+        assert_eq!(value(&inner).map(|value| value.as_str()), Some("2"));
+        assert!(value(&inner[..4]).is_none() && value(&[]).is_none());
         assert!(document.remove(&at_key) && !document.remove(&at_key));
         assert!(document.remove(&inner[..4]) && !document.remove(&inner));
         assert!(document.remove(&inner[..3]) && document.remove(&inner[..1]));

@@ -73,7 +73,7 @@ fn errors_in_keys_of_files_name_line_value_and_what_is_allowed() {
         ),
         (
             route("") + "[open_file_cache]\nentries = 1\n",
-            vec!["kirin.toml:8:1", "unknown field `entries`", "`paths`"],
+            vec!["kirin.toml:8:1", "unknown key `entries`", "`paths`"],
         ),
     ] {
         let error = check_text(&text).expect_err(&text);

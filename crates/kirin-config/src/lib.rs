@@ -51,6 +51,7 @@ mod units;
 mod upstream;
 mod upstream_server;
 mod word;
+mod wording;
 mod written;
 
 pub use access_log::AccessLogConfig;

@@ -10,6 +10,7 @@ use crate::file::ConfigFile;
 use crate::inherit::{INHERITED, inherit, unusable_keys};
 use crate::source::{ConfigError, ErrorCollector, Source};
 use crate::suggestion::closest;
+use crate::wording::{hint_for_syntax, missing_key, reword};
 
 /// The most errors that are looked for. Each of them reads the document once more.
 const MAX_ERRORS: usize = 50;
@@ -23,6 +24,8 @@ pub struct Loaded<'a> {
     pub errors: Vec<ConfigError>,
     /// The tables from which a key was left out.
     damaged: Vec<ValuePath>,
+    /// The keys that were probably meant by unknown ones, with the offsets of those.
+    meant: Vec<(usize, String)>,
     /// The document as it is written.
     document: Document<'a>,
 }
@@ -31,11 +34,18 @@ pub struct Loaded<'a> {
 pub fn load(source: &Source) -> Loaded<'_> {
     let (written, syntax_errors) = Document::parse(&source.text);
     let mut good = written.clone();
-    let mut loaded =
-        Loaded { file: None, errors: Vec::new(), damaged: Vec::new(), document: written };
+    let mut loaded = Loaded {
+        file: None,
+        errors: Vec::new(),
+        damaged: Vec::new(),
+        meant: Vec::new(),
+        document: written,
+    };
     if !syntax_errors.is_empty() {
         // A key after such an error may be in another table than its writer meant.
-        loaded.errors = syntax_errors.iter().map(|error| describe(error, &[], source)).collect();
+        loaded.errors = syntax_errors.iter().map(|error| syntax_error(error, source)).collect();
+        // The parser goes on in the rest of a line.
+        loaded.errors.dedup_by_key(|error| error.offset().map(|offset| source.line_of(offset)));
         return loaded;
     }
     let mut is_complete = true;
@@ -49,8 +59,13 @@ pub fn load(source: &Source) -> Loaded<'_> {
         };
         let start = error.span().map_or(0, |span| span.start);
         let path = good.path_at(start);
-        loaded.errors.push(describe(&error, &path, source));
-        is_complete &= !error.message().contains("missing field");
+        let missing = missing_key(error.message());
+        is_complete &= missing.is_none();
+        if !missing.is_some_and(|key| loaded.has_lost(start, key)) {
+            let meant = meant_key(error.message(), other_keys(&path));
+            loaded.errors.push(describe(&error, &path, &good, meant, source));
+            loaded.meant.extend(meant.map(|key| (start, key.to_owned())));
+        }
         if !good.remove(&path) {
             return loaded;
         }
@@ -60,6 +75,23 @@ pub fn load(source: &Source) -> Loaded<'_> {
 }
 
 impl Loaded<'_> {
+    /// Returns whether all sections of this name were left out, because they are no sections.
+    pub fn has_left_out(&self, section: &str) -> bool {
+        self.damaged.iter().any(|path| matches!(&path[..], [Step::Key(key)] if key == section))
+    }
+
+    /// Returns whether a key is only missing in the table at `offset` because its value or its name
+    /// was wrong.
+    fn has_lost(&self, offset: usize, key: &str) -> bool {
+        let path = self.document.path_at(offset);
+        let table = self.document.value_at(&path).and_then(|value| value.as_table());
+        let is_in_table = |offset: usize| {
+            self.document.path_at(offset).split_last().is_some_and(|(_, table)| table == path)
+        };
+        table.is_some_and(|table| table.contains_key(key))
+            || self.meant.iter().any(|(offset, meant)| meant == key && is_in_table(*offset))
+    }
+
     /// Returns errors for keys of sites that no route can use. They are looked for in a file that
     /// is right otherwise, because such an error may follow from another.
     pub fn unusable_keys(&self, source: &Source) -> Vec<ConfigError> {
@@ -94,26 +126,44 @@ fn is_route_of_site(path: &[Step]) -> bool {
     is(0, "site") && is(2, "route")
 }
 
-/// Returns the error of the parser with the key, and with the key that was probably meant.
-fn describe(error: &toml::de::Error, path: &[Step], source: &Source) -> ConfigError {
-    let mut message = error.message().trim().replace('\n', "; ");
-    // Bounds do not know the key that they are for.
-    if message.starts_with("is ")
-        && let Some(key) = path.iter().rev().find_map(|step| match step {
-            Step::Key(key) => Some(key),
-            Step::Item(_) => None,
-        })
-    {
-        message.insert_str(0, &format!("`{key}` "));
-    }
-    // A site also has the keys of its routes.
-    let more: &[String] = match path {
+/// Returns the keys that serde does not know to be allowed at `path`: a site also has those of its
+/// routes.
+fn other_keys(path: &[Step]) -> &[String] {
+    match path {
         [Step::Key(site), Step::Item(_), Step::Key(_)] if site == "site" => &INHERITED,
         _ => &[],
-    };
-    if let Some(meant) = meant_key(&message, more) {
+    }
+}
+
+/// Returns an error of serde with the key, and with the key that was probably meant.
+fn describe(
+    error: &toml::de::Error,
+    path: &[Step],
+    document: &Document<'_>,
+    meant: Option<&str>,
+    source: &Source,
+) -> ConfigError {
+    let mut message = reword(error.message(), path, document.value_at(path));
+    if let Some(meant) = meant {
         message.push_str(&format!("; did you mean `{meant}`?"));
     }
+    at_span(error, message, source)
+}
+
+/// Returns an error of the parser.
+fn syntax_error(error: &toml::de::Error, source: &Source) -> ConfigError {
+    let mut message = error.message().trim().replace('\n', "; ");
+    let hint = error.span().and_then(|span| {
+        let (line, at) = source.line_at(span.start)?;
+        hint_for_syntax(line, at)
+    });
+    if let Some(hint) = hint {
+        message.push_str(&format!("; {hint}"));
+    }
+    at_span(error, message, source)
+}
+
+fn at_span(error: &toml::de::Error, message: String, source: &Source) -> ConfigError {
     match error.span() {
         Some(span) => source.error(span.start..span.end.max(span.start + 1), message),
         None => source.error_in_all(message),

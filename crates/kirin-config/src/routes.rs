@@ -37,6 +37,7 @@ fn check_table(
         Err(duplicates) => duplicates,
     };
     for DuplicateRoute { first, second } in duplicates {
+        let line = source.line_of(sections[first].path.span().start);
         let (first, second, path) = (&routes[first], &routes[second], &sections[second].path);
         let mut message = format!("a second [[route]] with the path `{}`", path.as_str());
         if !second.conditions.is_empty() {
@@ -45,6 +46,7 @@ fn check_table(
         if first.path != second.path {
             message.push_str(&format!(": `{}` matches the same", first.path));
         }
+        message.push_str(&format!("; the first is on line {line}"));
         errors.push(source.error(path.span(), message));
     }
     None

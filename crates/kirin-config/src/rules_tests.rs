@@ -98,11 +98,11 @@ fn errors_in_rules_and_proxies_name_line_value_and_what_is_allowed() {
         ),
         (
             &format!("{LISTENER}{route}deny = true\n"),
-            vec!["kirin.toml:6:8", "boolean `true`, expected 403 or 404"],
+            vec!["kirin.toml:6:8", "`deny` is true: allowed is 403 or 404"],
         ),
         (
             &format!("{LISTENER}{route}deny = \"404\"\n"),
-            vec!["kirin.toml:6:8", "string \"404\", expected 403 or 404"],
+            vec!["kirin.toml:6:8", "`deny` is \"404\": allowed is 403 or 404"],
         ),
         (
             &format!("{LISTENER}{route}allow = []\n"),
@@ -126,7 +126,7 @@ fn errors_in_rules_and_proxies_name_line_value_and_what_is_allowed() {
         ),
         (
             &format!("{LISTENER}{route}maintenance = {{ pages = \"/x\" }}\n"),
-            vec!["kirin.toml:6:17", "unknown field `pages`", "did you mean `page`"],
+            vec!["kirin.toml:6:17", "unknown key `pages`", "did you mean `page`"],
         ),
         (
             &format!("{LISTENER}{route}maintenance = {{ page = \"x\" }}\n"),
@@ -144,7 +144,7 @@ fn errors_in_rules_and_proxies_name_line_value_and_what_is_allowed() {
         ),
         (
             &format!("{LISTENER}{route}header = {{}}\n"),
-            vec!["kirin.toml:6:1", "unknown field `header`", "`headers`"],
+            vec!["kirin.toml:6:1", "unknown key `header`", "`headers`"],
         ),
     ] {
         let error = check_text(text).expect_err(text);

@@ -152,9 +152,9 @@ fn errors_of_sites_name_the_line_and_what_is_allowed() {
     let route = "[[site.route]]\npath = \"/\"\ntry = [\"files:public\"]\n";
     // The text begins in line 9.
     for (text, expected) in [
-        ("[[site]]\n", vec!["kirin.toml:9:1", "missing field `hosts`"]),
+        ("[[site]]\n", vec!["kirin.toml:9:1", "`hosts` is missing"]),
         ("[[site]]\nhosts = []\n", vec!["kirin.toml:10:9", "`hosts` is empty"]),
-        ("[[site]]\nhosts = \"a.org\"\n", vec!["kirin.toml:10:9", "expected a sequence"]),
+        ("[[site]]\nhosts = \"a.org\"\n", vec!["kirin.toml:10:9", "write `hosts = [\"a.org\"]`"]),
         ("[[site]]\nhosts = [\"a.org\"]\n", vec!["kirin.toml:10:9", "without a [[site.route]]"]),
         (
             &format!("[[site]]\nhosts = [\"a.org:80\"]\n{route}"),
@@ -220,7 +220,7 @@ fn errors_of_sites_name_the_line_and_what_is_allowed() {
         ),
         (
             &format!("[[site]]\nhosts = [\"a.org\"]\nhost = \"b.org\"\n{route}"),
-            vec!["kirin.toml:11:1", "unknown field `host`", "did you mean `hosts`?"],
+            vec!["kirin.toml:11:1", "unknown key `host`", "did you mean `hosts`?"],
         ),
         (
             &format!("[[site]]\nhosts = [\"a.org\"]\nbasic_aut = \"users\"\n{route}"),
@@ -228,7 +228,7 @@ fn errors_of_sites_name_the_line_and_what_is_allowed() {
         ),
         (
             &format!("[[site]]\nhosts = [\"a.org\"]\ntry = [\"store\"]\n{route}"),
-            vec!["kirin.toml:11:1", "unknown field `try`"],
+            vec!["kirin.toml:11:1", "unknown key `try`"],
         ),
         (
             &format!("[[site]]\nhosts = [\"a.org\"]\n{route}lissting = true\n"),

@@ -124,12 +124,24 @@ impl Source {
             return self.error_in_all(message);
         }
         let before = self.text.get(..span.start).unwrap_or(&self.text);
-        let line = before.matches('\n').count() + 1;
+        let line = self.line_of(span.start);
         let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
         let shown = self.text.lines().nth(line - 1).unwrap_or("").trim_end();
         let message = format!("{}\n    {shown}", message.into());
         let place = Some(format!("{}:{line}:{column}", self.name));
         ConfigError { message, place, offset: Some(span.start) }
+    }
+
+    /// Returns the number of the line with this offset of the text, from 1.
+    pub fn line_of(&self, offset: usize) -> usize {
+        self.text.get(..offset).unwrap_or(&self.text).matches('\n').count() + 1
+    }
+
+    /// Returns the line with this offset of the text, and the offset in the line.
+    pub fn line_at(&self, offset: usize) -> Option<(&str, usize)> {
+        let begin = self.text.get(..offset)?.rfind('\n').map_or(0, |end| end + 1);
+        let line = self.text.get(begin..)?.lines().next()?;
+        Some((line, offset - begin))
     }
 
     /// Makes an error about the file as a whole.

@@ -11,10 +11,13 @@ pub fn check_unique<'a>(
     source: &Source,
     errors: &mut ErrorCollector,
 ) {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: Vec<&Written<String>> = Vec::new();
     for name in names {
-        if seen.contains(&name.as_str()) {
-            let message = format!("a second [[{section}]] with the {key} `{}`", name.as_str());
+        if let Some(first) = seen.iter().find(|other| other.as_str() == name.as_str()) {
+            let (name_text, line) = (name.as_str(), source.line_of(first.span().start));
+            let message = format!(
+                "a second [[{section}]] with the {key} `{name_text}`; the first is on line {line}"
+            );
             errors.push(source.error(name.span(), message));
         }
         seen.push(name);

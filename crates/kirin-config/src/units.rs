@@ -327,7 +327,7 @@ mod tests {
             ("[store]\nmemory = 67108864", "write \"67108864B\" or \"64MB\""),
             ("[store]\nmemory = 64", "write \"64B\", \"64KB\" or \"64MB\""),
             ("[store]\nmemory = 1.5", "`1.5` is not a size: write a number and B, KB, MB or GB"),
-            ("[store]\nmemory = true", "boolean `true`, expected a size such as \"64MB\""),
+            ("[store]\nmemory = true", "`memory` is true: allowed is a size such as \"64MB\""),
             ("[store]\nmemory = -1", "`-1` is not a size: write a number and B"),
             ("[store]\nmemory = \"64m\"", "`64m` is not a size: write \"64MB\"\n"),
             ("[store]\nstampede_guard = 30", "`30` is not a time: write \"30s\"\n"),

@@ -38,7 +38,7 @@ fn errors_are_reported_with_file_and_line() {
     for command in [&["check"][..], &["serve"], &["serve", "--config", "kirin.toml"]] {
         let (code, said) = run(&site, command);
         assert_eq!(code, Some(1), "{said}");
-        for part in ["kirin.toml:6:1", "unknown field `filter`", "`path`"] {
+        for part in ["kirin.toml:6:1", "unknown key `filter`", "`path`"] {
             assert!(said.contains(part), "{said}");
         }
     }
