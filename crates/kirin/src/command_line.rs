@@ -55,7 +55,7 @@ pub enum Command {
     },
     /// Say which site, route, rules and places a request meets, and why not others
     #[command(after_help = "Examples:
-  kirin explain GET https://example.org/x?y
+  kirin explain https://example.org/x?y
   kirin explain POST http://localhost:8080/login -H 'Cookie: sid=1' --client 10.1.2.3")]
     Explain(Explain),
     /// Serve an application that was loaded by the program that became Kirin; see
@@ -146,8 +146,10 @@ Ctrl-C ends the run early; the report is about the time so far.")]
 
 /// The arguments of `kirin explain`.
 #[derive(Args)]
+#[command(allow_missing_positional = true)]
 pub struct Explain {
-    /// The method, such as GET
+    /// The method
+    #[arg(default_value = "GET")]
     pub method: String,
     /// The URL: http://HOST/PATH or https://HOST/PATH
     pub url: String,

@@ -15,6 +15,7 @@ mod profile;
 mod serve;
 mod status_page;
 mod top;
+mod unknown_words;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ use life::program;
 use life::{panics, program_log, read_again, run_directory};
 
 fn main() -> ExitCode {
-    let command_line = CommandLine::parse();
+    let command_line =
+        CommandLine::try_parse().unwrap_or_else(|error| unknown_words::explain(error).exit());
     panics::log_and_count();
     let code = match program_log::start() {
         // The panic has been logged.

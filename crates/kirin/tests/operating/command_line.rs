@@ -71,6 +71,29 @@ fn all_errors_of_a_file_are_reported_with_the_name_that_was_meant() {
 }
 
 #[test]
+fn words_of_other_programs_lead_to_those_of_kirin() {
+    let site = Site::new().with("app.psgi", "sub {}");
+    for (command, tip) in [
+        (&["start"][..], "tip: `kirin serve` starts a server"),
+        (&["reload"], "tip: a signal reloads the applications: `kill -HUP PID`"),
+        (&["stop"], "tip: a signal ends a server: `kill PID`"),
+        (&["app.psgi"], "tip: to serve it: `kirin serve app.psgi`"),
+        (&["serve", "app.psgi", "--port", "80"], "tip: `--listen` says where"),
+        (&["serve", "app.psgi", "--port=80"], "tip: `--listen` says where"),
+        (&["--port", "80"], "tip: `--listen` says where"),
+        (&["serve", "--listne", "80", "app.psgi"], "a similar argument exists: '--listen'"),
+        (&["statsu"], "'status'"),
+    ] {
+        let (code, said) = run(&site, command);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(tip), "{command:?}: {said}");
+    }
+    // Other commands have no server to listen.
+    let (code, said) = run(&site, &["check", "--port", "80"]);
+    assert!(code == Some(2) && !said.contains("--listen"), "{said}");
+}
+
+#[test]
 fn a_target_that_cannot_be_served_is_named() {
     let site = Site::new().with("x.toml", "");
     for (target, expected) in

@@ -102,6 +102,15 @@ fn ask(kirin: &Kirin, method: &str, host: &str, target: &str, fields: &str) -> R
 }
 
 #[test]
+fn a_url_alone_is_a_get() {
+    let site = site();
+    let url = "http://a.test/form";
+    let said = explain(&site, &[url]);
+    assert!(said.contains("method is `GET`"), "{said}");
+    assert_eq!(said, explain(&site, &["GET", url]));
+}
+
+#[test]
 fn the_server_does_what_the_explanation_says() {
     let site = site();
     let kirin = Kirin::start(&site, CONFIG);

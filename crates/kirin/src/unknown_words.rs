@@ -1,0 +1,69 @@
+//! What the command line says to somebody who brings the words of another program.
+
+use std::path::Path;
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Commands of other programs, and what Kirin has for them.
+const COMMANDS: [(&[&str], &str); 4] = [
+    (&["start", "run", "server", "up"], "`kirin serve` starts a server"),
+    (
+        &["stop", "quit", "down", "shutdown"],
+        "a signal ends a server: `kill PID`, or `systemctl stop kirin`; `kirin status` has the PID",
+    ),
+    (
+        &["reload", "restart", "graceful"],
+        "a signal reloads the applications: `kill -HUP PID`, or `systemctl reload kirin`; `kirin \
+         status` has the PID",
+    ),
+    (&["test", "configtest", "validate", "lint"], "`kirin check` checks a configuration"),
+];
+
+/// Options of other programs, and what Kirin has for them.
+const OPTIONS: [(&[&str], &str); 3] = [
+    (
+        &["--port", "-p", "--host", "--bind", "-b", "--address", "--addr"],
+        "`--listen` says where: `kirin serve --listen 8080 app.psgi`",
+    ),
+    (
+        &["--daemonize", "--daemon", "--background", "-D", "-d"],
+        "a server stays in the foreground, under systemd or the like; `--pid-file` names it",
+    ),
+    (&["--app", "-a"], "the application has no option: `kirin serve app.psgi`"),
+];
+
+/// Adds what Kirin has for an unknown command or option.
+pub fn explain(mut error: clap::Error) -> clap::Error {
+    let (kind, known) = match error.kind() {
+        ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, &COMMANDS[..]),
+        ErrorKind::UnknownArgument if is_about_serving(&error) => {
+            (ContextKind::InvalidArg, &OPTIONS[..])
+        }
+        _ => return error,
+    };
+    let Some(ContextValue::String(word)) = error.get(kind) else { return error };
+    if let Some(tip) = tip(word, known) {
+        let tips = vec![StyledStr::from(tip)];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        // These would be shown instead.
+        for other in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg] {
+            error.remove(other);
+        }
+    }
+    error
+}
+
+/// Returns whether the command is `serve`, or missing.
+fn is_about_serving(error: &clap::Error) -> bool {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    ["kirin serve", "kirin <COMMAND>"].iter().any(|command| usage.contains(command))
+}
+
+fn tip(word: &str, known: &[(&[&str], &str)]) -> Option<String> {
+    if let Some((_, tip)) = known.iter().find(|(words, _)| words.contains(&word)) {
+        return Some((*tip).to_owned());
+    }
+    let is_target = word.contains("://") || word.ends_with(".psgi") || Path::new(word).exists();
+    (is_target && !word.starts_with('-')).then(|| format!("to serve it: `kirin serve {word}`"))
+}
