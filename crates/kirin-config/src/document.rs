@@ -141,7 +141,7 @@ mod tests {
         let at_key = document.path_at(text.find("e =").unwrap());
         assert_eq!(at_key, [key("b"), Step::Item(1), key("e")]);
         let value = |path: &[Step]| document.value_at(path).and_then(|value| value.as_integer());
-        assert_eq!(value(&inner).map(|value| value.as_str()), Some("2"));
+        assert_eq!(value(&inner).map(toml::de::DeInteger::as_str), Some("2"));
         assert!(value(&inner[..4]).is_none() && value(&[]).is_none());
         assert!(document.remove(&at_key) && !document.remove(&at_key));
         assert!(document.remove(&inner[..4]) && !document.remove(&inner));

@@ -60,8 +60,8 @@ fn key_of(path: &[Step]) -> Option<&str> {
     })
 }
 
-/// Returns what serde says of an unknown name without its word for it. It writes: `a`, expected one of `b`, `c`. Or: `a`, expected `b` or `c`. Or: `a`, there are no
-/// fields.
+/// Returns what serde says about an unknown name, without its word for it. serde writes: `a`,
+/// expected one of `b`, `c`. Or: `a`, expected `b` or `c`. Or: `a`, there are no fields.
 fn with_allowed(message: &str) -> String {
     match message.split_once(", expected ") {
         Some((unknown, allowed)) => {

@@ -1,3 +1,5 @@
+//! What the places of a ring are worth while its generation is replaced.
+
 use super::*;
 use crate::ring::room;
 
