@@ -319,7 +319,7 @@ impl RingOwner<WorkerConnection> for App {
     }
 
     fn log_silent(&self, pid: u32) {
-        self.counters.overdue_cleanups.add(1);
+        self.counters.silent_workers.add(1);
         tracing::warn!(
             app = self.config.name,
             pid,

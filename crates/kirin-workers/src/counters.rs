@@ -53,6 +53,8 @@ counters! {
     slow,
     /// Workers that were killed because their cleanup after a response took too long.
     overdue_cleanups,
+    /// Workers that were killed because they did not look for a request in time.
+    silent_workers,
     /// Workers that left after a response, because they had served enough requests or the
     /// application wished it.
     workers_left,

@@ -39,6 +39,7 @@ const COUNTERS: &[LabelledCounters] = &[
             (&["memory"], |counters| counters.replaced_by_memory),
             (&["deadline"], |counters| counters.overdue),
             (&["slow_cleanup"], |counters| counters.overdue_cleanups),
+            (&["silent"], |counters| counters.silent_workers),
             (&["crash"], |counters| counters.workers_crashed),
         ],
     ),

@@ -95,6 +95,8 @@ fn workers_that_hang_after_their_answers_are_busy_and_then_replaced() {
     wait_for_end_of(&hanging);
     wait_for("two idle workers", || (idle(&kirin) == 2).then_some(()));
     kirin.wait_for_log("worker has not looked for a request in time; it is killed");
+    let counters = &kirin.status()["apps"][0]["counters"];
+    assert!(counters["silent_workers"].as_u64() >= Some(1), "{counters}");
 }
 
 #[test]
