@@ -235,9 +235,11 @@ fn fields(address: usize, member: Option<usize>) -> String {
 /// Asks for all pages, until they have been seen for some time.
 fn visit(kirin: &Kirin) {
     let mut client = kirin.connect();
-    let began = Instant::now();
-    let mut rounds = 0;
-    while rounds < 2 || began.elapsed() < SEEN_FOR {
+    // Each page is seen before this time and after it, however long a round takes.
+    let mut first_seen = None;
+    let mut is_last = false;
+    while !is_last {
+        is_last = first_seen.is_some_and(|at: Instant| at.elapsed() >= SEEN_FOR);
         for path in ["/news", "/front", "/cart"].iter().chain(&UNSAFE) {
             for number in 0..5 {
                 let language = if number % 2 == 0 { "de" } else { "en" };
@@ -251,7 +253,7 @@ fn visit(kirin: &Kirin) {
         let key = format!("{}X-Api-Key: of-mari\r\n", fields(9, None));
         client.request("GET", "/key", &key);
         client.post("/post", "text/plain", b"x");
-        rounds += 1;
+        first_seen.get_or_insert_with(Instant::now);
     }
 }
 
