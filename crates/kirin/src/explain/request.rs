@@ -36,6 +36,9 @@ impl RequestText {
         if method.bytes().any(|byte| byte.is_ascii_lowercase()) {
             return Err(format!("write `{}`: methods have capitals", method.to_uppercase()));
         }
+        if !url.is_empty() && url.bytes().all(|byte| byte.is_ascii_uppercase()) {
+            return refuse("this is a method, and the URL after it is missing");
+        }
         let Some((scheme, rest)) = url.split_once("://") else { return refuse("it has no scheme") };
         let is_secure = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,

@@ -242,7 +242,8 @@ fn without_a_running_kirin_the_rest_is_explained() {
         (&["get", "http://a.test/"], 1, "write `GET`"),
         (&["GET", "http://a.test/", "-H", "X"], 1, "`Name: value`"),
         (&["GET", "http://a.test/", "--config", "none.toml"], 1, "none.toml"),
-        (&["GET"], 2, "<URL>"),
+        (&["GET"], 1, "the URL after it is missing"),
+        (&[], 2, "<URL>"),
     ] {
         let output = run_kirin(&site, &[&["explain"], arguments].concat());
         let said = String::from_utf8_lossy(&output.stderr);
