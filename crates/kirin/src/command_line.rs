@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 use kirin_config::target::{self, Entrances};
 use kirin_config::{Config, ConfigErrors, Source};
+use kirin_observe::served::Served;
 use kirin_workers::{MAX_PROFILE_HZ, MAX_PROFILE_TIME};
 
 use crate::admin::client::Target;
 use crate::admin::running;
-use crate::admin::served::Served;
 use crate::log_sum::LogCommand;
 
 /// The address on which `kirin serve TARGET` listens by default.

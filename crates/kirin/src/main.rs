@@ -7,13 +7,10 @@ mod advise;
 mod command_line;
 mod explain;
 mod life;
-mod live;
 mod log_sum;
 mod memcached;
-mod metrics;
 mod profile;
 mod serve;
-mod status_page;
 mod top;
 mod unknown_words;
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use inferno::flamegraph;
+use kirin_observe::profile::{ProfileAnswer, Question};
 use tempfile::NamedTempFile;
 
-use crate::admin::profile::{ProfileAnswer, Question};
 use crate::command_line::Profile;
 use crate::life::program_log;
 

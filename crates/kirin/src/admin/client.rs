@@ -14,9 +14,9 @@ use std::time::Duration;
 use kirin_config::{ConfigErrors, Source};
 use kirin_http::ListenAddress;
 use kirin_http::response_head::{self, Field};
+use kirin_observe::served::Served;
 
 use super::running;
-use super::served::Served;
 
 /// How long a client waits for Kirin's answer.
 const WAIT_LIMIT: Duration = Duration::from_secs(10);

@@ -18,6 +18,9 @@ use std::time::Duration;
 
 use kirin_config::Config;
 use kirin_http::ListenAddress;
+use kirin_observe::served::Served;
+use kirin_observe::socket_directory::SocketDirectories;
+use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
 use kirin_server::{BindOptions, Listener};
 use kirin_sockets::Source;
 use kirin_user::User;
@@ -26,11 +29,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use super::served::Served;
-use super::socket_directory::SocketDirectories;
 use super::{Admin, UNIX_MODE};
 use crate::serve::sockets::{SocketFiles, Sockets};
-use crate::serve::stage::{Stage, drain_limit, wait_to_serve};
 
 /// How often a program asks whether the socket of another one is free.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);

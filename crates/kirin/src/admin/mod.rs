@@ -6,57 +6,42 @@
 //! is on the machine, may use it. Web pages in a browser on the machine may not. So requests that
 //! such a page could have caused are refused ([`refusal`]).
 
-pub mod advise;
 pub mod client;
 pub mod default_socket;
-pub mod profile;
 mod purge_body;
 pub mod purging;
 pub mod running;
-pub mod served;
-mod socket_directory;
-mod status;
 pub mod status_text;
 pub mod table;
-pub mod top;
 pub mod units;
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 use http::{Method, StatusCode};
 use kirin_config::Config;
 use kirin_gateway::explanation::stored::Question;
-use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::routing::site_names::SiteNames;
-use kirin_http::host::without_port;
 use kirin_http::media_type::essence;
-use kirin_http::{
-    Answer, AnsweredBy, Body, Handler, ListenAddress, Origin, RequestBody, RequestHead, Response,
-};
-use kirin_proxy::Upstream;
+use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead, Response};
+use kirin_observe::advise::{Observable, Runs};
+use kirin_observe::answers::{json, not_allowed, read, refusal_of_body, text};
+use kirin_observe::metrics::Metrics;
+use kirin_observe::observed::Observed;
+use kirin_observe::refusal::refusal;
+use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
+use kirin_observe::{profile, status, status_page, top};
 use kirin_server::listener::{self, ListenError};
-use kirin_server::{BindOptions, ConnectionCount, Limits, Listener, LogSink, Observers, Server};
-use kirin_store::{Now, Store};
-use kirin_workers::App;
-use serde_json::Value;
+use kirin_server::{BindOptions, Limits, Listener, Observers, Server};
+use kirin_store::Now;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use crate::live::observer::LiveLoop;
-use crate::metrics::Metrics;
-use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::sockets::{SocketError, Sockets};
-use crate::serve::stage::{Stage, drain_limit, wait_to_serve};
-use crate::status_page;
 use purge_body::BodyFormat;
 
 /// The access mode of a unix socket: only the user that serves may connect.
 const UNIX_MODE: u32 = 0o600;
-
-/// The largest request body in bytes.
-const BODY_LIMIT_BYTES: u64 = 1024 * 1024;
 
 /// The field that a form must have. Browsers do not let pages of other sites send it without a
 /// preflight request (CORS).
@@ -77,36 +62,16 @@ POST /purge with Content-Type: application/json, such as \
 /// The parts of the program that operators can see and purge.
 #[derive(Clone)]
 pub struct Admin {
-    /// The store.
-    pub store: Arc<Store>,
-    /// The applications.
-    pub apps: Vec<Arc<App>>,
-    /// The upstreams.
-    pub upstreams: Vec<Arc<Upstream>>,
-    /// The counters of the caches, by event loop.
-    pub cache_counters: Vec<Arc<CacheCounters>>,
-    /// The live tables of requests, by event loop.
-    pub live: Vec<Arc<LiveLoop>>,
+    /// What can be seen.
+    pub observed: Observed,
     /// The sites, for purges of one of them.
     pub sites: Arc<SiteNames>,
-    /// The access logs of all listeners.
-    pub access_logs: Vec<Arc<LogSink>>,
-    /// The connections of all other listeners.
-    pub connections: Arc<ConnectionCount>,
-    /// The accounts of bytes that are held for clients.
-    pub accounts: ClientAccounts,
-    /// The addresses of the listeners, as configured.
-    pub listeners: Vec<String>,
-    /// What the program was told to serve, for clients that look for one of several Kirins.
-    pub serving: Value,
     /// The runs of `kirin advise`.
-    pub advise: Arc<advise::Runs>,
+    pub advise: Arc<Runs>,
     /// The label of the site of each route, by its number.
     pub site_labels: Arc<[String]>,
     /// The cookies that name sessions, as configured.
     pub session_cookies: Vec<String>,
-    /// The time at which the program started.
-    pub started: Instant,
     /// The metrics.
     pub metrics: Arc<Metrics>,
 }
@@ -162,15 +127,19 @@ impl Handler for Admin {
             return Answer::Now(text(StatusCode::FORBIDDEN, reason));
         }
         match (request.path, &request.method) {
-            ("/status", &Method::GET | &Method::HEAD) => Answer::Now(json(&status::status(self))),
-            ("/top", &Method::GET | &Method::HEAD) => status_page::answer_top(self, request),
+            ("/status", &Method::GET | &Method::HEAD) => {
+                Answer::Now(json(&status::status(&self.observed)))
+            }
+            ("/top", &Method::GET | &Method::HEAD) => {
+                status_page::answer_top(self.snapshot(), request)
+            }
             ("/metrics", &Method::GET | &Method::HEAD) => self.metrics.answer(request),
             ("/purge", &Method::POST) => self.purge(request, origin.now),
             ("/advise", method) => self.advise(request, method),
             ("/explain", &Method::POST) => self.explain(request, origin.now),
-            ("/profile", &Method::POST) => self.profile(request),
+            ("/profile", &Method::POST) => profile::answer(&self.observed.apps, request),
             ("/", &Method::GET | &Method::HEAD) if status_page::is_wanted(request) => {
-                status_page::answer(self, request)
+                status_page::answer(self.snapshot(), request)
             }
             ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(StatusCode::OK, ENDPOINTS)),
             ("/status" | "/top" | "/metrics" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
@@ -184,6 +153,12 @@ impl Handler for Admin {
 }
 
 impl Admin {
+    /// Returns what takes a snapshot of the program.
+    pub fn snapshot(&self) -> impl status_page::Snapshots {
+        let observed = self.observed.clone();
+        move || top::snapshot(&observed)
+    }
+
     /// Answers `kirin advise`.
     fn advise(&self, request: &RequestHead<'_>, method: &Method) -> Answer {
         if method == Method::POST
@@ -191,9 +166,10 @@ impl Admin {
         {
             return Answer::Now(refusal);
         }
-        let apps = self.apps.iter().map(|app| format!("app:{}", app.name()));
-        let upstreams = self.upstreams.iter().map(|upstream| format!("proxy:{}", upstream.name()));
-        let observable = advise::Observable {
+        let apps = self.observed.apps.iter().map(|app| format!("app:{}", app.name()));
+        let upstreams =
+            self.observed.upstreams.iter().map(|upstream| format!("proxy:{}", upstream.name()));
+        let observable = Observable {
             places: apps.chain(upstreams).collect(),
             site_labels: Arc::clone(&self.site_labels),
             sessions: self.session_cookies.clone(),
@@ -206,7 +182,7 @@ impl Admin {
         if let Some(refusal) = refusal_of_body(request) {
             return Answer::Now(refusal);
         }
-        let store = Arc::clone(&self.store);
+        let store = Arc::clone(&self.observed.store);
         Answer::later(move |body| async move {
             let body = match read(body).await {
                 Ok(body) => body,
@@ -239,7 +215,7 @@ impl Admin {
                 ));
             }
         };
-        let (store, sites) = (Arc::clone(&self.store), Arc::clone(&self.sites));
+        let (store, sites) = (Arc::clone(&self.observed.store), Arc::clone(&self.sites));
         Answer::later(move |body| async move {
             let body = match read(body).await {
                 Ok(body) => body,
@@ -259,102 +235,5 @@ impl Admin {
                 Err(message) => text(StatusCode::BAD_REQUEST, &format!("{message}\n")),
             }
         })
-    }
-}
-
-/// Returns why a request is refused, if a browser may have sent it for a page of another site. Such
-/// a request has `Origin` or `Sec-Fetch-Site`. After DNS rebinding it has neither, but its `Host`
-/// is the name of the other site.
-pub fn refusal(request: &RequestHead<'_>, origin: Origin<'_>) -> Option<&'static str> {
-    let is_own_site = |site: &[u8]| site == b"none" || site == b"same-origin";
-    if request.field("origin").is_some()
-        || request.field("sec-fetch-site").is_some_and(|site| !is_own_site(site))
-    {
-        return Some("requests of web pages are refused\n");
-    }
-    let is_local = |address: &ListenAddress| match address {
-        ListenAddress::Tcp(address) => address.ip().to_canonical().is_loopback(),
-        ListenAddress::Unix(_) => false,
-    };
-    // The metrics may have an address that other machines know by any name.
-    if is_local(origin.local) && !is_loopback(request.host) {
-        return Some("Host must be 127.0.0.1, [::1] or localhost\n");
-    }
-    None
-}
-
-/// Returns the refusal of a request whose body is not JSON. This keeps out web pages: browsers do
-/// not let pages of other sites send this type without a preflight request (CORS).
-fn refusal_of_body(request: &RequestHead<'_>) -> Option<Response> {
-    let media_type = request.field("content-type").unwrap_or_default();
-    let is_json = essence(media_type).eq_ignore_ascii_case(b"application/json");
-    let message = "Content-Type is application/json\n";
-    (!is_json).then(|| text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
-}
-
-fn is_loopback(host: &str) -> bool {
-    let name = without_port(host);
-    let address = name.trim_start_matches('[').trim_end_matches(']');
-    name.eq_ignore_ascii_case("localhost")
-        || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-async fn read(mut body: RequestBody) -> Result<Vec<u8>, StatusCode> {
-    body.limit(BODY_LIMIT_BYTES);
-    let mut whole = Vec::new();
-    while let Some(chunk) = body.chunk().await.map_err(|error| error.status())? {
-        whole.extend_from_slice(&chunk);
-    }
-    Ok(whole)
-}
-
-fn json(value: &serde_json::Value) -> Response {
-    let body = Body::from(format!("{value:#}\n").into_bytes());
-    let mut response = Response::new(AnsweredBy::SERVER, StatusCode::OK, body);
-    response.fields.push("Content-Type", "application/json");
-    response.fields.push("Cache-Control", "no-store");
-    response
-}
-
-fn text(status: StatusCode, text: &str) -> Response {
-    let mut response =
-        Response::new(AnsweredBy::SERVER, status, Body::from(text.as_bytes().to_vec()));
-    response.fields.push("Content-Type", "text/plain; charset=utf-8");
-    response
-}
-
-fn not_allowed(allow: &'static str) -> Response {
-    let mut response = Response::error(StatusCode::METHOD_NOT_ALLOWED);
-    response.fields.push("Allow", allow);
-    response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_loopback;
-
-    #[test]
-    fn only_names_of_this_machine_are_hosts() {
-        for host in [
-            "127.0.0.1",
-            "127.0.0.1:8081",
-            "[::1]",
-            "[::1]:8081",
-            "localhost",
-            "LOCALHOST:1",
-            "127.1.2.3",
-        ] {
-            assert!(is_loopback(host), "{host}");
-        }
-        for host in [
-            "",
-            "example.org",
-            "localhost.example.org",
-            "127.0.0.1.example.org:80",
-            "10.0.0.1",
-            "::1:x",
-        ] {
-            assert!(!is_loopback(host), "{host}");
-        }
     }
 }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kirin_http::ListenAddress;
+use kirin_observe::served::Served;
+use kirin_observe::socket_directory::SocketDirectories;
 use serde::Deserialize;
 
 use super::client::Target;
-use super::served::Served;
-use super::socket_directory::SocketDirectories;
 
 /// How long a Kirin may take to say what it serves. One that is stuck must not hide the others for
 /// long.

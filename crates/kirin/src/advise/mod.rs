@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use kirin_advice::report::{Entry, Report};
 use kirin_config::Source;
+use kirin_observe::advise::{RunState, StartRun};
 use serde::Serialize;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep_until};
 
-use crate::admin::advise::{RunState, StartRun};
 use crate::admin::client::Target;
 use crate::command_line::{Advise, read_config};
 use lines::{Lines, NoLines, lines};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kirin_acme::{Acme, AcmeConfig};
 use kirin_config::{Config, ListenerConfig};
+use kirin_observe::client_accounts::ClientAccounts;
 use kirin_server::{ConnectionCount, Tls};
 use kirin_user::is_root;
 use tokio::sync::watch;
@@ -23,10 +24,9 @@ use crate::life::program_log;
 use crate::life::read_again;
 use crate::life::run_directory::{self, RunDirectory};
 use crate::life::systemd::Systemd;
-use crate::metrics;
-use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::listeners::{LoopListeners, open_app_store, open_http, open_memcached};
 use crate::serve::logs::Logs;
+use crate::serve::metrics;
 use crate::serve::sockets::{SocketFiles, Sockets};
 
 /// What the program has opened.
@@ -88,7 +88,7 @@ pub fn bind(
     let urls = open_http(&config, &mut loops, &mut sockets, &mut logs, &connections, &accounts)?;
     if let Some(first) = loops.first_mut() {
         first.admin = admin::open(&config, &mut sockets)?;
-        first.metrics = metrics::listener::open(&config, &mut sockets)?;
+        first.metrics = metrics::open(&config, &mut sockets)?;
     }
     let predecessor = launch.inherited.predecessor.take().map(Predecessor::new).transpose()?;
     let (has_successor, watched) = watch::channel(false);

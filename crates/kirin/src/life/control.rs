@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use kirin_config::Config;
+use kirin_observe::metrics::counters::ProgramCounters;
 use kirin_store::Store;
 use kirin_workers::App;
 use tokio::sync::Notify;
@@ -14,7 +15,6 @@ use crate::life::signals::{SignalCommand, Signals};
 use crate::life::systemd::Systemd;
 use crate::life::upgrade::Upgrade;
 use crate::life::upgrade_channel::UpgradeError;
-use crate::metrics::counters::ProgramCounters;
 use crate::serve::logs::{self, Logs};
 
 /// An upgrade in progress. It returns the process id of the successor.

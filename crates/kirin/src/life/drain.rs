@@ -4,11 +4,12 @@
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use kirin_observe::stage::Stage;
+
 use crate::life::ending::Ending;
 use crate::life::error::ProgramError;
 use crate::life::signals::Signals;
 use crate::life::start::Started;
-use crate::serve::stage::Stage;
 
 /// How long the end waits for an access log that takes no lines, such as a FIFO without a reader,
 /// and for a collector of traces.

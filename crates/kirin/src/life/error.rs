@@ -14,9 +14,9 @@ use crate::life::pid_file::PidFileError;
 use crate::life::port_file::PortFileError;
 use crate::life::read_again::Unreadable;
 use crate::life::upgrade_channel::UpgradeError;
-use crate::metrics;
 use crate::serve::event_loop::LoopError;
 use crate::serve::listeners::OpenError;
+use crate::serve::metrics;
 use crate::serve::sockets::SocketError;
 
 /// Why the program ends with an error.
@@ -48,7 +48,7 @@ pub enum ProgramError {
     Admin(#[from] admin::OpenError),
     /// The address of metrics cannot be opened.
     #[error(transparent)]
-    Metrics(#[from] metrics::listener::OpenError),
+    Metrics(#[from] metrics::OpenError),
     /// Certificates cannot be kept.
     #[error(transparent)]
     Acme(#[from] AcmeError),

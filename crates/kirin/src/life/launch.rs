@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use kirin_observe::served::Served;
 use kirin_sockets::Inherited;
 use kirin_workers::LoadedParent;
 
-use crate::admin::served::Served;
 use crate::life::background::Foreground;
 
 /// How the program was launched.

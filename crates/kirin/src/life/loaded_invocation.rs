@@ -7,9 +7,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use kirin_config::Config;
+use kirin_observe::served::Served;
 use kirin_workers::ParentInvocation;
-
-use crate::admin::served::Served;
 
 /// Reads the file. There is none if the same start would not lead to Kirin again.
 pub fn read(path: &Path) -> Option<ParentInvocation> {

@@ -8,10 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use kirin_config::Config;
+use kirin_observe::served::Served;
 use kirin_user::{User, is_root};
 use rustix::fs::{Access, access};
-
-use crate::admin::served::Served;
 
 /// A file that the user which serves cannot read.
 #[derive(Debug, thiserror::Error)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kirin_http::panics::{catch, catch_in};
+use kirin_observe::stage::Stage;
 use kirin_sockets::Source;
 use kirin_store::{Now, Store};
 
@@ -18,7 +19,6 @@ use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
 use crate::life::start::Started;
 use crate::life::upgrade::{self, Invocation, Upgrade};
-use crate::serve::stage::Stage;
 
 /// The number of items that the sweep looks at in a second. It holds the lock of a shard for a part
 /// of them at a time.

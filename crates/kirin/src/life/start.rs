@@ -8,6 +8,12 @@ use std::time::{Instant, SystemTime};
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::routing::site_names::SiteNames;
 use kirin_memcache::{ServerOptions, SnapshotFile};
+use kirin_observe::live::observer::LiveLoop;
+use kirin_observe::live::route_sites::RouteSites;
+use kirin_observe::metrics::counters::{LoopCounters, ProgramCounters};
+use kirin_observe::metrics::{Metrics, NamedParts, WorkerReadings};
+use kirin_observe::observed::{Observed, ProcessCounts};
+use kirin_observe::stage::Stage;
 use kirin_proxy::Upstream;
 use kirin_store::Store;
 use kirin_traces::TraceExporter;
@@ -24,13 +30,12 @@ use crate::life::launch::Launch;
 use crate::life::pid_file::PidFile;
 use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
-use crate::life::spool_space;
-use crate::live::observer::LiveLoop;
-use crate::live::route_sites::RouteSites;
-use crate::metrics::counters::{LoopCounters, ProgramCounters};
-use crate::metrics::{Metrics, NamedParts, WorkerReadings};
+use crate::life::{panics, program_log, spool_space};
 use crate::serve::event_loop::{EventLoop, Shared};
-use crate::serve::stage::Stage;
+
+/// What the program counts in statics.
+const PROCESS_COUNTS: ProcessCounts =
+    ProcessCounts { panics: panics::count, lost_log_lines: program_log::lost_lines };
 
 /// What the program has started.
 pub struct Started {
@@ -99,6 +104,7 @@ pub async fn start(
         accounts: bound.accounts.clone(),
         named: NamedParts::from_config(&config),
         workers: WorkerReadings::default(),
+        process: PROCESS_COUNTS,
         started: SystemTime::now(),
     });
     let started = Instant::now();
@@ -111,22 +117,25 @@ pub async fn start(
     let (stage, watched) = watch::channel(Stage::Prepare);
     let shared = Shared {
         admin: Admin {
-            store: Arc::clone(&store),
-            apps: apps.clone(),
-            upstreams: upstreams.clone(),
-            cache_counters: cache_counters.clone(),
-            live: live.clone(),
+            observed: Observed {
+                store: Arc::clone(&store),
+                apps: apps.clone(),
+                upstreams: upstreams.clone(),
+                cache_counters: cache_counters.clone(),
+                live: live.clone(),
+                access_logs: bound.logs.values().cloned().collect(),
+                connections: Arc::clone(&bound.connections),
+                accounts: bound.accounts.clone(),
+                listeners: config
+                    .listeners
+                    .iter()
+                    .map(|listener| listener.address.to_string())
+                    .collect(),
+                serving: serving(launch, &bound.urls),
+                started,
+                process: PROCESS_COUNTS,
+            },
             sites: Arc::new(SiteNames::from_config(&config.gateway)),
-            access_logs: bound.logs.values().cloned().collect(),
-            connections: Arc::clone(&bound.connections),
-            accounts: bound.accounts.clone(),
-            listeners: config
-                .listeners
-                .iter()
-                .map(|listener| listener.address.to_string())
-                .collect(),
-            serving: serving(launch, &bound.urls),
-            started,
             metrics,
             advise: Arc::default(),
             site_labels: config.gateway.site_labels().into(),

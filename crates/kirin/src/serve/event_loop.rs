@@ -14,6 +14,11 @@ use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::places::opening::PlaceError;
 use kirin_gateway::places::status::StatusPage;
 use kirin_gateway::routing::router::{Router, RouterParts};
+use kirin_observe::live::observer::{LiveLoop, LiveObserver};
+use kirin_observe::metrics::counters::LoopCounters;
+use kirin_observe::metrics::observer::RequestMetrics;
+use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
+use kirin_observe::status_page;
 use kirin_proxy::Upstream;
 use kirin_server::{AccessLog, AccessLogs, Observers, RequestObserver, Server, listener};
 use kirin_store::Store;
@@ -24,15 +29,10 @@ use tokio::sync::{Barrier, oneshot, watch};
 use tokio::task::spawn_local;
 
 use crate::admin::{self, Admin, default_socket};
-use crate::live::observer::{LiveLoop, LiveObserver};
-use crate::metrics;
-use crate::metrics::counters::LoopCounters;
-use crate::metrics::observer::RequestMetrics;
 use crate::serve::entrance::Entrance;
 use crate::serve::listeners::{BoundListener, LoopListeners};
 use crate::serve::memcached;
-use crate::serve::stage::{Stage, drain_limit, wait_to_serve};
-use crate::status_page;
+use crate::serve::metrics;
 
 /// The address space of a loop's stack in bytes. The kernel gives it memory only where it is used.
 /// Lua functions that call each other through C need more than the usual 2 MB before Lua finds that
@@ -153,7 +153,7 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
     let Shared { config, store, apps, upstreams, .. } = &shared;
     let admin = shared.admin.clone();
     let sampling = Arc::clone(&admin.advise.sampling);
-    let status_page: StatusPage = Rc::new(move |head| status_page::answer(&admin, head));
+    let status_page: StatusPage = Rc::new(move |head| status_page::answer(admin.snapshot(), head));
     let opening = RouterParts {
         store: Arc::clone(store),
         apps,
@@ -177,7 +177,7 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
         |socket| spawn_local(admin::serve(socket, shared.admin.clone(), stage.clone()));
     let serve_metrics = |socket| {
         let metrics = Arc::clone(&shared.admin.metrics);
-        spawn_local(metrics::listener::serve(socket, metrics, stage.clone()))
+        spawn_local(metrics::serve(socket, metrics, stage.clone()))
     };
     let mut operators: Vec<_> = listeners.admin.into_iter().map(serve_admin).collect();
     operators.extend(listeners.metrics.into_iter().map(serve_metrics));

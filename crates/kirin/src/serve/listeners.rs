@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use kirin_config::{Config, ListenerConfig};
 use kirin_http::ListenAddress;
+use kirin_observe::client_accounts::ClientAccounts;
 use kirin_server::listener::ListenError;
 use kirin_server::{
     Admission, BindOptions, ConnectionCount, Limits as HttpLimits, Listener, OpenLog,
 };
 use tokio::sync::watch;
 
-use crate::serve::client_accounts::ClientAccounts;
 use crate::serve::logs::{self, LogError, Logs};
 use crate::serve::sockets::{SocketError, Sockets};
 

@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use kirin_memcache::Server;
+use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
 use kirin_server::Listener;
 use tokio::sync::watch;
 
 use crate::serve::listeners::MemcachedListener;
-use crate::serve::stage::{Stage, drain_limit, wait_to_serve};
 
 /// Serves the memcached clients of one listener, from its first stage until its clients have to
 /// leave or the task is dropped.

@@ -1,12 +1,12 @@
 //! Draws the screen.
 
+use kirin_observe::live::table::Table;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline};
 
-use crate::live::table::Table;
 use crate::top::plain::{aligned, title};
 use crate::top::screen::{Screen, View};
 

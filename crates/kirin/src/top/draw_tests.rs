@@ -5,7 +5,7 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::*;
-use crate::live::views::tests::snapshot;
+use crate::top::sample::snapshot;
 
 /// Returns the lines of a terminal of this size.
 fn lines(screen: &mut Screen, width: u16, height: u16) -> (Vec<String>, Vec<usize>) {

@@ -5,6 +5,8 @@
 
 mod draw;
 mod plain;
+#[cfg(test)]
+mod sample;
 mod screen;
 mod source;
 mod terminal;
@@ -36,7 +38,7 @@ pub fn run(arguments: &Top) -> Result<(), String> {
 /// Prints a snapshot as a line of JSON at regular times, until nobody reads them.
 fn stream(
     mut source: Source,
-    first: crate::live::snapshot::Snapshot,
+    first: kirin_observe::live::snapshot::Snapshot,
     pause: Duration,
 ) -> Result<(), String> {
     let mut snapshot = first;

@@ -1,10 +1,10 @@
 //! The tables as plain text: for `--once`, for pipes and files.
 
-use crate::live::rates::Rates;
-use crate::live::snapshot::Snapshot;
-use crate::live::table::Table;
-use crate::live::units;
-use crate::live::views::{self, Span};
+use kirin_observe::live::rates::Rates;
+use kirin_observe::live::snapshot::Snapshot;
+use kirin_observe::live::table::Table;
+use kirin_observe::live::units;
+use kirin_observe::live::views::{self, Span};
 
 /// The most rows of a table.
 const MAX_ROWS: usize = 20;
@@ -73,7 +73,7 @@ pub fn aligned(text: &str, width: usize, to_the_right: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::views::tests::snapshot;
+    use crate::top::sample::snapshot;
 
     #[test]
     fn all_tables_are_printed() {

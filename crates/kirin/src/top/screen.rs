@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 
+use kirin_observe::live::rates::Rates;
+use kirin_observe::live::snapshot::Snapshot;
+use kirin_observe::live::table::Table;
+use kirin_observe::live::views::{self, Span};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-
-use crate::live::rates::Rates;
-use crate::live::snapshot::Snapshot;
-use crate::live::table::Table;
-use crate::live::views::{self, Span};
 
 /// The rates that are kept for the plot.
 const MAX_HISTORY: usize = 300;

@@ -3,9 +3,10 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use kirin_observe::live::snapshot::Snapshot;
+
 use crate::admin::client::Target;
 use crate::command_line::RunningKirin;
-use crate::live::snapshot::Snapshot;
 
 /// The largest snapshot in bytes.
 const SNAPSHOT_LIMIT_BYTES: u64 = 16 << 20;

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use kirin_observe::live::snapshot::Snapshot;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
-use crate::live::snapshot::Snapshot;
 use crate::top::draw::draw;
 use crate::top::screen::Screen;
 use crate::top::source::Source;

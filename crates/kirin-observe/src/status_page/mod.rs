@@ -16,7 +16,6 @@ use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response, form, percent}
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::admin::{Admin, top};
 use crate::live::rates::Rates;
 use crate::live::snapshot::Snapshot;
 use crate::live::units;
@@ -46,6 +45,11 @@ static POLICY: LazyLock<Arc<str>> = LazyLock::new(|| {
     .into()
 });
 
+/// What takes a snapshot. It reads files, so it runs on a thread of its own.
+pub trait Snapshots: FnOnce() -> Snapshot + Send + 'static {}
+
+impl<F: FnOnce() -> Snapshot + Send + 'static> Snapshots for F {}
+
 /// The form of the answer.
 #[derive(Clone, Copy, Debug)]
 enum Format {
@@ -58,27 +62,26 @@ enum Format {
 /// Answers GET and HEAD with the page, or with JSON if the query has `json`. A `site=NAME` in the
 /// query leaves out the URLs of other sites. Queries of slow requests are left out, because the
 /// page may be on a site.
-pub fn answer(admin: &Admin, request: &RequestHead<'_>) -> Answer {
+pub fn answer(snapshot: impl Snapshots, request: &RequestHead<'_>) -> Answer {
     let format = if is_for_json(request) { Format::Json } else { Format::Html };
-    answer_as(admin, format, request, false)
+    answer_as(snapshot, format, request, false)
 }
 
 /// Answers GET and HEAD with all that `kirin top` shows, which is for operators only.
-pub fn answer_top(admin: &Admin, request: &RequestHead<'_>) -> Answer {
-    answer_as(admin, Format::Json, request, true)
+pub fn answer_top(snapshot: impl Snapshots, request: &RequestHead<'_>) -> Answer {
+    answer_as(snapshot, Format::Json, request, true)
 }
 
 /// Answers GET and HEAD. A thread of its own makes the text, so that the event loop does not wait.
 fn answer_as(
-    admin: &Admin,
+    snapshot: impl Snapshots,
     format: Format,
     request: &RequestHead<'_>,
     has_queries: bool,
 ) -> Answer {
-    let admin = admin.clone();
     let site = site_of(request);
     let write = move || {
-        let mut snapshot = top::snapshot(&admin);
+        let mut snapshot = snapshot();
         if let Some(site) = &site {
             snapshot.keep_site(site);
         }

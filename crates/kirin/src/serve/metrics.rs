@@ -9,15 +9,15 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use kirin_config::Config;
 use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead, Response};
+use kirin_observe::metrics::Metrics;
+use kirin_observe::refusal::refusal;
+use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
 use kirin_server::listener::{self, ListenError};
 use kirin_server::{Admission, BindOptions, ConnectionCount, Limits, Listener, Observers, Server};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use crate::admin::refusal;
-use crate::metrics::Metrics;
 use crate::serve::sockets::{SocketError, Sockets};
-use crate::serve::stage::{Stage, drain_limit, wait_to_serve};
 
 /// The most connections. They do not count as connections of clients.
 const CONNECTIONS: usize = 64;

@@ -10,7 +10,7 @@ use kirin_workers::{App, MAX_PROFILE_HZ, MAX_PROFILE_TIME, Profile, ProfileError
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Admin, json, read, refusal_of_body, text};
+use crate::answers::{json, read, refusal_of_body, text};
 
 /// The body of `POST /profile`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,34 +46,32 @@ fn default_hz() -> u32 {
     100
 }
 
-impl Admin {
-    /// Answers `kirin profile`.
-    pub(super) fn profile(&self, request: &RequestHead<'_>) -> Answer {
-        if let Some(refusal) = refusal_of_body(request) {
-            return Answer::Now(refusal);
-        }
-        let apps = self.apps.clone();
-        Answer::later(move |body| async move {
-            let client = body.client();
-            let body = match read(body).await {
-                Ok(body) => body,
-                Err(status) => return Response::error(status),
-            };
-            // Dropping the profile ends it.
-            let result = match client {
-                None => profile(&apps, &body).await,
-                Some(client) => tokio::select! {
-                    biased;
-                    result = profile(&apps, &body) => result,
-                    () = client.gone() => return Response::error(Response::client_gone_status()),
-                },
-            };
-            match result {
-                Ok(answer) => json(&json!(answer)),
-                Err((status, message)) => text(status, &format!("{message}\n")),
-            }
-        })
+/// Answers `kirin profile`.
+pub fn answer(apps: &[Arc<App>], request: &RequestHead<'_>) -> Answer {
+    if let Some(refusal) = refusal_of_body(request) {
+        return Answer::Now(refusal);
     }
+    let apps = apps.to_vec();
+    Answer::later(move |body| async move {
+        let client = body.client();
+        let body = match read(body).await {
+            Ok(body) => body,
+            Err(status) => return Response::error(status),
+        };
+        // Dropping the profile ends it.
+        let result = match client {
+            None => profile(&apps, &body).await,
+            Some(client) => tokio::select! {
+                biased;
+                result = profile(&apps, &body) => result,
+                () = client.gone() => return Response::error(Response::client_gone_status()),
+            },
+        };
+        match result {
+            Ok(answer) => json(&json!(answer)),
+            Err((status, message)) => text(status, &format!("{message}\n")),
+        }
+    })
 }
 
 /// Why there is no profile: the status and the message.

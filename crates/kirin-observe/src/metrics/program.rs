@@ -8,14 +8,13 @@ use kirin_metrics::Exposition;
 use super::Metrics;
 use super::families as f;
 use super::process::ProcessFacts;
-use crate::life::{panics, program_log};
 
 impl Metrics {
     /// Writes the metrics of the program and its process.
     pub(super) fn write_program(&self, out: &mut Exposition) {
         out.sample(&f::BUILD, &[env!("CARGO_PKG_VERSION")], true);
-        out.sample(&f::PANICS, &[], panics::count());
-        let mut lost = BTreeMap::from([("program".to_owned(), program_log::lost_lines())]);
+        out.sample(&f::PANICS, &[], (self.process.panics)());
+        let mut lost = BTreeMap::from([("program".to_owned(), (self.process.lost_log_lines)())]);
         for log in &self.access_logs {
             let name = log.path().map_or("stream".into(), |path| path.display().to_string());
             *lost.entry(name).or_default() += log.lost_lines();

@@ -7,7 +7,6 @@ mod apps;
 mod connections;
 pub mod counters;
 mod families;
-pub mod listener;
 mod memory;
 pub mod observer;
 mod process;
@@ -31,7 +30,8 @@ use kirin_store::Store;
 use kirin_workers::{App, WorkerTotals};
 use parking_lot::Mutex;
 
-use crate::serve::client_accounts::ClientAccounts;
+use crate::client_accounts::ClientAccounts;
+use crate::observed::ProcessCounts;
 use counters::{LoopCounters, ProgramCounters};
 
 /// The parts of the program that metrics are about.
@@ -58,6 +58,8 @@ pub struct Metrics {
     pub named: NamedParts,
     /// The state of workers, which is read from files.
     pub workers: WorkerReadings,
+    /// The counts of the process.
+    pub process: ProcessCounts,
     /// When the program started.
     pub started: SystemTime,
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::{spawn_blocking, spawn_local};
 use tokio::time::sleep;
 
-use super::{json, not_allowed, read, text};
+use crate::answers::{json, not_allowed, read, text};
 
 /// The longest run in seconds.
 pub const MAX_SECONDS: u64 = 3600;

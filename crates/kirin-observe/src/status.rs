@@ -8,13 +8,12 @@ use kirin_proxy::{Availability, ServerStatus, Upstream};
 use kirin_workers::{App, AppState, RingStatus, SlowRequest};
 use serde_json::{Map, Value, json};
 
-use super::Admin;
-use crate::life::{panics, program_log};
+use crate::observed::Observed;
 
 /// Returns the answer to `GET /status`.
-pub fn status(admin: &Admin) -> Value {
-    let stats = admin.store.stats();
-    let upstreams: Map<String, Value> = admin
+pub fn status(observed: &Observed) -> Value {
+    let stats = observed.store.stats();
+    let upstreams: Map<String, Value> = observed
         .upstreams
         .iter()
         .map(|upstream| (upstream.name().to_owned(), status_of_upstream(upstream)))
@@ -22,13 +21,13 @@ pub fn status(admin: &Admin) -> Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
-        "serving": admin.serving,
-        "uptime_seconds": admin.started.elapsed().as_secs(),
-        "connections": admin.connections.open(),
-        "clients": status_of_clients(admin),
-        "panics": panics::count(),
-        "log_lines_lost": program_log::lost_lines(),
-        "access_log_lines_lost": admin.access_logs.iter().map(|log| log.lost_lines()).sum::<u64>(),
+        "serving": observed.serving,
+        "uptime_seconds": observed.started.elapsed().as_secs(),
+        "connections": observed.connections.open(),
+        "clients": status_of_clients(observed),
+        "panics": (observed.process.panics)(),
+        "log_lines_lost": (observed.process.lost_log_lines)(),
+        "access_log_lines_lost": observed.access_logs.iter().map(|log| log.lost_lines()).sum::<u64>(),
         "store": {
             "items": stats.curr_items,
             "bytes": stats.bytes,
@@ -40,24 +39,24 @@ pub fn status(admin: &Admin) -> Value {
             "deletes": stats.delete_hits,
             "evictions": stats.evictions,
         },
-        "apps": admin.apps.iter().map(|app| status_of(app)).collect::<Vec<_>>(),
+        "apps": observed.apps.iter().map(|app| status_of(app)).collect::<Vec<_>>(),
         "upstreams": upstreams,
-        "cache": counters::sum(&admin.cache_counters),
+        "cache": counters::sum(&observed.cache_counters),
     })
 }
 
 /// Returns the bytes that are held for clients.
-fn status_of_clients(admin: &Admin) -> Value {
-    let listeners: Map<String, Value> = admin
+fn status_of_clients(observed: &Observed) -> Value {
+    let listeners: Map<String, Value> = observed
         .listeners
         .iter()
-        .zip(&admin.accounts.listeners)
+        .zip(&observed.accounts.listeners)
         .map(|(address, account)| {
             (address.clone(), status_of_bytes(|resource| account.observed(resource)))
         })
         .collect();
-    let mut status = status_of_bytes(|resource| admin.accounts.all.observed(resource));
-    status["connections_cut"] = admin.accounts.all.cut().into();
+    let mut status = status_of_bytes(|resource| observed.accounts.all.observed(resource));
+    status["connections_cut"] = observed.accounts.all.cut().into();
     status["listeners"] = listeners.into();
     status
 }

@@ -4,20 +4,20 @@ use std::time::Instant;
 
 use kirin_workers::App;
 
-use super::Admin;
-use super::status;
 use crate::live::report;
 use crate::live::snapshot::{Snapshot, WorkerReport};
+use crate::observed::Observed;
+use crate::status;
 
 /// Returns the program at this moment. This reads files of `/proc` and adds up the tables of all
 /// event loops, so call it on a thread of its own.
-pub fn snapshot(admin: &Admin) -> Snapshot {
+pub fn snapshot(observed: &Observed) -> Snapshot {
     let now = Instant::now();
     Snapshot {
-        uptime_ms: now.saturating_duration_since(admin.started).as_millis() as u64,
-        live: report::read(&admin.live, now),
-        workers: admin.apps.iter().flat_map(|app| workers(app, now)).collect(),
-        status: status::status(admin),
+        uptime_ms: now.saturating_duration_since(observed.started).as_millis() as u64,
+        live: report::read(&observed.live, now),
+        workers: observed.apps.iter().flat_map(|app| workers(app, now)).collect(),
+        status: status::status(observed),
     }
 }
 
