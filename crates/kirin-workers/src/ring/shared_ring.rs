@@ -1,6 +1,5 @@
 //! The ring of one generation, as the event loops and the supervisor share it.
 
-use std::cell::Cell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -53,9 +52,9 @@ pub(crate) struct SharedRing<C: Parked> {
     pub(super) loops: Vec<LoopSide>,
     pub(super) state: Mutex<RingState<C>>,
     /// The places in the pool, and those of requests.
-    places: AtomicUsize,
+    pub(super) places: AtomicUsize,
     /// How many there should be.
-    most_places: AtomicUsize,
+    pub(super) most_places: AtomicUsize,
     /// Whether another generation serves.
     is_retired: AtomicBool,
     /// The same moment on two clocks: the one of `Instant`, and nanoseconds of CLOCK_MONOTONIC.
@@ -158,73 +157,6 @@ impl LoopSide {
     fn new() -> io::Result<Self> {
         let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { eventfd, collector: Mutex::new(None) })
-    }
-}
-
-/// Places: how many requests may be in the ring.
-impl<C: Parked> SharedRing<C> {
-    pub(super) fn uncount_place(&self) {
-        self.places.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Decides how many places there should be. Requests that wait in the ring take room of the
-    /// application's queue.
-    fn set_most_places(&self, app: &impl RingOwner<C>) -> usize {
-        let most = if self.is_retired() {
-            0
-        } else {
-            let (workers, ahead) = {
-                let state = self.state.lock();
-                (state.workers, state.service.ahead(state.workers))
-            };
-            let length = app.queue_length();
-            let room = self.ring.sizes().slots.saturating_sub(workers);
-            let ahead = ahead.min(length).min(room);
-            if workers + ahead != self.most_places.load(Ordering::Relaxed) {
-                app.set_queue_length(length - ahead);
-            }
-            workers + ahead
-        };
-        self.most_places.store(most, Ordering::Relaxed);
-        most
-    }
-
-    /// Gives a place back whose request has left the ring.
-    pub(super) fn release_place(self: &Arc<Self>, app: &impl RingOwner<C>) {
-        let place = RingPlace::counted(Arc::clone(self));
-        let most = self.most_places.load(Ordering::Relaxed);
-        if self.places.load(Ordering::Relaxed) <= most {
-            app.release_place(place);
-        }
-    }
-
-    /// Makes the places that are missing.
-    fn offer_places(self: &Arc<Self>, app: &impl RingOwner<C>) {
-        let most = self.set_most_places(app);
-        // If the generation is replaced meanwhile, the application drops the places and they stay
-        // missing.
-        for _ in self.places()..most {
-            self.places.fetch_add(1, Ordering::Relaxed);
-            app.release_place(RingPlace::counted(Arc::clone(self)));
-        }
-    }
-
-    /// Returns how many places there are.
-    pub(super) fn places(&self) -> usize {
-        self.places.load(Ordering::Relaxed)
-    }
-
-    /// Takes idle places away until there are only as many as workers can use.
-    pub(super) fn trim_places(self: &Arc<Self>, app: &impl RingOwner<C>) {
-        let most = self.set_most_places(app);
-        let (own, surplus) = (Arc::as_ptr(self), Cell::new(0));
-        let excess = self.places.load(Ordering::Relaxed).saturating_sub(most);
-        app.remove_places(|place| {
-            let is_surplus = std::ptr::eq(Arc::as_ptr(place.ring()), own) && surplus.get() < excess;
-            surplus.set(surplus.get() + usize::from(is_surplus));
-            is_surplus
-        });
-        self.offer_places(app);
     }
 }
 
@@ -342,7 +274,7 @@ impl<C: Parked> SharedRing<C> {
         self.settle(app, effect);
     }
 
-    fn settle(self: &Arc<Self>, app: &impl RingOwner<C>, effect: Finished) {
+    pub(super) fn settle(self: &Arc<Self>, app: &impl RingOwner<C>, effect: Finished) {
         match effect {
             Finished::InUse => return,
             Finished::Freed => {}
@@ -485,7 +417,7 @@ impl<C: Parked> SharedRing<C> {
     /// Wakes the loops for which `is_wanted` is true. The worker that was to wake a loop may have
     /// been stopped or killed before it could do so, even after it had said in the ring that it
     /// would.
-    fn wake_collectors(&self, is_wanted: impl Fn(usize) -> bool) {
+    pub(super) fn wake_collectors(&self, is_wanted: impl Fn(usize) -> bool) {
         for (index, side) in self.loops.iter().enumerate() {
             if is_wanted(index)
                 && let Some((_, collector)) = &*side.collector.lock()
@@ -539,74 +471,6 @@ impl<C: Parked> SharedRing<C> {
         for (seat, worker) in workers {
             self.worker_lost(app, seat, &worker);
         }
-    }
-}
-
-/// The supervisor's checks, which it makes now and then.
-impl<C: Parked> SharedRing<C> {
-    /// Refuses requests that no worker has claimed within `limit`. Returns how many.
-    pub(crate) fn expire(
-        self: &Arc<Self>,
-        app: &impl RingOwner<C>,
-        now: Instant,
-        limit: Duration,
-    ) -> usize {
-        let mended = self.mend_queue(app);
-        if mended > 0 {
-            let generation = self.generation;
-            tracing::error!(
-                generation,
-                requests = mended,
-                "the application has overwritten the memory of the ring; its queue starts again"
-            );
-        }
-        // A worker that was woken for a request may have been stopped before it claimed it.
-        self.ring.wake_for_waiting();
-        self.wake_collectors(|event_loop| self.ring.has_finished(event_loop));
-        self.withdraw_if(app, Outcome::Expired, |put_at| now.duration_since(put_at) > limit)
-    }
-
-    /// Returns the workers whose request or cleanup takes longer than `limit`. Each is returned
-    /// once.
-    pub(crate) fn condemn_overdue(
-        self: &Arc<Self>,
-        app: &impl RingOwner<C>,
-        limit: Duration,
-    ) -> Vec<Arc<WorkerHandle>> {
-        let (mut condemned, mut effects) = (Vec::new(), Vec::new());
-        let mut locked = self.state.lock();
-        let state = &mut *locked;
-        for slot in state.entries.used() {
-            if !state.entries.is_at_work(slot) {
-                continue;
-            }
-            let Claim::Seat(seat) = state.entries.queue.claim(&self.ring, slot) else { continue };
-            let Some(worker) = state.seats.worker(seat).cloned() else { continue };
-            let is_cleaning_up = state.entries.is_cleaning_up(slot);
-            let phase = self.ring.phase(slot);
-            if !is_cleaning_up && !matches!(phase, Phase::Queued | Phase::Running) {
-                // The worker may have been stopped before it could report the slot.
-                let finished =
-                    state.entries.finish(&self.ring, slot, |_| Some(Arc::clone(&worker)));
-                effects.push(finished);
-                continue;
-            }
-            let put_at = state.entries.put_at(slot);
-            let since = match is_cleaning_up {
-                true => Instant::now(),
-                false => self.claimed_at(slot, put_at),
-            };
-            if state.entries.begun_at(slot, || since).elapsed() > limit && worker.condemn() {
-                state.entries.condemn(slot, seat, worker.pid);
-                if is_cleaning_up {
-                    app.log_slow_cleanup(worker.pid);
-                }
-                condemned.push(worker);
-            }
-        }
-        Self::unlock_and_wake(locked);
-        effects.into_iter().for_each(|effect| self.settle(app, effect));
-        condemned
     }
 }
 
