@@ -3,12 +3,12 @@
 //!
 //! `attach` offers the ring to a worker, and `hang_up` sees the end of its connection. `place` is
 //! the right to put a request into the ring; `places` counts them, and `lookahead` says how many
-//! there should be. `late` takes requests back (`withdrawal`) that wait for longer than it expected.
-//! `collector` is the task of each event loop that learns which requests are finished, and `answer`
-//! parses what they got. `entries` has the state of each request, `seats` that of each worker, and
-//! `shared_ring` all of it together; `ring_status` is what operators see. `deadlines` finds requests
-//! that take too long, `watch` and `liveness` workers that hang between two requests. `owner` is
-//! what the ring needs of the application.
+//! there should be. `late` takes requests back (`withdrawal`) that wait for longer than it
+//! expected. `collector` is the task of each event loop that learns which requests are finished,
+//! and `answer` parses what they got. `entries` has the state of each request, `seats` that of each
+//! worker, and `shared_ring` all of it together; `ring_status` is what operators see. `deadlines`
+//! finds requests that take too long, `watch` and `liveness` workers that hang between two
+//! requests. `owner` is what the ring needs of the application.
 
 mod answer;
 mod attach;
