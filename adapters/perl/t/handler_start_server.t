@@ -87,9 +87,10 @@ subtest 'listen_sock' => sub {
     is $server->stop('TERM'), 0, 'status';
 };
 
-# Returns pipes on which each client reports how many requests were answered, or the error.
+# Returns pipes on which each client reports how many requests were answered, or the error. Each
+# goes on until it is told to stop and has had at least so many answers.
 sub start_clients {
-    my ($count, $request) = @_;
+    my ($count, $least, $request) = @_;
     my $stop = File::Temp->new;
     my @clients = map {
         pipe my $out, my $in or die $!;
@@ -97,7 +98,7 @@ sub start_clients {
         if (!$pid) {
             my $answered = 0;
             my $failure = '';
-            until ($failure || -s "$stop") {
+            until ($failure || $answered >= $least && -s "$stop") {
                 my $answer = eval { $request->() } // '';
                 if ($answer =~ /\A[0-9]+ [0-9]+ /) { $answered++ }
                 else { $failure = "after $answered: " . ($@ || "[$answer]") }
@@ -120,7 +121,7 @@ sub end_clients {
 
 subtest 'no request fails while programs come and go' => sub {
     my ($server, $port) = start('--workers', 2);
-    my $clients = start_clients(3, sub { $server->get('/', tcp($port)) });
+    my $clients = start_clients(3, 350, sub { $server->get('/', tcp($port)) });
     for my $number (1 .. 4) {
         kill HUP => $server->{pid};
         $server->wait_until("program $number is replaced", sub { replaced($server) == $number });

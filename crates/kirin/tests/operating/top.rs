@@ -277,9 +277,10 @@ fn requests_are_counted_by_pattern_place_and_status() {
     }
     client.send("POST /memo/7 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab");
     client.read_reply();
-    let snapshot = wait_for("all requests to be counted", || {
+    let snapshot = wait_for("all requests to be counted, and all workers to be there", || {
         let snapshot = snapshot(&site);
-        (snapshot["live"]["total"]["requests"] == 7).then_some(snapshot)
+        let workers = snapshot["workers"].as_array().map_or(0, Vec::len);
+        (snapshot["live"]["total"]["requests"] == 7 && workers == 3).then_some(snapshot)
     });
     let live = &snapshot["live"];
     let row = |method: &str, pattern: &str| {
