@@ -14,6 +14,7 @@ use kirin_config::Source;
 use kirin_observe::advise::{RunState, StartRun};
 use serde::Serialize;
 use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
 use crate::admin::client::Target;
@@ -50,9 +51,7 @@ pub fn advise(arguments: &Advise) -> Result<String, String> {
         addresses: arguments.addresses,
         sessions: arguments.sessions.clone(),
     };
-    let body = serde_json::to_string(&start).map_err(|error| error.to_string())?;
-    target.post("/advise", &body)?;
-    let report = wait(&target, Duration::from_secs(arguments.seconds))?;
+    let report = observe(&target, &start)?;
     let config = arguments.at.config_file().and_then(|path| Source::read(path).ok());
     let lines_of = |entry: &Entry| checked_lines(config.as_ref(), entry);
     if !arguments.json {
@@ -75,15 +74,19 @@ pub fn advise(arguments: &Advise) -> Result<String, String> {
     Ok(format!("{json:#}\n"))
 }
 
-/// Waits for the end of the run, or for Ctrl-C, which ends it.
-fn wait(target: &Target, length: Duration) -> Result<Report, String> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot wait: {error}"))?;
+/// Starts a run, and waits for its end or for Ctrl-C, which ends it.
+fn observe(target: &Target, start: &StartRun) -> Result<Report, String> {
+    let body = serde_json::to_string(start).map_err(|error| error.to_string())?;
+    let cannot_wait = |error| format!("cannot wait: {error}");
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(cannot_wait)?;
     runtime.block_on(async {
-        let end = Instant::now() + length;
+        // A Ctrl-C that comes when the run has just begun must end the run too.
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_wait)?;
+        target.post("/advise", &body)?;
+        let end = Instant::now() + Duration::from_secs(start.seconds);
         let is_over = tokio::select! {
             () = sleep_until(end) => true,
-            _ = tokio::signal::ctrl_c() => false,
+            _ = interrupt.recv() => false,
         };
         let limit = Instant::now() + REPORT_LIMIT;
         let mut answer = if is_over { target.get("/advise")? } else { target.delete("/advise")? };

@@ -153,11 +153,12 @@ fn either_side_of_an_upgraded_connection_may_vanish() {
     kill_process(pid, Signal::KILL).expect("kill");
     assert!(socket.read().is_err());
 
-    let (socket, worker) = open(&kirin, "/writer");
-    drop(socket);
-    wait_for("the worker to serve again", || {
-        kirin.get("/").text().starts_with(&worker).then_some(())
-    });
+    // A worker may get its next seat before its last connection has ended. It is replaced then, so
+    // the test does not wait for a certain process: no worker serves unless one is free again.
+    let sockets = [open(&kirin, "/writer").0, open(&kirin, "/writer").0];
+    drop(sockets);
+    let page = kirin.get("/");
+    assert_eq!(page.status, 200, "{}", kirin.log());
 }
 
 #[test]
