@@ -61,3 +61,6 @@ pub use log_target::LogTarget;
 pub use source::{ConfigErrors, Source};
 pub use store::StoreSetup;
 pub use tls::ListenerTls;
+
+/// The configuration file of commands that are not told another one.
+pub const DEFAULT_FILE: &str = "kirin.toml";

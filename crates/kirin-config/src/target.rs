@@ -2,7 +2,14 @@
 
 use std::path::Path;
 
+use crate::source::Source;
 use crate::store::StoreSection;
+
+/// The address on which `kirin serve TARGET` listens by default.
+pub const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
+
+/// The number of workers of `kirin serve app.psgi` by default.
+pub const DEFAULT_WORKERS: usize = 5;
 
 /// What `kirin serve TARGET` serves.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,6 +50,30 @@ pub fn classify(target: &str) -> Result<Target, String> {
     }
     let has_public = path.parent().is_some_and(|parent| parent.join("public").is_dir());
     Ok(Target::Psgi { has_public })
+}
+
+/// Returns the configuration that `kirin serve TARGET` stands for. `is_on_terminal` says whether
+/// somebody reads standard error.
+pub fn source(
+    target: &str,
+    entrances: &Entrances<'_>,
+    workers: usize,
+    is_on_terminal: bool,
+) -> Result<Source, String> {
+    let kind = classify(target)?;
+    let path = Path::new(target);
+    let directory = match kind {
+        Target::Directory => path,
+        Target::Server => Path::new("."),
+        Target::Psgi { .. } => {
+            path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
+        }
+    };
+    Ok(Source {
+        name: "command line".into(),
+        directory: directory.to_owned(),
+        text: configuration(path, &kind, entrances, workers, is_on_terminal),
+    })
 }
 
 /// Returns the configuration that `kirin serve TARGET` stands for, as a user could write it. Paths

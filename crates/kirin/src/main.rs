@@ -3,27 +3,20 @@
 //! running server.
 
 mod admin;
-mod advise;
 mod command_line;
-mod explain;
 mod life;
-mod log_sum;
 mod memcached;
-mod profile;
 mod serve;
-mod top;
 mod unknown_words;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
 use kirin_config::Source;
-use kirin_gateway::purge::command::Purge;
+use kirin_console::{command as console, print};
 use kirin_sockets::Inherited;
 
-use admin::{purging, status_text};
 use command_line::{Command, CommandLine};
 use life::launch::Launch;
 use life::program;
@@ -50,7 +43,7 @@ fn run(command_line: CommandLine) -> ExitCode {
                 return print(&source.text);
             }
             let inherited = Inherited::take().map_err(|error| error.to_string())?;
-            let config = command_line::read_config(&source).map_err(|error| error.to_string())?;
+            let config = kirin_config::read(&source).map_err(|error| error.to_string())?;
             let launch = Launch {
                 inherited,
                 served: Some(serve.served()),
@@ -63,7 +56,7 @@ fn run(command_line: CommandLine) -> ExitCode {
             program::run(config, launch).map_err(|error| error.to_string())
         }),
         Command::Check { config } => Source::read(&config)
-            .and_then(|source| command_line::read_config(&source))
+            .and_then(|source| kirin_config::read(&source))
             .map_err(|error| error.to_string())
             .and_then(|checked| {
                 for warning in kirin_config::warnings(&checked) {
@@ -75,20 +68,7 @@ fn run(command_line: CommandLine) -> ExitCode {
         Command::ServeLoaded { directory, app_parent, pid_file } => {
             serve_loaded(&directory, app_parent, pid_file)
         }
-        Command::Purge { keys, prefixes, tags, soft, site, at } => {
-            let names = Purge { keys, prefixes, tags, soft };
-            at.find().and_then(|target| purge(&target, names, site.as_deref()))
-        }
-        Command::Explain(arguments) => explain::explain(&arguments).and_then(|text| print(&text)),
-        Command::Status { json, at } => at
-            .find()
-            .and_then(|target| target.get("/status"))
-            .and_then(|status| if json { Ok(status) } else { status_text::describe(&status) })
-            .and_then(|text| print(&text)),
-        Command::Log { command } => log_sum::run(&command).and_then(|text| print(&text)),
-        Command::Profile(arguments) => profile::profile(&arguments),
-        Command::Top(arguments) => top::run(&arguments),
-        Command::Advise(arguments) => advise::advise(&arguments).and_then(|text| print(&text)),
+        Command::Console(command) => console::run(command),
         Command::ConfigReference => print(&kirin_config::reference::reference()),
     };
     match result {
@@ -102,12 +82,6 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn purge(target: &admin::client::Target, purge: Purge, site: Option<&str>) -> Result<(), String> {
-    purge.check()?;
-    let purged = purging::purge(target, &purge, site)?;
-    print(&purging::describe(&purge, purged))
-}
-
 fn serve_loaded(
     directory: &Path,
     app_parent: u32,
@@ -115,9 +89,8 @@ fn serve_loaded(
 ) -> Result<(), String> {
     let inherited = Inherited::take().map_err(|error| error.to_string())?;
     let source = Source::read(&directory.join(run_directory::CONFIGURATION));
-    let config = source
-        .and_then(|source| command_line::read_config(&source))
-        .map_err(|error| error.to_string())?;
+    let config =
+        source.and_then(|source| kirin_config::read(&source)).map_err(|error| error.to_string())?;
     let launch = Launch {
         inherited,
         served: None,
@@ -128,12 +101,4 @@ fn serve_loaded(
         foreground: None,
     };
     program::run_loaded(config, directory, app_parent, launch).map_err(|error| error.to_string())
-}
-
-fn print(text: &str) -> Result<(), String> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // `kirin … | head` is no error.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|error| format!("cannot print: {error}")),
-    }
 }

@@ -6,14 +6,8 @@
 //! is on the machine, may use it. Web pages in a browser on the machine may not. So requests that
 //! such a page could have caused are refused ([`refusal`]).
 
-pub mod client;
 pub mod default_socket;
 mod purge_body;
-pub mod purging;
-pub mod running;
-pub mod status_text;
-pub mod table;
-pub mod units;
 
 use std::rc::Rc;
 use std::sync::Arc;

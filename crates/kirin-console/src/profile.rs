@@ -2,18 +2,41 @@
 //! flame graph.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::Args;
 use inferno::flamegraph;
 use kirin_observe::profile::{ProfileAnswer, Question};
+use kirin_workers::{MAX_PROFILE_HZ, MAX_PROFILE_TIME};
 use tempfile::NamedTempFile;
 
-use crate::command_line::Profile;
-use crate::life::program_log;
+use crate::print::{print, print_line};
+use crate::running::RunningKirin;
+
+/// The arguments of `kirin profile`.
+#[derive(Args)]
+pub struct Profile {
+    /// The application [default: the only one]
+    #[arg(long, value_name = "NAME")]
+    pub app: Option<String>,
+    /// How long
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=MAX_PROFILE_TIME.as_secs()))]
+    pub seconds: u64,
+    /// How often in a second
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PROFILE_HZ)))]
+    pub hz: u32,
+    /// Where to write the stacks: a flame graph if the name ends in .svg, or else folded stacks
+    /// [default: folded stacks to standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The running Kirin.
+    #[command(flatten)]
+    pub at: RunningKirin,
+}
 
 /// Carries out the command.
-pub fn profile(arguments: &Profile) -> Result<(), String> {
+pub fn run(arguments: &Profile) -> Result<(), String> {
     let target = arguments.at.find()?;
     // A profile must not be lost because its file cannot be written.
     let output = arguments.output.as_deref().map(Output::create).transpose()?;
@@ -32,9 +55,9 @@ pub fn profile(arguments: &Profile) -> Result<(), String> {
     }
     match output {
         Some(output) => output.write(&profile)?,
-        None => crate::print(&folded(&profile))?,
+        None => print(&folded(&profile))?,
     }
-    program_log::print_line(&summary(&profile));
+    print_line(&summary(&profile));
     Ok(())
 }
 

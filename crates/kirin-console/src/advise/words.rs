@@ -1,6 +1,6 @@
 //! Words and numbers of a report.
 
-use crate::admin::units::count;
+use crate::units::count;
 
 pub(super) fn times(number: u64) -> String {
     if number == 1 { "once".into() } else { format!("{} times", count(number)) }

@@ -9,7 +9,7 @@ use super::findings::{missing_text, reason_text, steadiness};
 use super::instructions::{write_cache, write_gaps, write_key};
 use super::lines::{Lines, NoLines};
 use super::words::{code, share, visible};
-use crate::admin::units::{count, number_of};
+use crate::units::{count, number_of};
 
 /// The most entries of a section.
 const MAX_SHOWN: usize = 20;

@@ -11,7 +11,7 @@ use kirin_observe::served::Served;
 use kirin_observe::socket_directory::SocketDirectories;
 use serde::Deserialize;
 
-use super::client::Target;
+use super::target::Target;
 
 /// How long a Kirin may take to say what it serves. One that is stuck must not hide the others for
 /// long.

@@ -5,8 +5,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use kirin_observe::live::snapshot::Snapshot;
 
-use crate::admin::client::Target;
-use crate::command_line::RunningKirin;
+use crate::running::RunningKirin;
+use crate::running::target::Target;
 
 /// The largest snapshot in bytes.
 const SNAPSHOT_LIMIT_BYTES: u64 = 16 << 20;

@@ -7,8 +7,8 @@ use std::io::IsTerminal;
 
 use serde_json::Value;
 
-use super::table::Table;
-use super::units::{bytes, count, duration, latency, number_of, percent, plain};
+use crate::table::Table;
+use crate::units::{bytes, count, duration, latency, number_of, percent, plain};
 
 /// The column in which the text of a block begins.
 const COLUMN: usize = 14;
@@ -386,5 +386,5 @@ fn queues(text: &mut String, upstreams: &Value) {
 }
 
 #[cfg(test)]
-#[path = "status_text_tests.rs"]
+#[path = "text_tests.rs"]
 mod tests;

@@ -11,27 +11,107 @@ mod request;
 mod tests;
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use kirin_clock::wall_seconds;
-use kirin_config::Config;
+use kirin_config::target::{self, DEFAULT_ADDRESS, DEFAULT_WORKERS, Entrances};
+use kirin_config::{Config, DEFAULT_FILE, Source};
 use kirin_gateway::explanation::stored::{Question, StoredAnswer};
 use kirin_gateway::explanation::{Explanation, Found};
 use kirin_gateway::purge::requests::is_purge;
 use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead, RequestNotes};
+use kirin_observe::served::Served;
 
-use crate::admin::client::Target;
-use crate::command_line::{Explain, read_config};
+use crate::print::print;
+use crate::running::default_sockets;
+use crate::running::target::Target;
 use listener::Arrival;
 use report::Report;
 use request::RequestText;
 
+/// The arguments of `kirin explain`.
+#[derive(Args)]
+#[command(allow_missing_positional = true)]
+pub struct Explain {
+    /// The method
+    #[arg(default_value = "GET")]
+    pub method: String,
+    /// The URL: http://HOST/PATH or https://HOST/PATH
+    pub url: String,
+    /// A field of the request. Can be repeated
+    #[arg(long = "header", short = 'H', value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// The client: an address, or unix: for a client on a unix socket
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub client: String,
+    /// The configuration file [default: kirin.toml, or what the running Kirin serves]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "target")]
+    pub config: Option<PathBuf>,
+    /// Instead of a configuration file: the target of `kirin serve TARGET`
+    #[arg(long)]
+    pub target: Option<String>,
+    /// The admin listener of the running Kirin, unix:PATH or HOST:PORT [default: that of the
+    /// configuration]
+    #[arg(long, value_name = "ADDRESS")]
+    pub admin: Option<String>,
+}
+
+impl Explain {
+    /// Returns what Kirin serves, from the options, ./kirin.toml, or a running Kirin.
+    fn served(&self) -> Result<Served, String> {
+        let default = Path::new(DEFAULT_FILE);
+        match (&self.target, &self.config) {
+            (Some(target), _) => Ok(Served::from_target(target)),
+            (None, Some(path)) => Ok(Served::from_config(path)),
+            (None, None) if default.exists() || self.admin.is_some() => {
+                Ok(Served::from_config(default))
+            }
+            (None, None) => default_sockets::only_one()?.served().ok_or_else(|| {
+                "the running Kirin has its configuration from Plack::Handler::Kirin: name one with --config or --target"
+                    .into()
+            }),
+        }
+    }
+
+    /// Returns the text of the configuration that is explained.
+    fn source(&self, served: &Served) -> Result<Source, String> {
+        match (&self.config, served) {
+            (Some(path), _) => Source::read(path).map_err(|error| error.to_string()),
+            (None, Served::Config(path)) => {
+                let here = std::path::absolute(DEFAULT_FILE).is_ok_and(|here| here == *path);
+                let path = if here { Path::new(DEFAULT_FILE) } else { path };
+                Source::read(path).map_err(|error| error.to_string())
+            }
+            (None, Served::Target(path)) => target::source(
+                &path.to_string_lossy(),
+                &Entrances::Plain(DEFAULT_ADDRESS),
+                DEFAULT_WORKERS,
+                false,
+            ),
+            (None, Served::Server(url)) => {
+                target::source(url, &Entrances::Plain(DEFAULT_ADDRESS), DEFAULT_WORKERS, false)
+            }
+            (None, Served::Program { command, .. }) => {
+                Err(format!("{command} is no configuration"))
+            }
+        }
+    }
+}
+
+/// Carries out the command.
+pub fn run(arguments: &Explain) -> Result<(), String> {
+    print(&explain(arguments)?)
+}
+
 /// Returns what the command prints.
-pub fn explain(arguments: &Explain) -> Result<String, String> {
+fn explain(arguments: &Explain) -> Result<String, String> {
     let request = RequestText::new(&arguments.method, &arguments.url, &arguments.headers)?;
     let client = read_client(&arguments.client)?;
     let admin = arguments.admin.as_deref().map(Target::at).transpose()?;
     let served = arguments.served()?;
-    let config = read_config(&arguments.source(&served)?).map_err(|errors| errors.to_string())?;
+    let config =
+        kirin_config::read(&arguments.source(&served)?).map_err(|errors| errors.to_string())?;
     request.parse(|head| {
         let running = || match (admin, &config.admin) {
             (Some(target), _) => target,

@@ -5,7 +5,7 @@ use kirin_advice::report::Steady;
 use kirin_advice::verdict::{Missing, Reason};
 
 use super::words::{code, times};
-use crate::admin::units::number_of;
+use crate::units::number_of;
 
 pub(super) fn steadiness(steady: &Steady) -> String {
     let observed = steady.observed_seconds;

@@ -17,7 +17,7 @@ use kirin_log_summary::report::{self, Order, Uncounted};
 use kirin_log_summary::summary::Summary;
 use kirin_url_patterns::ConfiguredPattern;
 
-use crate::life::program_log;
+use crate::print::{print, print_line};
 use formats::{LogFormats, parse_format};
 use sites::{ConfiguredSites, LogSites};
 
@@ -121,8 +121,8 @@ enum Output {
     Json,
 }
 
-/// Returns the report.
-pub fn run(command: &LogCommand) -> Result<String, String> {
+/// Carries out the command.
+pub fn run(command: &LogCommand) -> Result<(), String> {
     let LogCommand::Sum(sum) = command;
     if sum.compare && sum.files.len() != 2 {
         return Err(format!("--compare takes two files, not {}", sum.files.len()));
@@ -136,10 +136,10 @@ pub fn run(command: &LogCommand) -> Result<String, String> {
     let uncounted = sum.read(&mut summary, &progress, &mut warnings);
     progress.finish_and_clear();
     for warning in warnings {
-        program_log::print_line(&format!("kirin: {warning}"));
+        print_line(&format!("kirin: {warning}"));
     }
     let (uncounted, order, output) = (uncounted?, sum.order(), sum.output.into());
-    Ok(if sum.compare {
+    print(&if sum.compare {
         report::compare(&summary, uncounted, order, output)
     } else {
         report::report(&summary, uncounted[0], order, output)

@@ -9,6 +9,7 @@ mod words;
 
 use std::time::Duration;
 
+use clap::Args;
 use kirin_advice::report::{Entry, Report};
 use kirin_config::Source;
 use kirin_observe::advise::{RunState, StartRun};
@@ -17,8 +18,9 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
-use crate::admin::client::Target;
-use crate::command_line::{Advise, read_config};
+use crate::print::print;
+use crate::running::RunningKirin;
+use crate::running::target::Target;
 use lines::{Lines, NoLines, lines};
 
 /// How long the report may take after the end of the run.
@@ -26,6 +28,41 @@ const REPORT_LIMIT: Duration = Duration::from_secs(60);
 
 /// How often the client asks for the report.
 const ASK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The arguments of `kirin advise`.
+#[derive(Args)]
+pub struct Advise {
+    /// How long to observe
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub seconds: u64,
+    /// Observe this application only. Can be repeated
+    #[arg(long = "app", value_name = "NAME")]
+    pub apps: Vec<String>,
+    /// Observe this upstream only. Can be repeated
+    #[arg(long = "upstream", value_name = "NAME")]
+    pub upstreams: Vec<String>,
+    /// Observe this site of the configuration only; - means the routes at the top level. Can be
+    /// repeated
+    #[arg(long = "site", value_name = "NAME")]
+    pub sites: Vec<String>,
+    /// A cookie that names sessions. Can be repeated [default: `session_cookie` of the
+    /// configuration, or those that differ for nearly each visitor]
+    #[arg(long = "session", value_name = "COOKIE")]
+    pub sessions: Vec<String>,
+    /// The fewest different visitors that an advice needs, 3 to 8
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub visitors: usize,
+    /// The fewest client addresses that an advice needs. Use 1 only if all visitors come through a
+    /// proxy that is not in `trusted`
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub addresses: usize,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The running Kirin.
+    #[command(flatten)]
+    pub at: RunningKirin,
+}
 
 /// An entry with the lines for the configuration.
 #[derive(Serialize)]
@@ -38,8 +75,8 @@ struct WithLines<'a> {
     below_site: Option<String>,
 }
 
-/// Runs the command. Returns what it prints.
-pub fn advise(arguments: &Advise) -> Result<String, String> {
+/// Carries out the command.
+pub fn run(arguments: &Advise) -> Result<(), String> {
     let target = arguments.at.find()?;
     let apps = arguments.apps.iter().map(|name| format!("app:{name}"));
     let upstreams = arguments.upstreams.iter().map(|name| format!("proxy:{name}"));
@@ -55,7 +92,7 @@ pub fn advise(arguments: &Advise) -> Result<String, String> {
     let config = arguments.at.config_file().and_then(|path| Source::read(path).ok());
     let lines_of = |entry: &Entry| checked_lines(config.as_ref(), entry);
     if !arguments.json {
-        return Ok(text::text(&report, lines_of));
+        return print(&text::text(&report, lines_of));
     }
     let entries: Vec<WithLines<'_>> = report
         .entries
@@ -71,7 +108,7 @@ pub fn advise(arguments: &Advise) -> Result<String, String> {
         .collect();
     let mut json = serde_json::json!(report);
     json["entries"] = serde_json::json!(entries);
-    Ok(format!("{json:#}\n"))
+    print(&format!("{json:#}\n"))
 }
 
 /// Starts a run, and waits for its end or for Ctrl-C, which ends it.
@@ -115,7 +152,7 @@ fn checked_lines(config: Option<&Source>, entry: &Entry) -> Result<Lines, NoLine
         let text = format!("{}\n{text}", config.text);
         let with_lines =
             Source { name: config.name.clone(), directory: config.directory.clone(), text };
-        read_config(&with_lines).map_err(|_| NoLines::Route)?;
+        kirin_config::read(&with_lines).map_err(|_| NoLines::Route)?;
     }
     Ok(lines)
 }

@@ -1,9 +1,9 @@
 //! The client of the admin listener, for the commands that ask a running Kirin.
 //!
 //! [`Target`] is the running Kirin. The command line chooses it ([`RunningKirin`]), and
-//! [`running`](super::running) finds its socket if the configuration has no address.
+//! [`default_sockets`] finds its socket if the configuration has no address.
 //!
-//! [`RunningKirin`]: crate::command_line::RunningKirin
+//! [`RunningKirin`]: super::RunningKirin
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ use kirin_http::ListenAddress;
 use kirin_http::response_head::{self, Field};
 use kirin_observe::served::Served;
 
-use super::running;
+use super::default_sockets;
 
 /// How long a client waits for Kirin's answer.
 const WAIT_LIMIT: Duration = Duration::from_secs(10);
@@ -52,13 +52,13 @@ impl Target {
     pub fn of_config(path: &Path) -> Result<Self, String> {
         let read = || kirin_config::read_command_addresses(&Source::read(path)?);
         let (admin, memcached) = read().map_err(|errors: ConfigErrors| errors.to_string())?;
-        let admin = admin.map_or_else(|| running::find(&Served::from_config(path)), Ok);
+        let admin = admin.map_or_else(|| default_sockets::find(&Served::from_config(path)), Ok);
         Ok(Self { admin, memcached })
     }
 
     /// Returns the Kirin that serves `served` and has the default socket.
     pub fn of_served(served: &Served) -> Self {
-        Self { admin: running::find(served), memcached: Vec::new() }
+        Self { admin: default_sockets::find(served), memcached: Vec::new() }
     }
 
     /// Returns the address of the admin listener, or why there is none.

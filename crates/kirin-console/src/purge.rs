@@ -5,19 +5,55 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use clap::Args;
 use kirin_cache::key::target_prefix;
-use kirin_gateway::purge::command::{MAX_KEY_BYTES, Purge, Purged};
+use kirin_gateway::purge::command::{MAX_KEY_BYTES, Purge as Names, Purged};
 use kirin_http::ListenAddress;
 
-use super::client::{Target, connect};
+use crate::print::print;
+use crate::running::RunningKirin;
+use crate::running::target::{Target, connect};
+
+/// The arguments of `kirin purge`.
+#[derive(Args)]
+pub struct Purge {
+    /// Purge the item with this key; the key of a page is its path and query. Can be repeated, as
+    /// the next two options
+    #[arg(long = "key", short, required_unless_present_any = ["prefixes", "tags"], value_name = "KEY")]
+    keys: Vec<String>,
+    /// Purge all items whose keys start with this prefix
+    #[arg(long = "prefix", short, value_name = "PREFIX")]
+    prefixes: Vec<String>,
+    /// Purge all items with this tag
+    #[arg(long = "tag", short, value_name = "TAG")]
+    tags: Vec<String>,
+    /// Purge items of this site only: its name, or one of its hosts
+    #[arg(long, value_name = "NAME")]
+    site: Option<String>,
+    /// Only mark the items stale; Kirin serves them until they are renewed
+    #[arg(long)]
+    soft: bool,
+    #[command(flatten)]
+    at: RunningKirin,
+}
+
+/// Carries out the command.
+pub fn run(arguments: Purge) -> Result<(), String> {
+    let Purge { keys, prefixes, tags, site, soft, at } = arguments;
+    let target = at.find()?;
+    let names = Names { keys, prefixes, tags, soft };
+    names.check()?;
+    let purged = purge(&target, &names, site.as_deref())?;
+    print(&describe(&names, purged))
+}
 
 /// Purges by the admin listener, or by the memcached port if there is none. With `site`, the names
 /// are those of a site.
-pub fn purge(target: &Target, purge: &Purge, site: Option<&str>) -> Result<Purged, String> {
+fn purge(target: &Target, names: &Names, site: Option<&str>) -> Result<Purged, String> {
     // The memcached port knows no sites.
-    let full_names = site.map_or(Ok(purge.clone()), |site| purge.of_site(site))?;
+    let full_names = site.map_or(Ok(names.clone()), |site| names.of_site(site))?;
     let mut failures = Vec::new();
-    match purge_by_admin(target, purge, site) {
+    match purge_by_admin(target, names, site) {
         Ok(purged) => return Ok(purged),
         Err(failure) => failures.push(failure),
     }
@@ -30,8 +66,8 @@ pub fn purge(target: &Target, purge: &Purge, site: Option<&str>) -> Result<Purge
     Err(format!("nothing is purged\n{}", failures.join("\n")))
 }
 
-fn purge_by_admin(target: &Target, purge: &Purge, site: Option<&str>) -> Result<Purged, String> {
-    let Purge { keys, prefixes, tags, soft } = purge;
+fn purge_by_admin(target: &Target, names: &Names, site: Option<&str>) -> Result<Purged, String> {
+    let Names { keys, prefixes, tags, soft } = names;
     let body = serde_json::json!({
         "keys": keys, "prefixes": prefixes, "tags": tags, "soft": soft, "site": site
     });
@@ -60,9 +96,9 @@ fn cached_command(name: &str, suffix: &str, mark: &str) -> Option<String> {
 }
 
 /// Purges by the meta commands with Kirin's `P` flag.
-fn purge_by_memcached(address: &ListenAddress, purge: &Purge) -> Result<Purged, String> {
+fn purge_by_memcached(address: &ListenAddress, names: &Names) -> Result<Purged, String> {
     let mut stream = BufReader::new(connect(address).map_err(|error| error.to_string())?);
-    let mark = if purge.soft { " I" } else { "" };
+    let mark = if names.soft { " I" } else { "" };
     let mut found = |command: String| {
         stream.get_mut().write_all(command.as_bytes())?;
         let mut line = String::new();
@@ -73,9 +109,9 @@ fn purge_by_memcached(address: &ListenAddress, purge: &Purge) -> Result<Purged, 
             other => Err(io::Error::other(format!("it answers `{}`", other.escape_debug()))),
         }
     };
-    let mut count = |names: &[String], suffix: &str| {
+    let mut count = |list: &[String], suffix: &str| {
         let mut purged = 0;
-        for name in names {
+        for name in list {
             let is_cached = match cached_command(name, suffix, mark).filter(|_| suffix != " Ptag") {
                 Some(command) => found(command)?,
                 None => false,
@@ -89,26 +125,26 @@ fn purge_by_memcached(address: &ListenAddress, purge: &Purge) -> Result<Purged, 
     };
     let mut all = || {
         Ok(Purged {
-            keys: count(&purge.keys, "")?,
-            prefixes: count(&purge.prefixes, " Pprefix")?,
-            tags: count(&purge.tags, " Ptag")?,
+            keys: count(&names.keys, "")?,
+            prefixes: count(&names.prefixes, " Pprefix")?,
+            tags: count(&names.tags, " Ptag")?,
         })
     };
     all().map_err(|error: io::Error| error.to_string())
 }
 
 /// Describes what was purged.
-pub fn describe(purge: &Purge, purged: Purged) -> String {
+fn describe(names: &Names, purged: Purged) -> String {
     let mut parts = Vec::new();
     for (what, found, named) in [
-        ("keys", purged.keys, purge.keys.len()),
-        ("prefixes", purged.prefixes, purge.prefixes.len()),
-        ("tags", purged.tags, purge.tags.len()),
+        ("keys", purged.keys, names.keys.len()),
+        ("prefixes", purged.prefixes, names.prefixes.len()),
+        ("tags", purged.tags, names.tags.len()),
     ] {
         if named > 0 {
             parts.push(format!("{found} of {named} {what}"));
         }
     }
-    let softly = if purge.soft { " softly" } else { "" };
+    let softly = if names.soft { " softly" } else { "" };
     format!("purged{softly} {}\n", parts.join(", "))
 }

@@ -14,10 +14,41 @@ mod terminal;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use crate::command_line::Top;
+use clap::Args;
+
+use crate::print::print;
+use crate::running::RunningKirin;
 use source::Source;
 
-/// Carries out `kirin top`.
+/// The arguments of `kirin top`.
+#[derive(Args)]
+pub struct Top {
+    /// Print all tables once, as plain text. This is the default if the output is not a terminal
+    #[arg(long)]
+    pub once: bool,
+    /// Show a Kirin on another machine: a destination of ssh, such as user@host. The other options
+    /// then mean files and sockets of that machine, on which `kirin` must be installed
+    #[arg(long, value_name = "HOST")]
+    pub ssh: Option<String>,
+    /// Show only the URLs of this site of the configuration; - means the routes at the top level
+    #[arg(long, value_name = "NAME")]
+    pub site: Option<String>,
+    /// The time between two snapshots in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_interval)]
+    pub interval: f64,
+    /// Print snapshots as lines of JSON, for the `kirin top` of another machine
+    #[arg(long, hide = true)]
+    pub stream: bool,
+    #[command(flatten)]
+    pub at: RunningKirin,
+}
+
+fn parse_interval(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "allowed are 0.1 to 3600 seconds".to_owned())
+}
+
+/// Carries out the command.
 pub fn run(arguments: &Top) -> Result<(), String> {
     let pause = Duration::from_millis((arguments.interval * 1000.0) as u64);
     let source = match &arguments.ssh {
@@ -30,7 +61,7 @@ pub fn run(arguments: &Top) -> Result<(), String> {
         return stream(source, first, pause);
     }
     if arguments.once || !std::io::stdout().is_terminal() {
-        return crate::print(&plain::text(&first));
+        return print(&plain::text(&first));
     }
     terminal::run(source, first, pause).map_err(|error| format!("the terminal: {error}"))?
 }

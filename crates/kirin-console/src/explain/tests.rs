@@ -1,6 +1,9 @@
 //! Tests of explanations: a configuration, requests, and lines that the command prints.
 
+use clap::Parser;
+
 use super::*;
+use crate::command::Command;
 
 const CONFIG: &str = r#"
 [[listener]]
@@ -81,17 +84,22 @@ try = ["store"]
 
 const USERS: &str = "a:$2y$05$abcdefghijklmnopqrstuuJ0zBPXqV1HjPzFbMPjOjTzjTzjTzjTy\n";
 
+#[derive(Parser)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
 /// Explains `request`: the method, the URL, and then fields and the client as options.
 fn explained(directory: &tempfile::TempDir, request: &[&str]) -> Result<String, String> {
-    use clap::Parser;
     let file = directory.path().join("kirin.toml");
     let mut arguments = vec!["kirin", "explain"];
     arguments.extend(request);
     arguments.extend(["--config", file.to_str().unwrap()]);
-    match crate::command_line::CommandLine::try_parse_from(arguments).map(|line| line.command) {
-        Ok(crate::command_line::Command::Explain(arguments)) => explain(&arguments),
-        Ok(_) => panic!("another command"),
-        Err(error) => Err(error.to_string()),
+    let line = CommandLine::try_parse_from(arguments).map_err(|error| error.to_string())?;
+    match line.command {
+        Command::Explain(arguments) => explain(&arguments),
+        _ => panic!("another command"),
     }
 }
 

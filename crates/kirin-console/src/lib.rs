@@ -1,0 +1,21 @@
+#![forbid(unsafe_code)]
+//! The commands that look at Kirin from outside: they ask a running one by its admin listener, or
+//! read its logs and its configuration, and print what they find.
+//!
+//! [`command`] has them all, as the command line reads them. [`running`] finds the Kirin to ask.
+//! What it answers is of `kirin-observe`.
+
+mod advise;
+pub mod command;
+mod explain;
+mod log_sum;
+mod print;
+mod profile;
+mod purge;
+mod running;
+mod status;
+mod table;
+mod top;
+mod units;
+
+pub use print::print;
