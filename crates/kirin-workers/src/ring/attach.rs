@@ -9,7 +9,8 @@ use tokio::net::UnixStream;
 
 use crate::descriptor_message;
 use crate::ring::owner::{Parked, RingOwner};
-use crate::ring::shared_ring::{RingSeat, SharedRing};
+use crate::ring::shared_ring::SharedRing;
+use crate::ring::workers::RingSeat;
 
 /// The longest answer of a worker to the offer, in bytes.
 const MAX_ANSWER_BYTES: usize = 16;

@@ -9,7 +9,7 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 
 use crate::ring::owner::{Parked, RingOwner};
-use crate::ring::shared_ring::RingSeat;
+use crate::ring::workers::RingSeat;
 use crate::worker_handle::WorkerHandle;
 
 /// Waits for the end of the connection. Call this on an event loop.

@@ -5,10 +5,10 @@
 //! the right to put a request into the ring; `places` counts them, and `lookahead` says how many
 //! there should be. `late` takes requests back (`withdrawal`) that wait for longer than it
 //! expected. `collector` is the task of each event loop that learns which requests are finished,
-//! and `answer` parses what they got. `entries` has the state of each request, `seats` that of each
-//! worker, and `shared_ring` all of it together; `ring_status` is what operators see. `deadlines`
-//! finds requests that take too long, `watch` and `liveness` workers that hang between two
-//! requests. `owner` is what the ring needs of the application.
+//! and `answer` parses what they got. `shared_ring` has the state: `entries` that of each request,
+//! `seats` that of each worker. `requests` and `workers` change it, and `ring_status` shows it to
+//! operators. `deadlines` finds requests that take too long, `watch` and `liveness` workers that
+//! hang between two requests. `owner` is what the ring needs of the application.
 
 mod answer;
 mod attach;
@@ -22,12 +22,14 @@ mod lookahead;
 mod owner;
 mod place;
 mod places;
+mod requests;
 mod ring_status;
 mod room;
 mod seats;
 mod shared_ring;
 mod watch;
 mod withdrawal;
+mod workers;
 
 pub(crate) use answer::parse_answer;
 pub(crate) use attach::offer;
@@ -36,7 +38,9 @@ pub(crate) use entries::Outcome;
 pub(crate) use hang_up::watch_connection;
 pub(crate) use owner::{Parked, RingOwner};
 pub(crate) use place::RingPlace;
+pub(crate) use requests::NotPut;
 pub use ring_status::RingStatus;
 pub(crate) use room::REQUEST_BYTES;
 pub use room::SLOT_BYTES;
-pub(crate) use shared_ring::{NotPut, RingSeat, SharedRing};
+pub(crate) use shared_ring::SharedRing;
+pub(crate) use workers::RingSeat;

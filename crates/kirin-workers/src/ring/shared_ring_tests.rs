@@ -1,7 +1,12 @@
 //! What the places of a ring are worth while its generation is replaced.
 
+use std::task::{Context, Poll};
+
 use super::*;
+use crate::ring::place::RingPlace;
+use crate::ring::requests::NotPut;
 use crate::ring::room;
+use crate::worker_handle::WorkerHandle;
 
 /// The connection of a worker, of which there is none.
 enum NoConnection {}
