@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use kirin_client_bytes::{ClientBytes, ListenerBytes};
 use kirin_config::{Config, ListenerConfig};
-use kirin_http::{ClientBytes, ListenerBytes};
 
 /// All accounts of the program.
 #[derive(Clone)]

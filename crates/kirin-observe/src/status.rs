@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use kirin_client_bytes::{AccountFigures, Resource};
 use kirin_gateway::filters::cache::counters;
-use kirin_http::{Resource, client_bytes};
 use kirin_proxy::{Availability, ServerStatus, Upstream};
 use kirin_workers::{App, AppState, RingStatus, SlowRequest};
 use serde_json::{Map, Value, json};
@@ -61,7 +61,7 @@ fn status_of_clients(observed: &Observed) -> Value {
     status
 }
 
-fn status_of_bytes(observed: impl Fn(Resource) -> client_bytes::Observed) -> Value {
+fn status_of_bytes(observed: impl Fn(Resource) -> AccountFigures) -> Value {
     let (memory, disk) = (observed(Resource::Memory), observed(Resource::Disk));
     json!({
         "memory_bytes": memory.held,

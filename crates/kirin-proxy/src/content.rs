@@ -9,8 +9,10 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use bytes::Bytes;
+use kirin_client_bytes::Reservation;
 use kirin_http::chunked::{write_chunk_head, write_end};
-use kirin_http::{BodyLength, RequestBody, Reservation, SpooledBody, Trailers};
+use kirin_http::{BodyLength, RequestBody, Trailers};
+use kirin_spool::SpooledBody;
 
 use crate::failure::Failure;
 use crate::request_head::OutgoingFraming;

@@ -3,7 +3,8 @@
 use std::io;
 
 use kirin_http::response_head::BadResponse;
-use kirin_http::{BodyError, Response, SpoolError, StatusCode, is_out_of_descriptors};
+use kirin_http::{BodyError, Response, StatusCode};
+use kirin_spool::{SpoolError, is_out_of_descriptors};
 
 /// Why there is no response. The texts are for the log.
 #[derive(Debug, thiserror::Error)]

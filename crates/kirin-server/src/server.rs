@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use kirin_http::client_bytes::{ClientShare, LoopAccount};
+use kirin_client_bytes::{ClientShare, LoopAccount};
 use kirin_http::client_watch::ClientWatch;
 use kirin_http::forwarded::Forwarding;
 use kirin_http::handler::{Client, Origin};

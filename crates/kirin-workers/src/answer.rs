@@ -10,8 +10,9 @@ use kirin_cgi::{MetaVariables, RequestBlock};
 use kirin_files::AppFiles;
 use kirin_http::{
     Answer, BodyLength, ClientWatch, Method, Origin, RequestBody, RequestHead, RequestSteps,
-    Response, SpoolError, SpooledBody, StatusCode, StepKind, Version, address_key,
+    Response, StatusCode, StepKind, Version, address_key,
 };
+use kirin_spool::{SpoolError, SpooledBody};
 
 use crate::app::App;
 use crate::capacity::Capacity;

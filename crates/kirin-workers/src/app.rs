@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use kirin_http::NoRoom;
+use kirin_client_bytes::NoRoom;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 

@@ -10,12 +10,14 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use kirin_cgi::RequestBlock;
+use kirin_client_bytes::ClientShare;
 use kirin_files::{AppFile, AppFiles, NotThatFile};
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
-    Body, BodyDecoder, ClientShare, FieldLines, Informational, InformationalBudget, ReceivedHead,
-    RequestFields, RequestSteps, Response, SpooledBody, StatusCode, StepKind, StepPeer,
+    Body, BodyDecoder, FieldLines, Informational, InformationalBudget, ReceivedHead, RequestFields,
+    RequestSteps, Response, StatusCode, StepKind, StepPeer,
 };
+use kirin_spool::SpooledBody;
 
 use crate::after_response::after_response;
 use crate::app::App;

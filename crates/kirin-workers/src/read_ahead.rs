@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
-use kirin_http::{ClientShare, NoRoom, Reservation, Resource};
+use kirin_client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 use rustix::fs::FallocateFlags;
 
 /// The most bytes in memory, not counting the last read.
@@ -164,7 +164,7 @@ impl SpillFile {
 mod tests {
     use super::{MEMORY_BYTES, ReadAhead};
     use bytes::BytesMut;
-    use kirin_http::ClientShare;
+    use kirin_client_bytes::ClientShare;
     use proptest::prelude::*;
     use std::path::Path;
 

@@ -12,7 +12,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use kirin_http::{BodyDecoder, BodyStream, InRequest, NoRoom, OpenStep, StreamError};
+use kirin_client_bytes::NoRoom;
+use kirin_http::{BodyDecoder, BodyStream, InRequest, OpenStep, StreamError};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 

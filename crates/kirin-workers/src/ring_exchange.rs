@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use kirin_http::{ClientShare, ClientWatch, Response, SpooledBody, StepKind, StepPeer};
+use kirin_client_bytes::ClientShare;
+use kirin_http::{ClientWatch, Response, StepKind, StepPeer};
 use kirin_ring::Phase;
+use kirin_spool::SpooledBody;
 
 use crate::app::App;
 use crate::exchange::{self, Begun, Failure, WorkerRequest};

@@ -5,7 +5,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use kirin_http::{StatusCode, is_out_of_descriptors};
+use kirin_http::StatusCode;
+use kirin_spool::is_out_of_descriptors;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 /// The open directories.

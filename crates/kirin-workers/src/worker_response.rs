@@ -1,8 +1,9 @@
 //! Response heads as workers send them. No I/O.
 
+use kirin_client_bytes::NoRoom;
 use kirin_http::chunked::ChunkedError;
 use kirin_http::response_head::{self, BadResponse, Field, Framing};
-use kirin_http::{FieldLines, NoRoom, ReceivedBody, ReceivedHead, StatusCode};
+use kirin_http::{FieldLines, ReceivedBody, ReceivedHead, StatusCode};
 
 use crate::handed_file::{BadHandedFile, HandedFile};
 

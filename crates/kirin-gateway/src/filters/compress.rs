@@ -8,12 +8,11 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use kirin_client_bytes::{ClientShare, Reservation, Resource};
 use kirin_compress::{AcceptEncoding, Coding, Encoder, MIN_BYTES};
 use kirin_http::body::{BodyStream, StreamError};
 use kirin_http::entity_tag;
-use kirin_http::{
-    Answer, Body, ClientShare, RequestHead, Reservation, Resource, Response, Trailers,
-};
+use kirin_http::{Answer, Body, RequestHead, Response, Trailers};
 
 use crate::filters::coded_fields;
 use crate::filters::compress_codings::PlaceCodings;

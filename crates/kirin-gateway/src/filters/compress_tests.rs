@@ -7,9 +7,10 @@ use std::mem::MaybeUninit;
 use std::task::Waker;
 
 use httparse::Header;
+use kirin_client_bytes::ClientShare;
 use kirin_compress::Codings;
+use kirin_http::FieldLines;
 use kirin_http::request::{self, Parsed};
-use kirin_http::{ClientShare, FieldLines};
 
 use super::*;
 use crate::request::test_requests::with_request;

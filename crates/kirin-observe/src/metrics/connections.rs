@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kirin_http::Resource;
+use kirin_client_bytes::Resource;
 use kirin_metrics::{Count, Exposition, Family};
 use kirin_server::{ConnectionCounters, Tls};
 use x509_parser::prelude::{FromDer, X509Certificate};

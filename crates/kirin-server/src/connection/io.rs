@@ -13,8 +13,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use kirin_client_bytes::{ClientShare, Reservation};
 use kirin_http::ClientCertificate;
-use kirin_http::client_bytes::{ClientShare, Reservation};
 use kirin_http::pace::Pace;
 use kirin_http::peer::Peer;
 use rustix::event::{PollFd, PollFlags, Timespec};

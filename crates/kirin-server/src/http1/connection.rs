@@ -14,8 +14,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use kirin_client_bytes::{ClientShare, Reservation, Resource};
 use kirin_http::body::Body;
-use kirin_http::client_bytes::{ClientShare, Reservation, Resource};
 use kirin_http::client_watch::ClientWatch;
 use kirin_http::handler::{Answer, Handler, Later, Origin};
 use kirin_http::informational::Informational;

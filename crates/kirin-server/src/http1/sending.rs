@@ -6,9 +6,9 @@ use std::io;
 use std::task::Poll;
 
 use bytes::Bytes;
+use kirin_client_bytes::Resource;
 use kirin_http::body::{Body, BodyStream, FileRange};
 use kirin_http::chunked::{LAST_CHUNK, write_chunk_head, write_end};
-use kirin_http::client_bytes::Resource;
 use kirin_http::pace::Pace;
 use kirin_http::response::Response;
 

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use kirin_http::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
+use kirin_client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::frame_budget::FrameBudget;

@@ -9,7 +9,7 @@ use h2::RecvStream;
 use h2::server::SendResponse;
 use http::request::Parts;
 use http::{Method, Request};
-use kirin_http::client_bytes::ClientShare;
+use kirin_client_bytes::ClientShare;
 use kirin_http::client_watch::ClientWatch;
 use kirin_http::handler::{Answer, Handler, Later};
 use kirin_http::informational::Informational;

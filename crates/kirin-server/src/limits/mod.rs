@@ -6,7 +6,7 @@ pub(crate) mod deadlines;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kirin_http::client_bytes::ListenerBytes;
+use kirin_client_bytes::ListenerBytes;
 use kirin_http::request::HeadLimits;
 
 use crate::limits::admission::Admission;

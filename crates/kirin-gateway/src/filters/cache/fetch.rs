@@ -8,9 +8,10 @@ use std::time::SystemTime;
 use http::StatusCode;
 use kirin_cache::validation;
 use kirin_cache::{CacheStatus, Forwarded, Unstorable, surrogate};
+use kirin_client_bytes::ClientShare;
 use kirin_clock::steady_seconds;
 use kirin_compress::Codings;
-use kirin_http::{Answer, CacheResult, ClientShare, FieldLines, RequestBody, Response};
+use kirin_http::{Answer, CacheResult, FieldLines, RequestBody, Response};
 use kirin_store::{Moment, Now};
 use tokio::time::Instant;
 

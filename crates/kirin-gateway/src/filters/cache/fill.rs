@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
+use kirin_client_bytes::{ClientShare, Resource};
 use kirin_http::body::BodyStream;
-use kirin_http::{ClientShare, Resource};
 use kirin_store::Now;
 use tokio::time::{Instant, timeout};
 

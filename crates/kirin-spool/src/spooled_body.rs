@@ -8,12 +8,9 @@ use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
+use kirin_client_bytes::{NoRoom, Reservation, Resource};
+use kirin_http::{BodyError, BodyLength, RequestBody, Response};
 use rustix::io::Errno;
-
-use crate::client_bytes::{NoRoom, Reservation, Resource};
-use crate::request::BodyLength;
-use crate::request_body::{BodyError, RequestBody};
-use crate::response::Response;
 
 /// Bodies of up to this size stay in memory.
 const MEMORY_BYTES: u64 = 1024 * 1024;

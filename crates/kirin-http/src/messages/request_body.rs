@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::HeaderName;
+use kirin_client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 
 use crate::chunked::ChunkedError;
-use crate::client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 use crate::client_watch::ClientWatch;
 use crate::informational::Informational;
 use crate::request::BodyLength;

@@ -76,7 +76,7 @@ pub struct LoopAccount(pub Arc<ListenerBytes>);
 
 /// Figures of one resource, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Observed {
+pub struct AccountFigures {
     /// The bytes that are held now.
     pub held: u64,
     /// The most bytes that may be held.
@@ -121,8 +121,8 @@ impl Ledger {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    fn observed(&self) -> Observed {
-        Observed {
+    fn observed(&self) -> AccountFigures {
+        AccountFigures {
             held: self.held.load(Ordering::Relaxed),
             limit: self.limit,
             refused: self.refused.load(Ordering::Relaxed),
@@ -166,7 +166,7 @@ impl Total {
     }
 
     fn heaviest_address(&self) -> Option<u64> {
-        let Observed { held, limit, .. } = self.ledger.observed();
+        let AccountFigures { held, limit, .. } = self.ledger.observed();
         if held <= limit / 4 * 3 {
             return None;
         }
@@ -192,12 +192,12 @@ impl ClientBytes {
     }
 
     /// Returns the figures of all clients for `resource`.
-    pub fn observed(&self, resource: Resource) -> Observed {
+    pub fn observed(&self, resource: Resource) -> AccountFigures {
         self.total(resource).ledger.observed()
     }
 
     /// Returns the address that holds most of a resource of which more than three quarters are
-    /// taken. [`address_key`](crate::peer::address_key) makes the number.
+    /// taken. `address_key` of `kirin-http` makes the number.
     pub fn heaviest_address(&self) -> Option<u64> {
         self.memory.heaviest_address().or_else(|| self.disk.heaviest_address())
     }
@@ -226,7 +226,7 @@ impl ListenerBytes {
     }
 
     /// Returns the figures of the clients of this listener for `resource`.
-    pub fn observed(&self, resource: Resource) -> Observed {
+    pub fn observed(&self, resource: Resource) -> AccountFigures {
         self.ledger(resource).observed()
     }
 
@@ -343,7 +343,7 @@ mod tests {
         let nobody = ClientShare::new(Some(&listener), None);
         assert!(nobody.reserve(Memory, 250).is_ok());
         assert!(nobody.reserve(Memory, 251).is_err());
-        assert_eq!(all.observed(Memory), Observed { held: 750, limit: 1000, refused: 3 });
+        assert_eq!(all.observed(Memory), AccountFigures { held: 750, limit: 1000, refused: 3 });
         drop((held, held_by_two));
         assert_eq!(all.observed(Memory).held, 0);
         assert!(all.memory.addresses.iter().all(|shard| shard.lock().is_empty()));

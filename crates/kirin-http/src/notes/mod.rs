@@ -1,0 +1,7 @@
+//! What is noted about a request while it is answered: ids, steps, traces.
+
+pub mod request_id;
+pub mod request_notes;
+pub mod request_scope;
+pub mod request_steps;
+pub mod trace_context;
