@@ -1,7 +1,7 @@
 //! `rate_limit` of a route.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kirin_gateway::routing::rate_limit::{RateKey, RateLimit};
 use schemars::JsonSchema;
@@ -62,5 +62,5 @@ pub fn check_rate_limit(
     };
     let per = Duration::from_secs(section.rate.seconds);
     let burst = section.burst.get();
-    Ok(Arc::new(RateLimit::new(key, section.rate.requests, per, burst, Instant::now())))
+    Ok(Arc::new(RateLimit::new(key, section.rate.requests, per, burst)))
 }

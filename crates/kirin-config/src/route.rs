@@ -27,9 +27,9 @@ use crate::files::{check_index, check_media_types};
 use crate::follow_links::FollowLinksKey;
 use crate::or_false::TextOrFalse;
 use crate::place::{Named, check_place, forms};
-use crate::rate_limit::{RateLimitSection, check_rate_limit};
+use crate::rate_limit::RateLimitSection;
 use crate::rules::{Realm, RedirectStatus, check_rules};
-use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::source::{ErrorCollector, Source};
 use crate::units::ByteSize;
 use crate::written::Written;
 
@@ -240,8 +240,6 @@ pub fn check_route(
     if let Some(places) = &places {
         check_keys_of_places(section, places, source, errors);
     }
-    let rate_limits = section.rate_limit.iter().map(|limit| check_rate_limit(limit, source));
-    let rate_limits = errors.keep(rate_limits.collect::<Result<_, ConfigError>>());
     let digest = conditions.as_ref().and_then(RouteConditions::digest);
     let cache = check_cache(&section.cache, context.item_limit_bytes, digest, source);
     let cache = errors.keep(cache);
@@ -266,7 +264,6 @@ pub fn check_route(
         media_types,
         rules: Arc::new(rules?),
         body_limit_bytes,
-        rate_limits: rate_limits?,
         compress: section.compress.0,
         cache: cache?,
         ssi: section.ssi,

@@ -1,5 +1,5 @@
-//! What a route says besides its places: clients, redirects, passwords, paths, error pages and
-//! fields.
+//! The rules of a route besides its places: clients, rates, redirects, passwords, paths, error
+//! pages and fields.
 
 use std::sync::Arc;
 
@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::check_access;
 use crate::or_false::TextOrFalse;
+use crate::rate_limit::check_rate_limit;
 use crate::route::RouteSection;
-use crate::source::{ErrorCollector, Source};
+use crate::source::{ConfigError, ErrorCollector, Source};
 
 /// The status of a redirect.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
@@ -58,7 +59,11 @@ pub fn check_rules(
 ) -> Option<Rules> {
     let access = check_access(section, source, errors);
     let mut is_good = access.is_some();
-    let mut rules = Rules { access: access.unwrap_or_default(), ..Rules::default() };
+    let rate_limits = section.rate_limit.iter().map(|limit| check_rate_limit(limit, source));
+    let rate_limits = errors.keep(rate_limits.collect::<Result<_, ConfigError>>());
+    is_good &= rate_limits.is_some();
+    let (access, rate_limits) = (access.unwrap_or_default(), rate_limits.unwrap_or_default());
+    let mut rules = Rules { access, rate_limits, ..Rules::default() };
     let mut refuse = |span, message: String| {
         is_good = false;
         errors.push(source.error(span, message));

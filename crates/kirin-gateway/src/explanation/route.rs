@@ -120,6 +120,7 @@ impl<'a> ExplainedRoute<'a> {
         }
         before.extend(
             route
+                .rules
                 .rate_limits
                 .iter()
                 .map(|limit| Step::new("rate_limit", format!("{limit}; more get 429"))),

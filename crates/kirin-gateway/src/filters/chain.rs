@@ -9,16 +9,82 @@ use std::sync::Arc;
 
 use kirin_compress::Codings;
 use kirin_http::{Answer, RequestHead, Response};
+use kirin_store::Store;
 
 use super::advise::sampling::Sampling;
 use super::backend::Backend;
+use super::cache::counters::CacheCounters;
+use super::cache::memory::Cache;
 use super::cache::{CacheLookup, RouteCache};
 use super::compress;
 use super::compress_codings::Compress;
 use super::compress_threads::CompressThreads;
+use super::push::reach::Reach;
 use super::push::{Push, PushBackend};
 use super::ssi::filter::SsiFilter;
+use super::ssi::source::IncludeSources;
+use crate::pages::page_response::PageResponses;
 use crate::request::context::Request;
+use crate::routing::settings::{GatewayConfig, RouteConfig, SiteConfig};
+
+/// The parts that the filters of all routes of one event loop share.
+pub struct FilterParts {
+    store: Arc<Store>,
+    /// The responses with pages of the store.
+    pub responses: Rc<PageResponses>,
+    /// The items and sessions that pages include.
+    pub sources: Rc<IncludeSources>,
+    sampling: Arc<Sampling>,
+    cache: Rc<Cache>,
+    ssi: Rc<SsiFilter>,
+    threads: CompressThreads,
+}
+
+impl FilterParts {
+    /// Creates the parts. Only this event loop counts in `counters`.
+    pub fn new(
+        config: &GatewayConfig,
+        store: &Arc<Store>,
+        sampling: &Arc<Sampling>,
+        counters: Arc<CacheCounters>,
+    ) -> Self {
+        let threads = CompressThreads::default();
+        let responses = PageResponses::new(Arc::clone(store), threads.clone());
+        let session_cookie = config.session_cookie.clone();
+        let sources = Rc::new(IncludeSources { store: Arc::clone(store), session_cookie });
+        Self {
+            store: Arc::clone(store),
+            cache: Cache::new(&responses, counters),
+            ssi: SsiFilter::new(Rc::clone(&sources)),
+            sampling: Arc::clone(sampling),
+            responses,
+            sources,
+            threads,
+        }
+    }
+
+    /// Returns the filter that stores pages of the routes of a site.
+    pub fn push(&self, site: &SiteConfig) -> Rc<Push> {
+        let reachable = site.routes.iter().map(RouteConfig::reachable);
+        Push::new(Arc::clone(&self.store), Reach::new(Arc::clone(&site.table), reachable))
+    }
+
+    /// Returns the filters of a route. `push` is that of its site.
+    pub fn of_route(&self, route: &RouteConfig, push: &Rc<Push>) -> Filters {
+        let cache = route.cache.as_ref().map(|settings| RouteCache {
+            cache: Rc::clone(&self.cache),
+            settings: Arc::clone(settings),
+        });
+        Filters {
+            sampling: Arc::clone(&self.sampling),
+            push: Rc::clone(push),
+            cache,
+            ssi: route.has_directives().then(|| Rc::clone(&self.ssi)),
+            compress: route.compress,
+            threads: self.threads.clone(),
+        }
+    }
+}
 
 /// The filters of one route on one event loop.
 pub struct Filters {

@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use kirin_files::{AppFiles, FileCache};
+use kirin_proxy::{ProxyPlace, Upstream};
 use kirin_workers::App;
 
 use super::script_turns::ScriptTurns;
 use super::status::StatusPage;
-use crate::filters::chain::Filters;
+use crate::filters::chain::{FilterParts, Filters};
 use crate::filters::ssi::source::IncludeSources;
 use crate::pages::page_response::PageResponses;
 use crate::request::answers::PlaceNumber;
@@ -22,7 +23,7 @@ pub struct PlaceResources<'a> {
     /// The applications, in the order of the configuration.
     pub apps: &'a [Arc<App>],
     /// The upstreams, in the order of the configuration. Routes share their connections.
-    pub upstreams: Vec<Rc<kirin_proxy::ProxyPlace>>,
+    pub upstreams: Vec<Rc<ProxyPlace>>,
     /// The responses with pages of the store.
     pub responses: Rc<PageResponses>,
     /// The items and sessions that pages include.
@@ -35,6 +36,31 @@ pub struct PlaceResources<'a> {
     pub status_page: StatusPage,
     /// The turns of scripts.
     pub turns: Rc<ScriptTurns>,
+}
+
+impl<'a> PlaceResources<'a> {
+    /// Creates the resources. `upstreams` are in the order of the configuration, as `apps` are.
+    pub fn new(
+        config: &'a GatewayConfig,
+        filters: &FilterParts,
+        apps: &'a [Arc<App>],
+        upstreams: &[Arc<Upstream>],
+        status_page: StatusPage,
+    ) -> Self {
+        let open_upstream =
+            |upstream: &Arc<Upstream>| Rc::new(ProxyPlace::open(Arc::clone(upstream)));
+        Self {
+            config,
+            apps,
+            upstreams: upstreams.iter().map(open_upstream).collect(),
+            responses: Rc::clone(&filters.responses),
+            sources: Rc::clone(&filters.sources),
+            file_cache: Rc::new(FileCache::new(config.open_file_cache)),
+            app_files: Rc::new(AppFiles::new(&config.open_file_cache)),
+            status_page,
+            turns: Rc::default(),
+        }
+    }
 }
 
 /// The opening of one place of a route.

@@ -51,6 +51,11 @@ impl ErrorPages {
         })
     }
 
+    /// Returns whether there are no pages.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
     /// Returns the paths of all pages.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.pages.iter().map(|(_, path)| path.as_str())

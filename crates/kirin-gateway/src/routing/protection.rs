@@ -33,12 +33,12 @@ pub struct Protection {
 
 impl Protection {
     /// Returns the protection of a route with these rules. `name` is its path with its conditions.
-    pub fn from_rules(name: &str, rules: &Rules, has_rate_limit: bool) -> Self {
+    pub fn from_rules(name: &str, rules: &Rules) -> Self {
         let password = rules
             .basic_auth
             .as_ref()
             .map(|auth| xxh3_64(auth.file_path().as_os_str().as_encoded_bytes()));
-        let rate = has_rate_limit.then(|| xxh3_64(name.as_bytes()));
+        let rate = (!rules.rate_limits.is_empty()).then(|| xxh3_64(name.as_bytes()));
         Self { password, rate, certificate: None, allowed: rules.access.allowed_digest() }
     }
 

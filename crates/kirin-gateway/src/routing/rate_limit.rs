@@ -2,11 +2,11 @@
 //!
 //! All event loops share a limit. Its memory is bounded, and no task cleans it up. A bucket is one
 //! number, the moment at which it is full again (the virtual scheduling form of the generic cell
-//! rate algorithm, ITU-T I.371). So a full bucket and an absent one are the same. The router asks
-//! before any place does.
+//! rate algorithm, ITU-T I.371). So a full bucket and an absent one are the same.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,8 @@ pub struct RateLimit {
     interval: u64,
     /// The nanoseconds in which an empty bucket becomes full.
     full: u64,
-    start: Instant,
+    /// The time of the first request.
+    start: OnceLock<Instant>,
     hasher: RandomState,
     shards: Vec<Mutex<Box<[Bucket]>>>,
     /// The requests that were too many.
@@ -67,7 +68,7 @@ pub struct TooMany {
 
 impl RateLimit {
     /// Allows `requests` each `per` on average, and up to `burst` (at least 1) at once.
-    pub fn new(key: RateKey, requests: u64, per: Duration, burst: u64, now: Instant) -> Self {
+    pub fn new(key: RateKey, requests: u64, per: Duration, burst: u64) -> Self {
         let interval = nanoseconds(per) / requests.max(1);
         let interval = interval.max(1);
         let buckets = || vec![Bucket::default(); BUCKETS / SHARDS].into_boxed_slice();
@@ -75,14 +76,15 @@ impl RateLimit {
             key,
             interval,
             full: interval.saturating_mul(burst.max(1)),
-            start: now,
+            start: OnceLock::new(),
             hasher: RandomState::new(),
             shards: (0..SHARDS).map(|_| Mutex::new(buckets())).collect(),
             refused: AtomicU64::new(0),
         }
     }
 
-    /// Counts a request. A request without the field or cookie counts for its address.
+    /// Counts a request that comes at `now`. A request without the field or cookie counts for its
+    /// address.
     pub fn count(
         &self,
         request: &RequestHead<'_>,
@@ -98,7 +100,8 @@ impl RateLimit {
             Some(value) => self.hasher.hash_one((true, value)),
             None => self.hasher.hash_one((false, address_key(peer))),
         };
-        let taken = self.take(hash, nanoseconds(now.saturating_duration_since(self.start)));
+        let start = *self.start.get_or_init(|| now);
+        let taken = self.take(hash, nanoseconds(now.saturating_duration_since(start)));
         if taken.is_err() {
             self.refused.fetch_add(1, Relaxed);
         }
@@ -186,11 +189,12 @@ mod tests {
         let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
         let parsed = parse(input.as_bytes(), &mut storage, &HeadLimits::default());
         let Ok(Parsed::Complete(head, _)) = parsed else { panic!("{input}") };
-        limit.count(&head, &Peer::Tcp(address.parse().unwrap()), limit.start + after)
+        let start = *limit.start.get_or_init(Instant::now);
+        limit.count(&head, &Peer::Tcp(address.parse().unwrap()), start + after)
     }
 
     fn limit(key: RateKey, requests: u64, per_seconds: u64, burst: u64) -> RateLimit {
-        RateLimit::new(key, requests, Duration::from_secs(per_seconds), burst, Instant::now())
+        RateLimit::new(key, requests, Duration::from_secs(per_seconds), burst)
     }
 
     const NOW: Duration = Duration::ZERO;

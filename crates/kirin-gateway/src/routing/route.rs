@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 use http::{Method, StatusCode};
 use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response, RouteNote};
@@ -16,7 +15,6 @@ use crate::request::answers::PlaceNumber;
 use crate::request::context::Request;
 use crate::routing::path_pattern::PathPattern;
 use crate::routing::protection::Protection;
-use crate::routing::rate_limit::RateLimit;
 use crate::routing::rules::Rules;
 use crate::routing::settings::RouteConfig;
 
@@ -40,7 +38,6 @@ pub struct Route {
     pub rules: Option<Arc<Rules>>,
     /// The note about the route: its number, and the access log of its requests.
     pub note: RouteNote,
-    rate_limits: Vec<Arc<RateLimit>>,
     syntax: Syntax,
     /// The conditions that a request has passed when the places are asked.
     protection: Protection,
@@ -66,7 +63,6 @@ impl Route {
             answers_all: config.places.last().is_some_and(|place| place.kind.answers_all),
             rules: (!config.rules.is_empty()).then(|| Arc::clone(&config.rules)),
             note: RouteNote { number: u32::try_from(index).ok(), log: config.log },
-            rate_limits: config.rate_limits.clone(),
             syntax: config.syntax(),
             protection: config.protection(),
         })
@@ -76,21 +72,6 @@ impl Route {
     pub fn enter<'a>(&self, request: Request<'a>) -> Request<'a> {
         let protection = self.protection.with_client(request.origin.client);
         Request { syntax: self.syntax, protection, ..request }
-    }
-
-    /// Counts a request of a client. Returns the refusal if there are too many.
-    pub fn refuse_excess(&self, request: &Request<'_>) -> Option<Response> {
-        if self.rate_limits.is_empty() || request.lineage.is_subrequest() {
-            return None;
-        }
-        let (now, peer) = (Instant::now(), request.origin.peer);
-        let too_many =
-            self.rate_limits.iter().find_map(|limit| limit.count(request.head, peer, now).err())?;
-        let mut response = Response::error(StatusCode::TOO_MANY_REQUESTS);
-        // The seconds are rounded up, so that a retry then succeeds (RFC 6585 section 4).
-        let seconds = too_many.retry_after.as_secs() + 1;
-        response.fields.push("Retry-After", seconds.to_string());
-        Some(response)
     }
 
     /// Asks the places one after the other, from the place with the index `first` on.

@@ -13,24 +13,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
-use kirin_files::{AppFiles, FileCache};
 use kirin_http::host::canonical_host;
 use kirin_http::{Answer, Handler, Origin, RequestHead, RequestPath, Response};
-use kirin_proxy::{ProxyPlace, Upstream};
+use kirin_proxy::Upstream;
 use kirin_store::{Namespace, Store};
 use kirin_workers::App;
 
 use crate::filters::advise::sampling::Sampling;
-use crate::filters::cache::RouteCache;
 use crate::filters::cache::counters::CacheCounters;
-use crate::filters::cache::memory::Cache;
-use crate::filters::chain::Filters;
-use crate::filters::compress_threads::CompressThreads;
-use crate::filters::push::Push;
-use crate::filters::push::reach::Reach;
-use crate::filters::ssi::filter::SsiFilter;
-use crate::filters::ssi::source::IncludeSources;
-use crate::pages::page_response::PageResponses;
+use crate::filters::chain::FilterParts;
 use crate::places::opening::{PlaceError, PlaceResources};
 use crate::places::status::StatusPage;
 use crate::purge::requests::PurgeRequests;
@@ -40,7 +31,7 @@ use crate::request::lineage::Lineage;
 use crate::routing::host_table::HostTable;
 use crate::routing::route::{self, Route};
 use crate::routing::route_table::Candidate;
-use crate::routing::settings::{GatewayConfig, RouteConfig};
+use crate::routing::settings::GatewayConfig;
 use crate::routing::site::Site;
 
 /// The routes of one event loop. A clone is the same router, for an answer that must wait.
@@ -76,46 +67,15 @@ impl Router {
     /// Opens the routes of all sites.
     pub fn open(config: &GatewayConfig, parts: RouterParts<'_>) -> Result<Self, PlaceError> {
         let RouterParts { store, apps, upstreams, counters, sampling, status_page } = parts;
-        let threads = CompressThreads::default();
-        let responses = PageResponses::new(Arc::clone(&store), threads.clone());
-        let session_cookie = config.session_cookie.clone();
-        let sources = Rc::new(IncludeSources { store: Arc::clone(&store), session_cookie });
-        let cache = Cache::new(&responses, counters);
-        let ssi = SsiFilter::new(Rc::clone(&sources));
         let has_apps = !apps.is_empty() || !upstreams.is_empty();
-        let open_upstream =
-            |upstream: &Arc<Upstream>| Rc::new(ProxyPlace::open(Arc::clone(upstream)));
-        let upstreams = upstreams.iter().map(open_upstream).collect();
-        let resources = PlaceResources {
-            config,
-            apps,
-            upstreams,
-            responses,
-            sources,
-            file_cache: Rc::new(FileCache::new(config.open_file_cache)),
-            app_files: Rc::new(AppFiles::new(&config.open_file_cache)),
-            status_page,
-            turns: Rc::default(),
-        };
-        let filters = |route: &RouteConfig, push: &Rc<Push>| Filters {
-            sampling: Arc::clone(sampling),
-            push: Rc::clone(push),
-            cache: route.cache.as_ref().map(|settings| RouteCache {
-                cache: Rc::clone(&cache),
-                settings: Arc::clone(settings),
-            }),
-            ssi: route.has_directives().then(|| Rc::clone(&ssi)),
-            compress: route.compress,
-            threads: threads.clone(),
-        };
+        let filters = FilterParts::new(config, &store, sampling, counters);
+        let resources = PlaceResources::new(config, &filters, apps, upstreams, status_page);
         let (mut sites, mut routes) = (Vec::new(), Vec::new());
         for site in &config.sites {
-            let reachable = site.routes.iter().map(RouteConfig::reachable);
-            let reach = Reach::new(Arc::clone(&site.table), reachable);
-            let push = Push::new(Arc::clone(&store), reach);
+            let push = filters.push(site);
             sites.push(Site::open(site, routes.len(), &config.namespaces));
             for route in &site.routes {
-                let filters = filters(route, &push);
+                let filters = filters.of_route(route, &push);
                 routes.push(Route::open(route, routes.len(), filters, &resources)?);
             }
         }
@@ -207,10 +167,7 @@ impl Answers for Router {
             route.enter(Request::new(head, origin, &path, &namespace, lineage, self, &kept));
         match &route.rules {
             Some(rules) => self.answer_by_rules(route, rules, &request),
-            None => match route.refuse_excess(&request) {
-                None => self.ask_places(route, &request, 0),
-                Some(refusal) => Answer::Now(refusal),
-            },
+            None => self.ask_places(route, &request, 0),
         }
     }
 

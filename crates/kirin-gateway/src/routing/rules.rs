@@ -1,9 +1,16 @@
 //! The rules of a route around its places. They are made when the configuration is checked, and all
 //! loops share them.
 
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::StatusCode;
+use kirin_http::{Peer, RequestHead, Response};
+
 use crate::routing::access::Access;
 use crate::routing::basic_auth::BasicAuth;
 use crate::routing::error_page::ErrorPages;
+use crate::routing::rate_limit::RateLimit;
 use crate::routing::redirect::Redirect;
 use crate::routing::response_fields::ResponseFields;
 use crate::routing::rewrite::Rewrite;
@@ -13,6 +20,8 @@ use crate::routing::rewrite::Rewrite;
 pub struct Rules {
     /// The clients that are served.
     pub access: Access,
+    /// The limits on the rate of requests.
+    pub rate_limits: Vec<Arc<RateLimit>>,
     /// A redirect. No place is asked, and no password.
     pub redirect: Option<Redirect>,
     /// The users that may pass.
@@ -29,10 +38,31 @@ impl Rules {
     /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.access.is_for_all()
+            && self.rate_limits.is_empty()
             && self.redirect.is_none()
             && self.basic_auth.is_none()
             && self.rewrite.is_none()
-            && self.error_pages.paths().next().is_none()
-            && self.response_fields.is_empty()
+            && !self.change_responses()
+    }
+
+    /// Returns whether there are rules for responses.
+    pub fn change_responses(&self) -> bool {
+        !self.error_pages.is_empty() || !self.response_fields.is_empty()
+    }
+
+    /// Counts a request of a client that comes at `now`. Returns the refusal if there are too many.
+    pub fn refuse_excess(
+        &self,
+        head: &RequestHead<'_>,
+        peer: &Peer,
+        now: Instant,
+    ) -> Option<Response> {
+        let too_many =
+            self.rate_limits.iter().find_map(|limit| limit.count(head, peer, now).err())?;
+        let mut response = Response::error(StatusCode::TOO_MANY_REQUESTS);
+        // The seconds are rounded up, so that a retry then succeeds (RFC 6585 section 4).
+        let seconds = too_many.retry_after.as_secs() + 1;
+        response.fields.push("Retry-After", seconds.to_string());
+        Some(response)
     }
 }

@@ -17,7 +17,6 @@ use crate::routing::conditions::RouteConditions;
 use crate::routing::host_table::HostTable;
 use crate::routing::path_pattern::PathPattern;
 use crate::routing::protection::Protection;
-use crate::routing::rate_limit::RateLimit;
 use crate::routing::route_table::RouteTable;
 use crate::routing::rules::Rules;
 
@@ -106,8 +105,6 @@ pub struct RouteConfig {
     pub body_limit_bytes: Option<u64>,
     /// Whether an upstream gets complete bodies only.
     pub request_buffering: BodyBuffering,
-    /// The limits on the rate of requests. All loops share them.
-    pub rate_limits: Vec<Arc<RateLimit>>,
     /// The codings of responses.
     pub compress: Compress,
     /// The cache, if responses are cached.
@@ -143,6 +140,6 @@ impl RouteConfig {
     /// without those of its client.
     pub fn protection(&self) -> Protection {
         let name = format!("{} {}", self.path, self.conditions);
-        Protection::from_rules(name.trim_end(), &self.rules, !self.rate_limits.is_empty())
+        Protection::from_rules(name.trim_end(), &self.rules)
     }
 }

@@ -92,7 +92,7 @@ impl NamedParts {
             for route in &site.routes {
                 let name = format!("{} {}", route.path, route.conditions);
                 routes.push((label.clone().into_owned(), name.trim_end().to_owned()));
-                for limit in &route.rate_limits {
+                for limit in &route.rules.rate_limits {
                     if !rate_limits.iter().any(|known| Arc::ptr_eq(known, limit)) {
                         rate_limits.push(Arc::clone(limit));
                     }

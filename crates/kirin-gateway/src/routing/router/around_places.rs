@@ -1,7 +1,8 @@
-//! The rules of a route around its places: `deny`, `allow`, `maintenance`, `redirect`, `basic_auth`
-//! and `rewrite` before them, `error_pages` and `headers` after them.
+//! The rules of a route around its places: `deny`, `allow`, `maintenance`, `rate_limit`,
+//! `redirect`, `basic_auth` and `rewrite` before them, `error_pages` and `headers` after them.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use http::StatusCode;
 use kirin_http::{Answer, RequestBody, RequestHead, RequestPath, Response};
@@ -28,7 +29,11 @@ impl Router {
             let Refusal { response, page } = refusal;
             return self.finish_with_page(rules, response, page, request);
         }
-        if let Some(refusal) = route.refuse_excess(request) {
+        if !rules.rate_limits.is_empty()
+            && !request.lineage.is_subrequest()
+            && let Some(refusal) =
+                rules.refuse_excess(request.head, request.origin.peer, Instant::now())
+        {
             return self.finish(rules, refusal, request);
         }
         let answer = match (&rules.redirect, &rules.basic_auth) {
@@ -41,7 +46,8 @@ impl Router {
         };
         match answer {
             Answer::Now(response) => self.finish(rules, response, request),
-            Answer::Later(later) if rules.error_pages.paths().next().is_none() => {
+            Answer::Later(later) if !rules.change_responses() => Answer::Later(later),
+            Answer::Later(later) if rules.error_pages.is_empty() => {
                 let rules = Arc::clone(rules);
                 Answer::later(move |body| async move {
                     let mut response = later(body).await;
