@@ -118,7 +118,8 @@ impl Ledger {
     }
 
     fn give_back(&self, bytes: u64) {
-        self.held.fetch_sub(bytes, Ordering::Relaxed);
+        let held = self.held.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(held >= bytes, "{bytes} bytes are given back, and {held} were held");
     }
 
     fn observed(&self) -> AccountFigures {
@@ -141,9 +142,11 @@ impl Total {
 
     fn take(&self, bytes: u64, address: Option<u64>) -> bool {
         let Some(held) = self.ledger.take(bytes) else { return false };
+        debug_assert!(held <= self.ledger.limit, "{held} bytes are held of {}", self.ledger.limit);
         let Some(address) = address else { return true };
         let mut addresses = self.shard(address).lock();
         let before = addresses.get(&address).copied().unwrap_or(0);
+        debug_assert!(before <= self.ledger.limit, "{address:x} holds {before} bytes");
         if before + bytes <= self.ledger.limit - held {
             addresses.insert(address, before + bytes);
             return true;
@@ -155,7 +158,9 @@ impl Total {
     fn give_back(&self, bytes: u64, address: Option<u64>) {
         if let Some(address) = address {
             let mut addresses = self.shard(address).lock();
+            debug_assert!(addresses.contains_key(&address), "nothing is held for {address:x}");
             if let Some(held) = addresses.get_mut(&address) {
+                debug_assert!(*held >= bytes, "{address:x} holds {held} bytes and frees {bytes}");
                 *held -= bytes;
                 if *held == 0 {
                     addresses.remove(&address);
@@ -175,6 +180,7 @@ impl Total {
                 .lock()
                 .iter()
                 .max_by_key(|(_, held)| **held)
+                .inspect(|(address, held)| debug_assert!(**held > 0, "{address:x} holds nothing"))
                 .map(|(address, held)| (*held, *address))
         };
         self.addresses.iter().filter_map(heaviest_of).max().map(|(_, address)| address)
@@ -248,6 +254,7 @@ impl ListenerBytes {
     }
 
     fn take(&self, resource: Resource, bytes: u64, address: Option<u64>) -> Result<(), NoRoom> {
+        debug_assert!(bytes > 0, "an address that holds nothing would have an entry");
         let (own, all) = (self.ledger(resource), self.all.total(resource));
         if own.take(bytes).is_some() {
             if all.take(bytes, address) {
