@@ -95,14 +95,14 @@ impl Entries {
 
     /// Returns the slots that are in use.
     pub(super) fn used(&self) -> impl Iterator<Item = u16> + use<> {
-        let used: Vec<u16> = (0..self.entries.len() as u16)
-            .filter(|slot| !matches!(self.entries[usize::from(*slot)].state, State::Free))
-            .collect();
+        let used: Vec<u16> =
+            (0..self.entries.len() as u16).filter(|slot| !self.is_free(*slot)).collect();
         used.into_iter()
     }
 
     /// Notes that a request was put into a slot.
     pub(super) fn begin(&mut self, slot: u16, now: Instant) {
+        debug_assert!(self.is_free(slot), "slot {slot} is in use already");
         *self.entry(slot) = Entry::new(State::Waiting, now);
     }
 
@@ -112,6 +112,7 @@ impl Entries {
         if let State::Left(outcome) = &entry.state {
             return Some(outcome.clone());
         }
+        debug_assert!(matches!(entry.state, State::Waiting), "slot {slot} is another request's");
         match &mut entry.waker {
             Some(known) => known.clone_from(waker),
             none => *none = Some(waker.clone()),
@@ -139,6 +140,10 @@ impl Entries {
         matches!(self.entries[usize::from(slot)].state, State::CleaningUp)
     }
 
+    fn is_free(&self, slot: u16) -> bool {
+        matches!(self.entries[usize::from(slot)].state, State::Free)
+    }
+
     /// Returns whether a worker may be at work on the slot.
     pub(super) fn is_at_work(&self, slot: u16) -> bool {
         let state = &self.entries[usize::from(slot)].state;
@@ -147,6 +152,7 @@ impl Entries {
 
     /// Notes that a request has left the ring. Returns true if nobody takes note of it.
     fn leave(&mut self, slot: u16, outcome: Outcome) -> bool {
+        debug_assert!(self.is_at_work(slot), "the request in slot {slot} has left before");
         let entry = self.entry(slot);
         match entry.state {
             State::Waiting => {
@@ -161,6 +167,7 @@ impl Entries {
     }
 
     fn free(&mut self, slot: u16) {
+        debug_assert!(!self.is_free(slot), "slot {slot} is free already");
         self.entry(slot).state = State::Free;
         self.entry(slot).waker = None;
         self.queue.free(slot);
@@ -204,6 +211,7 @@ impl Entries {
     /// Notes that the answer has been taken. Returns whether the slot is free.
     pub(super) fn take_note(&mut self, ring: &Ring, slot: u16) -> bool {
         let entry = self.entry(slot);
+        debug_assert!(matches!(entry.state, State::Left(_)), "slot {slot} has no outcome");
         let ends_later = match &entry.state {
             State::Left(Outcome::Finished { .. }) => {
                 ring.phase(slot) == Phase::AnsweredBeforeCleanup
@@ -216,7 +224,10 @@ impl Entries {
             return true;
         }
         match &entry.state {
-            State::Left(Outcome::Finished { .. }) => self.begin_cleanup(slot),
+            State::Left(Outcome::Finished { .. }) => {
+                debug_assert!(entry.owner.is_some(), "the end of no process frees slot {slot}");
+                self.begin_cleanup(slot);
+            }
             _ => entry.state = State::Quarantined,
         }
         false
@@ -291,6 +302,7 @@ impl Entries {
     }
 
     fn quarantine(&mut self, slot: u16, seat: u16, outcome: Outcome) {
+        debug_assert!(!self.entry(slot).owner_has_ended, "nothing ends to free slot {slot}");
         self.entry(slot).owner = Some(seat);
         if self.leave(slot, outcome) {
             self.entry(slot).state = State::Quarantined;
@@ -324,7 +336,10 @@ impl Entries {
                     self.free(slot);
                     freed += 1;
                 }
-                _ => entry.owner_has_ended = true,
+                _ => {
+                    debug_assert!(matches!(entry.state, State::Left(_)), "{slot} has an owner");
+                    entry.owner_has_ended = true;
+                }
             }
         }
         freed

@@ -53,6 +53,7 @@ impl ServiceTime {
     pub(super) fn note_late(&mut self, workers: usize) {
         let none_waits = 2 * workers as u64 * AHEAD.as_nanos() as u64;
         self.average_ns = self.average_ns.max(none_waits);
+        debug_assert!(self.ahead(workers) == 0, "requests of slow workers still wait in the ring");
     }
 
     /// Returns how many requests may wait in the ring.

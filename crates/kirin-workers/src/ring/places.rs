@@ -10,7 +10,8 @@ use crate::ring::shared_ring::SharedRing;
 
 impl<C: Parked> SharedRing<C> {
     pub(super) fn uncount_place(&self) {
-        self.places.fetch_sub(1, Ordering::Relaxed);
+        let places = self.places.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(places > 0, "a place that was not counted is given up");
     }
 
     /// Decides how many places there should be. Requests that wait in the ring take room of the
@@ -26,6 +27,7 @@ impl<C: Parked> SharedRing<C> {
             let length = app.queue_length();
             let room = self.ring.sizes().slots.saturating_sub(workers);
             let ahead = ahead.min(length).min(room);
+            debug_assert!(workers + ahead <= self.ring.sizes().slots, "{workers} and {ahead}");
             if workers + ahead != self.most_places.load(Ordering::Relaxed) {
                 app.set_queue_length(length - ahead);
             }
@@ -37,6 +39,8 @@ impl<C: Parked> SharedRing<C> {
 
     /// Gives a place back whose request has left the ring.
     pub(super) fn release_place(self: &Arc<Self>, app: &impl RingOwner<C>) {
+        // The request that has left the ring has kept it.
+        debug_assert!(self.places() > 0, "a place that was not counted is given back");
         let place = RingPlace::counted(Arc::clone(self));
         let most = self.most_places.load(Ordering::Relaxed);
         if self.places.load(Ordering::Relaxed) <= most {

@@ -30,6 +30,7 @@ impl<C: Parked> SharedRing<C> {
         parts: Option<[&[u8]; 2]>,
         now: Instant,
     ) -> Result<(u16, bool), NotPut> {
+        debug_assert!(std::ptr::eq(Arc::as_ptr(place.ring()), self), "a place of another ring");
         let event_loop = self.this_loop();
         let mut state = self.state.lock();
         // This is checked under the lock. `retire` sets the mark and then withdraws what it finds

@@ -43,7 +43,10 @@ impl<C: Parked> Seats<C> {
     /// Takes a free seat for a process.
     pub(super) fn take(&mut self, pid: u32) -> Option<u16> {
         let seat = self.free.pop()?;
-        self.seats[usize::from(seat)].pid = Some(pid);
+        let state = &mut self.seats[usize::from(seat)];
+        debug_assert!(state.pid.is_none(), "seat {seat} is free, and {:?} has it", state.pid);
+        debug_assert!(state.worker.is_none(), "seat {seat} is free, and a worker is in it");
+        state.pid = Some(pid);
         Some(seat)
     }
 
@@ -55,7 +58,9 @@ impl<C: Parked> Seats<C> {
     /// Frees a seat whose process has ended, or is to get another one. Returns its connection.
     pub(super) fn free(&mut self, seat: u16) -> Option<C> {
         let state = std::mem::take(&mut self.seats[usize::from(seat)]);
+        debug_assert!(state.worker.is_none(), "the worker in seat {seat} is still counted");
         if state.pid.is_some() {
+            debug_assert!(self.free.len() < self.seats.len(), "seat {seat} is free already");
             self.free.push(seat);
         }
         state.connection
@@ -127,6 +132,7 @@ impl<C: Parked> Seats<C> {
     pub(super) fn lose(&mut self, seat: u16, worker: &Arc<WorkerHandle>) -> Option<Option<C>> {
         let state = self.seats.get_mut(usize::from(seat))?;
         state.worker.take_if(|present| Arc::ptr_eq(present, worker))?;
+        debug_assert!(state.pid.is_some(), "seat {seat} had a worker and no process");
         Some(state.connection.take())
     }
 }

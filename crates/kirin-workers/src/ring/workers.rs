@@ -43,6 +43,7 @@ impl<C: Parked> SharedRing<C> {
         let parked = state.seats.park(seat, connection);
         if let Ok(true) = parked {
             state.workers += 1;
+            debug_assert!(state.workers <= self.ring.sizes().seats, "more workers than seats");
         }
         drop(state);
         if parked.is_ok() {
@@ -78,6 +79,7 @@ impl<C: Parked> SharedRing<C> {
             self.release_place(app);
             return None;
         };
+        debug_assert!(connection.place().is_none(), "an idle connection has a place");
         *connection.place() = Some(RingPlace::counted(Arc::clone(self)));
         Some(connection)
     }
@@ -101,6 +103,7 @@ impl<C: Parked> SharedRing<C> {
         let state = &mut *locked;
         worker.note_hang_up();
         let Some(mut connection) = state.seats.lose(seat, worker) else { return };
+        debug_assert!(state.workers > 0, "worker {} was never counted", worker.pid);
         state.workers -= 1;
         for slot in state.entries.used() {
             if state.entries.queue.claim(&self.ring, slot) != Claim::Seat(seat) {
@@ -113,6 +116,7 @@ impl<C: Parked> SharedRing<C> {
                 state.unread.extend(connection.take().map(|connection| (slot, connection)));
             }
         }
+        debug_assert!(state.unread.len() <= state.entries.queue.used(), "a free slot is unread");
         self.ring.forget_sleeper(seat);
         Self::unlock_and_wake(locked);
         drop(connection);
