@@ -145,6 +145,7 @@ impl Balancer {
             Some(other) => (first + 1 + other) % count,
             None => first,
         };
+        debug_assert!(first != second || count == 1, "{first} of {count} is compared with itself");
         let load = |server: &UpstreamServer| {
             let latency = server.latency.now(millis).max(1.0);
             latency * (f64::from(server.in_flight.load(Relaxed)) + 1.0) / weight(server) as f64

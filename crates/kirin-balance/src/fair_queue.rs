@@ -135,6 +135,7 @@ impl<T> FairQueue<T> {
     }
 
     fn new_ticket(&mut self, round: u64) -> Ticket {
+        debug_assert!(round > self.round, "a new request joins round {round} of {}", self.round);
         self.next_number += 1;
         Ticket { round, number: self.next_number }
     }
@@ -146,7 +147,16 @@ impl<T> FairQueue<T> {
         share.last_round = share.last_round.max(ticket.round);
         let index = self.entries.partition_point(|entry| entry.ticket < ticket);
         self.entries.insert(index, Entry { ticket, number: ticket.number, client, value });
+        debug_assert!(self.is_in_order(index), "position {index} is not in the order of tickets");
+        debug_assert!(self.shares.len() <= self.len(), "a client without a request has a share");
         index
+    }
+
+    /// Returns whether the tickets of the requests before and after this one are in order.
+    fn is_in_order(&self, index: usize) -> bool {
+        let ticket = |at: usize| self.entries.get(at).map(|entry| entry.ticket);
+        let is_before = |one, two| ticket(one).zip(ticket(two)).is_none_or(|(a, b)| a <= b);
+        is_before(index.saturating_sub(1), index) && is_before(index, index + 1)
     }
 
     /// Lets a request overtake the requests of its client that are right before it, as long as
@@ -166,6 +176,8 @@ impl<T> FairQueue<T> {
             // The positions stay.
             let ticket = self.entries[index].ticket;
             self.entries[index].ticket = std::mem::replace(&mut self.entries[at].ticket, ticket);
+            debug_assert!(self.is_in_order(at), "position {at} is not in the order of tickets");
+            debug_assert!(self.is_in_order(index), "position {index} is not in the order");
             at = index;
         }
         at
@@ -252,7 +264,9 @@ impl<T> FairQueue<T> {
 
     fn remove(&mut self, index: usize) -> Option<T> {
         let entry = self.entries.remove(index)?;
+        debug_assert!(self.shares.contains_key(&entry.client), "{:?} has no share", entry.client);
         if let Some(share) = self.shares.get_mut(&entry.client) {
+            debug_assert!(share.waiting > 0, "{:?} has no request that waits", entry.client);
             share.waiting -= 1;
             if entry.ticket.round == share.last_round {
                 // This was its newest request, so the round is free for another one.
@@ -262,6 +276,7 @@ impl<T> FairQueue<T> {
                 self.shares.remove(&entry.client);
             }
         }
+        debug_assert!(self.shares.len() <= self.len(), "a client without a request has a share");
         Some(entry.value)
     }
 }

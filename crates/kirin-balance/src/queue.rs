@@ -206,6 +206,7 @@ impl Queue {
     #[must_use]
     fn serve_locked(&self, state: &mut QueueState, now: Instant, all: bool) -> Vec<Attempt> {
         let (mut unsent, mut index) = (Vec::new(), 0);
+        debug_assert!(self.is_counted(state), "others see another number of waiting requests");
         while let Some(waiter) = state.waiting.get(index) {
             if !all && !waiter.servers.has_room() {
                 break;
@@ -229,9 +230,15 @@ impl Queue {
         unsent
     }
 
+    /// Returns whether those without the lock see how many requests wait.
+    fn is_counted(&self, state: &QueueState) -> bool {
+        self.waiting.load(SeqCst) == state.waiting.len()
+    }
+
     /// Sends all requests that wait for earlier servers to the new ones.
     pub(crate) fn exchange(&self, generation: u64) {
         let mut state = self.state.lock();
+        debug_assert!(generation >= state.generation, "servers of {generation} come back");
         state.generation = generation;
         for waiter in state.waiting.drain() {
             let _ = waiter.sender.send(Err(Refused::Exchanged));
@@ -310,6 +317,7 @@ impl Drop for Wait {
             return;
         }
         let mut state = self.queue.state.lock();
+        debug_assert!(self.queue.is_counted(&state), "others see another number of requests");
         if let Some(waiter) = state.waiting.leave(self.ticket) {
             self.queue.waiting.store(state.waiting.len(), SeqCst);
             drop(state);

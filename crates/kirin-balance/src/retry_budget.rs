@@ -49,6 +49,7 @@ impl RetryBudget {
             .unwrap_or(u64::MAX);
         let before = self.counted_until.fetch_max(millis, Relaxed);
         self.add(millis.saturating_sub(before).saturating_mul(PER_SECOND * TOKEN / 1000));
+        debug_assert!(self.parts.load(Relaxed) <= MAX_PARTS, "more retries than the most");
         self.parts.fetch_update(Relaxed, Relaxed, |parts| parts.checked_sub(TOKEN)).is_ok()
     }
 

@@ -17,6 +17,7 @@ impl RoundRobin {
         let mut total = 0;
         let mut best: Option<(usize, i64)> = None;
         for (index, weight) in candidates {
+            debug_assert!(index < self.credit.len(), "server {index} never gets a turn");
             let Some(credit) = self.credit.get_mut(index) else { continue };
             let weight = i64::try_from(weight).unwrap_or(i64::MAX / 1024);
             *credit += weight;

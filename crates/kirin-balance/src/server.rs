@@ -254,6 +254,7 @@ impl Servers {
                 self.settings.slow_start,
             ),
         };
+        debug_assert!(part > 0, "{} would never get a request", server.name);
         server.weight * part
     }
 
@@ -270,9 +271,11 @@ impl Servers {
     pub(crate) fn ended(&self, index: usize, is_trial: bool) {
         let Some(server) = self.servers.get(index) else { return };
         if is_trial {
+            debug_assert!(server.on_trial.load(SeqCst), "{}: another trial", server.name);
             server.on_trial.store(false, SeqCst);
         }
-        server.in_flight.fetch_sub(1, SeqCst);
+        let in_flight = server.in_flight.fetch_sub(1, SeqCst);
+        debug_assert!(in_flight > 0, "{}: a slot is freed that nobody has taken", server.name);
         if self.queue.has_waiting() {
             self.queue.serve(Instant::now());
         }
@@ -281,6 +284,7 @@ impl Servers {
     /// Notes that the request that tried an ejected server has had a response.
     pub(crate) fn tried(&self, index: usize) {
         if let Some(server) = self.servers.get(index) {
+            debug_assert!(server.on_trial.load(SeqCst), "{}: another trial", server.name);
             server.on_trial.store(false, SeqCst);
         }
     }
