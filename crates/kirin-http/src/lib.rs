@@ -39,11 +39,12 @@ pub use http::{Method, StatusCode};
 pub use informational::{Informational, InformationalBudget};
 pub use listen_address::{InvalidListenAddress, ListenAddress};
 pub use messages::{
-    body, chunked, field_lines, informational, request, request_body, request_fields, response,
-    response_head, trailers,
+    body, chunked, field_lines, informational, observed_stream, request, request_body,
+    request_fields, response, response_head, trailers,
 };
 use messages::{body_decoder, read_buffer, received_response, request_target};
 pub use notes::{request_id, request_notes, request_scope, request_steps, trace_context};
+pub use observed_stream::{ObservedStream, StreamObserver};
 pub use peer::{Peer, address_key};
 pub use peer_set::PeerSet;
 pub use proxy_fields::{ProxyField, proxy_field};

@@ -10,9 +10,10 @@ use std::task::{Context, Poll, ready};
 use bytes::BufMut;
 use bytes::BytesMut;
 use bytes::buf::Limit;
+use kirin_sockets::PlainSocket;
 use rustix::net::Shutdown;
 use rustix::pipe::SpliceFlags;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
@@ -215,27 +216,15 @@ impl Socket {
         pipe: BorrowedFd<'_>,
         count: usize,
     ) -> Poll<io::Result<usize>> {
-        let splice = |socket: BorrowedFd<'_>| {
-            Ok(rustix::pipe::splice(socket, None, pipe, None, count, SpliceFlags::NONBLOCK)?)
+        let stream = &*self.stream.borrow();
+        let socket = match stream {
+            Stream::Tcp(stream) => PlainSocket::Tcp(stream),
+            Stream::Unix(stream) => PlainSocket::Unix(stream),
+            Stream::Tls(_) => return Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
         };
-        loop {
-            let result = match &*self.stream.borrow() {
-                Stream::Tcp(stream) => {
-                    ready!(stream.poll_read_ready(context))?;
-                    stream.try_io(Interest::READABLE, || splice(stream.as_fd()))
-                }
-                Stream::Unix(stream) => {
-                    ready!(stream.poll_read_ready(context))?;
-                    stream.try_io(Interest::READABLE, || splice(stream.as_fd()))
-                }
-                Stream::Tls(_) => Err(io::ErrorKind::Unsupported.into()),
-            };
-            match result {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return Poll::Ready(result),
-            }
-        }
+        socket.poll_readable(context, |socket| {
+            Ok(rustix::pipe::splice(socket, None, pipe, None, count, SpliceFlags::NONBLOCK)?)
+        })
     }
 
     /// Appends bytes of records to `input`.

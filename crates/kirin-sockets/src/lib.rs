@@ -1,6 +1,6 @@
 #![deny(unsafe_code)]
-//! Sockets that a process inherits from the one that started it, and the socket of the service
-//! manager.
+//! Sockets that a process inherits from the one that started it, the socket of the service manager,
+//! and system calls on connected sockets ([`PlainSocket`]).
 //!
 //! Three starters hand sockets over, each with variables of its own (`variables.rs`):
 //! `start_server` of Server::Starter, systemd, and a Kirin that upgrades itself. The program calls
@@ -13,9 +13,11 @@
 mod claim;
 pub mod keepalive;
 mod notify;
+pub mod plain_socket;
 mod variables;
 
 pub use notify::NotifySocket;
+pub use plain_socket::PlainSocket;
 pub use variables::{LISTENERS_VARIABLE, PREDECESSOR_VARIABLE, Source};
 
 use std::os::fd::{OwnedFd, RawFd};

@@ -125,21 +125,7 @@ pub fn plain_tags(list: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn lines(text: &str) -> FieldLines {
-        let mut fields = FieldLines::new();
-        for line in text.lines() {
-            let (name, value) = line.split_once(": ").unwrap();
-            fields.try_push(name.as_bytes(), value.as_bytes()).unwrap();
-        }
-        fields
-    }
-
-    fn text(fields: &FieldLines) -> String {
-        let mut wire = Vec::new();
-        fields.write_to(&mut wire);
-        String::from_utf8(wire).unwrap().replace("\r\n", "\n").trim_end().to_owned()
-    }
+    use crate::filters::test_fields::{lines, text};
 
     #[test]
     fn uncoded_text_may_be_coded_unless_a_field_forbids_it() {

@@ -12,3 +12,5 @@ pub mod compress_codings;
 pub mod compress_threads;
 pub mod push;
 pub mod ssi;
+#[cfg(test)]
+mod test_fields;

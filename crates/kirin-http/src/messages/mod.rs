@@ -5,6 +5,7 @@ pub(crate) mod body_decoder;
 pub mod chunked;
 pub mod field_lines;
 pub mod informational;
+pub mod observed_stream;
 pub(crate) mod read_buffer;
 pub(crate) mod received_response;
 pub mod request;

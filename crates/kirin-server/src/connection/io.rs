@@ -17,11 +17,12 @@ use kirin_client_bytes::{ClientShare, Reservation};
 use kirin_http::ClientCertificate;
 use kirin_http::pace::Pace;
 use kirin_http::peer::Peer;
+use kirin_sockets::PlainSocket;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustix::pipe::SpliceFlags;
 use rustls::ProtocolVersion;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::connection::presence::Presence;
@@ -76,6 +77,18 @@ pub(crate) enum Stream {
     Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
     TlsOverUnix(Box<TlsStream<UnixStream>>),
+}
+
+impl Stream {
+    /// Returns the socket, below TLS.
+    fn socket(&self) -> PlainSocket<'_> {
+        match self {
+            Self::Tcp(stream) => PlainSocket::Tcp(stream),
+            Self::Unix(stream) => PlainSocket::Unix(stream),
+            Self::Tls(stream) => PlainSocket::Tcp(stream.socket()),
+            Self::TlsOverUnix(stream) => PlainSocket::Unix(stream.socket()),
+        }
+    }
 }
 
 /// Does the same with a stream of any kind.
@@ -340,59 +353,21 @@ impl Io {
         flags: RecvFlags,
     ) -> Poll<io::Result<usize>> {
         let stream = self.stream.borrow();
-        loop {
-            let mut receive =
-                |fd: BorrowedFd<'_>| Ok(rustix::net::recv(fd, &mut *buffer, flags)?.0);
-            let result = match &*stream {
-                Stream::Tcp(stream) => {
-                    std::task::ready!(stream.poll_read_ready(context))?;
-                    stream.try_io(Interest::READABLE, || receive(stream.as_fd()))
-                }
-                Stream::Unix(stream) => {
-                    std::task::ready!(stream.poll_read_ready(context))?;
-                    stream.try_io(Interest::READABLE, || receive(stream.as_fd()))
-                }
-                Stream::Tls(stream) => {
-                    let socket = stream.socket();
-                    std::task::ready!(socket.poll_read_ready(context))?;
-                    socket.try_io(Interest::READABLE, || receive(socket.as_fd()))
-                }
-                Stream::TlsOverUnix(stream) => {
-                    let socket = stream.socket();
-                    std::task::ready!(socket.poll_read_ready(context))?;
-                    socket.try_io(Interest::READABLE, || receive(socket.as_fd()))
-                }
-            };
-            match result {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return Poll::Ready(result),
-            }
-        }
+        stream
+            .socket()
+            .poll_readable(context, |fd| Ok(rustix::net::recv(fd, &mut *buffer, flags)?.0))
     }
 
     fn poll_writable(
         &self,
         context: &mut Context<'_>,
-        mut operation: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
+        operation: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         let stream = self.stream.borrow();
-        loop {
-            let result = match &*stream {
-                Stream::Tcp(stream) => {
-                    std::task::ready!(stream.poll_write_ready(context))?;
-                    stream.try_io(Interest::WRITABLE, || operation(stream.as_fd()))
-                }
-                Stream::Unix(stream) => {
-                    std::task::ready!(stream.poll_write_ready(context))?;
-                    stream.try_io(Interest::WRITABLE, || operation(stream.as_fd()))
-                }
-                Stream::Tls(_) | Stream::TlsOverUnix(_) => Err(io::ErrorKind::Unsupported.into()),
-            };
-            match result {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return Poll::Ready(result),
+        match &*stream {
+            Stream::Tcp(_) | Stream::Unix(_) => stream.socket().poll_writable(context, operation),
+            Stream::Tls(_) | Stream::TlsOverUnix(_) => {
+                Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
             }
         }
     }

@@ -2,15 +2,14 @@
 
 use std::hash::RandomState;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use kirin_advice::observation::{Observation, ObservedBody};
 use kirin_advice::own_values::OwnValues;
 use kirin_advice::pieces::Splitter;
-use kirin_http::Trailers;
-use kirin_http::body::{BodyStream, StreamError};
+use kirin_http::{StreamError, StreamObserver};
 
 use super::sampling::{ObservedRoute, Run};
 
@@ -90,39 +89,32 @@ impl Drop for Observing {
     }
 }
 
-/// Returns what `source` returns, and hashes it.
-pub struct ObservedStream {
-    source: Box<dyn BodyStream>,
+/// Hashes the body of a response while it is sent.
+pub struct StreamHasher {
     /// None after the end.
     observing: Option<Observing>,
     /// Since when the place is waited for. A slow client is not the place's time.
     waits_since: Option<Instant>,
 }
 
-impl ObservedStream {
-    /// Creates the stream of a response.
-    pub fn new(source: Box<dyn BodyStream>, observing: Observing) -> Self {
-        Self { source, observing: Some(observing), waits_since: None }
+impl StreamHasher {
+    /// Creates the observer of a response.
+    pub fn new(observing: Observing) -> Self {
+        Self { observing: Some(observing), waits_since: None }
     }
 }
 
-impl BodyStream for ObservedStream {
-    fn poll_chunk(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, StreamError>>> {
-        let next = match self.source.poll_chunk(context) {
-            Poll::Ready(next) => next,
-            Poll::Pending => {
-                self.waits_since.get_or_insert_with(Instant::now);
-                return Poll::Pending;
-            }
+impl StreamObserver for StreamHasher {
+    fn note(&mut self, polled: &Poll<Option<Result<Bytes, StreamError>>>) {
+        let Poll::Ready(next) = polled else {
+            self.waits_since.get_or_insert_with(Instant::now);
+            return;
         };
-        let Some(observing) = &mut self.observing else { return Poll::Ready(next) };
+        let Some(observing) = &mut self.observing else { return };
         if let Some(since) = self.waits_since.take() {
             observing.add_time(since.elapsed());
         }
-        match &next {
+        match next {
             Some(Ok(chunk)) => observing.add(chunk),
             Some(Err(_)) => self.observing = None,
             None => {
@@ -130,18 +122,5 @@ impl BodyStream for ObservedStream {
                 self.observing = None;
             }
         }
-        Poll::Ready(next)
-    }
-
-    fn length(&self) -> Option<u64> {
-        self.source.length()
-    }
-
-    fn may_have_trailers(&self) -> bool {
-        self.source.may_have_trailers()
-    }
-
-    fn take_trailers(&mut self) -> Option<Trailers> {
-        self.source.take_trailers()
     }
 }

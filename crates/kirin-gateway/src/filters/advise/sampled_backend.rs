@@ -6,9 +6,9 @@ use std::time::Instant;
 use http::{Method, StatusCode};
 use kirin_advice::observation::{Observation, ObservedBody, Route};
 use kirin_advice::own_values::OwnValues;
-use kirin_http::{Answer, Body, Response};
+use kirin_http::{Answer, Body, ObservedStream, Response};
 
-use super::observed_body::{MAX_BODY_BYTES, ObservedStream, Observing};
+use super::observed_body::{MAX_BODY_BYTES, Observing, StreamHasher};
 use super::request_facts::RequestFacts;
 use super::response_facts::statement;
 use super::sampling::{ObservedRoute, Run, Sampling};
@@ -120,7 +120,9 @@ fn with_body(body: Body, mut observing: Observing, own_values: OwnValues, is_has
         _ => observing.hash(own_values),
     }
     match body {
-        Body::Stream(source) => Body::Stream(Box::new(ObservedStream::new(source, observing))),
+        Body::Stream(source) => {
+            Body::Stream(Box::new(ObservedStream::new(source, StreamHasher::new(observing))))
+        }
         body => {
             let pieces = match &body {
                 Body::Bytes(bytes) => std::slice::from_ref(bytes),

@@ -8,9 +8,9 @@
 //! (`kirin_store::Moment`).
 
 pub mod dictionary;
-mod pushed_stream;
 pub mod reach;
 pub mod store_field;
+mod stream_copy;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::Method;
 use kirin_http::media_type::is_html;
-use kirin_http::{Answer, Body, FieldLines, Response};
+use kirin_http::{Answer, Body, FieldLines, ObservedStream, Response};
 use kirin_ssi::Syntax;
 use kirin_store::{
     Change, Expires, Moment, Namespace, NewItem, Now, Store, StoreOutcome, StoreRequest,
@@ -34,9 +34,9 @@ use crate::pages::store_key::key_of;
 use crate::purge::command::{self, MAX_KEY_BYTES, Purge};
 use crate::request::context::Request;
 use crate::routing::protection::Protection;
-use pushed_stream::PushedStream;
 use reach::Reach;
 use store_field::{STORE, StoreField, Unstorable, stored_head, text_only_line};
+use stream_copy::StreamCopy;
 
 const PURGE: &str = "kirin-purge";
 
@@ -211,8 +211,10 @@ impl Push {
         }
         match std::mem::replace(&mut response.body, Body::Empty) {
             Body::Stream(source) => {
-                response.body =
-                    Body::Stream(Box::new(PushedStream::new(source, destination, head)));
+                response.body = Body::Stream(Box::new(ObservedStream::new(
+                    source,
+                    StreamCopy::new(destination, head),
+                )));
             }
             body => {
                 let pieces = match &body {
