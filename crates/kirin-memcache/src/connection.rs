@@ -252,6 +252,7 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => {
+                    debug_assert!(self.unsent.is_none(), "earlier answers would be lost");
                     self.unsent = Some(Box::new(output.split_unsent()));
                     if self.draining {
                         add(&executor.counters().conn_yields, 1);

@@ -88,6 +88,7 @@ impl Output {
             self.push(item.value_slice());
         } else {
             self.unsent += bytes;
+            debug_assert!(self.is_in_order(), "a value comes before {} bytes", self.text.len());
             self.values.push_back(LargeValue { at: self.text.len(), item, sent: 0 });
         }
     }
@@ -138,6 +139,7 @@ impl Output {
             }
             self.text_sent += text;
             count -= text;
+            debug_assert!(value.sent <= value.item.value_len(), "{} of a value", value.sent);
             let rest = value.item.value_len() - value.sent;
             if count < rest {
                 value.sent += count;
@@ -147,15 +149,28 @@ impl Output {
             self.values.pop_front();
         }
         self.text_sent += count;
+        debug_assert!(self.is_counted(), "{} bytes are counted as unsent", self.unsent);
         if self.unsent == 0 {
             self.text.clear();
             self.text_sent = 0;
         }
     }
 
+    /// Returns whether the unsent bytes are those of the text, if there is no value.
+    fn is_counted(&self) -> bool {
+        !self.values.is_empty() || self.text_sent + self.unsent == self.text.len()
+    }
+
+    /// Returns whether the last value comes behind text that is there.
+    fn is_in_order(&self) -> bool {
+        self.values.back().is_none_or(|value| value.at <= self.text.len())
+    }
+
     /// Moves the unsent bytes into an output with memory of its own, which is no larger than
     /// needed. Leaves this output empty for other connections.
     pub fn split_unsent(&mut self) -> Output {
+        debug_assert!(self.is_counted(), "{} bytes are counted as unsent", self.unsent);
+        debug_assert!(self.is_in_order(), "a value comes before {} bytes", self.text.len());
         let text = self.text.get(self.text_sent..).unwrap_or_default().to_vec();
         let mut values = std::mem::take(&mut self.values);
         for value in &mut values {

@@ -162,7 +162,8 @@ impl Server {
 
     /// Counts one connection less.
     pub(crate) fn release_connection(&self) {
-        self.open_connections.fetch_sub(1, Ordering::Relaxed);
+        let open = self.open_connections.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(open > 0, "a connection ends that was not counted");
     }
 
     /// Creates the counters for one more loop.

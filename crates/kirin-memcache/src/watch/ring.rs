@@ -32,6 +32,7 @@ impl Ring {
             return false;
         }
         lines.text.push_str(line);
+        debug_assert!(lines.text.len() <= RING_LIMIT_BYTES, "{} bytes", lines.text.len());
         let waiting = lines.waiting.take();
         drop(lines);
         if let Some(waker) = waiting {

@@ -83,12 +83,14 @@ impl Watchers {
         }
         let ring = Arc::<Ring>::default();
         list.push((kinds, Arc::clone(&ring)));
+        debug_assert!(list.len() <= WATCHER_LIMIT, "{} watchers", list.len());
         self.note_kinds(&list);
         Some(Watcher { ring, watchers: Arc::clone(self) })
     }
 
     fn remove(&self, ring: &Arc<Ring>) {
         let mut list = self.list.lock();
+        debug_assert!(!list.is_empty(), "a watcher is not in the list");
         list.retain(|(_, other)| !Arc::ptr_eq(other, ring));
         self.note_kinds(&list);
     }
