@@ -41,6 +41,7 @@ impl Output {
         let start = self.text.len();
         let result = write(&mut self.text);
         let end = self.text.len();
+        debug_assert!(end >= start, "a writer has cut {start} bytes of earlier text to {end}");
         self.length += end - start;
         match self.pieces.last_mut() {
             Some(Piece::Text(range)) if range.end == start => range.end = end,
@@ -71,6 +72,7 @@ impl Output {
         io: &Io,
         context: &mut Context<'_>,
     ) -> io::Result<Option<Unsent>> {
+        debug_assert!(self.text.len() <= self.length, "text would be dropped unsent");
         let result = self.write(io, context);
         self.text.clear();
         self.pieces.clear();
@@ -91,6 +93,7 @@ impl Output {
                 slices[count] = IoSlice::new(slice);
                 count += 1;
             }
+            debug_assert!(count > 0, "{written} of {} bytes are all in the pieces", self.length);
             let result = match &slices[..count] {
                 [slice] => io.poll_write(context, slice),
                 slices => io.poll_write_vectored(context, slices),

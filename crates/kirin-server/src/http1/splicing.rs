@@ -63,6 +63,7 @@ impl Pipes {
             None => Rc::new(Pipe::new().ok()?),
         };
         self.in_use.set(self.in_use.get() + 1);
+        debug_assert!(self.in_use.get() <= MAX_PIPES, "{} pipes are in use", self.in_use.get());
         Some(BorrowedPipe { pipe, home: self })
     }
 }
@@ -81,6 +82,7 @@ impl BorrowedPipe<'_> {
     /// Gives back a pipe that is empty again.
     fn give_back(self) {
         let mut idle = self.home.idle.borrow_mut();
+        debug_assert!(Rc::strong_count(&self.pipe) == 1, "a pipe in use is kept as well");
         if idle.len() < KEPT_PIPES {
             idle.push(Rc::clone(&self.pipe));
         }
@@ -89,6 +91,7 @@ impl BorrowedPipe<'_> {
 
 impl Drop for BorrowedPipe<'_> {
     fn drop(&mut self) {
+        debug_assert!(self.home.in_use.get() > 0, "a pipe that nobody has taken is closed");
         self.home.in_use.set(self.home.in_use.get() - 1);
     }
 }

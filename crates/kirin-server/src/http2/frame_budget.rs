@@ -73,6 +73,7 @@ impl Frames {
             if bytes.is_empty() {
                 return;
             }
+            debug_assert!(self.skip == 0 && self.filled < HEADER_BYTES, "{self:?}");
             let wanted = (HEADER_BYTES - self.filled).min(bytes.len());
             self.header[self.filled..self.filled + wanted].copy_from_slice(&bytes[..wanted]);
             self.filled += wanted;
@@ -113,6 +114,7 @@ impl FrameBudget {
                 *left = left.saturating_sub(cost);
             }
         });
+        debug_assert!(self.left <= MOST, "{} frames are left", self.left);
         if over == 0 {
             return true;
         }

@@ -230,7 +230,10 @@ impl Resets {
 
     fn count(&self, ended: &Ended) {
         match ended {
-            Ended::Answered => self.0.set(RESETS.min(self.0.get() + 1)),
+            Ended::Answered => {
+                debug_assert!(self.0.get() <= RESETS, "{} resets are left", self.0.get());
+                self.0.set(RESETS.min(self.0.get() + 1));
+            }
             Ended::ResetByClient => self.count_reset(),
             Ended::Abandoned | Ended::Cut => {}
         }

@@ -207,6 +207,7 @@ impl Sending<'_> {
 
     /// Sends `bytes`; `last` ends the stream.
     async fn bytes(&mut self, mut bytes: Bytes, last: bool) -> Result<(), Ended> {
+        debug_assert!(!last || !bytes.is_empty(), "nothing would end the stream");
         while !bytes.is_empty() {
             let room = self.room(bytes.len().min(PIECE_BYTES)).await?;
             let piece = bytes.split_to(room.min(bytes.len()));
@@ -233,6 +234,7 @@ impl Sending<'_> {
             let room = self.room(PIECE_BYTES).await?;
             let Ok(Some(piece)) = pieces.next(room) else { return Err(Ended::Cut) };
             let last = self.sent + piece.len() as u64 >= length;
+            debug_assert!(self.sent + piece.len() as u64 <= length, "more than {length} bytes");
             self.hand_over(piece, last)?;
         }
         Ok(())

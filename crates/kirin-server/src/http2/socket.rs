@@ -56,7 +56,17 @@ impl Backlog {
             }
         }
         self.bytes.set(all);
+        debug_assert!(self.is_counted(), "{all} bytes that wait are not counted");
         Ok(())
+    }
+
+    /// Returns whether bytes are counted for the client, all of them, exactly if they are many.
+    fn is_counted(&self) -> bool {
+        let bytes = self.bytes.get();
+        match &*self.reserved.borrow() {
+            Some(reserved) => bytes > UNCOUNTED_BYTES && reserved.bytes() >= bytes as u64,
+            None => bytes <= UNCOUNTED_BYTES,
+        }
     }
 
     /// Notes that h2 has written `bytes`, including heads and frame headers.
@@ -66,6 +76,7 @@ impl Backlog {
         if was_counted && left <= UNCOUNTED_BYTES {
             self.reserved.replace(None);
         }
+        debug_assert!(self.is_counted(), "{left} bytes wait, and others are counted");
     }
 }
 
@@ -205,12 +216,14 @@ impl Gathered {
         }
         let fits = slice.get(..self.room()).unwrap_or(slice);
         self.bytes.extend_from_slice(fits);
+        debug_assert!(self.bytes.len() <= GATHERED_BYTES, "{} are gathered", self.bytes.len());
         fits.len()
     }
 
     /// Gives the memory to the next connection that needs it, when all bytes were sent.
     fn give_back(&mut self) {
         let mut bytes = std::mem::take(&mut self.bytes);
+        debug_assert!(self.sent >= bytes.len(), "{} of {} are sent", self.sent, bytes.len());
         self.sent = 0;
         if bytes.capacity() > 0 {
             bytes.clear();
