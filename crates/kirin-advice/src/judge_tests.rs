@@ -93,7 +93,7 @@ fn a_page_that_changes_has_the_lifetime_that_suits() {
 }
 
 #[test]
-fn a_value_that_strangers_get_too_is_nobodys_own() {
+fn a_value_shared_by_visitors_is_not_personal() {
     let mut site = Site::new();
     site.strangers(3, PAGE);
     site.members(3, PAGE);

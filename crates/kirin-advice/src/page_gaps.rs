@@ -1,5 +1,5 @@
-//! The gaps of a page of which the rest is the same for enough visitors, and what makes the
-//! difference in each.
+//! Finds the parts of a page that differ between visitors, and what decides each. The rest of the
+//! page must be the same for enough visitors.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_surrogate_s_own_word_comes_first_and_an_empty_one_is_none() {
+    fn surrogate_control_overrides_cdn_cache_control() {
         let max_age = |fields: &[(&'static str, &'static str)]| {
             targeted_directives(&lines(fields)).map(|directives| directives.max_age)
         };

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_and_many_are_told_alike() {
+    fn both_searches_find_the_same_names() {
         let names = ["a", "X-One", "b", "x-one", "A", "x-two", "X-ONE", "c"];
         for count in [8, 24, 25, 96] {
             let fields: Vec<_> = (0..count)

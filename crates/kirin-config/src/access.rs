@@ -107,7 +107,7 @@ impl Visitor<'_> for DenyVisitor {
         match status {
             403 => Ok(DenyStatus(StatusCode::FORBIDDEN)),
             404 => Ok(DenyStatus(StatusCode::NOT_FOUND)),
-            // The key is put before the message.
+            // The caller adds the key before the message.
             _ => Err(E::custom(format!("is {status}: allowed are 403 and 404"))),
         }
     }

@@ -72,7 +72,7 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Number<MIN, MAX> 
         let value = i64::deserialize(deserializer)?;
         match u64::try_from(value) {
             Ok(number) if (MIN..=MAX).contains(&number) => Ok(Self(number)),
-            // The key is put before the message.
+            // The caller adds the key before the message.
             _ => Err(D::Error::custom(format!("is {value}: allowed is {MIN} to {MAX}"))),
         }
     }
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_or_time_says_what_is() {
+    fn an_invalid_size_names_the_units() {
         for text in ["", "MB", "-1MB", "99999999999999GB"] {
             assert!(text.parse::<ByteSize>().unwrap_err().contains("such as \"64MB\""), "{text}");
         }

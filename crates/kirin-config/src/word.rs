@@ -28,7 +28,7 @@ impl<'de, T: Words> Deserialize<'de> for Word<T> {
         };
         let found = T::WORDS.iter().find(|(word, _)| is_written(word));
         found.map(|(_, value)| Self(*value)).ok_or_else(|| {
-            // The key is put before the message.
+            // The caller adds the key before the message.
             D::Error::custom(format!("is `{written}`: allowed are {}", list(T::WORDS)))
         })
     }

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 /// Units of work of a Rust function between two looks at the clock. A unit is a step of some
 /// nanoseconds, such as one of the pattern matcher.
-const LOOK_UNITS: u32 = 4096;
+const UNITS_PER_CLOCK_CHECK: u32 = 4096;
 
 /// Bytes that a function copies, compares or encodes for one unit.
 const UNIT_BYTES: usize = 16;
 
 /// Bytes that a function processes at once. They cost about as much as a look at the clock.
-pub(crate) const SLICE_BYTES: usize = UNIT_BYTES * LOOK_UNITS as usize;
+pub(crate) const SLICE_BYTES: usize = UNIT_BYTES * UNITS_PER_CLOCK_CHECK as usize;
 
 /// Time to make a state and load a script.
 pub(crate) const LOAD_TIME: Duration = Duration::from_secs(5);
@@ -65,7 +65,7 @@ impl Allowance {
             looked: Cell::new(now),
             deadline: Cell::new(now + LOAD_TIME),
             is_up: Cell::new(false),
-            units: Cell::new(LOOK_UNITS),
+            units: Cell::new(UNITS_PER_CLOCK_CHECK),
             limit_bytes: limits.memory_bytes,
         }))
     }
@@ -99,7 +99,7 @@ impl Allowance {
     pub fn check(&self) -> mlua::Result<Duration> {
         let now = Instant::now();
         let since = now.duration_since(self.0.looked.replace(now));
-        self.0.units.set(LOOK_UNITS);
+        self.0.units.set(UNITS_PER_CLOCK_CHECK);
         if self.0.is_up.get() || now >= self.0.deadline.get() {
             self.0.is_up.set(true);
             return Err(mlua::Error::runtime(TIME_IS_UP));

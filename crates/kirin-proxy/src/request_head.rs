@@ -221,7 +221,7 @@ impl OutgoingHead {
         &self.bytes
     }
 
-    /// Returns the host that the server is asked for; `None` for its own.
+    /// Returns the `Host` to send; `None` stands for the server's own.
     pub fn host(&self) -> Option<&str> {
         self.bytes.get(self.host.clone()?).and_then(|host| std::str::from_utf8(host).ok())
     }

@@ -464,7 +464,7 @@ Kirin::AppParent - loads a PSGI application once and keeps its workers alive
     # STDIN is a listening unix socket, STDOUT a pipe that the front reads
     exit Kirin::AppParent->new(app_file => 'app.psgi', workers => 4)->run;
 
-    # Or with an application that is loaded already, as Plack::Handler::Kirin does it
+    # Pass a loaded application instead, as Plack::Handler::Kirin does:
     Kirin::AppParent->new(
         app => $app, app_file => 'app.psgi', listener => $socket, control => $pipe, workers => 4,
     )->run;

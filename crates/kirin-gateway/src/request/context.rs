@@ -14,7 +14,7 @@ use super::kept_request::KeptHead;
 use super::lineage::Lineage;
 use crate::routing::protection::Protection;
 
-/// A copy of a head, made when the first of those who must wait asks for it, and shared by all.
+/// A copy of a head. The first part of the program that must wait makes it, and all share it.
 pub type SharedHead = OnceCell<Rc<KeptHead>>;
 
 /// A request as routes, filters and places get it. All of it is borrowed: a request that is

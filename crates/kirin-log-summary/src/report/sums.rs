@@ -55,7 +55,7 @@ fn place(summary: &Summary, tally: &Tally, is_machine: bool) -> String {
     format!("{name} {}", figures::share(*count, tally.count))
 }
 
-/// Returns the columns for persons, without those of which the log has nothing.
+/// Returns the columns of the text report that have values.
 fn human_columns(total: &Tally) -> Vec<(&'static str, Cell)> {
     let mut columns: Vec<(&'static str, Cell)> =
         vec![("COUNT", Box::new(|tally| figures::count(tally.count)))];

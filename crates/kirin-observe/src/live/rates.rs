@@ -1,4 +1,4 @@
-//! What happens now: the difference between two snapshots.
+//! Rates between two snapshots.
 
 use crate::live::snapshot::Snapshot;
 use crate::live::table::{Cell, Table, number, text};

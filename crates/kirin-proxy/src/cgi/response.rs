@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_of_cgi_and_of_http_say_what_follows() {
+    fn a_cgi_head_decides_the_framing() {
         for (text, is_head, status, body) in [
             ("Content-Type: a/b\r\n\r\n", false, 200, ReceivedBody::Framed(Framing::UntilClose)),
             (

@@ -154,8 +154,8 @@ impl Socket {
         self.state.drained.set(false);
         let result = self.poll_send(context);
         if result.is_ready() {
-            // The streams hand over only as many bytes as the client has room for, so h2 has none
-            // left. It never writes the bytes that it dropped with a reset stream.
+            // The streams hand over only as many bytes as the client's window allows, so h2 buffers
+            // no data. It never writes the bytes that it dropped with a reset stream.
             self.backlog.remove(usize::MAX);
         }
         result

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_recorded_when_nothing_is_being_made() {
+    fn no_invalidation_is_recorded_without_a_moment() {
         let store = Store::new(StoreConfig::default());
         invalidate(&store, 0..1000);
         assert_eq!(entries(&store), 0);

@@ -88,8 +88,8 @@ impl Drop for RunDirectory {
     }
 }
 
-/// Makes and locks the lock file of a directory. It gets its name when it is locked. So the
-/// directory of a running process never has a free lock file.
+/// Creates the lock file under a temporary name, locks it, then renames it. So the directory of a
+/// running process never has an unlocked lock file.
 fn lock(directory: &Path) -> io::Result<File> {
     let new = directory.join(NEW_LOCK);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;

@@ -144,8 +144,8 @@ fn reason_to_bypass(request: &RequestHead<'_>, settings: &CacheSettings) -> Opti
     settings.bypass.iter().any(|bypass| bypass.is_in(request)).then_some("configured")
 }
 
-/// Returns whether a field makes the place see another request than the key says. Some fields
-/// override the method or the target. `Connection` may remove a field on the way that the response
+/// Returns whether a field may make the place answer another request than the cache key names. Some
+/// fields override the method or the target. `Connection` may remove a field that the response
 /// varies by.
 fn makes_another_request(field: &Header<'_>) -> bool {
     const OTHER: [&str; 5] = [

@@ -44,7 +44,7 @@ impl Fetch {
                 self.remember(reason, &response);
                 if let Some(pending) = pending
                     && !is_of_gone_client(&response)
-                    && !is_of_one_request(response.status)
+                    && !is_caused_by_request(response.status)
                 {
                     pending.finish(match FetchOutcome::from_stored(Err(reason)) {
                         FetchOutcome::NotStored if self.cache_request.has_credentials() => {
@@ -194,7 +194,7 @@ impl Fetch {
         // An error ends some time. Many requests come then and must find each other.
         let is_error = response.status.is_server_error()
             || response.answered_by == AnsweredBy::SERVER
-            || is_of_one_request(response.status);
+            || is_caused_by_request(response.status);
         if is_error || is_of_request && !is_of_visitor {
             return;
         }
@@ -208,14 +208,14 @@ impl Fetch {
     }
 }
 
-/// Returns whether the request itself caused the error, such as by a field that is too large. The
-/// requests that wait have not sent that, so the next of them goes.
-fn is_of_one_request(status: StatusCode) -> bool {
+/// Returns whether the request itself caused the error, such as by a field that is too large. A
+/// waiting request did not send the field, so the next one is forwarded.
+fn is_caused_by_request(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 408 | 413 | 417 | 421 | 429 | 431)
 }
 
-/// Returns whether the client left before the response. Then it says nothing about what others
-/// would get.
+/// Returns whether the client disconnected before the response. Such a response does not show what
+/// other clients would get.
 fn is_of_gone_client(response: &Response) -> bool {
     response.answered_by == AnsweredBy::SERVER && response.status.as_u16() == 499
 }
