@@ -1,5 +1,5 @@
-//! From the keys of a file to what the program runs: all names found, all paths there, all values
-//! in range.
+//! Turns the keys of a file into the configuration of the program. All names are resolved, all
+//! paths exist, and all values are in range.
 
 use std::cell::RefCell;
 use std::path::Path;

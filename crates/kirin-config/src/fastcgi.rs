@@ -70,7 +70,7 @@ pub fn check_fastcgi(
         None => default.as_str(),
         Some(text) => {
             let index = text.as_str();
-            // A script with another extension would be a file that anybody may read.
+            // Kirin would serve a script with another extension as a file, to every client.
             if !is_file_name(index) || !index.ends_with(extension) {
                 let message =
                     format!("`index` is `{index}`: it is a file name that ends in `{extension}`");
@@ -86,7 +86,8 @@ pub fn check_fastcgi(
     }))
 }
 
-/// Refuses keys that these servers ignore. Such a key may be a mistake about who gets access.
+/// Refuses keys that these servers ignore. Such a key may be a mistake about the clients that get
+/// access.
 fn refuse_keys_of_http(
     section: &UpstreamSection,
     scheme: Scheme,

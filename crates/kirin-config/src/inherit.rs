@@ -1,4 +1,4 @@
-//! What a site says holds for its routes, unless they say otherwise.
+//! Applies the keys of a site to its routes, unless a route has the key itself.
 //!
 //! The keys move from the site to its routes before the document is read. So each key is declared
 //! once, in the section of a route, and errors point at the line of the site.

@@ -1,4 +1,4 @@
-//! From the text of a configuration to its keys.
+//! Reads the keys from the text of a configuration.
 //!
 //! serde stops at the first wrong value. So [`load`] takes a wrong key out of the document and
 //! reads it again, until only good keys are left. That way a user sees all errors at once.
@@ -44,7 +44,7 @@ pub fn load(source: &Source) -> Loaded<'_> {
     if !syntax_errors.is_empty() {
         // A key after such an error may be in another table than its writer meant.
         loaded.errors = syntax_errors.iter().map(|error| syntax_error(error, source)).collect();
-        // The parser goes on in the rest of a line.
+        // The parser continues in the rest of a line.
         loaded.errors.dedup_by_key(|error| error.offset().map(|offset| source.line_of(offset)));
         return loaded;
     }

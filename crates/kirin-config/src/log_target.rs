@@ -1,4 +1,4 @@
-//! Where the lines of an access log go, as the configuration writes it.
+//! The target of an access log, as the configuration writes it.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -169,7 +169,7 @@ pub struct RouteSection {
     pub cache: CacheKey,
 }
 
-/// What the routes of a file share while they are checked.
+/// The state that the routes of a file share while they are checked.
 pub struct RouteContext<'a> {
     /// The apps and upstreams of the file.
     pub named: Named<'a>,
@@ -187,7 +187,7 @@ pub struct RouteContext<'a> {
 
 /// The access log of some routes.
 pub struct RouteLog {
-    /// Where the log is written in the file. All routes of a site have the one of their site.
+    /// The position of the log in the file. All routes of a site have the one of their site.
     span: Range<usize>,
     /// The log.
     pub log: AccessLogConfig,

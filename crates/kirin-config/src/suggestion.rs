@@ -1,6 +1,6 @@
 //! The name that a user probably meant.
 
-/// How different a name may be from the one that was meant, from 0 for any name to 1 for the same.
+/// The lowest similarity at which a name is suggested: 0 for any name, 1 for the same name.
 const MIN_SIMILARITY: f64 = 0.7;
 
 /// Returns the name among `allowed` that is most like `written`, if one is.

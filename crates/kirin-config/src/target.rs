@@ -11,7 +11,7 @@ pub const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
 /// The number of workers of `kirin serve app.psgi` by default.
 pub const DEFAULT_WORKERS: usize = 5;
 
-/// What `kirin serve TARGET` serves.
+/// The target of `kirin serve TARGET`.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Target {
     /// A PSGI file; with a `public` directory beside it, if there is one.

@@ -3,7 +3,7 @@
 //!
 //! Kirin does not guess: a value has one form. But the error says how to write what was meant.
 
-/// How a kind of value is written.
+/// The notation of a kind of value: its units.
 pub struct Notation {
     /// The units that are allowed, the largest first, with their length in the smallest quantity
     /// that `others` have.
@@ -12,7 +12,7 @@ pub struct Notation {
     others: &'static [(&'static [&'static str], u64)],
     /// The unit of a number that has none.
     bare: &'static str,
-    /// The units of which a small number may have any.
+    /// The units that a small number may have.
     bare_small: &'static [&'static str],
 }
 

@@ -1,5 +1,5 @@
-//! The messages of serde and of the TOML parser in the words of somebody who writes a
-//! configuration: `"a number"` and not `i64`, with what to write if that is clear.
+//! The messages of serde and of the TOML parser in words for a user who writes a configuration:
+//! `"a number"` and not `i64`, with the text to write if that is clear.
 
 use toml::de::DeValue;
 
@@ -8,8 +8,8 @@ use crate::document::Step;
 /// The longest text that a message repeats, in characters.
 const LONGEST_SHOWN: usize = 40;
 
-/// Returns the message of serde about the key or value at `path` in other words. `value` is what is
-/// written there.
+/// Returns the message of serde about the key or value at `path` in other words. `value` is the
+/// text that is written there.
 pub fn reword(message: &str, path: &[Step], value: Option<&DeValue<'_>>) -> String {
     let message = message.trim().replace('\n', "; ");
     let key = key_of(path);

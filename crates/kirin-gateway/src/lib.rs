@@ -4,7 +4,7 @@
 //! The router finds the route of a request (`routing`) and asks the places of the route one after
 //! the other (`places`). The response passes the filters of the route (`filters`). `pages` reads
 //! pages of the store, `purge` removes them. `request` has the context of a request, and its
-//! subrequests. `explanation` says all of that about a request that nobody has sent.
+//! subrequests. `explanation` describes these steps for a request without sending it.
 
 #[cfg(test)]
 mod doubling_tests;

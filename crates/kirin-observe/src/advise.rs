@@ -1,7 +1,7 @@
 //! `/advise` of the admin listener: starts a run of `kirin advise`, and hands out its report.
 //!
-//! A run ends by itself after its time, so a client that is gone does not keep it on. The last
-//! report is kept until the next run.
+//! A run ends by itself after its time, so a client that has disconnected does not prolong it. The
+//! last report is kept until the next run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::answers::{json, not_allowed, read, text};
 /// The longest run in seconds.
 pub const MAX_SECONDS: u64 = 3600;
 
-/// What a client asks for.
+/// The request of a client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartRun {
@@ -46,7 +46,7 @@ pub struct StartRun {
     pub sessions: Vec<String>,
 }
 
-/// What can be observed, and what the configuration says about it.
+/// The places that can be observed, and their configuration.
 #[derive(Clone, Default)]
 pub struct Observable {
     /// The places, such as `app:web`.
@@ -208,7 +208,7 @@ impl Runs {
         json(&serde_json::json!(self.state()))
     }
 
-    /// Ends a run that is on, and waits for its report. Another thread makes it.
+    /// Ends a run that is in progress, and waits for its report. Another thread makes it.
     async fn end(self: &Arc<Self>, run: &Arc<Run>) {
         {
             let mut state = self.state.lock();

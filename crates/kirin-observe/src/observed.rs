@@ -34,7 +34,7 @@ pub struct Observed {
     pub accounts: ClientAccounts,
     /// The addresses of the listeners, as configured.
     pub listeners: Vec<String>,
-    /// What the program was told to serve, for clients that look for one of several Kirins.
+    /// The target that the program serves, for clients that look for one of several Kirins.
     pub serving: Value,
     /// The time at which the program started.
     pub started: Instant,
@@ -42,7 +42,7 @@ pub struct Observed {
     pub process: ProcessCounts,
 }
 
-/// What the program counts in statics.
+/// The counts that the program keeps in statics.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessCounts {
     /// Returns the number of panics since the start.

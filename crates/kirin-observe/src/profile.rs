@@ -18,9 +18,9 @@ use crate::answers::{json, read, refusal_of_body, text};
 pub struct Question {
     /// The name of the application. Default: the only one.
     pub app: Option<String>,
-    /// How long the profile takes.
+    /// The duration of the profile.
     pub seconds: u64,
-    /// How often the stacks are read in a second.
+    /// The number of times that the stacks are read in a second.
     #[serde(default = "default_hz")]
     pub hz: u32,
 }
@@ -30,13 +30,13 @@ pub struct Question {
 pub struct ProfileAnswer {
     /// The name of the application.
     pub app: String,
-    /// How many times all stacks were read.
+    /// The number of times that all stacks were read.
     pub ticks: u64,
-    /// How many stacks of requests were read.
+    /// The number of stacks of requests that were read.
     pub samples: u64,
-    /// How many stacks of requests could not be read.
+    /// The number of stacks of requests that could not be read.
     pub missed: u64,
-    /// How many workers had a request.
+    /// The number of workers that had a request.
     pub workers: usize,
     /// The folded stacks with their numbers of samples, the most frequent first.
     pub stacks: Vec<(String, u64)>,
@@ -74,7 +74,7 @@ pub fn answer(apps: &[Arc<App>], request: &RequestHead<'_>) -> Answer {
     })
 }
 
-/// Why there is no profile: the status and the message.
+/// The reason why there is no profile: the status and the message.
 type Refusal = (StatusCode, String);
 
 async fn profile(apps: &[Arc<App>], body: &[u8]) -> Result<ProfileAnswer, Refusal> {

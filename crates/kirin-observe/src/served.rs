@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// most 107 bytes (unix(7)), and its directory needs up to 43 of them.
 const READABLE_BYTES: usize = 40;
 
-/// What a Kirin was told to serve. Paths are absolute. Symbolic links in them are not resolved, so
+/// The target that a Kirin serves. Paths are absolute. Symbolic links in them are not resolved, so
 /// that the name of the socket stays when a deployment changes a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
@@ -36,7 +36,7 @@ pub enum Served {
 }
 
 impl Served {
-    /// Returns what `--config PATH` stands for.
+    /// Returns the target that `--config PATH` stands for.
     pub fn from_config(path: &Path) -> Self {
         Self::Config(absolute(path))
     }

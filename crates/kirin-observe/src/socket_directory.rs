@@ -1,5 +1,5 @@
-//! The directory of default admin sockets. It belongs to the user that serves, and nobody else can
-//! write it: another user of the machine can neither read the status nor put a socket there.
+//! The directory of default admin sockets. It belongs to the user that serves, and no other user
+//! can write it. So another user of the machine can neither read the status nor put a socket there.
 //!
 //! | who serves | directory |
 //! |---|---|
@@ -31,7 +31,7 @@ const ONLY: &str = "KIRIN_ADMIN_DIRECTORY";
 /// The directory of sessions. It is removed when its user logs out.
 const SESSIONS: &str = "/run/user";
 
-/// Why a directory cannot have the socket.
+/// The reason why a directory cannot have the socket.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     /// It cannot be made, for example on a file system that is read-only.
@@ -51,7 +51,7 @@ pub struct SocketDirectories {
     /// The directory of all users' sessions; `None` if [`ONLY`] is set.
     sessions: Option<PathBuf>,
     system: PathBuf,
-    /// The directory of those who have no other; `None` if [`ONLY`] is set.
+    /// The directory of users that have no other one; `None` if [`ONLY`] is set.
     temporary: Option<PathBuf>,
 }
 
@@ -190,7 +190,7 @@ fn make_private(path: &Path, uid: u32, user: Option<&User>) -> Result<(), Direct
     Ok(())
 }
 
-/// Checks that a directory belongs to `uid`, and that nobody else can write it.
+/// Checks that a directory belongs to `uid`, and that no other user can write it.
 fn check(path: &Path, uid: u32) -> Result<(), DirectoryError> {
     let found = fs::symlink_metadata(path)
         .map_err(|error| DirectoryError::Unavailable(path.to_owned(), error))?;
@@ -287,7 +287,7 @@ mod tests {
         refused(&directories, "can be written by others (its mode is 777)");
         fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
         assert!(directories.make(None, 50).is_ok());
-        // Now it belongs to somebody else.
+        // Now it belongs to another user.
         let other = root.path().join(format!("kirin-{}", directories.uid + 1));
         fs::rename(&path, &other).unwrap();
         directories.uid += 1;

@@ -1,11 +1,11 @@
-//! What the event loops are to do: prepare, serve, drain or give up. The main thread decides, and
-//! all loops watch.
+//! The task of the event loops: prepare, serve, drain or give up. The main thread decides, and all
+//! loops watch.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// What all loops are to do. It only ever goes forward.
+/// The task of all event loops. It only ever goes forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Accept nothing yet, since applications are starting.
@@ -19,8 +19,9 @@ pub enum Stage {
     GiveUp,
 }
 
-/// Waits until the loops serve. Returns whether they do: a program that gives up never serves. A
-/// loop that learns late of a short life still serves those who wait.
+/// Waits until the loops serve. Returns whether they do: a program that gives up never serves. If
+/// the program drains already when a loop learns of it, the loop still serves the clients that
+/// wait.
 pub async fn wait_to_serve(stage: &mut watch::Receiver<Stage>) -> bool {
     let reached = stage.wait_for(|stage| *stage >= Stage::Serve).await;
     reached.is_ok_and(|stage| *stage != Stage::GiveUp)

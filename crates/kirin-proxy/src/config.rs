@@ -35,7 +35,7 @@ pub struct UpstreamConfig {
     pub via: Option<String>,
     /// The TLS settings for servers with `https`.
     pub tls: ClientTls,
-    /// How requests are mapped to scripts, if the servers speak FastCGI. Then all of them do.
+    /// The mapping of requests to scripts, if the servers speak FastCGI. Then all of them do.
     pub fastcgi: Option<FastCgiConfig>,
     /// The time between two lookups of the servers' names.
     pub resolve: Duration,
@@ -43,7 +43,7 @@ pub struct UpstreamConfig {
     pub spool_directory: PathBuf,
 }
 
-/// How requests to FastCGI servers are mapped to scripts.
+/// The mapping of requests to scripts of FastCGI servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FastCgiConfig {
     /// The directory of the scripts, as the servers see it.
@@ -92,7 +92,7 @@ pub struct Balancing {
     pub ejection_time: Duration,
     /// How long a recovered server takes to return from 1/16 of its weight to all of it.
     pub slow_start: Duration,
-    /// How many of 100 requests may be retried, in addition to 10 retries a second.
+    /// The percentage of requests that may be retried, in addition to 10 retries a second.
     pub retry_percent: u32,
 }
 
@@ -207,7 +207,7 @@ impl Default for PoolLimits {
 /// The `Host` that servers get.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HostPolicy {
-    /// The host that the client has asked for.
+    /// The host that the client has sent.
     #[default]
     Client,
     /// The server's own host, as its address is written.

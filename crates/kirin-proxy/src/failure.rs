@@ -1,4 +1,4 @@
-//! Why a request has no response from its upstream.
+//! The reasons why a request has no response from its upstream.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use kirin_http::response_head::BadResponse;
 use kirin_http::{BodyError, Response, StatusCode};
 use kirin_spool::{SpoolError, is_out_of_descriptors};
 
-/// Why there is no response. The texts are for the log.
+/// The reason why there is no response. The texts are for the log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("it has no server: its names have no addresses")]

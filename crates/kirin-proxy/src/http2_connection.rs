@@ -1,8 +1,8 @@
 //! The HTTP/2 connections to one server, on one event loop.
 //!
 //! Requests share the first connection that has room for another stream. A new connection is opened
-//! only when all others have as many streams as the server allows. A connection that takes no more
-//! requests is retired, and its present streams go on.
+//! only when all others have as many streams as the server allows. A connection that takes no
+//! further requests is retired, and its present streams continue.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -231,7 +231,7 @@ impl Http2Connections {
         Ok(sender)
     }
 
-    /// Starts no more requests on this connection. It closes after its present streams.
+    /// Prevents further requests on this connection. It closes after its present streams.
     pub(crate) fn retire(&self, number: u64) {
         self.connections.borrow_mut().retain(|connection| connection.number != number);
     }

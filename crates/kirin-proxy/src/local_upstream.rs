@@ -18,7 +18,7 @@ use crate::selection::{Selection, Selector, ServerSet};
 use crate::server::Server;
 use crate::upstream::Upstream;
 
-/// What the requests to one upstream share on one event loop.
+/// The state that the requests to one upstream share on one event loop.
 pub(crate) struct LocalUpstream {
     pub(crate) upstream: Arc<Upstream>,
     /// The name, for the steps of requests.
@@ -81,7 +81,8 @@ impl LocalUpstream {
         }
     }
 
-    /// Ends what is overdue, closes what is old, and drops the connections of removed servers.
+    /// Ends overdue requests, closes old idle connections, and drops the connections of removed
+    /// servers.
     fn sweep(&self) {
         self.deadlines.tick();
         let set = self.servers();

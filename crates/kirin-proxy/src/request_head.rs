@@ -309,7 +309,7 @@ impl<'a> ConnectionOptions<'a> {
     }
 }
 
-/// What happens to a field on its way to the server.
+/// The treatment of a field on its way to the server.
 enum Hop {
     None,
     Upgrade,

@@ -9,7 +9,7 @@ use crate::config::ServerConfig;
 use crate::server::{Endpoint, Server};
 use crate::upstream::Upstream;
 
-/// How long the start waits for the addresses. The lookup goes on after that.
+/// How long the start waits for the addresses. The lookup continues after that.
 const START_TIME: Duration = Duration::from_secs(5);
 
 /// Looks up the names of `upstream`, and repeats that after each interval.

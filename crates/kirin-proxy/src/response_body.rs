@@ -22,7 +22,7 @@ use crate::socket::Socket;
 /// Bytes read at once from a body without chunks. They are read to their final place.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Why a body ended too early.
+/// The reason why a body ended too early.
 struct BodyFailure {
     reason: String,
     /// Whether the server caused it, and not the client.

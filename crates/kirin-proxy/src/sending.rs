@@ -29,16 +29,16 @@ const PIECE_BYTES: u64 = 64 * 1024;
 /// Sends the rest of a request.
 pub(crate) type Sending = Pin<Box<dyn Future<Output = Result<(), SendError>>>>;
 
-/// Why a request was not sent completely.
+/// The reason why a request was not sent completely.
 #[derive(Debug)]
 pub(crate) enum SendError {
     /// The client has not sent the complete request.
     Client(BodyError),
-    /// The server takes no more of the request. It may have sent a response nevertheless.
+    /// The server does not take the rest of the request. It may have sent a response nevertheless.
     Server(io::Error),
 }
 
-/// How far the sending of a request has come.
+/// The progress of sending a request.
 pub(crate) enum SendState {
     /// The request has been sent.
     Sent,
@@ -56,7 +56,7 @@ pub(crate) struct Writer {
     pub(crate) limit: Duration,
 }
 
-/// What is written between the pieces of a body.
+/// The bytes that are written between the pieces of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Nothing,

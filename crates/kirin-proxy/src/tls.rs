@@ -37,7 +37,7 @@ pub struct ClientTlsSettings {
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
-/// Why TLS settings cannot be used.
+/// The reason why TLS settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientTlsError {
     /// A file cannot be read, or contains no certificate or key.

@@ -29,7 +29,7 @@ impl UpstreamRequest {
     }
 }
 
-/// Waits until `client` has gone; for ever if there is none to watch.
+/// Waits until `client` has disconnected; for ever if there is no client to watch.
 pub(crate) async fn client_gone(client: Option<&ClientWatch>) {
     match client {
         Some(client) => client.gone().await,

@@ -12,7 +12,7 @@ use kirin_http::{FieldLines, ReceivedBody, ReceivedHead, StatusCode, Version};
 pub struct UpstreamHead {
     /// The status.
     pub status: StatusCode,
-    /// The fields that go on to the client.
+    /// The fields that are forwarded to the client.
     pub fields: FieldLines,
     /// The body that follows.
     pub body: ReceivedBody,
@@ -20,7 +20,7 @@ pub struct UpstreamHead {
     pub close: bool,
     /// How long the server says that it keeps an idle connection.
     pub keep_alive: Option<Duration>,
-    /// The values of `Trailer`. They go on only if the trailers do.
+    /// The values of `Trailer`. They are forwarded only if the trailers are.
     pub trailer: Vec<Vec<u8>>,
     /// Fields that must not be trailers, because `Connection` names them.
     pub no_trailers: Vec<HeaderName>,

@@ -41,8 +41,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Returns whole seconds since the unix epoch. They go on evenly when somebody sets the wall
-    /// clock.
+    /// Returns whole seconds since the unix epoch. They continue evenly when the wall clock is set.
     pub fn now(&self) -> u64 {
         let time = clock_gettime(ClockId::MonotonicCoarse);
         let second = self.offset.get().steady_seconds(time.tv_sec, time.tv_nsec);

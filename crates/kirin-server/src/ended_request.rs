@@ -26,7 +26,7 @@ pub struct EndedRequest<'a> {
     pub target: &'a str,
     /// The route.
     pub route: RouteNote,
-    /// What the cache had.
+    /// The cache status.
     pub cache_result: Option<CacheResult>,
     /// The steps that took time. `None` if the answer came from memory.
     pub steps: Option<&'a RequestSteps>,
@@ -40,7 +40,7 @@ pub struct EndedRequest<'a> {
     pub received_bytes: u64,
     /// Whether the client did not get the complete response.
     pub is_cut: bool,
-    /// When the request was parsed.
+    /// The time at which the request was parsed.
     pub started: Instant,
     /// The time from then to the end of the response.
     pub took: Duration,

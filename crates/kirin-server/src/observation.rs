@@ -2,8 +2,8 @@
 //!
 //! [`Observers::begin`] is called when a request has been parsed. If the response is in memory and
 //! is sent at once, [`Observers::end_at_once`] follows, while the head is still there. Otherwise
-//! [`Observers::record`] keeps what is needed of the request, [`Observers::will_send`] what is
-//! needed of the response, and [`Observers::end`] is called when that has been sent or cut.
+//! [`Observers::record`] keeps the necessary facts about the request, and [`Observers::will_send`]
+//! those about the response. [`Observers::end`] is called when the response has been sent or cut.
 
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
@@ -38,7 +38,7 @@ pub trait RequestObserver {
 pub struct Observers {
     /// The access logs.
     pub logs: AccessLogs,
-    /// The others. All listeners of the loop share them.
+    /// The other observers. All listeners of the loop share them.
     pub others: Rc<[Rc<dyn RequestObserver>]>,
 }
 
@@ -54,7 +54,7 @@ pub struct RequestRecord {
 
 /// The facts about a response that are known when it has been sent or cut.
 pub struct ResponseRecord {
-    /// What was known of the response before it was sent.
+    /// The record of the response that was made before it was sent.
     pub summary: ResponseSummary,
     /// The number of bytes of the body.
     pub body_bytes: u64,
@@ -70,7 +70,7 @@ impl Observers {
         Self { logs, others: Rc::from([]) }
     }
 
-    /// Returns the time if anybody observes the request that begins now.
+    /// Returns the time if a log or an observer needs the request that begins now.
     pub(crate) fn begin(&self) -> Option<Instant> {
         (self.logs.is_on() || !self.others.is_empty()).then(Instant::now)
     }

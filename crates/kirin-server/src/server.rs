@@ -1,4 +1,4 @@
-//! What all connections of one listener share on one event loop.
+//! The state that all connections of one listener share on one event loop.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -58,7 +58,7 @@ pub struct Server<H> {
 }
 
 impl<H> Server<H> {
-    /// Waits until the program stops and this client has gone.
+    /// Waits until the program stops and this client has disconnected.
     pub(crate) async fn stops_without(&self, client: &ClientWatch) {
         let stop = self.stop.notified();
         if !self.stopping.get() {

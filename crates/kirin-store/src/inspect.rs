@@ -39,7 +39,7 @@ pub struct ScannedItem<'a> {
     pub charged_bytes: usize,
 }
 
-/// What a lookup of a key would find.
+/// The item that a lookup of a key would find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyState {
     /// There is an item, fresh or stale.

@@ -1,8 +1,8 @@
-//! What a request meets, and why not something else: site, route, rules and places, for `kirin
-//! explain`.
+//! Explains a request for `kirin explain`: its site, route, rules and places, and why other routes
+//! do not answer it.
 //!
 //! Pure: it asks no place, counts nothing, and looks into no store. [`route`] has the rules and
-//! places of the route. What the store of a running Kirin has for the request is in [`stored`].
+//! places of the route. [`stored`] looks into the store of a running Kirin.
 
 pub mod route;
 pub mod stored;
@@ -20,7 +20,7 @@ use crate::routing::settings::{GatewayConfig, RouteConfig, SiteConfig};
 use crate::routing::site::Site;
 use route::ExplainedRoute;
 
-/// What a request meets.
+/// The site and the routes that a request matches.
 #[derive(Debug)]
 pub struct Explanation<'a> {
     /// The host of the request in the form in which names are compared.
@@ -38,7 +38,7 @@ pub struct ExplainedSite<'a> {
     pub namespace: Namespace,
     /// Routes with more precedence whose path matches.
     pub passed_over: Vec<PassedOver<'a>>,
-    /// The route, or why there is none.
+    /// The route, or the reason why no route answers.
     pub found: Found<'a>,
     /// Routes with less precedence whose path matches, in their order.
     pub behind: Vec<&'a RouteConfig>,
@@ -58,7 +58,7 @@ pub struct PassedOver<'a> {
 pub enum Found<'a> {
     /// This one.
     Route(Box<ExplainedRoute<'a>>),
-    /// None takes the method. These would be taken.
+    /// No route accepts the method. These methods are accepted.
     OtherMethods(Vec<Method>),
     /// None.
     Nothing,

@@ -1,5 +1,5 @@
-//! What the route of a request does with it: the rules before its places, the places, and what
-//! happens to the response.
+//! Explains how a route handles a request: the rules before its places, the places, and the changes
+//! to the response.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ use crate::request::lineage::Lineage;
 use crate::routing::access::Access;
 use crate::routing::settings::{GatewayConfig, RouteConfig};
 
-/// What a route does with a request.
+/// The way in which a route handles a request.
 #[derive(Debug)]
 pub struct ExplainedRoute<'a> {
     /// The route.
@@ -31,40 +31,40 @@ pub struct ExplainedRoute<'a> {
     pub before: Vec<Step>,
     /// The places in order. Empty if a rule answers the request.
     pub places: Vec<ExplainedPlace<'a>>,
-    /// What Kirin answers if no place does. `None`: a rule or a place answers.
+    /// The answer of Kirin if no place answers. `None`: a rule or a place answers.
     pub unanswered: Option<&'static str>,
-    /// What happens to the response.
+    /// The changes to the response.
     pub after: Vec<Step>,
     /// The target that places see.
     pub target: String,
     /// The path that places see.
     pub path: String,
-    /// What to ask the store of a running Kirin. `None`: the request reaches neither store nor
+    /// The question for the store of a running Kirin. `None`: the request reaches neither store nor
     /// cache.
     pub question: Option<Question>,
 }
 
-/// A rule, and what it means for the request.
+/// A rule, and its effect on the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The key of the configuration.
     pub key: &'static str,
-    /// What it does, for people.
+    /// Its effect, as text for the operator.
     pub text: String,
-    /// Whether it answers the request, so that nothing behind it is asked.
+    /// Whether it answers the request, so that Kirin asks nothing after it.
     pub answers: bool,
 }
 
-/// A place, and what it looks for.
+/// A place, and the page or file that it looks for.
 #[derive(Debug)]
 pub struct ExplainedPlace<'a> {
     /// The place.
     pub config: &'a PlaceConfig,
-    /// What it looks for.
+    /// The page or file that it looks for.
     pub sought: Sought,
 }
 
-/// What a place looks for.
+/// The page, file or program that a place uses for a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Sought {
     /// Nothing: the reason why it passes the request on.
@@ -75,19 +75,20 @@ pub enum Sought {
     File(PathBuf),
     /// The script decides.
     Script(PathBuf),
-    /// The application or upstream answers. `cache` is what the cache before it does.
+    /// The application or upstream answers. `cache` says how the cache before it handles the
+    /// request.
     Code {
         /// `SCRIPT_NAME` and the percent-encoded `PATH_INFO`, if the route has a `rewrite`.
         mount: Option<(String, String)>,
-        /// What the cache does. `None`: the route has none.
+        /// The way in which the cache handles the request. `None`: the route has none.
         cache: Option<CacheSought>,
     },
 }
 
-/// What the cache of a route does with a request.
+/// The way in which the cache of a route handles a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum CacheSought {
-    /// It goes past the cache, for this reason.
+    /// It bypasses the cache, for this reason.
     Bypass(&'static str),
     /// It looks for the response to the target.
     Response,
@@ -230,7 +231,7 @@ impl<'a> ExplainedRoute<'a> {
     }
 }
 
-/// Returns the file that a directory is asked for.
+/// Returns the file to look for in a directory.
 fn file_of(path: &str, place: &PlaceConfig, hidden: &HiddenScripts) -> Sought {
     if RequestPath::parse(path).is_ok_and(|path| hidden.hide(path.normalized())) {
         return Sought::Nothing("the path names a script of a FastCGI server");
@@ -246,7 +247,8 @@ fn file_of(path: &str, place: &PlaceConfig, hidden: &HiddenScripts) -> Sought {
     Sought::File(directory.join(name.trim_start_matches('/')))
 }
 
-/// Returns what to ask about the cached response, or why the request goes past the cache.
+/// Returns the question about the cached response, or the reason why the request bypasses the
+/// cache.
 fn cached_question(
     route: &RouteConfig,
     namespace: &Namespace,
@@ -277,7 +279,7 @@ fn cached_question(
     })
 }
 
-/// Returns what `deny`, `allow` and `maintenance` mean for a client.
+/// Returns the effect of `deny`, `allow` and `maintenance` on a client.
 fn access_steps(access: &Access, client: &Peer) -> Vec<Step> {
     let mut steps = Vec::new();
     if let Some(denial) = &access.denial {
@@ -315,7 +317,7 @@ fn access_steps(access: &Access, client: &Peer) -> Vec<Step> {
     steps
 }
 
-/// Returns what `redirect`, `basic_auth` and `rewrite` mean for a request.
+/// Returns the effect of `redirect`, `basic_auth` and `rewrite` on a request.
 fn rule_steps(route: &RouteConfig, head: &RequestHead<'_>, path: &RequestPath<'_>) -> Vec<Step> {
     let (rules, mut steps) = (&route.rules, Vec::new());
     if let Some(redirect) = &rules.redirect {
@@ -344,7 +346,7 @@ fn rule_steps(route: &RouteConfig, head: &RequestHead<'_>, path: &RequestPath<'_
     steps
 }
 
-/// Returns what happens to the response.
+/// Returns the changes to the response.
 fn after(route: &RouteConfig) -> Vec<Step> {
     let (rules, mut steps) = (&route.rules, Vec::new());
     match route.ssi {

@@ -1,4 +1,5 @@
-//! What the store of a running Kirin has for a request: the page, and the cached response.
+//! The items that the store of a running Kirin has for a request: the page, and the cached
+//! response.
 //!
 //! `kirin explain` makes a [`Question`] from the configuration, and the admin listener answers it.
 //! The answer says nothing about contents. It counts no hit, and changes nothing.
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::pages::page::split_head;
 use crate::routing::protection::Protection;
 
-/// What to look for.
+/// The items to look for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
@@ -42,12 +43,12 @@ pub struct CachedQuestion {
     pub obeys_reload: bool,
 }
 
-/// What there is.
+/// The items that were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredAnswer {
     /// The item with the key of the page.
     pub page: Option<ItemAnswer>,
-    /// What the cache has for the target.
+    /// The result of the cache for the target.
     pub cached: CachedAnswer,
 }
 
@@ -66,13 +67,14 @@ pub struct ItemAnswer {
     pub is_stale: bool,
     /// Its tags.
     pub tags: Vec<String>,
-    /// Words for what a request must have passed to get it.
+    /// The conditions that a request must have passed to get it, in words.
     pub protected_by: Vec<String>,
-    /// Whether the route passes that, apart from a certificate of the client.
+    /// Whether a request of the route passes these conditions, apart from a certificate of the
+    /// client.
     pub is_admitted: bool,
 }
 
-/// What the cache has.
+/// The stored responses of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CachedAnswer {
@@ -96,9 +98,9 @@ pub struct CachedResponseAnswer {
     pub varies_by: Vec<String>,
     /// Its age in seconds.
     pub age_seconds: u64,
-    /// The seconds that it is fresh for; negative since it is stale.
+    /// The seconds for which it is still fresh; negative if it is stale.
     pub fresh_for_seconds: i64,
-    /// What the cache does with it, in words.
+    /// The way in which the cache uses it, in words.
     pub reuse: String,
 }
 

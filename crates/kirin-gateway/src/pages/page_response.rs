@@ -44,7 +44,7 @@ pub struct PageRequest<'a> {
 }
 
 impl PageResponses {
-    /// Makes responses with pages of `store`. What is large is compressed by `threads`.
+    /// Makes responses with pages of `store`. `threads` compress large pages.
     pub fn new(store: Arc<Store>, threads: CompressThreads) -> Rc<Self> {
         Rc::new(Self { store, variants: PageVariants::default(), threads })
     }

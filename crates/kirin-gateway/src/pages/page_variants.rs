@@ -2,8 +2,8 @@
 //! the item inside the budget of the store.
 //!
 //! A small page is compressed at once. A large one is compressed by a thread, and clients get it
-//! uncoded until then. Of a page with directives the last assembly is kept: it is the same until a
-//! part changes.
+//! uncoded until then. For a page with directives, the last assembly is kept, because it stays the
+//! same until a part changes.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

@@ -80,7 +80,7 @@ pub fn resolved_path(request: &Request<'_>) -> Option<String> {
     }
 }
 
-/// Returns what code is told beside the request. `resolved` is its [`resolved_path`].
+/// Returns the values that code gets besides the request. `resolved` is its [`resolved_path`].
 pub fn meta_variables<'a>(request: &Request<'a>, resolved: Option<&'a str>) -> MetaVariables<'a> {
     let Request { script_name, path_info, user, namespace, .. } = *request;
     let (path, site) = (path_info.or(resolved), namespace.name());

@@ -31,7 +31,8 @@ pub struct PlaceKind {
 /// A place with its argument, or a message for the user.
 pub type ReadPlace = Result<Arc<dyn OpenPlace>, String>;
 
-/// What arguments of places name. An error is a message for the user.
+/// The files, applications and upstreams that arguments of places name. An error is a message for
+/// the user.
 pub trait Arguments {
     /// Returns the absolute path of a directory, which must be there.
     fn directory(&self, path: &str) -> Result<PathBuf, String>;

@@ -1,4 +1,4 @@
-//! What places are opened with.
+//! The parts of an event loop that places need when they open.
 
 use std::error::Error;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::routing::settings::{GatewayConfig, RouteConfig};
 
 /// The resources that the places of all routes of one event loop share.
 pub struct PlaceResources<'a> {
-    /// What holds for all sites.
+    /// The settings of all sites.
     pub config: &'a GatewayConfig,
     /// The applications, in the order of the configuration.
     pub apps: &'a [Arc<App>],

@@ -93,7 +93,7 @@ impl ScriptTurns {
                 self.waiting.borrow_mut().push_back((script, calls));
             }
             let Some(call) = call else { continue };
-            // A call whose client has left waits no more.
+            // A call does not wait any more when its client has disconnected.
             if call.is_closed() {
                 continue;
             }

@@ -62,7 +62,7 @@ pub struct StorePlace {
     terms: Terms,
 }
 
-/// How a route serves pages of the store.
+/// The way in which a route serves pages of the store.
 #[derive(Clone, Copy)]
 pub struct Terms {
     /// The codings in which it compresses.

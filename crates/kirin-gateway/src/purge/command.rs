@@ -42,7 +42,7 @@ pub struct Purge {
     pub soft: bool,
 }
 
-/// How many of the names were found. It is not known for a prefix.
+/// The numbers of names that were found. It is not known for a prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purged {
     /// The keys that were there.
@@ -126,8 +126,8 @@ impl Purge {
         })
     }
 
-    /// Removes the items from `store`, or marks them as stale. When this returns, it is so for
-    /// everybody. A key that is a target, and a prefix of targets, also name what routes have
+    /// Removes the items from `store`, or marks them as stale. When this returns, every client sees
+    /// the change. A key that is a target, and a prefix of targets, also name what routes have
     /// cached.
     pub fn apply(&self, store: &Store, now: Now) -> Purged {
         let how = if self.soft { Invalidation::Soft } else { Invalidation::Hard };

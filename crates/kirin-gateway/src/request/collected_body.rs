@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use bytes::Bytes;
 use kirin_http::{Body, StreamError};
 
-/// Why a body is not in memory.
+/// The reason why a body is not in memory.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
     /// It is longer than the limit.

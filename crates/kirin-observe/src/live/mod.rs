@@ -1,5 +1,5 @@
-//! The live table: which URLs get requests, how long they take, and who answers them. `kirin top`
-//! and the status page show it.
+//! The live table: the URLs that get requests, their durations, and the places that answer them.
+//! `kirin top` and the status page show it.
 //!
 //! Each event loop has a table of its own ([`url_table`]), into which its observer ([`observer`])
 //! adds requests. A reader ([`report`]) adds up the tables of all loops.

@@ -84,7 +84,8 @@ impl LiveObserver {
     /// Returns the distance to the next answer that is counted: from 1 to 31, 16 on average. A
     /// constant distance could always meet the same file of a page.
     fn next_distance(&self) -> u32 {
-        // A linear congruential generator (Numerical Recipes). Nobody gains by predicting it.
+        // A linear congruential generator (Numerical Recipes). An attacker gains nothing by
+        // predicting it.
         let random = self.random.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         self.random.set(random);
         1 + ((u64::from(random) * u64::from(2 * WEIGHT - 1)) >> 32) as u32

@@ -57,7 +57,7 @@ pub struct UrlReport {
     pub recent: CountsReport,
 }
 
-/// What the requests of a row of the report have in common.
+/// The properties that the requests of a row of the report have in common.
 #[derive(PartialEq, Eq, Hash)]
 struct UrlKey {
     site: u32,

@@ -1,4 +1,4 @@
-//! What `GET /top` answers, as the admin listener writes it and `kirin top` reads it.
+//! The answer to `GET /top`, as the admin listener writes it and `kirin top` reads it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -40,7 +40,7 @@ pub struct UrlTable {
     rows: HashMap<RowKey, Box<Row>>,
 }
 
-/// What the requests of a row have in common.
+/// The properties that the requests of a row have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RowKey {
     /// The number of the site.
@@ -57,7 +57,7 @@ pub struct Row {
     total: Counts,
     /// The parts of the last minute. Each is overwritten after a minute.
     parts: [Part; PARTS],
-    /// How often each place answered.
+    /// The number of answers of each place.
     places: Vec<(PlaceName, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! What the event loops and the main thread count for metrics.
+//! The counters of the event loops and of the main thread, for metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -75,7 +75,7 @@ pub struct RequestSeries {
 /// The labels of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StepLabels {
-    /// What the step was.
+    /// The kind of step.
     pub kind: TimedStep,
     /// The application or upstream.
     pub name: Arc<str>,

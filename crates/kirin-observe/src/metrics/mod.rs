@@ -54,13 +54,13 @@ pub struct Metrics {
     pub connections: Arc<ConnectionCount>,
     /// The accounts of bytes that are held for clients.
     pub accounts: ClientAccounts,
-    /// What the labels of series are made from.
+    /// The parts of the configuration that become labels of series.
     pub named: NamedParts,
     /// The state of workers, which is read from files.
     pub workers: WorkerReadings,
     /// The counts of the process.
     pub process: ProcessCounts,
-    /// When the program started.
+    /// The time at which the program started.
     pub started: SystemTime,
 }
 

@@ -45,7 +45,7 @@ static POLICY: LazyLock<Arc<str>> = LazyLock::new(|| {
     .into()
 });
 
-/// What takes a snapshot. It reads files, so it runs on a thread of its own.
+/// A function that takes a snapshot. It reads files, so it runs on a thread of its own.
 pub trait Snapshots: FnOnce() -> Snapshot + Send + 'static {}
 
 impl<F: FnOnce() -> Snapshot + Send + 'static> Snapshots for F {}

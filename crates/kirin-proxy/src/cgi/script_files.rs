@@ -1,4 +1,4 @@
-//! Which FastCGI scripts exist on this machine.
+//! Finds out which FastCGI scripts exist on this machine.
 //!
 //! Disks and network file systems can be slow. So another thread looks for the file, never the
 //! event loop. The result is used for one second, as with served files (`kirin-files`).
@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a result is used.
+/// The time for which a result is used.
 const VALIDITY: Duration = Duration::from_secs(1);
 
 /// The most names that are remembered. Clients choose the names.
 const MAX_NAMES: usize = 1000;
 
-/// What a lookup has found.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScriptLookup {
     Script,

@@ -32,7 +32,7 @@ use crate::tls::client_certificate;
 use crate::tls::stream::TlsStream;
 use crate::tls::{ALPN_HTTP2, Tls};
 
-/// What a connection is doing. When the server stops, the table closes idle connections first.
+/// The activity of a connection. When the server stops, the table closes idle connections first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// It waits for a request.
@@ -120,7 +120,7 @@ pub(crate) struct Io {
     pub(crate) body_finished: Cell<bool>,
     /// Number of bytes of the current request's body that have been received.
     pub(crate) received_body: Cell<u64>,
-    /// Whether a request has come already. HTTP/2 can begin only before the first.
+    /// Whether a request has arrived already. HTTP/2 can begin only before the first.
     pub(crate) has_begun: Cell<bool>,
     /// Whether the client of the current request understands informational responses, that is,
     /// speaks HTTP/1.1.
@@ -143,7 +143,7 @@ pub(crate) struct Io {
     pub(crate) address_permit: OnceCell<AddressPermit>,
 }
 
-/// Which directions the other end has closed.
+/// The directions that the other end has closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
     /// None.

@@ -40,7 +40,7 @@ pub enum Parsed {
     Partial,
 }
 
-/// Why bytes are not a PROXY header. The connection is closed.
+/// The reason why bytes are not a PROXY header. The connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// Neither version begins this way.

@@ -56,7 +56,7 @@ const GATHERED_BODY_BYTES: u64 = 256 * 1024;
 /// An unwanted request body is read and dropped up to this size, to keep the connection.
 const SKIPPED_BODY_BYTES: u64 = 64 * 1024;
 
-/// What follows the requests that could be answered at once.
+/// The next step after the requests that could be answered at once.
 enum Step<'a> {
     /// Wait for the next request, or for the rest of one.
     Again,

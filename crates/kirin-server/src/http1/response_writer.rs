@@ -48,7 +48,7 @@ impl Exchange {
     }
 }
 
-/// How the bytes behind the head are written.
+/// The framing of the bytes after the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFraming {
     /// No bytes follow.

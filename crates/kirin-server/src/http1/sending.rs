@@ -24,8 +24,8 @@ use crate::http1::tunnel;
 /// such steps. Steps of 1 MB made all clients wait for seconds.
 const SENDFILE_BYTES: u64 = 128 * 1024;
 
-/// Bytes of a file that are read at once if they must be encrypted. A slow reader costs so much
-/// memory.
+/// Bytes of a file that are read at once if they must be encrypted. Each slow reader takes this
+/// much memory.
 const PIECE_BYTES: usize = 32 * 1024;
 
 /// Seconds for which the rest of a refused request is read and dropped. Closing the socket earlier

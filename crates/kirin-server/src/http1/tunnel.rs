@@ -2,8 +2,8 @@
 //! ended.
 //!
 //! A tunnel may be silent for long, but it does not outlive its client: a reset ends it at once.
-//! When the client has ended its side, the far side is told and may still answer, unless it is
-//! silent for [`FAR_SILENCE`].
+//! When the client has ended its side, Kirin ends that direction to the far side too. The far side
+//! may still answer, unless it is silent for [`FAR_SILENCE`].
 
 use std::future::poll_fn;
 use std::io;
@@ -132,11 +132,11 @@ struct OpenTunnel<'a> {
     to_client: Transfer,
     /// Whether bytes still go to the far side.
     far_takes_more: bool,
-    /// Whether the client sends no more.
+    /// Whether the client has ended its side.
     client_ended: bool,
     /// The time limit of the far side, once the client has ended.
     far_limit: Option<Pin<Box<Sleep>>>,
-    /// How fast the client takes the bytes of the far side.
+    /// The pace at which the client takes the bytes of the far side.
     pace: Pace,
     /// Whether the server waits for the client.
     is_slow: bool,

@@ -7,17 +7,17 @@
 //!
 //! Pure: it takes the bytes of both directions, and seconds.
 
-/// Such frames that a client may send at once without anything else.
+/// The number of such frames that a client may send at once without any other frame.
 const MOST: u32 = 1_000;
 
-/// Such frames that a client may send each second without an end.
+/// The number of such frames that a client may send in each second, for an unlimited time.
 const PER_SECOND: u32 = 20;
 
-/// Such frames that come with each HEADERS or DATA frame of either side, for example two
+/// The number of such frames that each HEADERS or DATA frame of either side allows, for example two
 /// WINDOW_UPDATE.
 const PER_WORK: u32 = 4;
 
-/// So many bytes of an unknown frame count as one more frame.
+/// The bytes of an unknown frame that count as one more frame.
 const UNKNOWN_BYTES: u32 = 1024;
 
 /// A padded DATA frame of up to this size may be all padding (RFC 9113 section 6.1).

@@ -97,7 +97,7 @@ impl<'a> Head<'a> {
         let body = match length {
             _ if ended => BodyLength::None,
             Some(length @ 1..) => BodyLength::Exact(length),
-            // The length is unknown, or the end is still to come.
+            // The length is unknown, or the end has not arrived yet.
             Some(0) | None => BodyLength::Chunked,
         };
         Ok(Self { method, target, host, fields: headers, cookie, body, expects_continue, bytes })

@@ -184,7 +184,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     }
 }
 
-/// Why a connection ended early.
+/// The reason why a connection ended early.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -277,7 +277,7 @@ impl Streams {
     }
 }
 
-/// What a connection waits for. It decides when the connection is ended.
+/// The event that a connection waits for. It decides when the connection is ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitingOn {
     /// A client that has no open stream.
@@ -293,7 +293,7 @@ enum WaitingOn {
 struct Waiting {
     /// `None` after a request has ended the wait for one.
     on: Option<WaitingOn>,
-    /// Whether the task has waited, and now goes on.
+    /// Whether the task has waited, and continues now.
     is_over: bool,
     is_stopping: bool,
 }

@@ -35,7 +35,7 @@ use crate::server::Server;
 /// An unwanted request body is read and dropped up to this size.
 const SKIPPED_BODY_BYTES: usize = 64 * 1024;
 
-/// How a stream has ended.
+/// The way in which a stream has ended.
 pub(super) enum Ended {
     /// The complete response was handed over.
     Answered,
@@ -48,7 +48,7 @@ pub(super) enum Ended {
     Cut,
 }
 
-/// How far a step has come without waiting.
+/// The result of a step that does not wait.
 pub(super) enum Progress<T> {
     Ended(Ended),
     /// The rest must wait.
@@ -217,7 +217,7 @@ fn ask<H: Handler>(server: &Server<H>, io: &Io, head: &Head<'_>) -> HandledReque
     })
 }
 
-/// Answers what is not an acceptable request. Unlike in HTTP/1, it is clear where the next request
+/// Answers a request that is not acceptable. Unlike in HTTP/1, it is clear where the next request
 /// begins, so that the connection stays open.
 fn refuse<H>(
     server: &Server<H>,

@@ -1,5 +1,4 @@
-//! How long the connections of a listener may take for each step, and the clock that tells when the
-//! time is over.
+//! The time limits of the connections of a listener for each step, and the clock that checks them.
 
 use kirin_http::pace::MinimumPace;
 

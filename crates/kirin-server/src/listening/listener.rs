@@ -35,7 +35,7 @@ const LAST_REQUEST_TIME: Duration = Duration::from_secs(1);
 /// How often connections that became idle are closed while the program stops.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Why a listener cannot be had.
+/// The reason why a listener cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Another process listens there.
@@ -49,7 +49,7 @@ pub enum ListenError {
     Io(ListenAddress, #[source] io::Error),
 }
 
-/// How a socket is bound.
+/// The options for binding a socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BindOptions {
     /// The most connections that wait to be accepted. The kernel cuts it to net.core.somaxconn.

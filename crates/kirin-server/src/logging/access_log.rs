@@ -21,11 +21,11 @@ const FLUSH_BYTES: usize = 32 * 1024;
 /// A log as the program has opened it. All event loops share it.
 #[derive(Clone)]
 pub struct OpenLog {
-    /// Where its lines go.
+    /// The target of its lines.
     pub sink: Arc<LogSink>,
     /// Their format.
     pub format: Arc<LogFormat>,
-    /// Which requests get a line.
+    /// The conditions under which a request gets a line.
     pub conditions: LogConditions,
 }
 
@@ -41,7 +41,7 @@ pub struct AccessLog {
 /// The values of a request that waits, for its line.
 pub struct LineRecord {
     pub(super) values: TakenValues,
-    /// Whether the line is written whatever the outcome.
+    /// Whether the line is written for every outcome.
     is_chosen: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Which requests get a line.
+//! The conditions under which a request gets a line.
 //!
-//! A path in `except` never gets one. Of the other conditions, one that holds is enough, so that a
-//! sample of all requests can stand beside every error and every slow response.
+//! A path in `except` never gets one. One of the other conditions is enough. So a log can have a
+//! sample of all requests, and every error and every slow response.
 
 use std::cell::Cell;
 use std::fmt;
@@ -32,7 +32,7 @@ pub trait ExceptedPaths: fmt::Debug + Send + Sync {
     fn contains(&self, path: &str) -> bool;
 }
 
-/// What is known of a line when the request has been answered.
+/// The decision about a line before the response has been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// It is written.

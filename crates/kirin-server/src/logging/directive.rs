@@ -28,10 +28,10 @@ pub struct Piece {
     pub value: Value,
 }
 
-/// Why a text is not a format.
+/// The reason why a text is not a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// A directive that there is not.
+    /// A directive that does not exist.
     #[error(
         "there is no `{directive}`; allowed are %%, %h, %l, %u, %t, %{{FORMAT}}t, %r, %m, %U, %q, \
          %H, %s, %b, %B, %D, %T, %{{UNIT}}T, %v, %V, %p, %a, %{{c}}a, %P, %{{NAME}}i, %{{NAME}}o, \
@@ -47,7 +47,7 @@ pub enum FormatError {
     Name {
         /// The directive.
         directive: String,
-        /// What is wrong, and what is allowed.
+        /// The error, and the names that are allowed.
         reason: String,
     },
     /// The end of the format in a directive.

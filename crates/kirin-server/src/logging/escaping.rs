@@ -1,4 +1,4 @@
-//! How values of a line are escaped, so that no client can forge a line or a value.
+//! Escapes the values of a line, so that no client can forge a line or a value.
 
 /// The rule by which values are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

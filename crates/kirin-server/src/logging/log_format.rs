@@ -1,8 +1,8 @@
 //! The format of a log: compiled once, used for each line.
 //!
 //! A request that is answered at once has its line written from its head, which is still in the
-//! read buffer. Of another request, the values that the format needs are copied into one buffer
-//! ([`TakenValues`]), escaped already.
+//! read buffer. For another request, the values that the format needs are escaped and copied into
+//! one buffer ([`TakenValues`]).
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use crate::ended_request::EndedRequest;
 /// The formats that have names.
 pub const NAMES: [&str; 5] = ["combined", "common", "json", "ltsv", "terminal"];
 
-/// What stands for a value that there is not.
+/// The text in place of a value that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Absent {
     /// `-`
@@ -46,7 +46,7 @@ pub struct TakenValues {
     request_values: usize,
 }
 
-/// Where the values of a request and a response come from.
+/// The source of the values of a request and its response.
 #[derive(Clone, Copy)]
 pub enum ValueSource<'a> {
     /// From the heads themselves.

@@ -1,5 +1,5 @@
-//! Where the lines of access logs go: a file, a stream, or a daemon on a socket. All event loops
-//! share a sink. A thread writes the lines, so that no loop waits.
+//! The targets of access logs: a file, a stream, or a daemon on a socket. All event loops share a
+//! sink. A thread writes the lines, so that no loop waits.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};

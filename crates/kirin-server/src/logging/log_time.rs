@@ -14,7 +14,7 @@ pub const COMMON_TIME: &str = "[%d/%b/%Y:%H:%M:%S +0000]";
 /// A time as a format writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeValue {
-    /// Which time.
+    /// The moment.
     pub moment: Moment,
     /// Its form.
     pub form: TimeForm,
@@ -23,9 +23,9 @@ pub struct TimeValue {
 /// A moment of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// When the head had arrived.
+    /// The arrival of the head.
     Begin,
-    /// When the response ended.
+    /// The end of the response.
     End,
 }
 
@@ -79,9 +79,9 @@ impl TimeForm {
 /// The times of one request, since the epoch.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestTimes {
-    /// When it began.
+    /// The time at which it began.
     pub begin: Duration,
-    /// When it ended.
+    /// The time at which it ended.
     pub end: Duration,
 }
 

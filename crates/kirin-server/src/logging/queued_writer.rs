@@ -23,7 +23,7 @@ pub trait Output: Send + 'static {
     fn recovered(&mut self, lost_lines: u64);
 }
 
-/// Why lines could not be written.
+/// The reason why lines could not be written.
 #[derive(Debug)]
 pub struct WriteError {
     /// The error.
@@ -45,7 +45,7 @@ struct Shared {
     state: Mutex<WriterState>,
     /// Wakes the thread: there are lines to write.
     filled: Condvar,
-    /// Wakes those who wait until all lines are written or lost.
+    /// Wakes the callers that wait until all lines are written or lost.
     emptied: Condvar,
 }
 
@@ -54,7 +54,7 @@ struct WriterState {
     lines: Vec<u8>,
     is_writing: bool,
     lost_lines: u64,
-    /// How many of the lost lines were reported to the output.
+    /// The number of lost lines that were reported to the output.
     reported_lines: u64,
     is_abandoned: bool,
 }

@@ -31,7 +31,7 @@ pub enum ResponseValue {
     AnsweredBy,
     /// The place that answered, such as `app:web`.
     Place,
-    /// What the cache had.
+    /// The cache status.
     Cache,
     /// The seconds that the request waited in queues.
     Queue,

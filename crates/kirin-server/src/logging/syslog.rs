@@ -77,7 +77,7 @@ impl Syslog {
                     None => connect(server)?,
                 };
                 match connected.send(datagram) {
-                    // The network tells later, if at all, that nobody has got an earlier datagram.
+                    // If the network reports that a datagram was not received, it does so later.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                         socket.insert(connected).send(datagram)?;
                     }

@@ -1,4 +1,4 @@
-//! Reads the parts of a client certificate that an application is told.
+//! Reads the parts of a client certificate that applications get.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -61,7 +61,7 @@ pub struct ClientAuthorities {
     pub required: bool,
 }
 
-/// Why a certificate or key cannot be used.
+/// The reason why a certificate or key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.

@@ -75,7 +75,7 @@ struct Processed {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
-    /// Returns a stream whose handshake is still to come.
+    /// Returns a stream whose handshake has not started yet.
     pub(crate) fn new(socket: S, config: Arc<ServerConfig>) -> Result<Self, rustls::Error> {
         Ok(Self {
             socket,

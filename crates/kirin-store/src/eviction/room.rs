@@ -1,7 +1,7 @@
 //! Makes room in the budget.
 //!
 //! There is one budget for the whole store, not one for each shard. An item of a megabyte must not
-//! empty its shard while other shards keep items that nobody reads.
+//! empty its shard while other shards keep items that are never read.
 //!
 //! Room is made before an item goes in, so the store is within its budget at every moment. If the
 //! shard that needs room holds more than its share, its own items leave. Otherwise the items of

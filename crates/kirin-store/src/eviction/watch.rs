@@ -33,8 +33,8 @@ pub(crate) struct EvictionWatch {
 }
 
 impl EvictionWatch {
-    /// Tells the observer of an eviction, which `describe` describes. Costs one load if nobody
-    /// watches.
+    /// Tells the observer of an eviction, which `describe` describes. Costs one load if there is no
+    /// watcher.
     pub(crate) fn note<'a>(&self, describe: impl FnOnce() -> Eviction<'a>) {
         if !self.is_on.load(Ordering::Relaxed) {
             return;

@@ -51,7 +51,7 @@ pub struct Moment {
     log: Arc<ChangeLog>,
 }
 
-/// What has happened to a key since a moment.
+/// The change of a key since a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The key, a tag or a prefix of the key has been invalidated.

@@ -1,6 +1,6 @@
 //! The state of an item after invalidations and the passing of time.
 
-/// What an invalidation does to items.
+/// The effect of an invalidation on items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalidation {
     /// The item is served as stale until it is replaced or expires. A plain `get` serves it too.

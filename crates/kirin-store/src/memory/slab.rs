@@ -18,7 +18,7 @@ const CHUNK_SLOTS: usize = 256;
 /// Metadata of one item in 40 bytes. `docs/store.md` explains each field.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// Where key and value are. A vacant slot has none.
+    /// The address of key and value. A vacant slot has none.
     pub(crate) address: Address,
     pub(crate) cas: u64,
     /// The raw [`Expires`](crate::Expires).

@@ -29,7 +29,7 @@ pub enum SnapshotError {
     Damaged {
         /// The offset of the damage in bytes.
         at_byte: u64,
-        /// What is wrong at that offset.
+        /// The error at that offset.
         what: &'static str,
     },
     /// Reading or writing failed.

@@ -1,4 +1,5 @@
-//! What a run keeps of a request: its target, and hashes of what names the visitor.
+//! The facts that a run keeps about a request: its target, and hashes of the values that identify
+//! the visitor.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -16,7 +17,7 @@ const MAX_NAME_BYTES: usize = 64;
 /// The most fields that may be credentials and are kept with their names.
 const MAX_OTHERS: usize = 8;
 
-/// Fields that do not name the visitor, or of which another part of [`Visitor`] is made, in lower
+/// Fields that do not identify the visitor, or that are in another part of [`Visitor`], in lower
 /// case. Each other field may be a credential of the application's own, such as `X-Api-Key`.
 const HARMLESS: [&str; 55] = [
     "accept",
@@ -76,7 +77,7 @@ const HARMLESS: [&str; 55] = [
     "x-request-id",
 ];
 
-/// What is kept of a request.
+/// The facts about a request.
 pub struct RequestFacts {
     /// The target.
     pub target: Target,

@@ -1,4 +1,4 @@
-//! What a run keeps of the head of a response.
+//! The facts that a run keeps about the head of a response.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

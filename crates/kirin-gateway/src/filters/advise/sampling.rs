@@ -12,7 +12,7 @@ use kirin_advice::survey::{Demands, Survey, Totals};
 use kirin_store::Namespace;
 use parking_lot::Mutex;
 
-/// Whether a run is on, and the run.
+/// The run of `kirin advise`, if one is in progress.
 #[derive(Default)]
 pub struct Sampling {
     is_on: AtomicBool,
@@ -30,7 +30,7 @@ pub struct Run {
     observed: Mutex<Observed>,
 }
 
-/// What a run observes.
+/// The answers that a run observes.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     /// The places, such as `app:web`. Empty: all.
@@ -41,7 +41,7 @@ pub struct Scope {
     pub site_labels: Arc<[String]>,
 }
 
-/// What a run has observed.
+/// The answers that a run has observed.
 #[derive(Default)]
 struct Observed {
     survey: Survey,
@@ -55,17 +55,17 @@ pub struct ObservedRoute {
     pub route: Arc<Route>,
     /// The part of the store that belongs to the site.
     pub namespace: Namespace,
-    /// Whether this request had to pass a condition about who it is from.
+    /// Whether this request had to pass a condition about its client.
     pub is_protected: bool,
 }
 
-/// A run is on already.
+/// Another run is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a run is on already")]
 pub struct AlreadyOn;
 
 impl Sampling {
-    /// Returns whether a run is on.
+    /// Returns whether a run is in progress.
     pub fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Relaxed)
     }
@@ -94,7 +94,7 @@ impl Sampling {
         Ok(started)
     }
 
-    /// Ends this run, if it is on. Returns whether it was.
+    /// Ends this run, if it is in progress. Returns whether it was.
     pub fn end(&self, run: &Arc<Run>) -> bool {
         let mut present = self.run.lock();
         let is_on = present.as_ref().is_some_and(|present| Arc::ptr_eq(present, run));
@@ -105,7 +105,7 @@ impl Sampling {
         is_on
     }
 
-    /// Returns the run that is on.
+    /// Returns the run that is in progress.
     pub fn run(&self) -> Option<Arc<Run>> {
         self.run.lock().clone()
     }

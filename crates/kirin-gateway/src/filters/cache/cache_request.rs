@@ -24,8 +24,8 @@ pub struct CacheRequest {
     /// Whether it is a GET without a condition or range. The response to it can then be stored as
     /// it is.
     pub is_plain: bool,
-    /// Whether it wants a part, or the response only if it has not changed. Such a response is of
-    /// no use to others.
+    /// Whether it wants a part, or the response only if it has not changed. Other requests cannot
+    /// use such a response.
     pub is_partial: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Miss {
     pub why: Forwarded,
 }
 
-/// Why the cache has nothing to do with a request.
+/// The reason why a request bypasses the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bypass {
     /// Its method is not GET or HEAD.
@@ -49,7 +49,7 @@ pub enum Bypass {
 }
 
 impl CacheRequest {
-    /// Reads `request`, or says why the cache has nothing to do with it.
+    /// Reads `request`, or returns the reason why it bypasses the cache.
     pub fn from_request(request: &Request<'_>, settings: &CacheSettings) -> Result<Self, Bypass> {
         let Request { head: request, origin, user, namespace, protection, .. } = *request;
         if !request.is_get_or_head() {
@@ -75,8 +75,8 @@ impl CacheRequest {
             }
         }
         if let Some(clients) = protection.allowed() {
-            // No other route may answer with what was meant for these clients, even if one gets
-            // the same target some day.
+            // Another route must not serve responses for these clients, even if it has the same
+            // target later.
             key::append_route_condition("allow", &format!("{clients:016x}"), &mut key);
         }
         if let Some(conditions) = settings.conditions {
@@ -123,13 +123,13 @@ impl CacheRequest {
             && (policy.serves_authorization || !self.has_authorization)
     }
 
-    /// Returns whether the request says who the user is.
+    /// Returns whether the request identifies its user.
     pub fn has_credentials(&self) -> bool {
         self.has_cookie || self.has_authorization
     }
 }
 
-/// Returns why a GET or HEAD goes past the cache: it differs from other requests for its target, or
+/// Returns why a GET or HEAD bypasses the cache: it differs from other requests for its target, or
 /// the configuration says so.
 fn reason_to_bypass(request: &RequestHead<'_>, settings: &CacheSettings) -> Option<&'static str> {
     if request.body != BodyLength::None {
@@ -177,8 +177,8 @@ pub fn shortened_query(
     (kept.as_deref() != Some(query)).then_some(kept)
 }
 
-/// Calls `ask` with a request for what the cache can use: all of the response, by GET. It is
-/// without the client's own conditions and with `conditions` of the cache's own.
+/// Calls `ask` with a request for a response that the cache can use: the complete response, by GET.
+/// The request has `conditions` in place of the client's conditions.
 pub fn as_cache<R>(
     request: &Request<'_>,
     settings: &CacheSettings,

@@ -1,5 +1,5 @@
-//! Collapses requests for one key at the same time. One of them goes to the place, and the others
-//! are answered with its response: from memory if that is stored by then, or while it arrives.
+//! Collapses requests for one key at the same time. One of them is forwarded to the place, and its
+//! response answers the others: from memory if it is stored by then, or while it arrives.
 
 use kirin_cache::{CacheStatus, Collapse, Reuse, collapse, reuse};
 use kirin_clock::steady_seconds;
@@ -12,11 +12,11 @@ use super::pending_fetches::{FetchEvent, FetchOutcome, Joined};
 use super::shared_response::SharedResponse;
 
 /// The most keys under which a request waits for others. A request learns the fields that a target
-/// varies by from the response to another request. A place that names other fields each time must
-/// not lead it on forever.
+/// varies by from the response to another request. The number is limited, because a place may name
+/// other fields in each response.
 const MAX_KEYS: usize = 3;
 
-/// How a response that arrives for another request can be used for this one.
+/// The way in which this request can use a response that arrives for another request.
 enum SharedUse {
     /// It is the answer.
     Answer(Response),
@@ -31,7 +31,7 @@ enum SharedUse {
 }
 
 impl Fetch {
-    /// Goes to the place, or waits for another request that does.
+    /// Forwards the request to the place, or waits for another request that was forwarded.
     pub async fn run(mut self, body: RequestBody) -> Response {
         let give_up = Instant::now() + self.settings.wait;
         let mut collapsed = false;
@@ -99,7 +99,7 @@ impl Fetch {
                     return self.go(None, body).await;
                 }
                 Ok(FetchOutcome::Lost | FetchOutcome::PerVisitor) => {}
-                // The response is of no use to this request, or it takes too long.
+                // This request cannot use the response, or the response takes too long.
                 Ok(FetchOutcome::NotStored) | Err(_) => return self.go(None, body).await,
             }
             joined = self.settings.pending_fetches.join(&self.key);
@@ -156,7 +156,7 @@ impl Fetch {
         }
         let now = steady_seconds();
         match collapse(policy, &self.cache_request.directives, now, is_earlier) {
-            // The data it was made from may have changed before this request came.
+            // The data of the response may have changed before this request arrived.
             _ if keep.check_unpurged(&self.cache.store).is_err() => return SharedUse::TooOld,
             Collapse::Forward => return SharedUse::TooOld,
             Collapse::WaitUntilStored => return SharedUse::WhenStored,

@@ -4,10 +4,10 @@
 //! A piece is in memory once, however many read it.
 //!
 //! As long as the body may be stored, all of it stays, and the readers do not slow each other down.
-//! A body that turns out too long takes no more readers. Those that it has get all of it, and
-//! pieces that all have read are freed. It is then filled no faster than the fastest reader reads.
-//! The slowest may be behind by the bytes that could have been stored: that is the memory it takes.
-//! Pure: no clock, no tasks, no I/O.
+//! A body that is too long to be stored gets no further readers. Those that it has get all of it,
+//! and pieces that all have read are freed. It is then filled no faster than the fastest reader
+//! reads. The slowest may be behind by the bytes that could have been stored: that is the memory it
+//! takes. Pure: no clock, no tasks, no I/O.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use kirin_http::body::{BodyStream, StreamError};
 use kirin_http::byte_range::ByteRange;
 use parking_lot::Mutex;
 
-/// How many bytes of a body that is not stored are read before the fastest reader wants them.
+/// The bytes that are read ahead of the fastest reader, if the body is not stored.
 const AHEAD_BYTES: u64 = 64 * 1024;
 
 /// The error of a reader that kept others waiting.
@@ -175,7 +175,7 @@ impl Filler {
         self.0.shared.lock().change(State::Whole);
     }
 
-    /// Cuts the body: no more of it will arrive.
+    /// Cuts the body, because the rest of it will not arrive.
     pub fn cut(self, why: &StreamError) {
         self.0.shared.lock().change(State::Cut(why.0.clone()));
     }

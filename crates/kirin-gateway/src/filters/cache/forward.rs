@@ -1,4 +1,4 @@
-//! How a request goes to the place when the cache does not answer it.
+//! Forwards a request to the place when the cache does not answer it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ pub struct Forward {
     how: How,
 }
 
-/// The way in which it goes.
+/// The way in which it is forwarded.
 pub enum How {
     /// Its method is not GET or HEAD. It may change what is stored.
     Method,
     /// The cache does not serve it, for this reason.
     Bypass(&'static str),
-    /// As it is, without waiting for another request. The response may be stored.
+    /// It is forwarded unchanged, without waiting for another request. The response may be stored.
     Pass {
         /// The request.
         miss: Miss,
-        /// Whether the cache knows already that the response is of no use to others.
+        /// Whether the cache knows already that other requests cannot use the response.
         is_noted: bool,
     },
-    /// For all requests for the same response: one of them goes.
+    /// Of all requests for the same response, one is forwarded.
     Fetch(Miss),
 }
 

@@ -1,9 +1,9 @@
-//! The requests of a route that are at the place now: one for each key. Others for the same key
-//! wait for its response.
+//! The requests of a route that the place is answering now: one for each key. Other requests for
+//! the same key wait for its response.
 //!
 //! All loops share them. A waiter learns that a response has begun, which it then reads too, or how
-//! the fetch ended. It then searches the store itself. A fetch ends when it is told to or dropped,
-//! so that no request waits for one that is gone.
+//! the fetch ended. It then searches the store itself. A fetch ends when it is ended or dropped. So
+//! no request waits for a fetch that does not exist any more.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use super::shared_response::SharedResponse;
 
-/// The most requests that wait for one. One more goes to the place itself.
+/// The most requests that wait for one fetch. A further one is forwarded to the place.
 const MAX_WAITING: usize = 4096;
 
 /// The number of parts, each with a lock of its own.
@@ -28,15 +28,16 @@ const PARTS: usize = 16;
 pub enum FetchOutcome {
     /// The response is in the store.
     Stored,
-    /// The response is of no use to others. They go to the place themselves, all at once.
+    /// Other requests cannot use the response. All of them are forwarded to the place at once.
     NotStored,
-    /// The response was for one visitor with credentials. Other visitors with credentials go to the
-    /// place themselves. Of the others, one goes: else anybody with a cookie could send all of them
-    /// to the place.
+    /// The response was for one visitor with credentials. Requests of other visitors with
+    /// credentials are forwarded to the place. Of the other requests, one is forwarded. Otherwise a
+    /// client with a cookie could cause all of them to be forwarded.
     PerVisitor,
     /// The place has failed with this status. Requests that may have a stale response get that.
     Failed(StatusCode),
-    /// There is no response, or it has been purged on its way. One of the others goes.
+    /// There is no response, or a purge has removed it on its way. One of the waiting requests is
+    /// forwarded.
     Lost,
 }
 
@@ -53,7 +54,7 @@ impl FetchOutcome {
     }
 }
 
-/// How far a fetch is.
+/// The progress of a fetch.
 #[derive(Clone, Debug, Default)]
 enum FetchProgress {
     /// The place was asked.
@@ -90,15 +91,15 @@ struct SharedFetch {
 
 /// The part of a request in the fetch of its key.
 pub enum Joined {
-    /// It goes to the place.
+    /// It is forwarded to the place.
     Leads(PendingFetch),
     /// It waits.
     Waits(Waiting),
-    /// Too many wait already.
+    /// Too many requests wait already.
     Full,
 }
 
-/// The request that goes to the place.
+/// The request that is forwarded to the place.
 pub struct PendingFetch {
     pending_fetches: Arc<PendingFetches>,
     key: Box<[u8]>,
@@ -118,8 +119,8 @@ impl PendingFetches {
         self.join_unless(key, None)
     }
 
-    /// Joins the requests for `key`, but not the fetch that `old` waits for: its response is of no
-    /// use any more.
+    /// Joins the requests for `key`, but not the fetch that `old` waits for: its response cannot be
+    /// used any more.
     pub fn join_anew(self: &Arc<Self>, key: &[u8], old: &Waiting) -> Joined {
         self.join_unless(key, Some(&old.shared))
     }

@@ -1,4 +1,4 @@
-//! Where the parts of a page come from.
+//! The source of the parts of a page.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::pages::session::{self, Session};
 use crate::request::context::Request;
 use crate::request::lineage::{Refused, Variables};
 
-/// Where pages find the items that they include, and the sessions of visitors.
+/// The store with the items that pages include, and with the sessions of visitors.
 pub struct IncludeSources {
     /// The store.
     pub store: Arc<Store>,

@@ -1,4 +1,4 @@
-//! What a shard takes from the budget, and how it frees memory.
+//! Takes memory for a shard from the budget, and frees it.
 
 use std::hash::BuildHasher;
 
