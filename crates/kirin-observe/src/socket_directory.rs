@@ -97,7 +97,7 @@ impl SocketDirectories {
         Some(self.temporary.as_ref()?.join(format!("kirin-{}", self.uid)))
     }
 
-    /// Makes the first directory that can be had, if it does not exist. As root it belongs to
+    /// Creates the first directory that can be used, if it does not exist. As root it belongs to
     /// `user` then. Fails at a directory that is not safe. A path of a socket with a name of
     /// `name_bytes` must be short enough.
     pub fn make(&self, user: Option<&User>, name_bytes: usize) -> Result<PathBuf, DirectoryError> {

@@ -56,8 +56,8 @@ pub struct AddressError {
 }
 
 impl ServerAddress {
-    /// Returns the host as it stands in certificates and in `Host`, without a port. A unix socket
-    /// has `localhost`.
+    /// Returns the host as certificates and `Host` have it, without a port. A unix socket has
+    /// `localhost`.
     pub fn host(&self) -> String {
         match &self.location {
             Location::Name(name, _) => name.clone(),

@@ -40,7 +40,7 @@ pub(crate) enum Content {
         first: Option<Bytes>,
         body: Box<RequestBody>,
     },
-    /// The content was streamed and is gone.
+    /// The content was streamed, so it cannot be sent again.
     Spent,
 }
 

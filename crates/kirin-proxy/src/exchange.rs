@@ -238,7 +238,7 @@ impl Exchange<'_> {
         if status == StatusCode::CONTINUE {
             self.send_held_body();
         } else if let Some(client) = &request.informational {
-            // If the client has gone, sending the response will find out.
+            // If the client has disconnected, sending the response will fail.
             let _ = client.send(status, fields).await;
         }
     }

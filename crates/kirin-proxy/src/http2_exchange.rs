@@ -104,7 +104,7 @@ pub(crate) async fn exchange(
                     // meantime are counted.
                     let (client, status) = (client.clone(), head.status());
                     waiting.informing.push_back(Box::pin(async move {
-                        // If the client has gone, sending the response will find out.
+                        // If the client has disconnected, sending the response will fail.
                         let _ = client.send(status, &fields).await;
                     }));
                 }
@@ -319,7 +319,7 @@ impl BodyStream for Http2Body {
 }
 
 impl Http2Body {
-    /// Returns the next data. Taking it lets the server send as much again.
+    /// Returns the next data. When it is taken, the server may send as many bytes again.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, String>> {
         loop {
             match ready!(self.received.poll_data(context)) {

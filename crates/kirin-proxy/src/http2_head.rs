@@ -66,7 +66,8 @@ pub(crate) fn request(
     Some(request)
 }
 
-/// Returns the fields of a response that go on to the client. `via` is Kirin's name in `Via`.
+/// Returns the fields of a response that are forwarded to the client. `via` is Kirin's name in
+/// `Via`.
 pub(crate) fn fields(headers: &HeaderMap, via: Option<&str>) -> Result<FieldLines, BadResponse> {
     let bytes =
         headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>();

@@ -169,8 +169,8 @@ impl LocalUpstream {
             self.log(&outgoing, Some(&server), &failure, "request goes to another server");
             attempt = match self.take_turn(&mut set, &mut selection, &outgoing).await {
                 Ok(attempt) => self.timed(attempt, &set, &outgoing),
-                // The last server has gone in the meantime. The failure of this server is the one
-                // to report.
+                // The last server has been removed in the meantime. The failure of this server is
+                // the one to report.
                 Err(Failure::NoServer | Failure::AllUnhealthy) => {
                     return self.refuse(&outgoing, Some(&server), &failure);
                 }

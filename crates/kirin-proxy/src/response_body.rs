@@ -100,7 +100,7 @@ impl BodyStream for ResponseBody {
     }
 }
 
-/// Returns the trailers that go on to the client, if the body is complete.
+/// Returns the trailers that are forwarded to the client, if the body is complete.
 pub(crate) fn take_trailers(
     decoder: &mut BodyDecoder,
     no_trailers: &[HeaderName],

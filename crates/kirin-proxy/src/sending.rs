@@ -1,7 +1,7 @@
 //! Sending a request.
 //!
-//! What the socket takes at once is sent at once. The rest becomes a future that runs beside the
-//! reading of the response, because a response may come before the request has been sent (RFC 9112
+//! What the socket takes at once is sent at once. The rest becomes a future that runs while the
+//! response is read, because a response may arrive before the request has been sent (RFC 9112
 //! section 9.5).
 
 use std::fs::File;

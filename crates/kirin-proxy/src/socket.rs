@@ -268,7 +268,7 @@ impl Socket {
     }
 
     fn shutdown(&self, how: Shutdown) {
-        // Fails only if the server has gone already.
+        // Fails only if the server has disconnected already.
         let _ = match &*self.stream.borrow() {
             Stream::Tcp(stream) => rustix::net::shutdown(stream.as_fd(), how),
             Stream::Unix(stream) => rustix::net::shutdown(stream.as_fd(), how),

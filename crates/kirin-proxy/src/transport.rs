@@ -79,7 +79,7 @@ impl LocalUpstream {
     }
 
     /// Sends a request by a new connection. If the server is known to speak HTTP/2, requests that
-    /// come meanwhile wait for the connection and share it.
+    /// arrive in this time wait for the connection and share it.
     async fn send_by_new(
         self: &Rc<Self>,
         connections: &Rc<ServerConnections>,

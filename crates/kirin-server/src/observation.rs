@@ -216,8 +216,8 @@ impl WrittenResponse {
 }
 
 impl ResponseRecord {
-    /// Returns the record of a response that was cut after so many bytes of its body. If not even
-    /// the head was begun, the status is 499, as in the log of nginx.
+    /// Returns the record of a response that was cut after this number of bytes of its body. If not
+    /// even the head was begun, the status is 499, as in the log of nginx.
     pub(crate) fn cut(mut summary: ResponseSummary, body_bytes: u64, is_begun: bool) -> Self {
         if !is_begun {
             summary.status = Response::client_gone_status();

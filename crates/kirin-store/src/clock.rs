@@ -63,7 +63,7 @@ impl Expires {
     /// The item has expired already. A negative exptime means this.
     pub const PAST: Expires = Expires(1);
 
-    /// Returns the expiry at `moment`. The item is gone when the clock reaches it.
+    /// Returns the expiry at `moment`. The item expires when the clock reaches it.
     pub const fn at(moment: Now) -> Expires {
         // NEVER takes the value 0. Both 0 and 1 mean a second in 1970, so 1 can stand for both.
         if moment.0 == 0 { Expires::PAST } else { Expires(moment.0) }

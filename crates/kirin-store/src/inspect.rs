@@ -1,4 +1,4 @@
-//! Looks at items without using them: the lists and events of operators.
+//! Reads items without using them, for the lists and events that operators see.
 //!
 //! Nothing here counts a hit, marks an item as used or removes one that has expired.
 

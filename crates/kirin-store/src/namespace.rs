@@ -18,7 +18,7 @@ pub struct Namespace(Kind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// All names that are in none of these namespaces.
+    /// All names that are outside of these namespaces.
     Root(Option<Arc<NamespaceNames>>),
     /// The prefix: the name and the separator.
     Named(Arc<str>),
@@ -40,7 +40,7 @@ impl Default for Namespace {
 }
 
 impl Namespace {
-    /// Returns the root, beside the namespaces with these names.
+    /// Returns the root, which excludes the namespaces with these names.
     pub fn root(others: &NamespaceNames) -> Self {
         Self(Kind::Root((!others.is_empty()).then(|| Arc::new(others.clone()))))
     }

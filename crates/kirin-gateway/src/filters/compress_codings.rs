@@ -9,8 +9,8 @@ use crate::filters::ssi::cacheability;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compress {
     /// Not configured. Pages of the store and files are coded: they are the same for all clients.
-    /// Responses of code are not: they may hold a secret beside text that an attacker has chosen
-    /// (BREACH).
+    /// Responses of code are not, because they may contain a secret and text that an attacker has
+    /// chosen (BREACH).
     #[default]
     Shared,
     /// The responses of all places.

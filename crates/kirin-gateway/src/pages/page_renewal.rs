@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use kirin_store::Now;
 
-/// How long a request that may renew a page keeps others from being sent too, in seconds. The
-/// application may have a reason not to store the response, such as a signed-in visitor.
+/// The time in seconds in which only one request may be sent to renew a page. The application may
+/// have a reason not to store the response, such as a signed-in visitor.
 const WAIT_SECONDS: u64 = 5;
 
 /// The last request that may renew a stale page. It is kept beside the page, so that all event

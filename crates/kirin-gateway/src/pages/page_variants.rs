@@ -53,7 +53,7 @@ pub struct KeptAssembly {
 /// A variant that a thread makes: the key of the item, and the coding.
 type Underway = (Vec<u8>, Coding);
 
-/// The variants that one loop has in the making.
+/// The variants that one loop is making.
 #[derive(Default)]
 pub struct PageVariants {
     underway: Rc<RefCell<HashSet<Underway>>>,

@@ -1,5 +1,4 @@
-//! Turns of the scripts of one event loop, so that long scripts do not keep the loop from its other
-//! clients.
+//! The turns of the scripts of one event loop, so that long scripts do not delay its other clients.
 //!
 //! A script blocks the loop while it runs. Without turns, the loop would run every script whose
 //! request is there before it reads its sockets again: sixty requests of 100 ms each take six

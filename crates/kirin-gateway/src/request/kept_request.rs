@@ -115,8 +115,8 @@ impl KeptHead {
     }
 }
 
-/// A [`Request`] that outlives the connection's read buffer. It shares the copy of the head with
-/// all others that were made of the same request.
+/// A [`Request`] that outlives the connection's read buffer. All copies of the same request share
+/// the copy of the head.
 pub struct KeptRequest {
     head: Rc<KeptHead>,
     changes: Vec<FieldChange>,

@@ -25,8 +25,8 @@ const MAX_TARGET_BYTES: usize = 8 * 1024;
 
 impl Request<'_> {
     /// Asks the routes for `target`, a path and perhaps a query, on behalf of a page with these
-    /// variables. A relative path starts at the directory of this request's path. Bytes that cannot
-    /// stand in a target are percent-encoded.
+    /// variables. A relative path starts at the directory of this request's path. Bytes that a
+    /// target must not contain are percent-encoded.
     pub fn get(&self, target: &[u8], variables: &Rc<Variables>) -> Result<Answer, Refused> {
         let lineage = self.lineage.child(Some(variables))?;
         self.ask_as(&lineage, &Method::GET, target, &[], BodyLength::None)
@@ -127,10 +127,11 @@ fn is_own(name: &str) -> bool {
     !OTHERS.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
-/// The bytes that cannot stand in a target of a request line.
+/// The bytes that the target of a request line must not contain.
 const NOT_IN_REQUEST_LINE: &AsciiSet = &CONTROLS.add(b' ').add(b'#');
 
-/// Returns `target` as it stands in a request line, beside `path` if it is relative.
+/// Returns `target` in the form of a request line; a relative one is resolved in the directory of
+/// `path`.
 fn absolute_target(path: &str, target: &[u8]) -> Option<String> {
     let directory = match target.first()? {
         b'/' => "",

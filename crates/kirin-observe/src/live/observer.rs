@@ -51,7 +51,7 @@ impl LiveLoop {
         self.started
     }
 
-    /// Calls `read` with the table. The event loop waits meanwhile, so this must be short.
+    /// Calls `read` with the table. The event loop waits for it, so this must be short.
     pub(super) fn with<R>(&self, read: impl FnOnce(&UrlTable) -> R) -> R {
         read(&self.table.lock())
     }

@@ -68,7 +68,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns a number of the status by the names that lead to it, and 0 if there is none.
+    /// Returns the number at this path of names in the status, or 0 if it does not exist.
     pub fn number(&self, names: &[&str]) -> f64 {
         let find = |value, name: &&str| Value::get(value, *name);
         names.iter().try_fold(&self.status, find).and_then(Value::as_f64).unwrap_or_default()

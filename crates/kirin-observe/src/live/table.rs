@@ -130,8 +130,8 @@ impl Table {
 }
 
 impl Table {
-    /// Makes the widest of the other text columns narrower by so much, but not too narrow. Returns
-    /// false if nothing has changed.
+    /// Makes the widest of the other text columns narrower by this width, but not too narrow.
+    /// Returns false if nothing has changed.
     fn narrow(&self, columns: &mut [(usize, usize)], flexible: Option<usize>, by: usize) -> bool {
         let is_text = |index: usize| !self.columns[index].is_number && Some(index) != flexible;
         let texts = columns.iter_mut().filter(|(index, _)| is_text(*index));

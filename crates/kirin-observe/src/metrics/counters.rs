@@ -18,7 +18,7 @@ pub struct LoopCounters {
 }
 
 impl LoopCounters {
-    /// Returns counters for so many listeners.
+    /// Returns counters for this number of listeners.
     pub fn new(listeners: usize) -> Arc<Self> {
         let connections = (0..listeners).map(|_| Arc::default()).collect();
         Arc::new(Self { connections, ..Self::default() })

@@ -148,7 +148,7 @@ pub(crate) struct Io {
 pub(crate) enum Closed {
     /// None.
     Nothing,
-    /// It sends no more.
+    /// It has ended its side.
     Half,
     /// It has reset the connection, or takes nothing any more.
     Whole,
@@ -178,7 +178,8 @@ impl Io {
         }
     }
 
-    /// Has the table of open connections end this connection after so many seconds.
+    /// Sets the deadline to `seconds` from now. The table of open connections then ends this
+    /// connection.
     pub(crate) fn set_deadline(&self, seconds: u64) {
         self.deadline.set(self.deadlines.clock.now() + seconds);
     }
@@ -193,7 +194,7 @@ impl Io {
         self.deadline.set(pace.begin(self.deadlines.clock.now()));
     }
 
-    /// Notes that the client has moved so many bytes while the server waited for it.
+    /// Notes the number of bytes that the client has moved while the server waited for it.
     pub(crate) fn progress(&self, pace: &mut Pace, bytes: usize) {
         if bytes > 0 {
             self.deadline.set(pace.moved(bytes as u64, self.deadlines.clock.now()));
@@ -440,7 +441,7 @@ impl Io {
         self.shutdown(Shutdown::Both);
     }
 
-    /// Tells the client that no more will be sent, if the connection uses TLS.
+    /// Tells the client that no further bytes will be sent, if the connection uses TLS.
     pub(crate) fn end_tls(&self) {
         match &mut *self.stream.borrow_mut() {
             Stream::Tcp(_) | Stream::Unix(_) => {}

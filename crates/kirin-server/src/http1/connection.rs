@@ -68,12 +68,12 @@ enum Step<'a> {
     Settle(Settling<'a>),
 }
 
-/// The work that must wait. It returns whether the connection goes on.
+/// The work that must wait. It returns whether the connection continues.
 type Settling<'a> = Pin<Box<dyn Future<Output = io::Result<bool>> + 'a>>;
 
 /// The work that follows the gathered responses.
 enum Work {
-    /// None. The connection goes on with the next request.
+    /// None. The connection continues with the next request.
     Nothing,
     /// The last response has been written. The connection closes.
     Close,
@@ -423,7 +423,7 @@ fn refuse<H>(
 }
 
 /// Sends the bytes that the socket did not take, then does the work that must wait. Returns whether
-/// the connection goes on.
+/// the connection continues.
 async fn settle<H: Handler>(
     server: &Server<H>,
     io: &Rc<Io>,

@@ -1,6 +1,6 @@
 //! Writes response heads: status line, field lines and framing.
 //!
-//! Only this file decides how a response is framed, and whether the connection goes on after it.
+//! Only this file decides how a response is framed, and whether the connection continues after it.
 
 use http::{Method, StatusCode};
 use kirin_http::body::Body;

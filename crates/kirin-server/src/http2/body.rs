@@ -82,9 +82,9 @@ impl Drop for Http2Source {
 }
 
 impl Http2Source {
-    /// Returns the source of a body. `expects_continue` tells the client to go on when the body is
-    /// wanted. `state` says when the response begins. From then on the client may be silent,
-    /// because the two sides talk (a gRPC stream), and the handler sets the limit.
+    /// Returns the source of a body. With `expects_continue`, the client is told to continue when
+    /// the body is wanted. `state` says when the response begins. From then on the client may be
+    /// silent, because the two sides talk (a gRPC stream), and the handler sets the limit.
     pub(super) fn new(
         stream: RecvStream,
         deadlines: &Rc<Deadlines>,

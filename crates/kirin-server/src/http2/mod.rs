@@ -63,7 +63,7 @@ const RESETS: u32 = 100;
 const UNSEEN_RESETS: usize = 20;
 const ERROR_RESETS: usize = 100;
 
-/// Seconds for a client to disconnect when there is nothing left to do for it.
+/// Seconds for a client to disconnect after its last stream has ended.
 const DISCONNECT_SECONDS: u64 = 2;
 
 /// Returns whether a connection that begins with `received` speaks HTTP/2.
@@ -166,7 +166,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
         }
     };
     // From here on, sending fails in the streams that send. A stream that waits for an application
-    // goes on waiting, as in HTTP/1: cutting the exchange would lose the worker, and clients
+    // continues to wait, as in HTTP/1. Cutting the exchange would lose the worker, and clients
     // disconnect too often for that.
     drop(connection);
     streams.tasks.detach_all();
@@ -284,7 +284,7 @@ enum WaitingOn {
     Request,
     /// Streams that are being answered. Each has limits of its own.
     Work,
-    /// A client that does not let us send the bytes that are ready.
+    /// A client that does not take the bytes that are ready.
     Reader,
     /// A socket that takes nothing more.
     Socket,
@@ -304,7 +304,7 @@ impl Waiting {
         std::mem::replace(&mut self.is_over, false)
     }
 
-    /// Notes that a request has come. A client that does not read gets no more time by that.
+    /// Notes that a request has come. This gives no further time to a client that does not read.
     fn accept(&mut self) {
         if self.on == Some(WaitingOn::Request) {
             self.on = None;
@@ -312,7 +312,7 @@ impl Waiting {
     }
 
     /// Sets a new deadline if there is another reason to wait, or if the client has taken bytes
-    /// meanwhile.
+    /// since the last one.
     fn begin(&mut self, on: WaitingOn, progress: bool, io: &Io) {
         self.is_over = true;
         let taken = progress && matches!(on, WaitingOn::Reader | WaitingOn::Socket);
@@ -328,7 +328,7 @@ impl Waiting {
         }
     }
 
-    /// Notes that no more requests will be accepted.
+    /// Notes that no further requests will be accepted.
     fn stop(&mut self, io: &Io) {
         self.is_stopping = true;
         if self.on == Some(WaitingOn::Request) {

@@ -132,7 +132,7 @@ pub(super) fn start<H>(
         (Ok(stream), Err(body)) => {
             return Progress::Waiting(Unfinished { stream, body, record, exchange });
         }
-        // The client has reset the stream meanwhile.
+        // The client has reset the stream in the meantime.
         (Err(_), _) => {
             record = ResponseRecord::cut(summary, 0, false);
             Ended::ResetByClient

@@ -282,7 +282,7 @@ impl AsyncWrite for Socket {
         true
     }
 
-    /// Does nothing: the connection's task sends when h2 has no more.
+    /// Does nothing: the connection's task sends when h2 has written all frames.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

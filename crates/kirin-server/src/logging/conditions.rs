@@ -43,8 +43,7 @@ pub enum Choice {
     LeftOut,
 }
 
-/// Chooses a share of requests evenly: of any 100 requests in a row, a share of 0.1 has 10, or one
-/// more or less.
+/// Chooses a share of requests evenly. A share of 0.1 has 9 to 11 of any 100 consecutive requests.
 #[derive(Debug, Default)]
 pub struct Sampler(Cell<u64>);
 

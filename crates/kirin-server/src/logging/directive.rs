@@ -15,7 +15,7 @@ pub enum Value {
     Time(TimeValue, usize),
     /// Known at the end of the response.
     Response(ResponseValue),
-    /// None: the text before it is all.
+    /// No value: the piece is only the text before it.
     Nothing,
 }
 

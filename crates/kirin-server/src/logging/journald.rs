@@ -56,8 +56,8 @@ impl Output for Journald {
     }
 }
 
-/// Sends a datagram. If that fails, connects and tries once more: the daemon may have been started
-/// again.
+/// Sends a datagram. If that fails, connects and tries again, because the daemon may have been
+/// restarted.
 pub(super) fn send_again(
     socket: &mut Option<UnixDatagram>,
     datagram: &[u8],

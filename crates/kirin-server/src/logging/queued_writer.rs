@@ -1,7 +1,8 @@
 //! A writer whose callers never wait: it queues lines, and a thread writes them.
 //!
 //! The reader of a log may be stuck, or the disk full. An event loop that wrote to such a log
-//! itself would serve no client meanwhile. When the queue is full, lines are lost and counted.
+//! itself would serve no client during that time. When the queue is full, lines are lost and
+//! counted.
 
 use std::fs::File;
 use std::io::{self, Write};

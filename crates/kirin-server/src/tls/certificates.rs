@@ -26,7 +26,7 @@ pub(crate) struct Certificates(ArcSwap<Names>);
 pub struct ServedCertificate {
     /// The DNS names that it is for.
     pub names: Vec<String>,
-    /// The certificate, without those that lead to its authority.
+    /// The certificate, without the intermediate certificates.
     pub der: CertificateDer<'static>,
 }
 

@@ -63,7 +63,7 @@ pub(crate) struct TlsStream<S> {
     decrypted: Vec<u8>,
     /// Encrypted bytes that the socket has not taken yet.
     unsent: Vec<u8>,
-    /// The peer sends no more.
+    /// The peer has ended its side.
     ended: bool,
 }
 
@@ -266,7 +266,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
     }
 
     /// Takes the alert that says why the session has failed. It must be taken before anything else.
-    /// After that the session must not be called, because it would go on with the message that
+    /// After that the session must not be called, because it would continue with the message that
     /// failed.
     fn take_alert(&mut self, incoming: &mut [u8]) {
         if let Ok(ConnectionState::EncodeTlsData(mut alert)) =
@@ -316,7 +316,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> TlsStream<S> {
-    /// Tells the peer that no more will be sent, if the socket takes that now.
+    /// Tells the peer that no further bytes will be sent, if the socket takes that now.
     pub(crate) fn end(&mut self) {
         if self.session.is_handshaking() || !self.unsent.is_empty() || !self.received.is_empty() {
             return;
@@ -391,7 +391,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsStream<S> {
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let stream = &mut *self;
-        // A client may go on sending while it does not read. Our bytes wait.
+        // A client may continue to send while it does not read. Our bytes wait.
         if let Poll::Ready(Err(error)) = stream.poll_send(context) {
             return Poll::Ready(Err(error));
         }

@@ -259,7 +259,7 @@ impl Store {
             return Ok(StoreOutcome::OutOfMemory);
         }
         let (cas, sequence) = self.assign_cas(request.new_cas);
-        // Looks once more, because invalidations from now on cover the new item.
+        // Looks it up again, because invalidations from now on cover the new item.
         if let Some(since) = request.unchanged_since
             && self.hashed_change_since(since, hash, key, item.tags).is_some()
         {

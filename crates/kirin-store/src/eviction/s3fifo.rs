@@ -1,9 +1,9 @@
 //! S3-FIFO: the queues that decide which item is evicted next.
 //!
 //! A new item goes into a small queue, which takes a tenth of the shard. At the end of that queue
-//! it leaves, unless it was hit meanwhile. An item that was hit moves to the main queue, where it
-//! goes round once more for each hit. A key that comes back soon after its eviction goes straight
-//! to the main queue.
+//! it is evicted, unless it was hit in that time. An item that was hit moves to the main queue,
+//! where each hit gives it another round. A key that comes back soon after its eviction goes
+//! straight to the main queue.
 //!
 //! So a scan only passes through the small queue, and a hit is a mark that a reader can set without
 //! an exclusive lock.

@@ -1,4 +1,4 @@
-//! A queue of items of all sizes that tells which of its oldest items is worth least.
+//! A queue of items of all sizes. It finds the one of its oldest items that is worth least.
 //!
 //! Items compete for bytes: an item of 10 KB takes the room of ten items of 1 KB. If every request
 //! counts the same, a large item should leave earlier than a small one. This is the size-adjusted

@@ -8,8 +8,8 @@
 //! While at least one [`Moment`] is held, each invalidation enters the 64-bit hash of its name and
 //! its sequence number into the log. An unrelated invalidation has another hash and does not
 //! matter. Two names with the same hash cost one refusal. Entries older than the oldest moment are
-//! of no use and are dropped. The log is bounded: when a stripe is full, its older half is
-//! forgotten. Pages that were begun before that are refused ([`Change::Unknown`]).
+//! dropped, because nothing needs them. The log is bounded: when a stripe is full, its older half
+//! is forgotten. Pages that were begun before that are refused ([`Change::Unknown`]).
 //!
 //! Why no invalidation is missed:
 //!
@@ -56,7 +56,8 @@ pub struct Moment {
 pub enum Change {
     /// The key, a tag or a prefix of the key has been invalidated.
     Invalidated,
-    /// Not known: so many names have been invalidated since then that the log forgot some.
+    /// The change is not known, because the log has dropped names: too many were invalidated since
+    /// then.
     Unknown,
 }
 

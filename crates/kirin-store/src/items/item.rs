@@ -12,8 +12,8 @@ use crate::memory::slab::mark;
 
 /// An item as a reader found it.
 ///
-/// It is cheap to clone and independent of the store. It stays complete if the item is replaced,
-/// expires or is evicted meanwhile. As long as it lives, the memory of the value stays allocated,
+/// It is cheap to clone and independent of the store. It stays complete even if the item is
+/// replaced, expires or is evicted. As long as it lives, the memory of the value stays allocated,
 /// outside of the budget. So it should not be kept for long.
 #[derive(Clone)]
 pub struct ItemRef {

@@ -59,7 +59,7 @@ impl Fetch {
                             joined = self.settings.pending_fetches.join_anew(&self.key, &waiting);
                             continue;
                         }
-                        // Requests for the same variant find each other by its key.
+                        // Requests for the same variant join each other under its key.
                         SharedUse::Variant(key) if keys < MAX_KEYS => {
                             keys += 1;
                             joined = self.settings.pending_fetches.join(&key);

@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 pub struct CacheCounters {
     /// Requests answered with a fresh response.
     pub hits: Count,
-    /// Requests answered with a stale response. It is revalidated meanwhile, or the client accepts
-    /// it.
+    /// Requests answered with a stale response. The cache revalidates it at the same time, or the
+    /// client accepts it.
     pub stale_hits: Count,
     /// Requests answered with the response to another request, which they waited for or read as it
     /// arrived.

@@ -191,8 +191,8 @@ impl Fetch {
         response
     }
 
-    /// Returns the stored response, if the place has failed and the response may stand in (RFC 5861
-    /// section 4). `collapsed` says that another request has learned this.
+    /// Returns the stored response, if the place has failed and the response may replace the error
+    /// (RFC 5861 section 4). `collapsed` says that another request has learned this.
     pub(super) fn in_place_of_error(
         &self,
         found: &StoredResponse,

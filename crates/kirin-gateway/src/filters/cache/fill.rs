@@ -1,9 +1,10 @@
-//! Stores a body while it is sent to the client and to others that ask for it meanwhile.
+//! Stores a body while it is sent to the client, and to other clients that request it at the same
+//! time.
 //!
-//! A task of its own reads from the place. So neither a slow client nor one that leaves keeps the
-//! response from being stored. A body that is too long to be stored goes on to its readers, as long
-//! as there are any ([`super::filling_body`]). A body that is cut is not stored, and is cut for all
-//! of them.
+//! A task of its own reads from the place. So the response is stored even if a client is slow or
+//! disconnects. A body that is too long to be stored is still sent to its readers, as long as it
+//! has readers ([`super::filling_body`]). A body that is cut is not stored, and is cut for all of
+//! them.
 
 use std::future::poll_fn;
 use std::rc::Rc;

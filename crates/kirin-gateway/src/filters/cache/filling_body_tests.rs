@@ -31,7 +31,7 @@ fn poll(reader: &mut BodyReader) -> Poll<Option<Result<Bytes, StreamError>>> {
     reader.poll_chunk(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Returns the bytes that a reader gets now, and how it goes on.
+/// Returns the bytes that a reader gets now, and its next state.
 fn read(reader: &mut BodyReader) -> (String, &'static str) {
     let mut text = String::new();
     loop {
@@ -207,8 +207,8 @@ fn the_slowest_reader_is_cut_only_if_others_have_nothing_to_read() {
 }
 
 proptest! {
-    /// Checks every order of pieces, reads and the change to too long. A reader has a first part of
-    /// the body, and an end only if that is all of it. The memory is bounded.
+    /// Checks every order of pieces, reads and the change to too long. A reader has the first part
+    /// of the body. It has an end only if that part is the complete body. The memory is bounded.
     #[test]
     fn no_reader_sees_other_bytes_or_a_false_end(
         steps in prop::collection::vec((0..6u8, 0..4usize, 1..9usize), 1..80), ends in 0..3u8,

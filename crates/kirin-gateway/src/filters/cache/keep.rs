@@ -17,8 +17,8 @@ use super::settings::CacheSettings;
 use super::stored_response::StoredResponse;
 use crate::request::context::Request;
 
-/// How long it is remembered that responses to a target are not stored, in seconds. Requests for it
-/// do not wait for each other meanwhile.
+/// How long it is remembered that responses to a target are not stored, in seconds. During this
+/// time requests for it do not wait for each other.
 const PASS_SECONDS: u64 = 60;
 
 /// How long a stale response is kept so that it can be revalidated, in seconds.
@@ -32,7 +32,7 @@ const MAX_LINES: usize = 180;
 pub struct Keep {
     /// The key of the response.
     key: Vec<u8>,
-    /// The key that requests look at first.
+    /// The key that requests look up first.
     primary_key: Vec<u8>,
     /// The request fields by which responses vary.
     by: Vec<String>,
@@ -229,6 +229,6 @@ pub fn remember_pass(store: &Store, key: &[u8], primary_key: &[u8], now: Now) {
     let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
     let expires = Expires::after_seconds(PASS_SECONDS, now);
     let value = stored::pass();
-    // Without it requests wait for each other once more, and nothing else happens.
+    // Without it requests wait for each other again; there is no other effect.
     store.set(key, NewItem::new(value.as_bytes()).expires(expires).tags(&tags), now);
 }

@@ -37,7 +37,7 @@ pub enum CacheEntry {
         /// The reason for `Cache-Status`.
         why: Forwarded,
     },
-    /// A note that the response under this key is of no use to the request.
+    /// A note that the request cannot use the response under this key.
     Pass {
         /// The key.
         key: Vec<u8>,

@@ -108,7 +108,7 @@ impl Fetch {
             sent.answered_by = response.answered_by;
             return sent;
         }
-        // There was no room, or a purge came meanwhile.
+        // There was no room, or a purge happened at the same time.
         response.body = Body::Segments(pieces);
         let reason = stored.err().unwrap_or(Unstorable::NoMemory);
         with_cache_status(
@@ -191,7 +191,7 @@ impl Fetch {
     fn remember(&self, reason: Unstorable, response: &Response) {
         let is_of_request = reason.is_of_request(self.storable_request());
         let is_of_visitor = matches!(reason, Unstorable::Cookie | Unstorable::Authorization);
-        // An error ends some time. Many requests come then and must find each other.
+        // An error ends at some time. Then many requests arrive, and they must wait for one fetch.
         let is_error = response.status.is_server_error()
             || response.answered_by == AnsweredBy::SERVER
             || is_caused_by_request(response.status);

@@ -275,7 +275,7 @@ impl PushRequest {
 }
 
 impl Destination {
-    /// Returns whether so many bytes can be stored there.
+    /// Returns whether this number of bytes can be stored there.
     fn has_room(&self, bytes: u64) -> bool {
         let tags: Vec<&[u8]> = self.tags.iter().map(Vec::as_slice).collect();
         usize::try_from(bytes)

@@ -1,6 +1,6 @@
 //! Assembles a page: parts in memory at once and without a task, all other parts at the same time.
 //!
-//! [`Assembly::run`] comes first. If it has to wait, [`Assembly::settle`] goes on. The `store`
+//! [`Assembly::run`] comes first. If it has to wait, [`Assembly::settle`] continues. The `store`
 //! place and the `ssi` filter call them.
 
 use std::collections::HashMap;
@@ -89,7 +89,7 @@ impl Assembly {
             }
             match progress {
                 Progress::Done if self.rendering.is_settled_whole() => return Stage::Whole,
-                // A part that was filled in may let the page go on. An alternate may have been
+                // The page may continue after a part was filled in. An alternate may have been
                 // there at once.
                 Progress::Done | Progress::Wait(_) if !is_over => {}
                 Progress::Done | Progress::Wait(_) => return Stage::Waiting,

@@ -164,7 +164,7 @@ impl Source for PageSource<'_> {
             .map(|item| store.companion::<Page>(&item, now, Page::compile).read_with(syntax));
         let protection = request.protection;
         let page = page.filter(|page| protection.admits(page.protection));
-        // A coded body cannot stand in the middle of the page.
+        // The page cannot contain a coded body.
         let page =
             page.filter(|page| page.head.as_ref().is_none_or(|head| head.stored_coding.is_none()));
         let Some(page) = page else {
