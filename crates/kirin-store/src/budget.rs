@@ -38,7 +38,8 @@ impl Budget {
         if to > from {
             self.used.fetch_add(to - from, Ordering::Relaxed);
         } else if from > to {
-            self.used.fetch_sub(from - to, Ordering::Relaxed);
+            let used = self.used.fetch_sub(from - to, Ordering::Relaxed);
+            debug_assert!(used >= from - to, "{used} bytes are taken, {from} become {to}");
         }
     }
 }

@@ -67,6 +67,7 @@ impl Store {
     fn sweep_some(&self, shard_index: usize, now: Now, report: &mut SweepReport) -> bool {
         let mut shard = self.lock_shard(shard_index);
         let start = shard.sweep_cursor;
+        debug_assert!(start <= shard.end(), "the sweep goes on at {start} of {}", shard.end());
         if start == 0 {
             shard.sweep_starts = self.prefixes.settled_up_to(&self.sequences);
         }
@@ -98,6 +99,7 @@ impl Store {
         let finished = end >= shard.end();
         shard.sweep_cursor = if finished { 0 } else { end };
         if finished {
+            debug_assert!(shard.swept_up_to <= shard.sweep_starts, "a sweep goes back");
             shard.swept_up_to = shard.sweep_starts;
             shard.shrink_table();
         }
@@ -109,6 +111,7 @@ impl Store {
     fn retire_invalidations(&self) {
         let applied =
             self.shards.iter().map(|locked| locked.shard.read().swept_up_to).min().unwrap_or(0);
+        debug_assert!(applied <= self.last_sequence(), "{applied} has not been given yet");
         self.prefixes.retire(applied);
         self.budget.change(self.tags.forget_unused(), 0);
     }

@@ -291,11 +291,7 @@ impl Store {
         item: &'a NewItem<'_>,
     ) -> PreparedItem<'a> {
         let mut prepared = PreparedItem::new(key, shard.place_value(key, &item.value));
-        let tags = item.tags.iter().map(|name| {
-            let (tag, grown) = self.tags.intern(name);
-            self.budget.change(grown.min(0).unsigned_abs(), grown.max(0).unsigned_abs());
-            tag
-        });
+        let tags = item.tags.iter().map(|name| self.tags.intern(name, &self.budget));
         prepared.side.tags = tags.collect();
         prepared.flags = item.flags;
         prepared.expires = item.expires;

@@ -21,7 +21,9 @@ impl List {
         let slot = slab.get_mut(index);
         slot.newer = NIL;
         slot.older = self.head;
+        debug_assert!(self.head != index, "slot {index} is in the list already");
         if self.head == NIL {
+            debug_assert!(self.tail == NIL, "a list without a head ends with {}", self.tail);
             self.tail = index;
         } else {
             slab.get_mut(self.head).newer = index;
@@ -34,13 +36,17 @@ impl List {
         let slot = slab.get(index);
         let (newer, older) = (slot.newer, slot.older);
         if newer == NIL {
+            debug_assert!(self.head == index, "slot {index} is not in the list of {}", self.head);
             self.head = older;
         } else {
+            debug_assert!(slab.get(newer).older == index, "{newer} does not come after {index}");
             slab.get_mut(newer).older = older;
         }
         if older == NIL {
+            debug_assert!(self.tail == index, "slot {index} is not in the list to {}", self.tail);
             self.tail = newer;
         } else {
+            debug_assert!(slab.get(older).newer == index, "{older} does not come before {index}");
             slab.get_mut(older).newer = newer;
         }
     }

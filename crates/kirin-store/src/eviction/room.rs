@@ -126,6 +126,7 @@ impl Store {
             matches!(self.state_of(shard, index, now), ItemState::Invalidated | ItemState::Expired)
         };
         let Some(index) = shard.victim(protected, dead) else { return false };
+        debug_assert!(Some(index) != protected, "the protected slot {index} is to be evicted");
         let state = self.state_of(shard, index, now);
         let slot = shard.slot(index);
         let fetched = slot.marks.load(Ordering::Relaxed) & mark::FETCHED != 0;

@@ -39,6 +39,7 @@ pub(crate) struct Queues {
 impl Queues {
     /// Adds a slot that was just filled.
     pub(crate) fn insert(&mut self, slab: &mut Slab, index: u32, hash: u64, bytes: usize) {
+        debug_assert!(!slab.get(index).is_in_main(), "a new item is in the main queue");
         self.clock.count(slab.len());
         self.all_bytes += bytes;
         if self.ghost.forget(hash) {
@@ -56,8 +57,12 @@ impl Queues {
 
     /// Takes out a slot before it is released.
     pub(crate) fn remove(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
+        debug_assert!(self.all_bytes >= bytes, "{bytes} bytes leave {}", self.all_bytes);
         self.all_bytes -= bytes;
         self.unlink(slab, index, bytes);
+        // The slot is released after this.
+        debug_assert!(slab.len() > 1 || self.all_bytes == 0, "{} bytes of none", self.all_bytes);
+        debug_assert!(self.small_bytes <= self.all_bytes, "{} bytes are small", self.small_bytes);
     }
 
     fn unlink(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
@@ -65,6 +70,7 @@ impl Queues {
             self.main.unlink(slab, index);
         } else {
             self.small.unlink(slab, index);
+            debug_assert!(self.small_bytes >= bytes, "{bytes} bytes leave {}", self.small_bytes);
             self.small_bytes -= bytes;
         }
     }
@@ -77,13 +83,16 @@ impl Queues {
         from_bytes: usize,
         to_bytes: usize,
     ) {
+        debug_assert!(self.all_bytes >= from_bytes, "{from_bytes} bytes of {}", self.all_bytes);
         self.all_bytes = self.all_bytes - from_bytes + to_bytes;
         if slab.get(index).is_in_main() {
             self.main.resize(slab, index, to_bytes);
         } else {
             self.small.resize(slab, index, to_bytes);
+            debug_assert!(self.small_bytes >= from_bytes, "{from_bytes} of {}", self.small_bytes);
             self.small_bytes = self.small_bytes - from_bytes + to_bytes;
         }
+        debug_assert!(self.small_bytes <= self.all_bytes, "{} bytes are small", self.small_bytes);
     }
 
     /// Moves an item that was hit to the start of the main queue.

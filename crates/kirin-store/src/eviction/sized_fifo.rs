@@ -72,18 +72,26 @@ impl SizedFifo {
     fn enter(&mut self, slab: &mut Slab, index: u32, bytes: usize) {
         let class = class_of(bytes);
         slab.get_mut(index).set_class(class);
+        debug_assert!(self.is_marked(class), "the mark of list {class} is wrong");
         self.lists[class].push(slab, index);
         self.occupied |= 1 << class;
+    }
+
+    /// Returns whether the bit of a list says whether it has an item.
+    fn is_marked(&self, class: usize) -> bool {
+        (self.occupied & 1 << class != 0) == self.lists[class].tail().is_some()
     }
 
     /// Takes out a slot that is in this queue.
     pub(crate) fn unlink(&mut self, slab: &mut Slab, index: u32) {
         let class = slab.get(index).class();
+        debug_assert!(self.lists[class].tail().is_some(), "slot {index} is in an empty list");
         let list = &mut self.lists[class];
         list.unlink(slab, index);
         if list.tail().is_none() {
             self.occupied &= !(1 << class);
         }
+        debug_assert!(self.is_marked(class), "the mark of list {class} is wrong");
     }
 
     /// Notes that the item in a slot has changed its size. It keeps its age.

@@ -94,7 +94,8 @@ impl ChangeLog {
 
     /// Registers a moment with this sequence number.
     pub(crate) fn begin(self: &Arc<Self>, sequence: u64) -> Moment {
-        self.moments[sequence as usize % STRIPES].lock().insert(sequence);
+        let is_new = self.moments[sequence as usize % STRIPES].lock().insert(sequence);
+        debug_assert!(is_new, "two moments have the number {sequence}");
         self.moment_count.fetch_add(1, Ordering::AcqRel);
         fence(Ordering::SeqCst);
         Moment { sequence, log: Arc::clone(self) }
@@ -178,6 +179,7 @@ impl Stripe {
             self.forgotten_up_to = forgotten.max(self.forgotten_up_to);
         }
         // Twice the entries in use: as many new entries share the cost of each search.
+        debug_assert!(self.sequences.len() < STRIPE_LIMIT, "{}", self.sequences.len());
         self.prune_at = (self.sequences.len() * 2).clamp(PRUNE_FLOOR, STRIPE_LIMIT);
         self.sequences.shrink_to(self.prune_at);
     }
@@ -192,8 +194,11 @@ impl Moment {
 
 impl Drop for Moment {
     fn drop(&mut self) {
-        self.log.moments[self.sequence as usize % STRIPES].lock().remove(&self.sequence);
-        self.log.moment_count.fetch_sub(1, Ordering::Release);
+        let was_held =
+            self.log.moments[self.sequence as usize % STRIPES].lock().remove(&self.sequence);
+        debug_assert!(was_held, "the moment {} was not held", self.sequence);
+        let moments = self.log.moment_count.fetch_sub(1, Ordering::Release);
+        debug_assert!(moments > 0, "the moment {} was not counted", self.sequence);
     }
 }
 

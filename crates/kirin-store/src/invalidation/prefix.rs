@@ -40,6 +40,13 @@ struct Entries {
     lengths: Vec<usize>,
 }
 
+impl Entries {
+    /// Returns whether there are at most as many lengths as prefixes.
+    fn are_lengths_fewer(&self) -> bool {
+        self.lengths.len() <= self.by_prefix.len()
+    }
+}
+
 impl PrefixTable {
     /// Adds a prefix. Returns false if the table is full and does not have the prefix.
     ///
@@ -64,6 +71,8 @@ impl PrefixTable {
             Invalidation::Soft => entry.soft = entry.soft.max(sequence),
             Invalidation::Hard => entry.hard = entry.hard.max(sequence),
         }
+        debug_assert!(entries.by_prefix.len() <= PREFIX_LIMIT, "{}", entries.by_prefix.len());
+        debug_assert!(entries.are_lengths_fewer(), "a length of no prefix is looked up");
         self.newest.fetch_max(sequence, Ordering::Release);
         true
     }
@@ -110,6 +119,8 @@ impl PrefixTable {
         lengths.dedup();
         entries.lengths = lengths;
         let newest = entries.by_prefix.values().map(|entry| entry.soft.max(entry.hard)).max();
+        debug_assert!(entries.are_lengths_fewer(), "a length of no prefix is looked up");
+        debug_assert!(newest <= Some(self.newest.load(Ordering::Relaxed)), "{newest:?} is newer");
         self.newest.store(newest.unwrap_or(0), Ordering::Release);
     }
 

@@ -15,6 +15,7 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use parking_lot::RwLock;
 
+use crate::budget::Budget;
 use crate::invalidation::state::{Invalidation, ItemState};
 use crate::memory::size_class::allocated_bytes;
 
@@ -68,16 +69,17 @@ struct Registered {
 const FORGET_FLOOR: usize = 1024;
 
 impl TagRegistry {
-    /// Returns the tag of this name. Creates it if it is missing. The second value is the number of
-    /// bytes by which the registry grew. It is negative if unused tags were forgotten.
-    pub(crate) fn intern(&self, name: &[u8]) -> (Arc<Tag>, isize) {
+    /// Returns the tag of this name. Creates it if it is missing. Tells the budget how the size of
+    /// the registry has changed. It does so under the lock: other threads must not give bytes back
+    /// that are not counted yet.
+    pub(crate) fn intern(&self, name: &[u8], budget: &Budget) -> Arc<Tag> {
         let hash = self.hasher.hash_one(name);
         if let Some(tag) = self.tags.read().table.find(hash, |tag| *tag.name == *name) {
-            return (Arc::clone(tag), 0);
+            return Arc::clone(tag);
         }
         let mut registered = self.tags.write();
         if let Some(tag) = registered.table.find(hash, |tag| *tag.name == *name) {
-            return (Arc::clone(tag), 0);
+            return Arc::clone(tag);
         }
         let before = registered.bytes();
         if registered.table.len() >= registered.forget_at.max(FORGET_FLOOR) {
@@ -89,7 +91,8 @@ impl TagRegistry {
         registered
             .table
             .insert_unique(hash, Arc::clone(&tag), |tag| self.hasher.hash_one(&*tag.name));
-        (tag, registered.bytes() as isize - before as isize)
+        budget.change(before, registered.bytes());
+        tag
     }
 
     /// Makes every item stale or invalid that carries this tag and has at most this sequence
@@ -113,6 +116,7 @@ impl TagRegistry {
         let mut registered = self.tags.write();
         let before = registered.bytes();
         registered.forget_unused(&self.hasher);
+        debug_assert!(registered.bytes() <= before, "the registry grows from {before} bytes");
         before - registered.bytes()
     }
 
@@ -135,7 +139,9 @@ impl Registered {
             }
             held
         });
+        debug_assert!(self.tag_bytes >= given_back, "{given_back} bytes of {}", self.tag_bytes);
         self.tag_bytes -= given_back;
+        debug_assert!(!self.table.is_empty() || self.tag_bytes == 0, "{}", self.tag_bytes);
         self.table.shrink_to(self.table.len() * 2, |tag| hasher.hash_one(&*tag.name));
         // Twice the tags in use: as many new tags share the cost of each search.
         self.forget_at = self.table.len() * 2;
@@ -149,14 +155,17 @@ mod tests {
     #[test]
     fn tags_that_nothing_holds_are_forgotten() {
         let registry = TagRegistry::default();
-        let (kept, grown) = registry.intern(b"kept");
-        assert!(grown > 0);
+        let budget = Budget::new(0);
+        let kept = registry.intern(b"kept", &budget);
+        assert!(budget.used() > 0);
         for i in 0..10_000 {
-            registry.intern(format!("tag-{i}").as_bytes());
+            registry.intern(format!("tag-{i}").as_bytes(), &budget);
         }
         assert!(registry.len() <= 2 * FORGET_FLOOR, "{} tags", registry.len());
-        assert!(registry.forget_unused() > 0);
+        let freed = registry.forget_unused();
+        assert!(freed > 0);
         assert_eq!(registry.len(), 1);
+        assert_eq!(budget.used() - freed, registry.tags.read().bytes());
         assert!(registry.invalidate(b"kept", Invalidation::Soft, 7));
         assert_eq!(kept.state_of(7), ItemState::Stale);
         assert_eq!(kept.state_of(8), ItemState::Fresh);

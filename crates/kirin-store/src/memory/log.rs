@@ -147,6 +147,8 @@ impl Log {
 
     fn append_to(&mut self, fill: Fill, slot: u32, key: &[u8], value: &[u8]) -> Address {
         let bytes = record_bytes(key.len() + value.len());
+        debug_assert!(bytes <= self.page_bytes, "a record of {bytes} bytes fits no page");
+        debug_assert!(key.len().max(value.len()) <= u16::MAX.into(), "a length takes two bytes");
         if !self.fits(fill, bytes) {
             self.open_next_page(fill);
         }
@@ -162,8 +164,11 @@ impl Log {
             region[*written..*written + part.len()].copy_from_slice(part);
             *written += part.len();
         }
+        let written = *written;
         page.live_bytes += bytes;
+        debug_assert!(page.live_bytes <= written, "{} of {written} bytes", page.live_bytes);
         self.live_bytes += bytes;
+        debug_assert!(self.is_counted(), "the bytes of the log are not those of its pages");
         Address { page: page_number, offset }
     }
 
@@ -184,6 +189,15 @@ impl Log {
         self.allocated_pages += 1;
         self.open[fill as usize] =
             OpenPage { page: page_number, was_copied: AtomicBool::new(false) };
+        debug_assert!(self.is_counted(), "the pages of the log are not counted");
+    }
+
+    /// Returns whether each page is vacant or allocated, and the records and holes fit into the
+    /// allocated ones.
+    fn is_counted(&self) -> bool {
+        let in_use = self.allocated_pages - self.held_pages.len();
+        self.pages.len() == self.vacant.len() + in_use
+            && self.live_bytes + self.dead_bytes <= in_use * self.page_bytes
     }
 
     /// Returns whether a reader had to copy a long record out of a page that is being filled.
@@ -200,6 +214,7 @@ impl Log {
                 && let Contents::Open(_, written) = page.contents
                 && written > 0
             {
+                debug_assert!(written <= self.page_bytes, "{written} bytes are in a page");
                 self.dead_bytes += self.page_bytes - written;
                 page.close(self.page_bytes);
                 open.page = NO_PAGE;
@@ -218,6 +233,8 @@ impl Log {
     pub(crate) fn release(&mut self, address: Address) {
         let bytes = self.record(address).bytes();
         let page = &mut self.pages[address.page as usize];
+        debug_assert!(page.live_bytes >= bytes, "the record at {address:?} is released twice");
+        debug_assert!(self.live_bytes >= bytes, "{bytes} bytes of {}", self.live_bytes);
         page.live_bytes -= bytes;
         self.live_bytes -= bytes;
         self.dead_bytes += bytes;
@@ -227,6 +244,7 @@ impl Log {
         match &mut page.contents {
             // No reader holds this page, so it can be filled from the start again.
             Contents::Open(_, written) => {
+                debug_assert!(self.dead_bytes >= *written, "{} holes", self.dead_bytes);
                 self.dead_bytes -= *written;
                 *written = 0;
             }
@@ -237,6 +255,9 @@ impl Log {
     /// Frees a page in which no record is needed.
     fn free_page(&mut self, page_number: u32) {
         let page = std::mem::take(&mut self.pages[page_number as usize]);
+        debug_assert!(page.live_bytes == 0, "page {page_number} has {}", page.live_bytes);
+        debug_assert!(self.dead_bytes >= page.written().len(), "{} of holes", self.dead_bytes);
+        debug_assert!(self.allocated_pages > self.held_pages.len(), "no page is left to free");
         self.vacant.push(page_number);
         self.dead_bytes -= page.written().len();
         self.allocated_pages -= 1;
@@ -247,12 +268,14 @@ impl Log {
                 self.allocated_pages += 1;
             }
         }
+        debug_assert!(self.is_counted(), "the pages of the log are not counted");
     }
 
     /// Forgets the pages in `held_pages` that no reader holds any more.
     pub(crate) fn forget_released_pages(&mut self) {
         let before = self.held_pages.len();
         self.held_pages.retain(|exists| exists.strong_count() > 0);
+        debug_assert!(self.allocated_pages >= before, "more pages are held than allocated");
         self.allocated_pages -= before - self.held_pages.len();
     }
 

@@ -135,9 +135,13 @@ impl Slab {
             unreachable!("a partial chunk exists")
         };
         let in_chunk = chunk.vacant;
+        debug_assert!(in_chunk != NIL, "the partial chunk {chunk_index} has no vacant slot");
+        debug_assert!(chunk.slots[in_chunk as usize].is_vacant(), "slot {in_chunk} has an item");
         chunk.vacant = chunk.slots[in_chunk as usize].newer;
         chunk.live += 1;
+        debug_assert!(chunk.live as usize <= CHUNK_SLOTS, "{} of a chunk are taken", chunk.live);
         if chunk.vacant == NIL {
+            debug_assert!(chunk.live as usize == CHUNK_SLOTS, "a full chunk has {}", chunk.live);
             self.partial.remove(&chunk_index);
         }
         self.live += 1;
@@ -155,7 +159,13 @@ impl Slab {
         self.chunks[index as usize] = Some(Chunk::new());
         self.partial.insert(index);
         self.bytes += allocated_bytes(CHUNK_BYTES);
+        debug_assert!(self.bytes == self.chunk_bytes(), "{} bytes of slots", self.bytes);
         index
+    }
+
+    /// Returns the bytes of all chunks that exist.
+    fn chunk_bytes(&self) -> usize {
+        (self.chunks.len() - self.missing.len()) * allocated_bytes(CHUNK_BYTES)
     }
 
     /// Makes a slot vacant.
@@ -165,6 +175,8 @@ impl Slab {
             unreachable!("a taken slot has a chunk")
         };
         let in_chunk = index % CHUNK_SLOTS as u32;
+        debug_assert!(chunk.live > 0, "slot {index} is released, and its chunk has no item");
+        debug_assert!(chunk.vacant != in_chunk, "slot {index} is released twice");
         chunk.slots[in_chunk as usize] = Slot::vacant(chunk.vacant);
         chunk.vacant = in_chunk;
         chunk.live -= 1;
@@ -176,6 +188,7 @@ impl Slab {
             self.partial.remove(&chunk_index);
             self.missing.insert(chunk_index);
             self.bytes -= allocated_bytes(CHUNK_BYTES);
+            debug_assert!(self.bytes == self.chunk_bytes(), "{} bytes of slots", self.bytes);
         }
     }
 

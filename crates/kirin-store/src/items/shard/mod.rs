@@ -207,13 +207,15 @@ impl Shard {
             hasher.hash_one(log.record(slab.get(index).address).key)
         });
         queues.insert(slab, index, hash, bytes);
+        debug_assert!(self.table.len() == self.slab.len(), "{} keys of items", self.table.len());
+        debug_assert!(self.item_bytes(index) == bytes, "{bytes} bytes are counted for {index}");
         index
     }
 
     /// Puts new content into a slot. The item keeps its place in its queue.
     pub(crate) fn replace(&mut self, index: u32, prepared: PreparedItem<'_>) {
-        let old_bytes = self.item_bytes(index);
-        self.queues.resize(&mut self.slab, index, old_bytes, prepared.bytes());
+        let (old_bytes, bytes) = (self.item_bytes(index), prepared.bytes());
+        self.queues.resize(&mut self.slab, index, old_bytes, bytes);
         self.take_side(index);
         let old = self.slab.get(index).address;
         match self.log.value_mut(old) {
@@ -227,6 +229,7 @@ impl Shard {
             }
         }
         self.fill(index, prepared);
+        debug_assert!(self.item_bytes(index) == bytes, "{bytes} bytes are counted for {index}");
     }
 
     fn fill(&mut self, index: u32, prepared: PreparedItem<'_>) {
@@ -244,16 +247,21 @@ impl Shard {
         self.slab.get_mut(index).set_has_side(needed);
         if needed {
             self.side_bytes += side.bytes();
-            self.sides.insert(index, Arc::new(side));
+            let before = self.sides.insert(index, Arc::new(side));
+            debug_assert!(before.is_none(), "the bytes of the old side data of {index} are lost");
         }
+        debug_assert!(self.sides.len() <= self.slab.len(), "a vacant slot has side data");
     }
 
     fn take_side(&mut self, index: u32) -> Option<Arc<SideData>> {
         if !self.slab.get(index).has_side() {
             return None;
         }
+        debug_assert!(self.sides.contains_key(&index), "slot {index} has lost its side data");
         let side = self.sides.remove(&index)?;
+        debug_assert!(self.side_bytes >= side.bytes(), "{} bytes of sides", self.side_bytes);
         self.side_bytes -= side.bytes();
+        debug_assert!(!self.sides.is_empty() || self.side_bytes == 0, "{}", self.side_bytes);
         self.slab.get_mut(index).set_has_side(false);
         Some(side)
     }
@@ -348,6 +356,7 @@ impl Shard {
         self.take_side(index);
         self.log.release(self.slab.get(index).address);
         self.slab.release(index);
+        debug_assert!(self.table.len() == self.slab.len(), "{} keys of items", self.table.len());
     }
 
     /// Lists the slots from the one that would be evicted first to the newest.
