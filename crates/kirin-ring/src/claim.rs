@@ -3,6 +3,9 @@
 /// The bits of a number of a slot or an owner.
 const NUMBER_BITS: u32 = 16;
 
+/// The bits of a position beside a number.
+pub(crate) const POSITION_BITS: u32 = u64::BITS - NUMBER_BITS;
+
 /// The owner of a request that the front has withdrawn.
 const WITHDRAWN: u64 = 0xFFFF;
 

@@ -93,6 +93,7 @@ impl Layout {
         // Rooms begin at a page, so that memory that nobody uses is never there.
         let rooms = (slots_at + LINE * slots).next_multiple_of(4096);
         let total = (rooms + slots * (request_bytes + answer_bytes)).next_multiple_of(4096);
+        debug_assert!(cells.is_power_of_two() && cells > slots, "{cells} cells of {slots} slots");
         Ok(Self {
             sizes,
             cells,

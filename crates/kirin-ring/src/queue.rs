@@ -1,7 +1,7 @@
 //! The front's own account of a ring: the free slots, and the end of the queue. Workers cannot
 //! reach it.
 
-use crate::claim::Claim;
+use crate::claim::{Claim, POSITION_BITS};
 use crate::layout::{HEAD, LOOP_SHIFT, OVER_CONNECTION, SlotWord};
 use crate::protocol;
 use crate::ring::Ring;
@@ -42,6 +42,7 @@ impl Queue {
         parts: Option<[&[u8]; 2]>,
     ) -> Result<u16, NoPlace> {
         let layout = ring.layout();
+        debug_assert!(event_loop < layout.sizes.loops, "loop {event_loop} does not exist");
         let first = protocol::first_in_queue(ring.words(), layout);
         let head = first.map_or(self.next, |(position, _)| position);
         // A head beyond the end, or far behind it, comes from a worker that lies.
@@ -50,7 +51,9 @@ impl Queue {
         }
         let slot = self.free.pop().ok_or(NoPlace)?;
         let position = self.next;
+        debug_assert!(position < 1 << POSITION_BITS, "position {position} fits no claim");
         self.next += 1;
+        debug_assert!(self.positions[usize::from(slot)] < position, "{position} is used twice");
         self.positions[usize::from(slot)] = position;
         let word = |word| ring.words().word(layout.slot(slot, word));
         let mut request = (event_loop as u64) << LOOP_SHIFT;
@@ -111,6 +114,8 @@ impl Queue {
     /// Takes a request back that nobody has claimed. Returns whether it was possible.
     pub fn withdraw(&mut self, ring: &Ring, slot: u16) -> bool {
         let position = self.positions[usize::from(slot)];
+        debug_assert!(position < self.next, "slot {slot} has position {position}");
+        debug_assert!(position > 0, "slot {slot} was never used");
         protocol::take(ring.words(), ring.layout(), position, slot, Claim::Withdrawn)
     }
 
@@ -118,6 +123,7 @@ impl Queue {
     pub fn free(&mut self, slot: u16) {
         debug_assert!(!self.free.contains(&slot), "slot {slot} is free already");
         self.free.push(slot);
+        debug_assert!(self.free.len() <= self.positions.len(), "more free slots than slots");
     }
 }
 

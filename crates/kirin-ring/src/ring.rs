@@ -92,6 +92,7 @@ impl Ring {
     /// Notes that a loop falls asleep: from now on a worker that reports a slot wakes it by its
     /// eventfd. Returns false if a slot was reported before; then the loop must not sleep.
     pub fn fall_asleep(&self, event_loop: usize) -> bool {
+        debug_assert!(event_loop < self.layout.sizes.loops, "loop {event_loop} does not exist");
         protocol::fall_asleep(self.words(), &self.layout, event_loop);
         if self.has_finished(event_loop) {
             self.wake_up(event_loop);
@@ -151,6 +152,7 @@ impl Ring {
     }
 
     fn tell(&self, seat: u16, command: u64) {
+        debug_assert!(usize::from(seat) < self.layout.sizes.seats, "seat {seat} does not exist");
         self.words().word(self.layout.command(seat)).store(command, SeqCst);
         protocol::wake_seat(self.words(), &self.layout, seat);
     }
@@ -158,6 +160,7 @@ impl Ring {
     /// Prepares a seat for another worker, which takes no request before it is admitted. The last
     /// one must have ended.
     pub fn clear_seat(&self, seat: u16) {
+        debug_assert!(usize::from(seat) < self.layout.sizes.seats, "seat {seat} does not exist");
         self.words().word(self.layout.command(seat)).store(WAIT, SeqCst);
         protocol::forget_sleeper(self.words(), &self.layout, seat);
     }
@@ -177,6 +180,7 @@ impl Ring {
     /// Asks the worker in a seat to look at the queue. If it sleeps, [`Ring::is_asleep`] is false
     /// until it has looked.
     pub fn ask_to_look(&self, seat: u16) {
+        debug_assert!(usize::from(seat) < self.layout.sizes.seats, "seat {seat} does not exist");
         protocol::forget_sleeper(self.words(), &self.layout, seat);
         protocol::wake_seat(self.words(), &self.layout, seat);
     }
