@@ -9,6 +9,7 @@ use kirin_ring::{BadAnswer, Claim, NoPlace, Phase};
 use crate::ring::entries::{Finished, Outcome};
 use crate::ring::owner::{Parked, RingOwner};
 use crate::ring::place::RingPlace;
+use crate::ring::room::REQUEST_BYTES;
 use crate::ring::shared_ring::SharedRing;
 use crate::worker_handle::WorkerHandle;
 
@@ -31,6 +32,7 @@ impl<C: Parked> SharedRing<C> {
         now: Instant,
     ) -> Result<(u16, bool), NotPut> {
         debug_assert!(std::ptr::eq(Arc::as_ptr(place.ring()), self), "a place of another ring");
+        debug_assert!(parts.is_none_or(|[a, b]| a.len() + b.len() <= REQUEST_BYTES), "it is cut");
         let event_loop = self.this_loop();
         let mut state = self.state.lock();
         // This is checked under the lock. `retire` sets the mark and then withdraws what it finds
