@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kirin_http::request::{BodyLength, Version};
 use kirin_http::{Client, ListenAddress, Method, Origin, Peer, RequestHead, RequestNotes};
-use kirin_lua::{Called, Limits, ScriptFile, Step, Supply};
+use kirin_lua::{CallOutcome, Called, Limits, ScriptFile, Supply};
 use kirin_store::{Namespace, Now, Store, StoreConfig};
 use libfuzzer_sys::fuzz_target;
 
@@ -62,7 +62,7 @@ fuzz_target!(|body: &[u8]| {
         let before = processor_time();
         let step =
             script.call(Called::of(&request, origin, b"/", None, &Namespace::default()), NOW);
-        if let Step::Waiting(waiting) = step {
+        if let CallOutcome::Waiting(waiting) = step {
             let _ = waiting.resume(Supply::Body(body.to_vec().into()), NOW);
         }
         let took = processor_time() - before;

@@ -45,9 +45,9 @@ impl Default for Limits {
 
 /// The time of the running call. A state's functions share it.
 #[derive(Clone)]
-pub(crate) struct Allowance(Rc<Running>);
+pub(crate) struct Allowance(Rc<CallClock>);
 
-struct Running {
+struct CallClock {
     begun: Cell<Instant>,
     looked: Cell<Instant>,
     deadline: Cell<Instant>,
@@ -60,7 +60,7 @@ struct Running {
 impl Allowance {
     pub fn new(limits: &Limits) -> Self {
         let now = Instant::now();
-        Self(Rc::new(Running {
+        Self(Rc::new(CallClock {
             begun: Cell::new(now),
             looked: Cell::new(now),
             deadline: Cell::new(now + LOAD_TIME),

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use mlua::{Error, Lua, LuaString, Result, Table, Value};
 
 use crate::allowance::Allowance;
-use crate::json_decode::{Decoder, Slices};
-use crate::json_encode::Encoder;
+use crate::json_decode::{JsonDecoder, Slices};
+use crate::json_encode::JsonEncoder;
 use crate::memory::{Builder, without_limit};
 
 /// The largest text, in bytes, that is parsed without a look at the clock inside a string.
@@ -49,7 +49,7 @@ impl Json {
 
     /// Returns the JSON text of a value.
     pub fn encode(&self, value: &Value, time: &Allowance) -> Result<Vec<u8>> {
-        let mut encoder = Encoder { json: self, time, out: Vec::with_capacity(256) };
+        let mut encoder = JsonEncoder { json: self, time, out: Vec::with_capacity(256) };
         encoder.value(value, 0)?;
         Ok(encoder.out)
     }
@@ -63,7 +63,7 @@ impl Json {
         text: &[u8],
     ) -> Result<std::result::Result<Value, String>> {
         let stopped = Cell::new(None);
-        let decoder = Decoder { builder: Builder { lua, time }, json: self, stopped: &stopped };
+        let decoder = JsonDecoder { builder: Builder { lua, time }, json: self, stopped: &stopped };
         let decoded = without_limit(lua, || {
             if text.len() <= WHOLE_BYTES {
                 time.spend_bytes(text.len())?;

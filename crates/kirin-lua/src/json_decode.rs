@@ -17,7 +17,7 @@ use crate::memory::Builder;
 
 /// The result of parsing JSON text. Objects and arrays become tables. An array is marked as one,
 /// even if it is empty.
-pub(crate) enum Decoded<'de> {
+pub(crate) enum DecodedJson<'de> {
     Null,
     Boolean(bool),
     /// LuaJIT's integers have 32 bits.
@@ -27,16 +27,16 @@ pub(crate) enum Decoded<'de> {
     Table(Table),
 }
 
-/// Makes [`Decoded`] values for the parser.
+/// Makes [`DecodedJson`] values for the parser.
 #[derive(Clone, Copy)]
-pub(crate) struct Decoder<'a> {
+pub(crate) struct JsonDecoder<'a> {
     pub builder: Builder<'a>,
     pub json: &'a Json,
     /// The reason why the parser was stopped, if the text is not the reason.
     pub stopped: &'a Cell<Option<LuaError>>,
 }
 
-impl Decoder<'_> {
+impl JsonDecoder<'_> {
     /// Returns the value of the parser's text, which must end behind it.
     pub fn value<'de, R: serde_json::de::Read<'de>>(
         self,
@@ -72,7 +72,7 @@ impl Decoder<'_> {
 /// A large text for the parser, in slices with a look at the clock between them.
 pub(crate) struct Slices<'a> {
     pub text: &'a [u8],
-    pub decoder: Decoder<'a>,
+    pub decoder: JsonDecoder<'a>,
 }
 
 impl io::Read for Slices<'_> {
@@ -95,83 +95,91 @@ impl io::Read for Slices<'_> {
 /// Makes text: the name of a member.
 struct Name;
 
-impl Decoded<'_> {
+impl DecodedJson<'_> {
     /// Stores the value in the table under `key`.
-    fn put(self, decoder: &Decoder<'_>, table: &Table, key: impl IntoLua) -> Result<(), LuaError> {
+    fn put(
+        self,
+        decoder: &JsonDecoder<'_>,
+        table: &Table,
+        key: impl IntoLua,
+    ) -> Result<(), LuaError> {
         match &self {
-            Decoded::Text(text) => decoder.builder.text(text.len())?,
+            DecodedJson::Text(text) => decoder.builder.text(text.len())?,
             _ => decoder.builder.value()?,
         }
         match self {
-            Decoded::Null => table.raw_set(key, Value::NULL),
-            Decoded::Boolean(value) => table.raw_set(key, value),
-            Decoded::Integer(value) => table.raw_set(key, value),
-            Decoded::Number(value) => table.raw_set(key, value),
-            Decoded::Text(text) => table.raw_set(key, &*text),
-            Decoded::Table(value) => table.raw_set(key, value),
+            DecodedJson::Null => table.raw_set(key, Value::NULL),
+            DecodedJson::Boolean(value) => table.raw_set(key, value),
+            DecodedJson::Integer(value) => table.raw_set(key, value),
+            DecodedJson::Number(value) => table.raw_set(key, value),
+            DecodedJson::Text(text) => table.raw_set(key, &*text),
+            DecodedJson::Table(value) => table.raw_set(key, value),
         }
     }
 
     /// Converts the value to a Lua value that is not put into a table.
-    fn into_value(self, decoder: &Decoder<'_>) -> Result<Value, LuaError> {
+    fn into_value(self, decoder: &JsonDecoder<'_>) -> Result<Value, LuaError> {
         Ok(match self {
-            Decoded::Null => Value::NULL,
-            Decoded::Boolean(value) => Value::Boolean(value),
-            Decoded::Integer(value) => Value::Integer(value.into()),
-            Decoded::Number(value) => Value::Number(value),
-            Decoded::Text(text) => {
+            DecodedJson::Null => Value::NULL,
+            DecodedJson::Boolean(value) => Value::Boolean(value),
+            DecodedJson::Integer(value) => Value::Integer(value.into()),
+            DecodedJson::Number(value) => Value::Number(value),
+            DecodedJson::Text(text) => {
                 decoder.builder.text(text.len())?;
                 Value::String(decoder.builder.lua.create_string(&*text)?)
             }
-            Decoded::Table(table) => Value::Table(table),
+            DecodedJson::Table(table) => Value::Table(table),
         })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Decoder<'_> {
-    type Value = Decoded<'de>;
+impl<'de> DeserializeSeed<'de> for JsonDecoder<'_> {
+    type Value = DecodedJson<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Decoded<'de>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<DecodedJson<'de>, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Decoder<'_> {
-    type Value = Decoded<'de>;
+impl<'de> Visitor<'de> for JsonDecoder<'_> {
+    type Value = DecodedJson<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Decoded<'de>, E> {
-        Ok(Decoded::Null)
+    fn visit_unit<E>(self) -> Result<DecodedJson<'de>, E> {
+        Ok(DecodedJson::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Decoded<'de>, E> {
-        Ok(Decoded::Boolean(value))
+    fn visit_bool<E>(self, value: bool) -> Result<DecodedJson<'de>, E> {
+        Ok(DecodedJson::Boolean(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Decoded<'de>, E> {
-        Ok(i32::try_from(value).map_or(Decoded::Number(value as f64), Decoded::Integer))
+    fn visit_i64<E>(self, value: i64) -> Result<DecodedJson<'de>, E> {
+        Ok(i32::try_from(value).map_or(DecodedJson::Number(value as f64), DecodedJson::Integer))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Decoded<'de>, E> {
-        Ok(i32::try_from(value).map_or(Decoded::Number(value as f64), Decoded::Integer))
+    fn visit_u64<E>(self, value: u64) -> Result<DecodedJson<'de>, E> {
+        Ok(i32::try_from(value).map_or(DecodedJson::Number(value as f64), DecodedJson::Integer))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Decoded<'de>, E> {
-        Ok(Decoded::Number(value))
+    fn visit_f64<E>(self, value: f64) -> Result<DecodedJson<'de>, E> {
+        Ok(DecodedJson::Number(value))
     }
 
-    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Decoded<'de>, E> {
-        Ok(Decoded::Text(Cow::Borrowed(value)))
+    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<DecodedJson<'de>, E> {
+        Ok(DecodedJson::Text(Cow::Borrowed(value)))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Decoded<'de>, E> {
-        Ok(Decoded::Text(Cow::Owned(value.to_owned())))
+    fn visit_str<E>(self, value: &str) -> Result<DecodedJson<'de>, E> {
+        Ok(DecodedJson::Text(Cow::Owned(value.to_owned())))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Decoded<'de>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<DecodedJson<'de>, A::Error> {
         let table = self.within(self.table())?;
         let mut index = 0;
         while let Some(value) = sequence.next_element_seed(self)? {
@@ -179,17 +187,17 @@ impl<'de> Visitor<'de> for Decoder<'_> {
             self.within(value.put(&self, &table, index))?;
         }
         self.within(self.json.mark_array(&table))?;
-        Ok(Decoded::Table(table))
+        Ok(DecodedJson::Table(table))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Decoded<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DecodedJson<'de>, A::Error> {
         let table = self.within(self.table())?;
         while let Some(name) = map.next_key_seed(Name)? {
             self.within(self.builder.text(name.len()))?;
             let value = map.next_value_seed(self)?;
             self.within(value.put(&self, &table, &*name))?;
         }
-        Ok(Decoded::Table(table))
+        Ok(DecodedJson::Table(table))
     }
 }
 

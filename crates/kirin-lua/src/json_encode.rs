@@ -12,13 +12,13 @@ const DEEPEST: usize = 128;
 /// The largest integer that a double holds exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-pub(crate) struct Encoder<'a> {
+pub(crate) struct JsonEncoder<'a> {
     pub json: &'a Json,
     pub time: &'a Allowance,
     pub out: Vec<u8>,
 }
 
-impl Encoder<'_> {
+impl JsonEncoder<'_> {
     pub fn value(&mut self, value: &Value, depth: usize) -> Result<()> {
         self.time.step()?;
         match value {

@@ -33,7 +33,7 @@ pub use error::{Fault, LuaError};
 pub use fetch::{Fetch, Fetched};
 pub use host::Host;
 pub use request::Called;
-pub use script::{Step, Supply, Suspended, Wanted};
+pub use script::{AwaitedInput, CallOutcome, Supply, Suspended};
 pub use script_file::ScriptFile;
 
 /// The label of responses by scripts.

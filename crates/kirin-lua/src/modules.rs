@@ -18,12 +18,12 @@ const MAX_NESTING: usize = 50;
 
 /// The state of a file at its last check. A missing file has a state, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     path: PathBuf,
     state: Option<(SystemTime, u64)>,
 }
 
-impl Stamp {
+impl FileStamp {
     pub fn of(path: &Path) -> Self {
         let state = fs::metadata(path)
             .ok()
@@ -43,7 +43,7 @@ pub(crate) struct Modules {
     environment: RefCell<Option<Table>>,
     loaded: Table,
     nesting: Cell<usize>,
-    stamps: RefCell<Vec<Stamp>>,
+    stamps: RefCell<Vec<FileStamp>>,
 }
 
 impl Modules {
@@ -63,13 +63,13 @@ impl Modules {
     }
 
     /// Returns the files that were checked so far.
-    pub fn stamps(&self) -> Vec<Stamp> {
+    pub fn stamps(&self) -> Vec<FileStamp> {
         self.stamps.borrow().clone()
     }
 
     /// Compiles a file. Its lines are named by its path below the directory.
     pub fn compile(&self, lua: &Lua, path: &Path) -> Result<Function> {
-        self.stamps.borrow_mut().push(Stamp::of(path));
+        self.stamps.borrow_mut().push(FileStamp::of(path));
         let source = read(path)
             .map_err(|problem| Error::runtime(format!("{}: {problem}", path.display())))?;
         let name = path.strip_prefix(&self.directory).unwrap_or(path);
@@ -131,7 +131,7 @@ impl Modules {
             {
                 return Ok(path);
             }
-            self.stamps.borrow_mut().push(Stamp::of(&path));
+            self.stamps.borrow_mut().push(FileStamp::of(&path));
         }
         Err(Error::runtime(format!(
             "require: there is no module `{name}` below {}",

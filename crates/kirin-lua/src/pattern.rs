@@ -20,7 +20,7 @@ const COMPARED_BYTES: usize = 16;
 
 /// The reason why a search ended without a result.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum PatternError<E> {
+pub(crate) enum SearchError<E> {
     /// The pattern is malformed.
     Malformed(&'static str),
     /// The caller has stopped the search.
@@ -56,7 +56,7 @@ pub(crate) fn find<E>(
     from: usize,
     anchors: bool,
     spend: &mut dyn FnMut(usize) -> Result<(), E>,
-) -> Result<Option<Match>, PatternError<E>> {
+) -> Result<Option<Match>, SearchError<E>> {
     let (pattern, is_anchored) = match pattern {
         [b'^', rest @ ..] if anchors => (rest, true),
         _ => (pattern, false),
@@ -109,18 +109,18 @@ struct Matcher<'a, E> {
     spend: &'a mut dyn FnMut(usize) -> Result<(), E>,
 }
 
-type Matched<E> = Result<Option<usize>, PatternError<E>>;
+type Matched<E> = Result<Option<usize>, SearchError<E>>;
 
 impl<E> Matcher<'_, E> {
-    fn spend(&mut self, units: usize) -> Result<(), PatternError<E>> {
-        (self.spend)(units).map_err(PatternError::Stopped)
+    fn spend(&mut self, units: usize) -> Result<(), SearchError<E>> {
+        (self.spend)(units).map_err(SearchError::Stopped)
     }
 
     /// Matches the pattern from `p` on at `s`. Returns the end of the match.
     fn matches(&mut self, s: usize, p: usize) -> Matched<E> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(PatternError::Malformed("pattern too complex"));
+            return Err(SearchError::Malformed("pattern too complex"));
         }
         let matched = self.items(s, p);
         self.depth -= 1;
@@ -151,7 +151,7 @@ impl<E> Matcher<'_, E> {
                     Some(b'f') => {
                         let set = p + 2;
                         if self.pattern.get(set) != Some(&b'[') {
-                            return Err(PatternError::Malformed(
+                            return Err(SearchError::Malformed(
                                 "missing '[' after '%f' in pattern",
                             ));
                         }
@@ -247,7 +247,7 @@ impl<E> Matcher<'_, E> {
     fn open(&mut self, s: usize, p: usize, length: Length) -> Matched<E> {
         let level = self.level;
         let Some(capture) = self.captures.get_mut(level) else {
-            return Err(PatternError::Malformed("too many captures"));
+            return Err(SearchError::Malformed("too many captures"));
         };
         *capture = Open { start: s, length };
         self.level += 1;
@@ -263,7 +263,7 @@ impl<E> Matcher<'_, E> {
             .iter()
             .rposition(|capture| capture.length == Length::Unclosed);
         let Some(index) = open else {
-            return Err(PatternError::Malformed("invalid pattern capture"));
+            return Err(SearchError::Malformed("invalid pattern capture"));
         };
         self.captures[index].length = Length::Bytes(s - self.captures[index].start);
         let matched = self.matches(s, p)?;
@@ -279,7 +279,7 @@ impl<E> Matcher<'_, E> {
             .checked_sub(b'1')
             .and_then(|index| self.captures[..self.level].get(index as usize));
         let Some(Open { start, length: Length::Bytes(length) }) = capture.copied() else {
-            return Err(PatternError::Malformed("invalid capture index"));
+            return Err(SearchError::Malformed("invalid capture index"));
         };
         self.spend(length / COMPARED_BYTES)?;
         let again = self.subject.get(s..s + length);
@@ -289,7 +289,7 @@ impl<E> Matcher<'_, E> {
     /// Matches `%bxy`.
     fn balanced(&mut self, s: usize, p: usize) -> Matched<E> {
         let Some(&[open, close]) = self.pattern.get(p..p + 2) else {
-            return Err(PatternError::Malformed("unbalanced pattern"));
+            return Err(SearchError::Malformed("unbalanced pattern"));
         };
         if self.subject.get(s) != Some(&open) {
             return Ok(None);
@@ -310,10 +310,10 @@ impl<E> Matcher<'_, E> {
     }
 
     /// Returns where the single item at `p` ends: a byte, a class or a set.
-    fn item_end(&self, p: usize) -> Result<usize, PatternError<E>> {
+    fn item_end(&self, p: usize) -> Result<usize, SearchError<E>> {
         match self.pattern.get(p) {
             Some(b'%') if p + 1 < self.pattern.len() => Ok(p + 2),
-            Some(b'%') => Err(PatternError::Malformed("malformed pattern (ends with '%')")),
+            Some(b'%') => Err(SearchError::Malformed("malformed pattern (ends with '%')")),
             Some(b'[') => {
                 let mut at = p + 1;
                 if self.pattern.get(at) == Some(&b'^') {
@@ -324,7 +324,7 @@ impl<E> Matcher<'_, E> {
                     let member = self.pattern.get(at);
                     at += if member == Some(&b'%') { 2 } else { 1 };
                     if member.is_none() || at >= self.pattern.len() {
-                        return Err(PatternError::Malformed("malformed pattern (missing ']')"));
+                        return Err(SearchError::Malformed("malformed pattern (missing ']')"));
                     }
                     if self.pattern[at] == b']' {
                         return Ok(at + 1);
@@ -372,13 +372,13 @@ impl<E> Matcher<'_, E> {
         is_negated
     }
 
-    fn finished(&self) -> Result<Vec<Capture>, PatternError<E>> {
+    fn finished(&self) -> Result<Vec<Capture>, SearchError<E>> {
         let capture = |open: &Open| match open.length {
             Length::Position => Ok(Capture::Position(open.start)),
             Length::Bytes(length) => {
                 Ok(Capture::Bytes { start: open.start, end: open.start + length })
             }
-            Length::Unclosed => Err(PatternError::Malformed("unfinished capture")),
+            Length::Unclosed => Err(SearchError::Malformed("unfinished capture")),
         };
         self.captures[..self.level].iter().map(capture).collect()
     }

@@ -161,7 +161,7 @@ fn a_pattern_that_would_take_years_is_stopped() {
         steps += units;
         if steps > 10_000 { Err("enough") } else { Ok(()) }
     });
-    assert_eq!(stopped, Err(PatternError::Stopped("enough")));
+    assert_eq!(stopped, Err(SearchError::Stopped("enough")));
 }
 
 /// Returns the units of work until the search ends.

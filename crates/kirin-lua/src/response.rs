@@ -6,7 +6,7 @@ use mlua::{Error, LuaString, Result, Table, Value};
 
 use crate::allowance::Allowance;
 use crate::problem;
-use crate::store_library::Piece;
+use crate::store_library::StoredBytes;
 
 /// Larger pieces from the store are sent without a copy. Smaller ones are copied one behind the
 /// other.
@@ -45,7 +45,7 @@ pub(crate) fn response(value: &Value, allowance: &Allowance) -> Result<Option<Re
     let body = whole(&table.raw_get("body")?, allowance)?;
     let mut response = Response::new(crate::ANSWERED_BY, status, body);
     if let Some(headers) = table.raw_get::<Option<Table>>("headers")? {
-        let mut lines = Lines { fields: &mut response.fields, allowance, length: 0 };
+        let mut lines = FieldsBuilder { fields: &mut response.fields, allowance, length: 0 };
         headers.for_each::<LuaString, Value>(|name, value| match value {
             Value::Table(values) => values
                 .sequence_values::<LuaString>()
@@ -73,13 +73,13 @@ pub(crate) fn response(value: &Value, allowance: &Allowance) -> Result<Option<Re
 const HTML: &str = "text/html; charset=utf-8";
 
 /// The header of a response while it is built.
-struct Lines<'a> {
+struct FieldsBuilder<'a> {
     fields: &'a mut FieldLines,
     allowance: &'a Allowance,
     length: usize,
 }
 
-impl Lines<'_> {
+impl FieldsBuilder<'_> {
     fn push(&mut self, name: &[u8], value: &[u8]) -> Result<()> {
         self.allowance.spend(LINE_UNITS)?;
         self.length += name.len() + value.len();
@@ -132,8 +132,8 @@ impl Pieces<'_> {
         match value {
             Value::String(text) => self.copy(&text.as_bytes()),
             Value::Integer(_) | Value::Number(_) => self.copy(value.to_string()?.as_bytes()),
-            Value::UserData(data) if data.is::<Piece>() => {
-                let piece = data.borrow::<Piece>()?;
+            Value::UserData(data) if data.is::<StoredBytes>() => {
+                let piece = data.borrow::<StoredBytes>()?;
                 if piece.0.len() < WHOLE_BYTES {
                     return self.copy(&piece.0);
                 }

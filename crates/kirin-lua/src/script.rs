@@ -18,7 +18,7 @@ use crate::allowance::{LOAD_TIME, Limits};
 use crate::error::{Fault, LuaError};
 use crate::fetch::{Fetch, Fetched, MAX_AT_ONCE};
 use crate::host::Host;
-use crate::modules::{Modules, Stamp};
+use crate::modules::{FileStamp, Modules};
 use crate::problem;
 use crate::request::Called;
 use crate::response::response;
@@ -31,7 +31,7 @@ const MAX_IDLE: usize = 16;
 const MAX_WAITING: usize = 4096;
 
 /// The state of a call.
-pub enum Step {
+pub enum CallOutcome {
     /// The call has answered.
     Answered(Response),
     /// The next place must answer.
@@ -44,7 +44,7 @@ pub enum Step {
 
 /// What a call waits for.
 #[derive(Debug)]
-pub enum Wanted {
+pub enum AwaitedInput {
     /// The body of its request.
     Body,
     /// Responses to subrequests, in this order.
@@ -81,7 +81,7 @@ pub struct Suspended {
     called: Rc<Called>,
     thread: Thread,
     left: Duration,
-    wanted: Option<Wanted>,
+    wanted: Option<AwaitedInput>,
 }
 
 impl Drop for Suspended {
@@ -97,7 +97,7 @@ impl Script {
         store: &Arc<Store>,
         program: Rc<dyn Host>,
         limits: Limits,
-    ) -> (std::result::Result<Rc<Self>, LuaError>, Vec<Stamp>) {
+    ) -> (std::result::Result<Rc<Self>, LuaError>, Vec<FileStamp>) {
         let directory = path.parent().unwrap_or(Path::new("/"));
         let failed = |error: &Error| LuaError::Load {
             path: path.to_owned(),
@@ -105,7 +105,7 @@ impl Script {
         };
         let sandbox = match Sandbox::new(directory, store, Rc::clone(&program), &limits) {
             Ok(sandbox) => sandbox,
-            Err(error) => return (Err(failed(&error)), vec![Stamp::of(path)]),
+            Err(error) => return (Err(failed(&error)), vec![FileStamp::of(path)]),
         };
         sandbox.allowance.begin(LOAD_TIME);
         let handler = load_handler(&sandbox, path);
@@ -119,7 +119,7 @@ impl Script {
     }
 
     /// Returns the files of the script so far.
-    pub fn stamps(&self) -> Vec<Stamp> {
+    pub fn stamps(&self) -> Vec<FileStamp> {
         self.sandbox.modules.stamps()
     }
 
@@ -128,7 +128,7 @@ impl Script {
     }
 
     /// Calls the script for a request.
-    pub fn call(self: &Rc<Self>, called: Called, now: Now) -> Step {
+    pub fn call(self: &Rc<Self>, called: Called, now: Now) -> CallOutcome {
         let called = Rc::new(called);
         self.sandbox.allowance.begin(self.limits.time);
         self.sandbox.running.begin(now, called.namespace());
@@ -138,7 +138,7 @@ impl Script {
         });
         match begun {
             Ok((yielded, thread)) => self.step(called, thread, yielded),
-            Err(error) => Step::Failed(self.fault(&called, &error)),
+            Err(error) => CallOutcome::Failed(self.fault(&called, &error)),
         }
     }
 
@@ -168,7 +168,7 @@ impl Script {
         called: Rc<Called>,
         thread: Thread,
         yielded: Result<MultiValue>,
-    ) -> Step {
+    ) -> CallOutcome {
         let step = self.outcome(called, thread, yielded);
         let ran = self.sandbox.allowance.ran();
         if !ran.is_zero() {
@@ -182,7 +182,7 @@ impl Script {
         called: Rc<Called>,
         thread: Thread,
         yielded: Result<MultiValue>,
-    ) -> Step {
+    ) -> CallOutcome {
         let step = yielded.and_then(|values| {
             let mut values = values.into_iter();
             let first = values.next().unwrap_or(Value::Nil);
@@ -200,7 +200,7 @@ impl Script {
             Ok(Err(wanted)) => {
                 self.waiting.set(self.waiting.get() + 1);
                 let left = self.sandbox.allowance.left();
-                Step::Waiting(Suspended {
+                CallOutcome::Waiting(Suspended {
                     script: Rc::clone(self),
                     called,
                     thread,
@@ -210,9 +210,9 @@ impl Script {
             }
             Ok(Ok(response)) => {
                 self.tidy(thread);
-                response.map_or(Step::Passed, Step::Answered)
+                response.map_or(CallOutcome::Passed, CallOutcome::Answered)
             }
-            Err(error) => Step::Failed(self.fault(&called, &error)),
+            Err(error) => CallOutcome::Failed(self.fault(&called, &error)),
         }
     }
 
@@ -275,17 +275,20 @@ fn load_handler(sandbox: &Sandbox, path: &Path) -> Result<Function> {
 }
 
 /// Reads the request of the prelude's `wait`.
-fn wanted(mut values: impl Iterator<Item = Value>) -> Result<Wanted> {
+fn wanted(mut values: impl Iterator<Item = Value>) -> Result<AwaitedInput> {
     match (values.next(), values.next()) {
         (Some(Value::String(kind)), None | Some(Value::Nil)) if *kind.as_bytes() == *b"body" => {
-            Ok(Wanted::Body)
+            Ok(AwaitedInput::Body)
         }
         (Some(Value::String(kind)), Some(Value::Table(list))) if *kind.as_bytes() == *b"fetch" => {
             if list.raw_len() > MAX_AT_ONCE {
                 return Err(Error::runtime(format!("fetch_all: {MAX_AT_ONCE} requests at most")));
             }
             let fetches = list.sequence_values::<UserDataRef<Fetch>>();
-            fetches.map(|fetch| Ok(fetch?.clone())).collect::<Result<_>>().map(Wanted::Fetches)
+            fetches
+                .map(|fetch| Ok(fetch?.clone()))
+                .collect::<Result<_>>()
+                .map(AwaitedInput::Fetches)
         }
         _ => Err(Error::runtime(OUTSIDE)),
     }
@@ -293,7 +296,7 @@ fn wanted(mut values: impl Iterator<Item = Value>) -> Result<Wanted> {
 
 impl Suspended {
     /// Returns what the call waits for. It may be taken once.
-    pub fn wanted(&mut self) -> Option<Wanted> {
+    pub fn wanted(&mut self) -> Option<AwaitedInput> {
         self.wanted.take()
     }
 
@@ -304,7 +307,7 @@ impl Suspended {
     }
 
     /// Resumes the call with the result that it waited for.
-    pub fn resume(self, supply: Supply, now: Now) -> Step {
+    pub fn resume(self, supply: Supply, now: Now) -> CallOutcome {
         let (script, called, thread) =
             (Rc::clone(&self.script), Rc::clone(&self.called), self.thread.clone());
         let left = self.left;

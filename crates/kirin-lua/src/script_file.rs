@@ -10,9 +10,9 @@ use kirin_store::{Now, Store};
 use crate::allowance::Limits;
 use crate::error::LuaError;
 use crate::host::Host;
-use crate::modules::Stamp;
+use crate::modules::FileStamp;
 use crate::request::Called;
-use crate::script::{Script, Step};
+use crate::script::{CallOutcome, Script};
 
 /// A script that is called, and reloaded when its file changes.
 pub struct ScriptFile {
@@ -24,7 +24,7 @@ pub struct ScriptFile {
     /// The second of the last check of its files.
     looked: Cell<Now>,
     /// The files of the last version, whether it runs or did not load.
-    seen: RefCell<Option<Vec<Stamp>>>,
+    seen: RefCell<Option<Vec<FileStamp>>>,
 }
 
 impl ScriptFile {
@@ -42,7 +42,7 @@ impl ScriptFile {
 
     /// Calls the script for a request, in its newest version that loads. Checks its files once a
     /// second.
-    pub fn call(&self, called: Called, now: Now) -> Step {
+    pub fn call(&self, called: Called, now: Now) -> CallOutcome {
         if self.looked.get() != now {
             self.looked.set(now);
             self.look();
@@ -57,8 +57,8 @@ impl ScriptFile {
 
     fn look(&self) {
         let is_outdated = match &*self.seen.borrow() {
-            Some(seen) => seen.iter().any(Stamp::is_outdated),
-            None => self.script.borrow().stamps().iter().any(Stamp::is_outdated),
+            Some(seen) => seen.iter().any(FileStamp::is_outdated),
+            None => self.script.borrow().stamps().iter().any(FileStamp::is_outdated),
         };
         if is_outdated {
             self.load();

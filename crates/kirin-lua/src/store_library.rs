@@ -25,9 +25,9 @@ const EXACT: u64 = 1 << 53;
 const MAX_KEYS: usize = 10_000;
 
 /// A value in the store's own memory, for the body of a response. It never becomes a Lua string.
-pub(crate) struct Piece(pub Bytes);
+pub(crate) struct StoredBytes(pub Bytes);
 
-impl UserData for Piece {
+impl UserData for StoredBytes {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_meta_method(MetaMethod::Len, |_, piece, ()| Ok(piece.0.len()));
         methods.add_meta_method(MetaMethod::ToString, |lua, piece, ()| lua.create_string(&piece.0));
@@ -36,15 +36,15 @@ impl UserData for Piece {
             let at = |index: i64| if index < 0 { (length + index + 1).max(0) } else { index };
             let (first, last) = (at(first).max(1), at(last.unwrap_or(-1)).min(length));
             if first > last {
-                return Ok(Piece(Bytes::new()));
+                return Ok(StoredBytes(Bytes::new()));
             }
-            Ok(Piece(piece.0.slice(first as usize - 1..last as usize)))
+            Ok(StoredBytes(piece.0.slice(first as usize - 1..last as usize)))
         });
     }
 }
 
 #[derive(Clone)]
-struct Access {
+struct StoreAccess {
     store: Arc<Store>,
     running: RunningCall,
     time: Allowance,
@@ -57,7 +57,8 @@ pub(crate) fn library(
     running: &RunningCall,
     time: &Allowance,
 ) -> Result<Table> {
-    let access = Access { store: Arc::clone(store), running: running.clone(), time: time.clone() };
+    let access =
+        StoreAccess { store: Arc::clone(store), running: running.clone(), time: time.clone() };
     let library = lua.create_table()?;
     macro_rules! add {
         ($name:literal, $function:expr) => {
@@ -70,66 +71,72 @@ pub(crate) fn library(
         };
     }
     add!("get", get);
-    add!("piece", |access: &Access, _: &Lua, key: LuaString| Ok(access
+    add!("piece", |access: &StoreAccess, _: &Lua, key: LuaString| Ok(access
         .item(&key)?
-        .map(|item| Piece(item.value()))));
+        .map(|item| StoredBytes(item.value()))));
     add!("get_multi", get_multi);
-    add!("set", |access: &Access, lua: &Lua, (key, value, options): Storing| {
+    add!("set", |access: &StoreAccess, lua: &Lua, (key, value, options): Storing| {
         access.put(lua, StoreMode::Set, None, &key, &value, options)
     });
-    add!("add", |access: &Access, lua: &Lua, (key, value, options): Storing| {
+    add!("add", |access: &StoreAccess, lua: &Lua, (key, value, options): Storing| {
         access.put(lua, StoreMode::Add, None, &key, &value, options)
     });
-    add!("replace", |access: &Access, lua: &Lua, (key, value, options): Storing| {
+    add!("replace", |access: &StoreAccess, lua: &Lua, (key, value, options): Storing| {
         access.put(lua, StoreMode::Replace, None, &key, &value, options)
     });
-    add!("append", |access: &Access, lua: &Lua, (key, value): (LuaString, LuaString)| {
-        access.put(lua, StoreMode::Append, None, &key, &value, Options::default())
+    add!("append", |access: &StoreAccess, lua: &Lua, (key, value): (LuaString, LuaString)| {
+        access.put(lua, StoreMode::Append, None, &key, &value, StoreOptions::default())
     });
-    add!("prepend", |access: &Access, lua: &Lua, (key, value): (LuaString, LuaString)| {
-        access.put(lua, StoreMode::Prepend, None, &key, &value, Options::default())
+    add!("prepend", |access: &StoreAccess, lua: &Lua, (key, value): (LuaString, LuaString)| {
+        access.put(lua, StoreMode::Prepend, None, &key, &value, StoreOptions::default())
     });
-    add!("cas", |access: &Access, lua: &Lua, (key, value, cas, options): Comparing| {
+    add!("cas", |access: &StoreAccess, lua: &Lua, (key, value, cas, options): Comparing| {
         access.put(lua, StoreMode::Set, Some(cas.0), &key, &value, options)
     });
-    add!("incr", |access: &Access, lua: &Lua, arguments: Counting| count(
+    add!("incr", |access: &StoreAccess, lua: &Lua, arguments: Counting| count(
         access,
         lua,
         Direction::Up,
         arguments
     ));
-    add!("decr", |access: &Access, lua: &Lua, arguments: Counting| count(
+    add!("decr", |access: &StoreAccess, lua: &Lua, arguments: Counting| count(
         access,
         lua,
         Direction::Down,
         arguments
     ));
-    add!("delete", |access: &Access, _: &Lua, (key, cas): (LuaString, Option<Cas>)| {
+    add!("delete", |access: &StoreAccess, _: &Lua, (key, cas): (LuaString, Option<Cas>)| {
         let request =
             DeleteRequest { compare_cas: cas.map(|cas| cas.0), ..DeleteRequest::default() };
         let key = access.full_name(&key)?;
         Ok(access.store.meta_delete(&key, &request, access.running.now()) == DeleteOutcome::Deleted)
     });
-    add!("touch", |access: &Access, _: &Lua, (key, ttl): (LuaString, Ttl)| {
+    add!("touch", |access: &StoreAccess, _: &Lua, (key, ttl): (LuaString, Ttl)| {
         let now = access.running.now();
         Ok(access.store.touch(&access.full_name(&key)?, ttl.expires(now), now))
     });
-    add!("invalidate_tag", |access: &Access, _: &Lua, (tag, how): (LuaString, How)| {
+    add!("invalidate_tag", |access: &StoreAccess,
+                            _: &Lua,
+                            (tag, how): (LuaString, InvalidationMode)| {
         Ok(access.store.invalidate_tag(&access.full_name(&tag)?, how.0))
     });
-    add!("invalidate_prefix", |access: &Access, _: &Lua, (prefix, how): (LuaString, How)| {
-        let full = access.running.namespace().full_prefix(&prefix.as_bytes()).map(Cow::into_owned);
-        let full = full.ok_or_else(|| of_other_site(&prefix))?;
-        Ok(access.store.invalidate_prefix(&full, how.0, access.running.now()))
-    });
+    add!(
+        "invalidate_prefix",
+        |access: &StoreAccess, _: &Lua, (prefix, how): (LuaString, InvalidationMode)| {
+            let full =
+                access.running.namespace().full_prefix(&prefix.as_bytes()).map(Cow::into_owned);
+            let full = full.ok_or_else(|| of_other_site(&prefix))?;
+            Ok(access.store.invalidate_prefix(&full, how.0, access.running.now()))
+        }
+    );
     Ok(library)
 }
 
-type Storing = (LuaString, LuaString, Options);
-type Comparing = (LuaString, LuaString, Cas, Options);
-type Counting = (LuaString, Option<u64>, Counter);
+type Storing = (LuaString, LuaString, StoreOptions);
+type Comparing = (LuaString, LuaString, Cas, StoreOptions);
+type Counting = (LuaString, Option<u64>, CounterOptions);
 
-impl Access {
+impl StoreAccess {
     /// Returns the key or tag that the store has for a name of the script.
     fn full_name(&self, name: &LuaString) -> Result<Vec<u8>> {
         let full = self.running.namespace().full_name(&name.as_bytes()).map(Cow::into_owned);
@@ -152,7 +159,7 @@ impl Access {
         compare_cas: Option<u64>,
         key: &LuaString,
         value: &LuaString,
-        options: Options,
+        options: StoreOptions,
     ) -> Result<(Value, Option<&'static str>)> {
         self.time.spend_bytes(key.as_bytes().len())?;
         self.time.spend_bytes(value.as_bytes().len())?;
@@ -186,14 +193,14 @@ fn of_other_site(name: &LuaString) -> Error {
 }
 
 /// Returns value, CAS and flags, or nil if the item does not exist.
-fn get(access: &Access, lua: &Lua, key: LuaString) -> Result<MultiValue> {
+fn get(access: &StoreAccess, lua: &Lua, key: LuaString) -> Result<MultiValue> {
     let Some(item) = access.item(&key)? else { return Ok(MultiValue::from_iter([Value::Nil])) };
     let value = Value::String(lua.create_string(item.value_slice())?);
     Ok(MultiValue::from_iter([value, number(lua, item.cas())?, Value::Number(item.flags().into())]))
 }
 
 /// Returns a table of the existing values, by key.
-fn get_multi(access: &Access, lua: &Lua, keys: Table) -> Result<Table> {
+fn get_multi(access: &StoreAccess, lua: &Lua, keys: Table) -> Result<Table> {
     let count = keys.raw_len();
     if count > MAX_KEYS {
         return Err(Error::runtime(format!("get_multi: {count} keys; {MAX_KEYS} are allowed")));
@@ -211,7 +218,7 @@ fn get_multi(access: &Access, lua: &Lua, keys: Table) -> Result<Table> {
 
 /// Changes a counter. Returns the new value, or nil and the reason.
 fn count(
-    access: &Access,
+    access: &StoreAccess,
     lua: &Lua,
     direction: Direction,
     (key, delta, options): Counting,
@@ -278,13 +285,13 @@ impl FromLua for Ttl {
 
 /// Parses `{ ttl =, flags =, tags = }`, or a ttl alone.
 #[derive(Default)]
-struct Options {
+struct StoreOptions {
     ttl: Ttl,
     flags: u32,
     tags: Vec<LuaString>,
 }
 
-impl FromLua for Options {
+impl FromLua for StoreOptions {
     fn from_lua(value: Value, lua: &Lua) -> Result<Self> {
         let Value::Table(table) = value else {
             return Ok(Self { ttl: Ttl::from_lua(value, lua)?, ..Self::default() });
@@ -310,12 +317,12 @@ impl FromLua for Options {
 
 /// Parses `{ initial =, ttl = }`: the initial value of a missing counter.
 #[derive(Default)]
-struct Counter {
+struct CounterOptions {
     initial: Option<u64>,
     ttl: Ttl,
 }
 
-impl FromLua for Counter {
+impl FromLua for CounterOptions {
     fn from_lua(value: Value, lua: &Lua) -> Result<Self> {
         match Option::<Table>::from_lua(value, lua)? {
             None => Ok(Self::default()),
@@ -327,9 +334,9 @@ impl FromLua for Counter {
 }
 
 /// Parses `"soft"` or nothing.
-struct How(Invalidation);
+struct InvalidationMode(Invalidation);
 
-impl FromLua for How {
+impl FromLua for InvalidationMode {
     fn from_lua(value: Value, lua: &Lua) -> Result<Self> {
         match Option::<LuaString>::from_lua(value, lua)? {
             None => Ok(Self(Invalidation::Hard)),

@@ -7,7 +7,7 @@
 use mlua::{Error, IntoLua, Lua, LuaString, MultiValue, Result, Table, Value};
 
 use crate::allowance::{Allowance, SLICE_BYTES};
-use crate::pattern::{self, Capture, Match, PatternError};
+use crate::pattern::{self, Capture, Match, SearchError};
 
 /// The largest pattern, in bytes. A plain text to search for may be longer.
 const MAX_PATTERN_BYTES: usize = 256 * 1024;
@@ -61,8 +61,8 @@ fn run(
     }
     let mut spend = |units: usize| time.spend(u32::try_from(units).unwrap_or(u32::MAX)).map(|_| ());
     pattern::find(subject, pattern, from, anchors, &mut spend).map_err(|error| match error {
-        PatternError::Malformed(what) => Error::runtime(what),
-        PatternError::Stopped(error) => error,
+        SearchError::Malformed(what) => Error::runtime(what),
+        SearchError::Stopped(error) => error,
     })
 }
 

@@ -13,7 +13,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use kirin_http::{Answer, Body, BodyLength, FieldLines, RequestBody, Response};
-use kirin_lua::{Called, Fetch, Fetched, Host, ScriptFile, Step, Supply, Suspended, Wanted};
+use kirin_lua::{
+    AwaitedInput, CallOutcome, Called, Fetch, Fetched, Host, ScriptFile, Supply, Suspended,
+};
 use kirin_store::{Now, Store};
 
 use super::kind::{OpenPlace, PlaceKind};
@@ -164,20 +166,20 @@ impl Script {
     }
 
     /// Continues a call until it must wait.
-    fn advance(&self, mut step: Step, now: Now, request: &Request<'_>) -> CallProgress {
+    fn advance(&self, mut step: CallOutcome, now: Now, request: &Request<'_>) -> CallProgress {
         loop {
             let mut suspended = match step {
-                Step::Answered(response) => return CallProgress::Answered(response),
-                Step::Passed => return CallProgress::Passed,
-                Step::Failed(fault) => {
+                CallOutcome::Answered(response) => return CallProgress::Answered(response),
+                CallOutcome::Passed => return CallProgress::Passed,
+                CallOutcome::Failed(fault) => {
                     return CallProgress::Answered(failure(fault.status()));
                 }
-                Step::Waiting(suspended) => suspended,
+                CallOutcome::Waiting(suspended) => suspended,
             };
             let supply = match suspended.wanted() {
                 None => Supply::Refused("nothing to wait for".into()),
-                Some(Wanted::Body) => return CallProgress::Waits(suspended, Awaited::Body),
-                Some(Wanted::Fetches(fetches)) => match self.fetch(request, &fetches) {
+                Some(AwaitedInput::Body) => return CallProgress::Waits(suspended, Awaited::Body),
+                Some(AwaitedInput::Fetches(fetches)) => match self.fetch(request, &fetches) {
                     Err(problem) => Supply::Refused(problem),
                     Ok(answers)
                         if answers
@@ -280,7 +282,7 @@ async fn go_on(
 ) -> Response {
     let mut read = None;
     loop {
-        let work: Box<dyn FnOnce(Now) -> Step + '_> = match next {
+        let work: Box<dyn FnOnce(Now) -> CallOutcome + '_> = match next {
             Next::Begin(called) => Box::new(|now| script.file.call(called, now)),
             Next::Resume(suspended, awaited) => {
                 let supply = match awaited {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kirin_http::Method;
 use kirin_http::request::BodyLength;
-use kirin_lua::{Fault, ScriptFile, Step, Supply};
+use kirin_lua::{CallOutcome, Fault, ScriptFile, Supply};
 use proptest::prelude::*;
 
 use crate::support::{NOW, Site, called, fault, get};
@@ -84,7 +84,7 @@ fn every_function_looks_at_the_clock() {
         "kirin.fetch('/', { body = text })",
     ];
     let looks = |body: &&str| {
-        matches!(without_time(&site, body).call(get("/"), NOW), Step::Failed(Fault::Time))
+        matches!(without_time(&site, body).call(get("/"), NOW), CallOutcome::Failed(Fault::Time))
     };
     let without: Vec<_> = functions.iter().filter(|body| !looks(body)).collect();
     assert!(without.is_empty(), "no look at the clock: {without:#?}");
@@ -107,7 +107,7 @@ fn a_request_body_is_parsed_within_the_time() {
     ] {
         let script = site.handler(&format!("return tostring(request:{method}())"));
         let request = called(Method::POST, "/", &[], BodyLength::Exact(body.len() as u64));
-        let Step::Waiting(mut waiting) = script.call(request, NOW) else {
+        let CallOutcome::Waiting(mut waiting) = script.call(request, NOW) else {
             panic!("no wait for the body")
         };
         assert!(waiting.wanted().is_some());
@@ -178,7 +178,7 @@ proptest! {
         let before = processor_time();
         // If other processes have the processor for too long, the call ends before it waits.
         match script.call(request, NOW) {
-            Step::Waiting(mut waiting) => {
+            CallOutcome::Waiting(mut waiting) => {
                 prop_assert!(waiting.wanted().is_some());
                 let _ = waiting.resume(Supply::Body(body.into()), NOW);
             }

@@ -3,7 +3,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use kirin_http::request::BodyLength;
 use kirin_http::{Body, Method, StatusCode};
-use kirin_lua::{Fault, Step};
+use kirin_lua::{CallOutcome, Fault};
 use kirin_store::NewItem;
 use sha2::{Digest, Sha256};
 
@@ -38,7 +38,10 @@ fn a_table_is_a_response() {
 #[test]
 fn nil_and_pass_leave_the_request_to_the_next_place() {
     for body in ["", "return nil", "return kirin.pass()"] {
-        assert!(matches!(Site::new().handler(body).call(get("/"), NOW), Step::Passed), "{body}");
+        assert!(
+            matches!(Site::new().handler(body).call(get("/"), NOW), CallOutcome::Passed),
+            "{body}"
+        );
     }
 }
 
@@ -294,6 +297,6 @@ fn the_size_of_a_response_and_a_fetch_is_bounded() {
         "return { status = -1 }",
     ] {
         let step = site.handler(body).call(get("/"), NOW);
-        assert!(matches!(step, Step::Failed(Fault::Error | Fault::Memory)), "{body}");
+        assert!(matches!(step, CallOutcome::Failed(Fault::Error | Fault::Memory)), "{body}");
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use kirin_http::request::BodyLength;
 use kirin_http::{FieldLines, Method, StatusCode};
-use kirin_lua::{Fault, Fetched, Step, Supply, Wanted};
+use kirin_lua::{AwaitedInput, CallOutcome, Fault, Fetched, Supply};
 
 use crate::support::{NOW, Site, answered, called, fault, get, text};
 
@@ -16,8 +16,10 @@ fn a_body_is_waited_for_once() {
     let script = site
         .handler("local form = request:form() return form.x .. #request:body() .. request:body()");
     let called = called(Method::POST, "/", &[], BodyLength::Exact(5));
-    let Step::Waiting(mut suspended) = script.call(called, NOW) else { panic!("does not wait") };
-    assert!(matches!(suspended.wanted(), Some(Wanted::Body)));
+    let CallOutcome::Waiting(mut suspended) = script.call(called, NOW) else {
+        panic!("does not wait")
+    };
+    assert!(matches!(suspended.wanted(), Some(AwaitedInput::Body)));
     let response = answered(suspended.resume(Supply::Body(Bytes::from_static(b"x=1+2")), NOW));
     assert_eq!(text(&response), "1 25x=1+2");
 }
@@ -51,8 +53,8 @@ fn subrequests_are_waited_for_even_inside_of_coroutines_and_protected_calls() {
          for s in walk do return s end",
     ] {
         let script = site.handler(body);
-        let Step::Waiting(mut suspended) = script.call(get("/"), NOW) else { panic!("does not wait: {body}") };
-        let Some(Wanted::Fetches(fetches)) = suspended.wanted() else { panic!("waits for something else") };
+        let CallOutcome::Waiting(mut suspended) = script.call(get("/"), NOW) else { panic!("does not wait: {body}") };
+        let Some(AwaitedInput::Fetches(fetches)) = suspended.wanted() else { panic!("waits for something else") };
         let [fetch] = &fetches[..] else { panic!("{fetches:?}") };
         assert_eq!((fetch.method.as_str(), fetch.target.as_str(), &fetch.body[..]), ("PUT", "/a?b", &b"sent"[..]));
         assert_eq!(fetch.fields, [("x-a".to_owned(), b"1".to_vec())]);
@@ -68,8 +70,10 @@ fn several_subrequests_run_at_once_and_are_answered_in_order() {
         "local all = kirin.fetch_all { '/1', { '/2', method = 'HEAD' }, '/3' }
          return all[1].body .. all[2].body .. all[3].body .. #kirin.fetch_all {}",
     );
-    let Step::Waiting(mut suspended) = script.call(get("/"), NOW) else { panic!("does not wait") };
-    let Some(Wanted::Fetches(fetches)) = suspended.wanted() else {
+    let CallOutcome::Waiting(mut suspended) = script.call(get("/"), NOW) else {
+        panic!("does not wait")
+    };
+    let Some(AwaitedInput::Fetches(fetches)) = suspended.wanted() else {
         panic!("waits for something else")
     };
     let targets: Vec<_> =
@@ -83,7 +87,9 @@ fn several_subrequests_run_at_once_and_are_answered_in_order() {
 fn a_refused_subrequest_is_an_error_with_its_place() {
     let site = Site::new();
     let script = site.handler("local ok, problem = pcall(kirin.fetch, '/x') return problem");
-    let Step::Waiting(suspended) = script.call(get("/"), NOW) else { panic!("does not wait") };
+    let CallOutcome::Waiting(suspended) = script.call(get("/"), NOW) else {
+        panic!("does not wait")
+    };
     let response = answered(suspended.resume(Supply::Refused("too deep".into()), NOW));
     assert!(text(&response).contains("too deep"), "{}", text(&response));
     for target in ["x", "http://other/", "/a b", "", "/\\r\\n", "//\\0"] {
@@ -104,7 +110,7 @@ fn calls_that_wait_do_not_see_each_other() {
     );
     let mut waiting: Vec<_> = (0..50)
         .map(|n| match script.call(get(&format!("/?n={n}")), NOW) {
-            Step::Waiting(suspended) => (n, suspended),
+            CallOutcome::Waiting(suspended) => (n, suspended),
             _ => panic!("does not wait"),
         })
         .collect();
@@ -120,7 +126,7 @@ fn an_abandoned_waiting_call_leaves_nothing_behind() {
     let site = Site::new();
     let script = site.handler("kirin.fetch('/') return 'x'");
     for _ in 0..10_000 {
-        assert!(matches!(script.call(get("/"), NOW), Step::Waiting(_)));
+        assert!(matches!(script.call(get("/"), NOW), CallOutcome::Waiting(_)));
     }
 }
 
@@ -128,7 +134,9 @@ fn an_abandoned_waiting_call_leaves_nothing_behind() {
 fn a_waiting_call_continues_in_its_version_when_the_script_changes() {
     let site = Site::new();
     let script = site.handler("return kirin.fetch('/').body .. 'old'");
-    let Step::Waiting(suspended) = script.call(get("/"), NOW) else { panic!("does not wait") };
+    let CallOutcome::Waiting(suspended) = script.call(get("/"), NOW) else {
+        panic!("does not wait")
+    };
     site.write("page.lua", "return function() return 'the new version' end");
     assert_eq!(text(&answered(script.call(get("/"), NOW.plus_seconds(1)))), "the new version");
     assert_eq!(text(&answered(suspended.resume(Supply::Fetched(vec![fetched("x")]), NOW))), "xold");

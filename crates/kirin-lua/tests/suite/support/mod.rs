@@ -9,7 +9,7 @@ use kirin_http::request::{BodyLength, Version};
 use kirin_http::{
     Body, Client, ListenAddress, Method, Origin, Peer, RequestHead, RequestNotes, Response,
 };
-use kirin_lua::{Called, Fault, Limits, LuaError, ScriptFile, Step};
+use kirin_lua::{CallOutcome, Called, Fault, Limits, LuaError, ScriptFile};
 use kirin_store::{Namespace, Now, Store, StoreConfig};
 use tempfile::TempDir;
 
@@ -87,21 +87,21 @@ pub fn get(target: &str) -> Called {
     called(Method::GET, target, &[], BodyLength::None)
 }
 
-pub fn answered(step: Step) -> Response {
+pub fn answered(step: CallOutcome) -> Response {
     match step {
-        Step::Answered(response) => response,
-        Step::Passed => panic!("passed"),
-        Step::Failed(fault) => panic!("failed: {fault:?}"),
-        Step::Waiting(_) => panic!("waits"),
+        CallOutcome::Answered(response) => response,
+        CallOutcome::Passed => panic!("passed"),
+        CallOutcome::Failed(fault) => panic!("failed: {fault:?}"),
+        CallOutcome::Waiting(_) => panic!("waits"),
     }
 }
 
-pub fn fault(step: Step) -> Fault {
+pub fn fault(step: CallOutcome) -> Fault {
     match step {
-        Step::Failed(fault) => fault,
-        Step::Answered(response) => panic!("answered {response:?} {}", text(&response)),
-        Step::Passed => panic!("passed"),
-        Step::Waiting(_) => panic!("waits"),
+        CallOutcome::Failed(fault) => fault,
+        CallOutcome::Answered(response) => panic!("answered {response:?} {}", text(&response)),
+        CallOutcome::Passed => panic!("passed"),
+        CallOutcome::Waiting(_) => panic!("waits"),
     }
 }
 
