@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use crate::attempt::Attempt;
-use crate::candidates::Claim;
+use crate::candidates::SlotClaim;
 use crate::fair_queue::ClientKey;
 use crate::rendezvous;
 use crate::round_robin::RoundRobin;
@@ -64,17 +64,21 @@ impl Balancer {
     }
 
     /// Claims a slot of a server for a request. Requests that wait in the queue come first.
-    pub fn begin(&self, criteria: &Criteria, now: Instant) -> Claim {
+    pub fn begin(&self, criteria: &Criteria, now: Instant) -> SlotClaim {
         if self.servers.queue().has_waiting() {
-            return Claim::Full;
+            return SlotClaim::Full;
         }
         while let Some(index) = self.choose(criteria, now) {
             // Another event loop may have taken the last slot in the meantime.
             if let Some(attempt) = Attempt::begin(&self.servers, index, now) {
-                return Claim::Given(attempt);
+                return SlotClaim::Given(attempt);
             }
         }
-        if self.servers.has_candidate(criteria, now) { Claim::Full } else { Claim::NoServer }
+        if self.servers.has_candidate(criteria, now) {
+            SlotClaim::Full
+        } else {
+            SlotClaim::NoServer
+        }
     }
 
     /// Returns the server for the next request; `None` if there is no candidate, or no candidate

@@ -14,7 +14,7 @@ use crate::server::{Servers, UpstreamServer};
 
 /// The result of asking for a server.
 #[derive(Debug)]
-pub enum Claim {
+pub enum SlotClaim {
     /// The request has a slot of a server.
     Given(Attempt),
     /// All candidates are at their limit, or other requests wait for them.
@@ -77,9 +77,11 @@ impl Servers {
 
     /// Claims a slot of the least busy candidate with room. The method does not matter here:
     /// requests that have waited rarely have a choice.
-    pub(crate) fn claim(self: &Arc<Self>, criteria: &Criteria, now: Instant) -> Claim {
+    pub(crate) fn claim(self: &Arc<Self>, criteria: &Criteria, now: Instant) -> SlotClaim {
         let millis = self.millis(now);
-        let Some(candidates) = self.candidates(criteria, millis) else { return Claim::NoServer };
+        let Some(candidates) = self.candidates(criteria, millis) else {
+            return SlotClaim::NoServer;
+        };
         let load = |server: &UpstreamServer| {
             f64::from(server.in_flight.load(Relaxed)) / server.configured_weight() as f64
         };
@@ -89,9 +91,9 @@ impl Servers {
                 server.has_room() && self.is_candidate(*index, candidates, criteria, millis)
             });
             let least = free.min_by(|a, b| load(a.1).total_cmp(&load(b.1)));
-            let Some((index, _)) = least else { return Claim::Full };
+            let Some((index, _)) = least else { return SlotClaim::Full };
             if let Some(attempt) = Attempt::begin(self, index, now) {
-                return Claim::Given(attempt);
+                return SlotClaim::Given(attempt);
             }
         }
     }

@@ -35,7 +35,7 @@ pub struct Ticket {
 #[derive(Debug)]
 pub struct FairQueue<T> {
     limit: usize,
-    entries: VecDeque<Entry<T>>,
+    entries: VecDeque<WaitingEntry<T>>,
     /// The clients with waiting requests.
     shares: HashMap<ClientKey, Share>,
     /// The round that is being served.
@@ -44,7 +44,7 @@ pub struct FairQueue<T> {
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct WaitingEntry<T> {
     /// The position.
     ticket: Ticket,
     /// The number of the request that has it.
@@ -146,7 +146,7 @@ impl<T> FairQueue<T> {
         share.waiting += 1;
         share.last_round = share.last_round.max(ticket.round);
         let index = self.entries.partition_point(|entry| entry.ticket < ticket);
-        self.entries.insert(index, Entry { ticket, number: ticket.number, client, value });
+        self.entries.insert(index, WaitingEntry { ticket, number: ticket.number, client, value });
         debug_assert!(self.is_in_order(index), "position {index} is not in the order of tickets");
         debug_assert!(self.shares.len() <= self.len(), "a client without a request has a share");
         index
@@ -218,7 +218,7 @@ impl<T> FairQueue<T> {
         let (Some(first), Some(entry)) = (self.entries.front(), self.entries.get(index)) else {
             return false;
         };
-        let is_in_round = |other: &&Entry<T>| other.ticket.round == first.ticket.round;
+        let is_in_round = |other: &&WaitingEntry<T>| other.ticket.round == first.ticket.round;
         let mut in_round = self.entries.iter().take(index + 1).take_while(is_in_round);
         in_round.any(|other| other.client == entry.client)
     }
@@ -231,7 +231,7 @@ impl<T> FairQueue<T> {
 
     /// Returns the position of a request that still waits.
     pub fn index_of(&self, ticket: Ticket) -> Option<usize> {
-        let is_it = |entry: &Entry<T>| entry.number == ticket.number;
+        let is_it = |entry: &WaitingEntry<T>| entry.number == ticket.number;
         let known = self.entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok();
         known
             .filter(|index| is_it(&self.entries[*index]))

@@ -6,7 +6,7 @@
 //!   busy and how fast they are.
 //! - A [`Balancer`] chooses among them for one event loop.
 //! - An [`Attempt`] is a request that holds a slot of a server.
-//! - The [`Queue`] holds requests while all servers are at their limit.
+//! - The [`RequestQueue`] holds requests while all servers are at their limit.
 //! - [`FairQueue`] is the order in which requests wait, also for applications.
 //! - The [`RetryBudget`] limits how many requests are retried.
 
@@ -29,9 +29,9 @@ mod tried;
 
 pub use attempt::Attempt;
 pub use balancer::{Balancer, Criteria, Method};
-pub use candidates::Claim;
+pub use candidates::SlotClaim;
 pub use fair_queue::{ClientKey, FairPlace, FairQueue, Ticket};
-pub use queue::{Entered, Leaving, Queue, QueueStatus, Refused, Wait};
+pub use queue::{Entered, Leaving, QueuePlace, QueueRefusal, QueueStatus, RequestQueue};
 pub use rendezvous::key_of;
 pub use retry_budget::RetryBudget;
 pub use server::{Availability, ServerSettings, ServerStatus, Servers, Settings};

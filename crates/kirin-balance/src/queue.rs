@@ -24,12 +24,12 @@ use tokio::sync::oneshot;
 
 use crate::attempt::Attempt;
 use crate::balancer::Criteria;
-use crate::candidates::Claim;
+use crate::candidates::SlotClaim;
 use crate::fair_queue::{FairQueue, Ticket};
 use crate::server::Servers;
 
 /// The requests that wait for a server of one upstream, on all event loops.
-pub struct Queue {
+pub struct RequestQueue {
     /// How many requests wait. Changed under the lock, read without it.
     waiting: AtomicUsize,
     state: Mutex<QueueState>,
@@ -42,15 +42,15 @@ pub struct Queue {
 }
 
 struct QueueState {
-    waiting: FairQueue<Waiter>,
+    waiting: FairQueue<WaitingTask>,
     /// The generation of the present servers.
     generation: u64,
 }
 
-struct Waiter {
+struct WaitingTask {
     servers: Arc<Servers>,
     criteria: Criteria,
-    sender: oneshot::Sender<Result<Attempt, Refused>>,
+    sender: oneshot::Sender<Result<Attempt, QueueRefusal>>,
 }
 
 /// The result of entering the queue.
@@ -59,12 +59,12 @@ pub enum Entered {
     /// There was room after all.
     Given(Attempt),
     /// The request waits.
-    Waits(Wait),
+    Waits(QueuePlace),
 }
 
 /// Why a request gets no server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum QueueRefusal {
     /// The queue is full, and the client does not have a smaller share of it than others.
     Full,
     /// No server is left that could respond.
@@ -102,7 +102,7 @@ pub struct QueueStatus {
     pub clients_gone: u64,
 }
 
-impl Queue {
+impl RequestQueue {
     /// Returns a queue in which at most `limit` requests wait.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
@@ -130,12 +130,12 @@ impl Queue {
         criteria: &Criteria,
         ticket: Option<Ticket>,
         now: Instant,
-    ) -> Result<Entered, Refused> {
+    ) -> Result<Entered, QueueRefusal> {
         self.enter_with(servers, criteria, ticket, now, || ())
     }
 
-    /// Does the same as [`Queue::enter`]. `between` runs after no room was found, and before others
-    /// can see that the request waits.
+    /// Does the same as [`RequestQueue::enter`]. `between` runs after no room was found, and before
+    /// others can see that the request waits.
     fn enter_with(
         self: &Arc<Self>,
         servers: &Arc<Servers>,
@@ -143,25 +143,25 @@ impl Queue {
         ticket: Option<Ticket>,
         now: Instant,
         between: impl FnOnce(),
-    ) -> Result<Entered, Refused> {
+    ) -> Result<Entered, QueueRefusal> {
         // Dropping attempts takes the lock. So this is dropped after the lock, at each end of this
         // function.
         let mut unsent = Vec::new();
         let mut state = self.state.lock();
         if servers.generation < state.generation {
-            return Err(Refused::Exchanged);
+            return Err(QueueRefusal::Exchanged);
         }
         // Requests that have waited longer come first, even if a slot was freed since the last
         // check.
         unsent.extend(self.serve_locked(&mut state, now, false));
         match servers.claim(criteria, now) {
-            Claim::Given(attempt) => return Ok(Entered::Given(attempt)),
-            Claim::NoServer => return Err(Refused::NoServer),
-            Claim::Full => {}
+            SlotClaim::Given(attempt) => return Ok(Entered::Given(attempt)),
+            SlotClaim::NoServer => return Err(QueueRefusal::NoServer),
+            SlotClaim::Full => {}
         }
         between();
         let (sender, receiver) = oneshot::channel();
-        let waiter = Waiter { servers: Arc::clone(servers), criteria: *criteria, sender };
+        let waiter = WaitingTask { servers: Arc::clone(servers), criteria: *criteria, sender };
         let ticket = match ticket {
             Some(ticket) => {
                 state.waiting.enter_again(ticket, criteria.client, waiter);
@@ -174,9 +174,9 @@ impl Queue {
                     Err(_) => true,
                 };
                 self.full.fetch_add(u64::from(displaced), Relaxed);
-                let place = entered.map_err(|_| Refused::Full)?;
+                let place = entered.map_err(|_| QueueRefusal::Full)?;
                 if let Some(displaced) = place.displaced {
-                    let _ = displaced.sender.send(Err(Refused::Full));
+                    let _ = displaced.sender.send(Err(QueueRefusal::Full));
                 }
                 place.ticket
             }
@@ -184,7 +184,7 @@ impl Queue {
         self.waiting.store(state.waiting.len(), SeqCst);
         // A slot may have been freed by a request that did not see this one wait.
         unsent.extend(self.serve_locked(&mut state, now, false));
-        Ok(Entered::Waits(Wait { queue: Arc::clone(self), ticket, receiver, is_over: false }))
+        Ok(Entered::Waits(QueuePlace { queue: Arc::clone(self), ticket, receiver, is_over: false }))
     }
 
     /// Gives free slots to the waiting requests.
@@ -212,12 +212,12 @@ impl Queue {
                 break;
             }
             let given = match waiter.servers.claim(&waiter.criteria, now) {
-                Claim::Full => {
+                SlotClaim::Full => {
                     index += 1;
                     continue;
                 }
-                Claim::Given(attempt) => Ok(attempt),
-                Claim::NoServer => Err(Refused::NoServer),
+                SlotClaim::Given(attempt) => Ok(attempt),
+                SlotClaim::NoServer => Err(QueueRefusal::NoServer),
             };
             // A receiver leaves the queue before it is dropped, so this does not fail.
             if let Some(waiter) = state.waiting.serve(index)
@@ -241,7 +241,7 @@ impl Queue {
         debug_assert!(generation >= state.generation, "servers of {generation} come back");
         state.generation = generation;
         for waiter in state.waiting.drain() {
-            let _ = waiter.sender.send(Err(Refused::Exchanged));
+            let _ = waiter.sender.send(Err(QueueRefusal::Exchanged));
         }
         self.waiting.store(0, SeqCst);
     }
@@ -276,7 +276,7 @@ impl Queue {
     }
 }
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for RequestQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue").field("status", &self.status()).finish_non_exhaustive()
     }
@@ -285,33 +285,33 @@ impl fmt::Debug for Queue {
 /// A request's place in the queue. Dropping it leaves the queue. A slot that was already assigned
 /// goes to the next request.
 #[derive(Debug)]
-pub struct Wait {
-    queue: Arc<Queue>,
+pub struct QueuePlace {
+    queue: Arc<RequestQueue>,
     ticket: Ticket,
-    receiver: oneshot::Receiver<Result<Attempt, Refused>>,
+    receiver: oneshot::Receiver<Result<Attempt, QueueRefusal>>,
     is_over: bool,
 }
 
-impl Wait {
+impl QueuePlace {
     /// Returns the ticket, with which the request can come back to this place.
     pub fn ticket(&self) -> Ticket {
         self.ticket
     }
 }
 
-impl Future for Wait {
-    type Output = Result<Attempt, Refused>;
+impl Future for QueuePlace {
+    type Output = Result<Attempt, QueueRefusal>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // The sender is dropped unused only with the queue.
-        let given =
-            ready!(Pin::new(&mut self.receiver).poll(context)).unwrap_or(Err(Refused::NoServer));
+        let given = ready!(Pin::new(&mut self.receiver).poll(context))
+            .unwrap_or(Err(QueueRefusal::NoServer));
         self.is_over = true;
         Poll::Ready(given)
     }
 }
 
-impl Drop for Wait {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         if self.is_over {
             return;

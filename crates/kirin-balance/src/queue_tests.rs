@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use super::{Entered, Queue, Refused, Wait};
+use super::{Entered, QueuePlace, QueueRefusal, RequestQueue};
 use crate::fair_queue::Ticket;
-use crate::{Attempt, Balancer, Claim, Criteria, Method, ServerSettings, Servers, Settings};
+use crate::{Attempt, Balancer, Criteria, Method, ServerSettings, Servers, Settings, SlotClaim};
 
 /// How long it may take until a free slot is noticed.
 const SLOT_WAIT_LIMIT: Duration = Duration::from_secs(20);
@@ -43,33 +43,33 @@ fn servers(limits: &[u32], queue_length: usize, now: Instant) -> Arc<Servers> {
 }
 
 /// Asks for a server, and enters the queue if there is no room.
-fn ask(servers: &Arc<Servers>, criteria: &Criteria, now: Instant) -> Result<Entered, Refused> {
+fn ask(servers: &Arc<Servers>, criteria: &Criteria, now: Instant) -> Result<Entered, QueueRefusal> {
     match Balancer::new(Arc::clone(servers), Method::RoundRobin, 7).begin(criteria, now) {
-        Claim::Given(attempt) => Ok(Entered::Given(attempt)),
-        Claim::NoServer => Err(Refused::NoServer),
-        Claim::Full => servers.queue().enter(servers, criteria, None, now),
+        SlotClaim::Given(attempt) => Ok(Entered::Given(attempt)),
+        SlotClaim::NoServer => Err(QueueRefusal::NoServer),
+        SlotClaim::Full => servers.queue().enter(servers, criteria, None, now),
     }
 }
 
-fn given(entered: Result<Entered, Refused>) -> Attempt {
+fn given(entered: Result<Entered, QueueRefusal>) -> Attempt {
     match entered {
         Ok(Entered::Given(attempt)) => attempt,
         other => panic!("no slot: {other:?}"),
     }
 }
 
-fn waits(entered: Result<Entered, Refused>) -> Wait {
+fn waits(entered: Result<Entered, QueueRefusal>) -> QueuePlace {
     match entered {
         Ok(Entered::Waits(wait)) => wait,
         other => panic!("no place in the queue: {other:?}"),
     }
 }
 
-fn poll(wait: &mut Wait) -> Poll<Result<Attempt, Refused>> {
+fn poll(wait: &mut QueuePlace) -> Poll<Result<Attempt, QueueRefusal>> {
     Pin::new(wait).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-fn index(polled: &Poll<Result<Attempt, Refused>>) -> Option<usize> {
+fn index(polled: &Poll<Result<Attempt, QueueRefusal>>) -> Option<usize> {
     match polled {
         Poll::Ready(Ok(attempt)) => Some(attempt.index()),
         _ => None,
@@ -77,7 +77,7 @@ fn index(polled: &Poll<Result<Attempt, Refused>>) -> Option<usize> {
 }
 
 /// Checks that no server with waiting requests has room, and that the places are in order.
-fn check(queue: &Queue, servers: &Servers, now: Instant) {
+fn check(queue: &RequestQueue, servers: &Servers, now: Instant) {
     let state = queue.state.lock();
     let millis = servers.millis(now);
     for waiter in state.waiting.iter() {
@@ -108,7 +108,7 @@ fn a_server_is_at_no_more_requests_than_it_may_be() {
     let attempts: Vec<_> =
         (0..3).map(|_| given(ask(&servers, &Criteria::default(), now))).collect();
     assert_eq!(in_flight(&servers, now), [2, 1]);
-    assert_eq!(ask(&servers, &Criteria::default(), now).err(), Some(Refused::Full));
+    assert_eq!(ask(&servers, &Criteria::default(), now).err(), Some(QueueRefusal::Full));
     assert_eq!(servers.queue_status().full, 1);
     drop(attempts);
     given(ask(&servers, &Criteria::default(), now));
@@ -130,7 +130,7 @@ fn the_slot_that_is_freed_is_of_who_has_waited_longest_and_nobody_overtakes() {
     let attempt = given(ask(&servers, &Criteria::default(), now));
     let mut first = waits(ask(&servers, &Criteria::default(), now));
     let mut second = waits(ask(&servers, &Criteria::default(), now));
-    assert_eq!(ask(&servers, &Criteria::default(), now).err(), Some(Refused::Full));
+    assert_eq!(ask(&servers, &Criteria::default(), now).err(), Some(QueueRefusal::Full));
     assert!(poll(&mut first).is_pending());
     drop(attempt);
     let _third = waits(ask(&servers, &Criteria::default(), now));
@@ -194,7 +194,7 @@ fn a_waiting_request_is_told_that_all_servers_have_become_unhealthy() {
     let _attempt = given(ask(&servers, &Criteria::default(), now));
     let mut wait = waits(ask(&servers, &Criteria::default(), now));
     servers.probed(0, false, now);
-    assert!(matches!(poll(&mut wait), Poll::Ready(Err(Refused::NoServer))));
+    assert!(matches!(poll(&mut wait), Poll::Ready(Err(QueueRefusal::NoServer))));
 }
 
 #[test]
@@ -228,16 +228,16 @@ fn new_servers_are_there_for_those_that_wait_in_the_order_in_which_they_came() {
     let mut waiting: Vec<_> = (0..2).map(|_| waits(ask(&old, &Criteria::default(), now))).collect();
     let new = Arc::new(old.exchanged([server(0, 1, false), server(7, 1, false)]));
     new.begin_serving();
-    let tickets: Vec<Ticket> = waiting.iter().map(Wait::ticket).collect();
+    let tickets: Vec<Ticket> = waiting.iter().map(QueuePlace::ticket).collect();
     for wait in &mut waiting {
-        assert!(matches!(poll(wait), Poll::Ready(Err(Refused::Exchanged))));
+        assert!(matches!(poll(wait), Poll::Ready(Err(QueueRefusal::Exchanged))));
     }
     let entered = old.queue().enter(&old, &Criteria::default(), Some(tickets[0]), now);
-    assert_eq!(entered.err(), Some(Refused::Exchanged), "the old are no more");
+    assert_eq!(entered.err(), Some(QueueRefusal::Exchanged), "the old are no more");
     let last = given(ask(&new, &Criteria::default(), now));
     let enter = |ticket| waits(new.queue().enter(&new, &Criteria::default(), ticket, now));
     let (mut second, mut first) = (enter(Some(tickets[1])), enter(Some(tickets[0])));
-    assert_eq!(ask(&new, &Criteria::default(), now).err(), Some(Refused::Full));
+    assert_eq!(ask(&new, &Criteria::default(), now).err(), Some(QueueRefusal::Full));
     drop(last);
     assert!(poll(&mut second).is_pending());
     assert_eq!(index(&poll(&mut first)), Some(1));
@@ -288,7 +288,7 @@ proptest! {
         // Requests that wait or have not looked at what they were given yet, with the number of the
         // event that they came with. Positions do not tell who came first: requests of one client
         // exchange theirs.
-        let (mut running, mut waiting) = (Vec::<Attempt>::new(), Vec::<(Wait, Option<usize>)>::new());
+        let (mut running, mut waiting) = (Vec::<Attempt>::new(), Vec::<(QueuePlace, Option<usize>)>::new());
         let mut last_given = None;
         for (came, event) in events.into_iter().enumerate() {
             match event {
@@ -298,7 +298,7 @@ proptest! {
                     match came_to {
                         Ok(Entered::Given(attempt)) => running.push(attempt),
                         Ok(Entered::Waits(wait)) => waiting.push((wait, sticky.is_none().then_some(came))),
-                        Err(refused) => prop_assert!(refused != Refused::Exchanged),
+                        Err(refused) => prop_assert!(refused != QueueRefusal::Exchanged),
                     }
                 }
                 Event::End(number) => drop(nth(&mut running, number)),
@@ -307,7 +307,7 @@ proptest! {
                         match poll(&mut wait) {
                             Poll::Pending => waiting.push((wait, came_for_any)),
                             Poll::Ready(Ok(attempt)) => running.push(attempt),
-                            Poll::Ready(Err(refused)) => prop_assert!(refused != Refused::Full),
+                            Poll::Ready(Err(refused)) => prop_assert!(refused != QueueRefusal::Full),
                         }
                     }
                 }
@@ -361,7 +361,7 @@ impl Wake for Unpark {
 }
 
 /// Waits until `wait` is given a slot.
-fn block_on(wait: Wait) -> Attempt {
+fn block_on(wait: QueuePlace) -> Attempt {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut wait = pin!(wait);
@@ -429,9 +429,12 @@ fn a_client_that_fills_the_queue_keeps_no_other_out() {
     let of = |client| Criteria { client: Some(client), ..Criteria::default() };
     let attempt = given(ask(&servers, &of(1), now));
     let [mut first, mut second, mut third] = [0; 3].map(|_| waits(ask(&servers, &of(1), now)));
-    assert_eq!(ask(&servers, &of(1), now).err(), Some(Refused::Full));
+    assert_eq!(ask(&servers, &of(1), now).err(), Some(QueueRefusal::Full));
     let mut other = waits(ask(&servers, &of(2), now));
-    assert!(matches!(poll(&mut third), Poll::Ready(Err(Refused::Full))), "its last one gives way");
+    assert!(
+        matches!(poll(&mut third), Poll::Ready(Err(QueueRefusal::Full))),
+        "its last one gives way"
+    );
     assert_eq!(servers.queue_status().full, 2);
     drop(attempt);
     assert_eq!(index(&poll(&mut first)), Some(0), "and the attempt is dropped");

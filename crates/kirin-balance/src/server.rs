@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::ejection::{Ejection, EjectionState};
 use crate::health::Health;
 use crate::latency::Latency;
-use crate::queue::{Queue, QueueStatus};
+use crate::queue::{QueueStatus, RequestQueue};
 use crate::slow_start;
 
 /// The configuration of a server.
@@ -52,7 +52,7 @@ pub struct Servers {
     settings: Settings,
     start: Instant,
     /// The queue, which later servers of the upstream take over.
-    queue: Arc<Queue>,
+    queue: Arc<RequestQueue>,
     /// How often the servers have been replaced.
     pub(crate) generation: u64,
 }
@@ -126,7 +126,7 @@ impl Servers {
         settings: Settings,
         now: Instant,
     ) -> Self {
-        let queue = Arc::new(Queue::new(settings.queue_length));
+        let queue = Arc::new(RequestQueue::new(settings.queue_length));
         let none = Self { servers: Box::default(), settings, start: now, queue, generation: 0 };
         none.exchanged(servers)
     }
@@ -151,7 +151,7 @@ impl Servers {
     }
 
     /// Returns the queue of requests that wait for one of the servers.
-    pub fn queue(&self) -> &Arc<Queue> {
+    pub fn queue(&self) -> &Arc<RequestQueue> {
         &self.queue
     }
 

@@ -6,7 +6,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kirin_balance::Claim;
+use kirin_balance::SlotClaim;
 
 use crate::cgi::ScriptFiles;
 use crate::config::UpstreamConfig;
@@ -60,7 +60,7 @@ impl LocalUpstream {
     }
 
     /// Chooses a server of `set` for a request, and claims a slot of it.
-    pub(crate) fn select(&self, set: &ServerSet, selection: &Selection) -> Claim {
+    pub(crate) fn select(&self, set: &ServerSet, selection: &Selection) -> SlotClaim {
         self.selector.begin(set, &self.config().balancing, selection)
     }
 

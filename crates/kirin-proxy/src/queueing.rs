@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kirin_balance::{Attempt, Claim, Entered, Leaving, Refused};
+use kirin_balance::{Attempt, Entered, Leaving, QueueRefusal, SlotClaim};
 use kirin_http::{ClientWatch, StepKind};
 
 use crate::failure::Failure;
@@ -23,10 +23,10 @@ impl LocalUpstream {
         request: &UpstreamRequest,
     ) -> Result<Attempt, Failure> {
         match self.select(set, selection) {
-            Claim::Given(attempt) => Ok(attempt),
-            Claim::NoServer => Err(no_server(set)),
+            SlotClaim::Given(attempt) => Ok(attempt),
+            SlotClaim::NoServer => Err(no_server(set)),
             // This is rare. The box keeps the futures of other requests small.
-            Claim::Full => {
+            SlotClaim::Full => {
                 let _step = request.steps.begin(StepKind::Queue, &self.label);
                 Box::pin(self.wait_for_turn(set, selection, request.client.as_ref())).await
             }
@@ -72,9 +72,9 @@ impl LocalUpstream {
                     Err(refused) => refused,
                 };
             match refused {
-                Refused::Full => return Err(Failure::QueueFull),
-                Refused::NoServer => return Err(no_server(set)),
-                Refused::Exchanged => {
+                QueueRefusal::Full => return Err(Failure::QueueFull),
+                QueueRefusal::NoServer => return Err(no_server(set)),
+                QueueRefusal::Exchanged => {
                     *set = self.servers();
                     selection.forget_tried();
                 }

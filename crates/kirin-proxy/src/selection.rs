@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
 
-use kirin_balance::{Balancer, Claim, Criteria, Servers, TriedServers, key_of};
+use kirin_balance::{Balancer, Criteria, Servers, SlotClaim, TriedServers, key_of};
 use kirin_http::{Origin, Peer, RequestHead, address_key, cookie};
 
 use crate::config::{Balancing, HashKey};
@@ -43,7 +43,7 @@ impl Selector {
         set: &ServerSet,
         config: &Balancing,
         selection: &Selection,
-    ) -> Claim {
+    ) -> SlotClaim {
         let mut balancer = self.balancer.borrow_mut();
         let is_same = |balancer: &Balancer| Arc::ptr_eq(balancer.servers(), &set.known);
         let balancer = match &mut *balancer {
