@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kirin_ssi::{
-    Progress, Rendering, Requested, Requesting, Scope, Source, Syntax, Template, Zone,
+    RenderProgress, Rendering, Requested, Requesting, Scope, RenderSource, Syntax, Template, Zone,
 };
 
 struct Itself {
@@ -13,7 +13,7 @@ struct Itself {
     requested: usize,
 }
 
-impl Source for Itself {
+impl RenderSource for Itself {
     fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
         (key != b"gone").then(|| Arc::clone(&self.page))
     }
@@ -45,7 +45,7 @@ pub fn render(page: &[u8], syntax: Syntax) {
     let mut source = Itself { page: Arc::clone(&page), requested: 0 };
     let mut rendering = Rendering::new(page);
     let answer = |id: usize| (id % 2 == 0).then(|| vec![Bytes::from_static(b"answer")]);
-    while let Progress::Wait(id) = rendering.run(&mut source) {
+    while let RenderProgress::Wait(id) = rendering.run(&mut source) {
         let _ = rendering.take_ready();
         rendering.fill(id, answer(id));
     }

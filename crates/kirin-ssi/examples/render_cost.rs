@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use kirin_ssi::{
-    Progress, Rendering, Requested, Requesting, Scope, Source, Syntax, Template, Zone,
+    RenderProgress, RenderSource, Rendering, Requested, Requesting, Scope, Syntax, Template, Zone,
 };
 
 /// A fragment under every key, and a value for every variable.
 struct Site(Arc<Template>);
 
-impl Source for Site {
+impl RenderSource for Site {
     fn item(&mut self, _: &[u8]) -> Option<Arc<Template>> {
         Some(Arc::clone(&self.0))
     }
@@ -68,7 +68,7 @@ fn main() {
         let time = best_of(200, || {
             for _ in 0..REPEATS {
                 let mut rendering = Rendering::new(Arc::clone(&template));
-                assert_eq!(rendering.run(&mut site), Progress::Done);
+                assert_eq!(rendering.run(&mut site), RenderProgress::Done);
                 black_box(rendering.take_ready());
             }
         });

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 
-use crate::condition::Condition;
+use crate::condition::IfCondition;
 use crate::directive::Directive;
-use crate::elements::{Element, Elements};
+use crate::elements::{Elements, PageElement};
 use crate::ssi;
 use crate::syntax::Syntax;
 use crate::template::{Block, Instruction, Stub, Template};
@@ -23,9 +23,9 @@ pub(crate) fn compile(page: &Bytes, syntax: Syntax) -> Template {
         literal_start = place.end;
         compiler.template.directives += 1;
         match element {
-            Element::Nothing => {}
-            Element::Instruction(instruction) => compiler.code.instructions.push(instruction),
-            Element::Directive(directive) => {
+            PageElement::Nothing => {}
+            PageElement::Instruction(instruction) => compiler.code.instructions.push(instruction),
+            PageElement::Directive(directive) => {
                 if compiler.directive(&directive).is_none() {
                     compiler.code.instructions.push(Instruction::Malformed);
                 }
@@ -110,9 +110,9 @@ impl Compiler {
         Some(())
     }
 
-    fn condition(&mut self, directive: &Directive) -> Option<Condition> {
+    fn condition(&mut self, directive: &Directive) -> Option<IfCondition> {
         let expression = directive.value("expr").filter(|_| directive.has_only(&["expr"]))?;
-        let condition = Condition::parse(expression, self.regexes < MAX_REGEXES)?;
+        let condition = IfCondition::parse(expression, self.regexes < MAX_REGEXES)?;
         self.regexes += usize::from(condition.has_regex());
         Some(condition)
     }
@@ -139,7 +139,7 @@ impl Compiler {
 }
 
 impl Code {
-    fn branch(&mut self, condition: Condition) -> Option<()> {
+    fn branch(&mut self, condition: IfCondition) -> Option<()> {
         self.open.last_mut()?.unless = Some(self.instructions.len());
         self.instructions.push(Instruction::JumpUnless(Box::new(condition), 0));
         Some(())

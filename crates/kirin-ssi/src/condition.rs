@@ -5,7 +5,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::scope::Scope;
 use crate::text::{self, Text};
-use crate::value::Value;
+use crate::value::VariableValue;
 
 /// The most memory of one compiled regular expression, in bytes. A page must not fill the store's
 /// memory with them.
@@ -17,7 +17,7 @@ const NUMBERS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 /// A compiled expression: `$name`, `$name = text`, `$name != text`, `$name = /regex/`,
 /// `$name != /regex/`.
 #[derive(Debug)]
-pub(crate) struct Condition {
+pub(crate) struct IfCondition {
     left: Text,
     test: Test,
 }
@@ -36,7 +36,7 @@ enum Test {
     },
 }
 
-impl Condition {
+impl IfCondition {
     /// Compiles an expression. Returns `None` if it is malformed, or if it has a regular expression
     /// and the page has room for no more of them. An empty expression is always false.
     pub(crate) fn parse(expression: &Bytes, room_for_regex: bool) -> Option<Self> {
@@ -75,7 +75,7 @@ impl Condition {
     pub(crate) fn holds(
         &self,
         scope: &mut Scope,
-        mut outside: impl FnMut(&str) -> Option<Value>,
+        mut outside: impl FnMut(&str) -> Option<VariableValue>,
     ) -> bool {
         let left = self.left.evaluate(|name| scope.get(name).or_else(|| outside(name)));
         match &self.test {
@@ -163,11 +163,11 @@ mod tests {
 
     fn holds(expression: &str) -> Option<bool> {
         let mut scope = Scope::default();
-        scope.set("name", Value::authors(Bytes::from_static(b"miki")));
-        scope.set("empty", Value::default());
-        let condition = Condition::parse(&Bytes::copy_from_slice(expression.as_bytes()), true)?;
+        scope.set("name", VariableValue::authors(Bytes::from_static(b"miki")));
+        scope.set("empty", VariableValue::default());
+        let condition = IfCondition::parse(&Bytes::copy_from_slice(expression.as_bytes()), true)?;
         Some(condition.holds(&mut scope, |name| {
-            (name == "outside").then(|| Value::authors(Bytes::from_static(b"o")))
+            (name == "outside").then(|| VariableValue::authors(Bytes::from_static(b"o")))
         }))
     }
 
@@ -218,21 +218,22 @@ mod tests {
     fn captures_become_variables() {
         let mut scope = Scope::default();
         let condition =
-            Condition::parse(&Bytes::from_static(b"$x = /(?P<Year>\\d+)-(\\d+)/"), true).unwrap();
-        assert!(
-            condition
-                .holds(&mut scope, |_| Some(Value::authors(Bytes::from_static(b"in 2026-11."))))
-        );
-        let no_year = Condition::parse(&Bytes::from_static(b"$x = /no/"), true).unwrap();
+            IfCondition::parse(&Bytes::from_static(b"$x = /(?P<Year>\\d+)-(\\d+)/"), true).unwrap();
+        assert!(condition.holds(&mut scope, |_| Some(VariableValue::authors(Bytes::from_static(
+            b"in 2026-11."
+        )))));
+        let no_year = IfCondition::parse(&Bytes::from_static(b"$x = /no/"), true).unwrap();
         assert!(!no_year.holds(&mut scope, |_| None));
         for (name, value) in [("0", "2026-11"), ("1", "2026"), ("2", "11"), ("year", "2026")] {
             assert_eq!(scope.get(name).unwrap().bytes, value, "{name}");
         }
-        let fewer = Condition::parse(&Bytes::from_static(b"$x = /(n)|(x)/"), true).unwrap();
-        assert!(fewer.holds(&mut scope, |_| Some(Value::authors(Bytes::from_static(b"in")))));
+        let fewer = IfCondition::parse(&Bytes::from_static(b"$x = /(n)|(x)/"), true).unwrap();
+        assert!(
+            fewer.holds(&mut scope, |_| Some(VariableValue::authors(Bytes::from_static(b"in"))))
+        );
         assert_eq!(
             (scope.get("1"), scope.get("2")),
-            (Some(Value::authors(Bytes::from_static(b"n"))), None)
+            (Some(VariableValue::authors(Bytes::from_static(b"n"))), None)
         );
         assert_eq!(scope.get("year").unwrap().bytes, "2026");
     }

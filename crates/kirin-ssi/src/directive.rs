@@ -46,7 +46,7 @@ impl Directive {
 }
 
 /// The text behind an [`OPENING`].
-pub(crate) enum Found {
+pub(crate) enum FoundDirective {
     /// A directive, and the position behind it.
     Directive(Directive, usize),
     /// Malformed text that ends as a directive does, and the position behind it.
@@ -56,15 +56,15 @@ pub(crate) enum Found {
 }
 
 /// Reads the directive that starts at byte `start` of `page`.
-pub(crate) fn read(page: &Bytes, start: usize) -> Found {
+pub(crate) fn read(page: &Bytes, start: usize) -> FoundDirective {
     let inside = start + OPENING.len();
     let mut scanner = Scanner { page, at: inside };
     if let Some(directive) = scanner.directive() {
-        return Found::Directive(directive, scanner.at);
+        return FoundDirective::Directive(directive, scanner.at);
     }
     match memchr::memmem::find(&page[inside..], b"-->") {
-        Some(length) => Found::Malformed(inside + length + 3),
-        None => Found::Unended,
+        Some(length) => FoundDirective::Malformed(inside + length + 3),
+        None => FoundDirective::Unended,
     }
 }
 
@@ -172,9 +172,9 @@ mod tests {
         let page = Bytes::copy_from_slice(page.as_bytes());
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match read(&page, 0) {
-            Found::Unended => "unended".into(),
-            Found::Malformed(end) => format!("malformed|{}", text(&page[end..])),
-            Found::Directive(directive, end) => {
+            FoundDirective::Unended => "unended".into(),
+            FoundDirective::Malformed(end) => format!("malformed|{}", text(&page[end..])),
+            FoundDirective::Directive(directive, end) => {
                 let mut shown = text(&directive.name);
                 for parameter in &directive.parameters {
                     shown += &format!(" {}={}", text(&parameter.name), text(&parameter.value));
@@ -221,7 +221,7 @@ mod tests {
         fn every_directive_is_inside_the_page(page in "(<!--#|-->|include|key|=|\"|'|\\\\| |x){0,30}") {
             let page = Bytes::from(page);
             for start in memchr::memmem::find_iter(&page, OPENING) {
-                if let Found::Directive(_, end) | Found::Malformed(end) = read(&page, start) {
+                if let FoundDirective::Directive(_, end) | FoundDirective::Malformed(end) = read(&page, start) {
                     prop_assert!(end > start + OPENING.len() && end <= page.len());
                 }
             }

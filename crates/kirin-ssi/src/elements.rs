@@ -7,7 +7,7 @@ use memchr::memmem;
 
 use crate::directive::{self, Directive};
 use crate::encoding::Encoding;
-use crate::esi::{self, Tag};
+use crate::esi::{self, EsiTag};
 use crate::syntax::Syntax;
 use crate::template::Instruction;
 use crate::text::Text;
@@ -21,7 +21,7 @@ const COMMENT_END: &[u8] = b"-->";
 const REMOVE_END: &[u8] = b"</esi:remove>";
 
 /// An element of a page.
-pub(crate) enum Element {
+pub(crate) enum PageElement {
     Directive(Directive),
     Instruction(Instruction),
     /// Text that is removed, with nothing in its place.
@@ -75,7 +75,7 @@ impl<'a> Elements<'a> {
     }
 
     /// Returns the element at `start` and the position behind it. Returns `None` if it is text.
-    fn read(&mut self, start: usize) -> Option<(Element, usize)> {
+    fn read(&mut self, start: usize) -> Option<(PageElement, usize)> {
         let rest = &self.page[start..];
         if self.ssi && rest.starts_with(directive::OPENING) {
             return self.directive(start);
@@ -83,17 +83,17 @@ impl<'a> Elements<'a> {
         if self.comments && !self.in_comment && rest.starts_with(COMMENT) {
             self.comments = memmem::find(rest, COMMENT_END).is_some();
             self.in_comment = self.comments;
-            return self.in_comment.then_some((Element::Nothing, start + COMMENT.len()));
+            return self.in_comment.then_some((PageElement::Nothing, start + COMMENT.len()));
         }
         if self.in_comment && rest.starts_with(COMMENT_END) {
             self.in_comment = false;
-            return Some((Element::Nothing, start + COMMENT_END.len()));
+            return Some((PageElement::Nothing, start + COMMENT_END.len()));
         }
         if self.in_vars && rest.starts_with(b"$(") {
             let (variable, length) = esi::variable(rest, Encoding::Entity)?;
             let mut text = Text::default();
             text.variable(variable);
-            return Some((Element::Instruction(Instruction::Write(text)), start + length));
+            return Some((PageElement::Instruction(Instruction::Write(text)), start + length));
         }
         if self.tags && (rest.starts_with(b"<esi:") || rest.starts_with(b"</esi:")) {
             return self.tag(start);
@@ -101,25 +101,25 @@ impl<'a> Elements<'a> {
         None
     }
 
-    fn directive(&mut self, start: usize) -> Option<(Element, usize)> {
+    fn directive(&mut self, start: usize) -> Option<(PageElement, usize)> {
         match directive::read(self.page, start) {
-            directive::Found::Directive(directive, end) => {
-                Some((Element::Directive(directive), end))
+            directive::FoundDirective::Directive(directive, end) => {
+                Some((PageElement::Directive(directive), end))
             }
-            directive::Found::Malformed(end) => {
-                Some((Element::Instruction(Instruction::Malformed), end))
+            directive::FoundDirective::Malformed(end) => {
+                Some((PageElement::Instruction(Instruction::Malformed), end))
             }
-            directive::Found::Unended => {
+            directive::FoundDirective::Unended => {
                 self.ssi = false;
                 None
             }
         }
     }
 
-    fn tag(&mut self, start: usize) -> Option<(Element, usize)> {
-        let malformed = Element::Instruction(Instruction::Malformed);
-        let nothing = |end| (Element::Nothing, end);
-        let Some((tag, end)) = Tag::read(self.page, start) else {
+    fn tag(&mut self, start: usize) -> Option<(PageElement, usize)> {
+        let malformed = PageElement::Instruction(Instruction::Malformed);
+        let nothing = |end| (PageElement::Nothing, end);
+        let Some((tag, end)) = EsiTag::read(self.page, start) else {
             let Some(length) = memchr::memchr(b'>', &self.page[start..]) else {
                 self.tags = false;
                 return None;
@@ -127,18 +127,18 @@ impl<'a> Elements<'a> {
             return Some((malformed, start + length + 1));
         };
         let element = match (&tag.name[..], tag.closes) {
-            (b"include", false) => esi::include(&tag).map_or(malformed, Element::Instruction),
-            (b"comment", false) => Element::Nothing,
-            (b"remove", false) if tag.is_empty => Element::Nothing,
+            (b"include", false) => esi::include(&tag).map_or(malformed, PageElement::Instruction),
+            (b"comment", false) => PageElement::Nothing,
+            (b"remove", false) if tag.is_empty => PageElement::Nothing,
             (b"remove", false) => return Some(self.removed(end).map_or((malformed, end), nothing)),
             (b"vars", closes) if !tag.is_empty && closes == self.in_vars => {
                 self.in_vars = !closes;
-                Element::Nothing
+                PageElement::Nothing
             }
             (b"remove" | b"vars", true) | (_, false) => malformed,
             // The start tag of an unknown element has shown the error message already. Once is
             // enough.
-            (_, true) => Element::Nothing,
+            (_, true) => PageElement::Nothing,
         };
         Some((element, end))
     }
@@ -153,7 +153,7 @@ impl<'a> Elements<'a> {
 }
 
 impl Iterator for Elements<'_> {
-    type Item = (Range<usize>, Element);
+    type Item = (Range<usize>, PageElement);
 
     fn next(&mut self) -> Option<Self::Item> {
         while let Some(start) = self.candidate() {

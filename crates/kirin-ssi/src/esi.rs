@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use crate::encoding::Encoding;
-use crate::template::{Include, Instruction, Target};
-use crate::text::{Text, Variable, name};
+use crate::template::{Include, IncludeTarget, Instruction};
+use crate::text::{Text, VariableReference, name};
 
 /// The most attributes of one tag. Without this limit, a page of tags without an end would be read
 /// again and again.
@@ -15,7 +15,7 @@ const MAX_VARIABLE_BYTES: usize = 1024;
 
 /// A tag: `<esi:NAME ATTRIBUTE="VALUE" … />`.
 #[derive(Debug)]
-pub(crate) struct Tag {
+pub(crate) struct EsiTag {
     pub(crate) name: Bytes,
     /// Whether it is `</esi:NAME>`.
     pub(crate) closes: bool,
@@ -24,11 +24,11 @@ pub(crate) struct Tag {
     attributes: Vec<(Bytes, Bytes)>,
 }
 
-impl Tag {
+impl EsiTag {
     /// Returns the tag at byte `start` of `page`, and the position behind it. Returns `None` if it
     /// is malformed.
     pub(crate) fn read(page: &Bytes, start: usize) -> Option<(Self, usize)> {
-        let mut scanner = Scanner { page, at: start + 1 };
+        let mut scanner = EsiScanner { page, at: start + 1 };
         let closes = scanner.skip(b"/");
         scanner.skip(b"esi:").then_some(())?;
         let name = scanner.name()?;
@@ -52,12 +52,12 @@ impl Tag {
     }
 }
 
-struct Scanner<'a> {
+struct EsiScanner<'a> {
     page: &'a Bytes,
     at: usize,
 }
 
-impl Scanner<'_> {
+impl EsiScanner<'_> {
     fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> Bytes {
         let rest = &self.page[self.at..];
         let length = rest.iter().take_while(|byte| belongs(**byte)).count();
@@ -94,11 +94,11 @@ impl Scanner<'_> {
 }
 
 /// Returns the instruction for `include`, or `None` if it has no source.
-pub(crate) fn include(tag: &Tag) -> Option<Instruction> {
+pub(crate) fn include(tag: &EsiTag) -> Option<Instruction> {
     let source = tag.attribute("src").filter(|source| !source.is_empty())?;
     let alternate = tag.attribute("alt").filter(|alternate| !alternate.is_empty());
     Some(Instruction::Include(Box::new(Include {
-        target: Target::Virtual,
+        target: IncludeTarget::Virtual,
         name: text(&source),
         alternate: alternate.as_ref().map(text),
         wait: false,
@@ -131,7 +131,7 @@ fn text(value: &Bytes) -> Text {
 /// Returns the variable at the start of `rest` and its length in bytes. The forms are `$(NAME)` and
 /// `$(NAME{KEY})`, each with `|DEFAULT` or `|'DEFAULT'` before the end. Names are in capitals, so
 /// that `$(document)` of a script stays. The value gets this `encoding`.
-pub(crate) fn variable(rest: &[u8], encoding: Encoding) -> Option<(Variable, usize)> {
+pub(crate) fn variable(rest: &[u8], encoding: Encoding) -> Option<(VariableReference, usize)> {
     let all = &rest[..rest.len().min(MAX_VARIABLE_BYTES)];
     let mut inside = all.strip_prefix(b"$(")?;
     let length =
@@ -159,7 +159,7 @@ pub(crate) fn variable(rest: &[u8], encoding: Encoding) -> Option<(Variable, usi
         inside = &after[end..];
     }
     let after = inside.strip_prefix(b")")?;
-    let variable = Variable { name: variable_name(family, key)?, encoding, otherwise };
+    let variable = VariableReference { name: variable_name(family, key)?, encoding, otherwise };
     Some((variable, all.len() - after.len()))
 }
 

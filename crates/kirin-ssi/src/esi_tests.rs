@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use crate::test_site::{Site, compile, render};
+use crate::test_pages::{TestPages, compile, render};
 use crate::{Rendering, Syntax, Template};
 
 const ERROR: &str = "[an error occurred while processing the directive]";
@@ -115,7 +115,7 @@ fn a_syntax_that_is_off_is_text() {
         (Syntax::ESI, "<!--# else -->[E] a"),
     ] {
         let mut rendering = Rendering::new(Arc::new(Template::compile(&page, syntax)));
-        let _ = rendering.run(&mut Site::default());
+        let _ = rendering.run(&mut TestPages::default());
         let got = String::from_utf8(rendering.take_ready().concat()).unwrap();
         assert_eq!(got.replace(ERROR, "[E]"), shown, "{syntax:?}");
     }
@@ -129,7 +129,7 @@ proptest! {
         let template = Template::compile(&Bytes::from(page.clone()), Syntax::ESI);
         if !template.is_dynamic() {
             let mut rendering = Rendering::new(Arc::new(template));
-            let _ = rendering.run(&mut Site::default());
+            let _ = rendering.run(&mut TestPages::default());
             prop_assert_eq!(rendering.take_ready().concat(), page.into_bytes());
         } else {
             let (shown, _) = render(&page, &[]);

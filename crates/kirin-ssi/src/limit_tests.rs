@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::test_site::{Site, compile};
-use crate::value::Value;
-use crate::{Progress, Rendering, Syntax, Template};
+use crate::test_pages::{TestPages, compile};
+use crate::value::VariableValue;
+use crate::{RenderProgress, Rendering, Syntax, Template};
 
 const MEGABYTES: usize = 4 << 20;
 
@@ -40,7 +40,7 @@ fn pages_of_elements_without_an_end_are_read_once() {
     ] {
         let template = Template::compile(&repeated(unit), Syntax { ssi: true, esi: true });
         let mut rendering = Rendering::new(Arc::new(template));
-        assert_eq!(rendering.run(&mut Site::default()), Progress::Done, "{unit}");
+        assert_eq!(rendering.run(&mut TestPages::default()), RenderProgress::Done, "{unit}");
         rendering.take_ready();
     }
     for start in ["<!--# ", "<esi:x ", "<esi:vars>$(", "<!--# set var=\"a\" value=\""] {
@@ -54,10 +54,10 @@ fn pages_of_elements_without_an_end_are_read_once() {
 #[test]
 fn regular_expressions_of_a_page_are_limited_in_size_and_number() {
     let small = "<!--# if expr=\"$v_a = /a/\" -->x<!--# endif -->";
-    let shown = crate::test_site::render(&small.repeat(300), &[]).0;
+    let shown = crate::test_pages::render(&small.repeat(300), &[]).0;
     assert_eq!(shown.matches("an error occurred").count(), 2 * (300 - 256));
     let large = "<!--# if expr=\"$v_a = /(a{100}){100}/\" -->x<!--# endif -->";
-    assert_eq!(crate::test_site::render(large, &[]).0.matches("an error occurred").count(), 2);
+    assert_eq!(crate::test_pages::render(large, &[]).0.matches("an error occurred").count(), 2);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn values_that_double_end_at_a_megabyte() {
     let page =
         format!("<!--# set var=\"a\" value=\"0123456789\" -->{doubling}<!--# echo var=\"a\" -->");
     let mut rendering = Rendering::new(compile(&page));
-    assert_eq!(rendering.run(&mut Site::default()), Progress::Done);
+    assert_eq!(rendering.run(&mut TestPages::default()), RenderProgress::Done);
     assert!(rendering.take_ready().concat().len() <= 1 << 20);
 }
 
@@ -114,7 +114,7 @@ fn pages_cost_no_more_than_their_bytes() {
     let run = |page: &Bytes| {
         let template = Arc::new(Template::compile(page, both));
         let mut rendering = Rendering::new(template);
-        let _ = rendering.run(&mut Site::default());
+        let _ = rendering.run(&mut TestPages::default());
         rendering.take_ready().len()
     };
     for start in
@@ -146,20 +146,21 @@ fn values_and_conditions_cost_no_more_than_their_bytes() {
         let text = |count: usize| Bytes::from(piece.repeat(count));
         table.check(&format!("value {piece}"), 100, text, |text| {
             crate::text::Text::parse(text)
-                .evaluate(|_| Some(Value::outside("arg_a", Bytes::from_static(b"../a"))))
+                .evaluate(|_| Some(VariableValue::outside("arg_a", Bytes::from_static(b"../a"))))
                 .target()
         });
         table.check(&format!("condition {piece}"), 100, text, |text| {
-            crate::condition::Condition::parse(text, true).is_some()
+            crate::condition::IfCondition::parse(text, true).is_some()
         });
     }
     // The text of a visitor.
     for piece in ["../", "%2e", "/", "%", "a", "?", "\\", "a/b"] {
         for name in ["arg_a", "uri", "request_uri", "args", "http_host"] {
-            let value = |count: usize| Value::outside(name, Bytes::from(piece.repeat(count)));
+            let value =
+                |count: usize| VariableValue::outside(name, Bytes::from(piece.repeat(count)));
             table.check(&format!("{name} {piece}"), 100, value, |value| {
-                let path = Value::concat(
-                    [Value::authors(Bytes::from_static(b"/p/")), value.clone()].into_iter(),
+                let path = VariableValue::concat(
+                    [VariableValue::authors(Bytes::from_static(b"/p/")), value.clone()].into_iter(),
                 );
                 path.target().is_ok()
             });
@@ -167,11 +168,12 @@ fn values_and_conditions_cost_no_more_than_their_bytes() {
     }
     for pattern in ["^(a*)*b", "(a|aa)+x", "(.*)(.*)(.*)y", "a{1,50}z"] {
         let condition =
-            crate::condition::Condition::parse(&Bytes::from(format!("$v = /{pattern}/")), true)
+            crate::condition::IfCondition::parse(&Bytes::from(format!("$v = /{pattern}/")), true)
                 .unwrap();
         let text = |count: usize| Bytes::from("a".repeat(count));
         table.check(&format!("pattern {pattern}"), 300, text, |text| {
-            condition.holds(&mut crate::Scope::default(), |_| Some(Value::authors(text.clone())))
+            condition
+                .holds(&mut crate::Scope::default(), |_| Some(VariableValue::authors(text.clone())))
         });
     }
     table.finish();

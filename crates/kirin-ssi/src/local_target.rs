@@ -4,11 +4,11 @@
 
 use bytes::Bytes;
 
-use crate::render::Source;
+use crate::render::RenderSource;
 
 /// Returns `name`, or the path in it. Returns `None` if it names another server. A relative path
 /// stays relative.
-pub(crate) fn local_target(name: &Bytes, source: &mut impl Source) -> Option<Bytes> {
+pub(crate) fn local_target(name: &Bytes, source: &mut impl RenderSource) -> Option<Bytes> {
     let is_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     let (scheme, rest) = name.split_at(name.iter().take_while(|byte| is_scheme(byte)).count());
     let authority = match (scheme, rest) {
@@ -42,7 +42,7 @@ pub(crate) fn local_target(name: &Bytes, source: &mut impl Source) -> Option<Byt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_site::Site;
+    use crate::test_pages::TestPages;
 
     #[test]
     fn only_this_server_is_asked() {
@@ -64,7 +64,7 @@ mod tests {
             ("mailto:a", None),
             ("ftp://example.org/a", None),
         ] {
-            let got = local_target(&Bytes::from(name), &mut Site::default());
+            let got = local_target(&Bytes::from(name), &mut TestPages::default());
             assert_eq!(got.as_deref(), target.map(str::as_bytes), "{name}");
         }
     }

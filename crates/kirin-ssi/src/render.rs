@@ -13,9 +13,9 @@ use bytes::Bytes;
 use crate::ERROR_MESSAGE;
 use crate::local_target::local_target;
 use crate::scope::Scope;
-use crate::template::{Echo, Include, Instruction, Stub, Target, Template};
+use crate::template::{Echo, Include, IncludeTarget, Instruction, Stub, Template};
 use crate::text::Text;
-use crate::value::{LeadsElsewhere, Value};
+use crate::value::{LeadsElsewhere, VariableValue};
 
 /// The deepest nesting of includes. A cycle ends here too.
 pub const MAX_DEPTH: usize = 16;
@@ -31,7 +31,7 @@ const MAX_REQUESTS: usize = 256;
 const TIME_FORMAT: &str = "%A, %d-%b-%Y %H:%M:%S %Z";
 
 /// The data and requests for a page.
-pub trait Source {
+pub trait RenderSource {
     /// Returns the compiled content under `key`.
     fn item(&mut self, key: &[u8]) -> Option<Arc<Template>>;
 
@@ -74,7 +74,7 @@ impl fmt::Display for IncludeRefusal {
 #[derive(Clone, Copy, Debug)]
 pub struct Requesting<'a> {
     /// The kind of name.
-    pub target: Target,
+    pub target: IncludeTarget,
     /// The name.
     pub name: &'a [u8],
     /// The alternative name, which is requested if the first fails.
@@ -102,7 +102,7 @@ pub enum Requested {
 
 /// The state of a rendering.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum RenderProgress {
     /// All instructions are carried out. Requests may still be in progress.
     Done,
     /// The response to the request with this id is needed first.
@@ -120,7 +120,7 @@ pub enum RenderProblem {
 
 /// A page that is being rendered.
 pub struct Rendering {
-    frames: Vec<Frame>,
+    frames: Vec<RenderFrame>,
     pieces: Vec<Bytes>,
     /// The holes, sorted by their start. A hole inside another comes behind it.
     holes: Vec<Hole>,
@@ -138,7 +138,7 @@ pub struct Rendering {
 }
 
 /// A page or block whose instructions are being carried out.
-struct Frame {
+struct RenderFrame {
     template: Arc<Template>,
     block: Option<usize>,
     at: usize,
@@ -173,7 +173,7 @@ struct Hole {
     set: Option<Box<str>>,
 }
 
-impl Frame {
+impl RenderFrame {
     fn new(page: usize, template: Arc<Template>, block: Option<usize>, then: Then) -> Self {
         Self { template, block, at: 0, then, page, defined: Vec::new() }
     }
@@ -189,7 +189,7 @@ impl Rendering {
     pub fn within(template: Arc<Template>, scope: Scope) -> Self {
         let pieces = Vec::with_capacity(template.main.len() + 8);
         Self {
-            frames: vec![Frame::new(0, template, None, Then::Nothing)],
+            frames: vec![RenderFrame::new(0, template, None, Then::Nothing)],
             pieces,
             holes: Vec::new(),
             taken: 0,
@@ -205,29 +205,29 @@ impl Rendering {
     }
 
     /// Carries out instructions until a response is needed or the page ends.
-    pub fn run(&mut self, source: &mut impl Source) -> Progress {
+    pub fn run(&mut self, source: &mut impl RenderSource) -> RenderProgress {
         loop {
             if let Some(id) = self.awaited {
                 if !self.is_settled(id) {
-                    return Progress::Wait(id);
+                    return RenderProgress::Wait(id);
                 }
                 self.awaited = None;
                 self.set_from_hole(id);
             }
             if self.frames.is_empty() {
-                return Progress::Done;
+                return RenderProgress::Done;
             }
             if self.run_frame(source)
                 && let Some(id) = self.end_frame()
             {
-                return Progress::Wait(id);
+                return RenderProgress::Wait(id);
             }
         }
     }
 
     /// Carries out instructions of the last frame, until an include makes another frame or a
     /// response is needed. Returns whether the frame has ended.
-    fn run_frame(&mut self, source: &mut impl Source) -> bool {
+    fn run_frame(&mut self, source: &mut impl RenderSource) -> bool {
         let depth = self.frames.len();
         let Some(frame) = self.frames.last() else { return false };
         let template = Arc::clone(&frame.template);
@@ -366,24 +366,29 @@ impl Rendering {
             Some(_) => self.frames.last().map_or(0, |frame| frame.page),
             None => self.frames.len(),
         };
-        self.frames.push(Frame::new(page, template, block, then));
+        self.frames.push(RenderFrame::new(page, template, block, then));
     }
 
-    fn variable(&self, name: &str, source: &mut impl Source) -> Option<Value> {
+    fn variable(&self, name: &str, source: &mut impl RenderSource) -> Option<VariableValue> {
         self.scope.get(name).or_else(|| outside(name, &self.time_format, source))
     }
 
-    fn evaluate(&self, text: &Text, source: &mut impl Source) -> Value {
+    fn evaluate(&self, text: &Text, source: &mut impl RenderSource) -> VariableValue {
         text.evaluate(|name| self.variable(name, source))
     }
 
-    fn echo(&mut self, echo: &Echo, source: &mut impl Source) {
+    fn echo(&mut self, echo: &Echo, source: &mut impl RenderSource) {
         let value = self.variable(&echo.variable, source);
         let value = value.map_or_else(|| echo.default.clone(), |value| value.bytes);
         self.pieces.push(echo.encoding.encode(value));
     }
 
-    fn include(&mut self, template: &Arc<Template>, include: &Include, source: &mut impl Source) {
+    fn include(
+        &mut self,
+        template: &Arc<Template>,
+        include: &Include,
+        source: &mut impl RenderSource,
+    ) {
         let stub = include.stub.map(|stub| self.stub(stub));
         if stub == Some(None) {
             // nginx does the same if there is no such block.
@@ -399,8 +404,10 @@ impl Rendering {
             return;
         }
         let requested = match include.target {
-            Target::Key => source.item(&name.bytes).map_or(Requested::Failed, Requested::Template),
-            Target::Virtual | Target::File if self.requests == MAX_REQUESTS => {
+            IncludeTarget::Key => {
+                source.item(&name.bytes).map_or(Requested::Failed, Requested::Template)
+            }
+            IncludeTarget::Virtual | IncludeTarget::File if self.requests == MAX_REQUESTS => {
                 self.cut.get_or_insert_with(|| name.bytes.clone());
                 Requested::Failed
             }
@@ -421,7 +428,7 @@ impl Rendering {
             }
             Requested::Pending => self.begin_hole(template, include, stub),
             Requested::Template(_) | Requested::Failed => {
-                if include.target == Target::Key && stub.is_none() {
+                if include.target == IncludeTarget::Key && stub.is_none() {
                     self.missing.get_or_insert(name.bytes);
                 }
                 self.show_instead(template, include, stub);
@@ -431,15 +438,15 @@ impl Rendering {
 
     fn request(
         &mut self,
-        target: Target,
-        name: &Value,
+        target: IncludeTarget,
+        name: &VariableValue,
         alternate: Option<&Text>,
-        source: &mut impl Source,
+        source: &mut impl RenderSource,
     ) -> Requested {
         let alternate = alternate.map(|alternate| self.evaluate(alternate, source));
-        let mut here = |value: &Value| match value.target() {
+        let mut here = |value: &VariableValue| match value.target() {
             // A file name has no host.
-            Ok(name) if target == Target::File => Ok(name),
+            Ok(name) if target == IncludeTarget::File => Ok(name),
             Ok(name) => local_target(&name, source).ok_or(IncludeRefusal::OtherServer),
             Err(LeadsElsewhere) => Err(IncludeRefusal::OtherPart),
         };
@@ -466,7 +473,7 @@ impl Rendering {
     /// Shows the stub or the error message, or puts it into the variable that the content was for.
     fn show_instead(&mut self, template: &Arc<Template>, include: &Include, block: Option<usize>) {
         match (block, &include.set) {
-            (None, Some(variable)) => self.scope.set(variable, Value::default()),
+            (None, Some(variable)) => self.scope.set(variable, VariableValue::default()),
             (None, None) if include.is_silent => {}
             (None, None) => self.pieces.push(self.error_message.clone()),
             (Some(_), set) => {
@@ -517,7 +524,7 @@ impl Rendering {
 
     /// Ends the last frame. If a response is needed first, returns the id of its request.
     fn end_frame(&mut self) -> Option<usize> {
-        if let Some(Frame { then: Then::Set(_, start), .. }) = self.frames.last()
+        if let Some(RenderFrame { then: Then::Set(_, start), .. }) = self.frames.last()
             && let Some(hole) = self.holes.iter().find(|hole| hole.start >= *start && !hole.settled)
         {
             return Some(hole.id);
@@ -546,7 +553,7 @@ impl Rendering {
         };
         self.pieces.truncate(start);
         self.holes.retain(|hole| hole.start < start);
-        self.scope.set(variable, Value::authors(value));
+        self.scope.set(variable, VariableValue::authors(value));
     }
 
     /// Returns the pieces from `start` to `end`, with responses in their places.
@@ -569,13 +576,13 @@ impl Rendering {
 }
 
 /// Returns a variable that the page has not set.
-fn outside(name: &str, time_format: &str, source: &mut impl Source) -> Option<Value> {
+fn outside(name: &str, time_format: &str, source: &mut impl RenderSource) -> Option<VariableValue> {
     let value = match name {
         "date_local" => source.date(Zone::Local, time_format),
         "date_gmt" => source.date(Zone::Gmt, time_format),
         _ => source.variable(name)?,
     };
-    Some(Value::outside(name, value))
+    Some(VariableValue::outside(name, value))
 }
 
 #[cfg(test)]

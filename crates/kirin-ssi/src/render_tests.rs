@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Syntax;
-use crate::test_site::{Site, compile, render};
+use crate::test_pages::{TestPages, compile, render};
 
 const ERROR: &str = "[an error occurred while processing the directive]";
 
@@ -186,14 +186,14 @@ fn a_page_starts_a_limited_number_of_requests() {
 
 #[test]
 fn requests_start_before_the_first_is_answered_and_pieces_leave_in_order() {
-    let mut site = Site::new(&[]);
+    let mut site = TestPages::new(&[]);
     let mut rendering = Rendering::new(compile(
         "a<!--# include virtual=\"/1\" -->b<!--# include virtual=\"/2\" -->c",
     ));
-    assert_eq!(rendering.run(&mut site), Progress::Done);
+    assert_eq!(rendering.run(&mut site), RenderProgress::Done);
     assert_eq!(
         site.requested,
-        [(Target::Virtual, "/1".to_owned()), (Target::Virtual, "/2".to_owned())]
+        [(IncludeTarget::Virtual, "/1".to_owned()), (IncludeTarget::Virtual, "/2".to_owned())]
     );
     assert_eq!(rendering.take_ready().concat(), b"a");
     rendering.fill(1, Some(vec![Bytes::from_static(b"two")]));
@@ -208,7 +208,7 @@ proptest! {
     fn a_page_without_the_opening_is_kept_to_the_byte(page in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assume!(memchr::memmem::find(&page, b"<!--#").is_none());
         let mut rendering = Rendering::new(Arc::new(Template::compile(&Bytes::from(page.clone()), Syntax::SSI)));
-        prop_assert_eq!(rendering.run(&mut Site::default()), Progress::Done);
+        prop_assert_eq!(rendering.run(&mut TestPages::default()), RenderProgress::Done);
         prop_assert_eq!(rendering.take_ready().concat(), page);
     }
 
@@ -219,14 +219,14 @@ proptest! {
     ) {
         let items = [("a", "A<!--# include virtual=\"/z\" stub=\"b\" -->")];
         let finish = |early: bool| {
-            let mut site = Site::new(&items);
+            let mut site = TestPages::new(&items);
             let mut rendering = Rendering::new(compile(&page));
             let mut shown = Vec::new();
             let answer = |rendering: &mut Rendering, id: usize| {
                 let body = (!failing[id % 32]).then(|| vec![Bytes::from(format!("<{id}>"))]);
                 rendering.fill(id, body);
             };
-            while let Progress::Wait(id) = rendering.run(&mut site) {
+            while let RenderProgress::Wait(id) = rendering.run(&mut site) {
                 if early {
                     shown.extend(rendering.take_ready());
                 }
@@ -248,25 +248,25 @@ proptest! {
 #[test]
 fn variables_of_a_part_become_the_pages_if_it_has_waited() {
     for (wait, shown) in [("wait=\"yes\"", "part"), ("set=\"x\"", "part"), ("", "page")] {
-        let mut site = Site::default();
+        let mut site = TestPages::default();
         let page = format!(
             "<!--# set var=\"a\" value=\"page\" --><!--# include virtual=\"/1\" {wait} --><!--# echo var=\"a\" -->"
         );
         let mut rendering = Rendering::new(compile(&page));
         let mut part =
             Rendering::within(compile("<!--# set var=\"a\" value=\"part\" -->"), Scope::default());
-        assert_eq!(part.run(&mut site), Progress::Done);
+        assert_eq!(part.run(&mut site), RenderProgress::Done);
         rendering.run(&mut site);
         rendering.adopt(0, part.scope());
         rendering.fill(0, Some(Vec::new()));
-        assert_eq!(rendering.run(&mut site), Progress::Done);
+        assert_eq!(rendering.run(&mut site), RenderProgress::Done);
         assert_eq!(rendering.take_ready().concat(), shown.as_bytes(), "{wait}");
     }
 }
 
 #[test]
 fn a_part_has_the_variables_of_the_page() {
-    let mut site = Site::default();
+    let mut site = TestPages::default();
     let mut page = Rendering::new(compile("<!--# set var=\"a\" value=\"page\" -->"));
     page.run(&mut site);
     let mut part = Rendering::within(compile("<!--# echo var=\"a\" -->"), page.scope().clone());
@@ -324,13 +324,13 @@ fn visitor_text_stays_foreign_in_other_variables() {
     ] {
         assert_eq!(render(page, &[]).0, shown, "{page}");
     }
-    let mut site = Site::default();
+    let mut site = TestPages::default();
     let hostile = "<!--# set var=\"t\" value=\"$evil\" -->\
         <!--# if expr=\"$t = /^(.*)\\$/\" --><!--# set var=\"u\" value=\"/p/$1\" --><!--# endif -->\
         <!--# include virtual=\"/p/$t\" --><!--# include virtual=\"$u\" --><!--# include file=\"$evil\" -->\
         <!--# include virtual=\"/q?x=$t\" -->";
     site.evil = "../x";
     let mut rendering = Rendering::new(compile(hostile));
-    assert_eq!(rendering.run(&mut site), Progress::Done);
-    assert_eq!(site.requested, [(Target::Virtual, "/q?x=..%2Fx".to_owned())]);
+    assert_eq!(rendering.run(&mut site), RenderProgress::Done);
+    assert_eq!(site.requested, [(IncludeTarget::Virtual, "/q?x=..%2Fx".to_owned())]);
 }

@@ -1,6 +1,6 @@
 //! Variables that a page has set, and captures of regular expressions.
 
-use crate::value::Value;
+use crate::value::VariableValue;
 
 /// The most variables of one page, and the most bytes of all their values. A cycle of includes must
 /// not fill memory.
@@ -11,7 +11,7 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// so the code searches a list.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
-    variables: Vec<(Box<str>, Value)>,
+    variables: Vec<(Box<str>, VariableValue)>,
     bytes: usize,
 }
 
@@ -21,12 +21,12 @@ impl Scope {
         self.variables.is_empty()
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<Value> {
+    pub(crate) fn get(&self, name: &str) -> Option<VariableValue> {
         self.variables.iter().find(|(other, _)| **other == *name).map(|(_, value)| value.clone())
     }
 
     /// Sets `name`, unless that exceeds the limits.
-    pub(crate) fn set(&mut self, name: &str, value: Value) {
+    pub(crate) fn set(&mut self, name: &str, value: VariableValue) {
         let place = self.variables.iter().position(|(other, _)| **other == *name);
         let before = place.map_or(0, |place| self.variables[place].1.bytes.len());
         let bytes = self.bytes - before + value.bytes.len();

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::directive::Directive;
 use crate::encoding::Encoding;
-use crate::template::{Echo, Include, Instruction, Stub, Target};
+use crate::template::{Echo, Include, IncludeTarget, Instruction, Stub};
 use crate::text::{Text, name, unescape};
 
 /// Returns the instruction for `include`. `block` knows the blocks above it.
@@ -17,9 +17,9 @@ pub(crate) fn include(
     }
     let mut targets = directive.parameters.iter().filter_map(|parameter| {
         let target = match &parameter.name[..] {
-            b"" | b"key" => Target::Key,
-            b"virtual" => Target::Virtual,
-            b"file" => Target::File,
+            b"" | b"key" => IncludeTarget::Key,
+            b"virtual" => IncludeTarget::Virtual,
+            b"file" => IncludeTarget::File,
             _ => return None,
         };
         Some((target, &parameter.value))
@@ -29,7 +29,7 @@ pub(crate) fn include(
         return None;
     }
     let name_text = Text::parse(value);
-    if let (Target::Key, Some(key)) = (target, name_text.constant()) {
+    if let (IncludeTarget::Key, Some(key)) = (target, name_text.constant()) {
         let is_key = key.iter().all(|byte| *byte > b' ' && *byte != 0x7f);
         is_key.then_some(())?;
     }

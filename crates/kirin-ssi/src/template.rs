@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::compiler;
-use crate::condition::Condition;
+use crate::condition::IfCondition;
 use crate::encoding::Encoding;
 use crate::syntax::Syntax;
 use crate::text::Text;
@@ -47,13 +47,13 @@ pub(crate) enum Instruction {
     /// A directive that cannot be carried out.
     Malformed,
     /// A jump to an instruction further down, unless the condition is true.
-    JumpUnless(Box<Condition>, usize),
+    JumpUnless(Box<IfCondition>, usize),
     Jump(usize),
 }
 
 #[derive(Debug)]
 pub(crate) struct Include {
-    pub(crate) target: Target,
+    pub(crate) target: IncludeTarget,
     pub(crate) name: Text,
     /// The alternative that is requested if the first target fails.
     pub(crate) alternate: Option<Text>,
@@ -79,7 +79,7 @@ pub(crate) enum Stub {
 
 /// The target of an include.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum IncludeTarget {
     /// A key of the store.
     Key,
     /// A request target of this server.

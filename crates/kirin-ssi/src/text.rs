@@ -3,24 +3,24 @@
 use bytes::Bytes;
 
 use crate::encoding::Encoding;
-use crate::value::Value;
+use crate::value::VariableValue;
 
 /// The longest name of a variable in bytes. A longer name is text.
 const MAX_NAME_BYTES: usize = 256;
 
 /// A value of a parameter or attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Text(Vec<Part>);
+pub(crate) struct Text(Vec<TextPart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum TextPart {
     Literal(Bytes),
-    Variable(Box<Variable>),
+    Variable(Box<VariableReference>),
 }
 
 /// The place of a variable's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Variable {
+pub(crate) struct VariableReference {
     pub(crate) name: Box<str>,
     pub(crate) encoding: Encoding,
     /// The text to use if the variable is missing or empty.
@@ -45,7 +45,11 @@ impl Text {
                 }
             } else if let Some((name, length)) = variable(&value[at..]) {
                 text.literal(value.slice(literal_start..special));
-                text.variable(Variable { name, encoding: Encoding::None, otherwise: Bytes::new() });
+                text.variable(VariableReference {
+                    name,
+                    encoding: Encoding::None,
+                    otherwise: Bytes::new(),
+                });
                 at += length;
                 literal_start = at;
             }
@@ -56,44 +60,47 @@ impl Text {
 
     pub(crate) fn literal(&mut self, bytes: Bytes) {
         if !bytes.is_empty() {
-            self.0.push(Part::Literal(bytes));
+            self.0.push(TextPart::Literal(bytes));
         }
     }
 
-    pub(crate) fn variable(&mut self, variable: Variable) {
-        self.0.push(Part::Variable(Box::new(variable)));
+    pub(crate) fn variable(&mut self, variable: VariableReference) {
+        self.0.push(TextPart::Variable(Box::new(variable)));
     }
 
     /// Returns the value, with `lookup` for its variables. Missing variables are empty. The value
     /// ends at a megabyte.
-    pub(crate) fn evaluate(&self, mut lookup: impl FnMut(&str) -> Option<Value>) -> Value {
-        let mut part = |part: &Part| match part {
-            Part::Literal(bytes) => Value::authors(bytes.clone()),
-            Part::Variable(variable) => match lookup(&variable.name) {
+    pub(crate) fn evaluate(
+        &self,
+        mut lookup: impl FnMut(&str) -> Option<VariableValue>,
+    ) -> VariableValue {
+        let mut part = |part: &TextPart| match part {
+            TextPart::Literal(bytes) => VariableValue::authors(bytes.clone()),
+            TextPart::Variable(variable) => match lookup(&variable.name) {
                 Some(value) if !value.bytes.is_empty() => match variable.encoding {
                     Encoding::None => value,
                     // The value is written only into a page, so its origin does not matter.
-                    encoding => Value::authors(encoding.encode(value.bytes)),
+                    encoding => VariableValue::authors(encoding.encode(value.bytes)),
                 },
-                _ => Value::authors(variable.otherwise.clone()),
+                _ => VariableValue::authors(variable.otherwise.clone()),
             },
         };
         match &self.0[..] {
-            [] => Value::default(),
+            [] => VariableValue::default(),
             [only] => part(only),
-            parts => Value::concat(parts.iter().map(part)),
+            parts => VariableValue::concat(parts.iter().map(part)),
         }
     }
 
     /// Returns the value, if it has no variables.
     pub(crate) fn constant(&self) -> Option<Bytes> {
-        let is_literal = |part: &Part| matches!(part, Part::Literal(_));
+        let is_literal = |part: &TextPart| matches!(part, TextPart::Literal(_));
         self.0.iter().all(is_literal).then(|| self.evaluate(|_| None).bytes)
     }
 
     /// Returns the memory besides the page, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.0.capacity() * (size_of::<Part>() + size_of::<Variable>() + 16)
+        self.0.capacity() * (size_of::<TextPart>() + size_of::<VariableReference>() + 16)
     }
 }
 
@@ -161,8 +168,9 @@ mod tests {
             ("$$a", "$[a]"),
         ] {
             let text = Text::parse(&Bytes::from_static(value.as_bytes()));
-            let got =
-                text.evaluate(|name| Some(Value::authors(Bytes::from(format!("[{name}]"))))).bytes;
+            let got = text
+                .evaluate(|name| Some(VariableValue::authors(Bytes::from(format!("[{name}]")))))
+                .bytes;
             assert_eq!(got, filled, "{value}");
         }
     }
@@ -179,7 +187,7 @@ mod tests {
         ] {
             let value = Bytes::from_static(value.as_bytes());
             let got = Text::parse(&value)
-                .evaluate(|name| Some(Value::authors(Bytes::from(format!("[{name}]")))))
+                .evaluate(|name| Some(VariableValue::authors(Bytes::from(format!("[{name}]")))))
                 .bytes;
             assert_eq!(got, filled, "{value:?}");
             if memchr::memchr(b'[', filled.as_bytes()).is_none() {
@@ -198,6 +206,9 @@ mod tests {
     fn a_value_ends_at_a_megabyte() {
         let text = Text::parse(&Bytes::from("$a".repeat(1000)));
         let value = Bytes::from(vec![b'x'; MAX_BYTES - 1]);
-        assert_eq!(text.evaluate(|_| Some(Value::authors(value.clone()))).bytes.len(), MAX_BYTES);
+        assert_eq!(
+            text.evaluate(|_| Some(VariableValue::authors(value.clone()))).bytes.len(),
+            MAX_BYTES
+        );
     }
 }

@@ -22,10 +22,10 @@ const MAX_FOREIGN_PARTS: usize = 64;
 /// The kind of text in a variable that the page has not set. It decides which characters stay
 /// unencoded in a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum TextOrigin {
     /// Any text. Existing percent-encodings stay, because cookies often have them.
     Text,
-    /// An argument as the client sent it. It is as [`Origin::Text`], and a `+` is a space.
+    /// An argument as the client sent it. It is as [`TextOrigin::Text`], and a `+` is a space.
     Argument,
     /// Decoded text, in which a `%` is a `%`.
     Decoded,
@@ -39,7 +39,7 @@ pub(crate) enum Origin {
     Host,
 }
 
-impl Origin {
+impl TextOrigin {
     /// Returns the origin of the variable `name`, in lower case. Returns `None` if its value is one
     /// of a few values of the server.
     pub(crate) fn of_variable(name: &str) -> Option<Self> {
@@ -75,7 +75,7 @@ pub(crate) struct LeadsElsewhere;
 
 /// The value of a variable or parameter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Value {
+pub(crate) struct VariableValue {
     pub(crate) bytes: Bytes,
     foreign: Foreign,
 }
@@ -85,12 +85,12 @@ pub(crate) struct Value {
 enum Foreign {
     #[default]
     None,
-    All(Origin),
+    All(TextOrigin),
     /// The ranges, in order.
-    Parts(Vec<(Range<usize>, Origin)>),
+    Parts(Vec<(Range<usize>, TextOrigin)>),
 }
 
-impl Value {
+impl VariableValue {
     /// Makes a value from text of the author, or from a response of another part of the site.
     pub(crate) fn authors(bytes: Bytes) -> Self {
         Self { bytes, foreign: Foreign::None }
@@ -98,7 +98,7 @@ impl Value {
 
     /// Makes the value of the variable `name`, which the page has not set.
     pub(crate) fn outside(name: &str, bytes: Bytes) -> Self {
-        Self { bytes, foreign: Origin::of_variable(name).map_or(Foreign::None, Foreign::All) }
+        Self { bytes, foreign: TextOrigin::of_variable(name).map_or(Foreign::None, Foreign::All) }
     }
 
     /// Returns the bytes of a range, which must be inside the value.
@@ -124,8 +124,8 @@ impl Value {
     }
 
     /// Joins the values. The result ends at a megabyte.
-    pub(crate) fn concat(values: impl Iterator<Item = Value>) -> Self {
-        let (mut whole, mut parts) = (Vec::new(), Vec::<(Range<usize>, Origin)>::new());
+    pub(crate) fn concat(values: impl Iterator<Item = VariableValue>) -> Self {
+        let (mut whole, mut parts) = (Vec::new(), Vec::<(Range<usize>, TextOrigin)>::new());
         for value in values {
             let start = whole.len();
             let end = start + value.bytes.len().min(MAX_BYTES - start);
@@ -137,7 +137,9 @@ impl Value {
                     Some((last, same)) if last.end == part.start && *same == origin => {
                         last.end = part.end
                     }
-                    Some((last, other)) if is_full => (last.end, *other) = (part.end, Origin::Text),
+                    Some((last, other)) if is_full => {
+                        (last.end, *other) = (part.end, TextOrigin::Text)
+                    }
                     _ => parts.push((part, origin)),
                 }
             };
@@ -220,16 +222,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn authors(text: &'static str) -> Value {
-        Value::authors(Bytes::from_static(text.as_bytes()))
+    fn authors(text: &'static str) -> VariableValue {
+        VariableValue::authors(Bytes::from_static(text.as_bytes()))
     }
 
-    fn visitors(name: &str, text: &str) -> Value {
-        Value::outside(name, Bytes::copy_from_slice(text.as_bytes()))
+    fn visitors(name: &str, text: &str) -> VariableValue {
+        VariableValue::outside(name, Bytes::copy_from_slice(text.as_bytes()))
     }
 
-    fn target(values: &[Value]) -> Option<String> {
-        let target = Value::concat(values.iter().cloned()).target().ok()?;
+    fn target(values: &[VariableValue]) -> Option<String> {
+        let target = VariableValue::concat(values.iter().cloned()).target().ok()?;
         Some(String::from_utf8(target.to_vec()).unwrap())
     }
 
@@ -310,18 +312,22 @@ mod tests {
 
     #[test]
     fn parts_of_a_value_keep_their_origin() {
-        let value =
-            Value::concat([authors("/p/"), visitors("arg_a", "a/b"), authors("/c")].into_iter());
+        let value = VariableValue::concat(
+            [authors("/p/"), visitors("arg_a", "a/b"), authors("/c")].into_iter(),
+        );
         assert_eq!(value.slice(0..4).target().unwrap(), "/p/a");
         assert!(value.slice(2..6).target().is_err());
         assert_eq!(value.slice(5..8).target().unwrap(), "b/c");
-        assert_eq!(value.slice(6..8), Value { foreign: Foreign::Parts(vec![]), ..authors("/c") });
+        assert_eq!(
+            value.slice(6..8),
+            VariableValue { foreign: Foreign::Parts(vec![]), ..authors("/c") }
+        );
         let pair = [authors("a"), visitors("arg_a", "/")];
-        let many = Value::concat((0..1000).flat_map(|_| pair.clone()));
+        let many = VariableValue::concat((0..1000).flat_map(|_| pair.clone()));
         let Foreign::Parts(parts) = &many.foreign else { panic!("{many:?}") };
         assert!(parts.len() <= MAX_FOREIGN_PARTS && many.target().is_err());
-        let long = Value::concat(
-            (0..3).map(|_| Value::outside("arg_a", vec![b'/'; MAX_BYTES / 2 + 1].into())),
+        let long = VariableValue::concat(
+            (0..3).map(|_| VariableValue::outside("arg_a", vec![b'/'; MAX_BYTES / 2 + 1].into())),
         );
         assert!(long.bytes.len() == MAX_BYTES && long.target().is_err());
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kirin_http::{ClientWatch, InRequest};
-use kirin_ssi::{Progress, RenderProblem, Rendering, Template};
+use kirin_ssi::{RenderProblem, RenderProgress, Rendering, Template};
 use kirin_store::Now;
 use tokio::task::JoinSet;
 use xxhash_rust::xxh3::Xxh3;
@@ -88,11 +88,11 @@ impl Assembly {
                 self.fill(id, part, &page);
             }
             match progress {
-                Progress::Done if self.rendering.is_settled_whole() => return Stage::Whole,
+                RenderProgress::Done if self.rendering.is_settled_whole() => return Stage::Whole,
                 // The page may continue after a part was filled in. An alternate may have been
                 // there at once.
-                Progress::Done | Progress::Wait(_) if !is_over => {}
-                Progress::Done | Progress::Wait(_) => return Stage::Waiting,
+                RenderProgress::Done | RenderProgress::Wait(_) if !is_over => {}
+                RenderProgress::Done | RenderProgress::Wait(_) => return Stage::Waiting,
             }
         }
     }

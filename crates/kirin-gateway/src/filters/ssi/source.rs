@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kirin_http::percent;
-use kirin_ssi::{IncludeRefusal, Requested, Requesting, Scope, Source, Target, Template, Zone};
+use kirin_ssi::{
+    IncludeRefusal, IncludeTarget, RenderSource, Requested, Requesting, Scope, Template, Zone,
+};
 use kirin_store::{Now, Store};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -153,7 +155,7 @@ pub struct PageSource<'a> {
     pub page: Surroundings<'a>,
 }
 
-impl Source for PageSource<'_> {
+impl RenderSource for PageSource<'_> {
     fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
         let Surroundings { sources, now, request } = self.page;
         let (store, syntax) = (&sources.store, request.syntax);
@@ -203,7 +205,7 @@ impl Source for PageSource<'_> {
     fn request(&mut self, include: Requesting<'_>, scope: &Scope, id: usize) -> Requested {
         let Requesting { target, name, alternate } = include;
         self.parts.has_more = true;
-        if target == Target::File && !is_beside(name) {
+        if target == IncludeTarget::File && !is_beside(name) {
             return self.fail(name, &"a file is named relative to the page, and not above it");
         }
         let variables = Rc::new(Variables { given: scope.clone(), left: RefCell::default() });

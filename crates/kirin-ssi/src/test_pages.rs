@@ -6,28 +6,28 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::{
-    Progress, RenderProblem, Rendering, Requested, Requesting, Scope, Source, Syntax, Target,
-    Template, Zone,
+    IncludeTarget, RenderProblem, RenderProgress, RenderSource, Rendering, Requested, Requesting,
+    Scope, Syntax, Template, Zone,
 };
 
 /// Items of a store, variables named `v_VALUE` and `arg_v_VALUE`, and requests whose responses
 /// arrive when the test says so.
 #[derive(Default)]
-pub(crate) struct Site {
+pub(crate) struct TestPages {
     pub(crate) items: HashMap<String, Arc<Template>>,
-    pub(crate) requested: Vec<(Target, String)>,
+    pub(crate) requested: Vec<(IncludeTarget, String)>,
     /// The value of the variable `evil`.
     pub(crate) evil: &'static str,
 }
 
-impl Site {
+impl TestPages {
     pub(crate) fn new(items: &[(&str, &str)]) -> Self {
         let items = items.iter().map(|(key, page)| ((*key).to_owned(), compile(page))).collect();
         Self { items, ..Self::default() }
     }
 }
 
-impl Source for Site {
+impl RenderSource for TestPages {
     fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
         self.items.get(std::str::from_utf8(key).ok()?).cloned()
     }
@@ -78,9 +78,9 @@ pub(crate) fn compile(page: &str) -> Arc<Template> {
 /// `/empty` is empty. Requests for which nothing waits get their responses at the end, the last
 /// request first.
 pub(crate) fn render(page: &str, items: &[(&str, &str)]) -> (String, Option<RenderProblem>) {
-    let mut site = Site::new(items);
+    let mut site = TestPages::new(items);
     let mut rendering = Rendering::new(compile(page));
-    let answer = |rendering: &mut Rendering, site: &Site, id: usize| {
+    let answer = |rendering: &mut Rendering, site: &TestPages, id: usize| {
         let name = &site.requested[id].1;
         let body = (!name.starts_with("/fail")).then(|| match &name[..] {
             "/empty" => vec![],
@@ -88,7 +88,7 @@ pub(crate) fn render(page: &str, items: &[(&str, &str)]) -> (String, Option<Rend
         });
         rendering.fill(id, body);
     };
-    while let Progress::Wait(id) = rendering.run(&mut site) {
+    while let RenderProgress::Wait(id) = rendering.run(&mut site) {
         answer(&mut rendering, &site, id);
     }
     for id in (0..site.requested.len()).rev() {
