@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::Duration;
 
-use kirin_advice::observation::{Observation, ObservedBody, Statement, Target, Visitor};
+use kirin_advice::observation::{Observation, ObservedBody, Statement, ObservedTarget, Visitor};
 use kirin_advice::own_values::OwnValues;
 use kirin_advice::pieces::Splitter;
 use kirin_advice::report::report;
 use kirin_advice::survey::{Demands, Survey};
-use kirin_advice::verdict::Verdict;
+use kirin_advice::verdict::PageVerdict;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -43,7 +43,7 @@ fuzz_target!(|input: &[u8]| {
         let (hashed, has_own_value) = observe(&[body]);
         assert_eq!(observe(&[start, rest]), (hashed.clone(), has_own_value));
         survey.add(Observation {
-            target: Target { is_read: true, path, ..Target::default() },
+            target: ObservedTarget { is_read: true, path, ..Target::default() },
             visitor: Visitor {
                 cookies,
                 address: (visitor / 3 % 5).into(),
@@ -66,10 +66,10 @@ fuzz_target!(|input: &[u8]| {
     for entry in report(&survey, &Demands::default(), &BTreeMap::new(), 60.0).entries {
         let is_shared = matches!(
             entry.verdict,
-            Verdict::Everybody
-                | Verdict::WithoutCookie { .. }
-                | Verdict::SameBut { .. }
-                | Verdict::NeedsKey { .. }
+            PageVerdict::Everybody
+                | PageVerdict::WithoutCookie { .. }
+                | PageVerdict::SameBut { .. }
+                | PageVerdict::NeedsKey { .. }
         );
         // An entry of several pages has a pattern in place of their paths.
         let is_proven = match entry.pages {

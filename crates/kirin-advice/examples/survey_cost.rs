@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use kirin_advice::observation::{Observation, ObservedBody, Target, Visitor};
+use kirin_advice::observation::{Observation, ObservedBody, ObservedTarget, Visitor};
 use kirin_advice::own_values::OwnValues;
 use kirin_advice::pieces::Splitter;
 use kirin_advice::report::report;
@@ -56,7 +56,7 @@ fn full_survey(key: &RandomState) -> Survey {
             splitter.add(format!("{}{}", ",".repeat(300), number / 2).as_bytes());
             let path = format!("{}/page{path}", "/x".repeat(500));
             survey.add(Observation {
-                target: Target { is_read: true, path, ..Target::default() },
+                target: ObservedTarget { is_read: true, path, ..ObservedTarget::default() },
                 visitor: Visitor { cookies, address: hash, ..Visitor::default() },
                 asked,
                 answered: asked + Duration::from_millis(20),

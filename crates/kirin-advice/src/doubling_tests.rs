@@ -6,9 +6,9 @@ use kirin_doubling::Table;
 
 use crate::gaps::compare;
 use crate::own_values::OwnValues;
-use crate::pieces::{Piece, Splitter};
+use crate::pieces::{HashedPiece, Splitter};
 
-fn pieces(key: &RandomState, body: &str) -> Vec<Piece> {
+fn pieces(key: &RandomState, body: &str) -> Vec<HashedPiece> {
     let mut splitter = Splitter::new(key.clone());
     splitter.add(body.as_bytes());
     splitter.finish().pieces.map(|pieces| pieces.to_vec()).unwrap_or_default()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::observation::{Freshness, Observation, ObservedBody, Visitor};
-use crate::pieces::Piece;
+use crate::pieces::HashedPiece;
 use crate::versions::Versions;
 
 /// The most samples of a target.
@@ -75,7 +75,7 @@ pub struct BodyOf {
     /// The sample.
     pub sample: Sample,
     /// The pieces.
-    pub pieces: Arc<[Piece]>,
+    pub pieces: Arc<[HashedPiece]>,
 }
 
 /// Bodies that were got while visitors without credentials got the same.
@@ -96,7 +96,7 @@ impl Window {
 
 /// What responses said in their heads, and how often.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct HeadCounts {
     /// Set a cookie.
     pub sets_cookie: u64,
     /// Were for one visitor, and the visitor had no credentials.
@@ -123,7 +123,7 @@ pub struct Said {
 
 /// The counts of requests.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counts {
+pub struct RequestCounts {
     /// All.
     pub requests: u64,
     /// Those of visitors without credentials.
@@ -142,9 +142,9 @@ pub struct Counts {
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// The counts.
-    pub counts: Counts,
+    pub counts: RequestCounts,
     /// What heads said.
-    pub said: Said,
+    pub said: HeadCounts,
     /// The statuses, with the number of requests without and with credentials.
     pub statuses: BTreeMap<u16, (u64, u64)>,
     /// The versions that all visitors got.
@@ -293,7 +293,7 @@ impl Evidence {
 
     /// Keeps the pieces of a body for the search of gaps. If there is no room for them, the bodies
     /// of the present window go. Returns whether there is room.
-    fn keep_pieces(&mut self, sample: Sample, pieces: &Arc<[Piece]>, room: usize) -> bool {
+    fn keep_pieces(&mut self, sample: Sample, pieces: &Arc<[HashedPiece]>, room: usize) -> bool {
         let most = self.pieces() + room;
         let identity = sample.identity();
         let body = BodyOf { sample, pieces: Arc::clone(pieces) };

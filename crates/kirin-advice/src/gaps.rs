@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
-use crate::pieces::Piece;
+use crate::pieces::HashedPiece;
 
 /// Common pieces of fewer bytes between two gaps belong to one gap with both.
 const MIN_COMMON_BYTES: u64 = 8;
@@ -39,7 +39,7 @@ pub struct Comparison {
 }
 
 /// Compares bodies with the first one.
-pub fn compare(bodies: &[&[Piece]]) -> Comparison {
+pub fn compare(bodies: &[&[HashedPiece]]) -> Comparison {
     let Some((base, others)) = bodies.split_first() else { return Comparison::default() };
     let matches: Vec<Vec<Option<usize>>> =
         others.iter().map(|other| common_pieces(base, other)).collect();
@@ -67,7 +67,7 @@ pub fn compare(bodies: &[&[Piece]]) -> Comparison {
         line += skipped.iter().filter(|piece| piece.ends_line()).count() as u64;
         from = span.start;
         let contents = ranges(span, bodies, &matches).map(|(body, range)| &body[range]);
-        let contents: Vec<&[Piece]> = contents.collect();
+        let contents: Vec<&[HashedPiece]> = contents.collect();
         Gap {
             offset,
             line,
@@ -89,9 +89,9 @@ fn between(common: &[usize], length: usize) -> impl Iterator<Item = (usize, usiz
 /// around the span are common.
 fn ranges<'a>(
     span: Range<usize>,
-    bodies: &'a [&'a [Piece]],
+    bodies: &'a [&'a [HashedPiece]],
     matches: &'a [Vec<Option<usize>>],
-) -> impl Iterator<Item = (&'a [Piece], Range<usize>)> {
+) -> impl Iterator<Item = (&'a [HashedPiece], Range<usize>)> {
     bodies.iter().enumerate().map(move |(number, body)| {
         let Some(matched) = number.checked_sub(1).and_then(|other| matches.get(other)) else {
             return (*body, span.clone());
@@ -102,12 +102,12 @@ fn ranges<'a>(
     })
 }
 
-fn length(pieces: &[Piece]) -> u64 {
+fn length(pieces: &[HashedPiece]) -> u64 {
     pieces.iter().map(|piece| piece.length()).sum()
 }
 
 /// Returns one number for the content. The hashes of the pieces have a secret key already.
-fn number(pieces: &[Piece]) -> u64 {
+fn number(pieces: &[HashedPiece]) -> u64 {
     let mut hasher = DefaultHasher::new();
     pieces.hash(&mut hasher);
     hasher.finish()
@@ -115,7 +115,7 @@ fn number(pieces: &[Piece]) -> u64 {
 
 /// Returns for each piece of `base` its position in `other`, if it is common to both. The positions
 /// only grow.
-fn common_pieces(base: &[Piece], other: &[Piece]) -> Vec<Option<usize>> {
+fn common_pieces(base: &[HashedPiece], other: &[HashedPiece]) -> Vec<Option<usize>> {
     let mut matched = vec![None; base.len()];
     let inner = match_ends(base, 0..base.len(), other, 0..other.len(), &mut matched);
     let (mut from, mut from_other) = (inner.0.start, inner.1.start);
@@ -130,9 +130,9 @@ fn common_pieces(base: &[Piece], other: &[Piece]) -> Vec<Option<usize>> {
 
 /// Matches the pieces at both ends of two ranges, as far as they are equal. Returns what is left.
 fn match_ends(
-    base: &[Piece],
+    base: &[HashedPiece],
     mut range: Range<usize>,
-    other: &[Piece],
+    other: &[HashedPiece],
     mut range_other: Range<usize>,
     matched: &mut [Option<usize>],
 ) -> (Range<usize>, Range<usize>) {
@@ -156,13 +156,13 @@ fn match_ends(
 /// Returns the positions of pieces that occur once in each range: the longest list of them that
 /// grows in both.
 fn anchors(
-    base: &[Piece],
+    base: &[HashedPiece],
     range: Range<usize>,
-    other: &[Piece],
+    other: &[HashedPiece],
     range_other: Range<usize>,
 ) -> Vec<(usize, usize)> {
-    let once = |pieces: &[Piece], range: Range<usize>| {
-        let mut at: HashMap<Piece, Option<usize>> = HashMap::new();
+    let once = |pieces: &[HashedPiece], range: Range<usize>| {
+        let mut at: HashMap<HashedPiece, Option<usize>> = HashMap::new();
         for index in range {
             at.entry(pieces[index]).and_modify(|only| *only = None).or_insert(Some(index));
         }

@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 
 use crate::evidence::{CookieName, Evidence, Sample};
 use crate::key_part::key_verdict;
-use crate::observation::Target;
+use crate::observation::ObservedTarget;
 use crate::reasons::reasons;
 use crate::survey::{Demands, Survey};
-use crate::verdict::{Missing, Reason, Verdict};
+use crate::verdict::{Missing, PageVerdict, Reason};
 use crate::versions::Steadiness;
 
 /// A verdict, and what it rests on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: PageVerdict,
     /// How long the page stayed the same, if it is steady.
     pub steadiness: Option<Steadiness>,
 }
@@ -41,20 +41,25 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges one target. `is_protected` says that its route lets in some clients only.
-    pub fn judge(&self, target: &Target, evidence: &Evidence, is_protected: bool) -> Judgement {
+    pub fn judge(
+        &self,
+        target: &ObservedTarget,
+        evidence: &Evidence,
+        is_protected: bool,
+    ) -> Judgement {
         let of = |verdict| Judgement { verdict, steadiness: None };
         let reasons = reasons(target, evidence, is_protected);
         if !reasons.is_empty() {
-            return of(Verdict::Unsafe { reasons });
+            return of(PageVerdict::Unsafe { reasons });
         }
         if evidence.said.stored > 0 {
-            return of(Verdict::Stored);
+            return of(PageVerdict::Stored);
         }
         if evidence.all_versions.is_empty() {
-            return of(Verdict::Unproven { missing: vec![Missing::Body] });
+            return of(PageVerdict::Unproven { missing: vec![Missing::Body] });
         }
         if evidence.anonymous_versions.is_empty() {
-            return of(Verdict::Unproven { missing: self.missing_of_known(evidence) });
+            return of(PageVerdict::Unproven { missing: self.missing_of_known(evidence) });
         }
         if let Some((key, values)) = self.key_part(evidence, &evidence.samples) {
             return of(key_verdict(key, values));
@@ -67,7 +72,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges a page that visitors without credentials get in the same form.
-    fn judge_steady(&self, evidence: &Evidence, steadiness: &Steadiness) -> Verdict {
+    fn judge_steady(&self, evidence: &Evidence, steadiness: &Steadiness) -> PageVerdict {
         if let Some(verdict) = self.judge_other_fields(evidence) {
             return verdict;
         }
@@ -79,59 +84,59 @@ impl<'a> Judge<'a> {
         if is_same {
             let missing = self.missing_of_everybody(evidence);
             if is_changing {
-                return Verdict::Changing;
+                return PageVerdict::Changing;
             }
             if missing.is_empty() && evidence.said.private_to_known == 0 {
-                return Verdict::Everybody;
+                return PageVerdict::Everybody;
             }
             if missing_anonymous.is_empty() {
-                return Verdict::WithoutCookie { others_differ: false };
+                return PageVerdict::WithoutCookie { others_differ: false };
             }
-            return Verdict::Unproven { missing };
+            return PageVerdict::Unproven { missing };
         }
         if evidence.said.public_to_known > 0 {
-            return Verdict::Unsafe { reasons: vec![Reason::PublicButDiffers] };
+            return PageVerdict::Unsafe { reasons: vec![Reason::PublicButDiffers] };
         }
         if let Some(gaps) = self.gaps(evidence) {
-            return Verdict::SameBut { gaps };
+            return PageVerdict::SameBut { gaps };
         }
         match missing_anonymous.is_empty() {
-            true if is_changing => Verdict::Changing,
-            true => Verdict::WithoutCookie { others_differ: true },
-            false => Verdict::Unproven { missing: missing_anonymous },
+            true if is_changing => PageVerdict::Changing,
+            true => PageVerdict::WithoutCookie { others_differ: true },
+            false => PageVerdict::Unproven { missing: missing_anonymous },
         }
     }
 
     /// Judges a page that was requested with fields that may name the visitor. The cache does
     /// not know them: it would store the response to such a request for everybody.
-    fn judge_other_fields(&self, evidence: &Evidence) -> Option<Verdict> {
+    fn judge_other_fields(&self, evidence: &Evidence) -> Option<PageVerdict> {
         let with: Vec<_> =
             evidence.samples.iter().filter(|sample| sample.others.is_some()).collect();
         let names = || evidence.said.other_fields.iter().cloned().collect();
         if with.iter().any(|sample| !evidence.anonymous_versions.has(sample.body)) {
-            return Some(Verdict::Unsafe { reasons: vec![Reason::OtherFields(names())] });
+            return Some(PageVerdict::Unsafe { reasons: vec![Reason::OtherFields(names())] });
         }
         let seen = with.iter().map(|sample| sample.others).collect::<BTreeSet<_>>().len();
         let needed = self.demands.visitors;
         let missing = vec![Missing::Fields { names: names(), seen, needed }];
-        (seen > 0 && seen < needed).then_some(Verdict::Unproven { missing })
+        (seen > 0 && seen < needed).then_some(PageVerdict::Unproven { missing })
     }
 
     /// Judges a page that differs between visitors without credentials.
-    fn judge_unsteady(&self, evidence: &Evidence) -> Verdict {
+    fn judge_unsteady(&self, evidence: &Evidence) -> PageVerdict {
         let anonymous: Vec<Sample> =
             evidence.samples.iter().filter(|sample| sample.identity().is_none()).cloned().collect();
         if let Some((key, values)) = self.key_part(evidence, &anonymous) {
             return key_verdict(key, values);
         }
         if let Some(gaps) = self.gaps(evidence) {
-            return Verdict::SameBut { gaps };
+            return PageVerdict::SameBut { gaps };
         }
         let is_repeated = evidence.anonymous_versions.has_repeated();
         if !is_repeated && evidence.counts.anonymous < self.demands.visitors as u64 {
-            return Verdict::Unproven { missing: vec![Missing::Versions] };
+            return PageVerdict::Unproven { missing: vec![Missing::Versions] };
         }
-        Verdict::Unsafe { reasons: vec![Reason::Differs] }
+        PageVerdict::Unsafe { reasons: vec![Reason::Differs] }
     }
 
     /// Returns what is missing where no visitor without credentials was seen.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::evidence::{CookieName, Evidence, Sample};
 use crate::judge::Judge;
-use crate::verdict::{KeyPart, Reason, Verdict};
+use crate::verdict::{KeyPart, PageVerdict, Reason};
 
 /// The most values of a part of the key.
 const MAX_KEY_VALUES: usize = 16;
@@ -14,20 +14,22 @@ const MAX_KEY_VALUES: usize = 16;
 type ReadField = fn(&Sample) -> u64;
 
 /// A part of a request that explains differences.
-pub(crate) enum Reading {
+pub(crate) enum ExplainingPart {
     Field(&'static str),
     Address,
     Cookie(String),
 }
 
-pub(crate) fn key_verdict(reading: Reading, values: usize) -> Verdict {
+pub(crate) fn key_verdict(reading: ExplainingPart, values: usize) -> PageVerdict {
     let key = match reading {
-        Reading::Field("user-agent") => return Verdict::Unsafe { reasons: vec![Reason::Agent] },
-        Reading::Address => return Verdict::Unsafe { reasons: vec![Reason::Address] },
-        Reading::Field(name) => KeyPart::Field(name.to_owned()),
-        Reading::Cookie(name) => KeyPart::Cookie(name),
+        ExplainingPart::Field("user-agent") => {
+            return PageVerdict::Unsafe { reasons: vec![Reason::Agent] };
+        }
+        ExplainingPart::Address => return PageVerdict::Unsafe { reasons: vec![Reason::Address] },
+        ExplainingPart::Field(name) => KeyPart::Field(name.to_owned()),
+        ExplainingPart::Cookie(name) => KeyPart::Cookie(name),
     };
-    Verdict::NeedsKey { key, values }
+    PageVerdict::NeedsKey { key, values }
 }
 
 impl Judge<'_> {
@@ -36,21 +38,21 @@ impl Judge<'_> {
         &self,
         evidence: &Evidence,
         samples: &[Sample],
-    ) -> Option<(Reading, usize)> {
+    ) -> Option<(ExplainingPart, usize)> {
         let differ = |samples: &[Sample]| samples.iter().any(|one| one.body != samples[0].body);
         if samples.len() < 2 || !differ(samples) {
             return None;
         }
         let varies = |name: &str| evidence.said.vary.contains(name);
-        let fields: [(Reading, ReadField); 4] = [
-            (Reading::Field("accept-language"), |sample| sample.language),
-            (Reading::Field("accept"), |sample| sample.accept),
-            (Reading::Field("user-agent"), |sample| sample.agent),
-            (Reading::Address, |sample| sample.address),
+        let fields: [(ExplainingPart, ReadField); 4] = [
+            (ExplainingPart::Field("accept-language"), |sample| sample.language),
+            (ExplainingPart::Field("accept"), |sample| sample.accept),
+            (ExplainingPart::Field("user-agent"), |sample| sample.agent),
+            (ExplainingPart::Address, |sample| sample.address),
         ];
         for (reading, of) in fields {
             // What is in the key already explains nothing more.
-            if matches!(reading, Reading::Field(name) if varies(name)) {
+            if matches!(reading, ExplainingPart::Field(name) if varies(name)) {
                 continue;
             }
             if let Some(values) = explained(samples, |sample| Some(of(sample))) {
@@ -63,7 +65,7 @@ impl Judge<'_> {
             .collect();
         names.into_iter().filter(|name| !self.sessions.contains(name)).find_map(|name| {
             let values = explained(samples, |sample| value_of(sample, name))?;
-            Some((Reading::Cookie(self.survey.cookie_name(name).to_owned()), values))
+            Some((ExplainingPart::Cookie(self.survey.cookie_name(name).to_owned()), values))
         })
     }
 }
@@ -109,12 +111,12 @@ pub(crate) fn value_of(sample: &Sample, name: CookieName) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::observation::Statement;
-    use crate::test_site::{PAGE, Site, Visit};
+    use crate::test_site::{PAGE, TestSite, Visit};
 
     #[test]
     fn languages_need_a_key_unless_they_are_in_it() {
         for vary in [&[][..], &["accept-language"]] {
-            let mut site = Site::new();
+            let mut site = TestSite::new();
             for number in 0..12 {
                 let address = format!("10.0.0.{number}");
                 let (language, body) = [("de", "<p>Guten Tag</p>"), ("en", PAGE)][number % 2];
@@ -129,10 +131,11 @@ mod tests {
                 });
             }
             let expected = match vary {
-                [] => {
-                    Verdict::NeedsKey { key: KeyPart::Field("accept-language".into()), values: 2 }
-                }
-                _ => Verdict::WithoutCookie { others_differ: false },
+                [] => PageVerdict::NeedsKey {
+                    key: KeyPart::Field("accept-language".into()),
+                    values: 2,
+                },
+                _ => PageVerdict::WithoutCookie { others_differ: false },
             };
             assert_eq!(site.verdict(), expected);
         }
@@ -140,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_cookie_with_few_values_that_explains_all_is_a_key() {
-        let mut site = Site::new();
+        let mut site = TestSite::new();
         for number in 0..16 {
             let (address, session) =
                 (format!("10.0.0.{number}"), format!("0123456789abcdef{number}"));
@@ -151,6 +154,6 @@ mod tests {
         }
         site.strangers(4, "<p>Good day</p>");
         let key = KeyPart::Cookie("lang".into());
-        assert_eq!(site.verdict(), Verdict::NeedsKey { key, values: 3 });
+        assert_eq!(site.verdict(), PageVerdict::NeedsKey { key, values: 3 });
     }
 }

@@ -10,7 +10,7 @@ use crate::pieces::HashedBody;
 
 /// A route of the configuration, as advice speaks of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Route {
+pub struct AdvisedRoute {
     /// The name of its site in the store. Empty for the routes at the top level.
     pub site: String,
     /// Its `path`.
@@ -25,7 +25,7 @@ pub struct Route {
 
 /// What is requested: the parts of a request that a cache key begins with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Target {
+pub struct ObservedTarget {
     /// The number of the route.
     pub route: usize,
     /// Whether the method is GET or HEAD. Other requests have no query here.
@@ -126,7 +126,7 @@ pub enum ObservedBody {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
     /// What was requested.
-    pub target: Target,
+    pub target: ObservedTarget,
     /// Whether the request had a body.
     pub has_request_body: bool,
     /// The visitor.

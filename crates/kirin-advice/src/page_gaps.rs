@@ -110,19 +110,19 @@ fn length(body: &BodyOf) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_site::{PAGE, Site, Visit};
-    use crate::verdict::Verdict;
+    use crate::test_site::{PAGE, TestSite, Visit};
+    use crate::verdict::PageVerdict;
 
     #[test]
     fn the_clock_in_a_page_is_a_gap() {
-        let mut site = Site::new();
+        let mut site = TestSite::new();
         for number in 0..30 {
             let address = format!("10.0.0.{number}");
             let body = format!("{PAGE}<time>{number:02}</time>\n");
             site.ask(Visit { address: &address, body: &body, ..Visit::default() });
         }
         let verdict = site.verdict();
-        let Verdict::SameBut { gaps } = &verdict else { panic!("{verdict:?}") };
+        let PageVerdict::SameBut { gaps } = &verdict else { panic!("{verdict:?}") };
         assert_eq!(
             (gaps.len(), gaps[0].line, &gaps[0].cause),
             (1, 4, &Cause::EachTime),
@@ -132,14 +132,14 @@ mod tests {
 
     #[test]
     fn the_name_of_a_member_is_a_gap_with_its_cookie() {
-        let mut site = Site::new();
+        let mut site = TestSite::new();
         let with = |bar: &str| format!("<header>news</header>\n<nav>\n{bar}</nav>\n{PAGE}");
         let stranger = with("<a href=\"/signin\">Sign in</a>\n");
         site.strangers(3, &stranger);
         site.members(4, &with("signed in as <b>{}</b>\n"));
         site.strangers(1, &stranger);
         let verdict = site.verdict();
-        let Verdict::SameBut { gaps } = &verdict else { panic!("{verdict:?}") };
+        let PageVerdict::SameBut { gaps } = &verdict else { panic!("{verdict:?}") };
         assert_eq!((gaps.len(), gaps[0].line), (1, 3), "{gaps:?}");
         assert_eq!(gaps[0].cause, Cause::Cookie("sid".into()), "{gaps:?}");
         // What all have is in the page of strangers, so nobody learns anything new.
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_change_between_visitors_is_no_gap() {
-        let mut site = Site::new();
+        let mut site = TestSite::new();
         let page = |version: usize, bar: &str| {
             format!("<nav>{bar}</nav>\n<p>Item {version} of the list, which changes</p>\n{PAGE}")
         };
@@ -160,7 +160,7 @@ mod tests {
             site.strangers(2, &stranger);
         }
         let verdict = site.verdict();
-        let Verdict::SameBut { gaps } = &verdict else { panic!("{verdict:?}") };
+        let PageVerdict::SameBut { gaps } = &verdict else { panic!("{verdict:?}") };
         assert_eq!((gaps.len(), gaps[0].line), (1, 1), "{gaps:?}");
     }
 }

@@ -14,9 +14,9 @@ const MAX_PIECE_BYTES: usize = 0x7fff;
 
 /// The hash of a piece (48 bits), its length in bytes (15 bits), and whether a line ends with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Piece(u64);
+pub struct HashedPiece(u64);
 
-impl Piece {
+impl HashedPiece {
     fn new(hash: u64, length: usize, ends_line: bool) -> Self {
         let length = length.min(MAX_PIECE_BYTES) as u64;
         Self(hash & !0xffff | length << 1 | u64::from(ends_line))
@@ -39,7 +39,7 @@ pub struct HashedBody {
     /// The hash of the complete body.
     pub hash: u64,
     /// The pieces. `None` if there are too many.
-    pub pieces: Option<Arc<[Piece]>>,
+    pub pieces: Option<Arc<[HashedPiece]>>,
 }
 
 /// Hashes a body that arrives in chunks. `K` makes the keyed hashers; one key is for one run.
@@ -50,7 +50,7 @@ pub struct Splitter<K: BuildHasher> {
     body_length: u64,
     piece: K::Hasher,
     piece_length: usize,
-    pieces: Vec<Piece>,
+    pieces: Vec<HashedPiece>,
     has_too_many: bool,
 }
 
@@ -100,7 +100,7 @@ impl<K: BuildHasher> Splitter<K> {
             self.pieces = Vec::new();
         }
         if !self.has_too_many {
-            self.pieces.push(Piece::new(hash, length, ends_line));
+            self.pieces.push(HashedPiece::new(hash, length, ends_line));
         }
     }
 }

@@ -1,11 +1,15 @@
 //! The reasons against sharing a page that do not depend on how its bodies differ.
 
 use crate::evidence::{Evidence, Sample};
-use crate::observation::Target;
+use crate::observation::ObservedTarget;
 use crate::verdict::Reason;
 
 /// Returns the reasons against sharing a page whatever its bodies are.
-pub(crate) fn reasons(target: &Target, evidence: &Evidence, is_protected: bool) -> Vec<Reason> {
+pub(crate) fn reasons(
+    target: &ObservedTarget,
+    evidence: &Evidence,
+    is_protected: bool,
+) -> Vec<Reason> {
     let Evidence { counts, said, statuses, .. } = evidence;
     let mut reasons = Vec::new();
     let mut add = |holds: bool, reason: Reason| {

@@ -2,16 +2,16 @@
 
 use super::*;
 use crate::observation::{Freshness, Statement};
-use crate::test_site::{PAGE, Site, Visit};
-use crate::verdict::{Missing, Verdict};
+use crate::test_site::{PAGE, TestSite, Visit};
+use crate::verdict::{Missing, PageVerdict};
 
 #[test]
 fn a_page_for_members_only_is_never_shared() {
     for (status, body) in [(302, ""), (403, "no"), (404, "no"), (401, "no"), (200, "sign in first")]
     {
         for strangers_first in [true, false] {
-            let mut site = Site::new();
-            let ask = |site: &mut Site| {
+            let mut site = TestSite::new();
+            let ask = |site: &mut TestSite| {
                 site.ask(Visit { status, body, ..Visit::default() });
             };
             if strangers_first {
@@ -20,20 +20,21 @@ fn a_page_for_members_only_is_never_shared() {
             site.members(6, PAGE);
             ask(&mut site);
             let verdict = site.verdict();
-            let is_safe = matches!(verdict, Verdict::Unsafe { .. } | Verdict::Unproven { .. });
+            let is_safe =
+                matches!(verdict, PageVerdict::Unsafe { .. } | PageVerdict::Unproven { .. });
             assert!(is_safe, "{status} {strangers_first} {verdict:?}");
         }
     }
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     site.members(8, PAGE);
     assert!(
-        matches!(site.verdict(), Verdict::Unproven { missing } if missing.contains(&Missing::Anonymous))
+        matches!(site.verdict(), PageVerdict::Unproven { missing } if missing.contains(&Missing::Anonymous))
     );
 }
 
 #[test]
 fn a_page_that_depends_on_the_address_is_never_shared() {
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     for _ in 0..3 {
         for number in 0..4 {
             let address = format!("10.0.0.{number}");
@@ -43,19 +44,19 @@ fn a_page_that_depends_on_the_address_is_never_shared() {
     }
     assert_eq!(site.reasons(), [Reason::Address]);
     // From one address alone nobody can know.
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     for number in 0..9 {
         let agent = format!("browser {number}");
         site.ask(Visit { agent: &agent, body: PAGE, ..Visit::default() });
     }
-    assert!(matches!(site.verdict(), Verdict::Unproven { .. }));
+    assert!(matches!(site.verdict(), PageVerdict::Unproven { .. }));
     site.demands.addresses = 1;
-    assert_eq!(site.verdict(), Verdict::WithoutCookie { others_differ: false });
+    assert_eq!(site.verdict(), PageVerdict::WithoutCookie { others_differ: false });
 }
 
 #[test]
 fn a_page_that_depends_on_the_browser_is_not_shared() {
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     for number in 0..8 {
         let (address, is_phone) = (format!("10.0.0.{number}"), number % 2 == 0);
         let (agent, body) = if is_phone { ("phone", "<p>small</p>") } else { ("desk", PAGE) };
@@ -66,7 +67,7 @@ fn a_page_that_depends_on_the_browser_is_not_shared() {
 
 #[test]
 fn a_page_that_is_new_each_time_is_not_shared() {
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     for number in 0..30 {
         let (address, body) = (format!("10.0.0.{number}"), format!("{number}"));
         site.ask(Visit { address: &address, body: &body, ..Visit::default() });
@@ -76,7 +77,7 @@ fn a_page_that_is_new_each_time_is_not_shared() {
 
 #[test]
 fn a_page_with_the_visitors_own_cookie_is_never_shared() {
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     site.strangers(3, &format!("{PAGE}<p></p>"));
     for number in 0..5 {
         let session = format!("0123456789abcdef{number}");
@@ -90,16 +91,16 @@ fn a_page_with_the_visitors_own_cookie_is_never_shared() {
 #[test]
 fn a_field_of_the_applications_own_counts_as_a_credential() {
     // The cache would store the response to a request with the key, and give it to everybody.
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     site.strangers(5, PAGE);
     site.ask(Visit { field: "key of mari", body: "{\"name\": \"mari\"}", ..Visit::default() });
     site.strangers(5, PAGE);
     assert_eq!(site.reasons(), [Reason::OtherFields(vec!["x-api-key".into()])]);
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     site.strangers(5, PAGE);
     site.ask(Visit { field: "key of mari", body: PAGE, ..Visit::default() });
     let verdict = site.verdict();
-    assert!(matches!(verdict, Verdict::Unproven { .. }), "{verdict:?}");
+    assert!(matches!(verdict, PageVerdict::Unproven { .. }), "{verdict:?}");
 }
 
 #[test]
@@ -114,27 +115,27 @@ fn what_heads_say_against_sharing_counts() {
         (statement(|said| said.is_private = true), Reason::Private),
         (statement(|said| said.vary = vec!["*".into()]), Reason::VariesByAll),
     ] {
-        let mut site = Site::new();
+        let mut site = TestSite::new();
         site.strangers(3, PAGE);
         site.members(3, PAGE);
         site.ask(Visit { statement, body: PAGE, ..Visit::default() });
         assert_eq!(site.reasons(), [reason]);
     }
     // `private` to members only: the application decides.
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     site.strangers(3, PAGE);
     site.members(3, PAGE);
     let private =
         Statement { is_private: true, freshness: Freshness::Unstated, ..Statement::default() };
     let cookies = [("sid", "0123456789abcdef8")];
     site.ask(Visit { cookies: &cookies, statement: private, body: PAGE, ..Visit::default() });
-    assert_eq!(site.verdict(), Verdict::WithoutCookie { others_differ: false });
+    assert_eq!(site.verdict(), PageVerdict::WithoutCookie { others_differ: false });
 }
 
 #[test]
 fn public_pages_that_differ_are_not_given_to_a_cache() {
     // With `cache`, Kirin would believe `public`, and share the page of a member.
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     site.strangers(4, PAGE);
     for number in 0..4 {
         let session = format!("0123456789abcdef{number}");
@@ -148,21 +149,21 @@ fn public_pages_that_differ_are_not_given_to_a_cache() {
 
 #[test]
 fn methods_passwords_and_statuses_are_reasons() {
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     site.ask(Visit { method_is_read: false, body: PAGE, ..Visit::default() });
     assert_eq!(site.reasons(), [Reason::Method]);
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     site.is_protected = true;
     site.strangers(3, PAGE);
     site.members(3, PAGE);
     assert_eq!(site.reasons(), [Reason::Protected]);
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     for number in 0..5 {
         let address = format!("10.0.0.{number}");
         site.ask(Visit { address: &address, status: 302, ..Visit::default() });
     }
     assert_eq!(site.reasons(), [Reason::Status(302)]);
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     site.ask(Visit { authorization: "Basic bWFyaQ==", body: PAGE, ..Visit::default() });
     let reasons = site.reasons();
     assert_eq!(reasons, [Reason::CredentialsOnly]);
@@ -170,11 +171,11 @@ fn methods_passwords_and_statuses_are_reasons() {
 
 #[test]
 fn errors_and_parts_say_nothing_about_a_page() {
-    let mut site = Site::new();
+    let mut site = TestSite::new();
     site.strangers(3, PAGE);
     site.members(3, PAGE);
     for status in [206, 304, 412, 416, 429, 500, 503] {
         site.ask(Visit { status, body: "other", ..Visit::default() });
     }
-    assert_eq!(site.verdict(), Verdict::Everybody);
+    assert_eq!(site.verdict(), PageVerdict::Everybody);
 }

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::Evidence;
 use crate::judge::Judge;
-use crate::observation::{Freshness, Route, Target};
+use crate::observation::{AdvisedRoute, Freshness, ObservedTarget};
 use crate::survey::{Demands, Survey};
-use crate::verdict::Verdict;
+use crate::verdict::PageVerdict;
 
 /// The most entries of a report.
 const MAX_ENTRIES: usize = 200;
@@ -35,16 +35,16 @@ pub struct Report {
     /// The fewest visitors that an advice needs.
     pub visitors_needed: usize,
     /// The pages, sorted by the time that their place in memory would save.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ReportEntry>,
     /// How many entries are not in the report.
     pub more_entries: usize,
 }
 
 /// A page, or pages with the same pattern and verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ReportEntry {
     /// The route.
-    pub route: Route,
+    pub route: AdvisedRoute,
     /// The label of the site. It is empty for routes at the top level.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub site: String,
@@ -68,7 +68,7 @@ pub struct Entry {
     pub saved_seconds: f64,
     /// What the evidence says.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub verdict: PageVerdict,
     /// How long the page stayed the same.
     pub steady: Option<Steady>,
     /// Whether the application states how long its response is fresh.
@@ -109,7 +109,7 @@ pub enum StatedFreshness {
 #[derive(Clone, Debug, Default)]
 pub struct RouteFacts {
     /// The route.
-    pub route: Route,
+    pub route: AdvisedRoute,
     /// The label of its site. It is empty for routes at the top level.
     pub site: String,
     /// Whether it lets in some clients only.
@@ -125,7 +125,7 @@ pub fn report(
 ) -> Report {
     let judge = Judge::new(survey, demands);
     let nothing = RouteFacts::default();
-    let judged: Vec<(&Target, Entry)> = survey
+    let judged: Vec<(&ObservedTarget, ReportEntry)> = survey
         .targets()
         .map(|(target, evidence)| {
             let facts = routes.get(&target.route).unwrap_or(&nothing);
@@ -138,7 +138,7 @@ pub fn report(
         .filter(|(target, entry)| target.is_read && is_mixing(&entry.verdict))
         .map(|(target, _)| (target.route, target.path.as_str()))
         .collect();
-    let mut groups: BTreeMap<_, Vec<Entry>> = BTreeMap::new();
+    let mut groups: BTreeMap<_, Vec<ReportEntry>> = BTreeMap::new();
     for (target, mut entry) in judged {
         entry.is_path_mixed = mixed.contains(&(target.route, target.path.as_str()));
         let pattern = pattern_at_first_sight(&target.path);
@@ -153,7 +153,7 @@ pub fn report(
         }
     }
     entries.sort_by(|one, other| {
-        let cost = |entry: &Entry| (entry.saved_seconds, entry.place_seconds);
+        let cost = |entry: &ReportEntry| (entry.saved_seconds, entry.place_seconds);
         let (one_cost, other_cost) = (cost(one), cost(other));
         other_cost
             .0
@@ -179,11 +179,11 @@ pub fn report(
 
 fn entry(
     judge: &Judge<'_>,
-    target: &Target,
+    target: &ObservedTarget,
     evidence: &Evidence,
     facts: &RouteFacts,
     seconds: f64,
-) -> Entry {
+) -> ReportEntry {
     let judgement = judge.judge(target, evidence, facts.is_protected);
     let counts = &evidence.counts;
     let steady = judgement.steadiness.map(|steadiness| Steady {
@@ -196,19 +196,21 @@ fn entry(
     // The requests that still reach the place: one for each lifetime, or for each change.
     let renewals = |per: u64| (seconds / per as f64).ceil().max(1.0) as u64;
     let saved_requests = match &judgement.verdict {
-        Verdict::Everybody => ttl.map_or(0, |ttl| counts.requests.saturating_sub(renewals(ttl))),
-        Verdict::WithoutCookie { .. } => {
+        PageVerdict::Everybody => {
+            ttl.map_or(0, |ttl| counts.requests.saturating_sub(renewals(ttl)))
+        }
+        PageVerdict::WithoutCookie { .. } => {
             ttl.map_or(0, |ttl| counts.anonymous.saturating_sub(renewals(ttl)))
         }
-        Verdict::SameBut { .. } => {
+        PageVerdict::SameBut { .. } => {
             counts.requests.saturating_sub(1 + steady.map_or(0, |steady| steady.changes))
         }
-        Verdict::NeedsKey { values, .. } => counts.requests.saturating_sub(*values as u64),
+        PageVerdict::NeedsKey { values, .. } => counts.requests.saturating_sub(*values as u64),
         _ => 0,
     };
     let place_seconds = counts.place_time.as_secs_f64();
     let share = saved_requests as f64 / counts.requests.max(1) as f64;
-    Entry {
+    ReportEntry {
         route: facts.route.clone(),
         site: facts.site.clone(),
         host: target.host.clone(),
@@ -236,26 +238,29 @@ fn entry(
 }
 
 /// Returns whether a verdict about one target of a path forbids a cache for all of the path.
-fn is_mixing(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Unsafe { .. } | Verdict::NeedsKey { .. } | Verdict::SameBut { .. })
+fn is_mixing(verdict: &PageVerdict) -> bool {
+    matches!(
+        verdict,
+        PageVerdict::Unsafe { .. } | PageVerdict::NeedsKey { .. } | PageVerdict::SameBut { .. }
+    )
 }
 
 /// Returns one word for verdicts that can be told together.
-fn kind(verdict: &Verdict) -> String {
+fn kind(verdict: &PageVerdict) -> String {
     match verdict {
-        Verdict::Everybody => "everybody".into(),
-        Verdict::WithoutCookie { others_differ } => format!("without cookie {others_differ}"),
-        Verdict::SameBut { .. } => "same but".into(),
-        Verdict::NeedsKey { key, .. } => format!("key {key:?}"),
-        Verdict::Changing => "changing".into(),
-        Verdict::Stored => "stored".into(),
-        Verdict::Unsafe { reasons } => format!("unsafe {reasons:?}"),
-        Verdict::Unproven { .. } => "unproven".into(),
+        PageVerdict::Everybody => "everybody".into(),
+        PageVerdict::WithoutCookie { others_differ } => format!("without cookie {others_differ}"),
+        PageVerdict::SameBut { .. } => "same but".into(),
+        PageVerdict::NeedsKey { key, .. } => format!("key {key:?}"),
+        PageVerdict::Changing => "changing".into(),
+        PageVerdict::Stored => "stored".into(),
+        PageVerdict::Unsafe { reasons } => format!("unsafe {reasons:?}"),
+        PageVerdict::Unproven { .. } => "unproven".into(),
     }
 }
 
 /// Joins pages with the same pattern and verdict. The page that costs most speaks for all.
-fn joined(pattern: String, mut group: Vec<Entry>) -> Option<Entry> {
+fn joined(pattern: String, mut group: Vec<ReportEntry>) -> Option<ReportEntry> {
     group.sort_by(|one, other| other.place_seconds.total_cmp(&one.place_seconds));
     let mut group = group.into_iter();
     let mut all = group.next()?;
@@ -292,20 +297,20 @@ fn least(one: Steady, other: Steady) -> Steady {
 mod tests {
     use super::*;
     use crate::observation::{Observation, Statement};
-    use crate::test_site::{PAGE, Site};
+    use crate::test_site::{PAGE, TestSite};
 
     #[test]
     fn one_unsafe_host_or_query_keeps_a_path_out_of_the_configuration() {
-        let mut site = Site::new();
+        let mut site = TestSite::new();
         site.strangers(3, PAGE);
         site.members(3, PAGE);
         assert!(!site.entry().is_path_mixed);
         let mut other = Observation {
-            target: Target {
+            target: ObservedTarget {
                 is_read: true,
                 host: "other".into(),
                 path: "/page".into(),
-                ..Target::default()
+                ..ObservedTarget::default()
             },
             status: 200,
             statement: Statement { sets_cookie: true, ..Statement::default() },

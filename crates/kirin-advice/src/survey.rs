@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use crate::evidence::{CookieName, Evidence};
-use crate::observation::{Observation, Target};
+use crate::observation::{Observation, ObservedTarget};
 
 /// The most targets. A new one replaces one that cost little, or is left out.
 pub const MAX_TARGETS: usize = 1000;
@@ -80,8 +80,8 @@ struct Cookie {
 /// The evidence of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
-    targets: Vec<(Target, Evidence)>,
-    indices: HashMap<Target, usize>,
+    targets: Vec<(ObservedTarget, Evidence)>,
+    indices: HashMap<ObservedTarget, usize>,
     cookies: Vec<Cookie>,
     cookie_names: HashMap<String, CookieName>,
     pieces: usize,
@@ -126,7 +126,7 @@ impl Survey {
     }
 
     /// Returns the targets with their evidence.
-    pub fn targets(&self) -> impl Iterator<Item = (&Target, &Evidence)> {
+    pub fn targets(&self) -> impl Iterator<Item = (&ObservedTarget, &Evidence)> {
         self.targets.iter().map(|(target, evidence)| (target, evidence))
     }
 
@@ -241,10 +241,11 @@ mod tests {
     use super::*;
     use crate::observation::ObservedBody;
     use crate::pieces::{self, HashedBody, Splitter};
-    use crate::test_site::{PAGE, Site, Visit};
+    use crate::test_site::{PAGE, TestSite, Visit};
 
     fn answer(path: usize, hashed: &HashedBody) -> Observation {
-        let target = Target { path: format!("/{path}"), is_read: true, ..Target::default() };
+        let target =
+            ObservedTarget { path: format!("/{path}"), is_read: true, ..ObservedTarget::default() };
         let body = ObservedBody::Complete { hashed: hashed.clone(), has_own_value: false };
         Observation { target, status: 200, body, ..Observation::default() }
     }
@@ -271,7 +272,7 @@ mod tests {
     }
     #[test]
     fn what_strangers_send_takes_bounded_memory() {
-        let mut site = Site::new();
+        let mut site = TestSite::new();
         for number in 0..3000 {
             let (path, address) =
                 (format!("/x{number}"), format!("10.0.{}.{}", number / 256, number % 256));
@@ -292,7 +293,7 @@ mod tests {
         assert!(site.survey.totals().left_out >= 2000);
         assert!(site.report().entries.len() <= 200);
         // One page with many visitors.
-        let mut site = Site::new();
+        let mut site = TestSite::new();
         for number in 0..1000 {
             let (value, body) = (format!("value {number}"), format!("{PAGE}{number}"));
             let cookies = [("sid", value.as_str())];
@@ -307,7 +308,7 @@ mod tests {
 
     #[test]
     fn paths_that_do_not_exist_take_no_room() {
-        let mut site = Site::new();
+        let mut site = TestSite::new();
         for number in 0..100 {
             let path = format!("/x{number}");
             site.ask(Visit { path: &path, status: 404, ..Visit::default() });

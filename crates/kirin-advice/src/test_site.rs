@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use crate::observation::{Observation, ObservedBody, Route, Statement, Target, Visitor};
+use crate::observation::{
+    AdvisedRoute, Observation, ObservedBody, ObservedTarget, Statement, Visitor,
+};
 use crate::own_values::OwnValues;
 use crate::pieces::Splitter;
-use crate::report::{Entry, Report, RouteFacts, report};
+use crate::report::{Report, ReportEntry, RouteFacts, report};
 use crate::survey::{Demands, Survey};
-use crate::verdict::{Reason, Verdict};
+use crate::verdict::{PageVerdict, Reason};
 
 /// A site that is observed. Each request comes a second after the one before.
-pub(crate) struct Site {
+pub(crate) struct TestSite {
     key: RandomState,
     /// What was observed.
     pub(crate) survey: Survey,
@@ -68,7 +70,7 @@ impl Default for Visit<'_> {
     }
 }
 
-impl Site {
+impl TestSite {
     /// Creates a site with one route.
     pub(crate) fn new() -> Self {
         Self {
@@ -108,7 +110,7 @@ impl Site {
         let asked_at = Duration::from_secs(self.seconds);
         self.seconds += 1;
         self.survey.add(Observation {
-            target: Target {
+            target: ObservedTarget {
                 route: 0,
                 is_read: asked.method_is_read,
                 secure: false,
@@ -156,27 +158,28 @@ impl Site {
 
     /// Returns the report of all pages.
     pub(crate) fn report(&self) -> Report {
-        let route = Route { path: "/".into(), place: "app:web".into(), ..Route::default() };
+        let route =
+            AdvisedRoute { path: "/".into(), place: "app:web".into(), ..AdvisedRoute::default() };
         let facts = RouteFacts { route, site: String::new(), is_protected: self.is_protected };
         report(&self.survey, &self.demands, &BTreeMap::from([(0, facts)]), self.seconds as f64)
     }
 
     /// Returns the entry of the only page.
-    pub(crate) fn entry(&self) -> Entry {
+    pub(crate) fn entry(&self) -> ReportEntry {
         let report = self.report();
         assert_eq!(report.entries.len(), 1, "{report:#?}");
         report.entries.into_iter().next().expect("an entry")
     }
 
     /// Returns the verdict about the only page.
-    pub(crate) fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> PageVerdict {
         self.entry().verdict
     }
 
     /// Returns the reasons against sharing the only page.
     pub(crate) fn reasons(&self) -> Vec<Reason> {
         match self.verdict() {
-            Verdict::Unsafe { reasons } => reasons,
+            PageVerdict::Unsafe { reasons } => reasons,
             other => panic!("{other:?}"),
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Whether a page could be in memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Verdict {
+pub enum PageVerdict {
     /// It is the same for everybody.
     Everybody,
     /// It is the same for visitors without cookies and credentials. Others get pages of their own,

@@ -14,7 +14,7 @@ const MAX_VISITORS: usize = 8;
 
 /// One body.
 #[derive(Clone, Debug)]
-pub struct Version {
+pub struct BodyVersion {
     /// The key in a cache without the target: the values of the fields of `Vary`.
     pub variant: u64,
     /// The hash of the body.
@@ -32,7 +32,7 @@ pub struct Version {
 /// The bodies of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Versions {
-    list: Vec<Version>,
+    list: Vec<BodyVersion>,
     /// How many versions have been removed to make room.
     removed: u64,
 }
@@ -70,7 +70,7 @@ impl Versions {
                     self.removed += 1;
                 }
                 let visitors = BTreeSet::new();
-                self.list.push(Version {
+                self.list.push(BodyVersion {
                     variant,
                     body,
                     first: answered,
@@ -119,7 +119,7 @@ impl Versions {
     /// Returns how long the page stayed the same, or `None` if not only time makes a difference: an
     /// old body has come again, or most bodies have come once only.
     pub fn steadiness(&self) -> Option<Steadiness> {
-        let mut sorted: Vec<&Version> = self.list.iter().collect();
+        let mut sorted: Vec<&BodyVersion> = self.list.iter().collect();
         sorted.sort_by_key(|version| (version.variant, version.first));
         let mut steady = Steadiness { changes: self.removed, ..Steadiness::default() };
         let mut change_before = None;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use kirin_advice::report::{Entry, Report, StatedFreshness};
-use kirin_advice::verdict::{Cause, KeyPart, NamedGap, Verdict};
+use kirin_advice::report::{Report, ReportEntry, StatedFreshness};
+use kirin_advice::verdict::{Cause, KeyPart, NamedGap, PageVerdict};
 
 use super::lines::{Lines, NoLines};
 use super::words::{code, visible};
@@ -11,12 +11,12 @@ use super::words::{code, visible};
 /// The most gaps of a page that are named.
 const MAX_GAPS: usize = 6;
 
-pub(super) fn write_cache(text: &mut String, entry: &Entry, lines: Result<Lines, NoLines>) {
+pub(super) fn write_cache(text: &mut String, entry: &ReportEntry, lines: Result<Lines, NoLines>) {
     *text += match entry.verdict {
-        Verdict::WithoutCookie { others_differ: true } => {
+        PageVerdict::WithoutCookie { others_differ: true } => {
             "    Visitors with a cookie get pages of their own. They still reach the application.\n"
         }
-        Verdict::WithoutCookie { others_differ: false } => {
+        PageVerdict::WithoutCookie { others_differ: false } => {
             "    That visitors with a cookie get the same is not proven. They still reach the application.\n"
         }
         _ => {
@@ -29,7 +29,7 @@ pub(super) fn write_cache(text: &mut String, entry: &Entry, lines: Result<Lines,
         Ok(lines) => {
             if let (StatedFreshness::Validate, Some(ttl)) = (entry.freshness, ttl) {
                 let field = match entry.verdict {
-                    Verdict::Everybody => "s-maxage",
+                    PageVerdict::Everybody => "s-maxage",
                     _ => "max-age",
                 };
                 let _ = writeln!(
@@ -76,7 +76,12 @@ pub(super) fn write_cache(text: &mut String, entry: &Entry, lines: Result<Lines,
     }
 }
 
-pub(super) fn write_gaps(text: &mut String, entry: &Entry, gaps: &[NamedGap], report: &Report) {
+pub(super) fn write_gaps(
+    text: &mut String,
+    entry: &ReportEntry,
+    gaps: &[NamedGap],
+    report: &Report,
+) {
     for gap in gaps.iter().take(MAX_GAPS) {
         let length = match (gap.shortest, gap.longest) {
             (shortest, longest) if shortest == longest => format!("{longest}"),

@@ -6,8 +6,8 @@
 
 use std::fmt::Write;
 
-use kirin_advice::report::{Entry, StatedFreshness};
-use kirin_advice::verdict::Verdict;
+use kirin_advice::report::{ReportEntry, StatedFreshness};
+use kirin_advice::verdict::PageVerdict;
 use kirin_http::percent;
 use toml::{Table, Value};
 
@@ -58,10 +58,10 @@ impl Lines {
 }
 
 /// Returns the lines for an entry of a report. `config` is the text of the configuration.
-pub fn lines(config: &str, entry: &Entry) -> Result<Lines, NoLines> {
+pub fn lines(config: &str, entry: &ReportEntry) -> Result<Lines, NoLines> {
     let ignores_cookies = match entry.verdict {
-        Verdict::Everybody => true,
-        Verdict::WithoutCookie { .. } => false,
+        PageVerdict::Everybody => true,
+        PageVerdict::WithoutCookie { .. } => false,
         _ => return Err(NoLines::Verdict),
     };
     let ttl = entry.steady.and_then(|steady| steady.ttl_seconds).ok_or(NoLines::TooShort)?;
@@ -128,7 +128,7 @@ fn is_named(site: &Table, name: &str) -> bool {
 }
 
 /// Returns the only route with the path and the place of the entry.
-fn find<'a>(site: &'a Table, entry: &Entry) -> Option<&'a Table> {
+fn find<'a>(site: &'a Table, entry: &ReportEntry) -> Option<&'a Table> {
     let is_it = |route: &&Table| {
         let places = route.get("try").and_then(Value::as_array);
         shortest(route.get("path")).as_deref() == Some(&entry.route.path)

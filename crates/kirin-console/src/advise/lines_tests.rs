@@ -1,13 +1,13 @@
 //! The lines for each verdict, and paths and routes that must not become lines.
 
-use kirin_advice::observation::Route;
+use kirin_advice::observation::AdvisedRoute;
 use kirin_advice::report::Steady;
 
 use super::*;
 
-pub(crate) fn entry(path: &str, verdict: Verdict) -> Entry {
-    Entry {
-        route: Route {
+pub(crate) fn entry(path: &str, verdict: PageVerdict) -> ReportEntry {
+    ReportEntry {
+        route: AdvisedRoute {
             site: String::new(),
             path: "/".into(),
             place: "app:web".into(),
@@ -57,7 +57,7 @@ try = ["app:web"]
 
 #[test]
 fn a_copy_of_the_route_keeps_all_keys() {
-    let found = lines(CONFIG, &entry("/news", Verdict::Everybody));
+    let found = lines(CONFIG, &entry("/news", PageVerdict::Everybody));
     let Ok(Lines::Route(text)) = &found else { panic!("{found:?}") };
     let parsed: Table = text.parse().expect(text);
     let route = &parsed["route"][0];
@@ -70,14 +70,14 @@ fn a_copy_of_the_route_keeps_all_keys() {
 
 #[test]
 fn visitors_with_cookies_share_only_what_is_the_same_for_everybody() {
-    let found = lines(CONFIG, &entry("/", Verdict::WithoutCookie { others_differ: true }));
+    let found = lines(CONFIG, &entry("/", PageVerdict::WithoutCookie { others_differ: true }));
     let text = found.as_ref().map(Lines::text).unwrap_or_default();
     assert!(text.contains("cache = { ttl = \"30s\" }") && !text.contains("cookies"), "{found:?}");
 }
 
 #[test]
 fn a_route_of_a_site_keeps_the_cache_of_the_site() {
-    let mut entry = entry("/list", Verdict::Everybody);
+    let mut entry = entry("/list", PageVerdict::Everybody);
     entry.route.site = "shop".into();
     entry.route.path = "/list".into();
     entry.freshness = StatedFreshness::Lifetime;
@@ -89,7 +89,7 @@ fn a_route_of_a_site_keeps_the_cache_of_the_site() {
 
 #[test]
 fn a_route_that_is_there_gets_a_key() {
-    let mut entry = entry("/known", Verdict::Everybody);
+    let mut entry = entry("/known", PageVerdict::Everybody);
     entry.route.path = "= /known".into();
     let found = lines(CONFIG, &entry);
     assert!(matches!(&found, Ok(Lines::Key(text)) if text.starts_with("cache = {")), "{found:?}");
@@ -97,16 +97,16 @@ fn a_route_that_is_there_gets_a_key() {
 
 #[test]
 fn nothing_is_advised_that_could_mean_something_else() {
-    let everybody = |path| entry(path, Verdict::Everybody);
-    let changed = |change: fn(&mut Entry)| {
+    let everybody = |path| entry(path, PageVerdict::Everybody);
+    let changed = |change: fn(&mut ReportEntry)| {
         let mut entry = everybody("/news");
         change(&mut entry);
         entry
     };
     for (entry, expected) in [
-        (entry("/x", Verdict::Changing), NoLines::Verdict),
-        (entry("/x", Verdict::Unsafe { reasons: Vec::new() }), NoLines::Verdict),
-        (entry("/x", Verdict::SameBut { gaps: Vec::new() }), NoLines::Verdict),
+        (entry("/x", PageVerdict::Changing), NoLines::Verdict),
+        (entry("/x", PageVerdict::Unsafe { reasons: Vec::new() }), NoLines::Verdict),
+        (entry("/x", PageVerdict::SameBut { gaps: Vec::new() }), NoLines::Verdict),
         (changed(|entry| entry.path = None), NoLines::ManyPages),
         (changed(|entry| entry.is_path_mixed = true), NoLines::MixedPath),
         (changed(|entry| entry.route.has_rewrite = true), NoLines::Rewrite),
@@ -129,9 +129,9 @@ fn nothing_is_advised_that_could_mean_something_else() {
 
 #[test]
 fn a_path_cannot_add_keys() {
-    let entry = entry("/x\"%0atry=[]", Verdict::Everybody);
+    let entry = entry("/x\"%0atry=[]", PageVerdict::Everybody);
     assert_eq!(lines(CONFIG, &entry), Err(NoLines::Path));
-    let entry = super::tests::entry("/x\"y'%E3%81%82", Verdict::Everybody);
+    let entry = super::tests::entry("/x\"y'%E3%81%82", PageVerdict::Everybody);
     let found = lines(CONFIG, &entry);
     let text = found.as_ref().map(Lines::text).unwrap_or_default();
     let parsed: Table = text.parse().expect(text);
@@ -146,17 +146,18 @@ fn two_routes_that_are_alike_give_no_lines() {
     // The table of a site is open at the end of the file.
     let config =
         config.replace("[[site]]", "[[ignored]]").replace("[[site.route]]", "[[ignored.route]]");
-    assert_eq!(lines(&config, &entry("/news", Verdict::Everybody)), Err(NoLines::Route));
+    assert_eq!(lines(&config, &entry("/news", PageVerdict::Everybody)), Err(NoLines::Route));
 }
 
 #[test]
 fn a_configuration_costs_no_more_than_its_bytes() {
     let mut table = kirin_doubling::Table::new();
     let config = |count: usize| "[[route]]\npath = \"/\"\ntry = [\"app:web\"]\n".repeat(count);
-    let known = entry("/x", Verdict::Everybody);
+    let known = entry("/x", PageVerdict::Everybody);
     table.check("configuration", 100, config, |config| lines(config, &known).is_ok());
     for piece in ["a", "/", "%41", "%", "%2f", "あ"] {
-        let page = |count: usize| entry(&format!("/{}", piece.repeat(count)), Verdict::Everybody);
+        let page =
+            |count: usize| entry(&format!("/{}", piece.repeat(count)), PageVerdict::Everybody);
         table.check(&format!("path {piece}"), 300, page, |page| lines(CONFIG, page).is_ok());
     }
     table.finish();
@@ -166,7 +167,7 @@ fn a_configuration_costs_no_more_than_its_bytes() {
 fn a_wildcard_in_front_does_not_hide_the_name_of_a_site() {
     let config = "[[site]]\nhosts = [\"*.a.test\", \"a.test\"]\n[[site.route]]\npath = \"/\"\n\
                   try = [\"app:web\"]\n";
-    let mut entry = entry("/page", Verdict::Everybody);
+    let mut entry = entry("/page", PageVerdict::Everybody);
     entry.route.site = "a.test".into();
     assert!(matches!(lines(config, &entry), Ok(Lines::SiteRoute(name, _)) if name == "a.test"));
 }

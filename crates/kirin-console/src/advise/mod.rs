@@ -10,7 +10,7 @@ mod words;
 use std::time::Duration;
 
 use clap::Args;
-use kirin_advice::report::{Entry, Report};
+use kirin_advice::report::{Report, ReportEntry};
 use kirin_config::Source;
 use kirin_observe::advise::{RunState, StartRun};
 use serde::Serialize;
@@ -68,7 +68,7 @@ pub struct Advise {
 #[derive(Serialize)]
 struct WithLines<'a> {
     #[serde(flatten)]
-    entry: &'a Entry,
+    entry: &'a ReportEntry,
     /// The lines, if the configuration alone can do it.
     lines: Option<String>,
     /// The site below which the lines belong.
@@ -90,7 +90,7 @@ pub fn run(arguments: &Advise) -> Result<(), String> {
     };
     let report = observe(&target, &start)?;
     let config = arguments.at.config_file().and_then(|path| Source::read(path).ok());
-    let lines_of = |entry: &Entry| checked_lines(config.as_ref(), entry);
+    let lines_of = |entry: &ReportEntry| checked_lines(config.as_ref(), entry);
     if !arguments.json {
         return print(&text::text(&report, lines_of));
     }
@@ -144,7 +144,7 @@ fn observe(target: &Target, start: &StartRun) -> Result<Report, String> {
 }
 
 /// Returns the lines for an entry, if the configuration is good with them.
-fn checked_lines(config: Option<&Source>, entry: &Entry) -> Result<Lines, NoLines> {
+fn checked_lines(config: Option<&Source>, entry: &ReportEntry) -> Result<Lines, NoLines> {
     let config = config.ok_or(NoLines::Route)?;
     let lines = lines(&config.text, entry)?;
     // A table at the end of the file belongs to the top level only for routes of the top level.

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use kirin_advice::report::{Entry, Report};
-use kirin_advice::verdict::Verdict;
+use kirin_advice::report::{Report, ReportEntry};
+use kirin_advice::verdict::PageVerdict;
 
 use super::findings::{missing_text, reason_text, steadiness};
 use super::instructions::{write_cache, write_gaps, write_key};
@@ -15,26 +15,26 @@ use crate::units::{count, number_of};
 const MAX_SHOWN: usize = 20;
 
 /// A section: its title, and which verdicts are in it.
-type Section = (&'static str, fn(&Verdict) -> bool);
+type Section = (&'static str, fn(&PageVerdict) -> bool);
 
 const SECTIONS: [Section; 7] = [
-    ("The same for everybody", |verdict| matches!(verdict, Verdict::Everybody)),
-    ("The same but for some places", |verdict| matches!(verdict, Verdict::SameBut { .. })),
+    ("The same for everybody", |verdict| matches!(verdict, PageVerdict::Everybody)),
+    ("The same but for some places", |verdict| matches!(verdict, PageVerdict::SameBut { .. })),
     ("The same for visitors without a cookie", |verdict| {
-        matches!(verdict, Verdict::WithoutCookie { .. })
+        matches!(verdict, PageVerdict::WithoutCookie { .. })
     }),
     ("The same with a part of the request in the key", |verdict| {
-        matches!(verdict, Verdict::NeedsKey { .. })
+        matches!(verdict, PageVerdict::NeedsKey { .. })
     }),
     ("In memory already, or changing too often", |verdict| {
-        matches!(verdict, Verdict::Stored | Verdict::Changing)
+        matches!(verdict, PageVerdict::Stored | PageVerdict::Changing)
     }),
-    ("Too little evidence", |verdict| matches!(verdict, Verdict::Unproven { .. })),
-    ("Not safe to share", |verdict| matches!(verdict, Verdict::Unsafe { .. })),
+    ("Too little evidence", |verdict| matches!(verdict, PageVerdict::Unproven { .. })),
+    ("Not safe to share", |verdict| matches!(verdict, PageVerdict::Unsafe { .. })),
 ];
 
 /// Writes the report. `lines` gives the lines of the configuration for an entry.
-pub fn text(report: &Report, lines: impl Fn(&Entry) -> Result<Lines, NoLines>) -> String {
+pub fn text(report: &Report, lines: impl Fn(&ReportEntry) -> Result<Lines, NoLines>) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -56,7 +56,7 @@ pub fn text(report: &Report, lines: impl Fn(&Entry) -> Result<Lines, NoLines>) -
         ),
     };
     for (title, is_in) in SECTIONS {
-        let entries: Vec<&Entry> =
+        let entries: Vec<&ReportEntry> =
             report.entries.iter().filter(|entry| is_in(&entry.verdict)).collect();
         if entries.is_empty() {
             continue;
@@ -99,9 +99,9 @@ pub fn text(report: &Report, lines: impl Fn(&Entry) -> Result<Lines, NoLines>) -
 
 fn write_entry(
     text: &mut String,
-    entry: &Entry,
+    entry: &ReportEntry,
     report: &Report,
-    lines: &impl Fn(&Entry) -> Result<Lines, NoLines>,
+    lines: &impl Fn(&ReportEntry) -> Result<Lines, NoLines>,
 ) {
     let _ = write!(text, "\n  {}", visible(&entry.target));
     if entry.pages > 1 {
@@ -137,19 +137,19 @@ fn write_entry(
         );
     }
     match &entry.verdict {
-        Verdict::Everybody | Verdict::WithoutCookie { .. } => {
+        PageVerdict::Everybody | PageVerdict::WithoutCookie { .. } => {
             write_cache(text, entry, lines(entry))
         }
-        Verdict::SameBut { gaps } => write_gaps(text, entry, gaps, report),
-        Verdict::NeedsKey { key, values } => write_key(text, key, *values),
-        Verdict::Changing => *text += "    It changes too often for a `ttl`.\n",
-        Verdict::Stored => *text += "    The application stores it (`Kirin-Store`).\n",
-        Verdict::Unsafe { reasons } => {
+        PageVerdict::SameBut { gaps } => write_gaps(text, entry, gaps, report),
+        PageVerdict::NeedsKey { key, values } => write_key(text, key, *values),
+        PageVerdict::Changing => *text += "    It changes too often for a `ttl`.\n",
+        PageVerdict::Stored => *text += "    The application stores it (`Kirin-Store`).\n",
+        PageVerdict::Unsafe { reasons } => {
             for reason in reasons {
                 let _ = writeln!(text, "    {}", reason_text(reason));
             }
         }
-        Verdict::Unproven { missing } => {
+        PageVerdict::Unproven { missing } => {
             for missing in missing {
                 let _ = writeln!(text, "    {}", missing_text(missing));
             }
@@ -172,7 +172,7 @@ mod tests {
             without_pieces: 2,
             sessions: vec!["s\u{202e}id".into()],
             visitors_needed: 3,
-            entries: vec![entry("/\u{1b}[2J\n", Verdict::Everybody)],
+            entries: vec![entry("/\u{1b}[2J\n", PageVerdict::Everybody)],
             more_entries: 0,
         };
         let text = text(&report, |_| Err(NoLines::Path));

@@ -4,7 +4,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use http::Method;
-use kirin_advice::observation::{Target, Visitor};
+use kirin_advice::observation::{ObservedTarget, Visitor};
 use kirin_advice::own_values::OwnValues;
 use kirin_http::cookies::{cookie_fields, pairs, unquoted};
 use kirin_http::{BodyLength, Client, ProxyField, RequestHead, address_key, proxy_field};
@@ -80,7 +80,7 @@ const HARMLESS: [&str; 55] = [
 /// The facts about a request.
 pub struct RequestFacts {
     /// The target.
-    pub target: Target,
+    pub target: ObservedTarget,
     /// The visitor.
     pub visitor: Visitor,
     /// Whether the request has a body.
@@ -95,7 +95,7 @@ impl RequestFacts {
         let head = request.head;
         let is_read = matches!(head.method, Method::GET | Method::HEAD);
         let forwarded_host = request.origin.proxy.and_then(|_| head.field("x-forwarded-host"));
-        let target = Target {
+        let target = ObservedTarget {
             route,
             is_read,
             secure: request.origin.secure,
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn the_target_is_what_a_cache_key_begins_with() {
         let facts = read("GET /a/%E3%81%82?b=c HTTP/1.1\r\nHost: H:80\r\nCookie: a=1; b=\"2\"");
-        let Target { route, is_read, secure, host, path, query } = facts.target;
+        let ObservedTarget { route, is_read, secure, host, path, query } = facts.target;
         assert_eq!((route, is_read, secure, host.as_str()), (3, true, false, "h:80"));
         assert_eq!((path.as_str(), query.as_deref()), ("/a/%E3%81%82", Some("b=c")));
         let names: Vec<_> = facts.visitor.cookies.iter().map(|(name, _)| name.as_str()).collect();

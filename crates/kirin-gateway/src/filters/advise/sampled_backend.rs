@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::{Method, StatusCode};
-use kirin_advice::observation::{Observation, ObservedBody, Route};
+use kirin_advice::observation::{AdvisedRoute, Observation, ObservedBody};
 use kirin_advice::own_values::OwnValues;
 use kirin_http::{Answer, Body, ObservedStream, Response};
 
@@ -23,7 +23,7 @@ pub struct SampledBackend<B> {
     backend: B,
     number: usize,
     /// The route without the name of its site, which depends on the request.
-    route: Arc<Route>,
+    route: Arc<AdvisedRoute>,
 }
 
 impl<B: Backend> SampledBackend<B> {
@@ -35,7 +35,7 @@ impl<B: Backend> SampledBackend<B> {
         backend: B,
     ) -> Self {
         let place = route.places.get(number.place).map(ToString::to_string);
-        let facts = Route {
+        let facts = AdvisedRoute {
             site: String::new(),
             path: route.path.to_string(),
             place: place.unwrap_or_default(),

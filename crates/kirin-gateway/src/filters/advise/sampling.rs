@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use kirin_advice::observation::{Observation, Route};
+use kirin_advice::observation::{AdvisedRoute, Observation};
 use kirin_advice::report::{self, Report, RouteFacts};
 use kirin_advice::survey::{Demands, Survey, Totals};
 use kirin_store::Namespace;
@@ -52,7 +52,7 @@ struct Observed {
 #[derive(Clone)]
 pub struct ObservedRoute {
     /// The route without the name of its site.
-    pub route: Arc<Route>,
+    pub route: Arc<AdvisedRoute>,
     /// The part of the store that belongs to the site.
     pub namespace: Namespace,
     /// Whether this request had to pass a condition about its client.
@@ -168,15 +168,15 @@ impl Run {
 impl ObservedRoute {
     fn facts(&self, label: &str) -> RouteFacts {
         let site = self.namespace.name().to_owned();
-        let route = Route { site, ..Route::clone(&self.route) };
+        let route = AdvisedRoute { site, ..AdvisedRoute::clone(&self.route) };
         RouteFacts { route, site: label.to_owned(), is_protected: self.is_protected }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use kirin_advice::observation::Target;
-    use kirin_advice::verdict::{Reason, Verdict};
+    use kirin_advice::observation::ObservedTarget;
+    use kirin_advice::verdict::{PageVerdict, Reason};
 
     use super::*;
 
@@ -193,12 +193,12 @@ mod tests {
                     namespace: Namespace::default(),
                     is_protected,
                 };
-                let target = Target { is_read: true, ..Target::default() };
+                let target = ObservedTarget { is_read: true, ..ObservedTarget::default() };
                 let answer = Observation { target, status: 200, ..Observation::default() };
                 run.add(answer, &route);
             }
             let report = run.report();
-            let Verdict::Unsafe { reasons } = &report.entries[0].verdict else {
+            let PageVerdict::Unsafe { reasons } = &report.entries[0].verdict else {
                 panic!("{order:?}: {report:?}")
             };
             assert_eq!(reasons[..], [Reason::Protected], "{order:?}");
