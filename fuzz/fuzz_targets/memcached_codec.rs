@@ -5,8 +5,8 @@
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use kirin_memcache::codec::Limits;
-use kirin_memcache::{Executor, Flow, Output, Server, ServerOptions, Session};
+use kirin_memcache::codec::CodecLimits;
+use kirin_memcache::{Executor, Flow, OutputBuffer, MemcachedServer, ServerOptions, MemcachedSession};
 use kirin_store::{Now, Store, StoreConfig};
 use libfuzzer_sys::fuzz_target;
 
@@ -17,18 +17,18 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn answers(pieces: &[&[u8]]) -> Vec<u8> {
-    let limits = Limits { item_size_bytes: 4096, ..Limits::default() };
+    let limits = CodecLimits { item_size_bytes: 4096, ..Limits::default() };
     let config =
         StoreConfig { memory_bytes: 1 << 20, item_limit_bytes: 4096, shards: 1, evict: true };
     let options = ServerOptions { limits, ..ServerOptions::default() };
-    let executor = Executor::new(Server::new(Arc::new(Store::new(config)), options));
+    let executor = Executor::new(MemcachedServer::new(Arc::new(Store::new(config)), options));
     executor.set_now(Now::from_unix_seconds(1_700_000_000));
-    let mut session = Session::default();
+    let mut session = MemcachedSession::default();
     let mut answers = Vec::new();
     for piece in pieces {
         let mut input = *piece;
         loop {
-            let mut output = Output::default();
+            let mut output = OutputBuffer::default();
             let flow = session.feed(input, &executor, &mut output);
             while !output.is_empty() {
                 let mut slices = [IoSlice::new(&[]); 8];

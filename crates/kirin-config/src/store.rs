@@ -103,7 +103,10 @@ pub fn check_store(
     let snapshot = errors.keep(snapshot);
     let engine = StoreConfig { memory_bytes, item_limit_bytes, ..StoreConfig::default() };
     let protocol = ServerOptions {
-        limits: codec::Limits { item_size_bytes: item_limit_bytes, ..codec::Limits::default() },
+        limits: codec::CodecLimits {
+            item_size_bytes: item_limit_bytes,
+            ..codec::CodecLimits::default()
+        },
         // The configuration sets the memory of a program that serves other things as well. A
         // client must not raise it.
         memory_ceiling_bytes: memory_bytes,

@@ -19,8 +19,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use crate::counters::add;
 use crate::execute::Executor;
-use crate::output::Output;
-use crate::session::{Ending, Flow, Session};
+use crate::output::OutputBuffer;
+use crate::session::{Flow, MemcachedSession, SessionEnding};
 
 /// The most bytes of one read.
 const INPUT_BYTES: usize = 64 << 10;
@@ -52,24 +52,24 @@ impl LoopBuffers {
 
 /// The reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Closed {
+pub(crate) enum CloseReason {
     #[error("closed by the client")]
     ByClient,
     #[error("{0}")]
-    Ended(Ending),
+    Ended(SessionEnding),
     #[error("silent for too long")]
     Idle,
     #[error(transparent)]
     Failed(#[from] io::Error),
 }
 
-impl Closed {
+impl CloseReason {
     /// Returns the reason as memcached tells it to watchers.
     pub(crate) fn word(&self) -> &'static str {
         match self {
-            Closed::ByClient | Closed::Ended(Ending::Quit) => "normal",
-            Closed::Ended(_) | Closed::Failed(_) => "error",
-            Closed::Idle => "idle_timeout",
+            CloseReason::ByClient | CloseReason::Ended(SessionEnding::Quit) => "normal",
+            CloseReason::Ended(_) | CloseReason::Failed(_) => "error",
+            CloseReason::Idle => "idle_timeout",
         }
     }
 }
@@ -77,21 +77,21 @@ impl Closed {
 /// A client's connection.
 pub(crate) struct Connection<S> {
     stream: S,
-    session: Session,
+    session: MemcachedSession,
     /// Answers that did not fit into the socket. While there are any, nothing is read.
-    unsent: Option<Box<Output>>,
+    unsent: Option<Box<OutputBuffer>>,
     /// Whether commands wait until the client has read its answers.
     draining: bool,
     /// Whether other connections have had a turn since `draining` was set.
     has_yielded: bool,
-    ending: Option<Ending>,
+    ending: Option<SessionEnding>,
 }
 
 impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
     pub(crate) fn new(stream: S) -> Connection<S> {
         Connection {
             stream,
-            session: Session::default(),
+            session: MemcachedSession::default(),
             unsent: None,
             draining: false,
             has_yielded: false,
@@ -100,7 +100,7 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
     }
 
     /// Serves the client until one side closes the connection.
-    pub(crate) async fn run(&mut self, executor: &Executor, buffers: &LoopBuffers) -> Closed {
+    pub(crate) async fn run(&mut self, executor: &Executor, buffers: &LoopBuffers) -> CloseReason {
         match executor.server().options().idle_timeout {
             None => loop {
                 if let Err(closed) = poll_fn(|cx| self.poll_turn(cx, executor, buffers)).await {
@@ -118,7 +118,7 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
         limit: Duration,
         executor: &Executor,
         buffers: &LoopBuffers,
-    ) -> Closed {
+    ) -> CloseReason {
         loop {
             let turn = poll_fn(|cx| self.poll_turn(cx, executor, buffers));
             match tokio::time::timeout(limit, turn).await {
@@ -128,7 +128,7 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
                 Err(_) if self.session.watcher().is_some() && self.unsent.is_none() => {}
                 Err(_) => {
                     add(&executor.counters().idle_kicks, 1);
-                    return Closed::Idle;
+                    return CloseReason::Idle;
                 }
             }
         }
@@ -140,13 +140,13 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
         cx: &mut Context<'_>,
         executor: &Executor,
         buffers: &LoopBuffers,
-    ) -> Poll<Result<(), Closed>> {
+    ) -> Poll<Result<(), CloseReason>> {
         if let Some(unsent) = &mut self.unsent {
             ready!(poll_send(&mut self.stream, cx, unsent, executor))?;
             self.unsent = None;
         }
         if let Some(ending) = self.ending.take() {
-            return Poll::Ready(Err(Closed::Ended(ending)));
+            return Poll::Ready(Err(CloseReason::Ended(ending)));
         }
         if self.session.watcher().is_some() {
             return self.poll_watch(cx, executor, buffers);
@@ -158,7 +158,7 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
             return pin!(tokio::task::yield_now()).poll(cx).map(Ok);
         }
         executor.set_descriptor(self.stream.as_raw_fd());
-        let mut output = Output::in_buffer(buffers.output.take());
+        let mut output = OutputBuffer::in_buffer(buffers.output.take());
         let flow = if self.draining {
             executor.tick();
             Poll::Ready(Ok(self.session.feed(&[], executor, &mut output)))
@@ -191,18 +191,18 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
         cx: &mut Context<'_>,
         executor: &Executor,
         buffers: &LoopBuffers,
-    ) -> Poll<Result<(), Closed>> {
+    ) -> Poll<Result<(), CloseReason>> {
         if let Some(watcher) = self.session.watcher()
             && let Poll::Ready(lines) = watcher.poll_lines(cx)
         {
-            let mut output = Output::of_text(lines.into_bytes());
+            let mut output = OutputBuffer::of_text(lines.into_bytes());
             return self.send_now(cx, executor, &mut output);
         }
         let mut input = buffers.input.borrow_mut();
         let mut read = ReadBuf::new(&mut input);
         ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
         match read.filled().len() {
-            0 => Poll::Ready(Err(Closed::ByClient)),
+            0 => Poll::Ready(Err(CloseReason::ByClient)),
             count => {
                 add(&executor.counters().bytes_read, count as u64);
                 Poll::Ready(Ok(()))
@@ -215,14 +215,14 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
         cx: &mut Context<'_>,
         executor: &Executor,
         buffers: &LoopBuffers,
-        output: &mut Output,
-    ) -> Poll<Result<Flow, Closed>> {
+        output: &mut OutputBuffer,
+    ) -> Poll<Result<Flow, CloseReason>> {
         if let Some((block, missing)) = self.session.block_mut()
             && missing > DIRECT_READ_BYTES
         {
             let count = ready!(poll_read_block(&mut self.stream, cx, block, missing))?;
             if count == 0 {
-                return Poll::Ready(Err(Closed::ByClient));
+                return Poll::Ready(Err(CloseReason::ByClient));
             }
             add(&executor.counters().bytes_read, count as u64);
             executor.tick();
@@ -233,7 +233,7 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
         ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
         let received = read.filled();
         if received.is_empty() {
-            return Poll::Ready(Err(Closed::ByClient));
+            return Poll::Ready(Err(CloseReason::ByClient));
         }
         add(&executor.counters().bytes_read, received.len() as u64);
         executor.tick();
@@ -245,8 +245,8 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
         &mut self,
         cx: &mut Context<'_>,
         executor: &Executor,
-        output: &mut Output,
-    ) -> Poll<Result<(), Closed>> {
+        output: &mut OutputBuffer,
+    ) -> Poll<Result<(), CloseReason>> {
         if !output.is_empty() {
             match poll_send(&mut self.stream, cx, output, executor) {
                 Poll::Ready(Ok(())) => {}
@@ -269,7 +269,7 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
 fn poll_send<S: AsyncWrite + Unpin>(
     stream: &mut S,
     cx: &mut Context<'_>,
-    output: &mut Output,
+    output: &mut OutputBuffer,
     executor: &Executor,
 ) -> Poll<io::Result<()>> {
     while !output.is_empty() {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The counters of one loop. Each changes at most a few times for a read.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct MemcachedCounters {
     /// Connections that were accepted.
     pub total_connections: AtomicU64,
     /// Connections that were refused because there were too many.
@@ -25,7 +25,7 @@ pub struct Counters {
     pub conn_yields: AtomicU64,
 }
 
-impl Counters {
+impl MemcachedCounters {
     /// Sets all counters to 0 (`stats reset`).
     pub fn reset(&self) {
         for counter in self.all() {
@@ -34,7 +34,7 @@ impl Counters {
     }
 
     /// Adds the counters of another loop.
-    pub fn add_all(&self, others: &Counters) {
+    pub fn add_all(&self, others: &MemcachedCounters) {
         for (counter, other) in self.all().into_iter().zip(others.all()) {
             add(counter, read(other));
         }

@@ -20,11 +20,11 @@ mod snapshot_file;
 mod text_key;
 mod watch;
 
-pub use counters::Counters;
+pub use counters::MemcachedCounters;
 pub use execute::{Executed, Executor, Listing, VERSION};
-pub use output::{OUTPUT_LIMIT_BYTES, Output};
-pub use serve::{Listener, serve};
-pub use server::{Description, Server, ServerOptions};
-pub use session::{Ending, Flow, Session};
+pub use output::{OUTPUT_LIMIT_BYTES, OutputBuffer};
+pub use serve::{MemcachedSocket, serve};
+pub use server::{Description, MemcachedServer, ServerOptions};
+pub use session::{Flow, MemcachedSession, SessionEnding};
 pub use snapshot_file::{Saving, SnapshotFile, SnapshotFileError};
 pub use watch::Watcher;

@@ -1,8 +1,8 @@
 //! The answers of one connection that have not been sent yet.
 //!
 //! Lines and small values are copied into one buffer. A large value is a reference to the item in
-//! the store, with its position in that text. All answers to one read go into one `Output`, which
-//! is sent in one `write`, or in one `writev` if there are large values.
+//! the store, with its position in that text. All answers to one read go into one `OutputBuffer`,
+//! which is sent in one `write`, or in one `writev` if there are large values.
 //!
 //! There is no I/O here: the connection does the writing.
 
@@ -20,7 +20,7 @@ pub const OUTPUT_LIMIT_BYTES: usize = 1 << 20;
 
 /// The unsent answers of a connection.
 #[derive(Debug, Default)]
-pub struct Output {
+pub struct OutputBuffer {
     text: Vec<u8>,
     /// Bytes at the front of `text` that have been sent.
     text_sent: usize,
@@ -37,16 +37,16 @@ struct LargeValue {
     sent: usize,
 }
 
-impl Output {
+impl OutputBuffer {
     /// Creates an output that writes into `text`, which is emptied.
-    pub fn in_buffer(mut text: Vec<u8>) -> Output {
+    pub fn in_buffer(mut text: Vec<u8>) -> OutputBuffer {
         text.clear();
-        Output { text, ..Output::default() }
+        OutputBuffer { text, ..OutputBuffer::default() }
     }
 
     /// Creates an output with this text to send.
-    pub fn of_text(text: Vec<u8>) -> Output {
-        Output { unsent: text.len(), text, ..Output::default() }
+    pub fn of_text(text: Vec<u8>) -> OutputBuffer {
+        OutputBuffer { unsent: text.len(), text, ..OutputBuffer::default() }
     }
 
     /// Returns the buffer, so that the next output can use it.
@@ -168,7 +168,7 @@ impl Output {
 
     /// Moves the unsent bytes into an output with memory of its own, which is no larger than
     /// needed. Leaves this output empty for other connections.
-    pub fn split_unsent(&mut self) -> Output {
+    pub fn split_unsent(&mut self) -> OutputBuffer {
         debug_assert!(self.is_counted(), "{} bytes are counted as unsent", self.unsent);
         debug_assert!(self.is_in_order(), "a value comes before {} bytes", self.text.len());
         let text = self.text.get(self.text_sent..).unwrap_or_default().to_vec();
@@ -179,6 +179,6 @@ impl Output {
         let unsent = std::mem::take(&mut self.unsent);
         self.text.clear();
         self.text_sent = 0;
-        Output { text, text_sent: 0, values, unsent }
+        OutputBuffer { text, text_sent: 0, values, unsent }
     }
 }

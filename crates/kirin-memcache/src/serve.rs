@@ -16,12 +16,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::AbortHandle;
 
-use crate::connection::{Closed, Connection, LoopBuffers};
+use crate::connection::{CloseReason, Connection, LoopBuffers};
 use crate::counters::{add, read};
 use crate::execute::Executor;
-use crate::server::Server;
-use crate::session::Ending;
-use crate::watch::event::Peer;
+use crate::server::MemcachedServer;
+use crate::session::SessionEnding;
+use crate::watch::event::WatchedPeer;
 
 /// The pause in accepting if the process has no file descriptor or memory for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A bound socket of either kind.
 #[derive(Debug)]
-pub enum Listener {
+pub enum MemcachedSocket {
     /// A TCP socket.
     Tcp(TcpListener),
     /// A unix socket.
@@ -44,13 +44,13 @@ enum Accepted {
     Unix(UnixStream),
 }
 
-impl Listener {
+impl MemcachedSocket {
     async fn accept(&self) -> io::Result<Accepted> {
         match self {
-            Listener::Tcp(listener) => {
+            MemcachedSocket::Tcp(listener) => {
                 listener.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer))
             }
-            Listener::Unix(listener) => {
+            MemcachedSocket::Unix(listener) => {
                 listener.accept().await.map(|(stream, _)| Accepted::Unix(stream))
             }
         }
@@ -60,7 +60,11 @@ impl Listener {
 /// Serves the clients of `listener` until `shutdown` completes, then closes their connections.
 ///
 /// The caller must run it where `spawn_local` works.
-pub async fn serve(listener: Listener, server: Arc<Server>, shutdown: impl Future<Output = ()>) {
+pub async fn serve(
+    listener: MemcachedSocket,
+    server: Arc<MemcachedServer>,
+    shutdown: impl Future<Output = ()>,
+) {
     let executor = Rc::new(Executor::new(server));
     let buffers = Rc::new(LoopBuffers::new());
     let open = Rc::new(ConnectionTasks::default());
@@ -113,10 +117,10 @@ fn admit(
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "cannot set TCP_NODELAY");
             }
-            tokio::task::spawn_local(serve_client(stream, Peer::Tcp(address), slot, buffers))
+            tokio::task::spawn_local(serve_client(stream, WatchedPeer::Tcp(address), slot, buffers))
         }
         Accepted::Unix(stream) => {
-            tokio::task::spawn_local(serve_client(stream, Peer::Unix, slot, buffers))
+            tokio::task::spawn_local(serve_client(stream, WatchedPeer::Unix, slot, buffers))
         }
     };
     open.enter(number, task.abort_handle());
@@ -176,7 +180,7 @@ impl Drop for ConnectionSlot {
 
 async fn serve_client<S: AsyncRead + AsyncWrite + AsRawFd + Unpin>(
     stream: S,
-    peer: Peer,
+    peer: WatchedPeer,
     slot: ConnectionSlot,
     buffers: Rc<LoopBuffers>,
 ) {
@@ -186,10 +190,12 @@ async fn serve_client<S: AsyncRead + AsyncWrite + AsRawFd + Unpin>(
     let closed = connection.run(&slot.executor, &buffers).await;
     slot.executor.note_closed(peer, closed.word(), descriptor);
     match &closed {
-        Closed::ByClient | Closed::Ended(Ending::Quit) => {}
+        CloseReason::ByClient | CloseReason::Ended(SessionEnding::Quit) => {}
         // A client with the wrong protocol sees only closed connections, so the log must give the
         // reason.
-        Closed::Ended(Ending::Binary) => tracing::warn!("memcached client refused: {closed}"),
+        CloseReason::Ended(SessionEnding::Binary) => {
+            tracing::warn!("memcached client refused: {closed}")
+        }
         _ if slot.executor.server().verbosity() > 0 => {
             tracing::info!("memcached connection closed: {closed}")
         }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use kirin_store::Store;
 
-use crate::codec::Limits;
-use crate::counters::{Counters, read};
+use crate::codec::CodecLimits;
+use crate::counters::{MemcachedCounters, read};
 use crate::prefix_statistics::PrefixStatistics;
 use crate::snapshot_file::SnapshotFile;
 use crate::watch::{ObservedBits, Watchers};
@@ -16,7 +16,7 @@ use crate::watch::{ObservedBits, Watchers};
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// The settings that the codec needs.
-    pub limits: Limits,
+    pub limits: CodecLimits,
     /// The most memory in bytes that `cache_memlimit` may give the store. Default: the machine's
     /// physical memory.
     pub memory_ceiling_bytes: usize,
@@ -69,7 +69,7 @@ pub struct Description {
 impl Default for ServerOptions {
     fn default() -> Self {
         ServerOptions {
-            limits: Limits::default(),
+            limits: CodecLimits::default(),
             memory_ceiling_bytes: physical_memory_bytes(),
             connection_limit: 1024,
             idle_timeout: None,
@@ -93,11 +93,11 @@ impl Default for ServerOptions {
 
 /// The state that all loops and listeners of one store share.
 #[derive(Debug)]
-pub struct Server {
+pub struct MemcachedServer {
     store: Arc<Store>,
     options: ServerOptions,
     /// The counters of each loop. Loops do not write to each other's cache lines.
-    loop_counters: Mutex<Vec<Arc<Counters>>>,
+    loop_counters: Mutex<Vec<Arc<MemcachedCounters>>>,
     open_connections: AtomicU64,
     verbosity: AtomicU32,
     observed: Arc<ObservedBits>,
@@ -106,13 +106,13 @@ pub struct Server {
     started: Instant,
 }
 
-impl Server {
+impl MemcachedServer {
     /// Creates a server of `store`.
-    pub fn new(store: Arc<Store>, options: ServerOptions) -> Arc<Server> {
+    pub fn new(store: Arc<Store>, options: ServerOptions) -> Arc<MemcachedServer> {
         let observed = Arc::<ObservedBits>::default();
         observed.log_commands(options.verbosity > 1);
         observed.count_prefixes(options.counts_prefixes);
-        Arc::new(Server {
+        Arc::new(MemcachedServer {
             watchers: Watchers::new(Arc::clone(&store), Arc::clone(&observed)),
             observed,
             prefixes: PrefixStatistics::new(options.prefix_delimiter),
@@ -136,8 +136,8 @@ impl Server {
     }
 
     /// Returns the sum of the counters of all loops.
-    pub fn total_counters(&self) -> Counters {
-        let total = Counters::default();
+    pub fn total_counters(&self) -> MemcachedCounters {
+        let total = MemcachedCounters::default();
         for counters in self.loops().iter() {
             total.add_all(counters);
         }
@@ -167,8 +167,8 @@ impl Server {
     }
 
     /// Creates the counters for one more loop.
-    pub(crate) fn loop_counters(&self) -> Arc<Counters> {
-        let counters = Arc::<Counters>::default();
+    pub(crate) fn loop_counters(&self) -> Arc<MemcachedCounters> {
+        let counters = Arc::<MemcachedCounters>::default();
         self.loops().push(Arc::clone(&counters));
         counters
     }
@@ -179,7 +179,7 @@ impl Server {
         }
     }
 
-    fn loops(&self) -> MutexGuard<'_, Vec<Arc<Counters>>> {
+    fn loops(&self) -> MutexGuard<'_, Vec<Arc<MemcachedCounters>>> {
         // A panic cannot have damaged a list of counters.
         self.loop_counters.lock().unwrap_or_else(PoisonError::into_inner)
     }

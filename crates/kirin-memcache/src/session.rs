@@ -3,9 +3,9 @@
 //! `connection.rs` feeds it the bytes of each read. The tests and the fuzzer feed it the same bytes
 //! in any pieces and get the same answers. Between two commands a session owns no memory.
 
-use crate::codec::{self, Close, Command, Parsed};
+use crate::codec::{self, Close, Command, ParsedInput};
 use crate::execute::{Executed, Executor, Listing};
-use crate::output::{OUTPUT_LIMIT_BYTES, Output};
+use crate::output::{OUTPUT_LIMIT_BYTES, OutputBuffer};
 use crate::watch::Watcher;
 
 /// The largest first buffer for a data block in bytes, whatever length was announced. It then grows
@@ -22,16 +22,16 @@ pub enum Flow {
     Read,
     /// Send the answers, then feed an empty slice before reading on, because some input is left.
     Drain,
-    /// Send the answers, then the lines of [`Session::watcher`] as they come. Input is ignored from
-    /// now on.
+    /// Send the answers, then the lines of [`MemcachedSession::watcher`] as they come. Input is
+    /// ignored from now on.
     Watch,
     /// Send the answers, then close the connection.
-    Close(Ending),
+    Close(SessionEnding),
 }
 
 /// The reason why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Ending {
+pub enum SessionEnding {
     /// The client sent `quit`.
     #[error("quit")]
     Quit,
@@ -45,7 +45,7 @@ pub enum Ending {
 
 /// The state of a connection between two reads.
 #[derive(Debug, Default)]
-pub struct Session {
+pub struct MemcachedSession {
     begun: bool,
     state: SessionState,
 }
@@ -68,13 +68,13 @@ enum SessionState {
     Skip(usize),
 }
 
-impl Session {
+impl MemcachedSession {
     /// Carries out the commands that `input` completes.
-    pub fn feed(&mut self, input: &[u8], executor: &Executor, output: &mut Output) -> Flow {
+    pub fn feed(&mut self, input: &[u8], executor: &Executor, output: &mut OutputBuffer) -> Flow {
         if !self.begun && !input.is_empty() {
             self.begun = true;
             if input.first() == Some(&BINARY_MAGIC) {
-                return Flow::Close(Ending::Binary);
+                return Flow::Close(SessionEnding::Binary);
             }
         }
         match std::mem::take(&mut self.state) {
@@ -83,7 +83,7 @@ impl Session {
                 pending.extend_from_slice(input);
                 if memchr::memchr(b'\n', pending.get(searched..).unwrap_or_default()).is_none() {
                     return match codec::unfinished_line(&pending) {
-                        Parsed::Close(close) => Flow::Close(Ending::NotText(close)),
+                        ParsedInput::Close(close) => Flow::Close(SessionEnding::NotText(close)),
                         _ => {
                             let searched = pending.len();
                             self.state = SessionState::Pending { input: pending, searched };
@@ -121,7 +121,7 @@ impl Session {
     }
 
     /// Returns the buffer of an unfinished data block and the number of missing bytes. A caller
-    /// that reads directly into the buffer then calls [`Session::block_grew`].
+    /// that reads directly into the buffer then calls [`MemcachedSession::block_grew`].
     pub fn block_mut(&mut self) -> Option<(&mut Vec<u8>, usize)> {
         match &mut self.state {
             SessionState::Block { block, length, .. } => {
@@ -146,7 +146,7 @@ impl Session {
         mut listing: Box<Listing>,
         input: Vec<u8>,
         executor: &Executor,
-        output: &mut Output,
+        output: &mut OutputBuffer,
     ) -> Flow {
         if executor.continue_listing(&mut listing, output) {
             self.state = SessionState::Listing { listing, input };
@@ -160,12 +160,12 @@ impl Session {
     }
 
     /// Carries out the storage command if its data block is complete.
-    pub fn block_grew(&mut self, executor: &Executor, output: &mut Output) -> Flow {
+    pub fn block_grew(&mut self, executor: &Executor, output: &mut OutputBuffer) -> Flow {
         self.finish_block(executor, output);
         Flow::Read
     }
 
-    fn finish_block(&mut self, executor: &Executor, output: &mut Output) {
+    fn finish_block(&mut self, executor: &Executor, output: &mut OutputBuffer) {
         match std::mem::take(&mut self.state) {
             SessionState::Block { line, block, length } if block.len() == length => {
                 executor.execute(codec::parse_stored(&line, block, executor.limits()), output);
@@ -174,7 +174,12 @@ impl Session {
         }
     }
 
-    fn commands_if_idle(&mut self, input: &[u8], executor: &Executor, output: &mut Output) -> Flow {
+    fn commands_if_idle(
+        &mut self,
+        input: &[u8],
+        executor: &Executor,
+        output: &mut OutputBuffer,
+    ) -> Flow {
         match self.state {
             SessionState::Idle if !input.is_empty() => self.commands(input, executor, output),
             _ => Flow::Read,
@@ -182,7 +187,12 @@ impl Session {
     }
 
     /// Carries out one command after another from `input`. This is the hot path.
-    fn commands(&mut self, mut input: &[u8], executor: &Executor, output: &mut Output) -> Flow {
+    fn commands(
+        &mut self,
+        mut input: &[u8],
+        executor: &Executor,
+        output: &mut OutputBuffer,
+    ) -> Flow {
         loop {
             if input.is_empty() {
                 return Flow::Read;
@@ -192,8 +202,10 @@ impl Session {
                 return Flow::Drain;
             }
             match codec::parse(input, executor.limits()) {
-                Parsed::Command { command: Command::Quit, .. } => return Flow::Close(Ending::Quit),
-                Parsed::Command { command, consumed, skip } => {
+                ParsedInput::Command { command: Command::Quit, .. } => {
+                    return Flow::Close(SessionEnding::Quit);
+                }
+                ParsedInput::Command { command, consumed, skip } => {
                     let rest = input.get(consumed..).unwrap_or_default();
                     match executor.execute(command, output) {
                         Executed::Done => {}
@@ -217,12 +229,12 @@ impl Session {
                     }
                     input = rest.get(skip..).unwrap_or_default();
                 }
-                Parsed::NeedLine => {
+                ParsedInput::NeedLine => {
                     self.state =
                         SessionState::Pending { input: input.to_vec(), searched: input.len() };
                     return Flow::Read;
                 }
-                Parsed::NeedBlock { line, block: length } => {
+                ParsedInput::NeedBlock { line, block: length } => {
                     let (line, data) = input.split_at(line.min(input.len()));
                     let mut block =
                         Vec::with_capacity(length.min(FIRST_BLOCK_BYTES).max(data.len()));
@@ -230,7 +242,7 @@ impl Session {
                     self.state = SessionState::Block { line: line.into(), block, length };
                     return Flow::Read;
                 }
-                Parsed::Close(close) => return Flow::Close(Ending::NotText(close)),
+                ParsedInput::Close(close) => return Flow::Close(SessionEnding::NotText(close)),
             }
         }
     }

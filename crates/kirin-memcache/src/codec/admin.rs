@@ -6,14 +6,18 @@
 
 use super::command::{Command, ListFormat, StatsTopic};
 use super::inspect;
-use super::line::{Limits, Line, answer, error};
+use super::line::{CodecLimits, Line, answer, error};
 use super::number::{Exptime, parse_f64, parse_i32, parse_u32};
 use super::tokens::Tokens;
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 
 /// Parses a line with a command of this file. Returns `None` for any other.
-pub(super) fn parse<'a>(name: &[u8], tokens: &Tokens<'a>, limits: &Limits) -> Option<Line<'a>> {
+pub(super) fn parse<'a>(
+    name: &[u8],
+    tokens: &Tokens<'a>,
+    limits: &CodecLimits,
+) -> Option<Line<'a>> {
     Some(match name {
         b"version" => Line::Command(Command::Version),
         b"quit" => Line::Command(Command::Quit),
@@ -31,7 +35,7 @@ pub(super) fn parse<'a>(name: &[u8], tokens: &Tokens<'a>, limits: &Limits) -> Op
     })
 }
 
-fn stats<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+fn stats<'a>(tokens: &Tokens<'a>, limits: &CodecLimits) -> Line<'a> {
     if tokens.count() < 2 {
         return Line::Command(Command::Stats(StatsTopic::General));
     }
@@ -52,7 +56,7 @@ fn stats<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
     Line::Command(Command::Stats(topic))
 }
 
-fn flush_all<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+fn flush_all<'a>(tokens: &Tokens<'a>, limits: &CodecLimits) -> Line<'a> {
     if !matches!(tokens.count(), 1..=3) {
         return error();
     }
@@ -150,7 +154,7 @@ fn lru_tune(tokens: &Tokens<'_>) -> &'static str {
     }
 }
 
-fn lru_crawler<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+fn lru_crawler<'a>(tokens: &Tokens<'a>, limits: &CodecLimits) -> Line<'a> {
     match (tokens.get(1), tokens.count()) {
         (b"enable" | b"disable", 2) => answer("OK", false),
         (b"crawl", 3) => answer("OK", false),

@@ -6,7 +6,7 @@ use super::admin;
 use super::command::{
     Arithmetic, Command, DataBlock, KEY_LIMIT_BYTES, Key, Retrieval, Storage, verb,
 };
-use super::line::{Close, Limits, Line, PendingStore, answer, error, fits};
+use super::line::{Close, CodecLimits, Line, PendingStore, answer, error, fits};
 use super::number::{Exptime, parse_i32, parse_u32, parse_u64};
 use super::tokens::{Keys, Tokens};
 
@@ -25,7 +25,7 @@ pub(super) fn parse<'a>(
     name: &[u8],
     line: &'a [u8],
     tokens: &Tokens<'a>,
-    limits: &Limits,
+    limits: &CodecLimits,
 ) -> Line<'a> {
     match name {
         // Only lines with blanks before the name come here.
@@ -78,7 +78,12 @@ fn retrieval_with_touch<'a>(line: &'a [u8], tokens: &Tokens<'a>, with_cas: bool)
     }
 }
 
-fn storage<'a>(mode: StoreMode, compares: bool, tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+fn storage<'a>(
+    mode: StoreMode,
+    compares: bool,
+    tokens: &Tokens<'a>,
+    limits: &CodecLimits,
+) -> Line<'a> {
     let words = if compares { 6 } else { 5 };
     if tokens.count() != words && tokens.count() != words + 1 {
         return error();

@@ -5,7 +5,7 @@
 
 use super::command::{Command, ItemList, ListFormat, PrefixCommand};
 use super::event_kinds::EventKinds;
-use super::line::{Limits, Line, answer};
+use super::line::{CodecLimits, Line, answer};
 use super::number::parse_u32;
 use super::tokens::Tokens;
 
@@ -20,7 +20,7 @@ const OTHER_STREAMS: [&[u8]; 5] =
     [b"rawcmds", b"sysevents", b"proxyreqs", b"proxyevents", b"proxyuser"];
 
 /// Parses `lru_crawler metadump CLASSES` and `lru_crawler mgdump CLASSES`.
-pub(super) fn dump<'a>(format: ListFormat, classes: &[u8], limits: &Limits) -> Line<'a> {
+pub(super) fn dump<'a>(format: ListFormat, classes: &[u8], limits: &CodecLimits) -> Line<'a> {
     let (refusal, nothing) = match format {
         ListFormat::Mgdump => ("ERROR mgdump not allowed", "EN"),
         _ => ("ERROR metadump not allowed", "END"),
@@ -56,7 +56,7 @@ fn listed_classes(list: &[u8]) -> Result<Option<bool>, BadClass> {
 }
 
 /// Parses `stats cachedump CLASS LIMIT`. A limit of 0 is none.
-pub(super) fn cachedump<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+pub(super) fn cachedump<'a>(tokens: &Tokens<'a>, limits: &CodecLimits) -> Line<'a> {
     if !limits.dump_enabled {
         return answer("CLIENT_ERROR stats cachedump not allowed", false);
     }
@@ -85,7 +85,7 @@ pub(super) fn detail<'a>(tokens: &Tokens<'a>) -> Line<'a> {
 }
 
 /// Parses `watch STREAM...`. Without a stream, memcached shows the fetchers.
-pub(super) fn watch<'a>(tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+pub(super) fn watch<'a>(tokens: &Tokens<'a>, limits: &CodecLimits) -> Line<'a> {
     let noreply = tokens.noreply();
     if !limits.watch_enabled {
         return answer("CLIENT_ERROR watch commands not allowed", noreply);

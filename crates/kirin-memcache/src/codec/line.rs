@@ -12,7 +12,7 @@ pub const RETRIEVAL_LINE_LIMIT_BYTES: usize = 1 << 20;
 
 /// The settings of the server that the codec needs.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct CodecLimits {
     /// The largest item in bytes (`-I`). The key, the value and 48 to 60 bytes for memcached's item
     /// header count. So the same values fit as in a memcached with that setting.
     pub item_size_bytes: usize,
@@ -24,9 +24,9 @@ pub struct Limits {
     pub watch_enabled: bool,
 }
 
-impl Default for Limits {
+impl Default for CodecLimits {
     fn default() -> Self {
-        Limits {
+        CodecLimits {
             item_size_bytes: 1 << 20,
             flush_enabled: true,
             dump_enabled: true,
@@ -94,7 +94,7 @@ pub(super) fn answer<'a>(text: &'static str, noreply: bool) -> Line<'a> {
 /// 48 bytes, the CAS unique, the key with a NUL, client flags unless they are 0, and the CR LF
 /// (`item_size_ok` of memcached).
 pub(super) fn fits(
-    limits: &Limits,
+    limits: &CodecLimits,
     key_bytes: usize,
     client_flags: u32,
     value_bytes: usize,

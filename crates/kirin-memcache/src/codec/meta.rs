@@ -7,7 +7,7 @@ use kirin_store::{Direction, StoreMode};
 
 use super::classic::value_length;
 use super::command::{Command, DataBlock, KEY_LIMIT_BYTES, Key, Meta, MetaSet, verb};
-use super::line::{Limits, Line, PendingStore, answer, error, fits};
+use super::line::{CodecLimits, Line, PendingStore, answer, error, fits};
 use super::meta_flags::MetaFlags;
 use super::number::parse_i32;
 use super::tokens::{Keys, Tokens};
@@ -24,7 +24,7 @@ const KEY_BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Parses a line whose first word is `m` and another letter.
-pub(super) fn parse<'a>(line: &'a [u8], tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+pub(super) fn parse<'a>(line: &'a [u8], tokens: &Tokens<'a>, limits: &CodecLimits) -> Line<'a> {
     match tokens.get(0) {
         b"mg" => without_block(line, tokens, Verb::Get),
         b"ms" => set(line, tokens, limits),
@@ -95,7 +95,7 @@ fn without_block<'a>(line: &'a [u8], tokens: &Tokens<'a>, verb: Verb) -> Line<'a
     })
 }
 
-fn set<'a>(line: &'a [u8], tokens: &Tokens<'a>, limits: &Limits) -> Line<'a> {
+fn set<'a>(line: &'a [u8], tokens: &Tokens<'a>, limits: &CodecLimits) -> Line<'a> {
     if tokens.count() < 2 {
         return error();
     }

@@ -26,7 +26,7 @@ pub use command::{
 };
 pub use event_kinds::EventKinds;
 pub use extension::{Extension, TAG_LIMIT_BYTES, TAGS_PER_COMMAND, Tags};
-pub use line::{Close, LINE_LIMIT_BYTES, Limits, RETRIEVAL_LINE_LIMIT_BYTES};
+pub use line::{Close, CodecLimits, LINE_LIMIT_BYTES, RETRIEVAL_LINE_LIMIT_BYTES};
 use line::{Line, error};
 pub use meta_flags::MetaFlags;
 pub use number::Exptime;
@@ -34,7 +34,7 @@ pub use tokens::Keys;
 
 /// The result of parsing the front of the input.
 #[derive(Debug, PartialEq)]
-pub enum Parsed<'a> {
+pub enum ParsedInput<'a> {
     /// A complete command in the first `consumed` bytes. The `skip` bytes after it are the data
     /// block of a refused storage command.
     Command {
@@ -60,30 +60,30 @@ pub enum Parsed<'a> {
 }
 
 /// Parses one command at the front of `input`.
-pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
+pub fn parse<'a>(input: &'a [u8], limits: &CodecLimits) -> ParsedInput<'a> {
     let Some(end) = memchr::memchr(b'\n', input) else {
         return unfinished_line(input);
     };
     if end > LINE_LIMIT_BYTES
-        && let Parsed::Close(close) = unfinished_line(&input[..end])
+        && let ParsedInput::Close(close) = unfinished_line(&input[..end])
     {
-        return Parsed::Close(close);
+        return ParsedInput::Close(close);
     }
     let consumed = end + 1;
     match parse_line(line_text(&input[..end]), limits) {
-        Line::Command(command) => Parsed::Command { command, consumed, skip: 0 },
-        Line::Skip(command, skip) => Parsed::Command { command, consumed, skip },
-        Line::Close(close) => Parsed::Close(close),
+        Line::Command(command) => ParsedInput::Command { command, consumed, skip: 0 },
+        Line::Skip(command, skip) => ParsedInput::Command { command, consumed, skip },
+        Line::Close(close) => ParsedInput::Close(close),
         Line::Block(pending) => {
             let block = pending.value_bytes + 2;
             match input.get(consumed..consumed + block) {
-                None => Parsed::NeedBlock { line: consumed, block },
+                None => ParsedInput::NeedBlock { line: consumed, block },
                 Some(bytes) => {
                     let command = match bytes.strip_suffix(b"\r\n") {
                         Some(value) => pending.with(DataBlock::Borrowed(value)),
                         None => pending.without_line_end(),
                     };
-                    Parsed::Command { command, consumed: consumed + block, skip: 0 }
+                    ParsedInput::Command { command, consumed: consumed + block, skip: 0 }
                 }
             }
         }
@@ -92,7 +92,7 @@ pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
 
 /// Returns the command of a storage `line` whose data block is complete now. [`parse`] found it
 /// incomplete before.
-pub fn parse_stored<'a>(line: &'a [u8], mut block: Vec<u8>, limits: &Limits) -> Command<'a> {
+pub fn parse_stored<'a>(line: &'a [u8], mut block: Vec<u8>, limits: &CodecLimits) -> Command<'a> {
     let text = line.strip_suffix(b"\n").unwrap_or(line);
     match parse_line(line_text(text), limits) {
         Line::Block(pending) => {
@@ -108,18 +108,18 @@ pub fn parse_stored<'a>(line: &'a [u8], mut block: Vec<u8>, limits: &Limits) -> 
 }
 
 /// Decides whether to wait for the end of a line or to close the connection.
-pub fn unfinished_line(input: &[u8]) -> Parsed<'_> {
+pub fn unfinished_line(input: &[u8]) -> ParsedInput<'_> {
     if input.len() <= LINE_LIMIT_BYTES {
-        return Parsed::NeedLine;
+        return ParsedInput::NeedLine;
     }
     let blanks = input.iter().take_while(|byte| **byte == b' ').count();
     let text = &input[blanks..];
     let retrieval =
         [&b"get "[..], b"gets ", b"gat ", b"gats "].iter().any(|name| text.starts_with(name));
     if blanks <= 100 && retrieval && input.len() <= RETRIEVAL_LINE_LIMIT_BYTES {
-        Parsed::NeedLine
+        ParsedInput::NeedLine
     } else {
-        Parsed::Close(Close::LineTooLong)
+        ParsedInput::Close(Close::LineTooLong)
     }
 }
 
@@ -137,7 +137,7 @@ fn line_text(line: &[u8]) -> &[u8] {
     }
 }
 
-fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
+fn parse_line<'a>(line: &'a [u8], limits: &CodecLimits) -> Line<'a> {
     // Most commands are one of these two. They need no list of tokens.
     if let Some(keys) = line.strip_prefix(b"get ") {
         return classic::retrieval(Keys::split(keys), false);

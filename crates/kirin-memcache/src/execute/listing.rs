@@ -12,7 +12,7 @@ use kirin_store::{Now, ScanCursor, ScannedItem};
 
 use super::Executor;
 use crate::codec::{ItemList, ListFormat};
-use crate::output::Output;
+use crate::output::OutputBuffer;
 use crate::text_key::{is_of_cache, is_text, uri_encoded};
 
 /// A piece ends when the output has this many bytes.
@@ -26,10 +26,10 @@ const PREFIXES_PER_STEP: usize = 64;
 
 /// A list that has begun.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Listing(State);
+pub struct Listing(ListingState);
 
 #[derive(Debug, PartialEq, Eq)]
-enum State {
+enum ListingState {
     Items {
         format: ListFormat,
         cursor: ScanCursor,
@@ -45,17 +45,17 @@ enum State {
 impl Listing {
     pub(super) fn of_items(list: ItemList) -> Listing {
         let cursor = ScanCursor::default();
-        Listing(State::Items { format: list.format, cursor, left: list.limit })
+        Listing(ListingState::Items { format: list.format, cursor, left: list.limit })
     }
 
     pub(super) fn of_prefixes() -> Listing {
-        Listing(State::Prefixes { after: None })
+        Listing(ListingState::Prefixes { after: None })
     }
 }
 
 impl Executor {
     /// Writes the next piece of a list. Returns whether more follows.
-    pub fn continue_listing(&self, listing: &mut Listing, output: &mut Output) -> bool {
+    pub fn continue_listing(&self, listing: &mut Listing, output: &mut OutputBuffer) -> bool {
         for _ in 0..STEPS_PER_PIECE {
             if !self.list_step(listing, output) {
                 return false;
@@ -67,9 +67,9 @@ impl Executor {
         true
     }
 
-    fn list_step(&self, listing: &mut Listing, output: &mut Output) -> bool {
+    fn list_step(&self, listing: &mut Listing, output: &mut OutputBuffer) -> bool {
         match &mut listing.0 {
-            State::Items { format, cursor, left } => {
+            ListingState::Items { format, cursor, left } => {
                 let mut line = String::new();
                 let more = self.store().scan(cursor, self.now(), |item| {
                     if *left != Some(0) && push_item(item, *format, &mut line, output) {
@@ -81,7 +81,7 @@ impl Executor {
                 }
                 output.line(if *format == ListFormat::Mgdump { "EN" } else { "END" });
             }
-            State::Prefixes { after } => {
+            ListingState::Prefixes { after } => {
                 let rows = self.server.prefixes().page(after.as_deref(), PREFIXES_PER_STEP);
                 for (prefix, counts) in &rows {
                     output.push(b"PREFIX ");
@@ -107,7 +107,7 @@ fn push_item(
     item: &ScannedItem<'_>,
     format: ListFormat,
     line: &mut String,
-    output: &mut Output,
+    output: &mut OutputBuffer,
 ) -> bool {
     if is_of_cache(item.key) {
         return false;

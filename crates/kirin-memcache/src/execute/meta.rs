@@ -11,11 +11,11 @@ use kirin_store::{
 use super::{Executor, NON_NUMERIC, unstorable};
 use crate::codec::{Exptime, Extension, Key, Meta, MetaFlags, MetaSet, verb};
 use crate::counters::add;
-use crate::output::Output;
-use crate::watch::Observed;
+use crate::output::OutputBuffer;
+use crate::watch::ObservedFlags;
 
 impl Executor {
-    pub(super) fn meta_get(&self, meta: &Meta<'_>, output: &mut Output) {
+    pub(super) fn meta_get(&self, meta: &Meta<'_>, output: &mut OutputBuffer) {
         let now = self.now();
         let flags = &meta.flags;
         let at = |exptime: Exptime| exptime.expires(now);
@@ -43,7 +43,12 @@ impl Executor {
         }
     }
 
-    pub(super) fn meta_set(&self, set: MetaSet<'_>, observed: Observed, output: &mut Output) {
+    pub(super) fn meta_set(
+        &self,
+        set: MetaSet<'_>,
+        observed: ObservedFlags,
+        output: &mut OutputBuffer,
+    ) {
         let now = self.now();
         let value_len = set.value.byte_len();
         let flags = &set.flags;
@@ -95,7 +100,7 @@ impl Executor {
         output.push(b"\r\n");
     }
 
-    pub(super) fn meta_delete(&self, meta: &Meta<'_>, output: &mut Output) {
+    pub(super) fn meta_delete(&self, meta: &Meta<'_>, output: &mut OutputBuffer) {
         let flags = &meta.flags;
         let how = if flags.invalidate { Invalidation::Soft } else { Invalidation::Hard };
         let now = self.now();
@@ -132,8 +137,8 @@ impl Executor {
         &self,
         meta: &Meta<'_>,
         direction: Direction,
-        observed: Observed,
-        output: &mut Output,
+        observed: ObservedFlags,
+        output: &mut OutputBuffer,
     ) {
         let now = self.now();
         let flags = &meta.flags;
@@ -209,7 +214,7 @@ impl Executor {
         output.push(b"\r\n");
     }
 
-    pub(super) fn meta_debug(&self, key: &Key<'_>, output: &mut Output) {
+    pub(super) fn meta_debug(&self, key: &Key<'_>, output: &mut OutputBuffer) {
         add(&self.counters().cmd_meta, 1);
         let now = self.now();
         let Some(item) = self.store().peek(&key.bytes, now) else {
@@ -243,7 +248,7 @@ fn push_hit(
     meta: &Meta<'_>,
     expires_before: Option<Expires>,
     now: Now,
-    output: &mut Output,
+    output: &mut OutputBuffer,
 ) {
     let MetaHit { item, won, vivified } = hit;
     let flags = &meta.flags;
@@ -289,13 +294,13 @@ fn push_hit(
 }
 
 /// Adds the flags that every answer returns: opaque and key.
-fn push_echo(key: &Key<'_>, flags: &MetaFlags<'_>, output: &mut Output) {
+fn push_echo(key: &Key<'_>, flags: &MetaFlags<'_>, output: &mut OutputBuffer) {
     for (name, token) in flags.tokens() {
         push_echoed(name, token, key, output);
     }
 }
 
-fn push_echoed(name: u8, token: &[u8], key: &Key<'_>, output: &mut Output) {
+fn push_echoed(name: u8, token: &[u8], key: &Key<'_>, output: &mut OutputBuffer) {
     match name {
         b'O' => {
             output.push(b" ");
@@ -312,7 +317,7 @@ fn push_echoed(name: u8, token: &[u8], key: &Key<'_>, output: &mut Output) {
     }
 }
 
-fn push_key(key: &Key<'_>, output: &mut Output) {
+fn push_key(key: &Key<'_>, output: &mut OutputBuffer) {
     if key.base64 {
         output.push(STANDARD.encode(&key.bytes).as_bytes());
     } else {
@@ -320,12 +325,12 @@ fn push_key(key: &Key<'_>, output: &mut Output) {
     }
 }
 
-fn push_number(name: &[u8], value: impl itoa::Integer, output: &mut Output) {
+fn push_number(name: &[u8], value: impl itoa::Integer, output: &mut OutputBuffer) {
     output.push(name);
     output.number(value);
 }
 
-fn push_ttl(expires: Expires, now: Now, output: &mut Output) {
+fn push_ttl(expires: Expires, now: Now, output: &mut OutputBuffer) {
     match expires.seconds_left(now) {
         Some(left) => push_number(b" t", left, output),
         None => output.push(b" t-1"),

@@ -19,13 +19,13 @@ use kirin_store::{
 };
 
 use crate::codec::{
-    Arithmetic, Command, EventKinds, Exptime, Key, Limits, PrefixCommand, Storage, verb,
+    Arithmetic, CodecLimits, Command, EventKinds, Exptime, Key, PrefixCommand, Storage, verb,
 };
-use crate::counters::{Counters, add};
-use crate::output::Output;
-use crate::server::Server;
+use crate::counters::{MemcachedCounters, add};
+use crate::output::OutputBuffer;
+use crate::server::MemcachedServer;
 use crate::snapshot_file::Saving;
-use crate::watch::{Observed, ObservedBits, Watcher};
+use crate::watch::{ObservedBits, ObservedFlags, Watcher};
 
 pub use listing::Listing;
 
@@ -40,8 +40,8 @@ pub const VERSION: &str = concat!("1.6.18-kirin-", env!("CARGO_PKG_VERSION"));
 /// Carries out the commands of one loop's connections.
 #[derive(Debug)]
 pub struct Executor {
-    server: Arc<Server>,
-    counters: Arc<Counters>,
+    server: Arc<MemcachedServer>,
+    counters: Arc<MemcachedCounters>,
     observed: Arc<ObservedBits>,
     now: Cell<Now>,
     /// The descriptor of the connection whose commands are being carried out.
@@ -65,7 +65,7 @@ pub enum Executed {
 
 impl Executor {
     /// Creates an executor for a loop of `server`.
-    pub fn new(server: Arc<Server>) -> Executor {
+    pub fn new(server: Arc<MemcachedServer>) -> Executor {
         let counters = server.loop_counters();
         let executor = Executor {
             observed: Arc::clone(server.observed()),
@@ -95,15 +95,15 @@ impl Executor {
     }
 
     /// Returns the settings that the codec needs.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &CodecLimits {
         &self.server.options().limits
     }
 
-    pub(crate) fn server(&self) -> &Server {
+    pub(crate) fn server(&self) -> &MemcachedServer {
         &self.server
     }
 
-    pub(crate) fn counters(&self) -> &Counters {
+    pub(crate) fn counters(&self) -> &MemcachedCounters {
         &self.counters
     }
 
@@ -116,7 +116,7 @@ impl Executor {
     }
 
     /// Carries out one command.
-    pub fn execute(&self, command: Command<'_>, output: &mut Output) -> Executed {
+    pub fn execute(&self, command: Command<'_>, output: &mut OutputBuffer) -> Executed {
         // This is the only cost of everything that can be observed.
         let observed = self.observed.load();
         if observed.is_any() {
@@ -187,7 +187,7 @@ impl Executor {
         Executed::Done
     }
 
-    fn watch(&self, kinds: EventKinds, output: &mut Output) -> Executed {
+    fn watch(&self, kinds: EventKinds, output: &mut OutputBuffer) -> Executed {
         match self.server.watchers().add(kinds) {
             Some(watcher) => {
                 output.line("OK");
@@ -215,7 +215,7 @@ impl Executor {
         }
     }
 
-    fn store_item(&self, storage: Storage<'_>, observed: Observed, output: &mut Output) {
+    fn store_item(&self, storage: Storage<'_>, observed: ObservedFlags, output: &mut OutputBuffer) {
         let now = self.now();
         let value_len = storage.value.byte_len();
         let item = NewItem {
@@ -246,7 +246,7 @@ impl Executor {
         reply(output, storage.noreply, line);
     }
 
-    fn arithmetic(&self, arithmetic: &Arithmetic<'_>, output: &mut Output) {
+    fn arithmetic(&self, arithmetic: &Arithmetic<'_>, output: &mut OutputBuffer) {
         let request = ArithmeticRequest {
             direction: arithmetic.direction,
             delta: arithmetic.delta,
@@ -276,7 +276,7 @@ impl Executor {
         self.store().flush_all(at, now);
     }
 
-    fn refuse_value(&self, key: &Key<'_>, remove: bool, noreply: bool, output: &mut Output) {
+    fn refuse_value(&self, key: &Key<'_>, remove: bool, noreply: bool, output: &mut OutputBuffer) {
         add(&self.counters.store_too_large, 1);
         if remove {
             self.store().discard(&key.bytes);
@@ -295,7 +295,7 @@ fn unstorable(outcome: StoreOutcome, mode: StoreMode) -> Option<&'static str> {
     }
 }
 
-fn reply(output: &mut Output, noreply: bool, line: &str) {
+fn reply(output: &mut OutputBuffer, noreply: bool, line: &str) {
     if !noreply {
         output.line(line);
     }

@@ -8,8 +8,8 @@ use kirin_store::{Expires, KeyState, Now, StoreMode, StoreOutcome};
 
 use super::Executor;
 use crate::codec::{Command, EventKinds, Extension, Meta};
-use crate::watch::Observed;
-use crate::watch::event::{Event, Peer, StoreEvent};
+use crate::watch::ObservedFlags;
+use crate::watch::event::{StoreEvent, WatchEvent, WatchedPeer};
 
 /// A storage command that is being watched.
 pub(super) struct WatchedStore {
@@ -22,7 +22,7 @@ pub(super) struct WatchedStore {
 
 impl Executor {
     /// Notes a command before it is carried out. A retrieval notes its keys itself, one by one.
-    pub(super) fn note_command(&self, command: &Command<'_>, observed: Observed) {
+    pub(super) fn note_command(&self, command: &Command<'_>, observed: ObservedFlags) {
         let prefixes = observed.counts_prefixes().then(|| self.server.prefixes());
         let key: &[u8] = match command {
             Command::Store(storage) => {
@@ -66,16 +66,16 @@ impl Executor {
     }
 
     /// Shows watchers that a key is looked up.
-    pub(super) fn note_fetch(&self, key: &[u8], observed: Observed) {
+    pub(super) fn note_fetch(&self, key: &[u8], observed: ObservedFlags) {
         if observed.watches(EventKinds::FETCHERS) {
             let state = self.store().key_state(key, self.now());
             let descriptor = self.descriptor.get();
-            self.server.watchers().publish(&Event::Fetch { key, state, descriptor });
+            self.server.watchers().publish(&WatchEvent::Fetch { key, state, descriptor });
         }
     }
 
     /// Counts a `get` under the prefix of its key.
-    pub(super) fn count_get(&self, key: &[u8], is_hit: bool, observed: Observed) {
+    pub(super) fn count_get(&self, key: &[u8], is_hit: bool, observed: ObservedFlags) {
         if observed.counts_prefixes() {
             self.server.prefixes().count_get(key, is_hit);
         }
@@ -89,7 +89,7 @@ impl Executor {
         verb: &'static str,
         expires: Expires,
         value_len: usize,
-        observed: Observed,
+        observed: ObservedFlags,
     ) -> Option<WatchedStore> {
         observed.watches(EventKinds::MUTATIONS).then(|| WatchedStore {
             before: self.store().key_state(key, self.now()),
@@ -121,7 +121,7 @@ impl Executor {
             }
             _ => (watched.expires, watched.value_len),
         };
-        self.server.watchers().publish(&Event::Store(StoreEvent {
+        self.server.watchers().publish(&WatchEvent::Store(StoreEvent {
             key,
             status,
             verb: watched.verb,
@@ -140,7 +140,7 @@ impl Executor {
     }
 
     fn publish_failed_store(&self, key: &[u8], status: &'static str, verb: &'static str) {
-        self.server.watchers().publish(&Event::Store(StoreEvent {
+        self.server.watchers().publish(&WatchEvent::Store(StoreEvent {
             key,
             status,
             verb,
@@ -152,16 +152,16 @@ impl Executor {
     }
 
     /// Shows watchers that a connection was accepted.
-    pub(crate) fn note_opened(&self, peer: Peer, descriptor: RawFd) {
+    pub(crate) fn note_opened(&self, peer: WatchedPeer, descriptor: RawFd) {
         if self.observed.load().watches(EventKinds::CONNECTIONS) {
-            self.server.watchers().publish(&Event::Open { peer, descriptor });
+            self.server.watchers().publish(&WatchEvent::Open { peer, descriptor });
         }
     }
 
     /// Shows watchers that a connection has ended.
-    pub(crate) fn note_closed(&self, peer: Peer, reason: &'static str, descriptor: RawFd) {
+    pub(crate) fn note_closed(&self, peer: WatchedPeer, reason: &'static str, descriptor: RawFd) {
         if self.observed.load().watches(EventKinds::CONNECTIONS) {
-            self.server.watchers().publish(&Event::Close { peer, reason, descriptor });
+            self.server.watchers().publish(&WatchEvent::Close { peer, reason, descriptor });
         }
     }
 }

@@ -6,15 +6,15 @@ use kirin_store::{Expires, GetRequest, ItemRef, MetaOutcome};
 
 use super::{Executed, Executor};
 use crate::codec::Retrieval;
-use crate::output::{OUTPUT_LIMIT_BYTES, Output};
-use crate::watch::Observed;
+use crate::output::{OUTPUT_LIMIT_BYTES, OutputBuffer};
+use crate::watch::ObservedFlags;
 
 impl Executor {
     pub(super) fn retrieve(
         &self,
         retrieval: Retrieval<'_>,
-        observed: Observed,
-        output: &mut Output,
+        observed: ObservedFlags,
+        output: &mut OutputBuffer,
     ) -> Executed {
         let mut keys = retrieval.keys;
         while let Some(key) = keys.next() {
@@ -68,7 +68,7 @@ impl Executor {
     }
 }
 
-fn push_item(item: ItemRef, key: &[u8], with_cas: bool, output: &mut Output) {
+fn push_item(item: ItemRef, key: &[u8], with_cas: bool, output: &mut OutputBuffer) {
     output.push(b"VALUE ");
     output.push(key);
     output.push(b" ");

@@ -12,12 +12,12 @@ use rustix::process::getpid;
 use super::{Executor, VERSION};
 use crate::codec::StatsTopic;
 use crate::counters::read;
-use crate::output::Output;
+use crate::output::OutputBuffer;
 use crate::watch::RING_LIMIT_BYTES;
 
-struct Table<'a>(&'a mut Output);
+struct StatsTable<'a>(&'a mut OutputBuffer);
 
-impl Table<'_> {
+impl StatsTable<'_> {
     fn row(&mut self, name: &str, value: impl std::fmt::Display) {
         self.0.line(&format!("STAT {name} {value}"));
     }
@@ -30,8 +30,8 @@ impl Table<'_> {
 }
 
 impl Executor {
-    pub(super) fn stats(&self, topic: StatsTopic, output: &mut Output) {
-        let mut table = Table(output);
+    pub(super) fn stats(&self, topic: StatsTopic, output: &mut OutputBuffer) {
+        let mut table = StatsTable(output);
         match topic {
             StatsTopic::General => self.stats_general(&mut table),
             StatsTopic::Items => self.stats_items(&mut table),
@@ -55,7 +55,7 @@ impl Executor {
         output.line("END");
     }
 
-    fn stats_general(&self, table: &mut Table<'_>) {
+    fn stats_general(&self, table: &mut StatsTable<'_>) {
         let counters = self.server.total_counters();
         let stats = self.store().stats();
         let watchers = self.server.watchers().counts();
@@ -124,7 +124,7 @@ impl Executor {
         ]);
     }
 
-    fn stats_items(&self, table: &mut Table<'_>) {
+    fn stats_items(&self, table: &mut StatsTable<'_>) {
         let Some(items) = self.store().item_stats(self.now()) else { return };
         let stats = self.store().stats();
         table.numbers([
@@ -145,7 +145,7 @@ impl Executor {
     }
 
     /// Shows one page of one class, cut into as many chunks as there are items.
-    fn stats_slabs(&self, table: &mut Table<'_>) {
+    fn stats_slabs(&self, table: &mut StatsTable<'_>) {
         let stats = self.store().stats();
         if let Some(items) = self.store().item_stats(self.now()) {
             let chunks = items.number.max(1);
@@ -174,7 +174,7 @@ impl Executor {
         ]);
     }
 
-    fn stats_settings(&self, table: &mut Table<'_>) {
+    fn stats_settings(&self, table: &mut StatsTable<'_>) {
         let options = self.server.options();
         let description = &options.description;
         let yes = |condition| if condition { "yes" } else { "no" };

@@ -12,7 +12,7 @@ use crate::text_key::uri_encoded;
 
 /// The client of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Peer {
+pub(crate) enum WatchedPeer {
     /// A client on a TCP socket.
     Tcp(SocketAddr),
     /// A client on a unix socket.
@@ -21,7 +21,7 @@ pub(crate) enum Peer {
 
 /// An event that a watcher can be shown. It never has the value of an item.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Event<'a> {
+pub(crate) enum WatchEvent<'a> {
     /// A command has looked up a key.
     Fetch { key: &'a [u8], state: KeyState, descriptor: RawFd },
     /// A storage command has succeeded or failed.
@@ -29,9 +29,9 @@ pub(crate) enum Event<'a> {
     /// An item leaves to make room.
     Evict(Eviction<'a>),
     /// A connection was accepted.
-    Open { peer: Peer, descriptor: RawFd },
+    Open { peer: WatchedPeer, descriptor: RawFd },
     /// A connection has ended.
-    Close { peer: Peer, reason: &'static str, descriptor: RawFd },
+    Close { peer: WatchedPeer, reason: &'static str, descriptor: RawFd },
 }
 
 /// The outcome of a storage command.
@@ -51,14 +51,14 @@ pub(crate) struct StoreEvent<'a> {
     pub(crate) descriptor: RawFd,
 }
 
-impl Event<'_> {
+impl WatchEvent<'_> {
     /// Returns the kind to which the event belongs.
     pub(crate) fn kind(&self) -> EventKinds {
         match self {
-            Event::Fetch { .. } => EventKinds::FETCHERS,
-            Event::Store(_) => EventKinds::MUTATIONS,
-            Event::Evict(_) => EventKinds::EVICTIONS,
-            Event::Open { .. } | Event::Close { .. } => EventKinds::CONNECTIONS,
+            WatchEvent::Fetch { .. } => EventKinds::FETCHERS,
+            WatchEvent::Store(_) => EventKinds::MUTATIONS,
+            WatchEvent::Evict(_) => EventKinds::EVICTIONS,
+            WatchEvent::Open { .. } | WatchEvent::Close { .. } => EventKinds::CONNECTIONS,
         }
     }
 
@@ -67,7 +67,7 @@ impl Event<'_> {
         let mut line = format!("ts={}.{:06} gid={number} ", time.as_secs(), time.subsec_micros());
         // Writing into a string never fails.
         let _ = match self {
-            Event::Fetch { key, state, descriptor } => {
+            WatchEvent::Fetch { key, state, descriptor } => {
                 let (status, class, size) = match state {
                     KeyState::Found { value_len, .. } => ("found", 1, *value_len),
                     KeyState::NotFound => ("not_found", 0, 0),
@@ -81,7 +81,7 @@ impl Event<'_> {
                      size={size}"
                 )
             }
-            Event::Store(StoreEvent {
+            WatchEvent::Store(StoreEvent {
                 key,
                 status,
                 verb,
@@ -97,7 +97,7 @@ impl Event<'_> {
                      clsid={class} cfd={descriptor} size={value_len}"
                 )
             }
-            Event::Evict(eviction) => {
+            WatchEvent::Evict(eviction) => {
                 let key = uri_encoded(eviction.key);
                 let fetched = if eviction.was_fetched { "yes" } else { "no" };
                 let ttl = eviction.seconds_left.map_or(-1, |left| left as i64);
@@ -108,11 +108,11 @@ impl Event<'_> {
                      size={size}"
                 )
             }
-            Event::Open { peer, descriptor } => {
-                writeln!(line, "type=conn_new {} cfd={descriptor}", Address(peer))
+            WatchEvent::Open { peer, descriptor } => {
+                writeln!(line, "type=conn_new {} cfd={descriptor}", ClientAddress(peer))
             }
-            Event::Close { peer, reason, descriptor } => {
-                let address = Address(peer);
+            WatchEvent::Close { peer, reason, descriptor } => {
+                let address = ClientAddress(peer);
                 writeln!(line, "type=conn_close {address} reason={reason} cfd={descriptor}")
             }
         };
@@ -121,15 +121,15 @@ impl Event<'_> {
 }
 
 /// The address of a client as memcached writes it.
-struct Address<'a>(&'a Peer);
+struct ClientAddress<'a>(&'a WatchedPeer);
 
-impl std::fmt::Display for Address<'_> {
+impl std::fmt::Display for ClientAddress<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Peer::Tcp(address) => {
+            WatchedPeer::Tcp(address) => {
                 write!(f, "rip={} rport={} transport=tcp", address.ip(), address.port())
             }
-            Peer::Unix => f.write_str("rip=unix rport=0 transport=local"),
+            WatchedPeer::Unix => f.write_str("rip=unix rport=0 transport=local"),
         }
     }
 }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn lines_have_the_form_of_memcached() {
         let time = Duration::new(1_795_372_750, 8_463_999);
-        let client = Peer::Tcp("127.0.0.1:38614".parse().expect("an address"));
+        let client = WatchedPeer::Tcp("127.0.0.1:38614".parse().expect("an address"));
         let found = KeyState::Found { value_len: 3, expires: Expires::NEVER };
         let stored = StoreEvent {
             key: b"a b",
@@ -162,24 +162,27 @@ mod tests {
         };
         for (event, expected) in [
             (
-                Event::Fetch { key: b"b:x", state: KeyState::NotFound, descriptor: 16 },
+                WatchEvent::Fetch { key: b"b:x", state: KeyState::NotFound, descriptor: 16 },
                 "type=item_get key=b%3Ax status=not_found clsid=0 cfd=16 size=0",
             ),
             (
-                Event::Fetch { key: b"a", state: found, descriptor: 16 },
+                WatchEvent::Fetch { key: b"a", state: found, descriptor: 16 },
                 "type=item_get key=a status=found clsid=1 cfd=16 size=3",
             ),
             (
-                Event::Store(stored),
+                WatchEvent::Store(stored),
                 "type=item_store key=a%20b status=stored cmd=set ttl=100 clsid=1 cfd=16 size=4",
             ),
-            (Event::Evict(evicted), "type=eviction key=old fetch=yes ttl=-1 la=5 clsid=1 size=10"),
             (
-                Event::Open { peer: client, descriptor: 14 },
+                WatchEvent::Evict(evicted),
+                "type=eviction key=old fetch=yes ttl=-1 la=5 clsid=1 size=10",
+            ),
+            (
+                WatchEvent::Open { peer: client, descriptor: 14 },
                 "type=conn_new rip=127.0.0.1 rport=38614 transport=tcp cfd=14",
             ),
             (
-                Event::Close { peer: Peer::Unix, reason: "normal", descriptor: 14 },
+                WatchEvent::Close { peer: WatchedPeer::Unix, reason: "normal", descriptor: 14 },
                 "type=conn_close rip=unix rport=0 transport=local reason=normal cfd=14",
             ),
         ] {

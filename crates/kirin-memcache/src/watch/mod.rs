@@ -8,7 +8,7 @@ mod observed;
 mod ring;
 mod watchers;
 
-pub(crate) use observed::{Observed, ObservedBits};
+pub(crate) use observed::{ObservedBits, ObservedFlags};
 pub(crate) use ring::RING_LIMIT_BYTES;
 pub use watchers::Watcher;
 pub(crate) use watchers::Watchers;

@@ -19,12 +19,12 @@ pub(crate) struct ObservedBits(AtomicU8);
 
 /// What was observed when a command began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Observed(u8);
+pub(crate) struct ObservedFlags(u8);
 
 impl ObservedBits {
     /// Returns what is observed now. Costs one relaxed load.
-    pub(crate) fn load(&self) -> Observed {
-        Observed(self.0.load(Ordering::Relaxed))
+    pub(crate) fn load(&self) -> ObservedFlags {
+        ObservedFlags(self.0.load(Ordering::Relaxed))
     }
 
     /// Sets the kinds of events that any watcher wants.
@@ -53,7 +53,7 @@ impl ObservedBits {
     }
 }
 
-impl Observed {
+impl ObservedFlags {
     /// Returns whether anything is observed.
     pub(crate) fn is_any(self) -> bool {
         self.0 != 0

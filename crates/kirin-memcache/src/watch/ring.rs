@@ -9,7 +9,7 @@ pub(crate) const RING_LIMIT_BYTES: usize = 256 << 10;
 
 /// The ring of one watcher. Every loop may write to it.
 #[derive(Debug, Default)]
-pub(crate) struct Ring {
+pub(crate) struct WatcherRing {
     lines: Mutex<Lines>,
 }
 
@@ -22,7 +22,7 @@ struct Lines {
     waiting: Option<Waker>,
 }
 
-impl Ring {
+impl WatcherRing {
     /// Adds a line. Returns false if there is no room: the line is skipped.
     pub(crate) fn push(&self, line: &str) -> bool {
         let mut lines = self.lines.lock();
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_skips_lines_and_says_how_many() {
-        let ring = Ring::default();
+        let ring = WatcherRing::default();
         let line = "x".repeat(1023) + "\n";
         let taken = (0..1000).filter(|_| ring.push(&line)).count();
         assert_eq!(taken, RING_LIMIT_BYTES / 1024);
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_line_wakes_a_watcher_that_waits() {
-        let (ring, wakes) = (Ring::default(), Arc::<Wakes>::default());
+        let (ring, wakes) = (WatcherRing::default(), Arc::<Wakes>::default());
         let waker = Waker::from(Arc::clone(&wakes));
         let mut cx = Context::from_waker(&waker);
         assert!(ring.poll_take(&mut cx).is_pending());

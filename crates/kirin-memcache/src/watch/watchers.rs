@@ -8,9 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use kirin_store::Store;
 use parking_lot::Mutex;
 
-use super::event::Event;
+use super::event::WatchEvent;
 use super::observed::ObservedBits;
-use super::ring::Ring;
+use super::ring::WatcherRing;
 use crate::codec::EventKinds;
 
 /// The most watchers at the same time (`WATCHER_LIMIT` of memcached).
@@ -21,7 +21,7 @@ const WATCHER_LIMIT: usize = 20;
 pub(crate) struct Watchers {
     store: Arc<Store>,
     observed: Arc<ObservedBits>,
-    list: Mutex<Vec<(EventKinds, Arc<Ring>)>>,
+    list: Mutex<Vec<(EventKinds, Arc<WatcherRing>)>>,
     /// The number of the last event.
     last_number: AtomicU64,
     sent: AtomicU64,
@@ -54,14 +54,14 @@ impl Watchers {
         let listeners = Arc::downgrade(&watchers);
         watchers.store.set_eviction_observer(Arc::new(move |eviction| {
             if let Some(watchers) = listeners.upgrade() {
-                watchers.publish(&Event::Evict(*eviction));
+                watchers.publish(&WatchEvent::Evict(*eviction));
             }
         }));
         watchers
     }
 
     /// Shows an event to the watchers that want its kind.
-    pub(crate) fn publish(&self, event: &Event<'_>) {
+    pub(crate) fn publish(&self, event: &WatchEvent<'_>) {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let kind = event.kind();
         let list = self.list.lock();
@@ -81,14 +81,14 @@ impl Watchers {
         if list.len() >= WATCHER_LIMIT {
             return None;
         }
-        let ring = Arc::<Ring>::default();
+        let ring = Arc::<WatcherRing>::default();
         list.push((kinds, Arc::clone(&ring)));
         debug_assert!(list.len() <= WATCHER_LIMIT, "{} watchers", list.len());
         self.note_kinds(&list);
         Some(Watcher { ring, watchers: Arc::clone(self) })
     }
 
-    fn remove(&self, ring: &Arc<Ring>) {
+    fn remove(&self, ring: &Arc<WatcherRing>) {
         let mut list = self.list.lock();
         debug_assert!(!list.is_empty(), "a watcher is not in the list");
         list.retain(|(_, other)| !Arc::ptr_eq(other, ring));
@@ -96,7 +96,7 @@ impl Watchers {
     }
 
     /// Tells the loops and the store which events any watcher wants.
-    fn note_kinds(&self, list: &[(EventKinds, Arc<Ring>)]) {
+    fn note_kinds(&self, list: &[(EventKinds, Arc<WatcherRing>)]) {
         let kinds = list.iter().fold(EventKinds::default(), |all, (kinds, _)| all | *kinds);
         self.observed.set_kinds(kinds);
         self.store.watch_evictions(kinds.overlaps(EventKinds::EVICTIONS));
@@ -121,7 +121,7 @@ impl Watchers {
 /// A client that watches. It is in the list as long as it lives.
 #[derive(Debug)]
 pub struct Watcher {
-    ring: Arc<Ring>,
+    ring: Arc<WatcherRing>,
     watchers: Arc<Watchers>,
 }
 
@@ -151,7 +151,7 @@ mod tests {
         let observed = Arc::<ObservedBits>::default();
         let store = Arc::new(Store::new(StoreConfig::default()));
         let watchers = Watchers::new(store, Arc::clone(&observed));
-        let fetch = Event::Fetch { key: b"a", state: KeyState::NotFound, descriptor: 1 };
+        let fetch = WatchEvent::Fetch { key: b"a", state: KeyState::NotFound, descriptor: 1 };
         watchers.publish(&fetch);
         let fetchers = watchers.add(EventKinds::FETCHERS).expect("a watcher");
         let others = EventKinds::MUTATIONS | EventKinds::EVICTIONS;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kirin_memcache::ServerOptions;
-use kirin_memcache::codec::Limits;
+use kirin_memcache::codec::CodecLimits;
 
 use crate::peer::{Client, Kirin, show, wait_until};
 
 fn options(item_size_bytes: usize) -> ServerOptions {
     ServerOptions {
-        limits: Limits { item_size_bytes, ..Limits::default() },
+        limits: CodecLimits { item_size_bytes, ..CodecLimits::default() },
         ..ServerOptions::default()
     }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use kirin_memcache::codec::Limits;
+use kirin_memcache::codec::CodecLimits;
 use kirin_memcache::{OUTPUT_LIMIT_BYTES, ServerOptions};
 
 use crate::peer::{Conversation, NOON, show};
@@ -205,7 +205,7 @@ fn the_memory_limit_is_not_raised_above_its_bound() {
 
 #[test]
 fn flush_all_can_be_forbidden() {
-    let limits = Limits { flush_enabled: false, ..Limits::default() };
+    let limits = CodecLimits { flush_enabled: false, ..CodecLimits::default() };
     let mut talk = Conversation::with(ServerOptions { limits, ..ServerOptions::default() });
     check(
         &mut talk,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kirin_memcache::codec::Limits;
-use kirin_memcache::{Server, ServerOptions};
+use kirin_memcache::codec::CodecLimits;
+use kirin_memcache::{MemcachedServer, ServerOptions};
 use kirin_store::{Store, StoreConfig};
 
 use crate::peer::{Conversation, show};
@@ -18,7 +18,8 @@ fn check(conversation: &mut Conversation, table: &[(&str, &str)]) {
 
 #[test]
 fn watching_and_listing_can_be_forbidden() {
-    let limits = Limits { dump_enabled: false, watch_enabled: false, ..Limits::default() };
+    let limits =
+        CodecLimits { dump_enabled: false, watch_enabled: false, ..CodecLimits::default() };
     check(
         &mut Conversation::with(ServerOptions { limits, ..ServerOptions::default() }),
         &[
@@ -131,10 +132,10 @@ fn prefixes_are_counted_while_that_is_switched_on() {
 
 #[test]
 fn a_watcher_is_shown_what_others_do() {
-    let limits = Limits { item_size_bytes: 4096, ..Limits::default() };
+    let limits = CodecLimits { item_size_bytes: 4096, ..CodecLimits::default() };
     let store = Store::new(StoreConfig { item_limit_bytes: 4096, ..StoreConfig::default() });
     let options = ServerOptions { limits, ..ServerOptions::default() };
-    let server = Server::new(Arc::new(store), options);
+    let server = MemcachedServer::new(Arc::new(store), options);
     let mut watcher = Conversation::on(&server);
     let mut talk = Conversation::on(&server);
     check(&mut talk, &[("get unseen\r\n", "END\r\n")]);

@@ -41,7 +41,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 
 /// Starts a conversation with small limits, so that some input exceeds them.
 fn conversation() -> Conversation {
-    let limits = kirin_memcache::codec::Limits { item_size_bytes: 4096, ..Default::default() };
+    let limits = kirin_memcache::codec::CodecLimits { item_size_bytes: 4096, ..Default::default() };
     Conversation::with(kirin_memcache::ServerOptions { limits, ..Default::default() })
 }
 

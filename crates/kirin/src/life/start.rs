@@ -78,7 +78,7 @@ pub async fn start(
     if let Some(address) = bound.memcached_addresses.last() {
         protocol.description.tcp_port = address.port();
     }
-    let memcached = kirin_memcache::Server::new(Arc::clone(&store), protocol);
+    let memcached = kirin_memcache::MemcachedServer::new(Arc::clone(&store), protocol);
     let loops = (0..config.threads).map(EventLoop::start).collect::<Result<Vec<_>, _>>()?;
     let handles = loops.iter().map(|event_loop| event_loop.handle.clone()).collect();
     let apps = apps::start(&config, launch.loaded.as_ref(), run_directory, handles)?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kirin_config::{Config, StoreSetup};
 use kirin_gateway::routing::settings::GatewayConfig;
 use kirin_http::{ListenAddress, PeerSet};
-use kirin_memcache::codec::Limits;
+use kirin_memcache::codec::CodecLimits;
 use kirin_memcache::{Description, ServerOptions};
 use kirin_server::BindOptions;
 use kirin_store::{NamespaceNames, StoreConfig};
@@ -117,7 +117,7 @@ fn store(options: &Options) -> Result<StoreSetup, MemcachedConfigError> {
             unix_mode: Some(options.unix_mode),
         },
         protocol: ServerOptions {
-            limits: Limits {
+            limits: CodecLimits {
                 item_size_bytes: options.item_size_bytes,
                 flush_enabled: !options.no_flush_all,
                 dump_enabled: !options.no_dumping,

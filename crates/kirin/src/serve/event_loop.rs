@@ -55,7 +55,7 @@ pub struct Shared {
     /// The answers to operators.
     pub admin: Admin,
     /// The answers to memcached clients.
-    pub memcached: Arc<kirin_memcache::Server>,
+    pub memcached: Arc<kirin_memcache::MemcachedServer>,
     /// The answers to authorities that issue certificates.
     pub challenges: Arc<Challenges>,
     /// What the loops are to do.

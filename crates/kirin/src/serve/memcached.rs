@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use kirin_memcache::Server;
+use kirin_memcache::MemcachedServer;
 use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
 use kirin_server::Listener;
 use tokio::sync::watch;
@@ -14,7 +14,7 @@ use crate::serve::listeners::MemcachedListener;
 /// leave or the task is dropped.
 pub async fn serve(
     listener: MemcachedListener,
-    server: Arc<Server>,
+    server: Arc<MemcachedServer>,
     mut stage: watch::Receiver<Stage>,
 ) {
     // An application may fill the store while it loads.
@@ -36,13 +36,13 @@ async fn clients_leave(stage: watch::Receiver<Stage>, mut has_successor: watch::
     }
 }
 
-fn into_tokio(socket: Listener) -> io::Result<kirin_memcache::Listener> {
+fn into_tokio(socket: Listener) -> io::Result<kirin_memcache::MemcachedSocket> {
     Ok(match socket {
         Listener::Tcp(socket) => {
-            kirin_memcache::Listener::Tcp(tokio::net::TcpListener::from_std(socket)?)
+            kirin_memcache::MemcachedSocket::Tcp(tokio::net::TcpListener::from_std(socket)?)
         }
         Listener::Unix(socket, _) => {
-            kirin_memcache::Listener::Unix(tokio::net::UnixListener::from_std(socket)?)
+            kirin_memcache::MemcachedSocket::Unix(tokio::net::UnixListener::from_std(socket)?)
         }
     })
 }

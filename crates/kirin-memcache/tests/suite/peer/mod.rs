@@ -10,7 +10,10 @@ use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use kirin_memcache::{Executor, Flow, Listener, Output, Server, ServerOptions, Session, serve};
+use kirin_memcache::{
+    Executor, Flow, MemcachedServer, MemcachedSession, MemcachedSocket, OutputBuffer,
+    ServerOptions, serve,
+};
 use kirin_store::{Now, Store, StoreConfig};
 use kirin_tests::{LeasedPort, patient};
 use tokio::sync::oneshot;
@@ -38,7 +41,7 @@ pub fn show(bytes: &[u8]) -> String {
 /// A server of Kirin on event loops of its own, in this process.
 pub struct Kirin {
     pub address: SocketAddr,
-    pub server: Arc<Server>,
+    pub server: Arc<MemcachedServer>,
     loops: Vec<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -55,7 +58,7 @@ impl Kirin {
             let listener = listener.try_clone().expect("the listener again");
             move || {
                 let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
-                Listener::Tcp(listener)
+                MemcachedSocket::Tcp(listener)
             }
         };
         Kirin::on(address, (0..loops).map(|_| clone()).collect(), options)
@@ -69,7 +72,7 @@ impl Kirin {
             let listener = listener.try_clone().expect("the listener again");
             move || {
                 let listener = tokio::net::UnixListener::from_std(listener).expect("a listener");
-                Listener::Unix(listener)
+                MemcachedSocket::Unix(listener)
             }
         };
         let no_address = (Ipv4Addr::UNSPECIFIED, 0).into();
@@ -79,12 +82,12 @@ impl Kirin {
     /// Serves each of `listeners` on a loop of its own, where it is made.
     fn on<F>(address: SocketAddr, listeners: Vec<F>, options: ServerOptions) -> Kirin
     where
-        F: FnOnce() -> Listener + Send + 'static,
+        F: FnOnce() -> MemcachedSocket + Send + 'static,
     {
         let item_limit_bytes = options.limits.item_size_bytes;
         let store =
             StoreConfig { memory_bytes: 256 << 20, item_limit_bytes, ..StoreConfig::default() };
-        let server = Server::new(Arc::new(Store::new(store)), options);
+        let server = MemcachedServer::new(Arc::new(Store::new(store)), options);
         let loops = listeners
             .into_iter()
             .map(|listener| {
@@ -238,7 +241,7 @@ pub const NOON: Now = Now::from_unix_seconds(1_700_000_000);
 /// A session on a store of its own, with a clock that stands still.
 pub struct Conversation {
     pub executor: Executor,
-    session: Session,
+    session: MemcachedSession,
     pub ended: bool,
 }
 
@@ -250,14 +253,14 @@ impl Conversation {
     pub fn with(options: ServerOptions) -> Conversation {
         let item_limit_bytes = options.limits.item_size_bytes;
         let store = Store::new(StoreConfig { item_limit_bytes, ..StoreConfig::default() });
-        Conversation::on(&Server::new(Arc::new(store), options))
+        Conversation::on(&MemcachedServer::new(Arc::new(store), options))
     }
 
     /// Starts a conversation with a server that may have others.
-    pub fn on(server: &Arc<Server>) -> Conversation {
+    pub fn on(server: &Arc<MemcachedServer>) -> Conversation {
         let executor = Executor::new(Arc::clone(server));
         executor.set_now(NOON);
-        Conversation { executor, session: Session::default(), ended: false }
+        Conversation { executor, session: MemcachedSession::default(), ended: false }
     }
 
     /// Sends `bytes` in one piece and returns the answer.
@@ -265,7 +268,7 @@ impl Conversation {
         let mut answer = Vec::new();
         let mut input = bytes;
         while !self.ended {
-            let mut output = Output::default();
+            let mut output = OutputBuffer::default();
             let flow = self.session.feed(input, &self.executor, &mut output);
             drain(&mut output, &mut answer);
             input = b"";
@@ -289,7 +292,7 @@ impl Conversation {
 }
 
 /// Moves all of `output` to `answer`, in pieces as a socket might take them.
-fn drain(output: &mut Output, answer: &mut Vec<u8>) {
+fn drain(output: &mut OutputBuffer, answer: &mut Vec<u8>) {
     let mut take = 1;
     while !output.is_empty() {
         let mut slices = [std::io::IoSlice::new(&[]); 4];
