@@ -41,7 +41,7 @@ pub use inspect::{KeyState, ScanCursor, ScannedItem};
 pub use invalidation::change_log::{Change, Moment};
 pub use invalidation::state::Invalidation;
 pub use items::item::ItemRef;
-pub use items::value::{FilledBuffer, Value, ValueBuffer};
+pub use items::value::{FilledBuffer, NewValue, ValueBuffer};
 pub use namespace::{Namespace, NamespaceNames};
 pub use snapshot::error::SnapshotError;
 pub use snapshot::file::{load_snapshot_file, save_snapshot_file};

@@ -14,10 +14,10 @@ const SEPARATOR: char = ':';
 
 /// A namespace. A clone counts in an atomic, so each thread should make its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Namespace(Kind);
+pub struct Namespace(NamespaceKind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+enum NamespaceKind {
     /// All names that are outside of these namespaces.
     Root(Option<Arc<NamespaceNames>>),
     /// The prefix: the name and the separator.
@@ -35,14 +35,14 @@ pub struct NamespaceNames {
 impl Default for Namespace {
     /// Returns the root of a store that has no other namespace.
     fn default() -> Self {
-        Self(Kind::Root(None))
+        Self(NamespaceKind::Root(None))
     }
 }
 
 impl Namespace {
     /// Returns the root, which excludes the namespaces with these names.
     pub fn root(others: &NamespaceNames) -> Self {
-        Self(Kind::Root((!others.is_empty()).then(|| Arc::new(others.clone()))))
+        Self(NamespaceKind::Root((!others.is_empty()).then(|| Arc::new(others.clone()))))
     }
 
     /// Returns the namespace `name`, which must have no `:`.
@@ -50,7 +50,7 @@ impl Namespace {
         let mut prefix = String::with_capacity(name.len() + 1);
         prefix.push_str(name);
         prefix.push(SEPARATOR);
-        Self(Kind::Named(prefix.into()))
+        Self(NamespaceKind::Named(prefix.into()))
     }
 
     /// Returns the name. It is empty for the root.
@@ -61,8 +61,8 @@ impl Namespace {
     /// Returns the start of all names in this namespace. It is empty for the root.
     pub fn prefix(&self) -> &str {
         match &self.0 {
-            Kind::Root(_) => "",
-            Kind::Named(prefix) => prefix,
+            NamespaceKind::Root(_) => "",
+            NamespaceKind::Named(prefix) => prefix,
         }
     }
 
@@ -70,9 +70,9 @@ impl Namespace {
     /// of another namespace.
     pub fn full_name<'a>(&self, name: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         match &self.0 {
-            Kind::Root(Some(others)) if others.has(name) => None,
-            Kind::Root(_) => Some(Cow::Borrowed(name)),
-            Kind::Named(prefix) => Some(Cow::Owned([prefix.as_bytes(), name].concat())),
+            NamespaceKind::Root(Some(others)) if others.has(name) => None,
+            NamespaceKind::Root(_) => Some(Cow::Borrowed(name)),
+            NamespaceKind::Named(prefix) => Some(Cow::Owned([prefix.as_bytes(), name].concat())),
         }
     }
 
@@ -80,7 +80,7 @@ impl Namespace {
     /// namespaces may start with it.
     pub fn full_prefix<'a>(&self, prefix: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         match &self.0 {
-            Kind::Root(Some(others)) if others.may_begin_with(prefix) => None,
+            NamespaceKind::Root(Some(others)) if others.may_begin_with(prefix) => None,
             _ => self.full_name(prefix),
         }
     }

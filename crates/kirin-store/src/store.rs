@@ -15,7 +15,7 @@ use crate::invalidation::change_log::ChangeLog;
 use crate::invalidation::prefix::PrefixTable;
 use crate::invalidation::tag::TagRegistry;
 use crate::items::shard::Shard;
-use crate::statistics::counters::Counters;
+use crate::statistics::counters::ShardCounters;
 
 /// Items in memory under one budget, shared by all threads as `Arc<Store>`.
 ///
@@ -47,14 +47,14 @@ pub struct Store {
 #[repr(align(128))]
 pub(crate) struct LockedShard {
     pub(crate) shard: RwLock<Shard>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: ShardCounters,
 }
 
 /// A shard that is locked for writing. On release it tells the budget how the shard's size has
 /// changed.
 pub(crate) struct ShardGuard<'a> {
     shard: RwLockWriteGuard<'a, Shard>,
-    pub(crate) counters: &'a Counters,
+    pub(crate) counters: &'a ShardCounters,
     pub(crate) budget: &'a Budget,
     /// The index of the shard.
     pub(crate) index: usize,
@@ -99,7 +99,7 @@ impl Store {
         let shards = (0..config.shard_count())
             .map(|_| LockedShard {
                 shard: RwLock::new(Shard::new(hasher.clone(), page_bytes)),
-                counters: Counters::default(),
+                counters: ShardCounters::default(),
             })
             .collect();
         Store {

@@ -40,8 +40,8 @@ impl DataBlock<'_> {
     }
 }
 
-impl<'a> From<DataBlock<'a>> for kirin_store::Value<'a> {
-    fn from(value: DataBlock<'a>) -> kirin_store::Value<'a> {
+impl<'a> From<DataBlock<'a>> for kirin_store::NewValue<'a> {
+    fn from(value: DataBlock<'a>) -> kirin_store::NewValue<'a> {
         match value {
             DataBlock::Borrowed(bytes) => bytes.into(),
             DataBlock::Owned(bytes) => bytes.into(),

@@ -7,7 +7,7 @@ use crate::invalidation::change_log::Moment;
 use crate::items::item::ItemRef;
 use crate::items::prepared_item::PreparedItem;
 use crate::items::shard::Shard;
-use crate::items::value::Value;
+use crate::items::value::NewValue;
 use crate::memory::slab::{Slot, mark};
 use crate::statistics::counters::bump;
 use crate::store::{ShardGuard, Store};
@@ -16,7 +16,7 @@ use crate::store::{ShardGuard, Store};
 #[derive(Clone, Debug)]
 pub struct NewItem<'a> {
     /// The value, or the part to append or prepend.
-    pub value: Value<'a>,
+    pub value: NewValue<'a>,
     /// The client flags. Append and prepend ignore them.
     pub flags: u32,
     /// The expiry. Append and prepend ignore it.
@@ -28,7 +28,7 @@ pub struct NewItem<'a> {
 
 impl<'a> NewItem<'a> {
     /// Returns an item with this value and without flags, expiry or tags.
-    pub fn new(value: impl Into<Value<'a>>) -> NewItem<'a> {
+    pub fn new(value: impl Into<NewValue<'a>>) -> NewItem<'a> {
         NewItem { value: value.into(), flags: 0, expires: Expires::NEVER, tags: &[] }
     }
 
@@ -207,12 +207,12 @@ impl Store {
             let slot = shard.slot_mut(index);
             let old_marks = *slot.marks.get_mut();
             match compare(slot, request) {
-                Comparison::Proceed => {}
-                Comparison::ProceedStale => {
+                StorageComparison::Proceed => {}
+                StorageComparison::ProceedStale => {
                     marks = mark::STALE | old_marks & mark::WON;
                     expires = Expires::from_raw(slot.expires);
                 }
-                Comparison::Stop(outcome) => {
+                StorageComparison::Stop(outcome) => {
                     if outcome == StoreOutcome::Exists {
                         bump(&shard.counters.cas_badval);
                     }
@@ -349,22 +349,22 @@ impl Store {
 }
 
 /// The result of comparing a storage command with the item that is there.
-enum Comparison {
+enum StorageComparison {
     Proceed,
     /// The command proceeds. The item keeps its old expiry and becomes stale.
     ProceedStale,
     Stop(StoreOutcome),
 }
 
-fn compare(slot: &Slot, request: &StoreRequest<'_>) -> Comparison {
+fn compare(slot: &Slot, request: &StoreRequest<'_>) -> StorageComparison {
     let replaces = matches!(request.mode, StoreMode::Set | StoreMode::Replace);
     match (request.mode, request.compare_cas) {
-        (StoreMode::Add, _) => Comparison::Stop(StoreOutcome::NotStored),
-        (_, None) => Comparison::Proceed,
-        (_, Some(cas)) if cas == slot.cas => Comparison::Proceed,
+        (StoreMode::Add, _) => StorageComparison::Stop(StoreOutcome::NotStored),
+        (_, None) => StorageComparison::Proceed,
+        (_, Some(cas)) if cas == slot.cas => StorageComparison::Proceed,
         (_, Some(cas)) if replaces && request.invalidate_older && cas != 0 && cas < slot.cas => {
-            Comparison::ProceedStale
+            StorageComparison::ProceedStale
         }
-        _ => Comparison::Stop(StoreOutcome::Exists),
+        _ => StorageComparison::Stop(StoreOutcome::Exists),
     }
 }

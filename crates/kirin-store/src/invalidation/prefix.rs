@@ -19,7 +19,7 @@ use crate::invalidation::state::{Invalidation, ItemState};
 pub(crate) const PREFIX_LIMIT: usize = 1024;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry {
+struct PrefixEntry {
     soft: u64,
     hard: u64,
 }
@@ -30,12 +30,12 @@ pub(crate) struct PrefixTable {
     /// The highest sequence number of any entry. No entry matters to an item with a higher number,
     /// so most reads stop here.
     newest: AtomicU64,
-    entries: RwLock<Entries>,
+    entries: RwLock<PrefixEntries>,
 }
 
 #[derive(Debug, Default)]
-struct Entries {
-    by_prefix: HashMap<Box<[u8]>, Entry>,
+struct PrefixEntries {
+    by_prefix: HashMap<Box<[u8]>, PrefixEntry>,
     /// The lengths that occur, in ascending order.
     lengths: Vec<usize>,
 }

@@ -21,7 +21,7 @@ use crate::memory::size_class::allocated_bytes;
 
 /// A tag, shared by the items that carry it.
 #[derive(Debug)]
-pub(crate) struct Tag {
+pub(crate) struct ItemTag {
     name: Box<[u8]>,
     /// Items up to this sequence number are stale.
     soft: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct Tag {
     hard: AtomicU64,
 }
 
-impl Tag {
+impl ItemTag {
     pub(crate) fn name(&self) -> &[u8] {
         &self.name
     }
@@ -46,7 +46,7 @@ impl Tag {
     }
 
     fn bytes(&self) -> usize {
-        allocated_bytes(size_of::<Tag>() + 16) + allocated_bytes(self.name.len())
+        allocated_bytes(size_of::<ItemTag>() + 16) + allocated_bytes(self.name.len())
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct TagRegistry {
 
 #[derive(Debug, Default)]
 struct Registered {
-    table: HashTable<Arc<Tag>>,
+    table: HashTable<Arc<ItemTag>>,
     tag_bytes: usize,
     /// The size at which the next search for unused tags is due.
     forget_at: usize,
@@ -72,7 +72,7 @@ impl TagRegistry {
     /// Returns the tag of this name. Creates it if it is missing. Tells the budget how the size of
     /// the registry has changed. It does so under the lock: other threads must not give bytes back
     /// that are not counted yet.
-    pub(crate) fn intern(&self, name: &[u8], budget: &Budget) -> Arc<Tag> {
+    pub(crate) fn intern(&self, name: &[u8], budget: &Budget) -> Arc<ItemTag> {
         let hash = self.hasher.hash_one(name);
         if let Some(tag) = self.tags.read().table.find(hash, |tag| *tag.name == *name) {
             return Arc::clone(tag);
@@ -85,8 +85,11 @@ impl TagRegistry {
         if registered.table.len() >= registered.forget_at.max(FORGET_FLOOR) {
             registered.forget_unused(&self.hasher);
         }
-        let tag =
-            Arc::new(Tag { name: name.into(), soft: AtomicU64::new(0), hard: AtomicU64::new(0) });
+        let tag = Arc::new(ItemTag {
+            name: name.into(),
+            soft: AtomicU64::new(0),
+            hard: AtomicU64::new(0),
+        });
         registered.tag_bytes += tag.bytes();
         registered
             .table

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::invalidation::tag::Tag;
+use crate::invalidation::tag::ItemTag;
 use crate::memory::region::region_bytes;
 use crate::memory::size_class::allocated_bytes;
 
@@ -17,7 +17,7 @@ pub(crate) struct SideData {
     /// A value that is too large for the log.
     pub(crate) value: Option<Bytes>,
     /// The tags of the item.
-    pub(crate) tags: Box<[Arc<Tag>]>,
+    pub(crate) tags: Box<[Arc<ItemTag>]>,
     /// The item's sequence number, if a client chose the CAS unique. Then the CAS unique does not
     /// tell when the item was stored.
     pub(crate) sequence: Option<u64>,
@@ -63,7 +63,7 @@ impl SideData {
         let companions: usize = self.companions.iter().map(Companion::charged_bytes).sum();
         allocated_bytes(SIDE_FIXED_BYTES)
             + value
-            + allocated_bytes(self.tags.len() * size_of::<Arc<Tag>>())
+            + allocated_bytes(self.tags.len() * size_of::<Arc<ItemTag>>())
             + companions
     }
 

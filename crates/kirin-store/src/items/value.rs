@@ -8,7 +8,7 @@ use crate::memory::region::Region;
 
 /// A value that is about to be stored.
 #[derive(Clone, Debug)]
-pub enum Value<'a> {
+pub enum NewValue<'a> {
     /// A slice that the store copies.
     Copied(&'a [u8]),
     /// Bytes that the store copies, too. It cannot account for memory that it did not allocate.
@@ -17,43 +17,43 @@ pub enum Value<'a> {
     Buffer(FilledBuffer),
 }
 
-impl Value<'_> {
+impl NewValue<'_> {
     pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
-            Value::Copied(value) => value,
-            Value::Owned(value) => value,
-            Value::Buffer(value) => &value.0,
+            NewValue::Copied(value) => value,
+            NewValue::Owned(value) => value,
+            NewValue::Buffer(value) => &value.0,
         }
     }
 }
 
-impl<'a> From<&'a [u8]> for Value<'a> {
-    fn from(value: &'a [u8]) -> Value<'a> {
-        Value::Copied(value)
+impl<'a> From<&'a [u8]> for NewValue<'a> {
+    fn from(value: &'a [u8]) -> NewValue<'a> {
+        NewValue::Copied(value)
     }
 }
 
-impl<'a, const N: usize> From<&'a [u8; N]> for Value<'a> {
-    fn from(value: &'a [u8; N]) -> Value<'a> {
-        Value::Copied(value)
+impl<'a, const N: usize> From<&'a [u8; N]> for NewValue<'a> {
+    fn from(value: &'a [u8; N]) -> NewValue<'a> {
+        NewValue::Copied(value)
     }
 }
 
-impl From<Vec<u8>> for Value<'_> {
+impl From<Vec<u8>> for NewValue<'_> {
     fn from(value: Vec<u8>) -> Self {
-        Value::Owned(Bytes::from(value))
+        NewValue::Owned(Bytes::from(value))
     }
 }
 
-impl From<Bytes> for Value<'_> {
+impl From<Bytes> for NewValue<'_> {
     fn from(value: Bytes) -> Self {
-        Value::Owned(value)
+        NewValue::Owned(value)
     }
 }
 
-impl From<ValueBuffer> for Value<'_> {
+impl From<ValueBuffer> for NewValue<'_> {
     fn from(buffer: ValueBuffer) -> Self {
-        Value::Buffer(FilledBuffer(Bytes::from_owner(buffer.0)))
+        NewValue::Buffer(FilledBuffer(Bytes::from_owner(buffer.0)))
     }
 }
 
@@ -85,6 +85,6 @@ impl DerefMut for ValueBuffer {
     }
 }
 
-/// A [`ValueBuffer`] that was turned into a [`Value`].
+/// A [`ValueBuffer`] that was turned into a [`NewValue`].
 #[derive(Clone, Debug)]
 pub struct FilledBuffer(pub(crate) Bytes);

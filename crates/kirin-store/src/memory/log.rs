@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
-use crate::memory::page::{Contents, HEADER_BYTES, Page, Record, record_bytes};
+use crate::memory::page::{HEADER_BYTES, LogPage, PageContents, Record, record_bytes};
 use crate::memory::region::{Region, region_bytes};
 
 /// The number of no page.
@@ -43,7 +43,7 @@ impl Address {
 #[derive(Debug)]
 pub(crate) struct Log {
     page_bytes: usize,
-    pages: Vec<Page>,
+    pages: Vec<LogPage>,
     /// The numbers of the vacant pages.
     vacant: Vec<u32>,
     /// The pages that are being filled.
@@ -105,7 +105,7 @@ impl Log {
     /// Returns the bytes that the log takes from the budget.
     pub(crate) fn bytes(&self) -> usize {
         self.allocated_pages * region_bytes(self.page_bytes)
-            + self.pages.capacity() * size_of::<Page>()
+            + self.pages.capacity() * size_of::<LogPage>()
     }
 
     /// Returns the bytes of all records that are needed.
@@ -130,12 +130,12 @@ impl Log {
         } else {
             0
         };
-        region_bytes(self.page_bytes) + page_table * size_of::<Page>()
+        region_bytes(self.page_bytes) + page_table * size_of::<LogPage>()
     }
 
     fn fits(&self, fill: Fill, record_bytes: usize) -> bool {
         match self.pages.get(self.open[fill as usize].page as usize).map(|page| &page.contents) {
-            Some(Contents::Open(_, written)) => written + record_bytes <= self.page_bytes,
+            Some(PageContents::Open(_, written)) => written + record_bytes <= self.page_bytes,
             _ => false,
         }
     }
@@ -154,7 +154,7 @@ impl Log {
         }
         let page_number = self.open[fill as usize].page;
         let page = &mut self.pages[page_number as usize];
-        let Contents::Open(region, written) = &mut page.contents else {
+        let PageContents::Open(region, written) = &mut page.contents else {
             unreachable!("a page has just been opened")
         };
         let offset = *written as u32;
@@ -175,17 +175,17 @@ impl Log {
     /// Closes the page that is being filled and opens another one.
     fn open_next_page(&mut self, fill: Fill) {
         if let Some(page) = self.pages.get_mut(self.open[fill as usize].page as usize)
-            && let Contents::Open(_, written) = page.contents
+            && let PageContents::Open(_, written) = page.contents
         {
             page.close(written);
             self.was_page_closed = true;
         }
         let page_number = self.vacant.pop().unwrap_or(self.pages.len() as u32);
         if page_number as usize == self.pages.len() {
-            self.pages.push(Page::default());
+            self.pages.push(LogPage::default());
         }
         self.pages[page_number as usize].contents =
-            Contents::Open(Region::zeroed(self.page_bytes), 0);
+            PageContents::Open(Region::zeroed(self.page_bytes), 0);
         self.allocated_pages += 1;
         self.open[fill as usize] =
             OpenPage { page: page_number, was_copied: AtomicBool::new(false) };
@@ -211,7 +211,7 @@ impl Log {
         for open in &mut self.open {
             if std::mem::take(open.was_copied.get_mut())
                 && let Some(page) = self.pages.get_mut(open.page as usize)
-                && let Contents::Open(_, written) = page.contents
+                && let PageContents::Open(_, written) = page.contents
                 && written > 0
             {
                 debug_assert!(written <= self.page_bytes, "{written} bytes are in a page");
@@ -243,7 +243,7 @@ impl Log {
         }
         match &mut page.contents {
             // No reader holds this page, so it can be filled from the start again.
-            Contents::Open(_, written) => {
+            PageContents::Open(_, written) => {
                 debug_assert!(self.dead_bytes >= *written, "{} holes", self.dead_bytes);
                 self.dead_bytes -= *written;
                 *written = 0;
@@ -261,7 +261,7 @@ impl Log {
         self.vacant.push(page_number);
         self.dead_bytes -= page.written().len();
         self.allocated_pages -= 1;
-        if let Contents::Closed(written, exists) = page.contents {
+        if let PageContents::Closed(written, exists) = page.contents {
             drop(written);
             if exists.strong_count() > 0 {
                 self.held_pages.push(exists);
@@ -297,8 +297,8 @@ impl Log {
         let start = address.offset as usize + HEADER_BYTES;
         let end = start + record.key.len() + record.value.len();
         match &self.pages[address.page as usize].contents {
-            Contents::Closed(written, _) => written.slice(start..end),
-            Contents::Open(region, _) => {
+            PageContents::Closed(written, _) => written.slice(start..end),
+            PageContents::Open(region, _) => {
                 if end - start >= LONG_COPY_BYTES
                     && let Some(open) = self.open.iter().find(|open| open.page == address.page)
                     && !open.was_copied.load(Ordering::Relaxed)
@@ -307,7 +307,7 @@ impl Log {
                 }
                 Bytes::copy_from_slice(&region[start..end])
             }
-            Contents::Vacant => Bytes::new(),
+            PageContents::Vacant => Bytes::new(),
         }
     }
 
@@ -322,19 +322,19 @@ impl Log {
         let start = address.offset as usize + HEADER_BYTES + record.key.len();
         let end = start + record.value.len();
         match &mut self.pages[address.page as usize].contents {
-            Contents::Open(region, _) => region.get_mut(start..end),
+            PageContents::Open(region, _) => region.get_mut(start..end),
             _ => None,
         }
     }
 
     /// Returns the full page with the most bytes of holes.
     pub(crate) fn emptiest(&self) -> Option<u32> {
-        let holes = |page: &Page| page.written().len() - page.live_bytes;
+        let holes = |page: &LogPage| page.written().len() - page.live_bytes;
         let full = self
             .pages
             .iter()
             .enumerate()
-            .filter(|(_, page)| matches!(page.contents, Contents::Closed(..)));
+            .filter(|(_, page)| matches!(page.contents, PageContents::Closed(..)));
         let (page_number, page) = full.max_by_key(|(_, page)| holes(page))?;
         (holes(page) > 0).then_some(page_number as u32)
     }

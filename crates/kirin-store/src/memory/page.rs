@@ -29,7 +29,7 @@ pub(crate) const fn record_bytes(len: usize) -> usize {
 }
 
 #[derive(Debug, Default)]
-pub(crate) enum Contents {
+pub(crate) enum PageContents {
     #[default]
     Vacant,
     /// A page that is being filled, and the number of bytes written so far.
@@ -51,20 +51,20 @@ impl AsRef<[u8]> for Full {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Page {
-    pub(crate) contents: Contents,
+pub(crate) struct LogPage {
+    pub(crate) contents: PageContents,
     /// Bytes of the records that are still needed.
     pub(crate) live_bytes: usize,
 }
 
-impl Page {
+impl LogPage {
     /// Closes the page that is being filled. Readers see its first `bytes`.
     pub(crate) fn close(&mut self, bytes: usize) {
         self.contents = match std::mem::take(&mut self.contents) {
-            Contents::Open(region, _) => {
+            PageContents::Open(region, _) => {
                 let token = Arc::new(());
                 let exists = Arc::downgrade(&token);
-                Contents::Closed(
+                PageContents::Closed(
                     Bytes::from_owner(Full { region, _token: token }).slice(..bytes),
                     exists,
                 )
@@ -76,9 +76,9 @@ impl Page {
     #[inline]
     pub(crate) fn written(&self) -> &[u8] {
         match &self.contents {
-            Contents::Vacant => &[],
-            Contents::Open(region, written) => region.get(..*written).unwrap_or_default(),
-            Contents::Closed(written, _) => written,
+            PageContents::Vacant => &[],
+            PageContents::Open(region, written) => region.get(..*written).unwrap_or_default(),
+            PageContents::Closed(written, _) => written,
         }
     }
     /// Returns the record at an offset.

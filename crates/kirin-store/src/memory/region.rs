@@ -33,15 +33,15 @@ static MAPPED: AtomicUsize = AtomicUsize::new(0);
 /// A block of memory.
 #[derive(Debug)]
 pub(crate) enum Region {
-    Mapped(Mapping),
+    Mapped(CountedMapping),
     Heap(Box<[u8]>),
 }
 
 /// A mapping that is counted in [`MAPPED`].
 #[derive(Debug)]
-pub(crate) struct Mapping(MmapMut);
+pub(crate) struct CountedMapping(MmapMut);
 
-impl Drop for Mapping {
+impl Drop for CountedMapping {
     fn drop(&mut self) {
         MAPPED.fetch_sub(1, Ordering::Relaxed);
     }
@@ -58,7 +58,7 @@ impl Region {
             // system page.
             && let Ok(map) = MmapOptions::new().len(len).populate().map_anon()
         {
-            return Region::Mapped(Mapping(map));
+            return Region::Mapped(CountedMapping(map));
         }
         MAPPED.fetch_sub(1, Ordering::Relaxed);
         Region::Heap(vec![0; len].into_boxed_slice())
@@ -86,7 +86,7 @@ impl Deref for Region {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         match self {
-            Region::Mapped(Mapping(map)) => map,
+            Region::Mapped(CountedMapping(map)) => map,
             Region::Heap(block) => block,
         }
     }
@@ -95,7 +95,7 @@ impl Deref for Region {
 impl DerefMut for Region {
     fn deref_mut(&mut self) -> &mut [u8] {
         match self {
-            Region::Mapped(Mapping(map)) => map,
+            Region::Mapped(CountedMapping(map)) => map,
             Region::Heap(block) => block,
         }
     }

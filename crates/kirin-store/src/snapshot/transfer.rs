@@ -7,7 +7,7 @@ use crate::clock::{Expires, Now};
 use crate::commands::storage::NewItem;
 use crate::invalidation::state::ItemState;
 use crate::items::item::ItemRef;
-use crate::items::value::Value;
+use crate::items::value::NewValue;
 use crate::memory::slab::mark;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::{
@@ -105,7 +105,7 @@ impl Store {
             return false;
         }
         let item = NewItem {
-            value: Value::Copied(record.value),
+            value: NewValue::Copied(record.value),
             flags: record.flags,
             expires,
             tags: &record.tags,

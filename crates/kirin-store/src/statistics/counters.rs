@@ -56,11 +56,11 @@ macro_rules! counters {
     ($($name:ident),* $(,)?) => {
         /// The counters of one shard.
         #[derive(Debug, Default)]
-        pub(crate) struct Counters {
+        pub(crate) struct ShardCounters {
             $(pub(crate) $name: AtomicU64,)*
         }
 
-        impl Counters {
+        impl ShardCounters {
             /// Adds these counters to `stats`.
             pub(crate) fn add_to(&self, stats: &mut StoreStats) {
                 $(stats.$name += self.$name.load(Ordering::Relaxed);)*

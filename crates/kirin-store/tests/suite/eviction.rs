@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use kirin_store::{
-    ArithmeticRequest, Expires, NewItem, Now, Store, StoreConfig, StoreMode, StoreOutcome,
-    StoreRequest, Value,
+    ArithmeticRequest, Expires, NewItem, NewValue, Now, Store, StoreConfig, StoreMode,
+    StoreOutcome, StoreRequest,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -61,7 +61,7 @@ proptest! {
             match command {
                 Command::Set(i, len, owned, tags) => {
                     let value = vec![b'1'; *len];
-                    let value = if *owned { Value::from(value) } else { Value::Copied(&value) };
+                    let value = if *owned { NewValue::from(value) } else { NewValue::Copied(&value) };
                     let tags: Vec<&[u8]> = tags.chunks(1).collect();
                     let item = NewItem { value, flags: 0, expires: Expires::NEVER, tags: &tags };
                     let outcome = store.set(&key(*i), item, NOW);

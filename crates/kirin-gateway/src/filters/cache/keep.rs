@@ -9,7 +9,7 @@ use httparse::Header;
 use kirin_cache::{Policy, Unstorable, Vary, key, storable, stored, surrogate, vary};
 use kirin_http::FieldLines;
 use kirin_store::{
-    Change, Expires, Moment, NewItem, Now, Store, StoreOutcome, StoreRequest, Value, ValueBuffer,
+    Change, Expires, Moment, NewItem, NewValue, Now, Store, StoreOutcome, StoreRequest, ValueBuffer,
 };
 
 use super::entry::Entry;
@@ -198,13 +198,13 @@ impl Keep {
         self.tags.iter().chain(&self.target_tags).map(Vec::as_slice).collect()
     }
 
-    fn value(&self, body: &[Bytes], body_bytes: usize) -> Value<'static> {
+    fn value(&self, body: &[Bytes], body_bytes: usize) -> NewValue<'static> {
         let length = self.head.len() + body_bytes;
         let parts = std::iter::once(self.head.as_slice()).chain(body.iter().map(Bytes::as_ref));
         if length < ValueBuffer::WORTHWHILE_BYTES {
             let mut value = Vec::with_capacity(length);
             parts.for_each(|part| value.extend_from_slice(part));
-            return Value::from(value);
+            return NewValue::from(value);
         }
         let mut buffer = ValueBuffer::zeroed(length);
         let mut rest = &mut buffer[..];
@@ -213,7 +213,7 @@ impl Keep {
             place.copy_from_slice(part);
             rest = behind;
         }
-        Value::from(buffer)
+        NewValue::from(buffer)
     }
 }
 

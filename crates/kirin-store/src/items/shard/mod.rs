@@ -21,7 +21,7 @@ use crate::eviction::s3fifo::Queues;
 use crate::items::item::ItemRef;
 use crate::items::prepared_item::{PlacedValue, PreparedItem};
 use crate::items::side_data::{Companion, SideData};
-use crate::items::value::{FilledBuffer, Value};
+use crate::items::value::{FilledBuffer, NewValue};
 use crate::memory::log::Log;
 use crate::memory::page::Record;
 use crate::memory::region::Region;
@@ -181,14 +181,16 @@ impl Shard {
     }
 
     /// Decides whether a value is packed into a page or gets an allocation of its own.
-    pub(crate) fn place_value<'a>(&self, key: &[u8], value: &'a Value<'_>) -> PlacedValue<'a> {
+    pub(crate) fn place_value<'a>(&self, key: &[u8], value: &'a NewValue<'_>) -> PlacedValue<'a> {
         let slice = value.as_slice();
         match value {
             _ if self.is_packed(key.len() + slice.len()) => {
                 PlacedValue::Packed(Cow::Borrowed(slice))
             }
-            Value::Buffer(FilledBuffer(value)) => PlacedValue::Separate(value.clone()),
-            Value::Owned(_) | Value::Copied(_) => PlacedValue::Separate(Region::copy_of(slice)),
+            NewValue::Buffer(FilledBuffer(value)) => PlacedValue::Separate(value.clone()),
+            NewValue::Owned(_) | NewValue::Copied(_) => {
+                PlacedValue::Separate(Region::copy_of(slice))
+            }
         }
     }
 

@@ -4,8 +4,8 @@ mod reference;
 
 use kirin_store::{
     ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires,
-    GetRequest, Invalidation, ItemRef, MetaOutcome, NewItem, Now, Store, StoreConfig, StoreMode,
-    StoreOutcome, StoreRequest, Value,
+    GetRequest, Invalidation, ItemRef, MetaOutcome, NewItem, NewValue, Now, Store, StoreConfig,
+    StoreMode, StoreOutcome, StoreRequest,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -288,7 +288,8 @@ impl Both {
                 self.chosen_cas += 1;
                 let new_cas = new_cas.then_some(self.chosen_cas);
                 let names: Vec<&[u8]> = tags.iter().map(|&tag| TAGS[tag as usize]).collect();
-                let given = if owned { Value::from(value.clone()) } else { Value::Copied(&value) };
+                let given =
+                    if owned { NewValue::from(value.clone()) } else { NewValue::Copied(&value) };
                 let item = NewItem { value: given, flags, expires, tags: &names };
                 let request = StoreRequest {
                     mode: match mode {
