@@ -17,7 +17,7 @@ use rustix::fs::Mode;
 
 use crate::config::CacheLimits;
 use crate::entity_tag::EntityTag;
-use crate::open_file_cache::{Kept, Known, OpenFileCache, PlaceId};
+use crate::open_file_cache::{Cacheable, Known, OpenFileCache, PlaceId};
 use crate::read_file::ReadFile;
 use crate::root::{FileClock, FileState, OPEN, OpenFile, Opened};
 
@@ -166,7 +166,7 @@ impl FileState {
     }
 }
 
-impl Kept for Rc<AppFile> {
+impl Cacheable for Rc<AppFile> {
     fn bytes(&self) -> usize {
         size_of::<AppFile>() + self.file.contents_bytes()
     }

@@ -16,7 +16,7 @@ pub const ANSWERED_BY_APP: AnsweredBy = AnsweredBy::new("app");
 
 /// The fields of the application's response that decide which fields may be added.
 #[derive(Default)]
-struct Said<'a> {
+struct AppResponseFields<'a> {
     entity_tag: Option<&'a [u8]>,
     last_modified: Option<&'a [u8]>,
     accept_ranges: Option<&'a [u8]>,
@@ -26,7 +26,7 @@ struct Said<'a> {
     is_part: bool,
 }
 
-impl<'a> Said<'a> {
+impl<'a> AppResponseFields<'a> {
     fn of(fields: &'a FieldLines) -> Self {
         let mut said = Self::default();
         for (name, value) in fields.iter() {
@@ -67,7 +67,7 @@ impl AppFile {
         request: &RequestFields<'_>,
         is_head: bool,
     ) -> Response {
-        let said = Said::of(&fields);
+        let said = AppResponseFields::of(&fields);
         if said.is_part {
             return self.whole(StatusCode::OK, fields, is_head);
         }

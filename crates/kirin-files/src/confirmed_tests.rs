@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, SystemTime};
 
-use super::site::{Site, set_modified};
+use super::site::{TestDirectory, set_modified};
 use crate::FollowLinks;
 
 /// Waits until the names in all directories are older than any tick of a file system.
@@ -16,7 +16,7 @@ fn settle() {
 }
 
 /// Requests `path` after the validity time, so that a lookup has seen the settled directory.
-fn look_again(site: &mut Site, paths: &[&str]) {
+fn look_again(site: &mut TestDirectory, paths: &[&str]) {
     site.pass(1000);
     for path in paths {
         site.get(path);
@@ -26,7 +26,8 @@ fn look_again(site: &mut Site, paths: &[&str]) {
 
 #[test]
 fn an_unchanged_file_is_confirmed_without_opening_it() {
-    let mut site = Site::with(|config, _| config.index = vec!["a.html".into(), "b.html".into()]);
+    let mut site =
+        TestDirectory::with(|config, _| config.index = vec!["a.html".into(), "b.html".into()]);
     let plain = ["/plain.css", "/d/", "/d/b.html", "/coded.js"];
     for name in ["plain.css", "d/b.html", "coded.js", "coded.js.gz", "linked", "odd/f", "far/gone"]
     {
@@ -57,7 +58,7 @@ fn an_unchanged_file_is_confirmed_without_opening_it() {
 
 #[test]
 fn a_file_is_not_confirmed_where_links_depend_on_their_owners() {
-    let mut site = Site::with(|config, _| config.follow_links = FollowLinks::SameOwner);
+    let mut site = TestDirectory::with(|config, _| config.follow_links = FollowLinks::SameOwner);
     set_modified(&site.write("file", "x"), 784_111_777);
     settle();
     look_again(&mut site, &["/file"]);
@@ -67,7 +68,8 @@ fn a_file_is_not_confirmed_where_links_depend_on_their_owners() {
 
 #[test]
 fn any_change_is_seen_after_the_validity_time() {
-    let mut site = Site::with(|config, _| config.index = vec!["a.html".into(), "b.html".into()]);
+    let mut site =
+        TestDirectory::with(|config, _| config.index = vec!["a.html".into(), "b.html".into()]);
     let names = ["edited", "replaced", "removed", "linked", "moved", "coded", "plain", "index"];
     for name in names {
         set_modified(&site.write(&format!("{name}/b.html"), "old"), 784_111_777);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
-use crate::root::{FileClock, FileState, Root};
+use crate::root::{FileClock, FileState, FilesRoot};
 
 /// The least number of directories after which ended ones are forgotten.
 const MIN_FORGET: usize = 64;
@@ -28,12 +28,12 @@ struct SeenDirectory {
     /// Whether an equal state later means equal names.
     is_settled: bool,
     at: Instant,
-    generation: Generation,
+    generation: ChangeCount,
 }
 
 /// The number of changes of a directory that were seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Generation(u64);
+pub(crate) struct ChangeCount(u64);
 
 /// The directories of a root.
 #[derive(Default)]
@@ -73,7 +73,12 @@ impl Directory {
     /// Returns the generation of the names in this directory. Looks at the directory if the last
     /// look is older than `validity`. A directory that has changed lately, or cannot be opened,
     /// gets a new generation with each look.
-    pub(crate) fn generation(&self, root: &Root, now: Instant, validity: Duration) -> Generation {
+    pub(crate) fn generation(
+        &self,
+        root: &FilesRoot,
+        now: Instant,
+        validity: Duration,
+    ) -> ChangeCount {
         let last = self.seen.get();
         if let Some(last) = last
             && now.saturating_duration_since(last.at) < validity
@@ -84,15 +89,15 @@ impl Directory {
         let state = self.state(root);
         let generation = match last {
             Some(last) if last.is_settled && last.state == state => last.generation,
-            Some(last) => Generation(last.generation.0.wrapping_add(1)),
-            None => Generation(0),
+            Some(last) => ChangeCount(last.generation.0.wrapping_add(1)),
+            None => ChangeCount(0),
         };
         let is_settled = state.is_some_and(|state| state.is_settled_for_names(looked_at));
         self.seen.set(Some(SeenDirectory { state, is_settled, at: now, generation }));
         generation
     }
 
-    fn state(&self, root: &Root) -> Option<FileState> {
+    fn state(&self, root: &FilesRoot) -> Option<FileState> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = File::from(root.open_with(&self.name, flags).ok()?);
         Some(FileState::of(&directory.metadata().ok()?))
@@ -120,7 +125,7 @@ mod tests {
     fn a_new_name_is_a_new_generation_after_the_validity_time() {
         let outer = tempfile::tempdir().unwrap();
         fs::create_dir(outer.path().join("d")).unwrap();
-        let root = Root::open(outer.path(), FollowLinks::Inside).unwrap();
+        let root = FilesRoot::open(outer.path(), FollowLinks::Inside).unwrap();
         let directory = root.directories().of_file(b"d/file");
         assert!(Rc::ptr_eq(&directory, &root.directories().of_file(b"d/other")));
         assert!(!Rc::ptr_eq(&directory, &root.directories().of_file(b"file")));
@@ -139,7 +144,7 @@ mod tests {
     fn an_old_directory_keeps_its_generation_until_it_changes_or_leads_elsewhere() {
         let outer = tempfile::tempdir().unwrap();
         // The time of its metadata cannot be set, so the directory must be old by itself.
-        let root = Root::open("/".as_ref(), FollowLinks::All).unwrap();
+        let root = FilesRoot::open("/".as_ref(), FollowLinks::All).unwrap();
         let directory = root.directories().of_file(b"usr/file");
         let start = Instant::now();
         let first = directory.generation(&root, start, SECOND);
@@ -150,7 +155,7 @@ mod tests {
         fs::create_dir(outer.path().join("old")).unwrap();
         symlink("old", outer.path().join("d")).unwrap();
         age(&outer.path().join("old"));
-        let root = Root::open(outer.path(), FollowLinks::Inside).unwrap();
+        let root = FilesRoot::open(outer.path(), FollowLinks::Inside).unwrap();
         let directory = root.directories().of_file(b"d/file");
         let first = directory.generation(&root, start, SECOND);
         fs::remove_file(outer.path().join("d")).unwrap();
@@ -161,7 +166,7 @@ mod tests {
     #[test]
     fn directories_without_files_in_the_cache_are_forgotten() {
         let outer = tempfile::tempdir().unwrap();
-        let root = Root::open(outer.path(), FollowLinks::Inside).unwrap();
+        let root = FilesRoot::open(outer.path(), FollowLinks::Inside).unwrap();
         let kept = root.directories().of_file(b"kept/file");
         for n in 0..10_000 {
             root.directories().of_file(format!("{n}/file").as_bytes());

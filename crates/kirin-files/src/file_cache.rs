@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::config::{CacheLimits, FilesError, FollowLinks};
-use crate::found::Found;
+use crate::found::FileLookup;
 use crate::open_file_cache::{OpenFileCache, PlaceId};
-use crate::root::Root;
+use crate::root::FilesRoot;
 
 /// The open-file cache of one event loop.
 pub struct FileCache {
     limits: CacheLimits,
-    pub(crate) found: RefCell<OpenFileCache<Found>>,
-    roots: RefCell<HashMap<(PathBuf, FollowLinks), Rc<Root>>>,
+    pub(crate) found: RefCell<OpenFileCache<FileLookup>>,
+    roots: RefCell<HashMap<(PathBuf, FollowLinks), Rc<FilesRoot>>>,
     places: Cell<u32>,
 }
 
@@ -46,12 +46,12 @@ impl FileCache {
         &self,
         path: &Path,
         follow_links: FollowLinks,
-    ) -> Result<Rc<Root>, FilesError> {
+    ) -> Result<Rc<FilesRoot>, FilesError> {
         let key = (path.to_owned(), follow_links);
         if let Some(root) = self.roots.borrow().get(&key) {
             return Ok(Rc::clone(root));
         }
-        let root = Rc::new(Root::open(path, follow_links)?);
+        let root = Rc::new(FilesRoot::open(path, follow_links)?);
         self.roots.borrow_mut().insert(key, Rc::clone(&root));
         Ok(root)
     }

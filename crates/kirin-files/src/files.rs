@@ -10,12 +10,12 @@ use kirin_http::{RequestHead, Response};
 use crate::config::{FilesConfig, FilesError};
 use crate::file_cache::FileCache;
 use crate::file_name::FileName;
-use crate::found::Found;
+use crate::found::FileLookup;
 use crate::listing;
 use crate::lookup::Lookup;
 use crate::open_file_cache::{Known, PlaceId};
 use crate::respond::refusal;
-use crate::root::{OpenError, Root};
+use crate::root::{FilesRoot, OpenError};
 
 /// The shortest time between two log lines about missing descriptors.
 const EXHAUSTION_LOG_INTERVAL: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ const EXHAUSTION_LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// One `files:DIR` place on one event loop.
 pub struct Files {
     config: FilesConfig,
-    root: Rc<Root>,
+    root: Rc<FilesRoot>,
     cache: Rc<FileCache>,
     id: PlaceId,
     /// The number of variants that threads are making.
@@ -67,11 +67,11 @@ impl Files {
             return None;
         }
         match self.find(request.path, now) {
-            Ok(Found::File(file)) => Some(self.respond(&file, request)),
-            Ok(Found::Redirect(redirect)) => Some(redirect.respond(request.query)),
-            Ok(Found::Absent) if self.config.listing => listing::answer(&self.root, request),
-            Ok(Found::Absent) => None,
-            Ok(Found::Refused) => Some(refusal(StatusCode::FORBIDDEN)),
+            Ok(FileLookup::File(file)) => Some(self.respond(&file, request)),
+            Ok(FileLookup::Redirect(redirect)) => Some(redirect.respond(request.query)),
+            Ok(FileLookup::Absent) if self.config.listing => listing::answer(&self.root, request),
+            Ok(FileLookup::Absent) => None,
+            Ok(FileLookup::Refused) => Some(refusal(StatusCode::FORBIDDEN)),
             Err(status) => Some(refusal(status)),
         }
     }
@@ -80,8 +80,8 @@ impl Files {
     /// answered a request with another method, this decides between 404 and 405.
     pub fn has(&self, request: &RequestHead<'_>, now: Instant) -> bool {
         match self.find(request.path, now) {
-            Ok(Found::File(_) | Found::Redirect(_)) => true,
-            Ok(Found::Absent) => {
+            Ok(FileLookup::File(_) | FileLookup::Redirect(_)) => true,
+            Ok(FileLookup::Absent) => {
                 self.config.listing && listing::answer(&self.root, request).is_some()
             }
             _ => false,
@@ -89,15 +89,15 @@ impl Files {
     }
 
     /// Returns what `path` leads to, or the status code of a refusal that the cache does not keep.
-    fn find(&self, path: &str, now: Instant) -> Result<Found, StatusCode> {
+    fn find(&self, path: &str, now: Instant) -> Result<FileLookup, StatusCode> {
         let mut known = self.cache.found.borrow_mut().get(self.id, path.as_bytes(), now);
         if let Some(Known::Fresh(found)) = known {
             return Ok(found);
         }
         let name = match FileName::parse(path) {
-            Ok(name) if name.is_hidden() => return Ok(Found::Absent),
+            Ok(name) if name.is_hidden() => return Ok(FileLookup::Absent),
             Ok(name) => name,
-            Err(no_file) => return no_file.refusal().map_or(Ok(Found::Absent), Err),
+            Err(no_file) => return no_file.refusal().map_or(Ok(FileLookup::Absent), Err),
         };
         let key = name.cache_key(path);
         if known.is_none() && *key != *path {
@@ -111,12 +111,12 @@ impl Files {
         self.root.follow_replacement(now, self.cache.limits().validity);
         let found = match self.lookup(now).look_up(&name, previous.as_ref()) {
             Ok(found) => found,
-            Err(OpenError::Absent) => Found::Absent,
+            Err(OpenError::Absent) => FileLookup::Absent,
             Err(OpenError::Refused(error)) => {
                 let (root, why) =
                     (self.root.path().display(), self.root.why_refused(&name.name, error));
                 tracing::warn!(%root, path, %error, "refused: {why}");
-                Found::Refused
+                FileLookup::Refused
             }
             Err(OpenError::Exhausted(error)) => {
                 self.log_exhaustion(&error, now);

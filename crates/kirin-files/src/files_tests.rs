@@ -17,11 +17,11 @@ use kirin_http::Body;
 
 use super::*;
 use crate::MediaTypes;
-use site::{Site, open, see, set_modified, with_head};
+use site::{TestDirectory, open, see, set_modified, with_head};
 
 #[test]
 fn a_file_is_answered_with_its_type_and_validators() {
-    let site = Site::new();
+    let site = TestDirectory::new();
     set_modified(&site.write("a/b.html", "<p>hello"), 784_111_777);
     let seen = site.get("/a/b.html").unwrap();
     assert_eq!((seen.status, &seen.body[..]), (200, &b"<p>hello"[..]));
@@ -41,7 +41,7 @@ fn a_file_is_answered_with_its_type_and_validators() {
 
 #[test]
 fn head_has_the_fields_and_the_length_of_get() {
-    let site = Site::with(|_, limits| limits.small_file_bytes = 4);
+    let site = TestDirectory::with(|_, limits| limits.small_file_bytes = 4);
     site.write("small", "1234");
     site.write("large", "12345");
     for (path, length) in [("/small", 4), ("/large", 5)] {
@@ -57,7 +57,7 @@ fn head_has_the_fields_and_the_length_of_get() {
 
 #[test]
 fn a_missing_file_passes() {
-    let site = Site::new();
+    let site = TestDirectory::new();
     site.write("file", "x");
     site.write("empty/other.html", "x");
     site.write(".git/config", "x");
@@ -91,7 +91,7 @@ fn a_missing_file_passes() {
 
 #[test]
 fn other_methods_pass_and_the_router_can_ask_whether_a_file_exists() {
-    let site = Site::new();
+    let site = TestDirectory::new();
     site.write("file", "x");
     site.write("dir/index.html", "x");
     for (path, there) in
@@ -110,7 +110,7 @@ fn other_methods_pass_and_the_router_can_ask_whether_a_file_exists() {
 
 #[test]
 fn malformed_paths_are_refused() {
-    let site = Site::new();
+    let site = TestDirectory::new();
     for path in ["/../secret", "/a/../../secret", "/%2e%2e/secret", "/a%00", "/%zz", "/%"] {
         assert_eq!(site.status(path), Some(400), "{path}");
     }
@@ -118,7 +118,7 @@ fn malformed_paths_are_refused() {
 
 #[test]
 fn links_that_stay_inside_are_followed_and_others_are_refused() {
-    let site = Site::new();
+    let site = TestDirectory::new();
     site.write("a/file", "inside");
     symlink("a/file", site.root.join("link")).unwrap();
     symlink("a", site.root.join("linked-dir")).unwrap();
@@ -152,7 +152,7 @@ fn links_that_stay_inside_are_followed_and_others_are_refused() {
 
 #[test]
 fn an_index_or_a_variant_that_leads_outside_is_not_served() {
-    let site = Site::new();
+    let site = TestDirectory::new();
     fs::create_dir(site.root.join("d")).unwrap();
     symlink("../../secret", site.root.join("d/index.html")).unwrap();
     assert_eq!(site.status("/d/"), Some(403));
@@ -165,7 +165,7 @@ fn an_index_or_a_variant_that_leads_outside_is_not_served() {
 
 #[test]
 fn a_file_that_is_not_regular_is_refused_without_waiting() {
-    let site = Site::new();
+    let site = TestDirectory::new();
     let fifo = site.root.join("fifo");
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -186,7 +186,7 @@ fn a_file_that_is_not_regular_is_refused_without_waiting() {
 
 #[test]
 fn an_unreadable_file_is_refused() {
-    let site = Site::new();
+    let site = TestDirectory::new();
     let file = site.write("d/file", "x");
     let mode =
         |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -202,7 +202,9 @@ fn an_unreadable_file_is_refused() {
 
 #[test]
 fn a_directory_is_redirected_to_its_own_path_and_shows_its_first_index() {
-    let site = Site::with(|config, _| config.index = vec!["index.html".into(), "index.htm".into()]);
+    let site = TestDirectory::with(|config, _| {
+        config.index = vec!["index.html".into(), "index.htm".into()]
+    });
     site.write("d/index.htm", "second");
     site.write("index.html", "root");
     fs::create_dir(site.root.join("d/index.html")).unwrap();
@@ -225,7 +227,7 @@ fn a_directory_is_redirected_to_its_own_path_and_shows_its_first_index() {
 
 #[test]
 fn answers_within_the_validity_time_do_not_look_at_the_file_system() {
-    let mut site = Site::new();
+    let mut site = TestDirectory::new();
     let file = site.write("file", "old");
     assert_eq!(site.body("/file"), "old");
     assert_eq!(site.get("/later"), None);
@@ -242,7 +244,7 @@ fn answers_within_the_validity_time_do_not_look_at_the_file_system() {
 #[test]
 fn changed_and_replaced_files_are_noticed_after_the_validity_time() {
     for small_file_bytes in [0, 1000] {
-        let mut site = Site::with(|_, limits| limits.small_file_bytes = small_file_bytes);
+        let mut site = TestDirectory::with(|_, limits| limits.small_file_bytes = small_file_bytes);
         let file = site.write("file", "one");
         assert_eq!(site.body("/file"), "one");
         // Renamed over, with the same size and time: another file all the same.
@@ -272,7 +274,7 @@ fn changed_and_replaced_files_are_noticed_after_the_validity_time() {
 
 #[test]
 fn all_spellings_of_a_path_are_one_entry() {
-    let site = Site::with(|_, limits| limits.paths = 3);
+    let site = TestDirectory::with(|_, limits| limits.paths = 3);
     let file = site.write("a b/f.html", "old");
     site.write("other", "x");
     assert_eq!(site.body("/a%20b/f.html"), "old");
@@ -290,7 +292,7 @@ fn all_spellings_of_a_path_are_one_entry() {
 
 #[test]
 fn without_precompressed_no_variant_is_looked_for() {
-    let site = Site::with(|config, _| config.precompressed = false);
+    let site = TestDirectory::with(|config, _| config.precompressed = false);
     site.write("a.js", "plain");
     site.write("a.js.gz", "coded");
     let seen = site.ask("GET", "/a.js", &[("Accept-Encoding", "gzip")]).unwrap();
@@ -300,7 +302,7 @@ fn without_precompressed_no_variant_is_looked_for() {
 
 #[test]
 fn places_of_one_directory_share_the_cache_but_no_entries() {
-    let site = Site::new();
+    let site = TestDirectory::new();
     site.write("a.txt", "x");
     site.write("a.txt.gz", "coded");
     let mut types = MediaTypes::default();
@@ -324,7 +326,7 @@ fn places_of_one_directory_share_the_cache_but_no_entries() {
 
 #[test]
 fn a_validity_of_zero_always_looks() {
-    let site = Site::with(|_, limits| limits.validity = Duration::ZERO);
+    let site = TestDirectory::with(|_, limits| limits.validity = Duration::ZERO);
     let file = site.write("file", "one");
     assert_eq!(site.body("/file"), "one");
     fs::write(&file, "two!").unwrap();
@@ -333,7 +335,7 @@ fn a_validity_of_zero_always_looks() {
 
 #[test]
 fn a_rebuilt_root_is_followed() {
-    let mut site = Site::new();
+    let mut site = TestDirectory::new();
     site.write("file", "old");
     assert_eq!(site.body("/file"), "old");
     fs::remove_dir_all(&site.root).unwrap();
@@ -347,7 +349,7 @@ fn a_rebuilt_root_is_followed() {
 #[test]
 fn conditions_and_ranges_reach_the_answer() {
     for small_file_bytes in [0, 1000] {
-        let site = Site::with(|_, limits| limits.small_file_bytes = small_file_bytes);
+        let site = TestDirectory::with(|_, limits| limits.small_file_bytes = small_file_bytes);
         set_modified(&site.write("f.txt", "0123456789"), 784_111_777);
         let tag = site.get("/f.txt").unwrap().field("etag").unwrap().to_owned();
         let ask = |lines: &[(&str, &str)]| site.ask("GET", "/f.txt", lines).unwrap();
@@ -386,12 +388,12 @@ fn conditions_and_ranges_reach_the_answer() {
 
 #[test]
 fn a_variant_beside_the_file_is_sent_to_clients_that_accept_it() {
-    let mut site = Site::new();
+    let mut site = TestDirectory::new();
     for (name, contents) in [("x.css", "plain"), ("x.css.gz", "gzipped"), ("x.css.br", "brotli")] {
         set_modified(&site.write(name, contents), 784_111_777);
     }
     set_modified(&site.write("x.css.zst", "forgotten"), 784_111_776);
-    let ask = |site: &Site, codings: &str| {
+    let ask = |site: &TestDirectory, codings: &str| {
         site.ask("GET", "/x.css", &[("Accept-Encoding", codings)]).unwrap()
     };
     let mut tags = Vec::new();
@@ -440,7 +442,7 @@ fn a_variant_beside_the_file_is_sent_to_clients_that_accept_it() {
 #[test]
 fn separate_ranges_come_as_parts() {
     for small_file_bytes in [0, 1000] {
-        let site = Site::with(|_, limits| limits.small_file_bytes = small_file_bytes);
+        let site = TestDirectory::with(|_, limits| limits.small_file_bytes = small_file_bytes);
         let content: String = (0..100).map(|n| format!("line {n:03}\n")).collect();
         site.write("f.txt", &content);
         let seen = site.ask("GET", "/f.txt", &[("Range", "bytes=891-,0-8")]).unwrap();
@@ -464,7 +466,7 @@ fn separate_ranges_come_as_parts() {
 
 #[test]
 fn an_empty_file_is_served() {
-    let site = Site::new();
+    let site = TestDirectory::new();
     site.write("empty.txt", "");
     let seen = site.get("/empty.txt").unwrap();
     assert_eq!((seen.status, seen.body.len()), (200, 0));
@@ -474,7 +476,7 @@ fn an_empty_file_is_served() {
 
 #[test]
 fn a_file_from_the_future_has_no_date() {
-    let site = Site::new();
+    let site = TestDirectory::new();
     set_modified(&site.write("f", "x"), 30_000_000_000);
     let seen = site.get("/f").unwrap();
     assert_eq!((seen.status, seen.field("last-modified")), (200, None));
@@ -483,7 +485,7 @@ fn a_file_from_the_future_has_no_date() {
 
 #[test]
 fn small_files_keep_no_descriptor_and_large_ones_not_more_than_the_limit() {
-    let site = Site::with(|_, limits| {
+    let site = TestDirectory::with(|_, limits| {
         limits.small_file_bytes = 4;
         limits.descriptors = 5;
     });
@@ -506,7 +508,7 @@ fn small_files_keep_no_descriptor_and_large_ones_not_more_than_the_limit() {
 
 #[test]
 fn a_directory_that_cannot_be_served_is_an_error_with_the_reason() {
-    let site = Site::new();
+    let site = TestDirectory::new();
     let file = site.write("file", "x");
     let error = |config: FilesConfig| open(config).err().map(|error| error.to_string()).unwrap();
     let none = site.root.join("none");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use kirin_http::{Body, RequestHead, Response, request};
 use tempfile::TempDir;
 
-use crate::found::Found;
+use crate::found::FileLookup;
 use crate::{CacheLimits, FileCache, Files, FilesConfig, FilesError};
 
 /// Opens a place with a cache of its own.
@@ -20,7 +20,7 @@ pub(super) fn open(config: FilesConfig) -> Result<Files, FilesError> {
 }
 
 /// A directory to serve inside of one with secrets.
-pub(super) struct Site {
+pub(super) struct TestDirectory {
     _outer: TempDir,
     pub(super) root: PathBuf,
     pub(super) files: Files,
@@ -36,7 +36,7 @@ pub(super) struct Seen {
     pub(super) in_memory: bool,
 }
 
-impl Site {
+impl TestDirectory {
     pub(super) fn new() -> Self {
         Self::with(|_, _| {})
     }
@@ -63,7 +63,7 @@ impl Site {
     pub(super) fn confirms(&self, path: &str) -> bool {
         let cache = self.files.cache();
         let found = cache.found.borrow().peek(self.files.id(), path.as_bytes()).cloned();
-        let Some(Found::File(file)) = found else { panic!("{path} is not in the cache") };
+        let Some(FileLookup::File(file)) = found else { panic!("{path} is not in the cache") };
         let lookup = self.files.lookup(self.now);
         lookup.is_confirmed(&file)
     }

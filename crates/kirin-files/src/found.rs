@@ -9,17 +9,17 @@ use crate::config::FilesConfig;
 use crate::entity_tag::EntityTag;
 use crate::lookup::OpenedName;
 use crate::made_variants::MadeVariants;
-use crate::open_file_cache::Kept;
-use crate::redirect::Redirect;
+use crate::open_file_cache::Cacheable;
+use crate::redirect::DirectoryRedirect;
 use crate::representation::Representation;
 use crate::root::OpenFile;
 
 /// The result of looking up a path. It holds until the validity time is over.
 #[derive(Clone)]
-pub(crate) enum Found {
+pub(crate) enum FileLookup {
     File(Rc<StaticFile>),
     /// A directory that was requested without the `/` at its end.
-    Redirect(Rc<Redirect>),
+    Redirect(Rc<DirectoryRedirect>),
     /// No file. The next place of the route may have one.
     Absent,
     /// A file that visitors must not see: 403.
@@ -45,31 +45,31 @@ pub(crate) struct OpenedFile {
     pub(crate) variants: [Option<OpenFile>; 3],
 }
 
-impl Kept for Found {
+impl Cacheable for FileLookup {
     fn bytes(&self) -> usize {
         match self {
-            Found::File(file) => {
+            FileLookup::File(file) => {
                 size_of::<StaticFile>()
                     + file.name.bytes()
                     + file.representations().map(Representation::bytes).sum::<usize>()
                     + file.made.bytes()
             }
-            Found::Redirect(redirect) => redirect.bytes(),
-            Found::Absent | Found::Refused => 0,
+            FileLookup::Redirect(redirect) => redirect.bytes(),
+            FileLookup::Absent | FileLookup::Refused => 0,
         }
     }
 
     fn descriptors(&self) -> usize {
         match self {
-            Found::File(file) => {
+            FileLookup::File(file) => {
                 file.representations().filter(|r| r.file.holds_descriptor()).count()
             }
-            Found::Redirect(_) | Found::Absent | Found::Refused => 0,
+            FileLookup::Redirect(_) | FileLookup::Absent | FileLookup::Refused => 0,
         }
     }
 
     fn is_absence(&self) -> bool {
-        matches!(self, Found::Absent | Found::Refused)
+        matches!(self, FileLookup::Absent | FileLookup::Refused)
     }
 }
 

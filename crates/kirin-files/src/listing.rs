@@ -13,15 +13,15 @@ use kirin_http::{Body, RequestHead, Response, StatusCode, html};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 
 use crate::file_name::FileName;
-use crate::redirect::Redirect;
-use crate::root::{OpenError, Opened, Root};
+use crate::redirect::DirectoryRedirect;
+use crate::root::{FilesRoot, OpenError, Opened};
 
 /// The most files in a list. The event loop waits some microseconds for each of them.
 const MAX_ENTRIES: usize = 5000;
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
+struct DirectoryEntry {
     name: Vec<u8>,
     /// The size in bytes. None for a directory.
     size_bytes: Option<u64>,
@@ -30,7 +30,7 @@ struct Entry {
 }
 
 /// Returns the list of the directory that `request` asks for, if it is a directory.
-pub(crate) fn answer(root: &Root, request: &RequestHead<'_>) -> Option<Response> {
+pub(crate) fn answer(root: &FilesRoot, request: &RequestHead<'_>) -> Option<Response> {
     let path = FileName::parse(request.path).ok().filter(|path| !path.is_hidden())?;
     let directory = match root.open_directory_beneath(&path.name) {
         Ok(directory) => directory,
@@ -41,7 +41,7 @@ pub(crate) fn answer(root: &Root, request: &RequestHead<'_>) -> Option<Response>
         }
     };
     if !path.directory {
-        return Some(Redirect::to(&path).respond(request.query));
+        return Some(DirectoryRedirect::to(&path).respond(request.query));
     }
     let (entries, is_whole) = read(root, &path, directory).ok()?;
     let text = page(&path, &entries, is_whole);
@@ -53,10 +53,10 @@ pub(crate) fn answer(root: &Root, request: &RequestHead<'_>) -> Option<Response>
 
 /// Returns the entries in the order of the page, and whether these are all.
 fn read(
-    root: &Root,
+    root: &FilesRoot,
     path: &FileName,
     directory: OwnedFd,
-) -> rustix::io::Result<(Vec<Entry>, bool)> {
+) -> rustix::io::Result<(Vec<DirectoryEntry>, bool)> {
     let mut entries = Vec::new();
     let mut is_whole = true;
     for found in Dir::read_from(&directory)? {
@@ -81,25 +81,30 @@ fn is_shown(path: &FileName, name: &[u8]) -> bool {
     (!name.starts_with(b".") || is_well_known) && !name.iter().any(u8::is_ascii_control)
 }
 
-fn look_at(root: &Root, path: &FileName, directory: impl AsFd, name: Vec<u8>) -> Option<Entry> {
+fn look_at(
+    root: &FilesRoot,
+    path: &FileName,
+    directory: impl AsFd,
+    name: Vec<u8>,
+) -> Option<DirectoryEntry> {
     let stat = statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let modified = stat.st_mtime;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {
-            Some(Entry { name, size_bytes: u64::try_from(stat.st_size).ok(), modified })
+            Some(DirectoryEntry { name, size_bytes: u64::try_from(stat.st_size).ok(), modified })
         }
-        FileType::Directory => Some(Entry { name, size_bytes: None, modified }),
+        FileType::Directory => Some(DirectoryEntry { name, size_bytes: None, modified }),
         FileType::Symlink => {
             // A link can be served only if it stays below the root. So only such a link shows its
             // target.
             let whole = [&path.name[..], b"/", &name].concat();
             match root.open_beneath(whole.strip_prefix(b"/").unwrap_or(&whole)).ok()? {
-                Opened::File(file) => Some(Entry {
+                Opened::File(file) => Some(DirectoryEntry {
                     name,
                     size_bytes: Some(file.state.size),
                     modified: file.state.modified.0,
                 }),
-                Opened::Directory => Some(Entry { name, size_bytes: None, modified }),
+                Opened::Directory => Some(DirectoryEntry { name, size_bytes: None, modified }),
                 Opened::Special => None,
             }
         }
@@ -107,7 +112,7 @@ fn look_at(root: &Root, path: &FileName, directory: impl AsFd, name: Vec<u8>) ->
     }
 }
 
-fn page(path: &FileName, entries: &[Entry], is_whole: bool) -> String {
+fn page(path: &FileName, entries: &[DirectoryEntry], is_whole: bool) -> String {
     let end: &[u8] = if path.name.is_empty() { b"" } else { b"/" };
     let shown_path = as_html(&[b"/", &path.name[..], end].concat());
     let mut page = format!(

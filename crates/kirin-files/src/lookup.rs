@@ -8,12 +8,12 @@ use kirin_compress::Coding;
 use rustix::io::Errno;
 
 use crate::config::{CacheLimits, FilesConfig, FollowLinks};
-use crate::directory::{Directory, Generation};
+use crate::directory::{ChangeCount, Directory};
 use crate::file_name::FileName;
-use crate::found::{Found, OpenedFile, StaticFile};
-use crate::redirect::Redirect;
+use crate::found::{FileLookup, OpenedFile, StaticFile};
+use crate::redirect::DirectoryRedirect;
 use crate::representation::Representation;
-use crate::root::{OpenError, OpenFile, Opened, Root};
+use crate::root::{FilesRoot, OpenError, OpenFile, Opened};
 
 /// The longest time after which a file is opened again, even if it looks unchanged. Some network
 /// file systems do not change the time of a directory when a name is added.
@@ -21,7 +21,7 @@ const MAX_CONFIRMED: Duration = Duration::from_secs(60);
 
 /// A lookup at a moment.
 pub(crate) struct Lookup<'a> {
-    pub(crate) root: &'a Root,
+    pub(crate) root: &'a FilesRoot,
     pub(crate) config: &'a FilesConfig,
     pub(crate) limits: &'a CacheLimits,
     pub(crate) now: Instant,
@@ -40,7 +40,7 @@ struct OpenedAt {
     at: Instant,
     /// The generation of the directory before the lookup. `None` if an unchanged directory does not
     /// mean the same result.
-    generation: Option<Generation>,
+    generation: Option<ChangeCount>,
 }
 
 impl OpenedName {
@@ -64,17 +64,17 @@ impl Lookup<'_> {
     pub(crate) fn look_up(
         &self,
         path: &FileName,
-        previous: Option<&Found>,
-    ) -> Result<Found, OpenError> {
-        if let Some(Found::File(file)) = previous
+        previous: Option<&FileLookup>,
+    ) -> Result<FileLookup, OpenError> {
+        if let Some(FileLookup::File(file)) = previous
             && self.is_confirmed(file)
         {
-            return Ok(Found::File(Rc::clone(file)));
+            return Ok(FileLookup::File(Rc::clone(file)));
         }
         if path.directory {
             return match self.open_index(path)? {
                 Some((name, original)) => self.read(name, original, previous),
-                None => Ok(Found::Absent),
+                None => Ok(FileLookup::Absent),
             };
         }
         let directory = self.root.directories().of_file(&path.name);
@@ -87,11 +87,11 @@ impl Lookup<'_> {
             // Only a directory with an index page or a list belongs to this place, because a route
             // of an application may have the same name.
             Some(Opened::Directory) => Ok(match self.open_index(path)? {
-                Some(_) => Found::Redirect(Rc::new(Redirect::to(path))),
-                None => Found::Absent,
+                Some(_) => FileLookup::Redirect(Rc::new(DirectoryRedirect::to(path))),
+                None => FileLookup::Absent,
             }),
             Some(Opened::Special) => Err(OpenError::Refused(Errno::NXIO)),
-            None => Ok(Found::Absent),
+            None => Ok(FileLookup::Absent),
         }
     }
 
@@ -115,7 +115,7 @@ impl Lookup<'_> {
 
     /// Returns the generation of the names in `directory`. Returns `None` if links depend on their
     /// owners, which each lookup must check.
-    fn generation(&self, directory: &Directory) -> Option<Generation> {
+    fn generation(&self, directory: &Directory) -> Option<ChangeCount> {
         let depends_on_owners = self.root.follow_links() == FollowLinks::SameOwner;
         (!depends_on_owners)
             .then(|| directory.generation(self.root, self.now, self.limits.validity))
@@ -148,7 +148,7 @@ impl Lookup<'_> {
         &self,
         name: Vec<u8>,
         directory: Rc<Directory>,
-        generation: Option<Generation>,
+        generation: Option<ChangeCount>,
     ) -> OpenedName {
         let opened = Cell::new(OpenedAt { at: self.now, generation });
         OpenedName { name: name.into(), directory, opened }
@@ -159,8 +159,8 @@ impl Lookup<'_> {
         &self,
         name: OpenedName,
         original: OpenFile,
-        previous: Option<&Found>,
-    ) -> Result<Found, OpenError> {
+        previous: Option<&FileLookup>,
+    ) -> Result<FileLookup, OpenError> {
         let mut variants = [None, None, None];
         // A file that is requested by the name of a variant is an original, and seldom has its own
         // variants.
@@ -172,13 +172,13 @@ impl Lookup<'_> {
         }
         let content_type = self.config.media_types.content_type(&name.name);
         let opened = OpenedFile { name, content_type, original, variants };
-        if let Some(Found::File(file)) = previous
+        if let Some(FileLookup::File(file)) = previous
             && file.is_unchanged(&opened)
         {
-            return Ok(Found::File(Rc::clone(file)));
+            return Ok(FileLookup::File(Rc::clone(file)));
         }
         match StaticFile::read(opened, self.config, self.limits.small_file_bytes) {
-            Ok(file) => Ok(Found::File(Rc::new(file))),
+            Ok(file) => Ok(FileLookup::File(Rc::new(file))),
             Err(error) => Err(OpenError::of_io(&error)),
         }
     }

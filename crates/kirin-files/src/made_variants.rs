@@ -14,7 +14,7 @@ use kirin_compress::{Coding, Codings, Effort, INLINE_BYTES, encode, is_compressi
 
 use crate::file_name::FileName;
 use crate::files::Files;
-use crate::found::{Found, StaticFile};
+use crate::found::{FileLookup, StaticFile};
 use crate::representation::Representation;
 
 /// The most files that each place and event loop compresses at the same time. No client waits for a
@@ -123,8 +123,7 @@ impl Files {
                 file.keep_variant(coding, encoded.await.ok().flatten());
                 underway.set(underway.get() - 1);
                 let mut cache = cache.found.borrow_mut();
-                let is_kept =
-                    |found: &Found| matches!(found, Found::File(kept) if Rc::ptr_eq(kept, &file));
+                let is_kept = |found: &FileLookup| matches!(found, FileLookup::File(kept) if Rc::ptr_eq(kept, &file));
                 if cache.peek(place, key.as_bytes()).is_some_and(is_kept) {
                     cache.weigh(place, key.as_bytes());
                 }

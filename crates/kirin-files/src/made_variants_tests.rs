@@ -6,11 +6,11 @@ use std::io::Read;
 use kirin_compress::{Coding, Codings, INLINE_BYTES};
 use tokio::task::LocalSet;
 
-use super::site::{Seen, Site, set_modified};
-use crate::{CacheLimits, FilesConfig, open_file_cache::Kept};
+use super::site::{Seen, TestDirectory, set_modified};
+use crate::{CacheLimits, FilesConfig, open_file_cache::Cacheable};
 
-fn site(configure: impl FnOnce(&mut FilesConfig, &mut CacheLimits)) -> Site {
-    Site::with(|config, limits| {
+fn site(configure: impl FnOnce(&mut FilesConfig, &mut CacheLimits)) -> TestDirectory {
+    TestDirectory::with(|config, limits| {
         config.compress = Codings::ALL;
         configure(config, limits);
     })
@@ -20,7 +20,7 @@ fn page(bytes: usize) -> String {
     "<p>hello, hello, hello\n".repeat(bytes / 22 + 1)[..bytes].to_owned()
 }
 
-fn ask(site: &Site, target: &str, codings: &str) -> Seen {
+fn ask(site: &TestDirectory, target: &str, codings: &str) -> Seen {
     site.ask("GET", target, &[("Accept-Encoding", codings)]).unwrap()
 }
 
@@ -31,7 +31,7 @@ fn gunzip(body: &[u8]) -> String {
 }
 
 /// Waits until the thread that compresses has ended.
-async fn settle(site: &Site) {
+async fn settle(site: &TestDirectory) {
     while site.files.underway().get() > 0 {
         tokio::task::yield_now().await;
     }

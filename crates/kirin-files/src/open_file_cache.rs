@@ -16,7 +16,7 @@ use foldhash::fast::RandomState;
 use hashbrown::{Equivalent, HashMap};
 
 use crate::config::CacheLimits;
-use ring::{Ring, Slot};
+use ring::{CacheRing, CacheSlot};
 
 /// The approximate memory of a slot and its map entry in bytes, without path and value.
 const SLOT_BYTES: usize = 144;
@@ -25,7 +25,7 @@ const SLOT_BYTES: usize = 144;
 const ABSENT_PART: usize = 8;
 
 /// A value of the cache.
-pub(crate) trait Kept: Clone {
+pub(crate) trait Cacheable: Clone {
     /// Returns the memory in bytes.
     fn bytes(&self) -> usize;
     /// Returns the number of open descriptors.
@@ -36,9 +36,9 @@ pub(crate) trait Kept: Clone {
 
 /// Paths and their last lookup results.
 pub(crate) struct OpenFileCache<V> {
-    by_path: HashMap<Key, Position, RandomState>,
-    /// The groups, in the order of [`Group`].
-    rings: [Ring<V>; 3],
+    by_path: HashMap<PathKey, Position, RandomState>,
+    /// The groups, in the order of [`CacheGroup`].
+    rings: [CacheRing<V>; 3],
     /// Memory for files, with and without descriptor, in bytes.
     file_bytes: usize,
     /// Memory for paths without a file, in bytes.
@@ -60,26 +60,26 @@ pub(crate) struct PlaceId(pub(crate) u32);
 
 /// A path of a place.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct PathKey {
     place: PlaceId,
     path: Rc<[u8]>,
 }
 
-/// A borrowed [`Key`]. Both have the same hash.
+/// A borrowed [`PathKey`]. Both have the same hash.
 #[derive(Hash)]
 struct KeyRef<'a> {
     place: PlaceId,
     path: &'a [u8],
 }
 
-impl Equivalent<Key> for KeyRef<'_> {
-    fn equivalent(&self, key: &Key) -> bool {
+impl Equivalent<PathKey> for KeyRef<'_> {
+    fn equivalent(&self, key: &PathKey) -> bool {
         self.place == key.place && *self.path == *key.path
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Group {
+enum CacheGroup {
     Memory,
     Descriptors,
     Absent,
@@ -87,16 +87,16 @@ enum Group {
 
 #[derive(Clone, Copy)]
 struct Position {
-    group: Group,
+    group: CacheGroup,
     slot: usize,
 }
 
-impl<V: Kept> OpenFileCache<V> {
+impl<V: Cacheable> OpenFileCache<V> {
     pub(crate) fn new(limits: &CacheLimits) -> Self {
         let absent_bytes = limits.bytes / ABSENT_PART;
         Self {
             by_path: HashMap::default(),
-            rings: [limits.paths, limits.descriptors, limits.paths].map(Ring::new),
+            rings: [limits.paths, limits.descriptors, limits.paths].map(CacheRing::new),
             file_bytes: limits.bytes - absent_bytes,
             absent_bytes,
             validity: limits.validity,
@@ -116,7 +116,7 @@ impl<V: Kept> OpenFileCache<V> {
     pub(crate) fn put(&mut self, place: PlaceId, path: &[u8], value: V, now: Instant) {
         let bytes = value.bytes() + path.len() + SLOT_BYTES;
         let units = value.descriptors().max(1);
-        let group = Group::of(&value);
+        let group = CacheGroup::of(&value);
         let previous = self.by_path.get(&KeyRef { place, path }).copied();
         if let Some(at) = previous
             && at.group == group
@@ -138,8 +138,8 @@ impl<V: Kept> OpenFileCache<V> {
             return;
         }
         self.make_room(group, units, bytes);
-        let key = Key { place, path: path.into() };
-        let slot = Slot { key: key.clone(), value, looked: now, units, bytes, wanted };
+        let key = PathKey { place, path: path.into() };
+        let slot = CacheSlot { key: key.clone(), value, looked: now, units, bytes, wanted };
         let slot = self.rings[group as usize].insert(slot);
         self.by_path.insert(key, Position { group, slot });
     }
@@ -175,13 +175,13 @@ impl<V: Kept> OpenFileCache<V> {
     }
 
     /// Evicts entries until `units` and `bytes` more fit into the limits of `group`.
-    fn make_room(&mut self, group: Group, units: usize, bytes: usize) {
+    fn make_room(&mut self, group: CacheGroup, units: usize, bytes: usize) {
         loop {
             let ring = &self.rings[group as usize];
             let [memory, descriptors, absent] = self.rings.each_ref().map(|ring| ring.bytes);
             let from = if ring.units + units > ring.limit_units {
                 group
-            } else if group == Group::Absent {
+            } else if group == CacheGroup::Absent {
                 if absent + bytes <= self.absent_bytes {
                     return;
                 }
@@ -190,7 +190,7 @@ impl<V: Kept> OpenFileCache<V> {
                 if memory + descriptors + bytes <= self.file_bytes {
                     return;
                 }
-                if memory >= descriptors { Group::Memory } else { Group::Descriptors }
+                if memory >= descriptors { CacheGroup::Memory } else { CacheGroup::Descriptors }
             };
             match self.rings[from as usize].evict() {
                 Some(evicted) => self.by_path.remove(&evicted.key),
@@ -199,8 +199,8 @@ impl<V: Kept> OpenFileCache<V> {
         }
     }
 
-    fn limit_bytes(&self, group: Group) -> usize {
-        if group == Group::Absent { self.absent_bytes } else { self.file_bytes }
+    fn limit_bytes(&self, group: CacheGroup) -> usize {
+        if group == CacheGroup::Absent { self.absent_bytes } else { self.file_bytes }
     }
 
     fn clear(&mut self, at: Position) {
@@ -210,14 +210,14 @@ impl<V: Kept> OpenFileCache<V> {
     }
 }
 
-impl Group {
-    fn of(value: &impl Kept) -> Self {
+impl CacheGroup {
+    fn of(value: &impl Cacheable) -> Self {
         if value.is_absence() {
-            Group::Absent
+            CacheGroup::Absent
         } else if value.descriptors() > 0 {
-            Group::Descriptors
+            CacheGroup::Descriptors
         } else {
-            Group::Memory
+            CacheGroup::Memory
         }
     }
 }

@@ -17,7 +17,7 @@ const ABSENT: Value = Value { bytes: 0, descriptors: 0 };
 const SMALL: Value = Value { bytes: 100, descriptors: 0 };
 const LARGE: Value = Value { bytes: 100, descriptors: 1 };
 
-impl Kept for Value {
+impl Cacheable for Value {
     fn bytes(&self) -> usize {
         self.bytes
     }
@@ -99,7 +99,7 @@ fn names_that_are_not_there_evict_no_file_even_if_no_client_asks_for_it() {
             let name = format!("/{n}{}", "x".repeat(length));
             cache.put(PLACE, name.as_bytes(), ABSENT, now);
         }
-        assert!(cache.rings[Group::Absent as usize].bytes <= 10_000);
+        assert!(cache.rings[CacheGroup::Absent as usize].bytes <= 10_000);
     }
     for n in 0..10 {
         assert!(knows(&mut cache, &format!("/small/{n}"), now), "{n}");
@@ -116,7 +116,7 @@ fn descriptors_and_small_files_do_not_evict_each_other_below_the_memory_limit() 
     for n in 0..100 {
         let value = Value { descriptors: 1 + n % 3, ..LARGE };
         cache.put(PLACE, format!("/large/{n}").as_bytes(), value, now);
-        assert!(cache.rings[Group::Descriptors as usize].units <= 3);
+        assert!(cache.rings[CacheGroup::Descriptors as usize].units <= 3);
     }
     for n in 0..10 {
         assert!(knows(&mut cache, &format!("/small/{n}"), now), "{n}");

@@ -6,11 +6,11 @@ use kirin_http::{Body, Response};
 use crate::file_name::FileName;
 
 /// A redirect to a directory's own path.
-pub(crate) struct Redirect {
+pub(crate) struct DirectoryRedirect {
     path: String,
 }
 
-impl Redirect {
+impl DirectoryRedirect {
     pub(crate) fn to(path: &FileName) -> Self {
         Self { path: path.to_directory_uri() }
     }
@@ -62,7 +62,7 @@ mod tests {
             ("/a/../b", None, "/b/"),
         ] {
             let path = FileName::parse(raw).unwrap();
-            let response = Redirect::to(&path).respond(query);
+            let response = DirectoryRedirect::to(&path).respond(query);
             let location = response.fields.get("location").map(String::from_utf8_lossy);
             assert_eq!(location.as_deref(), Some(expected), "{raw}");
         }

@@ -42,7 +42,7 @@ const TICK: Duration = Duration::from_millis(20);
 const NAMES_TICK: Duration = Duration::from_secs(3);
 
 /// The open root directory.
-pub(crate) struct Root {
+pub(crate) struct FilesRoot {
     path: PathBuf,
     follow_links: FollowLinks,
     directory: RefCell<OwnedFd>,
@@ -92,7 +92,7 @@ pub(crate) enum OpenError {
     Failed(Errno),
 }
 
-impl Root {
+impl FilesRoot {
     pub(crate) fn open(path: &Path, follow_links: FollowLinks) -> Result<Self, FilesError> {
         let failed = |error| FilesError::Root { path: path.to_owned(), error };
         // The working directory may change later, so the path is made absolute.
@@ -226,7 +226,7 @@ impl Opened {
     }
 }
 
-impl Root {
+impl FilesRoot {
     /// Opens the directory `name`, relative to the root, for a list.
     pub(crate) fn open_directory_beneath(&self, name: &[u8]) -> Result<OwnedFd, OpenError> {
         let name = if name.is_empty() { b"." } else { name };

@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use super::Key;
+use super::PathKey;
 
 /// The entries of a group, and the sums that the limits bound.
-pub(super) struct Ring<V> {
-    slots: Vec<Option<Slot<V>>>,
+pub(super) struct CacheRing<V> {
+    slots: Vec<Option<CacheSlot<V>>>,
     free: Vec<usize>,
     hand: usize,
     /// The sum of all units.
@@ -17,8 +17,8 @@ pub(super) struct Ring<V> {
 }
 
 /// An entry.
-pub(super) struct Slot<V> {
-    pub(super) key: Key,
+pub(super) struct CacheSlot<V> {
+    pub(super) key: PathKey,
     pub(super) value: V,
     pub(super) looked: Instant,
     /// The number of descriptors. 1 for an entry without any.
@@ -28,21 +28,21 @@ pub(super) struct Slot<V> {
     pub(super) wanted: bool,
 }
 
-impl<V> Ring<V> {
+impl<V> CacheRing<V> {
     pub(super) fn new(limit_units: usize) -> Self {
         Self { slots: Vec::new(), free: Vec::new(), hand: 0, units: 0, bytes: 0, limit_units }
     }
 
-    pub(super) fn slot(&self, at: usize) -> Option<&Slot<V>> {
+    pub(super) fn slot(&self, at: usize) -> Option<&CacheSlot<V>> {
         self.slots.get(at)?.as_ref()
     }
 
-    pub(super) fn slot_mut(&mut self, at: usize) -> Option<&mut Slot<V>> {
+    pub(super) fn slot_mut(&mut self, at: usize) -> Option<&mut CacheSlot<V>> {
         self.slots.get_mut(at)?.as_mut()
     }
 
     /// Stores `slot`. Returns its position.
-    pub(super) fn insert(&mut self, slot: Slot<V>) -> usize {
+    pub(super) fn insert(&mut self, slot: CacheSlot<V>) -> usize {
         self.units += slot.units;
         self.bytes += slot.bytes;
         match self.free.pop() {
@@ -58,7 +58,7 @@ impl<V> Ring<V> {
     }
 
     /// Removes the entry at `at`.
-    pub(super) fn take(&mut self, at: usize) -> Option<Slot<V>> {
+    pub(super) fn take(&mut self, at: usize) -> Option<CacheSlot<V>> {
         let slot = self.slots.get_mut(at)?.take()?;
         self.units -= slot.units;
         self.bytes -= slot.bytes;
@@ -69,7 +69,7 @@ impl<V> Ring<V> {
     /// Moves the hand on to an entry that was not requested since the hand last passed, and removes
     /// it. The search ends after two rounds, because the first one clears the bits. Returns `None`
     /// for an empty ring.
-    pub(super) fn evict(&mut self) -> Option<Slot<V>> {
+    pub(super) fn evict(&mut self) -> Option<CacheSlot<V>> {
         for _ in 0..2 * self.slots.len() {
             self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
             match &mut self.slots[self.hand] {
@@ -83,7 +83,7 @@ impl<V> Ring<V> {
 
     /// Returns the entries.
     #[cfg(test)]
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot<V>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &CacheSlot<V>> {
         self.slots.iter().flatten()
     }
 }
