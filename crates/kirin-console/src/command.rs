@@ -5,14 +5,14 @@ use clap::Subcommand;
 use crate::advise::{self, Advise};
 use crate::explain::{self, Explain};
 use crate::log_sum::{self, LogCommand};
-use crate::profile::{self, Profile};
-use crate::purge::{self, Purge};
-use crate::status::{self, Status};
+use crate::profile::{self, ProfileArgs};
+use crate::purge::{self, PurgeArgs};
+use crate::status::{self, StatusArgs};
 use crate::top::{self, Top};
 
 /// A command.
 #[derive(Subcommand)]
-pub enum Command {
+pub enum ConsoleCommand {
     /// Say which site, route, rules and places a request meets, and why not others
     #[command(after_help = "Examples:
   kirin explain https://example.org/x?y
@@ -23,18 +23,18 @@ pub enum Command {
   kirin purge --key / --prefix /recent/
   kirin purge --tag memo-7 --tag user-3 --config /etc/kirin/kirin.toml
   kirin purge --prefix /blog/ --soft")]
-    Purge(Purge),
+    Purge(PurgeArgs),
     /// Print the state and the counters of a running Kirin
     #[command(after_help = "Examples:
   kirin status                      the Kirin of ./kirin.toml, of this directory, or the only one
   kirin status --target app.psgi    that of `kirin serve app.psgi`
   kirin status --json | jq .store   for programs")]
-    Status(Status),
+    Status(StatusArgs),
     /// Find the slow line: sample the Perl stacks of an application's workers for some seconds
     #[command(after_help = "Examples:
   kirin profile --app web --seconds 10
   kirin profile --app web --output slow.svg    a flame graph, for a browser")]
-    Profile(Profile),
+    Profile(ProfileArgs),
     /// Show what a running Kirin does now: workers, URLs, applications, upstreams, cache, store
     #[command(after_help = "Examples:
   kirin top
@@ -56,14 +56,14 @@ Ctrl-C ends the run early; the report is about the time so far.")]
 }
 
 /// Carries out a command. The error is for the operator.
-pub fn run(command: Command) -> Result<(), String> {
+pub fn run(command: ConsoleCommand) -> Result<(), String> {
     match command {
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Purge(arguments) => purge::run(arguments),
-        Command::Status(arguments) => status::run(&arguments),
-        Command::Profile(arguments) => profile::run(&arguments),
-        Command::Top(arguments) => top::run(&arguments),
-        Command::Advise(arguments) => advise::run(&arguments),
-        Command::Log { command } => log_sum::run(&command),
+        ConsoleCommand::Explain(arguments) => explain::run(&arguments),
+        ConsoleCommand::Purge(arguments) => purge::run(arguments),
+        ConsoleCommand::Status(arguments) => status::run(&arguments),
+        ConsoleCommand::Profile(arguments) => profile::run(&arguments),
+        ConsoleCommand::Top(arguments) => top::run(&arguments),
+        ConsoleCommand::Advise(arguments) => advise::run(&arguments),
+        ConsoleCommand::Log { command } => log_sum::run(&command),
     }
 }

@@ -55,7 +55,7 @@ pub struct Sum {
     config: Option<PathBuf>,
     /// The unit of durations in the log
     #[arg(long, value_name = "UNIT", default_value = "s")]
-    time_unit: TimeUnit,
+    time_unit: DurationUnit,
     /// A URL pattern, such as '/memo/{id}' or '/static/*'. Can be repeated; the first that matches
     /// has the request. Kirin finds patterns for all other paths
     #[arg(long = "pattern", short, value_name = "PATTERN", value_parser = ConfiguredPattern::parse)]
@@ -65,7 +65,7 @@ pub struct Sum {
     by_site: bool,
     /// The figure by which rows are sorted, largest first
     #[arg(long, default_value = "sum")]
-    sort: Sort,
+    sort: SortKey,
     /// Reverse the order
     #[arg(long, short)]
     reverse: bool,
@@ -74,7 +74,7 @@ pub struct Sum {
     limit: Option<usize>,
     /// The form of the report
     #[arg(long, short, default_value = "text")]
-    output: Output,
+    output: OutputFormat,
     /// Count only requests with this status: 404 or 5xx. Can be repeated
     #[arg(long = "status", value_name = "STATUS")]
     statuses: Vec<StatusCondition>,
@@ -94,14 +94,14 @@ pub struct Sum {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum TimeUnit {
+enum DurationUnit {
     S,
     Ms,
     Us,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Sort {
+enum SortKey {
     Sum,
     Count,
     Avg,
@@ -114,7 +114,7 @@ enum Sort {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Output {
+enum OutputFormat {
     Text,
     Markdown,
     Csv,
@@ -219,9 +219,9 @@ impl Sum {
         LogOptions {
             format: self.format.clone(),
             unit: match self.time_unit {
-                TimeUnit::S => line::TimeUnit::Seconds,
-                TimeUnit::Ms => line::TimeUnit::Milliseconds,
-                TimeUnit::Us => line::TimeUnit::Microseconds,
+                DurationUnit::S => line::TimeUnit::Seconds,
+                DurationUnit::Ms => line::TimeUnit::Milliseconds,
+                DurationUnit::Us => line::TimeUnit::Microseconds,
             },
             filter: Filter {
                 methods: self.methods.clone(),
@@ -234,27 +234,27 @@ impl Sum {
 
     fn order(&self) -> Order {
         let sort = match self.sort {
-            Sort::Sum => report::Sort::Sum,
-            Sort::Count => report::Sort::Count,
-            Sort::Avg => report::Sort::Average,
-            Sort::P50 => report::Sort::P50,
-            Sort::P95 => report::Sort::P95,
-            Sort::P99 => report::Sort::P99,
-            Sort::Max => report::Sort::Max,
-            Sort::Bytes => report::Sort::Bytes,
-            Sort::Pattern => report::Sort::Pattern,
+            SortKey::Sum => report::Sort::Sum,
+            SortKey::Count => report::Sort::Count,
+            SortKey::Avg => report::Sort::Average,
+            SortKey::P50 => report::Sort::P50,
+            SortKey::P95 => report::Sort::P95,
+            SortKey::P99 => report::Sort::P99,
+            SortKey::Max => report::Sort::Max,
+            SortKey::Bytes => report::Sort::Bytes,
+            SortKey::Pattern => report::Sort::Pattern,
         };
         Order { sort, is_reversed: self.reverse, limit: self.limit.unwrap_or(usize::MAX) }
     }
 }
 
-impl From<Output> for report::Output {
-    fn from(output: Output) -> Self {
+impl From<OutputFormat> for report::ReportFormat {
+    fn from(output: OutputFormat) -> Self {
         match output {
-            Output::Text => Self::Text,
-            Output::Markdown => Self::Markdown,
-            Output::Csv => Self::Csv,
-            Output::Json => Self::Json,
+            OutputFormat::Text => Self::Text,
+            OutputFormat::Markdown => Self::Markdown,
+            OutputFormat::Csv => Self::Csv,
+            OutputFormat::Json => Self::Json,
         }
     }
 }

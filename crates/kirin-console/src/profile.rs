@@ -16,7 +16,7 @@ use crate::running::RunningKirin;
 
 /// The arguments of `kirin profile`.
 #[derive(Args)]
-pub struct Profile {
+pub struct ProfileArgs {
     /// The application [default: the only one]
     #[arg(long, value_name = "NAME")]
     pub app: Option<String>,
@@ -36,10 +36,10 @@ pub struct Profile {
 }
 
 /// Carries out the command.
-pub fn run(arguments: &Profile) -> Result<(), String> {
+pub fn run(arguments: &ProfileArgs) -> Result<(), String> {
     let target = arguments.at.find()?;
     // A profile must not be lost because its file cannot be written.
-    let output = arguments.output.as_deref().map(Output::create).transpose()?;
+    let output = arguments.output.as_deref().map(ProfileFile::create).transpose()?;
     let question =
         Question { app: arguments.app.clone(), seconds: arguments.seconds, hz: arguments.hz };
     let question = serde_json::to_string(&question).map_err(|error| error.to_string())?;
@@ -81,12 +81,12 @@ fn folded(profile: &ProfileAnswer) -> String {
 }
 
 /// The file that gets the profile. It has its name when it is complete.
-struct Output<'a> {
+struct ProfileFile<'a> {
     path: &'a Path,
     file: NamedTempFile,
 }
 
-impl<'a> Output<'a> {
+impl<'a> ProfileFile<'a> {
     fn create(path: &'a Path) -> Result<Self, String> {
         let directory = match path.parent() {
             Some(directory) if directory != Path::new("") => directory,

@@ -12,11 +12,11 @@ use kirin_http::ListenAddress;
 
 use crate::print::print;
 use crate::running::RunningKirin;
-use crate::running::target::{Target, connect};
+use crate::running::target::{CommandTarget, connect};
 
 /// The arguments of `kirin purge`.
 #[derive(Args)]
-pub struct Purge {
+pub struct PurgeArgs {
     /// Purge the item with this key; the key of a page is its path and query. Can be repeated, as
     /// the next two options
     #[arg(long = "key", short, required_unless_present_any = ["prefixes", "tags"], value_name = "KEY")]
@@ -38,8 +38,8 @@ pub struct Purge {
 }
 
 /// Carries out the command.
-pub fn run(arguments: Purge) -> Result<(), String> {
-    let Purge { keys, prefixes, tags, site, soft, at } = arguments;
+pub fn run(arguments: PurgeArgs) -> Result<(), String> {
+    let PurgeArgs { keys, prefixes, tags, site, soft, at } = arguments;
     let target = at.find()?;
     let names = Names { keys, prefixes, tags, soft };
     names.check()?;
@@ -49,7 +49,7 @@ pub fn run(arguments: Purge) -> Result<(), String> {
 
 /// Purges by the admin listener, or by the memcached port if there is none. With `site`, the names
 /// are those of a site.
-fn purge(target: &Target, names: &Names, site: Option<&str>) -> Result<Purged, String> {
+fn purge(target: &CommandTarget, names: &Names, site: Option<&str>) -> Result<Purged, String> {
     // The memcached port knows no sites.
     let full_names = site.map_or(Ok(names.clone()), |site| names.of_site(site))?;
     let mut failures = Vec::new();
@@ -66,7 +66,11 @@ fn purge(target: &Target, names: &Names, site: Option<&str>) -> Result<Purged, S
     Err(format!("nothing is purged\n{}", failures.join("\n")))
 }
 
-fn purge_by_admin(target: &Target, names: &Names, site: Option<&str>) -> Result<Purged, String> {
+fn purge_by_admin(
+    target: &CommandTarget,
+    names: &Names,
+    site: Option<&str>,
+) -> Result<Purged, String> {
     let Names { keys, prefixes, tags, soft } = names;
     let body = serde_json::json!({
         "keys": keys, "prefixes": prefixes, "tags": tags, "soft": soft, "site": site

@@ -1,12 +1,12 @@
 //! A table of text with aligned columns.
 
 /// A table. Columns in which all cells are numbers are aligned to the right.
-pub struct Table {
+pub struct TextTable {
     /// The headings and then the rows.
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// Returns a table without rows.
     pub fn new(headings: &[&str]) -> Self {
         Self { rows: vec![headings.iter().map(|heading| (*heading).to_owned()).collect()] }
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn numbers_are_on_the_right_and_empty_columns_are_left_out() {
-        let mut table = Table::new(&["name", "none", "count", "time"]);
+        let mut table = TextTable::new(&["name", "none", "count", "time"]);
         assert!(table.is_empty());
         table.row(vec!["é".into(), "".into(), "1,234".into(), "".into()]);
         table.row(vec!["longer".into(), "".into(), "5".into(), "1.5 ms".into()]);

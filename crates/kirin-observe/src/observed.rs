@@ -15,7 +15,7 @@ use crate::live::observer::LiveLoop;
 
 /// The parts of the program that status, top and the status page are about.
 #[derive(Clone)]
-pub struct Observed {
+pub struct ObservedParts {
     /// The store.
     pub store: Arc<Store>,
     /// The applications.

@@ -75,9 +75,9 @@ pub fn answer(apps: &[Arc<App>], request: &RequestHead<'_>) -> Answer {
 }
 
 /// The reason why there is no profile: the status and the message.
-type Refusal = (StatusCode, String);
+type ProfileRefusal = (StatusCode, String);
 
-async fn profile(apps: &[Arc<App>], body: &[u8]) -> Result<ProfileAnswer, Refusal> {
+async fn profile(apps: &[Arc<App>], body: &[u8]) -> Result<ProfileAnswer, ProfileRefusal> {
     let bad = |message: String| (StatusCode::BAD_REQUEST, message);
     let question: Question =
         serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
@@ -109,7 +109,7 @@ async fn profile(apps: &[Arc<App>], body: &[u8]) -> Result<ProfileAnswer, Refusa
 }
 
 /// Returns the application with this name, or the only one.
-fn find<'a>(apps: &'a [Arc<App>], name: Option<&str>) -> Result<&'a Arc<App>, Refusal> {
+fn find<'a>(apps: &'a [Arc<App>], name: Option<&str>) -> Result<&'a Arc<App>, ProfileRefusal> {
     let names: Vec<String> = apps.iter().map(|app| format!("`{}`", app.name())).collect();
     let message = match (apps, name) {
         ([app], None) => return Ok(app),

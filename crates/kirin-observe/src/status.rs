@@ -8,10 +8,10 @@ use kirin_proxy::{Availability, ServerStatus, Upstream};
 use kirin_workers::{App, AppState, RingStatus, SlowRequest};
 use serde_json::{Map, Value, json};
 
-use crate::observed::Observed;
+use crate::observed::ObservedParts;
 
 /// Returns the answer to `GET /status`.
-pub fn status(observed: &Observed) -> Value {
+pub fn status(observed: &ObservedParts) -> Value {
     let stats = observed.store.stats();
     let upstreams: Map<String, Value> = observed
         .upstreams
@@ -46,7 +46,7 @@ pub fn status(observed: &Observed) -> Value {
 }
 
 /// Returns the bytes that are held for clients.
-fn status_of_clients(observed: &Observed) -> Value {
+fn status_of_clients(observed: &ObservedParts) -> Value {
     let listeners: Map<String, Value> = observed
         .listeners
         .iter()

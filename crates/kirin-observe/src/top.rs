@@ -6,12 +6,12 @@ use kirin_workers::App;
 
 use crate::live::report;
 use crate::live::snapshot::{Snapshot, WorkerReport};
-use crate::observed::Observed;
+use crate::observed::ObservedParts;
 use crate::status;
 
 /// Returns the program at this moment. This reads files of `/proc` and adds up the tables of all
 /// event loops, so call it on a thread of its own.
-pub fn snapshot(observed: &Observed) -> Snapshot {
+pub fn snapshot(observed: &ObservedParts) -> Snapshot {
     let now = Instant::now();
     Snapshot {
         uptime_ms: now.saturating_duration_since(observed.started).as_millis() as u64,

@@ -29,12 +29,12 @@ const DEFAULT_HTTPS_ADDRESS: &str = "*:443";
 pub struct CommandLine {
     /// The command.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: KirinCommand,
 }
 
 /// A command.
 #[derive(Subcommand)]
-pub enum Command {
+pub enum KirinCommand {
     /// Serve an application, a directory, or what a configuration file says
     Serve(Serve),
     /// Check a configuration file and say what is wrong with it
@@ -44,7 +44,7 @@ pub enum Command {
         config: PathBuf,
     },
     #[command(flatten)]
-    Console(console::Command),
+    Console(console::ConsoleCommand),
     /// Serve an application that was loaded by the program that became Kirin; see
     /// Plack::Handler::Kirin
     #[command(hide = true)]

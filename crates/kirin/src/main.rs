@@ -17,7 +17,7 @@ use kirin_config::Source;
 use kirin_console::{command as console, print};
 use kirin_sockets::Inherited;
 
-use command_line::{Command, CommandLine};
+use command_line::{CommandLine, KirinCommand};
 use life::launch::Launch;
 use life::program;
 use life::{panics, program_log, read_again, run_directory};
@@ -37,8 +37,8 @@ fn main() -> ExitCode {
 
 fn run(command_line: CommandLine) -> ExitCode {
     let result = match command_line.command {
-        Command::Memcached { options } => return memcached::run(options, fail),
-        Command::Serve(serve) => serve.source().and_then(|source| {
+        KirinCommand::Memcached { options } => return memcached::run(options, fail),
+        KirinCommand::Serve(serve) => serve.source().and_then(|source| {
             if serve.print_config() {
                 return print(&source.text);
             }
@@ -55,7 +55,7 @@ fn run(command_line: CommandLine) -> ExitCode {
             };
             program::run(config, launch).map_err(|error| error.to_string())
         }),
-        Command::Check { config } => Source::read(&config)
+        KirinCommand::Check { config } => Source::read(&config)
             .and_then(|source| kirin_config::read(&source))
             .map_err(|error| error.to_string())
             .and_then(|checked| {
@@ -65,11 +65,11 @@ fn run(command_line: CommandLine) -> ExitCode {
                 read_again::check_as_user(&checked, &config)?;
                 print(&format!("{}: good\n", config.display()))
             }),
-        Command::ServeLoaded { directory, app_parent, pid_file } => {
+        KirinCommand::ServeLoaded { directory, app_parent, pid_file } => {
             serve_loaded(&directory, app_parent, pid_file)
         }
-        Command::Console(command) => console::run(command),
-        Command::ConfigReference => print(&kirin_config::reference::reference()),
+        KirinCommand::Console(command) => console::run(command),
+        KirinCommand::ConfigReference => print(&kirin_config::reference::reference()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,13 +5,17 @@ use std::fmt::Write;
 use kirin_advice::report::{Report, ReportEntry, StatedFreshness};
 use kirin_advice::verdict::{Cause, KeyPart, NamedGap, PageVerdict};
 
-use super::lines::{Lines, NoLines};
+use super::lines::{ConfigLines, NoLines};
 use super::words::{code, visible};
 
 /// The most gaps of a page that are named.
 const MAX_GAPS: usize = 6;
 
-pub(super) fn write_cache(text: &mut String, entry: &ReportEntry, lines: Result<Lines, NoLines>) {
+pub(super) fn write_cache(
+    text: &mut String,
+    entry: &ReportEntry,
+    lines: Result<ConfigLines, NoLines>,
+) {
     *text += match entry.verdict {
         PageVerdict::WithoutCookie { others_differ: true } => {
             "    Visitors with a cookie get pages of their own. They still reach the application.\n"
@@ -39,15 +43,15 @@ pub(super) fn write_cache(text: &mut String, entry: &ReportEntry, lines: Result<
                 );
             } else {
                 let _ = match &lines {
-                    Lines::Route(_) => writeln!(text, "    Add to kirin.toml:"),
-                    Lines::SiteRoute(site, _) => {
+                    ConfigLines::Route(_) => writeln!(text, "    Add to kirin.toml:"),
+                    ConfigLines::SiteRoute(site, _) => {
                         writeln!(
                             text,
                             "    Add to kirin.toml, below the `[[site]]` {}:",
                             code(site)
                         )
                     }
-                    Lines::Key(_) => {
+                    ConfigLines::Key(_) => {
                         writeln!(
                             text,
                             "    In kirin.toml, change the route {}:",

@@ -13,7 +13,7 @@ use toml::{Table, Value};
 
 /// Lines for the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lines {
+pub enum ConfigLines {
     /// A new route at the top level.
     Route(String),
     /// A new route of the site with this name.
@@ -48,17 +48,19 @@ pub enum NoLines {
     Route,
 }
 
-impl Lines {
+impl ConfigLines {
     /// Returns the text for the file.
     pub fn text(&self) -> &str {
         match self {
-            Lines::Route(text) | Lines::SiteRoute(_, text) | Lines::Key(text) => text,
+            ConfigLines::Route(text) | ConfigLines::SiteRoute(_, text) | ConfigLines::Key(text) => {
+                text
+            }
         }
     }
 }
 
 /// Returns the lines for an entry of a report. `config` is the text of the configuration.
-pub fn lines(config: &str, entry: &ReportEntry) -> Result<Lines, NoLines> {
+pub fn lines(config: &str, entry: &ReportEntry) -> Result<ConfigLines, NoLines> {
     let ignores_cookies = match entry.verdict {
         PageVerdict::Everybody => true,
         PageVerdict::WithoutCookie { .. } => false,
@@ -96,7 +98,7 @@ pub fn lines(config: &str, entry: &ReportEntry) -> Result<Lines, NoLines> {
         false => format!("cache = {}\n", Value::Table(cache)),
     };
     if shortest(route.get("path")) == Some(path.clone()) {
-        return Ok(Lines::Key(cache));
+        return Ok(ConfigLines::Key(cache));
     }
     let mut text = format!("path = {}\n", Value::String(path));
     for (key, value) in route.iter().filter(|(key, _)| !matches!(key.as_str(), "path" | "cache")) {
@@ -104,8 +106,8 @@ pub fn lines(config: &str, entry: &ReportEntry) -> Result<Lines, NoLines> {
     }
     text += &cache;
     Ok(match entry.route.site.as_str() {
-        "" => Lines::Route(format!("[[route]]\n{text}")),
-        name => Lines::SiteRoute(name.to_owned(), format!("[[site.route]]\n{text}")),
+        "" => ConfigLines::Route(format!("[[route]]\n{text}")),
+        name => ConfigLines::SiteRoute(name.to_owned(), format!("[[site.route]]\n{text}")),
     })
 }
 

@@ -58,7 +58,7 @@ try = ["app:web"]
 #[test]
 fn a_copy_of_the_route_keeps_all_keys() {
     let found = lines(CONFIG, &entry("/news", PageVerdict::Everybody));
-    let Ok(Lines::Route(text)) = &found else { panic!("{found:?}") };
+    let Ok(ConfigLines::Route(text)) = &found else { panic!("{found:?}") };
     let parsed: Table = text.parse().expect(text);
     let route = &parsed["route"][0];
     assert_eq!(route["path"].as_str(), Some("= /news"), "{text}");
@@ -71,7 +71,7 @@ fn a_copy_of_the_route_keeps_all_keys() {
 #[test]
 fn visitors_with_cookies_share_only_what_is_the_same_for_everybody() {
     let found = lines(CONFIG, &entry("/", PageVerdict::WithoutCookie { others_differ: true }));
-    let text = found.as_ref().map(Lines::text).unwrap_or_default();
+    let text = found.as_ref().map(ConfigLines::text).unwrap_or_default();
     assert!(text.contains("cache = { ttl = \"30s\" }") && !text.contains("cookies"), "{found:?}");
 }
 
@@ -82,7 +82,7 @@ fn a_route_of_a_site_keeps_the_cache_of_the_site() {
     entry.route.path = "/list".into();
     entry.freshness = StatedFreshness::Lifetime;
     let found = lines(CONFIG, &entry);
-    let Ok(Lines::SiteRoute(name, text)) = &found else { panic!("{found:?}") };
+    let Ok(ConfigLines::SiteRoute(name, text)) = &found else { panic!("{found:?}") };
     assert_eq!(name, "shop");
     assert!(text.contains("bypass = [\"cookie:admin\"]") && !text.contains("ttl"), "{text}");
 }
@@ -92,7 +92,10 @@ fn a_route_that_is_there_gets_a_key() {
     let mut entry = entry("/known", PageVerdict::Everybody);
     entry.route.path = "= /known".into();
     let found = lines(CONFIG, &entry);
-    assert!(matches!(&found, Ok(Lines::Key(text)) if text.starts_with("cache = {")), "{found:?}");
+    assert!(
+        matches!(&found, Ok(ConfigLines::Key(text)) if text.starts_with("cache = {")),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -133,7 +136,7 @@ fn a_path_cannot_add_keys() {
     assert_eq!(lines(CONFIG, &entry), Err(NoLines::Path));
     let entry = super::tests::entry("/x\"y'%E3%81%82", PageVerdict::Everybody);
     let found = lines(CONFIG, &entry);
-    let text = found.as_ref().map(Lines::text).unwrap_or_default();
+    let text = found.as_ref().map(ConfigLines::text).unwrap_or_default();
     let parsed: Table = text.parse().expect(text);
     assert_eq!(parsed["route"][0]["path"].as_str(), Some("= /x\"y'あ"), "{text}");
 }
@@ -169,5 +172,7 @@ fn a_wildcard_in_front_does_not_hide_the_name_of_a_site() {
                   try = [\"app:web\"]\n";
     let mut entry = entry("/page", PageVerdict::Everybody);
     entry.route.site = "a.test".into();
-    assert!(matches!(lines(config, &entry), Ok(Lines::SiteRoute(name, _)) if name == "a.test"));
+    assert!(
+        matches!(lines(config, &entry), Ok(ConfigLines::SiteRoute(name, _)) if name == "a.test")
+    );
 }

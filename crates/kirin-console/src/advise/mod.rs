@@ -20,8 +20,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::print::print;
 use crate::running::RunningKirin;
-use crate::running::target::Target;
-use lines::{Lines, NoLines, lines};
+use crate::running::target::CommandTarget;
+use lines::{ConfigLines, NoLines, lines};
 
 /// How long the report may take after the end of the run.
 const REPORT_LIMIT: Duration = Duration::from_secs(60);
@@ -100,7 +100,7 @@ pub fn run(arguments: &Advise) -> Result<(), String> {
         .map(|entry| {
             let lines = lines_of(entry).ok();
             let below_site = match &lines {
-                Some(Lines::SiteRoute(site, _)) => Some(site.clone()),
+                Some(ConfigLines::SiteRoute(site, _)) => Some(site.clone()),
                 _ => None,
             };
             WithLines { entry, lines: lines.map(|lines| lines.text().to_owned()), below_site }
@@ -112,7 +112,7 @@ pub fn run(arguments: &Advise) -> Result<(), String> {
 }
 
 /// Starts a run, and waits for its end or for Ctrl-C, which ends it.
-fn observe(target: &Target, start: &StartRun) -> Result<Report, String> {
+fn observe(target: &CommandTarget, start: &StartRun) -> Result<Report, String> {
     let body = serde_json::to_string(start).map_err(|error| error.to_string())?;
     let cannot_wait = |error| format!("cannot wait: {error}");
     let runtime = Builder::new_current_thread().enable_all().build().map_err(cannot_wait)?;
@@ -144,11 +144,11 @@ fn observe(target: &Target, start: &StartRun) -> Result<Report, String> {
 }
 
 /// Returns the lines for an entry, if the configuration is good with them.
-fn checked_lines(config: Option<&Source>, entry: &ReportEntry) -> Result<Lines, NoLines> {
+fn checked_lines(config: Option<&Source>, entry: &ReportEntry) -> Result<ConfigLines, NoLines> {
     let config = config.ok_or(NoLines::Route)?;
     let lines = lines(&config.text, entry)?;
     // A table at the end of the file belongs to the top level only for routes of the top level.
-    if let Lines::Route(text) = &lines {
+    if let ConfigLines::Route(text) = &lines {
         let text = format!("{}\n{text}", config.text);
         let with_lines =
             Source { name: config.name.clone(), directory: config.directory.clone(), text };

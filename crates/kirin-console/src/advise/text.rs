@@ -7,7 +7,7 @@ use kirin_advice::verdict::PageVerdict;
 
 use super::findings::{missing_text, reason_text, steadiness};
 use super::instructions::{write_cache, write_gaps, write_key};
-use super::lines::{Lines, NoLines};
+use super::lines::{ConfigLines, NoLines};
 use super::words::{code, share, visible};
 use crate::units::{count, number_of};
 
@@ -34,7 +34,10 @@ const SECTIONS: [Section; 7] = [
 ];
 
 /// Writes the report. `lines` gives the lines of the configuration for an entry.
-pub fn text(report: &Report, lines: impl Fn(&ReportEntry) -> Result<Lines, NoLines>) -> String {
+pub fn text(
+    report: &Report,
+    lines: impl Fn(&ReportEntry) -> Result<ConfigLines, NoLines>,
+) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -101,7 +104,7 @@ fn write_entry(
     text: &mut String,
     entry: &ReportEntry,
     report: &Report,
-    lines: &impl Fn(&ReportEntry) -> Result<Lines, NoLines>,
+    lines: &impl Fn(&ReportEntry) -> Result<ConfigLines, NoLines>,
 ) {
     let _ = write!(text, "\n  {}", visible(&entry.target));
     if entry.pages > 1 {

@@ -25,9 +25,9 @@ use kirin_observe::served::Served;
 
 use crate::print::print;
 use crate::running::default_sockets;
-use crate::running::target::Target;
+use crate::running::target::CommandTarget;
 use listener::Arrival;
-use report::Report;
+use report::ExplanationText;
 use request::RequestText;
 
 /// The arguments of `kirin explain`.
@@ -108,15 +108,15 @@ pub fn run(arguments: &Explain) -> Result<(), String> {
 fn explain(arguments: &Explain) -> Result<String, String> {
     let request = RequestText::new(&arguments.method, &arguments.url, &arguments.headers)?;
     let client = read_client(&arguments.client)?;
-    let admin = arguments.admin.as_deref().map(Target::at).transpose()?;
+    let admin = arguments.admin.as_deref().map(CommandTarget::at).transpose()?;
     let served = arguments.served()?;
     let config =
         kirin_config::read(&arguments.source(&served)?).map_err(|errors| errors.to_string())?;
     request.parse(|head| {
         let running = || match (admin, &config.admin) {
             (Some(target), _) => target,
-            (None, Some(address)) => Target::at_listener(address.clone()),
-            (None, None) => Target::of_served(&served),
+            (None, Some(address)) => CommandTarget::at_listener(address.clone()),
+            (None, None) => CommandTarget::of_served(&served),
         };
         explain_head(&config, head, &request, &client, running)
     })?
@@ -127,9 +127,10 @@ fn explain_head(
     head: &RequestHead<'_>,
     request: &RequestText,
     client: &Peer,
-    running: impl FnOnce() -> Target,
+    running: impl FnOnce() -> CommandTarget,
 ) -> Result<String, String> {
-    let mut report = Report::new(&format!("{} {} from {client}", head.method, request.url));
+    let mut report =
+        ExplanationText::new(&format!("{} {} from {client}", head.method, request.url));
     let arrival = Arrival::find(&config.listeners, request.is_secure, request.port);
     let nowhere = ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], request.port)));
     let origin = Origin {
@@ -166,7 +167,7 @@ fn explain_head(
 }
 
 /// Asks a running Kirin what its store has for a request.
-fn ask(target: &Target, question: &Question) -> Result<StoredAnswer, String> {
+fn ask(target: &CommandTarget, question: &Question) -> Result<StoredAnswer, String> {
     let body = serde_json::to_string(question).map_err(|error| error.to_string())?;
     let answer = target.post("/explain", &body)?;
     serde_json::from_str(&answer)

@@ -16,9 +16,9 @@ use super::listener::Arrival;
 const COLUMN: usize = 12;
 
 /// A text in blocks.
-pub struct Report(String);
+pub struct ExplanationText(String);
 
-impl Report {
+impl ExplanationText {
     /// Starts with a line about the request.
     pub fn new(request: &str) -> Self {
         Self(format!("{request}\n\n"))

@@ -3,7 +3,7 @@
 use clap::Parser;
 
 use super::*;
-use crate::command::Command;
+use crate::command::ConsoleCommand;
 
 const CONFIG: &str = r#"
 [[listener]]
@@ -87,7 +87,7 @@ const USERS: &str = "a:$2y$05$abcdefghijklmnopqrstuuJ0zBPXqV1HjPzFbMPjOjTzjTzjTz
 #[derive(Parser)]
 struct CommandLine {
     #[command(subcommand)]
-    command: Command,
+    command: ConsoleCommand,
 }
 
 /// Explains `request`: the method, the URL, and then fields and the client as options.
@@ -98,7 +98,7 @@ fn explained(directory: &tempfile::TempDir, request: &[&str]) -> Result<String, 
     arguments.extend(["--config", file.to_str().unwrap()]);
     let line = CommandLine::try_parse_from(arguments).map_err(|error| error.to_string())?;
     match line.command {
-        Command::Explain(arguments) => explain(&arguments),
+        ConsoleCommand::Explain(arguments) => explain(&arguments),
         _ => panic!("another command"),
     }
 }

@@ -11,7 +11,7 @@ use kirin_observe::served::Served;
 use kirin_observe::socket_directory::SocketDirectories;
 use serde::Deserialize;
 
-use super::target::Target;
+use super::target::CommandTarget;
 
 /// How long a Kirin may take to say what it serves. One that is stuck must not hide the others for
 /// long.
@@ -19,7 +19,7 @@ const WAIT_LIMIT: Duration = Duration::from_secs(2);
 
 /// A Kirin that answers on a default socket.
 #[derive(Debug)]
-pub struct Running {
+pub struct LocalKirin {
     /// Its admin listener.
     pub address: ListenAddress,
     status: Status,
@@ -44,7 +44,7 @@ struct Serving {
     urls: Vec<String>,
 }
 
-impl Running {
+impl LocalKirin {
     /// Returns what it was told to serve, if a command line can say the same.
     pub fn served(&self) -> Option<Served> {
         match &self.status.serving {
@@ -116,7 +116,7 @@ pub fn find(served: &Served) -> Result<ListenAddress, String> {
 }
 
 /// Returns the Kirin that serves something in the working directory, or else the only one.
-pub fn only_one() -> Result<Running, String> {
+pub fn only_one() -> Result<LocalKirin, String> {
     let mut all = list();
     let directory = env::current_dir().unwrap_or_default();
     let here: Vec<usize> = (0..all.len()).filter(|index| all[*index].is_in(&directory)).collect();
@@ -135,41 +135,42 @@ pub fn only_one() -> Result<Running, String> {
 }
 
 /// Describes the Kirins that run, for the end of an error.
-fn others(all: &[Running]) -> String {
+fn others(all: &[LocalKirin]) -> String {
     if all.is_empty() {
         return "\nthe Kirin of another user is reached as that user or as root, or by --admin ADDRESS"
             .into();
     }
-    let lines: Vec<String> = all.iter().map(Running::line).collect();
+    let lines: Vec<String> = all.iter().map(LocalKirin::line).collect();
     format!("\nrunning are:\n{}", lines.join("\n"))
 }
 
 /// Returns all Kirins that answer on default sockets of this user, by their process ids.
-fn list() -> Vec<Running> {
+fn list() -> Vec<LocalKirin> {
     let directories = SocketDirectories::of_this_user().existing();
     let entries = directories.iter().filter_map(|directory| fs::read_dir(directory).ok());
     let is_socket = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_socket());
     let sockets = entries.flatten().flatten().filter(is_socket);
-    let mut found: Vec<Running> =
+    let mut found: Vec<LocalKirin> =
         sockets.filter_map(|entry| status(&ListenAddress::Unix(entry.path()))).collect();
     found.sort_by_key(|running| running.status.pid);
     found
 }
 
 /// Asks the Kirin at a socket what it serves. There is none on the socket of a killed Kirin.
-fn status(address: &ListenAddress) -> Option<Running> {
-    let answer = Target::at_listener(address.clone()).get_within("/status", WAIT_LIMIT).ok()?;
+fn status(address: &ListenAddress) -> Option<LocalKirin> {
+    let answer =
+        CommandTarget::at_listener(address.clone()).get_within("/status", WAIT_LIMIT).ok()?;
     let status = serde_json::from_str(&answer).ok()?;
-    Some(Running { address: address.clone(), status })
+    Some(LocalKirin { address: address.clone(), status })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn running(status: &str) -> Running {
+    fn running(status: &str) -> LocalKirin {
         let address = ListenAddress::Unix("/run/kirin/root/x.sock".into());
-        Running { address, status: serde_json::from_str(status).unwrap() }
+        LocalKirin { address, status: serde_json::from_str(status).unwrap() }
     }
 
     #[test]

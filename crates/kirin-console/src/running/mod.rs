@@ -9,7 +9,7 @@ use clap::Args;
 use kirin_config::DEFAULT_FILE;
 use kirin_observe::served::Served;
 
-use target::Target;
+use target::CommandTarget;
 
 /// A running Kirin. Without an option it is that of ./kirin.toml; without this file, the one that
 /// serves something in the working directory; else the only one of this user.
@@ -48,16 +48,15 @@ impl RunningKirin {
     }
 
     /// Returns the running Kirin. An error says what to do if there is none, or several.
-    pub fn find(&self) -> Result<Target, String> {
+    pub fn find(&self) -> Result<CommandTarget, String> {
         let default = Path::new(DEFAULT_FILE);
         match (&self.admin, &self.target, &self.config) {
-            (Some(address), ..) => Target::at(address),
-            (None, Some(target), _) => Ok(Target::of_served(&Served::from_target(target))),
-            (None, None, Some(path)) => Target::of_config(path),
-            (None, None, None) if default.exists() => Target::of_config(default),
-            (None, None, None) => {
-                default_sockets::only_one().map(|running| Target::at_listener(running.address))
-            }
+            (Some(address), ..) => CommandTarget::at(address),
+            (None, Some(target), _) => Ok(CommandTarget::of_served(&Served::from_target(target))),
+            (None, None, Some(path)) => CommandTarget::of_config(path),
+            (None, None, None) if default.exists() => CommandTarget::of_config(default),
+            (None, None, None) => default_sockets::only_one()
+                .map(|running| CommandTarget::at_listener(running.address)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The client of the admin listener, for the commands that ask a running Kirin.
 //!
-//! [`Target`] is the running Kirin. The command line chooses it ([`RunningKirin`]), and
+//! [`CommandTarget`] is the running Kirin. The command line chooses it ([`RunningKirin`]), and
 //! [`default_sockets`] finds its socket if the configuration has no address.
 //!
 //! [`RunningKirin`]: super::RunningKirin
@@ -25,14 +25,14 @@ const WAIT_LIMIT: Duration = Duration::from_secs(10);
 const ANSWER_LIMIT_BYTES: u64 = 64 << 20;
 
 /// A running Kirin, or why there is none.
-pub struct Target {
+pub struct CommandTarget {
     /// The admin listener. Without one, the message for the operator.
     admin: Result<ListenAddress, String>,
     /// The memcached ports of the configuration.
     memcached: Vec<ListenAddress>,
 }
 
-impl Target {
+impl CommandTarget {
     /// Returns the Kirin at an address of the command line. It may be written as the log has it:
     /// `http://127.0.0.1:9000/`.
     pub fn at(address: &str) -> Result<Self, String> {
@@ -77,23 +77,23 @@ impl Target {
         self.ask("GET", path, "", WAIT_LIMIT)
     }
 
-    /// Sends `GET` as [`Target::get`] does, and waits no longer than `limit`.
+    /// Sends `GET` as [`CommandTarget::get`] does, and waits no longer than `limit`.
     pub fn get_within(&self, path: &str, limit: Duration) -> Result<String, String> {
         self.ask("GET", path, "", limit)
     }
 
     /// Sends `POST` with a body of the type `application/json`, and returns the body of the answer,
-    /// as [`Target::get`] does.
+    /// as [`CommandTarget::get`] does.
     pub fn post(&self, path: &str, body: &str) -> Result<String, String> {
         self.ask("POST", path, body, WAIT_LIMIT)
     }
 
-    /// Sends `POST` as [`Target::post`] does, for an answer that takes `time` to make.
+    /// Sends `POST` as [`CommandTarget::post`] does, for an answer that takes `time` to make.
     pub fn post_within(&self, path: &str, body: &str, time: Duration) -> Result<String, String> {
         self.ask("POST", path, body, WAIT_LIMIT + time)
     }
 
-    /// Sends `DELETE`, and returns the body of the answer, as [`Target::get`] does.
+    /// Sends `DELETE`, and returns the body of the answer, as [`CommandTarget::get`] does.
     pub fn delete(&self, path: &str) -> Result<String, String> {
         self.ask("DELETE", path, "", WAIT_LIMIT)
     }
@@ -153,15 +153,15 @@ impl AskError {
 }
 
 /// A connection of either kind.
-pub trait Connection: Read + Write {}
-impl<T: Read + Write> Connection for T {}
+pub trait ReadWrite: Read + Write {}
+impl<T: Read + Write> ReadWrite for T {}
 
 /// Connects to a listener. Reading and writing have a time limit.
-pub fn connect(address: &ListenAddress) -> io::Result<Box<dyn Connection>> {
+pub fn connect(address: &ListenAddress) -> io::Result<Box<dyn ReadWrite>> {
     connect_within(address, WAIT_LIMIT)
 }
 
-fn connect_within(address: &ListenAddress, limit: Duration) -> io::Result<Box<dyn Connection>> {
+fn connect_within(address: &ListenAddress, limit: Duration) -> io::Result<Box<dyn ReadWrite>> {
     match address {
         ListenAddress::Unix(path) => {
             let stream = UnixStream::connect(path)?;

@@ -9,7 +9,7 @@ use crate::running::RunningKirin;
 
 /// The arguments of `kirin status`.
 #[derive(Args)]
-pub struct Status {
+pub struct StatusArgs {
     /// Print JSON, with all counters
     #[arg(long)]
     json: bool,
@@ -18,7 +18,7 @@ pub struct Status {
 }
 
 /// Carries out the command.
-pub fn run(arguments: &Status) -> Result<(), String> {
+pub fn run(arguments: &StatusArgs) -> Result<(), String> {
     let status = arguments.at.find()?.get("/status")?;
     match arguments.json {
         true => print(&status),

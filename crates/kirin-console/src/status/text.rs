@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 
 use serde_json::Value;
 
-use crate::table::Table;
+use crate::table::TextTable;
 use crate::units::{bytes, count, duration, latency, number_of, percent, plain};
 
 /// The column in which the text of a block begins.
@@ -78,7 +78,7 @@ pub fn render(status: &Value, colours: Colours) -> String {
     clients(&mut text, status);
     store(&mut text, &status["store"]);
     cache(&mut text, &status["cache"]);
-    let add_table = |text: &mut String, table: Table| {
+    let add_table = |text: &mut String, table: TextTable| {
         if !table.is_empty() {
             text.push('\n');
             text.push_str(&table.text(|heading| colours.paint(BOLD, heading)));
@@ -267,8 +267,8 @@ fn cell(value: &Value, key: &str) -> String {
     number(value, key).map(count).unwrap_or_default()
 }
 
-fn apps(apps: &Value) -> Table {
-    let mut table = Table::new(&[
+fn apps(apps: &Value) -> TextTable {
+    let mut table = TextTable::new(&[
         "application",
         "state",
         "busy",
@@ -331,8 +331,8 @@ fn shared_memory(text: &mut String, apps: &Value) {
     }
 }
 
-fn upstreams(upstreams: &Value) -> Table {
-    let mut table = Table::new(&[
+fn upstreams(upstreams: &Value) -> TextTable {
+    let mut table = TextTable::new(&[
         "upstream",
         "server",
         "state",

@@ -1,6 +1,6 @@
 //! Draws the screen.
 
-use kirin_observe::live::table::Table;
+use kirin_observe::live::table::ViewTable;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -173,7 +173,7 @@ fn nothing(screen: &Screen) -> &'static str {
 }
 
 /// Returns the line of headings. The one by which the rows are ordered stands out.
-fn headings(table: &Table, layout: &[(usize, usize)], is_reversed: bool) -> Line<'static> {
+fn headings(table: &ViewTable, layout: &[(usize, usize)], is_reversed: bool) -> Line<'static> {
     let mut spans = Vec::new();
     for (index, width) in layout {
         let column = table.columns[*index];

@@ -18,7 +18,7 @@ use clap::Args;
 
 use crate::print::print;
 use crate::running::RunningKirin;
-use source::Source;
+use source::SnapshotSource;
 
 /// The arguments of `kirin top`.
 #[derive(Args)]
@@ -52,8 +52,8 @@ fn parse_interval(text: &str) -> Result<f64, String> {
 pub fn run(arguments: &Top) -> Result<(), String> {
     let pause = Duration::from_millis((arguments.interval * 1000.0) as u64);
     let source = match &arguments.ssh {
-        Some(host) => Source::by_ssh(host, &arguments.at, arguments.interval)?,
-        None => Source::of(arguments.at.find()?),
+        Some(host) => SnapshotSource::by_ssh(host, &arguments.at, arguments.interval)?,
+        None => SnapshotSource::of(arguments.at.find()?),
     };
     let mut source = source.only(arguments.site.as_deref());
     let first = source.next()?;
@@ -68,7 +68,7 @@ pub fn run(arguments: &Top) -> Result<(), String> {
 
 /// Prints a snapshot as a line of JSON at regular times, until nobody reads them.
 fn stream(
-    mut source: Source,
+    mut source: SnapshotSource,
     first: kirin_observe::live::snapshot::Snapshot,
     pause: Duration,
 ) -> Result<(), String> {

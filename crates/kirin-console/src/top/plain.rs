@@ -2,7 +2,7 @@
 
 use kirin_observe::live::rates::Rates;
 use kirin_observe::live::snapshot::Snapshot;
-use kirin_observe::live::table::Table;
+use kirin_observe::live::table::ViewTable;
 use kirin_observe::live::units;
 use kirin_observe::live::views::{self, Span};
 
@@ -44,7 +44,7 @@ pub fn title(snapshot: &Snapshot) -> String {
 }
 
 /// Returns the lines of a table: the headings, if there are any, and the rows.
-pub fn lines(table: &Table, width: usize) -> Vec<String> {
+pub fn lines(table: &ViewTable, width: usize) -> Vec<String> {
     let layout = table.layout(width);
     let line = |cell: &dyn Fn(usize) -> String| {
         let cells = layout

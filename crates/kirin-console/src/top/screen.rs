@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use kirin_observe::live::rates::Rates;
 use kirin_observe::live::snapshot::Snapshot;
-use kirin_observe::live::table::Table;
+use kirin_observe::live::table::ViewTable;
 use kirin_observe::live::views::{self, Span};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -62,7 +62,7 @@ impl View {
 
 /// The order of the rows of a view.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Order {
+pub struct RowOrder {
     /// The column that a key has chosen.
     pub column: Option<usize>,
     /// Whether the order is the other way round.
@@ -73,7 +73,7 @@ pub struct Order {
 pub struct Screen {
     /// The index of the view.
     pub view: usize,
-    orders: [Order; View::ALL.len()],
+    orders: [RowOrder; View::ALL.len()],
     /// The text that rows must have.
     pub filter: String,
     /// Whether keys are added to the filter.
@@ -99,7 +99,7 @@ impl Screen {
     pub fn new(snapshot: Snapshot) -> Self {
         Self {
             view: 0,
-            orders: [Order::default(); View::ALL.len()],
+            orders: [RowOrder::default(); View::ALL.len()],
             filter: String::new(),
             is_typing: false,
             is_paused: false,
@@ -135,7 +135,7 @@ impl Screen {
     }
 
     /// Returns the table of the view, ordered and filtered.
-    pub fn table(&self) -> Table {
+    pub fn table(&self) -> ViewTable {
         let mut table = match self.view() {
             View::Overview | View::Urls => views::urls(&self.snapshot, self.span),
             View::Workers => views::workers(&self.snapshot),
@@ -225,7 +225,8 @@ impl Screen {
         let present = self.table().order;
         let position = columns.iter().position(|column| Some(*column) == present);
         let next = position.map_or(0, |position| (position + distance) % columns.len());
-        self.orders[self.view] = Order { column: columns.get(next).copied(), is_reversed: false };
+        self.orders[self.view] =
+            RowOrder { column: columns.get(next).copied(), is_reversed: false };
         self.scroll = 0;
     }
 }

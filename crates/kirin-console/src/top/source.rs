@@ -6,22 +6,22 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use kirin_observe::live::snapshot::Snapshot;
 
 use crate::running::RunningKirin;
-use crate::running::target::Target;
+use crate::running::target::CommandTarget;
 
 /// The largest snapshot in bytes.
 const SNAPSHOT_LIMIT_BYTES: u64 = 16 << 20;
 
 /// A source of snapshots.
-pub struct Source {
-    origin: Origin,
+pub struct SnapshotSource {
+    origin: SnapshotOrigin,
     /// The only site whose URLs are shown. `None` shows all.
     site: Option<String>,
 }
 
 /// Where the snapshots are made.
-enum Origin {
+enum SnapshotOrigin {
     /// An admin listener.
-    Listener(Target),
+    Listener(CommandTarget),
     /// The output of `ssh HOST kirin top --stream`.
     Remote(Remote),
 }
@@ -33,10 +33,10 @@ struct Remote {
     lines: BufReader<ChildStdout>,
 }
 
-impl Source {
+impl SnapshotSource {
     /// Returns the source that asks an admin listener.
-    pub fn of(target: Target) -> Self {
-        Self { origin: Origin::Listener(target), site: None }
+    pub fn of(target: CommandTarget) -> Self {
+        Self { origin: SnapshotOrigin::Listener(target), site: None }
     }
 
     /// Returns this source with the URLs of one site only. `None` leaves it as it is.
@@ -64,14 +64,14 @@ impl Source {
         let stdout = child.stdout.take().ok_or("ssh has no output")?;
         let lines = BufReader::new(stdout);
         let remote = Remote { host: host.to_owned(), child, lines };
-        Ok(Self { origin: Origin::Remote(remote), site: None })
+        Ok(Self { origin: SnapshotOrigin::Remote(remote), site: None })
     }
 
     /// Fetches a snapshot. A remote one is waited for.
     pub fn next(&mut self) -> Result<Snapshot, String> {
         let mut snapshot = match &mut self.origin {
-            Origin::Listener(target) => parse(&target.get("/top")?)?,
-            Origin::Remote(remote) => remote.next()?,
+            SnapshotOrigin::Listener(target) => parse(&target.get("/top")?)?,
+            SnapshotOrigin::Remote(remote) => remote.next()?,
         };
         if let Some(site) = &self.site {
             snapshot.keep_site(site);
@@ -81,7 +81,7 @@ impl Source {
 
     /// Returns whether snapshots come by themselves.
     pub fn sets_the_pace(&self) -> bool {
-        matches!(self.origin, Origin::Remote(_))
+        matches!(self.origin, SnapshotOrigin::Remote(_))
     }
 }
 

@@ -12,14 +12,18 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::top::draw::draw;
 use crate::top::screen::Screen;
-use crate::top::source::Source;
+use crate::top::source::SnapshotSource;
 
 /// How long a snapshot may wait for the screen.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Shows snapshots until a key or a signal ends it. The terminal is then as it was, also after a
 /// panic. The error inside is for the user.
-pub fn run(source: Source, first: Snapshot, pause: Duration) -> io::Result<Result<(), String>> {
+pub fn run(
+    source: SnapshotSource,
+    first: Snapshot,
+    pause: Duration,
+) -> io::Result<Result<(), String>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in
         [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP]
@@ -35,7 +39,7 @@ pub fn run(source: Source, first: Snapshot, pause: Duration) -> io::Result<Resul
 }
 
 /// Fetches snapshots on a thread, which ends with the receiver.
-fn fetch(mut source: Source, pause: Duration) -> Receiver<Result<Snapshot, String>> {
+fn fetch(mut source: SnapshotSource, pause: Duration) -> Receiver<Result<Snapshot, String>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         loop {

@@ -4,7 +4,7 @@ use kirin_http::CacheResult;
 use kirin_server::EndedRequest;
 use serde::{Deserialize, Serialize};
 
-use crate::live::histogram::Histogram;
+use crate::live::histogram::LiveHistogram;
 
 /// The numbers, as an event loop adds them up.
 #[derive(Clone, Default)]
@@ -18,7 +18,7 @@ pub struct Counts {
     hits: u64,
     /// The answers by the first digit of their status.
     by_class: [u64; 5],
-    times: Histogram,
+    times: LiveHistogram,
 }
 
 /// The numbers, as a reader gets them.

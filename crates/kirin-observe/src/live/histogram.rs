@@ -13,15 +13,15 @@ const BUCKETS: usize = BUCKETS_PER_OCTAVE * (LAST_OCTAVE - FIRST_OCTAVE + 2);
 
 /// Counts of times, in buckets whose width grows with the time.
 #[derive(Clone)]
-pub struct Histogram([u32; BUCKETS]);
+pub struct LiveHistogram([u32; BUCKETS]);
 
-impl Default for Histogram {
+impl Default for LiveHistogram {
     fn default() -> Self {
         Self([0; BUCKETS])
     }
 }
 
-impl Histogram {
+impl LiveHistogram {
     /// Counts a time `weight` times.
     pub fn add(&mut self, micros: u64, weight: u32) {
         let count = &mut self.0[bucket_of(micros)];
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_ranks() {
-        let mut histogram = Histogram::default();
+        let mut histogram = LiveHistogram::default();
         assert_eq!(histogram.percentile(0.5), 0);
         (1..=4).for_each(|micros| histogram.add(micros, 1));
         histogram.add(7, 96);
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn times_of_minutes_count_as_the_longest() {
-        let mut histogram = Histogram::default();
+        let mut histogram = LiveHistogram::default();
         histogram.add(u64::MAX, u32::MAX);
         histogram.add(u64::MAX, 1);
         assert_eq!(histogram.percentile(0.5), middle_of(BUCKETS - 1));
@@ -107,7 +107,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_percentile_is_at_most_a_sixteenth_off(micros in 0u64..134_000_000) {
-            let mut histogram = Histogram::default();
+            let mut histogram = LiveHistogram::default();
             histogram.add(micros, 3);
             let read = histogram.percentile(0.99);
             prop_assert!(read.abs_diff(micros) * 16 <= micros, "{micros} reads as {read}");

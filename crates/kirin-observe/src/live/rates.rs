@@ -1,7 +1,7 @@
 //! Rates between two snapshots.
 
 use crate::live::snapshot::Snapshot;
-use crate::live::table::{Cell, Table, number, text};
+use crate::live::table::{ViewCell, ViewTable, number, text};
 use crate::live::units;
 
 /// The program as of now.
@@ -76,11 +76,11 @@ impl Rates {
     }
 
     /// Returns the rates as a table.
-    pub fn table(&self) -> Table {
+    pub fn table(&self) -> ViewTable {
         let row = |name: &str, number: f64, write: fn(f64) -> String| {
-            vec![Cell::text(name), Cell::of(number, write)]
+            vec![ViewCell::text(name), ViewCell::of(number, write)]
         };
-        Table {
+        ViewTable {
             title: "now",
             columns: vec![text("", 9), number("now", 9)],
             rows: vec![

@@ -67,7 +67,7 @@ struct UrlKey {
 
 /// The sum of the rows of some loops.
 #[derive(Default)]
-struct Sum {
+struct UrlSum {
     total: Counts,
     recent: Counts,
     places: Vec<(PlaceName, u64)>,
@@ -75,7 +75,7 @@ struct Sum {
     is_found: bool,
 }
 
-impl Sum {
+impl UrlSum {
     fn add(&mut self, row: &Row, part: u64) {
         self.total.merge(row.total());
         self.recent.merge(&row.recent(part));
@@ -116,7 +116,7 @@ pub fn read(loops: &[Arc<LiveLoop>], now: Instant) -> LiveReport {
     let part = uptime.as_secs() / PART_SECONDS;
     let recent_begins = part.saturating_sub(PARTS as u64 - 1) * PART_SECONDS;
     let sites = first.with(|table| Arc::clone(table.sites()));
-    let mut sums: HashMap<UrlKey, Sum> = HashMap::new();
+    let mut sums: HashMap<UrlKey, UrlSum> = HashMap::new();
     for live in loops {
         for keys in live.with(UrlTable::keys).chunks(ROWS_AT_ONCE) {
             live.with(|table| {
@@ -153,7 +153,7 @@ pub fn read(loops: &[Arc<LiveLoop>], now: Instant) -> LiveReport {
 
 /// Merges rows that are one on another event loop. One loop may still count `/index.php` for itself
 /// when another counts it in `/{name}.php`. Both have a part of its requests then.
-fn merged(sums: HashMap<UrlKey, Sum>, loops: &[Arc<LiveLoop>]) -> HashMap<UrlKey, Sum> {
+fn merged(sums: HashMap<UrlKey, UrlSum>, loops: &[Arc<LiveLoop>]) -> HashMap<UrlKey, UrlSum> {
     if loops.len() < 2 {
         return sums;
     }
@@ -180,7 +180,7 @@ fn merged(sums: HashMap<UrlKey, Sum>, loops: &[Arc<LiveLoop>]) -> HashMap<UrlKey
             break;
         }
     }
-    let mut merged: HashMap<UrlKey, Sum> = HashMap::new();
+    let mut merged: HashMap<UrlKey, UrlSum> = HashMap::new();
     for (mut key, sum) in sums {
         let place = (key.site, key.pattern);
         key.pattern = match patterns.get(&place) {
@@ -192,7 +192,7 @@ fn merged(sums: HashMap<UrlKey, Sum>, loops: &[Arc<LiveLoop>]) -> HashMap<UrlKey
     merged
 }
 
-fn url(sites: &RouteSites, key: UrlKey, sum: Sum) -> UrlReport {
+fn url(sites: &RouteSites, key: UrlKey, sum: UrlSum) -> UrlReport {
     UrlReport {
         site: sites.name(key.site).to_owned(),
         method: key.method.to_owned(),

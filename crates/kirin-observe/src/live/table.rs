@@ -5,20 +5,20 @@ use std::cmp::Ordering;
 
 /// A table.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct ViewTable {
     /// The title.
     pub title: &'static str,
     /// The columns.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ViewColumn>,
     /// The rows. Each has a cell for each column.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<ViewCell>>,
     /// The index of the column by which the rows are ordered at first.
     pub order: Option<usize>,
 }
 
 /// A column.
 #[derive(Clone, Copy, Debug)]
-pub struct Column {
+pub struct ViewColumn {
     /// The heading.
     pub name: &'static str,
     /// Whether its cells are numbers: to the right, and the largest first.
@@ -29,7 +29,7 @@ pub struct Column {
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub struct ViewCell {
     /// The text.
     pub text: String,
     /// The number by which rows are ordered. `None` in a column of texts.
@@ -37,16 +37,16 @@ pub struct Cell {
 }
 
 /// Returns a column of numbers.
-pub const fn number(name: &'static str, priority: u8) -> Column {
-    Column { name, is_number: true, priority }
+pub const fn number(name: &'static str, priority: u8) -> ViewColumn {
+    ViewColumn { name, is_number: true, priority }
 }
 
 /// Returns a column of texts.
-pub const fn text(name: &'static str, priority: u8) -> Column {
-    Column { name, is_number: false, priority }
+pub const fn text(name: &'static str, priority: u8) -> ViewColumn {
+    ViewColumn { name, is_number: false, priority }
 }
 
-impl Cell {
+impl ViewCell {
     /// Returns the cell of a number, as `write` writes it.
     pub fn of(number: f64, write: fn(f64) -> String) -> Self {
         Self { text: write(number), number: Some(number) }
@@ -64,10 +64,10 @@ impl Cell {
     }
 }
 
-impl Table {
+impl ViewTable {
     /// Orders the rows by a column: numbers from the largest, texts from A.
     pub fn sort(&mut self, column: usize, is_reversed: bool) {
-        let compare = |a: &Vec<Cell>, b: &Vec<Cell>| {
+        let compare = |a: &Vec<ViewCell>, b: &Vec<ViewCell>| {
             let order = match (a.get(column), b.get(column)) {
                 (Some(a), Some(b)) => match (a.number, b.number) {
                     (Some(a), Some(b)) => b.total_cmp(&a),
@@ -89,7 +89,7 @@ impl Table {
     /// Returns the columns that fit into a width, and their widths. The last text column gets what
     /// is left.
     pub fn layout(&self, width: usize) -> Vec<(usize, usize)> {
-        let wanted = |(index, column): (usize, &Column)| {
+        let wanted = |(index, column): (usize, &ViewColumn)| {
             let cells = self.rows.iter().filter_map(|row| row.get(index));
             let longest = cells.map(|cell| cell.text.chars().count()).max().unwrap_or_default();
             // An arrow follows the heading of the column that orders the rows.
@@ -129,7 +129,7 @@ impl Table {
     }
 }
 
-impl Table {
+impl ViewTable {
     /// Makes the widest of the other text columns narrower by this width, but not too narrow.
     /// Returns false if nothing has changed.
     fn narrow(&self, columns: &mut [(usize, usize)], flexible: Option<usize>, by: usize) -> bool {
@@ -151,11 +151,11 @@ mod tests {
     use super::*;
     use crate::live::units;
 
-    fn table() -> Table {
+    fn table() -> ViewTable {
         let row = |number: f64, place: &str, url: &str| {
-            vec![Cell::of(number, units::count), Cell::text(place), Cell::text(url)]
+            vec![ViewCell::of(number, units::count), ViewCell::text(place), ViewCell::text(url)]
         };
-        Table {
+        ViewTable {
             title: "t",
             columns: vec![number("sum", 9), text("place", 1), text("url", 9)],
             rows: vec![
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    fn urls(table: &Table) -> Vec<&str> {
+    fn urls(table: &ViewTable) -> Vec<&str> {
         table.rows.iter().map(|row| row[2].text.as_str()).collect()
     }
 
@@ -209,10 +209,10 @@ mod tests {
     #[test]
     fn a_long_text_makes_room_for_the_last_column() {
         let row = |length: usize| vec!["/".repeat(length), "x".repeat(30)];
-        let table = Table {
+        let table = ViewTable {
             columns: vec![text("request", 9), text("at", 9)],
-            rows: vec![row(100).into_iter().map(Cell::text).collect()],
-            ..Table::default()
+            rows: vec![row(100).into_iter().map(ViewCell::text).collect()],
+            ..ViewTable::default()
         };
         for (width, expected) in [
             (131, vec![(0, 100), (1, 30)]),
@@ -226,6 +226,6 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_a_terminal() {
-        assert_eq!(Cell::text("/\u{1b}[2J\n\u{202e}x\u{9b}é").text, "/?[2J??x?é");
+        assert_eq!(ViewCell::text("/\u{1b}[2J\n\u{202e}x\u{9b}é").text, "/?[2J??x?é");
     }
 }

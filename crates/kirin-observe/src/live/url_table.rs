@@ -56,14 +56,14 @@ pub struct RowKey {
 pub struct Row {
     total: Counts,
     /// The parts of the last minute. Each is overwritten after a minute.
-    parts: [Part; PARTS],
+    parts: [MinutePart; PARTS],
     /// The number of answers of each place.
     places: Vec<(PlaceName, u64)>,
 }
 
 /// Ten seconds.
 #[derive(Default)]
-struct Part {
+struct MinutePart {
     /// Its number since the start of the program.
     number: u64,
     counts: Option<Box<Counts>>,
@@ -142,7 +142,7 @@ impl Row {
     }
 
     /// Returns the part with a number, emptied if it was that of an earlier minute.
-    fn part_for(&mut self, number: u64) -> &mut Part {
+    fn part_for(&mut self, number: u64) -> &mut MinutePart {
         let part = &mut self.parts[(number % PARTS as u64) as usize];
         if part.number != number {
             part.number = number;
@@ -184,7 +184,7 @@ impl Row {
     /// Returns the numbers of the last minute. `part` is the number of the present ten seconds.
     pub fn recent(&self, part: u64) -> Counts {
         let mut recent = Counts::default();
-        let is_recent = |other: &&Part| other.number + PARTS as u64 > part;
+        let is_recent = |other: &&MinutePart| other.number + PARTS as u64 > part;
         for counts in self.parts.iter().filter(is_recent).filter_map(|part| part.counts.as_ref()) {
             recent.merge(counts);
         }

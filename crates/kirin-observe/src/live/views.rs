@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::live::counts::CountsReport;
 use crate::live::report::UrlReport;
 use crate::live::snapshot::{Snapshot, WorkerReport};
-use crate::live::table::{Cell, Column, Table, number, text};
+use crate::live::table::{ViewCell, ViewColumn, ViewTable, number, text};
 use crate::live::units;
 
 /// The time that the numbers of URLs are about.
@@ -37,7 +37,7 @@ impl Span {
 }
 
 /// Returns all tables.
-pub fn all(snapshot: &Snapshot, span: Span) -> Vec<Table> {
+pub fn all(snapshot: &Snapshot, span: Span) -> Vec<ViewTable> {
     vec![
         workers(snapshot),
         urls(snapshot, span),
@@ -50,30 +50,30 @@ pub fn all(snapshot: &Snapshot, span: Span) -> Vec<Table> {
 }
 
 /// Returns the URLs that had requests in a time. There is a column for the site if there is a site.
-pub fn urls(snapshot: &Snapshot, span: Span) -> Table {
+pub fn urls(snapshot: &Snapshot, span: Span) -> ViewTable {
     let has_sites = snapshot.has_sites();
     let row = |url: &UrlReport| {
         let counts = span.counts(url);
         let requests = counts.requests as f64;
-        let milliseconds = |time| Cell::of(time, units::time);
-        let class = |first: usize| Cell::of(counts.by_class[first - 1] as f64, units::count);
+        let milliseconds = |time| ViewCell::of(time, units::time);
+        let class = |first: usize| ViewCell::of(counts.by_class[first - 1] as f64, units::count);
         let hits = if requests > 0.0 { counts.hits as f64 / requests } else { 0.0 };
-        let site = has_sites.then(|| Cell::text(site_word(&url.site)));
+        let site = has_sites.then(|| ViewCell::text(site_word(&url.site)));
         let numbers = [
             milliseconds(counts.time_ms),
-            Cell::of(requests, units::count),
+            ViewCell::of(requests, units::count),
             milliseconds(counts.time_ms / requests.max(1.0)),
             milliseconds(counts.p50_ms),
             milliseconds(counts.p95_ms),
             milliseconds(counts.p99_ms),
-            Cell::of(counts.bytes as f64, units::bytes),
-            Cell::of(hits, |share| units::share(share, 1.0)),
+            ViewCell::of(counts.bytes as f64, units::bytes),
+            ViewCell::of(hits, |share| units::share(share, 1.0)),
             class(4),
             class(5),
         ];
         let texts = [
-            Cell::text(url.places.first().map_or("", |(place, _)| place)),
-            Cell::text(format!("{} {}", url.method, url.pattern)),
+            ViewCell::text(url.places.first().map_or("", |(place, _)| place)),
+            ViewCell::text(format!("{} {}", url.method, url.pattern)),
         ];
         numbers.into_iter().chain(site).chain(texts).collect()
     };
@@ -92,7 +92,7 @@ pub fn urls(snapshot: &Snapshot, span: Span) -> Table {
     let site = has_sites.then(|| text("site", 8));
     let texts = [text("place", if has_sites { 7 } else { 8 }), text("URL", 9)];
     let seen = snapshot.live.urls.iter().filter(|url| span.counts(url).requests > 0);
-    Table {
+    ViewTable {
         title: "URLs",
         columns: numbers.into_iter().chain(site).chain(texts).collect(),
         rows: seen.map(row).collect(),
@@ -106,24 +106,24 @@ pub fn site_word(site: &str) -> &str {
 }
 
 /// Returns the workers. Those that are busy for the longest time are first.
-pub fn workers(snapshot: &Snapshot) -> Table {
+pub fn workers(snapshot: &Snapshot) -> ViewTable {
     let row = |worker: &WorkerReport| {
-        let count = |number: u64| Cell::of(number as f64, units::count);
+        let count = |number: u64| ViewCell::of(number as f64, units::count);
         vec![
-            Cell::text(&worker.app),
-            Cell::of(f64::from(worker.pid), |pid| format!("{pid:.0}")),
-            Cell::text(&worker.state),
-            Cell::of(worker.running_ms as f64, |time| {
+            ViewCell::text(&worker.app),
+            ViewCell::of(f64::from(worker.pid), |pid| format!("{pid:.0}")),
+            ViewCell::text(&worker.state),
+            ViewCell::of(worker.running_ms as f64, |time| {
                 if time > 0.0 { units::time(time) } else { String::new() }
             }),
             count(worker.requests),
-            Cell::of(worker.age_seconds as f64, |age| units::duration(age as u64)),
-            Cell::of(worker.resident_bytes as f64, units::bytes),
+            ViewCell::of(worker.age_seconds as f64, |age| units::duration(age as u64)),
+            ViewCell::of(worker.resident_bytes as f64, units::bytes),
             count(worker.generation),
-            Cell::text(format!("{} {}", worker.method, worker.path).trim_end()),
+            ViewCell::text(format!("{} {}", worker.method, worker.path).trim_end()),
         ]
     };
-    Table {
+    ViewTable {
         title: "workers",
         columns: vec![
             text("app", 7),
@@ -142,16 +142,16 @@ pub fn workers(snapshot: &Snapshot) -> Table {
 }
 
 /// Returns the applications.
-pub fn apps(snapshot: &Snapshot) -> Table {
+pub fn apps(snapshot: &Snapshot) -> ViewTable {
     let row = |app: &Value| {
         let counter = |name: &str| count_of(app.get("counters"), name);
         let workers = app["workers"].as_array().map_or(0, Vec::len);
         let idle = app["idle_workers"].as_u64().unwrap_or_default();
         vec![
-            Cell::text(app["name"].as_str().unwrap_or_default()),
-            Cell::text(app["state"].as_str().unwrap_or_default()),
-            Cell::of(workers as f64, units::count),
-            Cell::of((workers as f64 - idle as f64).max(0.0), units::count),
+            ViewCell::text(app["name"].as_str().unwrap_or_default()),
+            ViewCell::text(app["state"].as_str().unwrap_or_default()),
+            ViewCell::of(workers as f64, units::count),
+            ViewCell::of((workers as f64 - idle as f64).max(0.0), units::count),
             count_of(Some(app), "waiting_requests"),
             counter("requests"),
             counter("refused_full"),
@@ -161,7 +161,7 @@ pub fn apps(snapshot: &Snapshot) -> Table {
             counter("workers_ended"),
         ]
     };
-    Table {
+    ViewTable {
         title: "apps",
         columns: vec![
             text("app", 9),
@@ -182,19 +182,19 @@ pub fn apps(snapshot: &Snapshot) -> Table {
 }
 
 /// Returns the servers of upstreams.
-pub fn upstreams(snapshot: &Snapshot) -> Table {
+pub fn upstreams(snapshot: &Snapshot) -> ViewTable {
     let row = |name: &str, upstream: &Value, server: &Value| {
         let of = |key| count_of(Some(server), key);
         vec![
-            Cell::text(name),
-            Cell::text(server["server"].as_str().unwrap_or_default()),
-            Cell::text(server["availability"].as_str().unwrap_or_default()),
+            ViewCell::text(name),
+            ViewCell::text(server["server"].as_str().unwrap_or_default()),
+            ViewCell::text(server["availability"].as_str().unwrap_or_default()),
             of("in_flight"),
             count_of(Some(upstream), "queued"),
             of("requests"),
             of("failures"),
             of("ejections"),
-            Cell::of(server["latency_ms"].as_f64().unwrap_or_default(), units::time),
+            ViewCell::of(server["latency_ms"].as_f64().unwrap_or_default(), units::time),
         ]
     };
     let upstreams = snapshot.status.get("upstreams").and_then(Value::as_object);
@@ -202,7 +202,7 @@ pub fn upstreams(snapshot: &Snapshot) -> Table {
         let servers = upstream["servers"].as_array().map_or(&[][..], Vec::as_slice);
         servers.iter().map(move |server| row(name, upstream, server))
     });
-    Table {
+    ViewTable {
         title: "upstreams",
         columns: vec![
             text("upstream", 9),
@@ -221,47 +221,47 @@ pub fn upstreams(snapshot: &Snapshot) -> Table {
 }
 
 /// Returns the counters of the caches of routes.
-pub fn cache(snapshot: &Snapshot) -> Table {
+pub fn cache(snapshot: &Snapshot) -> ViewTable {
     let counters = snapshot.status.get("cache").and_then(Value::as_object);
     let row = |(name, count): (&String, &Value)| {
         vec![
-            Cell::text(name.replace('_', " ")),
-            Cell::of(count.as_f64().unwrap_or_default(), units::count),
+            ViewCell::text(name.replace('_', " ")),
+            ViewCell::of(count.as_f64().unwrap_or_default(), units::count),
         ]
     };
     let rows = counters.into_iter().flatten().map(row).collect();
-    Table { title: "cache", columns: NAME_AND_COUNT.to_vec(), rows, order: None }
+    ViewTable { title: "cache", columns: NAME_AND_COUNT.to_vec(), rows, order: None }
 }
 
 /// Returns the numbers of the store.
-pub fn store(snapshot: &Snapshot) -> Table {
+pub fn store(snapshot: &Snapshot) -> ViewTable {
     let of = |name| snapshot.number(&["store", name]);
     let (hits, misses) = (of("get_hits"), of("get_misses"));
-    let row = |name: &str, cell: Cell| vec![Cell::text(name), cell];
-    let count = |name: &str, key| row(name, Cell::of(of(key), units::count));
+    let row = |name: &str, cell: ViewCell| vec![ViewCell::text(name), cell];
+    let count = |name: &str, key| row(name, ViewCell::of(of(key), units::count));
     let share = |share| units::share(share, 1.0);
     let rows = vec![
         count("items", "items"),
-        row("bytes", Cell::of(of("bytes"), units::bytes)),
-        row("limit", Cell::of(of("limit_bytes"), units::bytes)),
-        row("full", Cell::of(of("bytes") / of("limit_bytes").max(1.0), share)),
+        row("bytes", ViewCell::of(of("bytes"), units::bytes)),
+        row("limit", ViewCell::of(of("limit_bytes"), units::bytes)),
+        row("full", ViewCell::of(of("bytes") / of("limit_bytes").max(1.0), share)),
         count("tags", "tags"),
         count("gets that hit", "get_hits"),
         count("gets that missed", "get_misses"),
-        row("hit ratio", Cell::of(hits / (hits + misses).max(1.0), share)),
+        row("hit ratio", ViewCell::of(hits / (hits + misses).max(1.0), share)),
         count("sets", "sets"),
         count("deletes", "deletes"),
         count("evictions", "evictions"),
     ];
-    Table { title: "store", columns: NAME_AND_COUNT.to_vec(), rows, order: None }
+    ViewTable { title: "store", columns: NAME_AND_COUNT.to_vec(), rows, order: None }
 }
 
-const NAME_AND_COUNT: [Column; 2] = [text("", 9), number("count", 9)];
+const NAME_AND_COUNT: [ViewColumn; 2] = [text("", 9), number("count", 9)];
 
 /// Returns the last slow requests of all applications, each with its complete target if the
 /// snapshot has it, and with the line at which it was seen. There is a column for the host if there
 /// is a site.
-pub fn slow(snapshot: &Snapshot) -> Table {
+pub fn slow(snapshot: &Snapshot) -> ViewTable {
     let has_sites = snapshot.has_sites();
     let row = move |app: &Value, request: &Value| {
         let words = |key: &str| request[key].as_str().unwrap_or_default();
@@ -270,13 +270,17 @@ pub fn slow(snapshot: &Snapshot) -> Table {
         let query = request["query"].as_str().map_or(String::new(), |query| format!("?{query}"));
         let target = format!("{} {}{query}", words("method"), words("path"));
         let first = [
-            Cell::of(request["time"].as_f64().unwrap_or_default(), clock_time),
-            Cell::of(request["elapsed_ms"].as_f64().unwrap_or_default(), units::time),
-            Cell::text(app["name"].as_str().unwrap_or_default()),
-            Cell::of(request["pid"].as_f64().unwrap_or_default(), |pid| format!("{pid:.0}")),
+            ViewCell::of(request["time"].as_f64().unwrap_or_default(), clock_time),
+            ViewCell::of(request["elapsed_ms"].as_f64().unwrap_or_default(), units::time),
+            ViewCell::text(app["name"].as_str().unwrap_or_default()),
+            ViewCell::of(request["pid"].as_f64().unwrap_or_default(), |pid| format!("{pid:.0}")),
         ];
-        let host = has_sites.then(|| Cell::text(words("host")));
-        first.into_iter().chain(host).chain([Cell::text(target), Cell::text(line)]).collect()
+        let host = has_sites.then(|| ViewCell::text(words("host")));
+        first
+            .into_iter()
+            .chain(host)
+            .chain([ViewCell::text(target), ViewCell::text(line)])
+            .collect()
     };
     let first = [number("time", 8), number("took", 9), text("app", 6), number("pid", 5)];
     let host = has_sites.then(|| text("host", 7));
@@ -285,7 +289,7 @@ pub fn slow(snapshot: &Snapshot) -> Table {
         let requests = app["slow_requests"].as_array().map_or(&[][..], Vec::as_slice);
         requests.iter().map(move |request| row(app, request))
     });
-    Table {
+    ViewTable {
         title: "slow requests",
         columns: first.into_iter().chain(host).chain(last).collect(),
         rows: rows.collect(),
@@ -299,9 +303,9 @@ fn clock_time(unix_seconds: f64) -> String {
     format!("{:02}:{:02}:{:02}Z", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-fn count_of(value: Option<&Value>, name: &str) -> Cell {
+fn count_of(value: Option<&Value>, name: &str) -> ViewCell {
     let number = value.and_then(|value| value.get(name)).and_then(Value::as_f64);
-    Cell::of(number.unwrap_or_default(), units::count)
+    ViewCell::of(number.unwrap_or_default(), units::count)
 }
 
 #[cfg(test)]

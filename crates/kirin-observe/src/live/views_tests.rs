@@ -7,9 +7,10 @@ pub fn snapshot() -> Snapshot {
     serde_json::from_str(include_str!("../../samples/snapshot.json")).expect("a snapshot")
 }
 
-fn rows(table: &Table) -> Vec<String> {
-    let line =
-        |row: &Vec<Cell>| row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join("|");
+fn rows(table: &ViewTable) -> Vec<String> {
+    let line = |row: &Vec<ViewCell>| {
+        row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join("|")
+    };
     table.rows.iter().map(line).collect()
 }
 

@@ -10,13 +10,13 @@ use super::counters::TimedStep;
 use super::families as f;
 
 /// A counter of an application.
-type Counter = fn(&CounterValues) -> u64;
+type AppCounter = fn(&CounterValues) -> u64;
 
 /// A family, and its counters with the values of their labels.
-type LabelledCounters = (&'static Family, &'static [(&'static [&'static str], Counter)]);
+type LabelledAppCounters = (&'static Family, &'static [(&'static [&'static str], AppCounter)]);
 
 /// The counters of each application, with the values of their labels.
-const COUNTERS: &[LabelledCounters] = &[
+const COUNTERS: &[LabelledAppCounters] = &[
     (&f::APP_REQUESTS, &[(&[], |counters| counters.requests)]),
     (&f::APP_QUEUED, &[(&[], |counters| counters.queued)]),
     (

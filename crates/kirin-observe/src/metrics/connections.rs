@@ -12,10 +12,10 @@ use super::Metrics;
 use super::families as f;
 
 /// A counter of a listener.
-type Counter = fn(&ConnectionCounters) -> &Count;
+type ListenerCounter = fn(&ConnectionCounters) -> &Count;
 
 /// A family, and its counters with the values of their labels.
-type LabelledCounters = (&'static Family, &'static [(&'static [&'static str], Counter)]);
+type LabelledCounters = (&'static Family, &'static [(&'static [&'static str], ListenerCounter)]);
 
 /// The metrics of each listener, with the values of their labels.
 const BY_LISTENER: &[LabelledCounters] = &[

@@ -10,7 +10,7 @@ use super::families as f;
 
 /// The requests with the same labels, of all event loops.
 #[derive(Default)]
-struct Totals {
+struct RequestTotals {
     duration: HistogramValues,
     request_bytes: u64,
     response_bytes: u64,
@@ -19,7 +19,7 @@ struct Totals {
 impl Metrics {
     /// Writes the metrics of requests.
     pub(super) fn write_requests(&self, out: &mut Exposition) {
-        let mut series: BTreeMap<(&str, &str, String, &str), Totals> = BTreeMap::new();
+        let mut series: BTreeMap<(&str, &str, String, &str), RequestTotals> = BTreeMap::new();
         let mut cut: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         for of_loop in &self.loops {
             of_loop.requests.for_each(|labels, counted| {

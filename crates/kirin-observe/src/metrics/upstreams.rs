@@ -8,10 +8,10 @@ use super::counters::TimedStep;
 use super::families as f;
 
 /// A number of a server.
-type Number = fn(&ServerStatus) -> Value;
+type ServerFigure = fn(&ServerStatus) -> Value;
 
 /// The metrics of each server.
-const SERVER_NUMBERS: &[(&Family, Number)] = &[
+const SERVER_NUMBERS: &[(&Family, ServerFigure)] = &[
     (&f::SERVER_IN_FLIGHT, |server| u64::from(server.in_flight).into()),
     (&f::SERVER_REQUESTS, |server| server.requests.into()),
     (&f::SERVER_FAILURES, |server| server.failures.into()),

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::live::table::Table;
+use crate::live::table::ViewTable;
 
 /// Appends a table with its title.
-pub fn push_table(html: &mut String, table: &Table, note: &str) {
+pub fn push_table(html: &mut String, table: &ViewTable, note: &str) {
     push(html, format_args!("<section><h2>{}", Escaped(table.title)));
     if !note.is_empty() {
         push(html, format_args!(" <span class=\"note\">{}</span>", Escaped(note)));

@@ -52,7 +52,7 @@ impl<F: FnOnce() -> Snapshot + Send + 'static> Snapshots for F {}
 
 /// The form of the answer.
 #[derive(Clone, Copy, Debug)]
-enum Format {
+enum StatusFormat {
     /// The page.
     Html,
     /// The numbers.
@@ -63,19 +63,19 @@ enum Format {
 /// query leaves out the URLs of other sites. Queries of slow requests are left out, because the
 /// page may be on a site.
 pub fn answer(snapshot: impl Snapshots, request: &RequestHead<'_>) -> Answer {
-    let format = if is_for_json(request) { Format::Json } else { Format::Html };
+    let format = if is_for_json(request) { StatusFormat::Json } else { StatusFormat::Html };
     answer_as(snapshot, format, request, false)
 }
 
 /// Answers GET and HEAD with all that `kirin top` shows, which is for operators only.
 pub fn answer_top(snapshot: impl Snapshots, request: &RequestHead<'_>) -> Answer {
-    answer_as(snapshot, Format::Json, request, true)
+    answer_as(snapshot, StatusFormat::Json, request, true)
 }
 
 /// Answers GET and HEAD. A thread of its own makes the text, so that the event loop does not wait.
 fn answer_as(
     snapshot: impl Snapshots,
-    format: Format,
+    format: StatusFormat,
     request: &RequestHead<'_>,
     has_queries: bool,
 ) -> Answer {
@@ -89,8 +89,8 @@ fn answer_as(
             snapshot.leave_out_queries();
         }
         match format {
-            Format::Html => Some(page(&snapshot)),
-            Format::Json => serde_json::to_string(&snapshot).ok(),
+            StatusFormat::Html => Some(page(&snapshot)),
+            StatusFormat::Json => serde_json::to_string(&snapshot).ok(),
         }
     };
     Answer::later(move |_| async move {
@@ -119,18 +119,18 @@ fn site_of(request: &RequestHead<'_>) -> Option<String> {
     Some(String::from_utf8_lossy(&site).into_owned())
 }
 
-fn response(format: Format, text: String) -> Response {
+fn response(format: StatusFormat, text: String) -> Response {
     let body = Body::from(text.into_bytes());
     let mut response = Response::new(AnsweredBy::SERVER, StatusCode::OK, body);
     response.fields.push("Cache-Control", "no-store");
     response.fields.push("X-Content-Type-Options", "nosniff");
     match format {
-        Format::Html => {
+        StatusFormat::Html => {
             response.fields.push("Content-Type", "text/html; charset=utf-8");
             response.fields.push("Content-Security-Policy", &**POLICY);
             response.fields.push("Referrer-Policy", "no-referrer");
         }
-        Format::Json => response.fields.push("Content-Type", "application/json"),
+        StatusFormat::Json => response.fields.push("Content-Type", "application/json"),
     }
     response
 }

@@ -21,7 +21,7 @@ use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead, Response};
 use kirin_observe::advise::{Observable, Runs};
 use kirin_observe::answers::{json, not_allowed, read, refusal_of_body, text};
 use kirin_observe::metrics::Metrics;
-use kirin_observe::observed::Observed;
+use kirin_observe::observed::ObservedParts;
 use kirin_observe::refusal::refusal;
 use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
 use kirin_observe::{profile, status, status_page, top};
@@ -57,7 +57,7 @@ POST /purge with Content-Type: application/json, such as \
 #[derive(Clone)]
 pub struct Admin {
     /// What can be seen.
-    pub observed: Observed,
+    pub observed: ObservedParts,
     /// The sites, for purges of one of them.
     pub sites: Arc<SiteNames>,
     /// The runs of `kirin advise`.
@@ -71,7 +71,7 @@ pub struct Admin {
 }
 
 /// Opens the sockets of the configuration. Call this while the process has one thread.
-pub fn open(config: &Config, sockets: &mut Sockets) -> Result<Vec<Listener>, OpenError> {
+pub fn open(config: &Config, sockets: &mut Sockets) -> Result<Vec<Listener>, AdminOpenError> {
     let Some(address) = &config.admin else { return Ok(Vec::new()) };
     let options = BindOptions { unix_mode: Some(UNIX_MODE), ..BindOptions::default() };
     let opened = sockets.open(address, 1, &options)?;
@@ -87,7 +87,7 @@ pub fn open(config: &Config, sockets: &mut Sockets) -> Result<Vec<Listener>, Ope
 
 /// Why the admin listener cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum AdminOpenError {
     /// The socket cannot be opened.
     #[error("admin: {0}")]
     Socket(#[from] SocketError),

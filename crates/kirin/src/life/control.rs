@@ -10,7 +10,7 @@ use kirin_store::Store;
 use kirin_workers::App;
 use tokio::sync::Notify;
 
-use crate::life::ending::Ending;
+use crate::life::ending::ProgramEnding;
 use crate::life::signals::{SignalCommand, Signals};
 use crate::life::systemd::Systemd;
 use crate::life::upgrade::Upgrade;
@@ -42,7 +42,7 @@ pub struct Control<'a> {
 
 impl Control<'_> {
     /// Carries out commands until one ends the program, or a successor serves.
-    pub async fn carry_out_commands(&self, signals: &mut Signals) -> Ending {
+    pub async fn carry_out_commands(&self, signals: &mut Signals) -> ProgramEnding {
         let mut upgrade_in_progress: Option<UpgradeInProgress<'_>> = None;
         loop {
             let upgraded = async {
@@ -54,7 +54,7 @@ impl Control<'_> {
             let command = tokio::select! {
                 command = signals.next() => command,
                 upgraded = upgraded => match upgraded {
-                    Ok(pid) => return Ending::Succeeded(pid),
+                    Ok(pid) => return ProgramEnding::Succeeded(pid),
                     Err(error) => {
                         tracing::error!(%error, "upgrade failed; this program keeps serving");
                         self.counters.count_failed_upgrade();
@@ -64,7 +64,7 @@ impl Control<'_> {
                 },
             };
             match command {
-                SignalCommand::Stop(stop) => return Ending::Stopped(stop),
+                SignalCommand::Stop(stop) => return ProgramEnding::Stopped(stop),
                 SignalCommand::Reload => self.reload(),
                 SignalCommand::AddWorker => self.apps.iter().for_each(|app| app.add_worker()),
                 SignalCommand::RemoveWorker => self.apps.iter().for_each(|app| app.remove_worker()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kirin_observe::stage::Stage;
 
-use crate::life::ending::Ending;
+use crate::life::ending::ProgramEnding;
 use crate::life::error::ProgramError;
 use crate::life::signals::Signals;
 use crate::life::start::Started;
@@ -18,14 +18,14 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 /// Ends the program, and returns the error that it ends with.
 pub async fn drain(
     started: Started,
-    ending: Ending,
+    ending: ProgramEnding,
     signals: &mut Signals,
 ) -> Result<(), ProgramError> {
     let Started { mut bound, store, snapshot, apps, traces, stage, threads, .. } = started;
     match &ending {
-        Ending::NotStarted(_) | Ending::StoppedAtStart => {}
-        Ending::Stopped(_) | Ending::AppFailed(_) => bound.systemd.stopping(),
-        Ending::Succeeded(pid) => {
+        ProgramEnding::NotStarted(_) | ProgramEnding::StoppedAtStart => {}
+        ProgramEnding::Stopped(_) | ProgramEnding::AppFailed(_) => bound.systemd.stopping(),
+        ProgramEnding::Succeeded(pid) => {
             bound.systemd.main_process_is(*pid);
             // The successor writes a snapshot of its own, and serves on the same sockets.
             if let Some(snapshot) = &snapshot {
@@ -40,7 +40,8 @@ pub async fn drain(
         bound.socket_files.remove(path);
     }
     let mut limit = ending.drain_limit();
-    let has_served = !matches!(ending, Ending::NotStarted(_) | Ending::StoppedAtStart);
+    let has_served =
+        !matches!(ending, ProgramEnding::NotStarted(_) | ProgramEnding::StoppedAtStart);
     let _ = stage.send(if has_served { Stage::Drain(limit) } else { Stage::GiveUp });
     // The loops are told first. Whoever waits for this line then finds them stopping.
     ending.log();

@@ -11,7 +11,7 @@ use crate::life::signals::Stop;
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 
 /// How the program comes to its end.
-pub enum Ending {
+pub enum ProgramEnding {
     /// The program could not start.
     NotStarted(ProgramError),
     /// A signal asked for the end before the program served.
@@ -24,7 +24,7 @@ pub enum Ending {
     AppFailed(AppError),
 }
 
-impl Ending {
+impl ProgramEnding {
     /// Returns how long responses in progress may take.
     pub fn drain_limit(&self) -> Duration {
         match self {

@@ -15,7 +15,7 @@ use crate::life::port_file::PortFileError;
 use crate::life::read_again::Unreadable;
 use crate::life::upgrade_channel::UpgradeError;
 use crate::serve::event_loop::LoopError;
-use crate::serve::listeners::OpenError;
+use crate::serve::listeners::ListenerOpenError;
 use crate::serve::metrics;
 use crate::serve::sockets::SocketError;
 
@@ -24,7 +24,7 @@ use crate::serve::sockets::SocketError;
 pub enum ProgramError {
     /// A listener or its access log cannot be opened.
     #[error(transparent)]
-    Listener(#[from] OpenError),
+    Listener(#[from] ListenerOpenError),
     /// A socket that was handed over cannot be used.
     #[error(transparent)]
     Socket(#[from] SocketError),
@@ -45,10 +45,10 @@ pub enum ProgramError {
     ReadAgain(#[from] Unreadable),
     /// The admin listener cannot be opened.
     #[error(transparent)]
-    Admin(#[from] admin::OpenError),
+    Admin(#[from] admin::AdminOpenError),
     /// The address of metrics cannot be opened.
     #[error(transparent)]
-    Metrics(#[from] metrics::OpenError),
+    Metrics(#[from] metrics::MetricsOpenError),
     /// Certificates cannot be kept.
     #[error(transparent)]
     Acme(#[from] AcmeError),
@@ -74,7 +74,8 @@ impl ProgramError {
     pub fn listen_error(&self) -> Option<&ListenError> {
         match self {
             Self::Listener(
-                OpenError::Listen(error) | OpenError::Socket(SocketError::Listen(error)),
+                ListenerOpenError::Listen(error)
+                | ListenerOpenError::Socket(SocketError::Listen(error)),
             ) => Some(error),
             _ => None,
         }

@@ -49,7 +49,7 @@ pub fn start() -> Result<(), String> {
     let is_coloured = io::stderr().is_terminal() && !no_color;
     let lines = tracing_subscriber::fmt::layer()
         .event_format(LogLine::new(is_coloured))
-        .with_writer(|| Line);
+        .with_writer(|| ProgramLine);
     tracing_subscriber::registry().with(filter).with(lines).init();
     Ok(())
 }
@@ -115,9 +115,9 @@ fn queue() -> &'static QueuedWriter {
 }
 
 /// One log line, as the library formats it.
-struct Line;
+struct ProgramLine;
 
-impl Write for Line {
+impl Write for ProgramLine {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let _ = queue().push(line);
         Ok(line.len())

@@ -13,7 +13,7 @@ use crate::life::apps::first_failure;
 use crate::life::background::Foreground;
 use crate::life::bind::Bound;
 use crate::life::control::Control;
-use crate::life::ending::Ending;
+use crate::life::ending::ProgramEnding;
 use crate::life::launch::Launch;
 use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
@@ -30,7 +30,7 @@ pub async fn serve(
     launch: &Launch,
     run_directory: &RunDirectory,
     signals: &mut Signals,
-) -> Ending {
+) -> ProgramEnding {
     let Started { bound, store, snapshot, apps, counters, stage, .. } = started;
     let predecessor = bound.predecessor.take();
     if let (Some(snapshot), Some(_)) = (&snapshot, &predecessor) {
@@ -75,7 +75,7 @@ pub async fn serve(
                     "serving goes on, an upgrade that was going on does not"
                 ),
             },
-            error = first_failure(apps) => break Ending::AppFailed(error),
+            error = first_failure(apps) => break ProgramEnding::AppFailed(error),
         }
     };
     sweeping.abort();

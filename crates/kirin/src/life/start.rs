@@ -12,7 +12,7 @@ use kirin_observe::live::observer::LiveLoop;
 use kirin_observe::live::route_sites::RouteSites;
 use kirin_observe::metrics::counters::{LoopCounters, ProgramCounters};
 use kirin_observe::metrics::{Metrics, NamedParts, WorkerReadings};
-use kirin_observe::observed::{Observed, ProcessCounts};
+use kirin_observe::observed::{ObservedParts, ProcessCounts};
 use kirin_observe::stage::Stage;
 use kirin_proxy::Upstream;
 use kirin_store::Store;
@@ -24,14 +24,14 @@ use tokio::sync::{Barrier, watch};
 use crate::admin::Admin;
 use crate::life::apps;
 use crate::life::bind::Bound;
-use crate::life::ending::Ending;
+use crate::life::ending::ProgramEnding;
 use crate::life::error::ProgramError;
 use crate::life::launch::Launch;
 use crate::life::pid_file::PidFile;
 use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
 use crate::life::{panics, program_log, spool_space};
-use crate::serve::event_loop::{EventLoop, Shared};
+use crate::serve::event_loop::{EventLoop, LoopResources};
 
 /// What the program counts in statics.
 const PROCESS_COUNTS: ProcessCounts =
@@ -115,9 +115,9 @@ pub async fn start(
     };
     let live: Vec<Arc<LiveLoop>> = loops.iter().map(|_| new_live()).collect();
     let (stage, watched) = watch::channel(Stage::Prepare);
-    let shared = Shared {
+    let shared = LoopResources {
         admin: Admin {
-            observed: Observed {
+            observed: ObservedParts {
                 store: Arc::clone(&store),
                 apps: apps.clone(),
                 upstreams: upstreams.clone(),
@@ -183,12 +183,12 @@ pub async fn wait_until_ready(
     started: &mut Started,
     launch: &Launch,
     signals: &mut Signals,
-) -> Result<(), Ending> {
+) -> Result<(), ProgramEnding> {
     tokio::select! {
-        ready = get_ready(started, launch) => ready.map_err(Ending::NotStarted),
+        ready = get_ready(started, launch) => ready.map_err(ProgramEnding::NotStarted),
         stop = signals.stop() => {
             tracing::info!("stopping while starting: {}", stop.description());
-            Err(Ending::StoppedAtStart)
+            Err(ProgramEnding::StoppedAtStart)
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::life::error::ProgramError;
 use crate::life::launch::Launch;
 use crate::life::{descriptor_limit, program};
 use config::MemcachedConfigError;
-use options::{HELP, Invocation, Options};
+use options::{HELP, MemcachedAction, Options};
 
 /// The exit code of a command line that memcached would refuse (EX_USAGE, sysexits(3)).
 const USAGE: u8 = 64;
@@ -45,9 +45,9 @@ enum MemcachedError {
 /// Carries out a command line. Returns when the store has been told to stop.
 pub fn run(words: Vec<String>, fail: fn(&str) -> ExitCode) -> ExitCode {
     let options = match options::parse(words) {
-        Ok(Invocation::Help) => return print(HELP),
-        Ok(Invocation::Version) => return print(&format!("memcached {VERSION}\n")),
-        Ok(Invocation::Run(options)) => options,
+        Ok(MemcachedAction::Help) => return print(HELP),
+        Ok(MemcachedAction::Version) => return print(&format!("memcached {VERSION}\n")),
+        Ok(MemcachedAction::Run(options)) => options,
         Err(message) => {
             fail(&message);
             return ExitCode::from(USAGE);

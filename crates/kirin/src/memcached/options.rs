@@ -11,7 +11,7 @@ use crate::memcached::option_names::{LONG_NAMES, WITH_VALUE, WITHOUT_EFFECT, WIT
 
 /// The action that a command line requests.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Invocation {
+pub enum MemcachedAction {
     /// Starts the store.
     Run(Box<Options>),
     /// `-h`: prints [`HELP`].
@@ -113,7 +113,7 @@ impl Default for Options {
 }
 
 /// Parses the words after `memcached`. An error is one line that names the option.
-pub fn parse<I, S>(words: I) -> Result<Invocation, String>
+pub fn parse<I, S>(words: I) -> Result<MemcachedAction, String>
 where
     I: IntoIterator<Item = S>,
     S: Into<String>,
@@ -134,8 +134,8 @@ where
                 value => value,
             };
             match letter {
-                'h' | 'i' => return Ok(Invocation::Help),
-                'V' => return Ok(Invocation::Version),
+                'h' | 'i' => return Ok(MemcachedAction::Help),
+                'V' => return Ok(MemcachedAction::Version),
                 letter => options.set(*letter, value)?,
             }
         } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
@@ -149,8 +149,8 @@ where
                     break;
                 }
                 match letter {
-                    'h' | 'i' => return Ok(Invocation::Help),
-                    'V' => return Ok(Invocation::Version),
+                    'h' | 'i' => return Ok(MemcachedAction::Help),
+                    'V' => return Ok(MemcachedAction::Version),
                     letter if WITHOUT_VALUE.contains(letter) => options.set(letter, None)?,
                     letter => return Err(format!("unknown option -{letter}; see -h")),
                 }
@@ -160,7 +160,7 @@ where
         }
     }
     options.check()?;
-    Ok(Invocation::Run(Box::new(options)))
+    Ok(MemcachedAction::Run(Box::new(options)))
 }
 
 impl Options {
@@ -349,7 +349,7 @@ mod tests {
 
     fn options(words: &str) -> Options {
         match parse(words.split_whitespace()) {
-            Ok(Invocation::Run(options)) => *options,
+            Ok(MemcachedAction::Run(options)) => *options,
             other => panic!("{words}: {other:?}"),
         }
     }

@@ -41,7 +41,7 @@ const STACK_BYTES: usize = 16 << 20;
 
 /// What all loops share.
 #[derive(Clone)]
-pub struct Shared {
+pub struct LoopResources {
     /// The configuration.
     pub config: Arc<Config>,
     /// The store.
@@ -74,7 +74,7 @@ struct Assignment {
     counters: Arc<LoopCounters>,
     /// Where the loop counts its requests.
     live: Arc<LiveLoop>,
-    shared: Shared,
+    shared: LoopResources,
 }
 
 /// A loop that could not start.
@@ -138,7 +138,7 @@ impl EventLoop {
         cache_counters: Arc<CacheCounters>,
         counters: Arc<LoopCounters>,
         live: Arc<LiveLoop>,
-        shared: Shared,
+        shared: LoopResources,
     ) -> Result<JoinHandle<()>, LoopError> {
         let assignment = Assignment { listeners, cache_counters, counters, live, shared };
         self.assignment.send(assignment).map_err(|_| LoopError::Gone)?;
@@ -150,7 +150,7 @@ impl EventLoop {
 /// Opens the routes, serves all listeners, and drains them at the end.
 async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError>>) {
     let Assignment { listeners, cache_counters, counters, live, shared } = assignment;
-    let Shared { config, store, apps, upstreams, .. } = &shared;
+    let LoopResources { config, store, apps, upstreams, .. } = &shared;
     let admin = shared.admin.clone();
     let sampling = Arc::clone(&admin.advise.sampling);
     let status_page: StatusPage = Rc::new(move |head| status_page::answer(admin.snapshot(), head));
@@ -239,7 +239,7 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
 
 /// Returns those who learn about each request besides the access logs.
 fn observers(
-    shared: &Shared,
+    shared: &LoopResources,
     counters: &LoopCounters,
     live: Arc<LiveLoop>,
 ) -> Rc<[Rc<dyn RequestObserver>]> {

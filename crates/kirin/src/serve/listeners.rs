@@ -65,7 +65,7 @@ pub struct LoopListeners {
 
 /// A listener that could not be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum ListenerOpenError {
     /// An address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -86,7 +86,7 @@ pub fn open_http(
     logs: &mut Logs,
     connections: &Arc<ConnectionCount>,
     accounts: &ClientAccounts,
-) -> Result<Vec<String>, OpenError> {
+) -> Result<Vec<String>, ListenerOpenError> {
     let mut urls = Vec::new();
     for log in &config.route_logs {
         let log = logs::open(log, config.user.as_ref(), logs)?;
@@ -133,7 +133,7 @@ pub fn open_memcached(
     sockets: &mut Sockets,
     has_successor: &watch::Receiver<bool>,
     has_predecessor: bool,
-) -> Result<Vec<SocketAddr>, OpenError> {
+) -> Result<Vec<SocketAddr>, ListenerOpenError> {
     let mut bound = Vec::new();
     for address in &config.store.memcached {
         let opened = sockets.open(address, loops.len(), &config.store.bind)?;
@@ -161,7 +161,7 @@ pub fn open_memcached(
 }
 
 /// Opens the unix socket on which the program's own applications find the store.
-pub fn open_app_store(path: &Path, loops: &mut [LoopListeners]) -> Result<(), OpenError> {
+pub fn open_app_store(path: &Path, loops: &mut [LoopListeners]) -> Result<(), ListenerOpenError> {
     let address = ListenAddress::Unix(path.to_owned());
     let sockets = Listener::bind(&address, loops.len())?;
     for (of_loop, socket) in loops.iter_mut().zip(sockets) {

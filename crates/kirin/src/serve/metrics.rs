@@ -24,7 +24,7 @@ const CONNECTIONS: usize = 64;
 
 /// Why the address of metrics cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum MetricsOpenError {
     /// The socket cannot be opened.
     #[error("metrics: {0}")]
     Socket(#[from] SocketError),
@@ -34,7 +34,7 @@ pub enum OpenError {
 }
 
 /// Opens the sockets.
-pub fn open(config: &Config, sockets: &mut Sockets) -> Result<Vec<Listener>, OpenError> {
+pub fn open(config: &Config, sockets: &mut Sockets) -> Result<Vec<Listener>, MetricsOpenError> {
     let Some(address) = &config.metrics else { return Ok(Vec::new()) };
     let opened = sockets.open(address, 1, &BindOptions::default())?;
     let listeners: Vec<Listener> = opened.by_loop.into_iter().flatten().collect();
