@@ -3,7 +3,7 @@
 #![no_main]
 
 use bytes::BytesMut;
-use kirin_cgi::fastcgi::{Decoder, Event};
+use kirin_cgi::fastcgi::{Decoder, FastCgiEvent};
 use kirin_cgi::parse_head;
 use libfuzzer_sys::fuzz_target;
 
@@ -15,9 +15,9 @@ fn read(pieces: impl Iterator<Item = impl AsRef<[u8]>>) -> (Vec<u8>, Vec<u8>, us
         input.extend_from_slice(piece.as_ref());
         loop {
             match decoder.next(&mut input) {
-                Ok(Some(Event::Stdout(bytes))) => out.extend_from_slice(&bytes),
-                Ok(Some(Event::Stderr(bytes))) => errors.extend_from_slice(&bytes),
-                Ok(Some(Event::End)) => ends += 1,
+                Ok(Some(FastCgiEvent::Stdout(bytes))) => out.extend_from_slice(&bytes),
+                Ok(Some(FastCgiEvent::Stderr(bytes))) => errors.extend_from_slice(&bytes),
+                Ok(Some(FastCgiEvent::End)) => ends += 1,
                 Ok(None) => break,
                 Err(_) => return (out, errors, ends, true),
             }

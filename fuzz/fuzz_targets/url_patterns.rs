@@ -2,7 +2,7 @@
 //! that is found has visible ASCII only.
 #![no_main]
 
-use kirin_url_patterns::{ConfiguredPattern, Limits, UrlPatterns, pattern_at_first_sight};
+use kirin_url_patterns::{ConfiguredPattern, PatternLimits, UrlPatterns, pattern_at_first_sight};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
     let is_graphic = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
     let is_visible = configured.iter().all(|pattern| is_graphic(pattern.text()));
     // With small limits a short input reaches all of them.
-    let limits = Limits { words: 6, nodes: 64, word_bytes: 256, patterns: 24 };
+    let limits = PatternLimits { words: 6, nodes: 64, word_bytes: 256, patterns: 24 };
     let mut patterns = UrlPatterns::new(configured, limits);
     let mut counts = vec![0_usize; patterns.most_patterns()];
     let mut sent = 0;

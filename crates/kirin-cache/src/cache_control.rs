@@ -6,7 +6,7 @@ use kirin_http::FieldLines;
 use kirin_http::field_list::members;
 use kirin_http::token::is_token_byte;
 
-use crate::directives::{Directive, delta_seconds, directives};
+use crate::directives::{CacheDirective, delta_seconds, directives};
 use crate::policy::Staleness;
 
 /// The cache directives of a request (section 5.2.1).
@@ -44,7 +44,7 @@ impl RequestDirectives {
         found
     }
 
-    fn add(&mut self, directive: &Directive<'_>) {
+    fn add(&mut self, directive: &CacheDirective<'_>) {
         let seconds = || delta_seconds(directive.value.as_deref());
         match directive.name.to_ascii_lowercase().as_slice() {
             b"no-cache" => self.no_cache = true,
@@ -71,7 +71,7 @@ impl RequestDirectives {
 
 /// The scope of `no-cache` or `private`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
+pub enum DirectiveScope {
     /// The directive is missing.
     #[default]
     Nothing,
@@ -81,7 +81,7 @@ pub enum Scope {
     Response,
 }
 
-impl Scope {
+impl DirectiveScope {
     fn add(&mut self, value: Option<&[u8]>) {
         let value = value.unwrap_or_default();
         let names: Vec<String> =
@@ -90,18 +90,18 @@ impl Scope {
         match self {
             // Without names it concerns the complete response (section 5.2.2.4). So does a
             // malformed list of names, because this is the stricter reading.
-            _ if names.is_empty() || !are_names => *self = Scope::Response,
-            Scope::Response => {}
-            Scope::Nothing => *self = Scope::Fields(names),
-            Scope::Fields(fields) => fields.extend(names),
+            _ if names.is_empty() || !are_names => *self = DirectiveScope::Response,
+            DirectiveScope::Response => {}
+            DirectiveScope::Nothing => *self = DirectiveScope::Fields(names),
+            DirectiveScope::Fields(fields) => fields.extend(names),
         }
     }
 
     /// Returns the names of the fields that the directive concerns.
     pub fn fields(&self) -> &[String] {
         match self {
-            Scope::Fields(names) => names,
-            Scope::Nothing | Scope::Response => &[],
+            DirectiveScope::Fields(names) => names,
+            DirectiveScope::Nothing | DirectiveScope::Response => &[],
         }
     }
 }
@@ -112,9 +112,9 @@ pub struct ResponseDirectives {
     /// The response must not be stored.
     pub no_store: bool,
     /// The response may be stored, but each reuse must be validated.
-    pub no_cache: Scope,
+    pub no_cache: DirectiveScope,
     /// The response is for a single user.
-    pub private: Scope,
+    pub private: DirectiveScope,
     /// The response may be stored by shared caches.
     pub public: bool,
     /// The response must never be reused when stale.
@@ -157,7 +157,7 @@ impl ResponseDirectives {
         directives(list).for_each(|directive| self.add(&directive));
     }
 
-    pub(crate) fn add(&mut self, directive: &Directive<'_>) {
+    pub(crate) fn add(&mut self, directive: &CacheDirective<'_>) {
         let value = directive.value.as_deref();
         match directive.name.to_ascii_lowercase().as_slice() {
             b"no-store" => self.no_store = true,
@@ -209,20 +209,23 @@ mod tests {
             public: true,
             max_age: Some(30),
             s_maxage: Some(9),
-            no_cache: Scope::Fields(vec!["set-cookie".into(), "x".into(), "y".into()]),
-            private: Scope::Response,
+            no_cache: DirectiveScope::Fields(vec!["set-cookie".into(), "x".into(), "y".into()]),
+            private: DirectiveScope::Response,
             stale_while_revalidate: Some(5),
             stale_if_error: Some(0),
             must_revalidate: true,
             ..ResponseDirectives::default()
         };
         assert_eq!(found, expected);
-        assert_eq!(ResponseDirectives::parse(b"private=\"a\", private").private, Scope::Response);
-        assert_eq!(ResponseDirectives::parse(b"no-cache=\"\"").no_cache, Scope::Response);
+        assert_eq!(
+            ResponseDirectives::parse(b"private=\"a\", private").private,
+            DirectiveScope::Response
+        );
+        assert_eq!(ResponseDirectives::parse(b"no-cache=\"\"").no_cache, DirectiveScope::Response);
         for open in ["private=\"set-cookie, max-age=9", "private=\"a b\"", "private=\"\u{e9}\""] {
             assert_eq!(
                 ResponseDirectives::parse(open.as_bytes()).private,
-                Scope::Response,
+                DirectiveScope::Response,
                 "{open}"
             );
         }
@@ -237,7 +240,7 @@ mod tests {
         let found = ResponseDirectives::from_fields(&fields, "cache-control");
         assert_eq!(
             (found.max_age, found.private, found.no_store),
-            (Some(60), Scope::Response, false)
+            (Some(60), DirectiveScope::Response, false)
         );
     }
 
@@ -298,8 +301,8 @@ mod tests {
             let both = ResponseDirectives::parse(format!("{first}, {more}").as_bytes());
             prop_assert!(both.no_store >= one.no_store);
             prop_assert!(one.staleness() != Staleness::Forbidden || both.staleness() == Staleness::Forbidden);
-            prop_assert!(one.private != Scope::Response || both.private == Scope::Response);
-            prop_assert!(one.no_cache != Scope::Response || both.no_cache == Scope::Response);
+            prop_assert!(one.private != DirectiveScope::Response || both.private == DirectiveScope::Response);
+            prop_assert!(one.no_cache != DirectiveScope::Response || both.no_cache == DirectiveScope::Response);
             if let Some(seconds) = one.max_age {
                 prop_assert!(both.max_age.is_some_and(|both| both <= seconds));
             }

@@ -9,14 +9,14 @@ use std::borrow::Cow;
 
 /// A member of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Directive<'a> {
+pub struct CacheDirective<'a> {
     /// The name. Its case does not matter.
     pub name: &'a [u8],
     /// The value after `=`, without quotes.
     pub value: Option<Cow<'a, [u8]>>,
 }
 
-impl Directive<'_> {
+impl CacheDirective<'_> {
     /// Returns whether it has this name. `name` is in lower case.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
@@ -24,7 +24,7 @@ impl Directive<'_> {
 }
 
 /// Lists the members. A comma inside quotes does not end a member.
-pub fn directives(list: &[u8]) -> impl Iterator<Item = Directive<'_>> {
+pub fn directives(list: &[u8]) -> impl Iterator<Item = CacheDirective<'_>> {
     let mut rest = list;
     std::iter::from_fn(move || {
         loop {
@@ -49,7 +49,7 @@ pub fn directives(list: &[u8]) -> impl Iterator<Item = Directive<'_>> {
             // The rest up to the comma has no meaning.
             rest = skip(rest, |byte| byte != b',');
             if !name.is_empty() {
-                return Some(Directive { name, value });
+                return Some(CacheDirective { name, value });
             }
         }
     })

@@ -7,7 +7,7 @@ use kirin_http::FieldLines;
 use kirin_http::date::parse_date;
 use kirin_http::field_list::members;
 
-use crate::cache_control::{ResponseDirectives, Scope};
+use crate::cache_control::{DirectiveScope, ResponseDirectives};
 use crate::policy::Policy;
 use crate::surrogate::{TARGETED, directives_in, targeted_directives};
 use crate::vary::Vary;
@@ -179,14 +179,14 @@ pub fn policy_of(
     if request.no_store || directives.no_store && !directives.must_understand {
         return Err(Unstorable::NoStore);
     }
-    if directives.private == Scope::Response {
+    if directives.private == DirectiveScope::Response {
         return Err(Unstorable::Private);
     }
     let vary = Vary::from_fields(fields);
     if vary == Vary::Any {
         return Err(Unstorable::Vary);
     }
-    let is_hidden = |scope: &Scope| scope.fields().iter().any(|name| name == "set-cookie");
+    let is_hidden = |scope: &DirectiveScope| scope.fields().iter().any(|name| name == "set-cookie");
     let drops_set_cookie =
         rules.ignore_cookies || is_hidden(&directives.private) || is_hidden(&directives.no_cache);
     if !drops_set_cookie && fields.get("set-cookie").is_some() {
@@ -207,7 +207,9 @@ pub fn policy_of(
             _ if is_understood && rules.default_ttl.is_some() => rules.default_ttl.unwrap_or(0),
             // There is no heuristic freshness (section 4.2.2). A response that is validated each
             // time needs none.
-            _ if is_understood && (directives.no_cache == Scope::Response || directives.public) => {
+            _ if is_understood
+                && (directives.no_cache == DirectiveScope::Response || directives.public) =>
+            {
                 0
             }
             _ => return Err(Unstorable::NoFreshness),
@@ -219,7 +221,7 @@ pub fn policy_of(
         lifetime,
         stale_while_revalidate: directives.stale_while_revalidate.unwrap_or(0),
         stale_if_error: directives.stale_if_error.or(rules.stale_if_error).unwrap_or(0),
-        validate_always: directives.no_cache == Scope::Response,
+        validate_always: directives.no_cache == DirectiveScope::Response,
         staleness: directives.staleness(),
         serves_cookies,
         serves_authorization,

@@ -10,7 +10,7 @@ use kirin_http::FieldLines;
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
 use crate::cache_control::ResponseDirectives;
-use crate::directives::Directive;
+use crate::directives::CacheDirective;
 
 /// The directives whose value is a number of seconds.
 const TIMES: [&str; 4] = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"];
@@ -33,7 +33,7 @@ pub fn parse(fields: &FieldLines, name: &str) -> Option<ResponseDirectives> {
 /// Turns a member into a directive. Parameters are ignored. So is a time that is not an integer
 /// (RFC 9213 section 2.1). A directive whose value has a wrong type still counts if it forbids
 /// something.
-fn directive<'a>(name: &'a str, entry: &ListEntry) -> Option<Directive<'a>> {
+fn directive<'a>(name: &'a str, entry: &ListEntry) -> Option<CacheDirective<'a>> {
     let is_time = TIMES.contains(&name);
     let value = match entry {
         ListEntry::Item(item) => match &item.bare_item {
@@ -47,7 +47,7 @@ fn directive<'a>(name: &'a str, entry: &ListEntry) -> Option<Directive<'a>> {
         ListEntry::InnerList(_) if is_time => return None,
         ListEntry::InnerList(_) => None,
     };
-    Some(Directive {
+    Some(CacheDirective {
         name: name.as_bytes(),
         value: value.map(|value| Cow::Owned(value.into_bytes())),
     })
@@ -56,7 +56,7 @@ fn directive<'a>(name: &'a str, entry: &ListEntry) -> Option<Directive<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache_control::Scope;
+    use crate::cache_control::DirectiveScope;
 
     fn parsed(lines: &[&str]) -> Option<ResponseDirectives> {
         let mut fields = FieldLines::new();
@@ -80,16 +80,22 @@ mod tests {
             (&[""], time(None)),
             (&["no-store;a"], ResponseDirectives { no_store: true, ..time(None) }),
             (&["no-store=1"], ResponseDirectives { no_store: true, ..time(None) }),
-            (&["private"], ResponseDirectives { private: Scope::Response, ..time(None) }),
+            (&["private"], ResponseDirectives { private: DirectiveScope::Response, ..time(None) }),
             (
                 &["private=x-a"],
-                ResponseDirectives { private: Scope::Fields(vec!["x-a".into()]), ..time(None) },
+                ResponseDirectives {
+                    private: DirectiveScope::Fields(vec!["x-a".into()]),
+                    ..time(None)
+                },
             ),
-            (&["private=(a b)"], ResponseDirectives { private: Scope::Response, ..time(None) }),
+            (
+                &["private=(a b)"],
+                ResponseDirectives { private: DirectiveScope::Response, ..time(None) },
+            ),
             (
                 &["no-cache=\"Set-Cookie, x\""],
                 ResponseDirectives {
-                    no_cache: Scope::Fields(vec!["set-cookie".into(), "x".into()]),
+                    no_cache: DirectiveScope::Fields(vec!["set-cookie".into(), "x".into()]),
                     ..time(None)
                 },
             ),

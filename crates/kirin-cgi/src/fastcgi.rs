@@ -24,7 +24,7 @@ pub const MAX_CONTENT_BYTES: usize = 65_535;
 
 /// An event from the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum FastCgiEvent {
     /// A part of the response: head and body as in CGI. Never empty.
     Stdout(Bytes),
     /// A part of the error output, for a log. Never empty.
@@ -136,7 +136,7 @@ pub struct Decoder {
 impl Decoder {
     /// Takes the next event from the start of `input`; `None` if more bytes are needed. Content is
     /// returned as it arrives, without waiting for the end of the record.
-    pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Event>, BadRecord> {
+    pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<FastCgiEvent>, BadRecord> {
         loop {
             if self.content_left > 0 {
                 if input.is_empty() {
@@ -144,7 +144,8 @@ impl Decoder {
                 }
                 let content = input.split_to(self.content_left.min(input.len())).freeze();
                 self.content_left -= content.len();
-                let event = if self.is_error_output { Event::Stderr } else { Event::Stdout };
+                let event =
+                    if self.is_error_output { FastCgiEvent::Stderr } else { FastCgiEvent::Stdout };
                 return Ok(Some(event(content)));
             }
             let padding = self.padding_left.min(input.len());
@@ -181,7 +182,7 @@ impl Decoder {
                     let protocol_status = input[HEADER_BYTES + 4];
                     input.advance(whole);
                     return match protocol_status {
-                        0 => Ok(Some(Event::End)),
+                        0 => Ok(Some(FastCgiEvent::End)),
                         status => Err(BadRecord::Refused(status)),
                     };
                 }

@@ -104,7 +104,7 @@ fn record(kind: u8, id: u16, content: &[u8], padding: u8) -> Vec<u8> {
     record
 }
 
-fn read_all(decoder: &mut Decoder, input: &mut BytesMut) -> Result<Vec<Event>, BadRecord> {
+fn read_all(decoder: &mut Decoder, input: &mut BytesMut) -> Result<Vec<FastCgiEvent>, BadRecord> {
     let mut events = Vec::new();
     while let Some(event) = decoder.next(input)? {
         events.push(event);
@@ -122,9 +122,9 @@ fn records_become_what_they_say() {
     let mut decoder = Decoder::default();
     let events = read_all(&mut decoder, &mut input).unwrap();
     let expected = [
-        Event::Stderr(Bytes::from_static(b"notice")),
-        Event::Stdout(Bytes::from_static(b"Content-Type: a/b\r\n\r\nhello")),
-        Event::End,
+        FastCgiEvent::Stderr(Bytes::from_static(b"notice")),
+        FastCgiEvent::Stdout(Bytes::from_static(b"Content-Type: a/b\r\n\r\nhello")),
+        FastCgiEvent::End,
     ];
     assert_eq!(events, expected);
     assert!(input.is_empty() && !decoder.is_inside_record());
@@ -177,9 +177,9 @@ proptest! {
             rest = after;
             for event in read_all(&mut decoder, &mut input).unwrap() {
                 match event {
-                    Event::Stdout(bytes) => found[0].extend_from_slice(&bytes),
-                    Event::Stderr(bytes) => found[1].extend_from_slice(&bytes),
-                    Event::End => ends += 1,
+                    FastCgiEvent::Stdout(bytes) => found[0].extend_from_slice(&bytes),
+                    FastCgiEvent::Stderr(bytes) => found[1].extend_from_slice(&bytes),
+                    FastCgiEvent::End => ends += 1,
                 }
             }
         }

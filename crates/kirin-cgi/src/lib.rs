@@ -16,4 +16,4 @@ pub mod uwsgi;
 pub use meta_variables::MetaVariables;
 pub use request_block::{NulInPath, RequestBlock};
 pub use response_head::{BadHead, parse_head};
-pub use script::Script;
+pub use script::CgiScript;

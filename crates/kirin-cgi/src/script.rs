@@ -9,14 +9,14 @@ use crate::request_block::push_decoded_path;
 
 /// A script of a FastCGI server, in the parts that CGI defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Script {
+pub struct CgiScript {
     /// `SCRIPT_NAME`: the decoded part of the path that names the script.
     pub name: String,
     /// `PATH_INFO`: the rest of the path.
     pub path_info: String,
 }
 
-impl Script {
+impl CgiScript {
     /// Returns the script that the percent-encoded `path` means. `exists` tells whether a script
     /// with a name exists. If the script does not exist, the index of the root is used as a front
     /// controller, as web servers do that look for the file.
@@ -85,14 +85,14 @@ mod tests {
             // run.
             ("/a.php/x.php", "/a.php", "/x.php"),
         ] {
-            let script = Script::from_path(path, ".php", "index.php").unwrap();
+            let script = CgiScript::from_path(path, ".php", "index.php").unwrap();
             assert_eq!(
                 (script.name.as_str(), script.path_info.as_str()),
                 (name, path_info),
                 "{path}"
             );
         }
-        let script = Script::from_path("/a.php", ".php", "index.php").unwrap();
+        let script = CgiScript::from_path("/a.php", ".php", "index.php").unwrap();
         assert_eq!(script.file_name("/srv/www/"), "/srv/www/a.php");
     }
 
@@ -107,7 +107,7 @@ mod tests {
             ("/uploads/a.jpg/x.php", "/index.php", "/uploads/a.jpg/x.php"),
             ("/a%20b.php/c%25", "/a b.php", "/c%"),
         ] {
-            let script = Script::find(path, ".php", "index.php", exists).unwrap();
+            let script = CgiScript::find(path, ".php", "index.php", exists).unwrap();
             assert_eq!(
                 (script.name.as_str(), script.path_info.as_str()),
                 (name, path_info),
@@ -115,15 +115,15 @@ mod tests {
             );
         }
         for path in ["/%ff", "/a%00.php", "/%2e%2e/a.php"] {
-            assert_eq!(Script::find(path, ".php", "index.php", |_| true), None, "{path}");
+            assert_eq!(CgiScript::find(path, ".php", "index.php", |_| true), None, "{path}");
         }
     }
 
     #[test]
     fn nothing_leaves_the_root() {
         for path in ["/../etc/passwd.php", "/a/../../b.php", "a.php", "", "/a.php/..", "/a\0.php"] {
-            assert_eq!(Script::from_path(path, ".php", "index.php"), None, "{path:?}");
+            assert_eq!(CgiScript::from_path(path, ".php", "index.php"), None, "{path:?}");
         }
-        assert!(Script::from_path("/..a.php", ".php", "index.php").is_some());
+        assert!(CgiScript::from_path("/..a.php", ".php", "index.php").is_some());
     }
 }

@@ -90,9 +90,9 @@ pub fn encode(coding: Coding, effort: Effort, body: &[u8]) -> io::Result<Vec<u8>
 }
 
 /// An encoder for a body that arrives in pieces.
-pub struct Encoder(Stream);
+pub struct Encoder(Compressor);
 
-enum Stream {
+enum Compressor {
     /// It is boxed because it is ten times as large as the others.
     Brotli(Box<CompressorWriter<Vec<u8>>>),
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
@@ -114,7 +114,7 @@ impl Encoder {
                     lgwin: STREAM_WINDOW_BITS as i32,
                     ..BrotliEncoderParams::default()
                 };
-                Stream::Brotli(Box::new(CompressorWriter::with_params(
+                Compressor::Brotli(Box::new(CompressorWriter::with_params(
                     Vec::new(),
                     BROTLI_BUFFER_BYTES,
                     &params,
@@ -123,45 +123,45 @@ impl Encoder {
             Coding::Zstd => {
                 let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), STREAM_ZSTD_LEVEL)?;
                 encoder.set_parameter(CParameter::WindowLog(STREAM_WINDOW_BITS))?;
-                Stream::Zstd(encoder)
+                Compressor::Zstd(encoder)
             }
-            Coding::Gzip => Stream::Gzip(GzEncoder::new(Vec::new(), effort.gzip_level())),
+            Coding::Gzip => Compressor::Gzip(GzEncoder::new(Vec::new(), effort.gzip_level())),
         }))
     }
 
     /// Adds bytes. The output for them may come later.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.0 {
-            Stream::Brotli(encoder) => encoder.write_all(bytes),
-            Stream::Zstd(encoder) => encoder.write_all(bytes),
-            Stream::Gzip(encoder) => encoder.write_all(bytes),
+            Compressor::Brotli(encoder) => encoder.write_all(bytes),
+            Compressor::Zstd(encoder) => encoder.write_all(bytes),
+            Compressor::Gzip(encoder) => encoder.write_all(bytes),
         }
     }
 
     /// Flushes the output, so that the client can decode everything up to here.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.0 {
-            Stream::Brotli(encoder) => encoder.flush(),
-            Stream::Zstd(encoder) => encoder.flush(),
-            Stream::Gzip(encoder) => encoder.flush(),
+            Compressor::Brotli(encoder) => encoder.flush(),
+            Compressor::Zstd(encoder) => encoder.flush(),
+            Compressor::Gzip(encoder) => encoder.flush(),
         }
     }
 
     /// Returns the output since the last call.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(match &mut self.0 {
-            Stream::Brotli(encoder) => encoder.get_mut(),
-            Stream::Zstd(encoder) => encoder.get_mut(),
-            Stream::Gzip(encoder) => encoder.get_mut(),
+            Compressor::Brotli(encoder) => encoder.get_mut(),
+            Compressor::Zstd(encoder) => encoder.get_mut(),
+            Compressor::Gzip(encoder) => encoder.get_mut(),
         })
     }
 
     /// Ends the body and returns its last bytes.
     pub fn finish(self) -> io::Result<Vec<u8>> {
         match self.0 {
-            Stream::Brotli(encoder) => Ok(encoder.into_inner()),
-            Stream::Zstd(encoder) => encoder.finish(),
-            Stream::Gzip(encoder) => encoder.finish(),
+            Compressor::Brotli(encoder) => Ok(encoder.into_inner()),
+            Compressor::Zstd(encoder) => encoder.finish(),
+            Compressor::Gzip(encoder) => encoder.finish(),
         }
     }
 }

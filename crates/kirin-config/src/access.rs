@@ -12,7 +12,7 @@ use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 
 use crate::peers::peers;
 use crate::route::RouteSection;
-use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::source::{ConfigError, ConfigSource, ErrorCollector};
 use crate::units::Seconds;
 use crate::written::Written;
 
@@ -47,7 +47,7 @@ impl Default for MaintenanceSection {
 /// Checks which clients a route serves.
 pub fn check_access(
     section: &RouteSection,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<Access> {
     let status = section.deny.map(|DenyStatus(status)| status);
@@ -64,7 +64,7 @@ pub fn check_access(
 
 fn check_allow(
     allow: &Written<Vec<Written<String>>>,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<PeerSet, ConfigError> {
     if allow.is_empty() {
         let message = "`allow` names nobody: to refuse everybody, write `deny = 403` without it";
@@ -75,7 +75,7 @@ fn check_allow(
 
 fn check_maintenance(
     section: &MaintenanceSection,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<Maintenance, ConfigError> {
     if let Some(page) = &section.page {
         check_path(page)

@@ -17,7 +17,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::log_target::LogTarget;
-use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::source::{ConfigError, ConfigSource, ErrorCollector};
 use crate::units::Milliseconds;
 use crate::written::Written;
 
@@ -121,7 +121,7 @@ impl LogsOfFile {
     pub fn check(
         &self,
         key: &Written<AccessLogKey>,
-        source: &Source,
+        source: &ConfigSource,
         errors: &mut ErrorCollector,
     ) -> Option<Option<AccessLogConfig>> {
         let log = match &**key {
@@ -153,7 +153,7 @@ impl LogsOfFile {
         &self,
         log: &AccessLogConfig,
         span: Range<usize>,
-        source: &Source,
+        source: &ConfigSource,
     ) -> Result<(), ConfigError> {
         if !matches!(log.target, LogTarget::File(_)) {
             return Ok(());
@@ -179,7 +179,7 @@ impl LogsOfFile {
 
 fn check_section(
     section: &AccessLogSection,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<AccessLogConfig> {
     let target = LogTarget::read(&section.path, source)
@@ -236,7 +236,7 @@ fn describe(section: &AccessLogSection) -> String {
 fn compile(
     format: &str,
     span: Range<usize>,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<Arc<LogFormat>, ConfigError> {
     let refuse = |message: String| Err(source.error(span.clone(), message));
     // A misspelt name would be a format that writes the same text for each request.
@@ -272,7 +272,7 @@ impl ExceptedPaths for Except {
 
 fn check_except(
     paths: &[Written<String>],
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<Option<Arc<dyn ExceptedPaths>>> {
     if paths.is_empty() {

@@ -7,7 +7,7 @@ use kirin_acme::AcmeConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 use crate::written::Written;
 
 /// The most names in a certificate: the limit of Let's Encrypt.
@@ -51,7 +51,7 @@ impl Default for AcmeDirectory {
 /// Checks `section`.
 pub fn check_acme(
     section: &Written<AcmeSection>,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<AcmeConfig, ConfigError> {
     let span = section.span();
     if !(1..=MAX_DOMAINS).contains(&section.domains.len()) {

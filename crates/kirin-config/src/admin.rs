@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::listener::check_address;
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 use crate::written::Written;
 
 /// The admin listener ([purge.md](purge.md#the-admin-listener)). Without this section it is a unix
@@ -19,7 +19,10 @@ pub struct AdminSection {
 }
 
 /// Returns the address of the admin listener, which no other machine can reach.
-pub fn check_admin(admin: &AdminSection, source: &Source) -> Result<ListenAddress, ConfigError> {
+pub fn check_admin(
+    admin: &AdminSection,
+    source: &ConfigSource,
+) -> Result<ListenAddress, ConfigError> {
     let checked = check_address(&admin.address, source)?;
     match checked {
         ListenAddress::Tcp(tcp) if !tcp.ip().to_canonical().is_loopback() => {

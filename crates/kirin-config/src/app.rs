@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::default::{defaults, whole_seconds};
 use crate::name::check_name;
 use crate::preload::PreloadKey;
-use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::source::{ConfigError, ConfigSource, ErrorCollector};
 use crate::units::{ByteSize, Milliseconds, Number, Seconds};
 use crate::written::Written;
 
@@ -101,7 +101,7 @@ fn default_app() -> AppConfig {
 /// Checks `section`.
 pub fn check_app(
     section: &AppSection,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<AppConfig> {
     let name = errors.keep(check_name("app", &section.name, source));
@@ -151,7 +151,7 @@ pub fn check_app(
 fn check_shared_memory(
     section: &AppSection,
     memory: &Written<ByteSize>,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<u64, ConfigError> {
     let (bytes, workers) = (memory.0, section.workers.length());
     let least = SLOT_BYTES * workers as u64;
@@ -172,7 +172,7 @@ fn check_shared_memory(
 fn check_slow(
     section: &AppSection,
     slow: &Written<Milliseconds>,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<Duration, ConfigError> {
     let (limit, deadline) = (Duration::from(**slow), Duration::from(section.deadline));
     if limit < deadline {

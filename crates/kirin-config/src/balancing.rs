@@ -5,14 +5,14 @@ use std::time::Duration;
 use kirin_http::token::is_token;
 use kirin_proxy::{Balancing, HashKey, Method};
 
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 use crate::upstream::UpstreamSection;
 use crate::written::Written;
 
 /// Checks the keys of `section` that choose a server.
 pub fn check_balancing(
     section: &UpstreamSection,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<Balancing, ConfigError> {
     let method = section.balance.0;
     let key = match (&section.hash_key, method) {
@@ -45,7 +45,7 @@ pub fn check_balancing(
     })
 }
 
-fn hash_key(text: &Written<String>, source: &Source) -> Result<HashKey, ConfigError> {
+fn hash_key(text: &Written<String>, source: &ConfigSource) -> Result<HashKey, ConfigError> {
     match text.split_once(':') {
         None if text.as_str() == "target" => Ok(HashKey::Target),
         None if text.as_str() == "address" => Ok(HashKey::Address),

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 use crate::units::{ByteSize, Seconds};
-use crate::word::{Word, Words};
+use crate::word::{ConfigWords, Word};
 use crate::written::Written;
 
 /// The value of the key. `true` is an empty table.
@@ -79,7 +79,7 @@ pub enum Cookies {
     Ignore,
 }
 
-impl Words for Cookies {
+impl ConfigWords for Cookies {
     const WORDS: &'static [(&'static str, Self)] =
         &[("pass", Self::Pass), ("ignore", Self::Ignore)];
 }
@@ -90,7 +90,7 @@ pub fn check_cache(
     key: &CacheKey,
     store_limit_bytes: usize,
     conditions: Option<u64>,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<Option<Arc<CacheSettings>>, ConfigError> {
     let Some(section) = &key.0 else { return Ok(None) };
     let bypass = section.bypass.iter().map(|text| check_bypass(text, source));
@@ -113,7 +113,10 @@ pub fn check_cache(
     })))
 }
 
-fn check_bypass(text: &Written<String>, source: &Source) -> Result<BypassCondition, ConfigError> {
+fn check_bypass(
+    text: &Written<String>,
+    source: &ConfigSource,
+) -> Result<BypassCondition, ConfigError> {
     match text.split_once(':') {
         Some(("cookie", name)) if !name.is_empty() => Ok(BypassCondition::Cookie(name.into())),
         Some(("header", name)) if !name.is_empty() => Ok(BypassCondition::Header(name.into())),

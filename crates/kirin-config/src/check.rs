@@ -28,7 +28,7 @@ use crate::peers::peers;
 use crate::place::Named;
 use crate::route::RouteContext;
 use crate::site::{Sites, check_sites};
-use crate::source::{ConfigError, ConfigErrors, ErrorCollector, Source};
+use crate::source::{ConfigError, ConfigErrors, ConfigSource, ErrorCollector};
 use crate::store::{StoreSetup, check_session_cookie, check_store};
 use crate::traces::check_traces;
 use crate::unique::check_unique;
@@ -76,7 +76,7 @@ pub struct Config {
 }
 
 /// Reads and checks a configuration. The errors are all that it has.
-pub fn read(source: &Source) -> Result<Config, ConfigErrors> {
+pub fn read(source: &ConfigSource) -> Result<Config, ConfigErrors> {
     let loaded = load(source);
     let mut errors = ErrorCollector::default();
     let mut later = ErrorCollector::default();
@@ -93,7 +93,7 @@ pub fn read(source: &Source) -> Result<Config, ConfigErrors> {
 /// Returns the addresses of the admin listener and of the memcached port, by which commands reach a
 /// running Kirin. The rest of the file is not checked.
 pub fn read_command_addresses(
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<(Option<ListenAddress>, Vec<ListenAddress>), ConfigErrors> {
     let loaded = load(source);
     let mut errors = ErrorCollector::default();
@@ -113,7 +113,7 @@ pub fn read_command_addresses(
 fn check(
     file: &ConfigFile,
     loaded: &Loaded<'_>,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<Config> {
     let threads = match file.threads {
@@ -204,7 +204,7 @@ fn check(
 
 /// Refuses an address at which two parts of Kirin listen. The kernel lets one program do so, and
 /// gives each of the two some of the clients.
-fn check_addresses(file: &ConfigFile, source: &Source, errors: &mut ErrorCollector) {
+fn check_addresses(file: &ConfigFile, source: &ConfigSource, errors: &mut ErrorCollector) {
     let listeners = file.listener.iter().map(|section| ("a [[listener]]", &section.address));
     let memcached = file.store.memcached.iter().map(|address| ("`store.memcached`", address));
     let admin = file.admin.iter().map(|admin| ("`admin`", &admin.address));
@@ -234,7 +234,7 @@ fn check_all_sites(
     file: &ConfigFile,
     threads: usize,
     logs: &LogsOfFile,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<(Sites, Vec<AccessLogConfig>)> {
     let checks = PasswordChecks::new(threads).map_err(|error| source.error_in_all(error));
@@ -266,7 +266,7 @@ fn complete<T>(items: Vec<Option<T>>) -> Option<Vec<T>> {
 /// Returns the patterns that can be parsed.
 fn check_url_patterns(
     file: &ConfigFile,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Vec<ConfiguredPattern> {
     let check = |text: &Written<String>| {
@@ -306,7 +306,7 @@ fn script_extensions(upstreams: &[UpstreamConfig]) -> Vec<String> {
     extensions
 }
 
-fn check_user(name: &Written<String>, source: &Source) -> Result<User, ConfigError> {
+fn check_user(name: &Written<String>, source: &ConfigSource) -> Result<User, ConfigError> {
     let message = match User::find(name) {
         Ok(Some(user)) => return Ok(user),
         Ok(None) => format!("there is no user `{}` on this machine", name.as_str()),

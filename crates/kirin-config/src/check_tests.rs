@@ -8,8 +8,11 @@ pub(in super::super) fn check_text(text: &str) -> Result<Config, String> {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("app.psgi"), "sub {}").unwrap();
     std::fs::create_dir(directory.path().join("public")).unwrap();
-    let source =
-        Source { name: "kirin.toml".into(), directory: directory.path().into(), text: text.into() };
+    let source = ConfigSource {
+        name: "kirin.toml".into(),
+        directory: directory.path().into(),
+        text: text.into(),
+    };
     read(&source).map_err(|error| error.to_string())
 }
 

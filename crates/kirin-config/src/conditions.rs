@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
 use crate::peers::peers;
-use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::source::{ConfigError, ConfigSource, ErrorCollector};
 use crate::written::Written;
 
 /// What a request must have beside its path.
@@ -40,7 +40,7 @@ pub struct WantedKey(Wanted);
 /// Checks `section`.
 pub fn check_conditions(
     section: &Written<MatchSection>,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<RouteConditions> {
     let mut conditions = Vec::new();

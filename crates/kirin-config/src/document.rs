@@ -8,11 +8,11 @@ use toml::de::{DeArray, DeTable, DeValue};
 pub struct Document<'a>(Spanned<DeTable<'a>>);
 
 /// The way to a value: keys and numbers in arrays, from the outside in.
-pub type ValuePath = Vec<Step>;
+pub type ValuePath = Vec<PathStep>;
 
 /// One step of the way to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// The key in a table.
     Key(String),
     /// The number in an array, from 0.
@@ -50,18 +50,18 @@ impl<'a> Document<'a> {
     }
 
     /// Returns the value at `path`.
-    pub fn value_at(&self, path: &[Step]) -> Option<&DeValue<'a>> {
-        let (Step::Key(key), rest) = path.split_first()? else { return None };
+    pub fn value_at(&self, path: &[PathStep]) -> Option<&DeValue<'a>> {
+        let (PathStep::Key(key), rest) = path.split_first()? else { return None };
         let first = self.0.get_ref().get(key.as_str())?.get_ref();
         rest.iter().try_fold(first, |value, step| match (value, step) {
-            (DeValue::Table(table), Step::Key(key)) => Some(table.get(key.as_str())?.get_ref()),
-            (DeValue::Array(array), Step::Item(index)) => Some(array.get(*index)?.get_ref()),
+            (DeValue::Table(table), PathStep::Key(key)) => Some(table.get(key.as_str())?.get_ref()),
+            (DeValue::Array(array), PathStep::Item(index)) => Some(array.get(*index)?.get_ref()),
             _ => None,
         })
     }
 
     /// Takes the value at `path` out of the document. Returns whether there was one.
-    pub fn remove(&mut self, path: &[Step]) -> bool {
+    pub fn remove(&mut self, path: &[PathStep]) -> bool {
         remove_from_table(self.0.get_mut(), path)
     }
 }
@@ -75,7 +75,7 @@ fn path_in_table(table: &DeTable<'_>, offset: usize) -> Option<ValuePath> {
             is_here.then(ValuePath::new)
         });
         if let Some(mut path) = inside {
-            path.push(Step::Key(key.get_ref().to_string()));
+            path.push(PathStep::Key(key.get_ref().to_string()));
             return Some(path);
         }
     }
@@ -89,15 +89,15 @@ fn path_in_value(value: &DeValue<'_>, offset: usize) -> Option<ValuePath> {
             let inside = path_in_value(item.get_ref(), offset);
             let inside = inside.or_else(|| item.span().contains(&offset).then(ValuePath::new));
             let mut path = inside?;
-            path.push(Step::Item(index));
+            path.push(PathStep::Item(index));
             Some(path)
         }),
         _ => None,
     }
 }
 
-fn remove_from_table(table: &mut DeTable<'_>, path: &[Step]) -> bool {
-    let Some((Step::Key(key), rest)) = path.split_first() else { return false };
+fn remove_from_table(table: &mut DeTable<'_>, path: &[PathStep]) -> bool {
+    let Some((PathStep::Key(key), rest)) = path.split_first() else { return false };
     match rest {
         [] => table.remove(key.as_str()).is_some(),
         _ => table
@@ -106,10 +106,10 @@ fn remove_from_table(table: &mut DeTable<'_>, path: &[Step]) -> bool {
     }
 }
 
-fn remove_from_value(value: &mut DeValue<'_>, path: &[Step]) -> bool {
+fn remove_from_value(value: &mut DeValue<'_>, path: &[PathStep]) -> bool {
     match (value, path.split_first()) {
         (DeValue::Table(table), _) => remove_from_table(table, path),
-        (DeValue::Array(array), Some((Step::Item(index), []))) => {
+        (DeValue::Array(array), Some((PathStep::Item(index), []))) => {
             let mut others = DeArray::new();
             for (_, item) in array.iter().enumerate().filter(|(other, _)| other != index) {
                 others.push(item.clone());
@@ -118,7 +118,7 @@ fn remove_from_value(value: &mut DeValue<'_>, path: &[Step]) -> bool {
             *array = others;
             was_there
         }
-        (DeValue::Array(array), Some((Step::Item(index), rest))) => {
+        (DeValue::Array(array), Some((PathStep::Item(index), rest))) => {
             array.get_mut(*index).is_some_and(|item| remove_from_value(item.get_mut(), rest))
         }
         _ => false,
@@ -134,13 +134,14 @@ mod tests {
         let text = "a = 1\n[[b]]\nc = [1, { d = 2 }]\n[[b]]\ne = 3\n";
         let (mut document, errors) = Document::parse(text);
         assert!(errors.is_empty());
-        let key = |name: &str| Step::Key(name.into());
+        let key = |name: &str| PathStep::Key(name.into());
         let inner = document.path_at(text.find("2 }").unwrap());
-        let steps = [key("b"), Step::Item(0), key("c"), Step::Item(1), key("d")];
+        let steps = [key("b"), PathStep::Item(0), key("c"), PathStep::Item(1), key("d")];
         assert_eq!(inner, steps);
         let at_key = document.path_at(text.find("e =").unwrap());
-        assert_eq!(at_key, [key("b"), Step::Item(1), key("e")]);
-        let value = |path: &[Step]| document.value_at(path).and_then(|value| value.as_integer());
+        assert_eq!(at_key, [key("b"), PathStep::Item(1), key("e")]);
+        let value =
+            |path: &[PathStep]| document.value_at(path).and_then(|value| value.as_integer());
         assert_eq!(value(&inner).map(toml::de::DeInteger::as_str), Some("2"));
         assert!(value(&inner[..4]).is_none() && value(&[]).is_none());
         assert!(document.remove(&at_key) && !document.remove(&at_key));

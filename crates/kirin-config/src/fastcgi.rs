@@ -1,8 +1,8 @@
 //! The keys of an upstream whose servers speak FastCGI, SCGI or uwsgi.
 
-use kirin_proxy::{FastCgiConfig, Scheme, ServerConfig};
+use kirin_proxy::{FastCgiConfig, ServerConfig, ServerScheme};
 
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 use crate::upstream::UpstreamSection;
 use crate::written::Written;
 
@@ -11,11 +11,11 @@ use crate::written::Written;
 pub fn check_fastcgi(
     section: &UpstreamSection,
     servers: &[ServerConfig],
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<Option<FastCgiConfig>, ConfigError> {
     let schemes = || servers.iter().map(|server| server.address.scheme);
-    let first = schemes().next().unwrap_or(Scheme::Http);
-    let is_other = |scheme: Scheme| scheme != first && (scheme.is_cgi() || first.is_cgi());
+    let first = schemes().next().unwrap_or(ServerScheme::Http);
+    let is_other = |scheme: ServerScheme| scheme != first && (scheme.is_cgi() || first.is_cgi());
     if let Some(index) = schemes().position(is_other)
         && let (Some(entry), Some(server)) = (section.servers.get(index), servers.get(index))
     {
@@ -29,7 +29,7 @@ pub fn check_fastcgi(
     if first.is_cgi() {
         refuse_keys_of_http(section, first, source)?;
     }
-    if first != Scheme::FastCgi {
+    if first != ServerScheme::FastCgi {
         for (name, text) in
             [("root", &section.root), ("index", &section.index), ("extension", &section.extension)]
         {
@@ -90,8 +90,8 @@ pub fn check_fastcgi(
 /// access.
 fn refuse_keys_of_http(
     section: &UpstreamSection,
-    scheme: Scheme,
-    source: &Source,
+    scheme: ServerScheme,
+    source: &ConfigSource,
 ) -> Result<(), ConfigError> {
     const HOST: &str = "get the client's `Host` as HTTP_HOST";
     const CLIENT: &str = "get the client's address as REMOTE_ADDR";
@@ -110,7 +110,7 @@ fn refuse_keys_of_http(
         ("max_requests", section.max_requests.span(), CONNECTION),
         ("max_age", max_age, CONNECTION),
     ];
-    let has_kept = scheme == Scheme::FastCgi;
+    let has_kept = scheme == ServerScheme::FastCgi;
     let refused = of_http.into_iter().chain(of_connections.into_iter().filter(|_| !has_kept));
     match refused.into_iter().find(|(_, span, _)| !span.is_empty()) {
         None => Ok(()),

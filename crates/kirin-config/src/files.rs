@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::route::RouteSection;
-use crate::source::{ErrorCollector, Source};
+use crate::source::{ConfigSource, ErrorCollector};
 use crate::units::{ByteSize, Milliseconds, Number};
 use crate::written::Written;
 
@@ -68,7 +68,7 @@ pub fn read_open_file_cache(section: &OpenFileCacheSection) -> CacheLimits {
 /// Returns the index names of a route.
 pub fn check_index(
     names: Option<&[Written<String>]>,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Vec<String> {
     let Some(names) = names else { return FilesConfig::new("").index };
@@ -87,7 +87,7 @@ pub fn check_index(
 pub fn check_index_scripts(
     section: &RouteSection,
     extensions: &[String],
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) {
     for name in section.index.iter().flatten() {
@@ -106,7 +106,7 @@ pub fn check_index_scripts(
 /// Returns the media types of a route.
 pub fn check_media_types(
     section: &RouteSection,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> MediaTypes {
     let mut types = MediaTypes::default();

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::default::seconds;
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 use crate::units::Seconds;
 use crate::upstream::host_policy;
 use crate::written::Written;
@@ -62,7 +62,7 @@ impl Default for StatusText {
 pub fn check_health(
     health: &Written<HealthSection>,
     is_http: bool,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<HealthConfig, ConfigError> {
     let span = health.span();
     let none = Written::default_value("/".to_owned());

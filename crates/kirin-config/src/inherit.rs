@@ -12,7 +12,7 @@ use toml::de::{DeString, DeTable, DeValue};
 use crate::document::Document;
 use crate::place::forms;
 use crate::route::RouteSection;
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 
 /// The keys of a route that say which requests it answers, and with what. A site cannot have them.
 const OF_ROUTES_ONLY: [&str; 6] =
@@ -22,7 +22,7 @@ const OF_ROUTES_ONLY: [&str; 6] =
 const JOINED: [&str; 2] = ["headers", "error_pages"];
 
 /// A key and its value, with their places in the file.
-type Entry<'a> = (Spanned<DeString<'a>>, Spanned<DeValue<'a>>);
+type TableEntry<'a> = (Spanned<DeString<'a>>, Spanned<DeValue<'a>>);
 
 /// The keys that a site can have for its routes.
 pub static INHERITED: LazyLock<Vec<String>> = LazyLock::new(|| {
@@ -47,7 +47,7 @@ pub fn inherit<'a>(document: &Document<'a>) -> Document<'a> {
 
 /// Returns an error for each key of a site that would be ignored, because it is for a kind of place
 /// that no route of the site has.
-pub fn unusable_keys(document: &Document<'_>, source: &Source) -> Vec<ConfigError> {
+pub fn unusable_keys(document: &Document<'_>, source: &ConfigSource) -> Vec<ConfigError> {
     let Some(DeValue::Array(sites)) = document.root().get("site").map(Spanned::get_ref) else {
         return Vec::new();
     };
@@ -83,7 +83,7 @@ pub fn unusable_keys(document: &Document<'_>, source: &Source) -> Vec<ConfigErro
 
 fn inherit_in<'a>(site: &mut DeTable<'a>) {
     let is_inherited = |key: &str| INHERITED.iter().any(|inherited| inherited == key);
-    let all: Vec<Entry<'a>> = std::mem::take(site).into_iter().collect();
+    let all: Vec<TableEntry<'a>> = std::mem::take(site).into_iter().collect();
     let (inherited, own): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|(key, _)| is_inherited(key.get_ref()));
     site.extend(own);
@@ -98,7 +98,7 @@ fn inherit_in<'a>(site: &mut DeTable<'a>) {
 }
 
 /// Adds a key of the site to a route, unless the route has it, or has no place that it is for.
-fn add<'a>(route: &mut DeTable<'a>, (key, value): &Entry<'a>) {
+fn add<'a>(route: &mut DeTable<'a>, (key, value): &TableEntry<'a>) {
     let name: &str = key.get_ref();
     if !is_for(route, name) {
         return;

@@ -58,7 +58,7 @@ pub use access_log::AccessLogConfig;
 pub use check::{Config, read, read_command_addresses, warnings};
 pub use listener::ListenerConfig;
 pub use log_target::LogTarget;
-pub use source::{ConfigErrors, Source};
+pub use source::{ConfigErrors, ConfigSource};
 pub use store::StoreSetup;
 pub use tls::ListenerTls;
 

@@ -10,10 +10,10 @@ use serde::Deserialize;
 use crate::access_log::{AccessLogConfig, AccessLogKey, LogsOfFile};
 use crate::default::{defaults, size, whole_seconds};
 use crate::peers::peers;
-use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::source::{ConfigError, ConfigSource, ErrorCollector};
 use crate::tls::{ListenerTls, TlsSection, check_tls};
 use crate::units::{ByteSize, Number, Seconds};
-use crate::word::{Word, Words};
+use crate::word::{ConfigWords, Word};
 use crate::written::Written;
 
 /// The largest number of connections: more than Linux has descriptors for.
@@ -108,7 +108,7 @@ defaults! {
     request_line_limit: ByteSize = size(HeadLimits::default().request_line_bytes);
 }
 
-impl Words for ForwardedFields {
+impl ConfigWords for ForwardedFields {
     const WORDS: &'static [(&'static str, Self)] =
         &[("X-Forwarded-For", Self::X), ("Forwarded", Self::Forwarded)];
     const IGNORES_CASE: bool = true;
@@ -145,7 +145,7 @@ pub struct ListenerConfig {
 pub fn check_listener(
     section: &ListenerSection,
     logs: &LogsOfFile,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<ListenerConfig> {
     let tls = section.tls.as_ref().map(|tls| errors.keep(check_tls(tls, source)));
@@ -186,7 +186,7 @@ pub fn check_listener(
 /// Returns the address that `text` names.
 pub fn check_address(
     text: &Written<String>,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<ListenAddress, ConfigError> {
     let address = text.parse().map_err(|error: kirin_http::InvalidListenAddress| {
         source.error(text.span(), error.to_string())
@@ -203,7 +203,7 @@ pub fn check_address(
 pub fn check_acme_listeners(
     sections: &[ListenerSection],
     listeners: &[ListenerConfig],
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<(), ConfigError> {
     let mut seen: Vec<&AcmeConfig> = Vec::new();
     for (section, listener) in sections.iter().zip(listeners) {
@@ -234,7 +234,7 @@ pub fn too_small_for_clients(key: &str, size: ByteSize) -> Option<String> {
 fn client_limit(
     size: &Option<Written<ByteSize>>,
     key: &str,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<Option<u64>, ConfigError> {
     let Some(size) = size else { return Ok(None) };
     match too_small_for_clients(key, **size) {
@@ -243,7 +243,7 @@ fn client_limit(
     }
 }
 
-fn limits(section: &ListenerSection, source: &Source) -> Result<Limits, ConfigError> {
+fn limits(section: &ListenerSection, source: &ConfigSource) -> Result<Limits, ConfigError> {
     let head = HeadLimits {
         head_bytes: section.head_limit.length(),
         request_line_bytes: section.request_line_limit.length(),
@@ -274,7 +274,7 @@ fn limits(section: &ListenerSection, source: &Source) -> Result<Limits, ConfigEr
 /// `trusted`.
 fn forwarding(
     section: &ListenerSection,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<Option<Forwarding>, ConfigError> {
     let trusted = peers(&section.trusted, "trusted", source)?;
     if section.trusted.is_empty() {

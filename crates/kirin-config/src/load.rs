@@ -5,10 +5,10 @@
 
 use serde::Deserialize;
 
-use crate::document::{Document, Step, ValuePath};
+use crate::document::{Document, PathStep, ValuePath};
 use crate::file::ConfigFile;
 use crate::inherit::{INHERITED, inherit, unusable_keys};
-use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::source::{ConfigError, ConfigSource, ErrorCollector};
 use crate::suggestion::closest;
 use crate::wording::{hint_for_syntax, missing_key, reword};
 
@@ -31,7 +31,7 @@ pub struct Loaded<'a> {
 }
 
 /// Reads the keys of a file. Unknown keys, wrong types and bad values are errors.
-pub fn load(source: &Source) -> Loaded<'_> {
+pub fn load(source: &ConfigSource) -> Loaded<'_> {
     let (written, syntax_errors) = Document::parse(&source.text);
     let mut good = written.clone();
     let mut loaded = Loaded {
@@ -77,7 +77,7 @@ pub fn load(source: &Source) -> Loaded<'_> {
 impl Loaded<'_> {
     /// Returns whether all sections of this name were left out, because they are no sections.
     pub fn has_left_out(&self, section: &str) -> bool {
-        self.damaged.iter().any(|path| matches!(&path[..], [Step::Key(key)] if key == section))
+        self.damaged.iter().any(|path| matches!(&path[..], [PathStep::Key(key)] if key == section))
     }
 
     /// Returns whether a key is only missing in the table at `offset` because its value or its name
@@ -94,7 +94,7 @@ impl Loaded<'_> {
 
     /// Returns errors for keys of sites that no route can use. They are looked for in a file that
     /// is right otherwise, because such an error may follow from another.
-    pub fn unusable_keys(&self, source: &Source) -> Vec<ConfigError> {
+    pub fn unusable_keys(&self, source: &ConfigSource) -> Vec<ConfigError> {
         match self.errors.is_empty() {
             true => unusable_keys(&self.document, source),
             false => Vec::new(),
@@ -112,25 +112,29 @@ impl Loaded<'_> {
 }
 
 /// Returns the way to the table of the file that the value at `path` belongs to.
-fn table_of(path: &[Step]) -> ValuePath {
+fn table_of(path: &[PathStep]) -> ValuePath {
     let end = match path {
-        [_, Step::Item(_), Step::Key(_), Step::Item(_), ..] if is_route_of_site(path) => 4,
-        [_, Step::Item(_), ..] => 2,
+        [_, PathStep::Item(_), PathStep::Key(_), PathStep::Item(_), ..]
+            if is_route_of_site(path) =>
+        {
+            4
+        }
+        [_, PathStep::Item(_), ..] => 2,
         _ => path.len().min(1),
     };
     path[..end].to_vec()
 }
 
-fn is_route_of_site(path: &[Step]) -> bool {
-    let is = |step: usize, name: &str| matches!(&path[step], Step::Key(key) if key == name);
+fn is_route_of_site(path: &[PathStep]) -> bool {
+    let is = |step: usize, name: &str| matches!(&path[step], PathStep::Key(key) if key == name);
     is(0, "site") && is(2, "route")
 }
 
 /// Returns the keys that serde does not know to be allowed at `path`: a site also has those of its
 /// routes.
-fn other_keys(path: &[Step]) -> &[String] {
+fn other_keys(path: &[PathStep]) -> &[String] {
     match path {
-        [Step::Key(site), Step::Item(_), Step::Key(_)] if site == "site" => &INHERITED,
+        [PathStep::Key(site), PathStep::Item(_), PathStep::Key(_)] if site == "site" => &INHERITED,
         _ => &[],
     }
 }
@@ -138,10 +142,10 @@ fn other_keys(path: &[Step]) -> &[String] {
 /// Returns an error of serde with the key, and with the key that was probably meant.
 fn describe(
     error: &toml::de::Error,
-    path: &[Step],
+    path: &[PathStep],
     document: &Document<'_>,
     meant: Option<&str>,
-    source: &Source,
+    source: &ConfigSource,
 ) -> ConfigError {
     let mut message = reword(error.message(), path, document.value_at(path));
     if let Some(meant) = meant {
@@ -151,7 +155,7 @@ fn describe(
 }
 
 /// Returns an error of the parser.
-fn syntax_error(error: &toml::de::Error, source: &Source) -> ConfigError {
+fn syntax_error(error: &toml::de::Error, source: &ConfigSource) -> ConfigError {
     let mut message = error.message().trim().replace('\n', "; ");
     let hint = error.span().and_then(|span| {
         let (line, at) = source.line_at(span.start)?;
@@ -163,7 +167,7 @@ fn syntax_error(error: &toml::de::Error, source: &Source) -> ConfigError {
     at_span(error, message, source)
 }
 
-fn at_span(error: &toml::de::Error, message: String, source: &Source) -> ConfigError {
+fn at_span(error: &toml::de::Error, message: String, source: &ConfigSource) -> ConfigError {
     match error.span() {
         Some(span) => source.error(span.start..span.end.max(span.start + 1), message),
         None => source.error_in_all(message),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use kirin_server::SyslogServer;
 use kirin_server::logging::{journald, syslog};
 
-use crate::source::Source;
+use crate::source::ConfigSource;
 
 /// Where log lines go.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ pub enum LogTarget {
 
 impl LogTarget {
     /// Reads the value of `path`.
-    pub fn read(text: &str, source: &Source) -> Result<Self, String> {
+    pub fn read(text: &str, source: &ConfigSource) -> Result<Self, String> {
         let socket =
             |path: &str| Some(path).filter(|path| !path.is_empty()).map(|p| source.path(p));
         Ok(match text {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::default::size;
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 use crate::units::{ByteSize, Milliseconds};
 
 /// The least memory that a state with a small script needs, in bytes.
@@ -39,7 +39,7 @@ impl Default for LuaSection {
 }
 
 /// Checks `section`.
-pub fn check_lua(section: &LuaSection, source: &Source) -> Result<Limits, ConfigError> {
+pub fn check_lua(section: &LuaSection, source: &ConfigSource) -> Result<Limits, ConfigError> {
     if section.memory_limit.0 < MIN_MEMORY_BYTES {
         let message =
             format!("`lua.memory_limit` is {}: at least 1MB is needed", section.memory_limit);

@@ -5,11 +5,15 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use kirin_http::PeerSet;
 
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 use crate::written::Written;
 
 /// Returns the peers that the key `key` lists.
-pub fn peers(list: &[Written<String>], key: &str, source: &Source) -> Result<PeerSet, ConfigError> {
+pub fn peers(
+    list: &[Written<String>],
+    key: &str,
+    source: &ConfigSource,
+) -> Result<PeerSet, ConfigError> {
     let (mut networks, mut unix) = (Vec::new(), false);
     for peer in list {
         match peer.as_str() {
@@ -20,7 +24,7 @@ pub fn peers(list: &[Written<String>], key: &str, source: &Source) -> Result<Pee
     Ok(PeerSet::new(networks, unix))
 }
 
-fn network(text: &Written<String>, key: &str, source: &Source) -> Result<IpNet, ConfigError> {
+fn network(text: &Written<String>, key: &str, source: &ConfigSource) -> Result<IpNet, ConfigError> {
     let written = text.as_str();
     let parsed = written.parse::<IpAddr>().map(IpNet::from).or_else(|_| written.parse::<IpNet>());
     let network = parsed.map_err(|_| {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use kirin_gateway::places::kind::{Arguments, PlaceConfig, PlaceKind};
 use kirin_gateway::places::registry::PLACE_KINDS;
 
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 use crate::suggestion::did_you_mean;
 use crate::written::Written;
 
@@ -18,13 +18,13 @@ pub struct Named<'a> {
 }
 
 /// Finds what the arguments of places name.
-struct NamedIn<'a>(&'a Named<'a>, &'a Source);
+struct NamedIn<'a>(&'a Named<'a>, &'a ConfigSource);
 
 /// Returns the place that `place` names.
 pub fn check_place(
     place: &Written<String>,
     named: &Named<'_>,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<PlaceConfig, ConfigError> {
     let (name, argument) = match place.split_once(':') {
         Some((name, argument)) => (name, Some(argument)),

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::default::number;
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 use crate::units::{Number, RequestRate};
 use crate::written::Written;
 
@@ -45,7 +45,7 @@ impl Default for RateKeyText {
 /// Checks `section`.
 pub fn check_rate_limit(
     section: &RateLimitSection,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<Arc<RateLimit>, ConfigError> {
     let text = section.key.0.as_str();
     let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());

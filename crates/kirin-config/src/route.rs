@@ -29,7 +29,7 @@ use crate::or_false::TextOrFalse;
 use crate::place::{Named, check_place, forms};
 use crate::rate_limit::RateLimitSection;
 use crate::rules::{Realm, RedirectStatus, check_rules};
-use crate::source::{ErrorCollector, Source};
+use crate::source::{ConfigSource, ErrorCollector};
 use crate::units::ByteSize;
 use crate::written::Written;
 
@@ -198,7 +198,7 @@ impl RouteContext<'_> {
     fn log(
         &self,
         key: Option<&Written<AccessLogKey>>,
-        source: &Source,
+        source: &ConfigSource,
         errors: &mut ErrorCollector,
     ) -> Option<ResponseLog> {
         let Some(key) = key else { return Some(ResponseLog::OfListener) };
@@ -225,7 +225,7 @@ impl RouteContext<'_> {
 pub fn check_route(
     section: &RouteSection,
     context: &RouteContext<'_>,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<RouteConfig> {
     let path = PathPattern::parse(&section.path)
@@ -274,7 +274,7 @@ pub fn check_route(
 fn places(
     section: &RouteSection,
     named: &Named<'_>,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<Vec<PlaceConfig>> {
     let refuses_all = section.deny.is_some() && section.allow.is_none();
@@ -303,7 +303,7 @@ fn places(
 fn check_keys_of_places(
     section: &RouteSection,
     places: &[PlaceConfig],
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) {
     let mut refuse = |key: &str, why: &str| {

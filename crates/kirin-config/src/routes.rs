@@ -5,14 +5,14 @@ use kirin_gateway::routing::settings::RouteConfig;
 
 use crate::route::{RouteContext, RouteSection, check_route};
 use crate::rules::check_together;
-use crate::source::{ErrorCollector, Source};
+use crate::source::{ConfigSource, ErrorCollector};
 
 /// Checks the routes of a site. Returns them in the order of the file, and the table that finds
 /// them.
 pub fn check_routes(
     sections: &[RouteSection],
     context: &RouteContext<'_>,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<(Vec<RouteConfig>, RouteTable)> {
     let routes: Vec<_> =
@@ -28,7 +28,7 @@ pub fn check_routes(
 fn check_table(
     routes: &[RouteConfig],
     sections: &[RouteSection],
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<RouteTable> {
     let parts = routes.iter().map(|route| (route.path.clone(), route.conditions.clone()));

@@ -19,7 +19,7 @@ use crate::access::check_access;
 use crate::or_false::TextOrFalse;
 use crate::rate_limit::check_rate_limit;
 use crate::route::RouteSection;
-use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::source::{ConfigError, ConfigSource, ErrorCollector};
 
 /// The status of a redirect.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
@@ -54,7 +54,7 @@ pub fn check_rules(
     section: &RouteSection,
     path: Option<&PathPattern>,
     checks: &Arc<PasswordChecks>,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<Rules> {
     let access = check_access(section, source, errors);
@@ -125,7 +125,7 @@ pub fn check_together(
     routes: &[RouteConfig],
     table: &RouteTable,
     sections: &[RouteSection],
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) {
     let leads_to = |path: &str| {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::route::{RouteContext, RouteSection};
 use crate::routes::check_routes;
-use crate::source::{ErrorCollector, Source};
+use crate::source::{ConfigSource, ErrorCollector};
 use crate::written::Written;
 
 /// Hosts and their routes.
@@ -47,7 +47,7 @@ pub struct Sites {
 
 /// The sites so far.
 #[derive(Default)]
-struct Names {
+struct KnownSites {
     hosts: HostTable,
     names: BTreeSet<String>,
     suffixes: Vec<String>,
@@ -58,10 +58,10 @@ pub fn check_sites(
     routes: &[RouteSection],
     sections: &[SiteSection],
     context: &RouteContext<'_>,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<Sites> {
-    let mut names = Names::default();
+    let mut names = KnownSites::default();
     let mut sites = Vec::new();
     if !routes.is_empty() {
         names.hosts.add(SiteHost::Any, 0);
@@ -90,18 +90,18 @@ pub fn check_sites(
         }));
     }
     let sites = sites.into_iter().collect::<Option<_>>()?;
-    let Names { hosts, names, suffixes, .. } = names;
+    let KnownSites { hosts, names, suffixes, .. } = names;
     Some(Sites { sites, hosts, namespaces: NamespaceNames::new(names, suffixes) })
 }
 
-impl Names {
+impl KnownSites {
     /// Takes the hosts and the name of a site, which gets the index `index`. Returns the site
     /// without its routes.
     fn add(
         &mut self,
         section: &SiteSection,
         index: usize,
-        source: &Source,
+        source: &ConfigSource,
         errors: &mut ErrorCollector,
     ) -> SiteConfig {
         if section.hosts.is_empty() {
@@ -161,7 +161,7 @@ impl Names {
     fn check_name(
         &self,
         name: &Written<String>,
-        source: &Source,
+        source: &ConfigSource,
         errors: &mut ErrorCollector,
     ) -> bool {
         let is_part = |byte: u8| {
@@ -184,7 +184,7 @@ impl Names {
         &self,
         name: &str,
         written: &Written<String>,
-        source: &Source,
+        source: &ConfigSource,
         errors: &mut ErrorCollector,
     ) -> bool {
         if name.len() > NAME_LIMIT_BYTES || name.contains(':') {
@@ -203,7 +203,7 @@ impl Names {
         &self,
         name: &str,
         written: &Written<String>,
-        source: &Source,
+        source: &ConfigSource,
         errors: &mut ErrorCollector,
     ) -> bool {
         let is_new = !self.names.contains(name);

@@ -5,7 +5,7 @@ use std::path::Path;
 use kirin_gateway::routing::settings::RouteConfig;
 
 use crate::check::Config;
-use crate::source::Source;
+use crate::source::ConfigSource;
 
 /// Two applications' worth of keys before the sites.
 const BEFORE: &str = "[[listener]]\naddress = \"8080\"\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\n\
@@ -26,7 +26,7 @@ fn directory() -> tempfile::TempDir {
 
 fn check_in(directory: &Path, text: &str) -> Result<Config, String> {
     let text = format!("{BEFORE}{text}");
-    let source = Source { name: "kirin.toml".into(), directory: directory.into(), text };
+    let source = ConfigSource { name: "kirin.toml".into(), directory: directory.into(), text };
     crate::check::read(&source).map_err(|error| error.to_string())
 }
 

@@ -8,7 +8,7 @@ use crate::written::Written;
 
 /// The text of a configuration and where it came from.
 #[derive(Debug)]
-pub struct Source {
+pub struct ConfigSource {
     /// The name of the file, for messages.
     pub name: String,
     /// The directory that relative paths begin at.
@@ -87,7 +87,7 @@ impl ErrorCollector {
     }
 
     /// Returns `value` if there was no error and it could be made.
-    pub fn finish<T>(mut self, value: Option<T>, source: &Source) -> Result<T, ConfigErrors> {
+    pub fn finish<T>(mut self, value: Option<T>, source: &ConfigSource) -> Result<T, ConfigErrors> {
         match value {
             Some(value) if self.0.is_empty() => Ok(value),
             _ if self.0.is_empty() => {
@@ -102,7 +102,7 @@ impl ErrorCollector {
     }
 }
 
-impl Source {
+impl ConfigSource {
     /// Reads the file `path`.
     pub fn read(path: &Path) -> Result<Self, ConfigErrors> {
         let text = std::fs::read_to_string(path).map_err(|error| ConfigError {

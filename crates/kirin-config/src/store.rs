@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::default::size;
 use crate::listener::check_address;
-use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::source::{ConfigError, ConfigSource, ErrorCollector};
 use crate::units::{ByteSize, Seconds};
 use crate::written::Written;
 
@@ -85,7 +85,7 @@ pub struct StoreSetup {
 /// Checks `section`, apart from its cookie and from who may purge.
 pub fn check_store(
     section: &StoreSection,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<StoreSetup> {
     let (memory_bytes, item_limit_bytes) = (section.memory.length(), section.item_limit.length());
@@ -125,7 +125,7 @@ pub fn check_store(
 /// Returns the addresses of the memcached port.
 pub fn check_memcached(
     section: &StoreSection,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<Vec<ListenAddress>, ConfigError> {
     section.memcached.iter().map(|text| check_address(text, source)).collect()
 }
@@ -133,7 +133,7 @@ pub fn check_memcached(
 /// Returns the name of the cookie, which is a token (RFC 6265 section 4.1.1).
 pub fn check_session_cookie(
     name: &Written<String>,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<Arc<str>, ConfigError> {
     if name.len() > MAX_COOKIE_NAME_BYTES || !is_token(name.as_bytes()) {
         let message = format!(
@@ -145,7 +145,7 @@ pub fn check_session_cookie(
     Ok(name.as_str().into())
 }
 
-fn snapshot(file: &Written<String>, source: &Source) -> Result<PathBuf, ConfigError> {
+fn snapshot(file: &Written<String>, source: &ConfigSource) -> Result<PathBuf, ConfigError> {
     let path = source.path(file.as_str());
     if path.parent().is_some_and(Path::is_dir) && !path.is_dir() {
         return Ok(path);

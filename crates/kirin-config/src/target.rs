@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::source::Source;
+use crate::source::ConfigSource;
 use crate::store::StoreSection;
 
 /// The address on which `kirin serve TARGET` listens by default.
@@ -13,7 +13,7 @@ pub const DEFAULT_WORKERS: usize = 5;
 
 /// The target of `kirin serve TARGET`.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum ServeTarget {
     /// A PSGI file; with a `public` directory beside it, if there is one.
     Psgi {
         /// Whether there is.
@@ -26,16 +26,16 @@ pub enum Target {
 }
 
 /// Says what `target` is.
-pub fn classify(target: &str) -> Result<Target, String> {
+pub fn classify(target: &str) -> Result<ServeTarget, String> {
     if target.contains("://") {
         return target
             .parse::<kirin_proxy::ServerAddress>()
-            .map(|_| Target::Server)
+            .map(|_| ServeTarget::Server)
             .map_err(|error| error.to_string());
     }
     let path = Path::new(target);
     if path.is_dir() {
-        return Ok(Target::Directory);
+        return Ok(ServeTarget::Directory);
     }
     if !path.is_file() {
         return Err(format!(
@@ -49,7 +49,7 @@ pub fn classify(target: &str) -> Result<Target, String> {
         ));
     }
     let has_public = path.parent().is_some_and(|parent| parent.join("public").is_dir());
-    Ok(Target::Psgi { has_public })
+    Ok(ServeTarget::Psgi { has_public })
 }
 
 /// Returns the configuration that `kirin serve TARGET` stands for. `is_on_terminal` says whether
@@ -59,17 +59,17 @@ pub fn source(
     entrances: &Entrances<'_>,
     workers: usize,
     is_on_terminal: bool,
-) -> Result<Source, String> {
+) -> Result<ConfigSource, String> {
     let kind = classify(target)?;
     let path = Path::new(target);
     let directory = match kind {
-        Target::Directory => path,
-        Target::Server => Path::new("."),
-        Target::Psgi { .. } => {
+        ServeTarget::Directory => path,
+        ServeTarget::Server => Path::new("."),
+        ServeTarget::Psgi { .. } => {
             path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
         }
     };
-    Ok(Source {
+    Ok(ConfigSource {
         name: "command line".into(),
         directory: directory.to_owned(),
         text: configuration(path, &kind, entrances, workers, is_on_terminal),
@@ -81,7 +81,7 @@ pub fn source(
 /// standard error.
 pub fn configuration(
     target: &Path,
-    kind: &Target,
+    kind: &ServeTarget,
     entrances: &Entrances,
     workers: usize,
     is_on_terminal: bool,
@@ -96,13 +96,15 @@ pub fn configuration(
         StoreSection::default().memory
     );
     match kind {
-        Target::Directory => format!("{listener}\n[[route]]\npath = \"/\"\ntry = [\"files:.\"]\n"),
-        Target::Server => format!(
+        ServeTarget::Directory => {
+            format!("{listener}\n[[route]]\npath = \"/\"\ntry = [\"files:.\"]\n")
+        }
+        ServeTarget::Server => format!(
             "{listener}\n[[upstream]]\nname = \"web\"\nservers = [{}]\n\n[[route]]\npath = \"/\"\n\
              try = [\"store\", \"proxy:web\"]\n",
             quoted(&target.to_string_lossy())
         ),
-        Target::Psgi { has_public } => {
+        ServeTarget::Psgi { has_public } => {
             let name = target.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
             let files = if *has_public { "\"files:public\", " } else { "" };
             format!(

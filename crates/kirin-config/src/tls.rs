@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::acme::{AcmeSection, check_acme};
 use crate::default::seconds;
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 use crate::units::Seconds;
 use crate::written::Written;
 
@@ -59,7 +59,7 @@ pub struct CertificateSection {
 
 impl CertificateSection {
     /// Returns the paths of the chain and of the key.
-    pub fn paths(&self, source: &Source) -> (PathBuf, PathBuf) {
+    pub fn paths(&self, source: &ConfigSource) -> (PathBuf, PathBuf) {
         (source.path(&self.chain), source.path(&self.key))
     }
 }
@@ -87,7 +87,7 @@ pub struct ListenerTls {
 }
 
 /// Checks `section` and reads the files that it names.
-pub fn check_tls(section: &TlsSection, source: &Source) -> Result<ListenerTls, ConfigError> {
+pub fn check_tls(section: &TlsSection, source: &ConfigSource) -> Result<ListenerTls, ConfigError> {
     let span = section.certificates.span();
     let certificates: Vec<_> = (section.certificates.iter())
         .map(|files| files.paths(source))

@@ -6,7 +6,7 @@ use kirin_traces::TraceConfig;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 use crate::written::Written;
 
 /// Traces of requests, which Kirin sends to an OpenTelemetry collector ([traces.md](traces.md)).
@@ -24,7 +24,10 @@ pub struct TracesSection {
 }
 
 /// Checks `traces`.
-pub fn check_traces(traces: &TracesSection, source: &Source) -> Result<TraceConfig, ConfigError> {
+pub fn check_traces(
+    traces: &TracesSection,
+    source: &ConfigSource,
+) -> Result<TraceConfig, ConfigError> {
     let endpoint: &str = &traces.endpoint;
     let uri = endpoint.parse::<Uri>().ok();
     let is_valid = uri.is_some_and(|uri| {

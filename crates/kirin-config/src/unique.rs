@@ -1,6 +1,6 @@
 //! Names that only one section may have.
 
-use crate::source::{ErrorCollector, Source};
+use crate::source::{ConfigSource, ErrorCollector};
 use crate::written::Written;
 
 /// Refuses a second section of the same name.
@@ -8,7 +8,7 @@ pub fn check_unique<'a>(
     section: &str,
     key: &str,
     names: impl Iterator<Item = &'a Written<String>>,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) {
     let mut seen: Vec<&Written<String>> = Vec::new();

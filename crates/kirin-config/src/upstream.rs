@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use kirin_proxy::{
     Balancing, ClientTls, ClientTlsSettings, ForwardedPolicy, HealthConfig, HostPolicy, Method,
-    PoolLimits, QueueLimits, Scheme, ServerAddress, ServerConfig, Timeouts, UpstreamConfig,
+    PoolLimits, QueueLimits, ServerAddress, ServerConfig, ServerScheme, Timeouts, UpstreamConfig,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ use crate::default::{defaults, seconds, unwritten_number, unwritten_seconds, who
 use crate::fastcgi::check_fastcgi;
 use crate::health_check::{HealthSection, check_health};
 use crate::name::check_name;
-use crate::source::{ConfigError, ErrorCollector, Source};
+use crate::source::{ConfigError, ConfigSource, ErrorCollector};
 use crate::tls::CertificateSection;
 use crate::units::{Number, Seconds};
 use crate::upstream_server::{ServerEntry, check_server};
-use crate::word::{Word, Words};
+use crate::word::{ConfigWords, Word};
 use crate::written::Written;
 
 /// The most idle connections that may be kept.
@@ -210,7 +210,7 @@ impl Default for ViaName {
     }
 }
 
-impl Words for Method {
+impl ConfigWords for Method {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("round-robin", Self::RoundRobin),
         ("least-connections", Self::LeastConnections),
@@ -219,7 +219,7 @@ impl Words for Method {
     ];
 }
 
-impl Words for ForwardedPolicy {
+impl ConfigWords for ForwardedPolicy {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("X-Forwarded-For", Self::X),
         ("Forwarded", Self::Forwarded),
@@ -231,7 +231,7 @@ impl Words for ForwardedPolicy {
 /// Checks `section` and reads the files that it names.
 pub fn check_upstream(
     section: &UpstreamSection,
-    source: &Source,
+    source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<UpstreamConfig> {
     let name = section.name.as_str();
@@ -250,7 +250,7 @@ pub fn check_upstream(
     let balancing = errors.keep(check_balancing(section, source));
     let host = errors.keep(host(&section.host, source));
     let via = errors.keep(via(&section.via, source));
-    let uses_tls = servers.iter().any(|server| server.address.scheme == Scheme::Https);
+    let uses_tls = servers.iter().any(|server| server.address.scheme == ServerScheme::Https);
     let tls = errors.keep(tls(section, uses_tls, source));
     let (fastcgi, _) = (fastcgi?, named?);
     let idle = match &section.keep_connections {
@@ -289,7 +289,7 @@ pub fn check_upstream(
 fn health(
     section: &UpstreamSection,
     servers: &[ServerConfig],
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<Option<HealthConfig>, ConfigError> {
     let is_http = servers.iter().any(|server| !server.address.scheme.is_cgi());
     section.health.as_ref().map(|health| check_health(health, is_http, source)).transpose()
@@ -299,7 +299,7 @@ fn health(
 fn check_queue(
     section: &UpstreamSection,
     servers: &[ServerConfig],
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<QueueLimits, ConfigError> {
     if servers.iter().all(|server| server.max_in_flight.is_none()) {
         let keys = [
@@ -315,7 +315,7 @@ fn check_queue(
     Ok(QueueLimits { length: section.queue.length(), wait: (*section.queue_wait).into() })
 }
 
-fn host(text: &Written<HostText>, source: &Source) -> Result<HostPolicy, ConfigError> {
+fn host(text: &Written<HostText>, source: &ConfigSource) -> Result<HostPolicy, ConfigError> {
     host_policy(&text.0).map_err(|message| source.error(text.span(), message))
 }
 
@@ -334,7 +334,7 @@ pub(super) fn host_policy(text: &str) -> Result<HostPolicy, String> {
 
 /// Returns the name. RFC 9110 section 7.6.3 allows every token; Kirin allows only bytes that are
 /// unreserved in addresses too (RFC 3986 section 2.3).
-fn via(text: &Written<ViaName>, source: &Source) -> Result<Option<String>, ConfigError> {
+fn via(text: &Written<ViaName>, source: &ConfigSource) -> Result<Option<String>, ConfigError> {
     let name = &text.0;
     let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     if !name.bytes().all(is_unreserved) {
@@ -347,7 +347,7 @@ fn via(text: &Written<ViaName>, source: &Source) -> Result<Option<String>, Confi
 fn tls(
     section: &UpstreamSection,
     is_used: bool,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<ClientTls, ConfigError> {
     let (settings, span) = match &section.tls {
         Some(tls) if !is_used => {

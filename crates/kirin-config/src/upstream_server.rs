@@ -8,7 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::source::{ConfigError, Source};
+use crate::source::{ConfigError, ConfigSource};
 use crate::written::Written;
 
 /// The largest weight of a server.
@@ -37,8 +37,8 @@ struct ServerTable {
 
 impl<'de> Deserialize<'de> for ServerEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entry;
-        impl<'de> Visitor<'de> for Entry {
+        struct ServerEntryVisitor;
+        impl<'de> Visitor<'de> for ServerEntryVisitor {
             type Value = ServerEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for ServerEntry {
                 Ok(ServerEntry { address, weight, backup, max_in_flight })
             }
         }
-        deserializer.deserialize_any(Entry)
+        deserializer.deserialize_any(ServerEntryVisitor)
     }
 }
 
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for ServerEntry {
 pub fn check_server(
     entry: &Written<ServerEntry>,
     max_in_flight: Option<NonZeroU32>,
-    source: &Source,
+    source: &ConfigSource,
 ) -> Result<ServerConfig, ConfigError> {
     let ServerEntry { address, weight, backup, max_in_flight: own } = &**entry;
     let mut address: ServerAddress =

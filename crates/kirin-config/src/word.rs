@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 
 /// A type whose values have words in the configuration.
-pub trait Words: Copy + PartialEq + 'static {
+pub trait ConfigWords: Copy + PartialEq + 'static {
     /// The words and what they mean.
     const WORDS: &'static [(&'static str, Self)];
 
@@ -19,7 +19,7 @@ pub trait Words: Copy + PartialEq + 'static {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Word<T>(pub T);
 
-impl<'de, T: Words> Deserialize<'de> for Word<T> {
+impl<'de, T: ConfigWords> Deserialize<'de> for Word<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = String::deserialize(deserializer)?;
         let is_written = |word: &str| match T::IGNORES_CASE {
@@ -48,7 +48,7 @@ fn list<T>(words: &[(&str, T)]) -> String {
     list
 }
 
-impl<T: Words> Serialize for Word<T> {
+impl<T: ConfigWords> Serialize for Word<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let word = T::WORDS.iter().find(|(_, value)| *value == self.0).map(|(word, _)| word);
         serializer.serialize_str(word.unwrap_or(&""))

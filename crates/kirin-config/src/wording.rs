@@ -3,14 +3,14 @@
 
 use toml::de::DeValue;
 
-use crate::document::Step;
+use crate::document::PathStep;
 
 /// The longest text that a message repeats, in characters.
 const LONGEST_SHOWN: usize = 40;
 
 /// Returns the message of serde about the key or value at `path` in other words. `value` is the
 /// text that is written there.
-pub fn reword(message: &str, path: &[Step], value: Option<&DeValue<'_>>) -> String {
+pub fn reword(message: &str, path: &[PathStep], value: Option<&DeValue<'_>>) -> String {
     let message = message.trim().replace('\n', "; ");
     let key = key_of(path);
     if let Some(missing) = message.strip_prefix("missing field ") {
@@ -53,10 +53,10 @@ pub fn hint_for_syntax(line: &str, at: usize) -> Option<String> {
 }
 
 /// Returns the innermost key of a path.
-fn key_of(path: &[Step]) -> Option<&str> {
+fn key_of(path: &[PathStep]) -> Option<&str> {
     path.iter().rev().find_map(|step| match step {
-        Step::Key(key) => Some(key.as_str()),
-        Step::Item(_) => None,
+        PathStep::Key(key) => Some(key.as_str()),
+        PathStep::Item(_) => None,
     })
 }
 
@@ -71,8 +71,8 @@ fn with_allowed(message: &str) -> String {
     }
 }
 
-fn wrong_value(key: &str, path: &[Step], value: &DeValue<'_>, expected: &str) -> String {
-    let is_item = matches!(path.last(), Some(Step::Item(_)));
+fn wrong_value(key: &str, path: &[PathStep], value: &DeValue<'_>, expected: &str) -> String {
+    let is_item = matches!(path.last(), Some(PathStep::Item(_)));
     let found = shown(value);
     if is_item {
         return format!("`{key}` has {found} in its list: allowed is {}", allowed(expected));
@@ -113,7 +113,7 @@ fn allowed(expected: &str) -> &str {
 }
 
 /// Returns the line that was probably meant.
-fn meant(key: &str, path: &[Step], value: &DeValue<'_>, expected: &str) -> Option<String> {
+fn meant(key: &str, path: &[PathStep], value: &DeValue<'_>, expected: &str) -> Option<String> {
     let line = |value: String| Some(format!("{key} = {value}"));
     let text = |value: &DeValue<'_>| match value {
         DeValue::String(text) if text.chars().count() <= LONGEST_SHOWN => Some(format!("{text:?}")),

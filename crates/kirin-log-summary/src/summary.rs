@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kirin_url_patterns::{ConfiguredPattern, Limits, Merge, PatternId, UrlPatterns};
+use kirin_url_patterns::{ConfiguredPattern, Merge, PatternId, PatternLimits, UrlPatterns};
 
 use crate::line::Record;
 use crate::tally::Tally;
@@ -61,7 +61,7 @@ pub struct Row<'a> {
 impl Summary {
     /// Creates a summary with a number of sides.
     pub fn new(configured: Vec<ConfiguredPattern>, sides: usize) -> Self {
-        let patterns = UrlPatterns::new(configured, Limits::default());
+        let patterns = UrlPatterns::new(configured, PatternLimits::default());
         let sides = (0..sides).map(|_| Vec::new()).collect();
         Self { patterns, sides, tally_count: 0, places: Vec::new(), sites: Vec::new() }
     }

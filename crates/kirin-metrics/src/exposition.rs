@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::family::{Family, Kind};
+use crate::family::{Family, MetricKind};
 use crate::format::Format;
 use crate::histogram::HistogramValues;
 
@@ -19,38 +19,38 @@ pub struct Exposition {
 
 /// The value of a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value {
+pub enum SampleValue {
     /// A whole number.
     Whole(u64),
     /// A number with a fraction.
     Real(f64),
 }
 
-impl From<u64> for Value {
+impl From<u64> for SampleValue {
     fn from(number: u64) -> Self {
         Self::Whole(number)
     }
 }
 
-impl From<usize> for Value {
+impl From<usize> for SampleValue {
     fn from(number: usize) -> Self {
         Self::Whole(number as u64)
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for SampleValue {
     fn from(yes: bool) -> Self {
         Self::Whole(u64::from(yes))
     }
 }
 
-impl From<f64> for Value {
+impl From<f64> for SampleValue {
     fn from(number: f64) -> Self {
         Self::Real(number)
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for SampleValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(number) => write!(f, "{number}"),
@@ -66,7 +66,7 @@ impl Exposition {
     }
 
     /// Adds a sample. `labels` are the values of the family's labels, in their order.
-    pub fn sample(&mut self, family: &Family, labels: &[&str], value: impl Into<Value>) {
+    pub fn sample(&mut self, family: &Family, labels: &[&str], value: impl Into<SampleValue>) {
         self.begin(family);
         self.line(family, family.suffix(), labels, None, value.into());
     }
@@ -98,7 +98,8 @@ impl Exposition {
         let (name, kind) = match self.format {
             Format::OpenMetrics => (family.name.to_owned(), family.kind.name()),
             Format::Text => {
-                let kind = if family.kind == Kind::Info { Kind::Gauge } else { family.kind };
+                let kind =
+                    if family.kind == MetricKind::Info { MetricKind::Gauge } else { family.kind };
                 ([family.name, family.suffix()].concat(), kind.name())
             }
         };
@@ -119,7 +120,7 @@ impl Exposition {
         suffix: &str,
         labels: &[&str],
         bound: Option<&str>,
-        value: Value,
+        value: SampleValue,
     ) {
         debug_assert_eq!(family.labels.len(), labels.len(), "{}", family.name);
         let text = &mut self.text;
@@ -165,14 +166,18 @@ mod tests {
 
     const SENT: Family = Family {
         name: "x_sent_bytes",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         labels: &["to"],
         help: "Bytes that were sent.",
     };
     const OPEN: Family =
-        Family { name: "x_open", kind: Kind::Gauge, labels: &[], help: "Open things." };
-    const BUILD: Family =
-        Family { name: "x_build", kind: Kind::Info, labels: &["version"], help: "The version." };
+        Family { name: "x_open", kind: MetricKind::Gauge, labels: &[], help: "Open things." };
+    const BUILD: Family = Family {
+        name: "x_build",
+        kind: MetricKind::Info,
+        labels: &["version"],
+        help: "The version.",
+    };
 
     fn text(format: Format) -> String {
         let mut exposition = Exposition::new(format);
@@ -217,8 +222,12 @@ mod tests {
 
     #[test]
     fn a_histogram_has_cumulative_buckets_sum_and_count() {
-        const TIME: Family =
-            Family { name: "x_seconds", kind: Kind::Histogram, labels: &["a"], help: "Times." };
+        const TIME: Family = Family {
+            name: "x_seconds",
+            kind: MetricKind::Histogram,
+            labels: &["a"],
+            help: "Times.",
+        };
         let histogram = Histogram::default();
         for milliseconds in [1, 2, 70_000] {
             histogram.observe(Duration::from_millis(milliseconds));

@@ -2,7 +2,7 @@
 
 /// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// A number that only grows.
     Counter,
     /// A number that goes up and down.
@@ -13,7 +13,7 @@ pub enum Kind {
     Info,
 }
 
-impl Kind {
+impl MetricKind {
     /// Returns the word in OpenMetrics.
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ pub struct Family {
     /// The name as OpenMetrics has it, without `_total` or `_info`.
     pub name: &'static str,
     /// The kind.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// The names of the labels.
     pub labels: &'static [&'static str],
     /// What is counted, in a sentence.
@@ -42,9 +42,9 @@ impl Family {
     /// Returns what the samples have behind the name. Those of a histogram have more than one.
     pub const fn suffix(&self) -> &'static str {
         match self.kind {
-            Kind::Counter => "_total",
-            Kind::Info => "_info",
-            Kind::Gauge | Kind::Histogram => "",
+            MetricKind::Counter => "_total",
+            MetricKind::Info => "_info",
+            MetricKind::Gauge | MetricKind::Histogram => "",
         }
     }
 

@@ -14,8 +14,8 @@ mod histogram;
 mod series;
 
 pub use count::Count;
-pub use exposition::{Exposition, Value};
-pub use family::{Family, Kind};
+pub use exposition::{Exposition, SampleValue};
+pub use family::{Family, MetricKind};
 pub use format::Format;
 pub use histogram::{BOUNDS, Histogram, HistogramValues};
 pub use series::{SeriesList, SeriesTable};

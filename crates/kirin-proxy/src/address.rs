@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
+pub enum ServerScheme {
     /// HTTP/1.1.
     Http,
     /// TLS with HTTP/2 if the server offers it, or else HTTP/1.1.
@@ -39,7 +39,7 @@ pub enum Location {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAddress {
     /// The protocol.
-    pub scheme: Scheme,
+    pub scheme: ServerScheme,
     /// The place in the network.
     pub location: Location,
 }
@@ -84,28 +84,28 @@ impl ServerAddress {
     }
 }
 
-impl Scheme {
+impl ServerScheme {
     /// The schemes by their names before `://`.
     const NAMED: [(&str, Self); 6] = [
-        ("http", Scheme::Http),
-        ("https", Scheme::Https),
-        ("h2c", Scheme::H2c),
-        ("fastcgi", Scheme::FastCgi),
-        ("scgi", Scheme::Scgi),
-        ("uwsgi", Scheme::Uwsgi),
+        ("http", ServerScheme::Http),
+        ("https", ServerScheme::Https),
+        ("h2c", ServerScheme::H2c),
+        ("fastcgi", ServerScheme::FastCgi),
+        ("scgi", ServerScheme::Scgi),
+        ("uwsgi", ServerScheme::Uwsgi),
     ];
 
     /// Returns whether requests are CGI meta-variables instead of HTTP.
     pub fn is_cgi(self) -> bool {
-        matches!(self, Scheme::FastCgi | Scheme::Scgi | Scheme::Uwsgi)
+        matches!(self, ServerScheme::FastCgi | ServerScheme::Scgi | ServerScheme::Uwsgi)
     }
 
     fn default_port(self) -> Option<u16> {
         match self {
-            Scheme::Http | Scheme::H2c => Some(80),
-            Scheme::Https => Some(443),
+            ServerScheme::Http | ServerScheme::H2c => Some(80),
+            ServerScheme::Https => Some(443),
             // Each installation chooses its own port.
-            Scheme::FastCgi | Scheme::Scgi | Scheme::Uwsgi => None,
+            ServerScheme::FastCgi | ServerScheme::Scgi | ServerScheme::Uwsgi => None,
         }
     }
 }
@@ -117,21 +117,23 @@ impl FromStr for ServerAddress {
         let error = |reason| AddressError { text: text.into(), reason };
         let (scheme, rest) = match text.split_once("://") {
             None => (None, text),
-            Some((name, rest)) => match Scheme::NAMED.iter().find(|(other, _)| *other == name) {
-                Some((_, scheme)) => (Some(*scheme), rest),
-                None => {
-                    return Err(error(
-                        "the scheme is not http, https, h2c, fastcgi, scgi or uwsgi",
-                    ));
+            Some((name, rest)) => {
+                match ServerScheme::NAMED.iter().find(|(other, _)| *other == name) {
+                    Some((_, scheme)) => (Some(*scheme), rest),
+                    None => {
+                        return Err(error(
+                            "the scheme is not http, https, h2c, fastcgi, scgi or uwsgi",
+                        ));
+                    }
                 }
-            },
+            }
         };
         if let Some(path) = rest.strip_prefix("unix:") {
-            if path.is_empty() || scheme == Some(Scheme::Https) {
+            if path.is_empty() || scheme == Some(ServerScheme::Https) {
                 return Err(error("unix: needs a path, and no https"));
             }
             let location = Location::Unix(path.into());
-            return Ok(Self { scheme: scheme.unwrap_or(Scheme::Http), location });
+            return Ok(Self { scheme: scheme.unwrap_or(ServerScheme::Http), location });
         }
         let rest = if scheme.is_some() { rest.strip_suffix('/').unwrap_or(rest) } else { rest };
         if rest.contains(['/', '?', '#', '@']) {
@@ -155,7 +157,7 @@ impl FromStr for ServerAddress {
             (None, Some(scheme)) => scheme.default_port().ok_or(error("there is no port"))?,
             (None, None) => return Err(error("there is no port")),
         };
-        let scheme = scheme.unwrap_or(Scheme::Http);
+        let scheme = scheme.unwrap_or(ServerScheme::Http);
         if let Some(ip) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
             let ip: Ipv6Addr =
                 ip.parse().map_err(|_| error("what is in [] is not an IPv6 address"))?;
@@ -179,9 +181,9 @@ impl FromStr for ServerAddress {
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((name, _)) = Scheme::NAMED
+        if let Some((name, _)) = ServerScheme::NAMED
             .iter()
-            .find(|(_, scheme)| *scheme == self.scheme && *scheme != Scheme::Http)
+            .find(|(_, scheme)| *scheme == self.scheme && *scheme != ServerScheme::Http)
         {
             write!(f, "{name}://")?;
         }

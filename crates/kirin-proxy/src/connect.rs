@@ -8,36 +8,40 @@ use rustls::pki_types::ServerName;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
-use crate::address::Scheme;
-use crate::failure::Failure;
-use crate::server::{Endpoint, Server};
-use crate::socket::Stream;
+use crate::address::ServerScheme;
+use crate::failure::ProxyFailure;
+use crate::server::{Endpoint, ProxiedServer};
+use crate::socket::ServerStream;
 use crate::tls::ClientTls;
 
 /// Connects to `server` within `limit`, which includes the TLS handshake. With `http1_only`, HTTP/2
 /// is not offered.
 pub(crate) async fn connect(
-    server: &Server,
+    server: &ProxiedServer,
     tls: &ClientTls,
     http1_only: bool,
     limit: Duration,
-) -> Result<Stream, Failure> {
+) -> Result<ServerStream, ProxyFailure> {
     match tokio::time::timeout(limit, open(server, tls, http1_only)).await {
         Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(Failure::Connect(error)),
-        Err(_) => Err(Failure::ConnectTimeout),
+        Ok(Err(error)) => Err(ProxyFailure::Connect(error)),
+        Err(_) => Err(ProxyFailure::ConnectTimeout),
     }
 }
 
-async fn open(server: &Server, tls: &ClientTls, http1_only: bool) -> io::Result<Stream> {
+async fn open(
+    server: &ProxiedServer,
+    tls: &ClientTls,
+    http1_only: bool,
+) -> io::Result<ServerStream> {
     let stream = match &server.endpoint {
-        Endpoint::Unix(path) => return UnixStream::connect(path).await.map(Stream::Unix),
+        Endpoint::Unix(path) => return UnixStream::connect(path).await.map(ServerStream::Unix),
         Endpoint::Tcp(address) => TcpStream::connect(address).await?,
     };
     stream.set_nodelay(true)?;
     keepalive::set(&stream)?;
-    if server.scheme() != Scheme::Https {
-        return Ok(Stream::Tcp(stream));
+    if server.scheme() != ServerScheme::Https {
+        return Ok(ServerStream::Tcp(stream));
     }
     let Some(config) = (if http1_only { &tls.http1_config } else { &tls.config }) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "TLS is not set up"));
@@ -53,5 +57,5 @@ async fn open(server: &Server, tls: &ClientTls, http1_only: bool) -> io::Result<
         }
     };
     let stream = TlsConnector::from(std::sync::Arc::clone(config)).connect(name, stream).await?;
-    Ok(Stream::Tls(Box::new(stream)))
+    Ok(ServerStream::Tls(Box::new(stream)))
 }

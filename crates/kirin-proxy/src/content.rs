@@ -14,7 +14,7 @@ use kirin_http::chunked::{write_chunk_head, write_end};
 use kirin_http::{BodyLength, RequestBody, Trailers};
 use kirin_spool::SpooledBody;
 
-use crate::failure::Failure;
+use crate::failure::ProxyFailure;
 use crate::request_head::OutgoingFraming;
 
 /// The content of a request (RFC 9110 section 6.4).
@@ -53,7 +53,7 @@ impl Content {
         mut body: RequestBody,
         spool: Option<&Path>,
         expects_continue: bool,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, ProxyFailure> {
         let length = body.length();
         if length == BodyLength::None {
             return Ok(Content::Nothing);

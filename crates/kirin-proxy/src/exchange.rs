@@ -18,7 +18,7 @@ use tokio::time::Sleep;
 
 use crate::cgi;
 use crate::content::Content;
-use crate::failure::{Cause, Failure};
+use crate::failure::{ConnectionEnd, ProxyFailure};
 use crate::leased_connection::LeasedConnection;
 use crate::local_upstream::LocalUpstream;
 use crate::pooled_buffer::PooledBuffer;
@@ -40,7 +40,7 @@ pub(crate) async fn exchange(
     leased: LeasedConnection,
     request: &mut UpstreamRequest,
     content: &mut Content,
-) -> Result<Response, Failure> {
+) -> Result<Response, ProxyFailure> {
     let timeouts = &local.config().timeouts;
     let framing = content.framing(request.head.trailer.is_some() && request.cgi.is_none());
     request.head.finish(framing, &leased.server.authority);
@@ -56,7 +56,7 @@ pub(crate) async fn exchange(
         .map(|cgi| cgi.encode(leased.server.scheme(), content.length()))
         .transpose()?;
     let head = cgi.as_deref().unwrap_or_else(|| request.head.as_http1());
-    let begun = writer.begin(head, content, framing, hold).await.map_err(Failure::NotSent)?;
+    let begun = writer.begin(head, content, framing, hold).await.map_err(ProxyFailure::NotSent)?;
     let mut exchange =
         Exchange { local, leased, sending: None, held: None, refused: None, continue_time: None };
     match begun {
@@ -108,7 +108,7 @@ enum Head {
 }
 
 /// An event while a response is awaited.
-enum Event {
+enum ExchangeEvent {
     Sent(Result<(), SendError>),
     Read(io::Result<usize>),
     /// The server has not said whether it wants the body.
@@ -122,7 +122,7 @@ impl Exchange<'_> {
         &mut self,
         buffer: &mut PooledBuffer,
         request: &UpstreamRequest,
-    ) -> Result<Head, Failure> {
+    ) -> Result<Head, ProxyFailure> {
         let (mut has_begun, mut informational) = (false, InformationalBudget::default());
         loop {
             let socket = &self.leased.connection.socket;
@@ -132,20 +132,20 @@ impl Exchange<'_> {
                     .set(self.local.deadlines.after(self.local.config().timeouts.first_byte));
             }
             match self.next(buffer, request.client.as_ref()).await {
-                Event::Sent(Ok(())) => {}
-                Event::Sent(Err(SendError::Client(error))) => return Err(error.into()),
-                Event::Sent(Err(SendError::Server(_)))
+                ExchangeEvent::Sent(Ok(())) => {}
+                ExchangeEvent::Sent(Err(SendError::Client(error))) => return Err(error.into()),
+                ExchangeEvent::Sent(Err(SendError::Server(_)))
                     if self.leased.connection.socket.is_overdue() =>
                 {
-                    return Err(Failure::SendTimeout);
+                    return Err(ProxyFailure::SendTimeout);
                 }
                 // The server may have sent a response before it closed the connection.
-                Event::Sent(Err(SendError::Server(error))) => {
+                ExchangeEvent::Sent(Err(SendError::Server(error))) => {
                     (self.refused, self.held) = (Some(error), None)
                 }
-                Event::NoContinue => self.send_held_body(),
-                Event::ClientGone => return Err(Failure::ClientGone),
-                Event::Read(Ok(count @ 1..)) => {
+                ExchangeEvent::NoContinue => self.send_held_body(),
+                ExchangeEvent::ClientGone => return Err(ProxyFailure::ClientGone),
+                ExchangeEvent::Read(Ok(count @ 1..)) => {
                     has_begun = true;
                     buffer.add(count);
                     while let Some((head, length)) = self.read_head(buffer.unused(), request)? {
@@ -170,7 +170,7 @@ impl Exchange<'_> {
                         return Err(BadResponse::TooLong.into());
                     }
                 }
-                Event::Read(end) => {
+                ExchangeEvent::Read(end) => {
                     let error = end.err().or_else(|| self.refused.take());
                     return Err(self.ended(error, has_begun));
                 }
@@ -182,7 +182,7 @@ impl Exchange<'_> {
         &self,
         input: &[u8],
         request: &UpstreamRequest,
-    ) -> Result<Option<(ReceivedHead<UpstreamHead>, usize)>, Failure> {
+    ) -> Result<Option<(ReceivedHead<UpstreamHead>, usize)>, ProxyFailure> {
         if request.cgi.is_some() {
             return Ok(cgi::read_head(input, request.is_head(), self.has_records())?);
         }
@@ -194,7 +194,11 @@ impl Exchange<'_> {
     }
 
     /// Continues to send, and waits for bytes from the server.
-    async fn next(&mut self, buffer: &mut PooledBuffer, client: Option<&ClientWatch>) -> Event {
+    async fn next(
+        &mut self,
+        buffer: &mut PooledBuffer,
+        client: Option<&ClientWatch>,
+    ) -> ExchangeEvent {
         // The socket of an HTTP/1 client has one reader. So the client can be watched only while
         // its request is not read.
         let is_sent = self.sending.is_none();
@@ -207,19 +211,19 @@ impl Exchange<'_> {
                 && let Poll::Ready(result) = future.as_mut().poll(context)
             {
                 *sending = None;
-                return Poll::Ready(Event::Sent(result));
+                return Poll::Ready(ExchangeEvent::Sent(result));
             }
             if let Poll::Ready(read) = socket.poll_read(context, buffer.room()) {
-                return Poll::Ready(Event::Read(read));
+                return Poll::Ready(ExchangeEvent::Read(read));
             }
             buffer.release_if_empty();
             if sending.is_none()
                 && let Some(time) = continue_time
                 && time.as_mut().poll(context).is_ready()
             {
-                return Poll::Ready(Event::NoContinue);
+                return Poll::Ready(ExchangeEvent::NoContinue);
             }
-            gone.as_mut().poll(context).map(|()| Event::ClientGone)
+            gone.as_mut().poll(context).map(|()| ExchangeEvent::ClientGone)
         })
         .await
     }
@@ -244,12 +248,12 @@ impl Exchange<'_> {
     }
 
     /// Returns why there is no response.
-    fn ended(&self, error: Option<io::Error>, has_begun: bool) -> Failure {
+    fn ended(&self, error: Option<io::Error>, has_begun: bool) -> ProxyFailure {
         match (self.leased.connection.socket.is_overdue(), &self.sending, has_begun) {
-            (true, Some(_), _) => Failure::SendTimeout,
-            (true, None, _) => Failure::FirstByteTimeout,
-            (false, _, true) => Failure::Truncated(Cause(error)),
-            (false, _, false) => Failure::Closed(Cause(error)),
+            (true, Some(_), _) => ProxyFailure::SendTimeout,
+            (true, None, _) => ProxyFailure::FirstByteTimeout,
+            (false, _, true) => ProxyFailure::Truncated(ConnectionEnd(error)),
+            (false, _, false) => ProxyFailure::Closed(ConnectionEnd(error)),
         }
     }
 
@@ -260,10 +264,11 @@ impl Exchange<'_> {
         mut head: UpstreamHead,
         mut buffer: PooledBuffer,
         request: &OutgoingHead,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, ProxyFailure> {
         let (length, mut decoder) = (head.body.length(), head.body.decoder());
         let mut data = BytesMut::new();
-        let broken = |error: kirin_http::chunked::ChunkedError| Failure::Body(error.to_string());
+        let broken =
+            |error: kirin_http::chunked::ChunkedError| ProxyFailure::Body(error.to_string());
         let used = decoder.decode(buffer.unused(), &mut data).map_err(broken)?;
         buffer.consume(used);
         if !decoder.is_done() && self.sending.is_none() {

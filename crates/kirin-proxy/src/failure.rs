@@ -8,7 +8,7 @@ use kirin_spool::{SpoolError, is_out_of_descriptors};
 
 /// The reason why there is no response. The texts are for the log.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum ProxyFailure {
     #[error("it has no server: its names have no addresses")]
     NoServer,
     #[error("none of its servers that are left to try is healthy")]
@@ -28,9 +28,9 @@ pub(crate) enum Failure {
     NotSent(io::Error),
     /// The server may have seen the request. It has sent nothing.
     #[error("ended the connection without a response{0}")]
-    Closed(Cause),
+    Closed(ConnectionEnd),
     #[error("ended the connection inside the response's head{0}")]
-    Truncated(Cause),
+    Truncated(ConnectionEnd),
     #[error("took nothing more of the request for too long")]
     SendTimeout,
     #[error("sent no response for too long")]
@@ -62,9 +62,9 @@ pub(crate) enum Failure {
 
 /// The error that ended a connection; `None` for an orderly end.
 #[derive(Debug)]
-pub(crate) struct Cause(pub(crate) Option<io::Error>);
+pub(crate) struct ConnectionEnd(pub(crate) Option<io::Error>);
 
-impl std::fmt::Display for Cause {
+impl std::fmt::Display for ConnectionEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {
             Some(error) => write!(f, ": {error}"),
@@ -73,22 +73,22 @@ impl std::fmt::Display for Cause {
     }
 }
 
-impl Failure {
+impl ProxyFailure {
     /// Returns the status for the client.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Failure::ConnectTimeout | Failure::SendTimeout | Failure::FirstByteTimeout => {
-                StatusCode::GATEWAY_TIMEOUT
-            }
-            Failure::RequestBody(error) => error.status(),
-            Failure::NotForHttp2 => StatusCode::BAD_REQUEST,
-            Failure::Spool(error) => error.status(),
-            Failure::RequestTooLong(_) => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Failure::ClientGone => Response::client_gone_status(),
-            Failure::Connect(error) if is_out_of_descriptors(error) => {
+            ProxyFailure::ConnectTimeout
+            | ProxyFailure::SendTimeout
+            | ProxyFailure::FirstByteTimeout => StatusCode::GATEWAY_TIMEOUT,
+            ProxyFailure::RequestBody(error) => error.status(),
+            ProxyFailure::NotForHttp2 => StatusCode::BAD_REQUEST,
+            ProxyFailure::Spool(error) => error.status(),
+            ProxyFailure::RequestTooLong(_) => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            ProxyFailure::ClientGone => Response::client_gone_status(),
+            ProxyFailure::Connect(error) if is_out_of_descriptors(error) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Failure::QueueFull | Failure::QueueTimeout => StatusCode::SERVICE_UNAVAILABLE,
+            ProxyFailure::QueueFull | ProxyFailure::QueueTimeout => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::BAD_GATEWAY,
         }
     }
@@ -96,9 +96,9 @@ impl Failure {
     /// Returns the response to the client.
     pub(crate) fn response(&self) -> Response {
         match self {
-            Failure::RequestBody(error) => error.response(),
-            Failure::Spool(error) => error.response(),
-            Failure::QueueFull | Failure::QueueTimeout => {
+            ProxyFailure::RequestBody(error) => error.response(),
+            ProxyFailure::Spool(error) => error.response(),
+            ProxyFailure::QueueFull | ProxyFailure::QueueTimeout => {
                 let mut response = Response::error(self.status());
                 response.fields.push("Retry-After", "1");
                 response
@@ -109,29 +109,37 @@ impl Failure {
 
     /// Returns whether no server has seen anything of the request.
     pub(crate) fn is_unsent(&self) -> bool {
-        matches!(self, Failure::Connect(_) | Failure::ConnectTimeout | Failure::NotSent(_))
+        matches!(
+            self,
+            ProxyFailure::Connect(_) | ProxyFailure::ConnectTimeout | ProxyFailure::NotSent(_)
+        )
     }
 
     /// Returns whether the server may have seen the request without any sign that it has processed
     /// it.
     pub(crate) fn is_unanswered(&self) -> bool {
-        matches!(self, Failure::Closed(_) | Failure::Truncated(_))
+        matches!(self, ProxyFailure::Closed(_) | ProxyFailure::Truncated(_))
     }
 
     /// Returns whether the failure counts against the server.
     pub(crate) fn is_server_fault(&self) -> bool {
         match self {
-            Failure::Connect(error) => !is_out_of_descriptors(error),
-            Failure::NoServer | Failure::AllUnhealthy => false,
-            Failure::QueueFull | Failure::QueueTimeout => false,
-            Failure::RequestBody(_) | Failure::Spool(_) | Failure::ClientGone => false,
-            Failure::RequestTooLong(_) => false,
+            ProxyFailure::Connect(error) => !is_out_of_descriptors(error),
+            ProxyFailure::NoServer | ProxyFailure::AllUnhealthy => false,
+            ProxyFailure::QueueFull | ProxyFailure::QueueTimeout => false,
+            ProxyFailure::RequestBody(_) | ProxyFailure::Spool(_) | ProxyFailure::ClientGone => {
+                false
+            }
+            ProxyFailure::RequestTooLong(_) => false,
             _ => true,
         }
     }
 
     /// Returns whether the log should warn, because the cause is the upstream or Kirin itself.
     pub(crate) fn is_warning(&self) -> bool {
-        !matches!(self, Failure::ClientGone | Failure::RequestBody(_) | Failure::NotForHttp2)
+        !matches!(
+            self,
+            ProxyFailure::ClientGone | ProxyFailure::RequestBody(_) | ProxyFailure::NotForHttp2
+        )
     }
 }

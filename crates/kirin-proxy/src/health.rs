@@ -9,11 +9,11 @@ use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::task::JoinSet;
 
-use crate::address::Scheme;
+use crate::address::ServerScheme;
 use crate::config::{HealthConfig, UpstreamConfig};
 use crate::connect::connect;
-use crate::server::Server;
-use crate::socket::Stream;
+use crate::server::ProxiedServer;
+use crate::socket::ServerStream;
 use crate::upstream::Upstream;
 
 /// The bytes of a response that contain the status.
@@ -59,7 +59,7 @@ async fn probe_all(upstream: &Arc<Upstream>, health: &HealthConfig) {
 
 /// Checks that `server` answers as it should.
 async fn probe(
-    server: &Server,
+    server: &ProxiedServer,
     config: &UpstreamConfig,
     health: &HealthConfig,
 ) -> Result<(), String> {
@@ -68,7 +68,7 @@ async fn probe(
             .await
             .map_err(|error| error.to_string())?;
         // Servers with other protocols only have to accept a connection.
-        if !matches!(server.scheme(), Scheme::Http | Scheme::Https) {
+        if !matches!(server.scheme(), ServerScheme::Http | ServerScheme::Https) {
             return Ok(None);
         }
         let host = health.host.as_deref().unwrap_or(&server.authority);
@@ -77,9 +77,9 @@ async fn probe(
             health.path
         );
         match stream {
-            Stream::Tcp(stream) => ask(stream, &request).await,
-            Stream::Unix(stream) => ask(stream, &request).await,
-            Stream::Tls(stream) => ask(*stream, &request).await,
+            ServerStream::Tcp(stream) => ask(stream, &request).await,
+            ServerStream::Unix(stream) => ask(stream, &request).await,
+            ServerStream::Tls(stream) => ask(*stream, &request).await,
         }
         .map(Some)
     };

@@ -16,8 +16,8 @@ use h2::client::{Builder, SendRequest};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Mutex;
 
-use crate::failure::Failure;
-use crate::socket::Stream;
+use crate::failure::ProxyFailure;
+use crate::socket::ServerStream;
 
 /// Body bytes that a server may send before a client has taken them: of one stream, and of all
 /// streams. The second window is large enough for all streams at once, so that a slow client holds
@@ -49,7 +49,7 @@ const TURN_BYTES: usize = 64 * 1024;
 /// The h2 crate keeps heads without a limit until the streams take them. So the tasks of the
 /// streams must run between the reads, to refuse what is too much.
 struct YieldingStream {
-    stream: Stream,
+    stream: ServerStream,
     /// Bytes read since other tasks could run.
     read: usize,
 }
@@ -190,7 +190,11 @@ impl Http2Connections {
     ///
     /// Waits until the server has announced how many streams it takes, which it does first (RFC
     /// 9113 section 3.4). The server would refuse streams beyond that number.
-    pub(crate) async fn begin(&self, stream: Stream, now: u64) -> Result<StreamSender, Failure> {
+    pub(crate) async fn begin(
+        &self,
+        stream: ServerStream,
+        now: u64,
+    ) -> Result<StreamSender, ProxyFailure> {
         let handshake = Builder::new()
             .initial_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
@@ -199,11 +203,11 @@ impl Http2Connections {
             .max_send_buffer_size(SEND_BUFFER_BYTES)
             .enable_push(false)
             .handshake(YieldingStream { stream, read: 0 });
-        let failed = |error: h2::Error| Failure::Connect(io::Error::other(error));
+        let failed = |error: h2::Error| ProxyFailure::Connect(io::Error::other(error));
         let (sender, mut connection) = handshake.await.map_err(failed)?;
         poll_fn(|context| match Pin::new(&mut connection).poll(context) {
             Poll::Ready(Ok(())) => {
-                Poll::Ready(Err(Failure::Connect(io::ErrorKind::UnexpectedEof.into())))
+                Poll::Ready(Err(ProxyFailure::Connect(io::ErrorKind::UnexpectedEof.into())))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(failed(error))),
             Poll::Pending if sender.current_max_send_streams() == UNANNOUNCED_STREAMS => {

@@ -25,13 +25,13 @@ use kirin_http::{
 use tokio::time::{Instant, Sleep, timeout};
 
 use crate::content::Content;
-use crate::failure::Failure;
+use crate::failure::ProxyFailure;
 use crate::http2_connection::{StreamSender, StreamSlot};
 use crate::http2_head;
 use crate::local_upstream::LocalUpstream;
 use crate::request_head::OutgoingFraming;
 use crate::sending::{SendError, Sending};
-use crate::server::Server;
+use crate::server::ProxiedServer;
 use crate::timed_attempt::TimedAttempt;
 use crate::upstream_request::{UpstreamRequest, client_gone};
 
@@ -42,25 +42,25 @@ const PIECE_BYTES: usize = 32 * 1024;
 pub(crate) async fn exchange(
     local: &Rc<LocalUpstream>,
     sender: StreamSender,
-    server: &Arc<Server>,
+    server: &Arc<ProxiedServer>,
     attempt: Rc<TimedAttempt>,
     request: &UpstreamRequest,
     content: &mut Content,
-) -> Result<Response, Failure> {
+) -> Result<Response, ProxyFailure> {
     let StreamSender { mut requests, slot: stream_slot, .. } = sender;
     let config = local.config();
     let framing = content.announced();
     let message = http2_head::request(&request.head, server.scheme(), &server.authority, framing);
-    let message = message.ok_or(Failure::NotForHttp2)?;
+    let message = message.ok_or(ProxyFailure::NotForHttp2)?;
     let is_ended = framing == OutgoingFraming::Nothing;
     match timeout(config.timeouts.send, poll_fn(|context| requests.poll_ready(context))).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => return Err(Failure::NotSent(io::Error::other(error))),
-        Err(_) => return Err(Failure::SendTimeout),
+        Ok(Err(error)) => return Err(ProxyFailure::NotSent(io::Error::other(error))),
+        Err(_) => return Err(ProxyFailure::SendTimeout),
     }
     let (response, stream) = requests
         .send_request(message, is_ended)
-        .map_err(|error| Failure::NotSent(io::Error::other(error)))?;
+        .map_err(|error| ProxyFailure::NotSent(io::Error::other(error)))?;
     // This handle would keep the connection open.
     drop(requests);
     let limit = config.timeouts.send;
@@ -79,7 +79,7 @@ pub(crate) async fn exchange(
             _ => None,
         },
     };
-    let mut waiting = Waiting {
+    let mut waiting = SentRequest {
         response,
         sending,
         informing: VecDeque::new(),
@@ -88,8 +88,8 @@ pub(crate) async fn exchange(
     let mut informational = InformationalBudget::default();
     let head = loop {
         match waiting.next(request).await {
-            Event::Head(head) => break head.map_err(|error| stream_failure(&error))?,
-            Event::Informational(head) => {
+            Http2Event::Head(head) => break head.map_err(|error| stream_failure(&error))?,
+            Http2Event::Informational(head) => {
                 let line = |(name, value): (&HeaderName, &HeaderValue)| {
                     name.as_str().len() + value.len() + 4
                 };
@@ -109,17 +109,17 @@ pub(crate) async fn exchange(
                     }));
                 }
             }
-            Event::Sent(Ok(())) | Event::Informed => {}
-            Event::Sent(Err(SendError::Client(error))) => return Err(error.into()),
-            Event::Sent(Err(SendError::Server(error)))
+            Http2Event::Sent(Ok(())) | Http2Event::Informed => {}
+            Http2Event::Sent(Err(SendError::Client(error))) => return Err(error.into()),
+            Http2Event::Sent(Err(SendError::Server(error)))
                 if error.kind() == io::ErrorKind::TimedOut =>
             {
-                return Err(Failure::SendTimeout);
+                return Err(ProxyFailure::SendTimeout);
             }
             // The server may have sent a response. Otherwise, reading it fails.
-            Event::Sent(Err(SendError::Server(_))) => {}
-            Event::Overdue => return Err(Failure::FirstByteTimeout),
-            Event::ClientGone => return Err(Failure::ClientGone),
+            Http2Event::Sent(Err(SendError::Server(_))) => {}
+            Http2Event::Overdue => return Err(ProxyFailure::FirstByteTimeout),
+            Http2Event::ClientGone => return Err(ProxyFailure::ClientGone),
         }
     };
     attempt.answered(std::time::Instant::now());
@@ -166,15 +166,15 @@ fn respond(status: StatusCode, fields: FieldLines, body: Body) -> Response {
 
 /// Returns the failure for an error of a stream. The server has not seen a request that it has
 /// refused, or that its GOAWAY excludes (RFC 9113 sections 8.7 and 6.8).
-fn stream_failure(error: &h2::Error) -> Failure {
+fn stream_failure(error: &h2::Error) -> ProxyFailure {
     let unseen = error.is_remote()
         && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM));
     let error = io::Error::other(error.to_string());
-    if unseen { Failure::NotSent(error) } else { Failure::Stream(error) }
+    if unseen { ProxyFailure::NotSent(error) } else { ProxyFailure::Stream(error) }
 }
 
 /// A request that is being sent, and whose response is awaited.
-struct Waiting {
+struct SentRequest {
     response: ResponseFuture,
     sending: Option<Sending>,
     /// Informational responses on their way to the client, in their order.
@@ -183,7 +183,7 @@ struct Waiting {
     progress: ProgressTimeout,
 }
 
-enum Event {
+enum Http2Event {
     Head(Result<http::Response<RecvStream>, h2::Error>),
     Informational(http::Response<()>),
     /// The client has all informational responses that have arrived.
@@ -193,8 +193,8 @@ enum Event {
     ClientGone,
 }
 
-impl Waiting {
-    async fn next(&mut self, request: &UpstreamRequest) -> Event {
+impl SentRequest {
+    async fn next(&mut self, request: &UpstreamRequest) -> Http2Event {
         let is_sent = self.sending.is_none();
         // A client cannot be watched while something is written to it.
         let may_watch = self.informing.is_empty();
@@ -206,26 +206,26 @@ impl Waiting {
                 && let Poll::Ready(sent) = sending.as_mut().poll(context)
             {
                 self.sending = None;
-                return Poll::Ready(Event::Sent(sent));
+                return Poll::Ready(Http2Event::Sent(sent));
             }
             while let Some(first) = self.informing.front_mut()
                 && first.as_mut().poll(context).is_ready()
             {
                 self.informing.pop_front();
                 if self.informing.is_empty() {
-                    return Poll::Ready(Event::Informed);
+                    return Poll::Ready(Http2Event::Informed);
                 }
             }
             if let Poll::Ready(Some(Ok(head))) = self.response.poll_informational(context) {
-                return Poll::Ready(Event::Informational(head));
+                return Poll::Ready(Http2Event::Informational(head));
             }
             if let Poll::Ready(head) = Pin::new(&mut self.response).poll(context) {
-                return Poll::Ready(Event::Head(head));
+                return Poll::Ready(Http2Event::Head(head));
             }
             if self.sending.is_none() && self.progress.poll_over(context).is_ready() {
-                return Poll::Ready(Event::Overdue);
+                return Poll::Ready(Http2Event::Overdue);
             }
-            gone.as_mut().poll(context).map(|()| Event::ClientGone)
+            gone.as_mut().poll(context).map(|()| Http2Event::ClientGone)
         })
         .await
     }
@@ -267,7 +267,7 @@ struct Http2Body {
     trailers: Option<Trailers>,
     progress: ProgressTimeout,
     local: Rc<LocalUpstream>,
-    server: Arc<Server>,
+    server: Arc<ProxiedServer>,
     /// Method and target, for the log.
     request: String,
     /// The request's slot at the server, held until the response is complete.

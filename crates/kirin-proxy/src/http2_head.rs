@@ -8,7 +8,7 @@ use kirin_http::FieldLines;
 use kirin_http::request::parse_content_length;
 use kirin_http::response_head::BadResponse;
 
-use crate::address::Scheme;
+use crate::address::ServerScheme;
 use crate::request_head::{OutgoingFraming, OutgoingHead};
 
 /// Fields of a response that are not passed on: those of the connection, which HTTP/2 forbids (RFC
@@ -28,7 +28,7 @@ const DROPPED_FIELDS: [&str; 8] = [
 /// express its target or host.
 pub(crate) fn request(
     head: &OutgoingHead,
-    scheme: Scheme,
+    scheme: ServerScheme,
     authority: &str,
     framing: OutgoingFraming,
 ) -> Option<Request<()>> {
@@ -37,7 +37,7 @@ pub(crate) fn request(
     *request.version_mut() = Version::HTTP_2;
     let host = head.host().filter(|host| !host.is_empty()).unwrap_or(authority);
     let mut uri = http::uri::Parts::default();
-    uri.scheme = Some(if scheme == Scheme::Https {
+    uri.scheme = Some(if scheme == ServerScheme::Https {
         http::uri::Scheme::HTTPS
     } else {
         http::uri::Scheme::HTTP

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use kirin_http::InRequest;
 
 use crate::local_upstream::{LocalUpstream, ServerConnections};
-use crate::pool::Connection;
-use crate::server::Server;
+use crate::pool::ServerConnection;
+use crate::server::ProxiedServer;
 use crate::timed_attempt::TimedAttempt;
 
 /// The most bytes that [`LeasedConnection::linger`] drops before it closes the connection.
@@ -17,8 +17,8 @@ const MAX_EXCESS_BYTES: usize = 1024 * 1024;
 
 /// A connection that one request has for itself. Dropping it closes the connection.
 pub(crate) struct LeasedConnection {
-    pub(crate) connection: Connection,
-    pub(crate) server: Arc<Server>,
+    pub(crate) connection: ServerConnection,
+    pub(crate) server: Arc<ProxiedServer>,
     /// The request's slot at the server, held until the response is complete.
     pub(crate) attempt: Rc<TimedAttempt>,
     connections: Rc<ServerConnections>,
@@ -27,8 +27,8 @@ pub(crate) struct LeasedConnection {
 impl LeasedConnection {
     /// Leases `connection` to the request that holds `attempt`, and marks the request as sent.
     pub(crate) fn new(
-        connection: Connection,
-        server: &Arc<Server>,
+        connection: ServerConnection,
+        server: &Arc<ProxiedServer>,
         attempt: &Rc<TimedAttempt>,
         connections: &Rc<ServerConnections>,
     ) -> Self {

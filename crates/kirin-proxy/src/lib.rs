@@ -1,8 +1,8 @@
 #![forbid(unsafe_code)]
 //! Other servers behind Kirin: `proxy:NAME` in a route.
 //!
-//! All event loops share an [`Upstream`]: its configuration and its [`Server`]s, each of which is
-//! one address. Each loop has a [`ProxyPlace`] with connections of its own. A route calls
+//! All event loops share an [`Upstream`]: its configuration and its [`ProxiedServer`]s, each of
+//! which is one address. Each loop has a [`ProxyPlace`] with connections of its own. A route calls
 //! [`ProxyPlace::answer`] for each request.
 //!
 //! The way of a request:
@@ -53,14 +53,14 @@ mod upstream;
 mod upstream_request;
 pub mod upstream_response;
 
-pub use address::{AddressError, Location, Scheme, ServerAddress};
+pub use address::{AddressError, Location, ServerAddress, ServerScheme};
 pub use config::{
     Balancing, BodyBuffering, FastCgiConfig, ForwardedPolicy, HashKey, HealthConfig, HostPolicy,
     PoolLimits, QueueLimits, ServerConfig, Timeouts, UpstreamConfig,
 };
 pub use kirin_balance::{Availability, Method, QueueStatus, ServerStatus};
 pub use place::ProxyPlace;
-pub use server::Server;
+pub use server::ProxiedServer;
 pub use tls::{ClientTls, ClientTlsError, ClientTlsSettings};
 pub use upstream::Upstream;
 

@@ -12,10 +12,10 @@ use crate::cgi::ScriptFiles;
 use crate::config::UpstreamConfig;
 use crate::deadlines::SocketDeadlines;
 use crate::http2_connection::Http2Connections;
-use crate::pool::Pool;
+use crate::pool::ConnectionPool;
 use crate::pooled_buffer::BufferPool;
 use crate::selection::{Selection, Selector, ServerSet};
-use crate::server::Server;
+use crate::server::ProxiedServer;
 use crate::upstream::Upstream;
 
 /// The state that the requests to one upstream share on one event loop.
@@ -37,7 +37,7 @@ pub(crate) struct LocalUpstream {
 #[derive(Default)]
 pub(crate) struct ServerConnections {
     /// Idle connections of HTTP/1, FastCGI, SCGI and uwsgi.
-    pub(crate) idle: Pool,
+    pub(crate) idle: ConnectionPool,
     pub(crate) http2: Http2Connections,
 }
 
@@ -70,7 +70,7 @@ impl LocalUpstream {
     }
 
     /// Returns the connections to `server`.
-    pub(crate) fn connections(&self, server: &Server) -> Rc<ServerConnections> {
+    pub(crate) fn connections(&self, server: &ProxiedServer) -> Rc<ServerConnections> {
         Rc::clone(self.connections.borrow_mut().entry(server.id).or_default())
     }
 

@@ -10,15 +10,15 @@ use kirin_http::{
     Answer, BodyLength, Origin, RequestBody, RequestHead, Response, StepKind, StepPeer, Version,
 };
 
-use crate::address::Scheme;
+use crate::address::ServerScheme;
 use crate::cgi::CgiRequest;
 use crate::config::{BodyBuffering, ServerConfig, UpstreamConfig};
 use crate::content::Content;
-use crate::failure::Failure;
+use crate::failure::ProxyFailure;
 use crate::local_upstream::LocalUpstream;
 use crate::request_head::{HeadPolicy, encode};
 use crate::selection::{Selection, ServerSet};
-use crate::server::Server;
+use crate::server::ProxiedServer;
 use crate::timed_attempt::TimedAttempt;
 use crate::transport::ChosenServer;
 use crate::upstream::Upstream;
@@ -81,8 +81,9 @@ impl ProxyPlace {
 
 /// Returns whether a request is a gRPC call that can use HTTP/2 on both sides.
 fn is_grpc(request: &RequestHead<'_>, config: &UpstreamConfig) -> bool {
-    let speaks_http2 =
-        |server: &ServerConfig| matches!(server.address.scheme, Scheme::H2c | Scheme::Https);
+    let speaks_http2 = |server: &ServerConfig| {
+        matches!(server.address.scheme, ServerScheme::H2c | ServerScheme::Https)
+    };
     request.version == Version::Http2
         && request.field("content-type").is_some_and(|kind| kind.starts_with(b"application/grpc"))
         && config.servers.iter().all(speaks_http2)
@@ -132,7 +133,7 @@ impl LocalUpstream {
         loop {
             let index = attempt.index();
             let Some(server) = set.servers.get(index).map(Arc::clone) else {
-                return self.refuse(&outgoing, None, &Failure::NoServer);
+                return self.refuse(&outgoing, None, &ProxyFailure::NoServer);
             };
             let chosen = ChosenServer { server: &server, attempt: &attempt };
             let failure = match self.send(&chosen, &mut outgoing, &mut content).await {
@@ -143,7 +144,7 @@ impl LocalUpstream {
             };
             // The server has not looked at the request, because it was about to close or had too
             // much to do. A second try at the same server may succeed.
-            if matches!(failure, Failure::NotSent(_))
+            if matches!(failure, ProxyFailure::NotSent(_))
                 && content.is_replayable()
                 && !std::mem::replace(&mut repeated, true)
             {
@@ -171,7 +172,7 @@ impl LocalUpstream {
                 Ok(attempt) => self.timed(attempt, &set, &outgoing),
                 // The last server has been removed in the meantime. The failure of this server is
                 // the one to report.
-                Err(Failure::NoServer | Failure::AllUnhealthy) => {
+                Err(ProxyFailure::NoServer | ProxyFailure::AllUnhealthy) => {
                     return self.refuse(&outgoing, Some(&server), &failure);
                 }
                 Err(failure) => return self.refuse(&outgoing, None, &failure),
@@ -211,8 +212,8 @@ impl LocalUpstream {
     fn refuse(
         &self,
         outgoing: &UpstreamRequest,
-        server: Option<&Server>,
-        failure: &Failure,
+        server: Option<&ProxiedServer>,
+        failure: &ProxyFailure,
     ) -> Response {
         self.log(outgoing, server, failure, "request failed");
         failure.response()
@@ -221,8 +222,8 @@ impl LocalUpstream {
     fn log(
         &self,
         outgoing: &UpstreamRequest,
-        server: Option<&Server>,
-        failure: &Failure,
+        server: Option<&ProxiedServer>,
+        failure: &ProxyFailure,
         what: &str,
     ) {
         let (upstream, request) = (self.upstream.name(), outgoing.head.request_line());

@@ -13,7 +13,7 @@ use crate::deadlines::SocketDeadlines;
 use crate::socket::Socket;
 
 /// A connection. Its holder has it for itself.
-pub(crate) struct Connection {
+pub(crate) struct ServerConnection {
     pub(crate) socket: Rc<Socket>,
     /// Responses that came by this connection.
     pub(crate) served: u64,
@@ -22,23 +22,23 @@ pub(crate) struct Connection {
 }
 
 struct Idle {
-    connection: Connection,
+    connection: ServerConnection,
     /// The second at which it has been idle too long.
     expires_at: u64,
 }
 
 /// Idle connections. The one that was used last is last.
 #[derive(Default)]
-pub(crate) struct Pool(RefCell<Vec<Idle>>);
+pub(crate) struct ConnectionPool(RefCell<Vec<Idle>>);
 
-impl Pool {
+impl ConnectionPool {
     /// Takes a connection that the server has not closed, as far as Kirin can know.
     pub(crate) fn take(
         &self,
         deadlines: &SocketDeadlines,
         limits: &PoolLimits,
         context: &mut Context<'_>,
-    ) -> Option<Connection> {
+    ) -> Option<ServerConnection> {
         let now = deadlines.now();
         loop {
             let idle = self.0.borrow_mut().pop()?;
@@ -52,7 +52,7 @@ impl Pool {
     /// the server says that it keeps an idle connection.
     pub(crate) fn put(
         &self,
-        connection: Connection,
+        connection: ServerConnection,
         deadlines: &SocketDeadlines,
         limits: &PoolLimits,
         server_time: Option<Duration>,

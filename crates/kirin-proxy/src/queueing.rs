@@ -8,7 +8,7 @@ use std::time::Instant;
 use kirin_balance::{Attempt, Entered, Leaving, QueueRefusal, SlotClaim};
 use kirin_http::{ClientWatch, StepKind};
 
-use crate::failure::Failure;
+use crate::failure::ProxyFailure;
 use crate::local_upstream::LocalUpstream;
 use crate::selection::{Selection, ServerSet};
 use crate::upstream_request::{UpstreamRequest, client_gone};
@@ -21,7 +21,7 @@ impl LocalUpstream {
         set: &mut Arc<ServerSet>,
         selection: &mut Selection,
         request: &UpstreamRequest,
-    ) -> Result<Attempt, Failure> {
+    ) -> Result<Attempt, ProxyFailure> {
         match self.select(set, selection) {
             SlotClaim::Given(attempt) => Ok(attempt),
             SlotClaim::NoServer => Err(no_server(set)),
@@ -38,7 +38,7 @@ impl LocalUpstream {
         set: &mut Arc<ServerSet>,
         selection: &mut Selection,
         client: Option<&ClientWatch>,
-    ) -> Result<Attempt, Failure> {
+    ) -> Result<Attempt, ProxyFailure> {
         let since = Instant::now();
         let queue = Arc::clone(set.known.queue());
         let mut overdue = pin!(tokio::time::sleep(self.config().queue.wait));
@@ -61,18 +61,18 @@ impl LocalUpstream {
                             },
                             () = &mut gone => {
                                 queue.count_leaving(Leaving::ClientGone);
-                                return Err(Failure::ClientGone);
+                                return Err(ProxyFailure::ClientGone);
                             }
                             () = &mut overdue => {
                                 queue.count_leaving(Leaving::TimedOut);
-                                return Err(Failure::QueueTimeout);
+                                return Err(ProxyFailure::QueueTimeout);
                             }
                         }
                     }
                     Err(refused) => refused,
                 };
             match refused {
-                QueueRefusal::Full => return Err(Failure::QueueFull),
+                QueueRefusal::Full => return Err(ProxyFailure::QueueFull),
                 QueueRefusal::NoServer => return Err(no_server(set)),
                 QueueRefusal::Exchanged => {
                     *set = self.servers();
@@ -83,6 +83,6 @@ impl LocalUpstream {
     }
 }
 
-fn no_server(set: &ServerSet) -> Failure {
-    if set.servers.is_empty() { Failure::NoServer } else { Failure::AllUnhealthy }
+fn no_server(set: &ServerSet) -> ProxyFailure {
+    if set.servers.is_empty() { ProxyFailure::NoServer } else { ProxyFailure::AllUnhealthy }
 }

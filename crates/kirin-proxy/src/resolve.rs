@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::address::Location;
 use crate::config::ServerConfig;
-use crate::server::{Endpoint, Server};
+use crate::server::{Endpoint, ProxiedServer};
 use crate::upstream::Upstream;
 
 /// How long the start waits for the addresses. The lookup continues after that.
@@ -40,7 +40,7 @@ async fn keep(upstream: Weak<Upstream>, interval: Duration) {
 }
 
 /// Returns the servers whose address needs no lookup.
-fn known(upstream: &Upstream, old: &[Arc<Server>]) -> Vec<Arc<Server>> {
+fn known(upstream: &Upstream, old: &[Arc<ProxiedServer>]) -> Vec<Arc<ProxiedServer>> {
     let servers = upstream.config().servers.iter();
     servers
         .filter_map(|server| {
@@ -93,10 +93,10 @@ async fn look_up(upstream: &Upstream) {
 /// Returns the servers of a name, in the order of their addresses. The order of DNS answers changes
 /// with each lookup.
 fn servers_of_name(
-    old: &[Arc<Server>],
+    old: &[Arc<ProxiedServer>],
     config: &ServerConfig,
     mut found: Vec<SocketAddr>,
-) -> Vec<Arc<Server>> {
+) -> Vec<Arc<ProxiedServer>> {
     found.sort_unstable();
     found.dedup();
     found.into_iter().map(|socket| kept_or_new(old, config, Endpoint::Tcp(socket))).collect()
@@ -104,16 +104,20 @@ fn servers_of_name(
 
 /// Returns the old server if it is still there, with its connections and its state; otherwise a new
 /// one.
-fn kept_or_new(old: &[Arc<Server>], config: &ServerConfig, endpoint: Endpoint) -> Arc<Server> {
+fn kept_or_new(
+    old: &[Arc<ProxiedServer>],
+    config: &ServerConfig,
+    endpoint: Endpoint,
+) -> Arc<ProxiedServer> {
     let kept = old.iter().find(|server| server.is_at(config, &endpoint)).cloned();
-    kept.unwrap_or_else(|| Arc::new(Server::new(config, endpoint)))
+    kept.unwrap_or_else(|| Arc::new(ProxiedServer::new(config, endpoint)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ids(servers: &[Arc<Server>]) -> Vec<u64> {
+    fn ids(servers: &[Arc<ProxiedServer>]) -> Vec<u64> {
         servers.iter().map(|server| server.id).collect()
     }
 

@@ -10,11 +10,11 @@ use kirin_balance::{Balancer, Criteria, Servers, SlotClaim, TriedServers, key_of
 use kirin_http::{Origin, Peer, RequestHead, address_key, cookie};
 
 use crate::config::{Balancing, HashKey};
-use crate::server::Server;
+use crate::server::ProxiedServer;
 
 /// The servers of an upstream at one time. `known` holds their state, in the same order.
 pub(crate) struct ServerSet {
-    pub(crate) servers: Vec<Arc<Server>>,
+    pub(crate) servers: Vec<Arc<ProxiedServer>>,
     pub(crate) known: Arc<Servers>,
 }
 

@@ -58,7 +58,7 @@ pub(crate) struct Writer {
 
 /// The bytes that are written between the pieces of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Framing {
+enum PieceFraming {
     Nothing,
     Chunks,
     Records,
@@ -89,9 +89,9 @@ impl Writer {
             }
             Content::Streamed { .. } => {
                 let framing = match framing {
-                    _ if self.socket.records().is_some() => Framing::Records,
-                    OutgoingFraming::Chunked => Framing::Chunks,
-                    _ => Framing::Nothing,
+                    _ if self.socket.records().is_some() => PieceFraming::Records,
+                    OutgoingFraming::Chunked => PieceFraming::Chunks,
+                    _ => PieceFraming::Nothing,
                 };
                 let head = Bytes::copy_from_slice(head);
                 let Content::Streamed { first, body } = std::mem::replace(content, Content::Spent)
@@ -149,9 +149,9 @@ impl Writer {
         trailers: Option<Trailers>,
     ) -> Result<(), SendError> {
         let framing = match &trailers {
-            _ if self.socket.records().is_some() => Framing::Records,
-            Some(_) => Framing::Chunks,
-            None => Framing::Nothing,
+            _ if self.socket.records().is_some() => PieceFraming::Records,
+            Some(_) => PieceFraming::Chunks,
+            None => PieceFraming::Nothing,
         };
         let mut offset = 0;
         while offset < length {
@@ -169,7 +169,7 @@ impl Writer {
         mut head: Bytes,
         mut first: Option<Bytes>,
         mut body: Box<RequestBody>,
-        framing: Framing,
+        framing: PieceFraming,
     ) -> Result<(), SendError> {
         loop {
             let chunk = match first.take() {
@@ -190,16 +190,16 @@ impl Writer {
         &self,
         head: Bytes,
         mut piece: Bytes,
-        framing: Framing,
+        framing: PieceFraming,
     ) -> Result<(), SendError> {
         match framing {
-            Framing::Nothing => self.write_all([head, piece, Bytes::new()]).await,
-            Framing::Chunks => {
+            PieceFraming::Nothing => self.write_all([head, piece, Bytes::new()]).await,
+            PieceFraming::Chunks => {
                 let mut start = Vec::from(head);
                 write_chunk_head(piece.len(), &mut start);
                 self.write_all([Bytes::from(start), piece, Bytes::from_static(b"\r\n")]).await
             }
-            Framing::Records => {
+            PieceFraming::Records => {
                 let mut start = Vec::from(head);
                 while !piece.is_empty() {
                     let part = piece.split_to(piece.len().min(MAX_RECORD_BYTES));
@@ -214,18 +214,18 @@ impl Writer {
 
     async fn write_end(
         &self,
-        framing: Framing,
+        framing: PieceFraming,
         trailers: Option<Trailers>,
     ) -> Result<(), SendError> {
         let end = match (framing, trailers) {
-            (Framing::Nothing, _) => return Ok(()),
-            (Framing::Chunks, None) => Bytes::from_static(LAST_CHUNK),
-            (Framing::Chunks, Some(trailers)) => {
+            (PieceFraming::Nothing, _) => return Ok(()),
+            (PieceFraming::Chunks, None) => Bytes::from_static(LAST_CHUNK),
+            (PieceFraming::Chunks, Some(trailers)) => {
                 let mut end = Vec::new();
                 write_end(&trailers, &mut end);
                 Bytes::from(end)
             }
-            (Framing::Records, _) => Bytes::copy_from_slice(&stdin_header(0)),
+            (PieceFraming::Records, _) => Bytes::copy_from_slice(&stdin_header(0)),
         };
         self.write_all([end, Bytes::new(), Bytes::new()]).await
     }

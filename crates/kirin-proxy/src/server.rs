@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kirin_balance::ServerSettings;
 
-use crate::address::{Location, Scheme, ServerAddress};
+use crate::address::{Location, ServerAddress, ServerScheme};
 use crate::config::ServerConfig;
 
 /// A server of an upstream, shared by all event loops. A name with several addresses stands for
 /// several servers.
 #[derive(Debug)]
-pub struct Server {
+pub struct ProxiedServer {
     /// A number that no other server has, not even an earlier one at the same address.
     pub(crate) id: u64,
     pub(crate) address: ServerAddress,
@@ -36,7 +36,7 @@ pub(crate) enum Endpoint {
     Unix(PathBuf),
 }
 
-impl Server {
+impl ProxiedServer {
     /// Returns the server at `endpoint`, which is an address of the server in `config`.
     pub(crate) fn new(config: &ServerConfig, endpoint: Endpoint) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
@@ -47,7 +47,7 @@ impl Server {
         Self { id, address, weight, backup, max_in_flight, endpoint, authority, label }
     }
 
-    pub(crate) fn scheme(&self) -> Scheme {
+    pub(crate) fn scheme(&self) -> ServerScheme {
         self.address.scheme
     }
 
@@ -73,7 +73,7 @@ impl Endpoint {
     }
 }
 
-impl fmt::Display for Server {
+impl fmt::Display for ProxiedServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.label)
     }

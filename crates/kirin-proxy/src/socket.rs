@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 use crate::cgi::Records;
 
 /// A connected socket.
-pub(crate) enum Stream {
+pub(crate) enum ServerStream {
     Tcp(TcpStream),
     Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
@@ -30,19 +30,19 @@ pub(crate) enum Stream {
 macro_rules! with_stream {
     ($stream:expr, $inner:ident => $work:expr) => {
         match $stream {
-            Stream::Tcp($inner) => $work,
-            Stream::Unix($inner) => $work,
-            Stream::Tls($inner) => $work,
+            ServerStream::Tcp($inner) => $work,
+            ServerStream::Unix($inner) => $work,
+            ServerStream::Tls($inner) => $work,
         }
     };
 }
 
-impl Stream {
+impl ServerStream {
     /// Returns whether the TLS handshake has chosen HTTP/2.
     pub(crate) fn has_chosen_http2(&self) -> bool {
         match self {
-            Stream::Tcp(_) | Stream::Unix(_) => false,
-            Stream::Tls(stream) => {
+            ServerStream::Tcp(_) | ServerStream::Unix(_) => false,
+            ServerStream::Tls(stream) => {
                 stream.get_ref().1.alpn_protocol() == Some(crate::tls::ALPN_HTTP2)
             }
         }
@@ -50,7 +50,7 @@ impl Stream {
 }
 
 /// The h2 crate needs these traits.
-impl AsyncRead for Stream {
+impl AsyncRead for ServerStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -60,7 +60,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for ServerStream {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -92,7 +92,7 @@ impl AsyncWrite for Stream {
 
 /// A socket with its deadlines. The sender of the request and the reader of the response share it.
 pub(crate) struct Socket {
-    stream: RefCell<Stream>,
+    stream: RefCell<ServerStream>,
     /// The seconds on the upstream's clock at which reading and writing become overdue; 0 for no
     /// deadline.
     pub(crate) read_deadline: Cell<u64>,
@@ -103,7 +103,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    pub(crate) fn new(stream: Stream, records: Option<Records>) -> Self {
+    pub(crate) fn new(stream: ServerStream, records: Option<Records>) -> Self {
         Self {
             stream: RefCell::new(stream),
             read_deadline: Cell::new(0),
@@ -144,9 +144,9 @@ impl Socket {
         let stream = &*self.stream.borrow();
         loop {
             let ready = match stream {
-                Stream::Tcp(stream) => stream.poll_read_ready(context),
-                Stream::Unix(stream) => stream.poll_read_ready(context),
-                Stream::Tls(stream) => stream.get_ref().0.poll_read_ready(context),
+                ServerStream::Tcp(stream) => stream.poll_read_ready(context),
+                ServerStream::Unix(stream) => stream.poll_read_ready(context),
+                ServerStream::Tls(stream) => stream.get_ref().0.poll_read_ready(context),
             };
             match ready {
                 Poll::Pending => return true,
@@ -155,9 +155,9 @@ impl Socket {
             }
             // The socket may look ready after a read that took exactly what was there.
             let read = match stream {
-                Stream::Tcp(stream) => stream.try_read(&mut [0]),
-                Stream::Unix(stream) => stream.try_read(&mut [0]),
-                Stream::Tls(stream) => stream.get_ref().0.try_read(&mut [0]),
+                ServerStream::Tcp(stream) => stream.try_read(&mut [0]),
+                ServerStream::Unix(stream) => stream.try_read(&mut [0]),
+                ServerStream::Tls(stream) => stream.get_ref().0.try_read(&mut [0]),
             };
             match read {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -206,7 +206,7 @@ impl Socket {
 
     /// Returns whether the kernel can move the bytes: they are neither encrypted nor in records.
     pub(crate) fn is_plain(&self) -> bool {
-        self.records.is_none() && !matches!(&*self.stream.borrow(), Stream::Tls(_))
+        self.records.is_none() && !matches!(&*self.stream.borrow(), ServerStream::Tls(_))
     }
 
     /// Moves at most `count` bytes into `pipe` inside the kernel. Returns 0 at the end.
@@ -218,9 +218,9 @@ impl Socket {
     ) -> Poll<io::Result<usize>> {
         let stream = &*self.stream.borrow();
         let socket = match stream {
-            Stream::Tcp(stream) => PlainSocket::Tcp(stream),
-            Stream::Unix(stream) => PlainSocket::Unix(stream),
-            Stream::Tls(_) => return Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+            ServerStream::Tcp(stream) => PlainSocket::Tcp(stream),
+            ServerStream::Unix(stream) => PlainSocket::Unix(stream),
+            ServerStream::Tls(_) => return Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
         };
         socket.poll_readable(context, |socket| {
             Ok(rustix::pipe::splice(socket, None, pipe, None, count, SpliceFlags::NONBLOCK)?)
@@ -259,7 +259,7 @@ impl Socket {
 
     /// Tells the server that nothing more will be sent.
     pub(crate) fn end_writing(&self) {
-        if let Stream::Tls(stream) = &mut *self.stream.borrow_mut() {
+        if let ServerStream::Tls(stream) = &mut *self.stream.borrow_mut() {
             stream.get_mut().1.send_close_notify();
             // These few bytes fit into the socket's buffer, unless the server does not read at all.
             let _ = Pin::new(stream).poll_flush(&mut Context::from_waker(std::task::Waker::noop()));
@@ -270,9 +270,9 @@ impl Socket {
     fn shutdown(&self, how: Shutdown) {
         // Fails only if the server has disconnected already.
         let _ = match &*self.stream.borrow() {
-            Stream::Tcp(stream) => rustix::net::shutdown(stream.as_fd(), how),
-            Stream::Unix(stream) => rustix::net::shutdown(stream.as_fd(), how),
-            Stream::Tls(stream) => rustix::net::shutdown(stream.get_ref().0.as_fd(), how),
+            ServerStream::Tcp(stream) => rustix::net::shutdown(stream.as_fd(), how),
+            ServerStream::Unix(stream) => rustix::net::shutdown(stream.as_fd(), how),
+            ServerStream::Tls(stream) => rustix::net::shutdown(stream.get_ref().0.as_fd(), how),
         };
     }
 }

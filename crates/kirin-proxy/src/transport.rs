@@ -9,25 +9,25 @@ use std::time::Instant;
 
 use kirin_http::Response;
 
-use crate::address::Scheme;
+use crate::address::ServerScheme;
 use crate::cgi::Records;
 use crate::connect::connect;
 use crate::content::Content;
 use crate::exchange::exchange;
-use crate::failure::Failure;
+use crate::failure::ProxyFailure;
 use crate::http2_connection::StreamSender;
 use crate::http2_exchange;
 use crate::leased_connection::LeasedConnection;
 use crate::local_upstream::{LocalUpstream, ServerConnections};
-use crate::pool::Connection;
-use crate::server::Server;
+use crate::pool::ServerConnection;
+use crate::server::ProxiedServer;
 use crate::socket::Socket;
 use crate::timed_attempt::TimedAttempt;
 use crate::upstream_request::UpstreamRequest;
 
 /// The server that has been chosen for a request.
 pub(crate) struct ChosenServer<'a> {
-    pub(crate) server: &'a Arc<Server>,
+    pub(crate) server: &'a Arc<ProxiedServer>,
     /// The request's slot there, held until the response is complete.
     pub(crate) attempt: &'a Rc<TimedAttempt>,
 }
@@ -35,7 +35,7 @@ pub(crate) struct ChosenServer<'a> {
 impl ChosenServer<'_> {
     fn lease(
         &self,
-        connection: Connection,
+        connection: ServerConnection,
         connections: &Rc<ServerConnections>,
     ) -> LeasedConnection {
         LeasedConnection::new(connection, self.server, self.attempt, connections)
@@ -52,14 +52,14 @@ impl LocalUpstream {
         chosen: &ChosenServer<'_>,
         request: &mut UpstreamRequest,
         content: &mut Content,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, ProxyFailure> {
         let server = chosen.server;
         let connections = self.connections(server);
-        let http1_only = request.head.upgrades() && server.scheme() != Scheme::H2c;
+        let http1_only = request.head.upgrades() && server.scheme() != ServerScheme::H2c;
         if !http1_only && let Some(sender) = connections.http2.take(self.deadlines.now()).await {
             match Box::pin(self.send_by_http2(&connections, sender, chosen, request, content)).await
             {
-                Err(Failure::NotSent(_)) if content.is_replayable() => {}
+                Err(ProxyFailure::NotSent(_)) if content.is_replayable() => {}
                 answered => return answered,
             }
         }
@@ -69,8 +69,8 @@ impl LocalUpstream {
                 .await;
         if let Some(connection) = idle {
             match exchange(self, chosen.lease(connection, &connections), request, content).await {
-                Err(Failure::NotSent(_)) if content.is_replayable() => {}
-                Err(Failure::Closed(_))
+                Err(ProxyFailure::NotSent(_)) if content.is_replayable() => {}
+                Err(ProxyFailure::Closed(_))
                     if content.is_replayable() && request.head.is_idempotent() => {}
                 answered => return answered,
             }
@@ -87,14 +87,15 @@ impl LocalUpstream {
         request: &mut UpstreamRequest,
         content: &mut Content,
         http1_only: bool,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, ProxyFailure> {
         let (server, limit) = (chosen.server, self.config().timeouts.connect);
         let http2 = &connections.http2;
-        let is_shared = !http1_only && (server.scheme() == Scheme::H2c || http2.is_known.get());
+        let is_shared =
+            !http1_only && (server.scheme() == ServerScheme::H2c || http2.is_known.get());
         let mut connecting = None;
         if is_shared {
             let turn = tokio::time::timeout(limit, http2.connecting.lock()).await;
-            connecting = Some(turn.map_err(|_| Failure::ConnectTimeout)?);
+            connecting = Some(turn.map_err(|_| ProxyFailure::ConnectTimeout)?);
             if let Some(sender) = http2.take(self.deadlines.now()).await {
                 drop(connecting);
                 return self.send_by_http2(connections, sender, chosen, request, content).await;
@@ -115,19 +116,19 @@ impl LocalUpstream {
                 };
             }
         };
-        if server.scheme() == Scheme::H2c || stream.has_chosen_http2() {
+        if server.scheme() == ServerScheme::H2c || stream.has_chosen_http2() {
             let begun =
                 tokio::time::timeout(limit, http2.begin(stream, self.deadlines.now())).await;
-            let sender = begun.map_err(|_| Failure::ConnectTimeout)??;
+            let sender = begun.map_err(|_| ProxyFailure::ConnectTimeout)??;
             drop(connecting);
             return self.send_by_http2(connections, sender, chosen, request, content).await;
         }
         drop(connecting);
-        let records = (server.scheme() == Scheme::FastCgi)
+        let records = (server.scheme() == ServerScheme::FastCgi)
             .then(|| Records::new(self.upstream.name(), server));
         let socket = Rc::new(Socket::new(stream, records));
         self.deadlines.add(&socket);
-        let connection = Connection { socket, served: 0, created_at: self.deadlines.now() };
+        let connection = ServerConnection { socket, served: 0, created_at: self.deadlines.now() };
         exchange(self, chosen.lease(connection, connections), request, content).await
     }
 
@@ -138,15 +139,16 @@ impl LocalUpstream {
         chosen: &ChosenServer<'_>,
         request: &UpstreamRequest,
         content: &mut Content,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, ProxyFailure> {
         let number = sender.number;
         chosen.attempt.sent(Instant::now());
         let attempt = Rc::clone(chosen.attempt);
         let answered =
             http2_exchange::exchange(self, sender, chosen.server, attempt, request, content).await;
         // The connection takes or says nothing: the way to the server may be broken.
-        if let Err(Failure::NotSent(_) | Failure::SendTimeout | Failure::FirstByteTimeout) =
-            &answered
+        if let Err(
+            ProxyFailure::NotSent(_) | ProxyFailure::SendTimeout | ProxyFailure::FirstByteTimeout,
+        ) = &answered
         {
             connections.http2.retire(number);
         }

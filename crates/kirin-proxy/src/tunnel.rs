@@ -7,13 +7,13 @@ use std::task::{Context, Poll, ready};
 
 use kirin_http::Tunnel;
 
-use crate::pool::Connection;
+use crate::pool::ServerConnection;
 use crate::pooled_buffer::PooledBuffer;
 use crate::timed_attempt::TimedAttempt;
 
 /// The server's side of a tunnel.
 pub(crate) struct ProxyTunnel {
-    pub(crate) connection: Connection,
+    pub(crate) connection: ServerConnection,
     /// The bytes that came with the head.
     pub(crate) unused: Option<PooledBuffer>,
     /// The slot at the server, held until the tunnel ends.

@@ -9,7 +9,7 @@ use kirin_balance::{QueueStatus, RetryBudget, ServerStatus, Servers, Settings};
 
 use crate::config::UpstreamConfig;
 use crate::selection::ServerSet;
-use crate::server::Server;
+use crate::server::ProxiedServer;
 use crate::{health, resolve};
 
 /// Servers that answer the same requests.
@@ -85,7 +85,7 @@ impl Upstream {
     }
 
     /// Replaces the servers. Requests in progress keep their server.
-    pub(crate) fn set_servers(&self, servers: Vec<Arc<Server>>) {
+    pub(crate) fn set_servers(&self, servers: Vec<Arc<ProxiedServer>>) {
         let known = self.set.load().known.exchanged(servers.iter().map(|server| server.settings()));
         let known = Arc::new(known);
         self.set.store(Arc::new(ServerSet { servers, known: Arc::clone(&known) }));

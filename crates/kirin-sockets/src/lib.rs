@@ -18,7 +18,7 @@ mod variables;
 
 pub use notify::NotifySocket;
 pub use plain_socket::PlainSocket;
-pub use variables::{LISTENERS_VARIABLE, PREDECESSOR_VARIABLE, Source};
+pub use variables::{LISTENERS_VARIABLE, PREDECESSOR_VARIABLE, Starter};
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -31,7 +31,7 @@ use variables::{Given, Variables};
 #[derive(Debug, Default)]
 pub struct Inherited {
     /// The starter that handed sockets over, if there are any.
-    pub source: Option<Source>,
+    pub source: Option<Starter>,
     /// The listening sockets.
     pub sockets: Vec<StarterSocket>,
     /// The channel to the predecessor of this Kirin in an upgrade.

@@ -36,7 +36,7 @@ const MOST: RawFd = 1024;
 
 /// A program that hands sockets over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum Starter {
     /// A Kirin, or a program that has become this one.
     Kirin,
     /// `start_server`.
@@ -45,7 +45,7 @@ pub enum Source {
     Systemd,
 }
 
-impl Source {
+impl Starter {
     /// Returns the name of the variable with the descriptors.
     pub(crate) fn variable(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl Source {
     }
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for Starter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Kirin => "kirin",
@@ -69,7 +69,7 @@ impl std::fmt::Display for Source {
 /// Descriptors with their names.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Given {
-    pub(crate) source: Source,
+    pub(crate) source: Starter,
     pub(crate) descriptors: Vec<(RawFd, String)>,
 }
 
@@ -93,9 +93,9 @@ impl Variables {
                 .map(|value| value.to_string_lossy().into_owned())
         };
         let given = if let Some(value) = text(LISTENERS_VARIABLE) {
-            Some(Given { source: Source::Kirin, descriptors: list(LISTENERS_VARIABLE, &value)? })
+            Some(Given { source: Starter::Kirin, descriptors: list(LISTENERS_VARIABLE, &value)? })
         } else if let Some(value) = text(STARTER) {
-            Some(Given { source: Source::ServerStarter, descriptors: list(STARTER, &value)? })
+            Some(Given { source: Starter::ServerStarter, descriptors: list(STARTER, &value)? })
         } else {
             systemd(text(COUNT), text(PID), text(NAMES), pid)?
         };
@@ -152,7 +152,7 @@ fn systemd(
         let name = names.next().filter(|name| !name.is_empty()).unwrap_or("unknown");
         (descriptor, name.to_owned())
     });
-    Ok(Some(Given { source: Source::Systemd, descriptors: descriptors.collect() }))
+    Ok(Some(Given { source: Starter::Systemd, descriptors: descriptors.collect() }))
 }
 
 fn number(text: &str) -> Option<RawFd> {
@@ -177,7 +177,7 @@ mod tests {
         read(variables).unwrap().given
     }
 
-    fn descriptors(source: Source, list: &[(RawFd, &str)]) -> Option<Given> {
+    fn descriptors(source: Starter, list: &[(RawFd, &str)]) -> Option<Given> {
         let descriptors = list.iter().map(|(number, name)| (*number, (*name).to_owned())).collect();
         Some(Given { source, descriptors })
     }
@@ -191,7 +191,7 @@ mod tests {
         ] {
             assert_eq!(
                 given(&[(STARTER, value)]),
-                descriptors(Source::ServerStarter, &expected),
+                descriptors(Starter::ServerStarter, &expected),
                 "{value}"
             );
         }
@@ -201,7 +201,7 @@ mod tests {
     fn systemd_s_descriptors_are_counted_from_3_and_have_names() {
         let variables = [(COUNT, "3"), (PID, "77"), (NAMES, "web::admin")];
         let expected = [(3, "web"), (4, "unknown"), (5, "admin")];
-        assert_eq!(given(&variables), descriptors(Source::Systemd, &expected));
+        assert_eq!(given(&variables), descriptors(Starter::Systemd, &expected));
         assert_eq!(given(&variables[..2]).unwrap().descriptors.len(), 3);
     }
 
@@ -216,7 +216,7 @@ mod tests {
     fn kirin_s_own_variable_goes_before_those_it_was_started_with() {
         let variables =
             [(STARTER, "80=4"), (LISTENERS_VARIABLE, "127.0.0.1:0=9"), (COUNT, "1"), (PID, "77")];
-        assert_eq!(given(&variables), descriptors(Source::Kirin, &[(9, "127.0.0.1:0")]));
+        assert_eq!(given(&variables), descriptors(Starter::Kirin, &[(9, "127.0.0.1:0")]));
     }
 
     #[test]

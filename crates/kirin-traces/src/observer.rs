@@ -8,7 +8,7 @@ use kirin_http::RequestIds;
 use kirin_server::{EndedRequest, RequestObserver};
 
 use crate::exporter::TraceExporter;
-use crate::spans::{Clock, request_spans};
+use crate::spans::{ClockReading, request_spans};
 
 /// The observer of one event loop.
 pub struct TraceObserver {
@@ -28,7 +28,7 @@ impl TraceObserver {
 impl RequestObserver for TraceObserver {
     fn request_ended(&self, request: &EndedRequest<'_>) {
         let Some(trace) = request.trace.filter(|trace| trace.is_sampled) else { return };
-        let clock = Clock { instant: Instant::now(), time: SystemTime::now() };
+        let clock = ClockReading { instant: Instant::now(), time: SystemTime::now() };
         let route = request.route.number.and_then(|number| self.routes.get(number as usize));
         let mut export = |span| self.exporter.export(span);
         let next_id = || self.ids.next_half();

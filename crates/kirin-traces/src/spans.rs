@@ -18,14 +18,14 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 /// One moment on the two clocks, by which the times of a request are converted.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct ClockReading {
     /// The moment on the clock that nobody sets.
     pub instant: Instant,
     /// The same moment on the wall clock.
     pub time: SystemTime,
 }
 
-impl Clock {
+impl ClockReading {
     fn time_of(self, moment: Instant) -> SystemTime {
         self.time - self.instant.saturating_duration_since(moment)
     }
@@ -36,7 +36,7 @@ pub fn request_spans(
     request: &EndedRequest<'_>,
     trace: TraceContext,
     route: Option<&str>,
-    clock: Clock,
+    clock: ClockReading,
     next_id: impl Fn() -> u64,
     export: &mut impl FnMut(SpanData),
 ) {
@@ -79,7 +79,7 @@ fn step_spans(
     steps: &RequestSteps,
     trace: TraceContext,
     parent: u64,
-    clock: Clock,
+    clock: ClockReading,
     next_id: &impl Fn() -> u64,
     export: &mut impl FnMut(SpanData),
 ) {
@@ -124,7 +124,7 @@ fn span(
     name: Cow<'static, str>,
     (started, ended): (Instant, Instant),
     attributes: Vec<KeyValue>,
-    clock: Clock,
+    clock: ClockReading,
 ) -> SpanData {
     SpanData {
         span_context: SpanContext::new(
@@ -193,7 +193,7 @@ mod tests {
         };
         let (mut spans, count) = (Vec::new(), Cell::new(100));
         let next_id = || count.replace(count.get() + 1);
-        let clock = Clock { instant: started + request.took, time: SystemTime::now() };
+        let clock = ClockReading { instant: started + request.took, time: SystemTime::now() };
         let mut export = |span| spans.push(span);
         request_spans(&request, trace, Some("/page"), clock, next_id, &mut export);
         let told: Vec<_> = spans

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use kirin_url_patterns::{Limits, UrlPatterns};
+use kirin_url_patterns::{PatternLimits, UrlPatterns};
 
 const PATHS: usize = 100_000;
 const ROUNDS: usize = 20;
@@ -25,7 +25,7 @@ fn main() {
     ];
     for (name, shape) in shapes {
         let paths: Vec<_> = (0..PATHS).map(shape).collect();
-        let mut patterns = UrlPatterns::new(Vec::new(), Limits::default());
+        let mut patterns = UrlPatterns::new(Vec::new(), PatternLimits::default());
         let mut best = f64::MAX;
         for _ in 0..ROUNDS {
             let start = Instant::now();

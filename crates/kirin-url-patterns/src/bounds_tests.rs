@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use crate::{ConfiguredPattern, Limits, UrlPatterns};
+use crate::{ConfiguredPattern, PatternLimits, UrlPatterns};
 
 /// Counts paths as a caller does. Returns the counts by the text of the pattern.
 fn count<'a>(
@@ -31,7 +31,7 @@ fn count<'a>(
 }
 
 fn found(paths: &[&str]) -> BTreeMap<String, u64> {
-    count(&mut UrlPatterns::new(Vec::new(), Limits::default()), paths.iter().copied())
+    count(&mut UrlPatterns::new(Vec::new(), PatternLimits::default()), paths.iter().copied())
 }
 
 fn expected(counts: &[(&str, u64)]) -> BTreeMap<String, u64> {
@@ -84,7 +84,7 @@ fn rare_words_are_merged_with_all_below_them_and_frequent_ones_stay() {
         // A user who is there all the time is no part of the structure.
         paths.push("/user7x".to_owned());
     }
-    let mut patterns = UrlPatterns::new(Vec::new(), Limits::default());
+    let mut patterns = UrlPatterns::new(Vec::new(), PatternLimits::default());
     assert_eq!(
         count(&mut patterns, paths.iter().map(String::as_str)),
         expected(&[
@@ -103,7 +103,7 @@ fn the_first_configured_pattern_that_matches_has_the_path() {
     let configured = ["/memo/new", "/memo/{id}", "/@{user}/*", "/memo/7"];
     let configured =
         configured.iter().map(|text| ConfiguredPattern::parse(text).expect("a pattern")).collect();
-    let mut patterns = UrlPatterns::new(configured, Limits::default());
+    let mut patterns = UrlPatterns::new(configured, PatternLimits::default());
     let paths = ["/memo/new?x", "/memo/7", "/memo/abc", "/@alice/a/b", "/else/1"];
     assert_eq!(
         count(&mut patterns, paths),
@@ -119,7 +119,7 @@ fn patterns_keep_their_text_in_another_table() {
 
 #[test]
 fn a_full_table_gives_other_and_still_knows_its_patterns() {
-    let limits = Limits { patterns: 3, ..Limits::default() };
+    let limits = PatternLimits { patterns: 3, ..PatternLimits::default() };
     let mut patterns = UrlPatterns::new(Vec::new(), limits);
     let paths = ["/a/b", "/a/c", "/a/d", "/a/7", "/a/b", "/b", "/a/d?x"];
     let counts = count(&mut patterns, paths);
@@ -137,7 +137,7 @@ proptest! {
         nodes in 1_usize..60,
         names in 1_usize..40,
     ) {
-        let limits = Limits { words, nodes, patterns: names, word_bytes: 400 };
+        let limits = PatternLimits { words, nodes, patterns: names, word_bytes: 400 };
         let mut patterns = UrlPatterns::new(Vec::new(), limits);
         let all: Vec<&str> = paths.iter().chain(&long).map(String::as_str).collect();
         let counts = count(&mut patterns, all.iter().copied());
@@ -150,7 +150,7 @@ proptest! {
 
     #[test]
     fn any_bytes_have_a_pattern(path in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let mut patterns = UrlPatterns::new(Vec::new(), Limits::default());
+        let mut patterns = UrlPatterns::new(Vec::new(), PatternLimits::default());
         let id = patterns.pattern_of(&path, |_| {});
         let name = patterns.name(id);
         prop_assert!(name.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{name:?}");
@@ -161,7 +161,7 @@ proptest! {
 
 #[test]
 fn the_words_of_one_site_do_not_merge_those_of_another() {
-    let mut patterns = UrlPatterns::new(Vec::new(), Limits::default());
+    let mut patterns = UrlPatterns::new(Vec::new(), PatternLimits::default());
     for number in 0..100 {
         patterns.pattern_in(1, format!("/word{number}x").as_bytes(), |_| {});
     }
@@ -171,14 +171,15 @@ fn the_words_of_one_site_do_not_merge_those_of_another() {
     };
     assert_eq!([0, 1, 2].map(|site| name_in(site, "/news")), ["/news", "/{name}", "/news"]);
     // A site without a root finds no room when all nodes are in use.
-    let mut full = UrlPatterns::new(Vec::new(), Limits { nodes: 3, ..Limits::default() });
+    let mut full =
+        UrlPatterns::new(Vec::new(), PatternLimits { nodes: 3, ..PatternLimits::default() });
     full.pattern_of(b"/a/b", |_| {});
     assert_eq!(full.pattern_in(7, b"/a", |_| {}), crate::PatternId::OTHER);
 }
 
 #[test]
 fn a_table_tells_in_which_pattern_it_counts_the_word_of_another() {
-    let mut patterns = UrlPatterns::new(Vec::new(), Limits::default());
+    let mut patterns = UrlPatterns::new(Vec::new(), PatternLimits::default());
     for number in 0..60 {
         for _ in 0..if number == 0 { 30 } else { 1 } {
             let word = if number == 0 { "login".to_owned() } else { format!("w{number}x") };
@@ -208,7 +209,7 @@ fn a_table_tells_in_which_pattern_it_counts_the_word_of_another() {
 
 fn with_configured(patterns: &[&str]) -> UrlPatterns {
     let parse = |text: &&str| ConfiguredPattern::parse(text).expect(text);
-    UrlPatterns::new(patterns.iter().map(parse).collect(), Limits::default())
+    UrlPatterns::new(patterns.iter().map(parse).collect(), PatternLimits::default())
 }
 
 #[test]
@@ -298,7 +299,7 @@ proptest! {
         paths in proptest::collection::vec("(/[a-c0-9.é{}-]{0,5}){1,5}", 0..200),
         queries in proptest::collection::vec("(([ab]|[a-d])(=[a-c0-9{}é]{0,3})?[&;]){0,4}", 0..200),
     ) {
-        let limits = Limits { words: 6, ..Limits::default() };
+        let limits = PatternLimits { words: 6, ..PatternLimits::default() };
         let mut found = UrlPatterns::new(Vec::new(), limits);
         let configured = vec![ConfiguredPattern::parse("/x?a&b").expect("a pattern")];
         let mut of_queries = UrlPatterns::new(configured, limits);

@@ -1,9 +1,9 @@
 //! Patterns that the operator gives.
 
 use crate::nodes::Label;
-use crate::parameters::{LONGEST_NAME, MOST_PARAMETERS, Parameter};
+use crate::parameters::{LONGEST_NAME, MOST_PARAMETERS, PatternParameter};
 use crate::pattern_part::PatternPart;
-use crate::segment::Segment;
+use crate::segment::PathSegment;
 
 /// A pattern such as `/memo/{id}`, `/@{user}`, `/image/{id}.jpg` or `/static/*`.
 ///
@@ -20,7 +20,7 @@ pub struct ConfiguredPattern {
     has_rest: bool,
     /// The bytes of `text` in front of the query.
     path_length: usize,
-    parameters: Vec<Parameter>,
+    parameters: Vec<PatternParameter>,
 }
 
 /// The reason why a text is not a pattern.
@@ -109,11 +109,14 @@ impl ConfiguredPattern {
 
     /// Returns whether a table finds patterns for the values of some parameters.
     pub(crate) fn has_found_values(&self) -> bool {
-        self.parameters.iter().any(Parameter::is_found)
+        self.parameters.iter().any(PatternParameter::is_found)
     }
 
     /// Returns the values of a query for which a table finds patterns, as its tree takes them.
-    pub(crate) fn found_values<'s>(&'s self, query: &'s [u8]) -> impl Iterator<Item = Segment<'s>> {
+    pub(crate) fn found_values<'s>(
+        &'s self,
+        query: &'s [u8],
+    ) -> impl Iterator<Item = PathSegment<'s>> {
         let found = self.parameters.iter().filter(|parameter| parameter.is_found());
         found.map(|parameter| parameter.segment(query))
     }
@@ -168,11 +171,11 @@ impl ConfiguredPattern {
 }
 
 /// Parses the query of a pattern.
-fn parameters(pattern: &str, query: &str) -> Result<Vec<Parameter>, PatternError> {
-    let mut parameters = Vec::<Parameter>::new();
+fn parameters(pattern: &str, query: &str) -> Result<Vec<PatternParameter>, PatternError> {
+    let mut parameters = Vec::<PatternParameter>::new();
     for written in query.split('&') {
         let (pattern, parameter) = (|| pattern.to_owned(), || written.to_owned());
-        let Some(parsed) = Parameter::parse(written) else {
+        let Some(parsed) = PatternParameter::parse(written) else {
             return Err(PatternError::Parameter { pattern: pattern(), parameter: parameter() });
         };
         if parameters.iter().any(|known| known.name() == parsed.name()) {

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use kirin_doubling::Table;
 
-use crate::{ConfiguredPattern, Limits, UrlPatterns, pattern_at_first_sight};
+use crate::{ConfiguredPattern, PatternLimits, UrlPatterns, pattern_at_first_sight};
 
 /// Puts many paths into an empty table.
-fn fill(paths: &[String], limits: Limits) -> usize {
+fn fill(paths: &[String], limits: PatternLimits) -> usize {
     let mut patterns = UrlPatterns::new(Vec::new(), limits);
     for path in paths {
         patterns.pattern_of(path.as_bytes(), |_| {});
@@ -21,11 +21,13 @@ fn a_path_costs_no_more_than_its_bytes() {
     for piece in ["/", "/a", "a", "7", "/7", "%41", "?", "/{id}", ".jpg", "/.", "-", "\u{e4}"] {
         let text = |count: usize| format!("/{}", piece.repeat(count));
         table.check(&format!("found {piece}"), 300, text, |path| {
-            UrlPatterns::new(Vec::new(), Limits::default()).pattern_of(path.as_bytes(), |_| {})
+            UrlPatterns::new(Vec::new(), PatternLimits::default())
+                .pattern_of(path.as_bytes(), |_| {})
         });
         table.check(&format!("url {piece}"), 300, text, |path| {
             let url = format!("http://{path}");
-            UrlPatterns::new(Vec::new(), Limits::default()).pattern_of(url.as_bytes(), |_| {})
+            UrlPatterns::new(Vec::new(), PatternLimits::default())
+                .pattern_of(url.as_bytes(), |_| {})
         });
         table.check(&format!("at first sight {piece}"), 300, text, |path| {
             pattern_at_first_sight(path)
@@ -42,7 +44,7 @@ fn a_path_costs_no_more_than_its_bytes() {
         table.check(&format!("query {piece}"), 300, text, |target| {
             let pattern = ConfiguredPattern::parse("/?a&b&c=1{d}1&d").expect("a pattern");
             let bare = ConfiguredPattern::parse("/?a&b&c&d").expect("a pattern");
-            UrlPatterns::new(vec![pattern, bare], Limits::default())
+            UrlPatterns::new(vec![pattern, bare], PatternLimits::default())
                 .pattern_of(target.as_bytes(), |_| {})
         });
     }
@@ -77,8 +79,8 @@ fn a_table_costs_no_more_than_its_paths() {
     ];
     for (name, shape) in shapes {
         let paths = |count: usize| (0..count).map(shape).collect::<Vec<_>>();
-        table.check(name, 2000, paths, |paths| fill(paths, Limits::default()));
-        let small = Limits { nodes: 500, patterns: 100, ..Limits::default() };
+        table.check(name, 2000, paths, |paths| fill(paths, PatternLimits::default()));
+        let small = PatternLimits { nodes: 500, patterns: 100, ..PatternLimits::default() };
         table.check(&format!("{name}, full"), 2000, paths, |paths| fill(paths, small));
     }
     table.finish();

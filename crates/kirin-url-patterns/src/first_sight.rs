@@ -1,6 +1,6 @@
 //! The pattern of one path, without a table of the others.
 
-use crate::segment::Segment;
+use crate::segment::PathSegment;
 
 /// Returns the pattern of a path without its query, by the segments that are variable at first
 /// sight: `/memo/{id}` for `/memo/7`. Each other segment stays as it is, and so does `//`.
@@ -13,9 +13,9 @@ pub fn pattern_at_first_sight(path: &str) -> String {
         if text.is_empty() {
             continue;
         }
-        match Segment::of(text.as_bytes()) {
-            Segment::Literal(_) => pattern.push_str(text),
-            Segment::Variable(variable) => variable.write(&mut pattern),
+        match PathSegment::of(text.as_bytes()) {
+            PathSegment::Literal(_) => pattern.push_str(text),
+            PathSegment::Variable(variable) => variable.write(&mut pattern),
         }
     }
     pattern
@@ -26,7 +26,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::pattern_at_first_sight;
-    use crate::{Limits, UrlPatterns};
+    use crate::{PatternLimits, UrlPatterns};
 
     #[test]
     fn ids_are_variable_in_each_segment() {
@@ -50,7 +50,7 @@ mod tests {
     proptest! {
         #[test]
         fn an_empty_table_finds_the_same(path in "(/[a-z0-9.é{}-]{1,12}){1,9}/?") {
-            let mut patterns = UrlPatterns::new(Vec::new(), Limits::default());
+            let mut patterns = UrlPatterns::new(Vec::new(), PatternLimits::default());
             let found = patterns.pattern_of(path.as_bytes(), |_| {});
             prop_assert_eq!(pattern_at_first_sight(&path), patterns.name(found));
         }

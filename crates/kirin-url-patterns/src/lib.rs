@@ -7,8 +7,8 @@
 //! operator may also give patterns ([`ConfiguredPattern`]), which have precedence.
 //! [`pattern_at_first_sight`] is for callers without such a table.
 //!
-//! Strangers choose the paths. So the memory is bounded ([`Limits`]), and the cost of a path is
-//! linear in its length. This crate does no input or output.
+//! Strangers choose the paths. So the memory is bounded ([`PatternLimits`]), and the cost of a path
+//! is linear in its length. This crate does no input or output.
 
 mod configured;
 mod first_sight;
@@ -26,5 +26,5 @@ mod doubling_tests;
 
 pub use configured::{ConfiguredPattern, PatternError};
 pub use first_sight::pattern_at_first_sight;
-pub use tree::Limits;
+pub use tree::PatternLimits;
 pub use url_patterns::{Merge, PatternId, UrlPatterns};

@@ -6,7 +6,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::segment::{Segment, Variable};
+use crate::segment::{PathSegment, VariableSegment};
 
 /// The number that means "no node".
 pub(crate) const NONE: u32 = u32::MAX;
@@ -15,20 +15,20 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) enum Label {
     Literal(Box<[u8]>),
-    Variable(Variable),
+    Variable(VariableSegment),
 }
 
 impl Label {
-    pub(crate) fn segment(&self) -> Segment<'_> {
+    pub(crate) fn segment(&self) -> PathSegment<'_> {
         match self {
-            Self::Literal(text) => Segment::Literal(text),
-            Self::Variable(variable) => Segment::Variable(*variable),
+            Self::Literal(text) => PathSegment::Literal(text),
+            Self::Variable(variable) => PathSegment::Variable(*variable),
         }
     }
 
     /// Returns whether it stands for a parameter that a query does not have.
     pub(crate) fn is_absent(&self) -> bool {
-        matches!(self, Self::Variable(variable) if *variable == Variable::ABSENT)
+        matches!(self, Self::Variable(variable) if *variable == VariableSegment::ABSENT)
     }
 
     /// Returns the index of the configured pattern for which it stands.
@@ -49,7 +49,7 @@ impl Label {
 }
 
 /// A segment below the segments of its ancestors.
-pub(crate) struct Node {
+pub(crate) struct PatternNode {
     pub(crate) parent: u32,
     pub(crate) first_child: u32,
     pub(crate) next_sibling: u32,
@@ -65,7 +65,7 @@ pub(crate) struct Node {
 
 /// All nodes. Removed ones are used again.
 pub(crate) struct Nodes {
-    nodes: Vec<Node>,
+    nodes: Vec<PatternNode>,
     free: Vec<u32>,
     index: HashTable<u32>,
     hasher: RandomState,
@@ -73,15 +73,15 @@ pub(crate) struct Nodes {
 }
 
 impl std::ops::Index<u32> for Nodes {
-    type Output = Node;
+    type Output = PatternNode;
 
-    fn index(&self, node: u32) -> &Node {
+    fn index(&self, node: u32) -> &PatternNode {
         &self.nodes[node as usize]
     }
 }
 
 impl std::ops::IndexMut<u32> for Nodes {
-    fn index_mut(&mut self, node: u32) -> &mut Node {
+    fn index_mut(&mut self, node: u32) -> &mut PatternNode {
         &mut self.nodes[node as usize]
     }
 }
@@ -92,7 +92,7 @@ impl Nodes {
 
     /// Creates the root.
     pub(crate) fn new() -> Self {
-        let root = Node::new(NONE, Label::Variable(Variable::EMPTY));
+        let root = PatternNode::new(NONE, Label::Variable(VariableSegment::EMPTY));
         Self {
             nodes: vec![root],
             free: Vec::new(),
@@ -104,7 +104,7 @@ impl Nodes {
 
     /// Adds a root: a node without a parent, which is never removed.
     pub(crate) fn add_root(&mut self) -> u32 {
-        let root = Node::new(NONE, Label::Variable(Variable::EMPTY));
+        let root = PatternNode::new(NONE, Label::Variable(VariableSegment::EMPTY));
         self.place(root)
     }
 
@@ -120,7 +120,7 @@ impl Nodes {
 
     /// Returns the bytes of memory that the nodes take.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node>()
+        self.nodes.capacity() * size_of::<PatternNode>()
             + self.free.capacity() * size_of::<u32>()
             // A slot of the index has its number and a control byte.
             + self.index.capacity() * (size_of::<u32>() + 1) * 8 / 7
@@ -130,20 +130,20 @@ impl Nodes {
     /// Returns the child of `parent` that stands for a segment. Each segment of each request asks
     /// this, and it has several callers, so the compiler needs a hint to inline it.
     #[inline]
-    pub(crate) fn find(&self, parent: u32, segment: &Segment<'_>) -> Option<u32> {
+    pub(crate) fn find(&self, parent: u32, segment: &PathSegment<'_>) -> Option<u32> {
         let hash = hash(&self.hasher, parent, segment);
         self.index.find(hash, |child| self.is(*child, parent, segment)).copied()
     }
 
     #[inline]
-    fn is(&self, node: u32, parent: u32, segment: &Segment<'_>) -> bool {
+    fn is(&self, node: u32, parent: u32, segment: &PathSegment<'_>) -> bool {
         let node = &self[node];
         node.parent == parent && node.label.segment() == *segment
     }
 
     /// Adds a child, which must not exist.
     pub(crate) fn add(&mut self, parent: u32, label: Label) -> u32 {
-        let number = self.place(Node::new(parent, label));
+        let number = self.place(PatternNode::new(parent, label));
         self.count_literal(number, true);
         self.enter(number);
         self.link(number, parent);
@@ -151,7 +151,7 @@ impl Nodes {
     }
 
     /// Stores a node. Returns its number.
-    fn place(&mut self, node: Node) -> u32 {
+    fn place(&mut self, node: PatternNode) -> u32 {
         match self.free.pop() {
             Some(number) => {
                 self[number] = node;
@@ -185,12 +185,12 @@ impl Nodes {
     pub(crate) fn remove(&mut self, node: u32) {
         self.leave(node);
         self.count_literal(node, false);
-        self[node].label = Label::Variable(Variable::EMPTY);
+        self[node].label = Label::Variable(VariableSegment::EMPTY);
         self.free.push(node);
     }
 
     /// Changes the label of a node. Its parent must have no child with the new one.
-    pub(crate) fn relabel(&mut self, node: u32, variable: Variable) {
+    pub(crate) fn relabel(&mut self, node: u32, variable: VariableSegment) {
         self.leave(node);
         self.count_literal(node, false);
         self[node].label = Label::Variable(variable);
@@ -243,7 +243,7 @@ impl Nodes {
     }
 }
 
-impl Node {
+impl PatternNode {
     fn new(parent: u32, label: Label) -> Self {
         Self {
             parent,
@@ -259,12 +259,12 @@ impl Node {
 }
 
 #[inline]
-fn hash(hasher: &RandomState, parent: u32, segment: &Segment<'_>) -> u64 {
+fn hash(hasher: &RandomState, parent: u32, segment: &PathSegment<'_>) -> u64 {
     let mut hasher = hasher.build_hasher();
     hasher.write_u32(parent);
     match segment {
-        Segment::Literal(text) => hasher.write(text),
-        Segment::Variable(variable) => hasher.write_u32(variable.code()),
+        PathSegment::Literal(text) => hasher.write(text),
+        PathSegment::Variable(variable) => hasher.write_u32(variable.code()),
     }
     hasher.finish()
 }

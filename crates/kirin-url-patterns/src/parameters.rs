@@ -1,7 +1,7 @@
 //! The parameters of the query that a configured pattern names.
 
 use crate::pattern_part::PatternPart;
-use crate::segment::{Segment, Variable};
+use crate::segment::{PathSegment, VariableSegment};
 
 /// The most parameters that a pattern names. Each costs a look at the query of a request.
 pub(crate) const MOST_PARAMETERS: usize = 4;
@@ -11,14 +11,14 @@ pub(crate) const LONGEST_NAME: usize = 64;
 
 /// A parameter of a configured pattern, such as `a`, `a={action}` or `a=blob`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Parameter {
+pub(crate) struct PatternParameter {
     name: Box<[u8]>,
     /// The value that a request must have. `None` has Kirin find patterns for the values, and a
     /// request may be without the parameter.
     value: Option<PatternPart>,
 }
 
-impl Parameter {
+impl PatternParameter {
     /// Parses a parameter of a pattern.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (name, value) = match text.split_once('=') {
@@ -49,11 +49,11 @@ impl Parameter {
     }
 
     /// Returns the value of a query as the tree takes it.
-    pub(crate) fn segment<'q>(&self, query: &'q [u8]) -> Segment<'q> {
+    pub(crate) fn segment<'q>(&self, query: &'q [u8]) -> PathSegment<'q> {
         match value_in(query, &self.name) {
-            None => Segment::Variable(Variable::ABSENT),
-            Some([]) => Segment::Variable(Variable::EMPTY),
-            Some(value) => Segment::of(value),
+            None => PathSegment::Variable(VariableSegment::ABSENT),
+            Some([]) => PathSegment::Variable(VariableSegment::EMPTY),
+            Some(value) => PathSegment::of(value),
         }
     }
 }

@@ -45,7 +45,7 @@ const fn classes() -> [u8; 256] {
 
 /// The kind of a variable segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum VariableKind {
     /// A number, a hexadecimal string, a UUID, a date or a long random string.
     Id,
     /// One of too many words.
@@ -62,44 +62,44 @@ enum Kind {
 
 /// A variable part of a pattern: `{id}`, `{name}.jpg`, `{rest}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Variable {
-    kind: Kind,
+pub(crate) struct VariableSegment {
+    kind: VariableKind,
     /// An index of [`EXTENSIONS`], or that of the configured pattern.
     index: u16,
 }
 
 /// A segment as the tree takes it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Segment<'a> {
+pub(crate) enum PathSegment<'a> {
     /// A word, which may be a part of the site's structure.
     Literal(&'a [u8]),
     /// A segment that is variable at first sight.
-    Variable(Variable),
+    Variable(VariableSegment),
 }
 
-impl Variable {
+impl VariableSegment {
     /// The segments beyond the depth of the tree.
-    pub(crate) const REST: Self = Self { kind: Kind::Rest, index: 0 };
+    pub(crate) const REST: Self = Self { kind: VariableKind::Rest, index: 0 };
     /// An empty segment or value.
-    pub(crate) const EMPTY: Self = Self { kind: Kind::Empty, index: 0 };
+    pub(crate) const EMPTY: Self = Self { kind: VariableKind::Empty, index: 0 };
 
     /// A parameter that a query does not have.
-    pub(crate) const ABSENT: Self = Self { kind: Kind::Absent, index: 0 };
+    pub(crate) const ABSENT: Self = Self { kind: VariableKind::Absent, index: 0 };
 
     /// Returns what stands in front of the values of a configured pattern. Returns `None` if the
     /// index is too large.
     pub(crate) fn configured(index: usize) -> Option<Self> {
-        Some(Self { kind: Kind::Configured, index: u16::try_from(index).ok()? })
+        Some(Self { kind: VariableKind::Configured, index: u16::try_from(index).ok()? })
     }
 
     /// Returns the index of the configured pattern for which this stands.
     pub(crate) fn configured_index(self) -> Option<usize> {
-        (self.kind == Kind::Configured).then_some(self.index.into())
+        (self.kind == VariableKind::Configured).then_some(self.index.into())
     }
 
     /// Returns the variable for a word of which there are too many.
     pub(crate) fn for_word(word: &[u8]) -> Self {
-        Self { kind: Kind::Name, index: split_extension(word).1 }
+        Self { kind: VariableKind::Name, index: split_extension(word).1 }
     }
 
     /// Returns a number that identifies the variable, for hashing.
@@ -110,13 +110,13 @@ impl Variable {
     /// Appends the text of the variable, such as `{id}.jpg`.
     pub(crate) fn write(self, out: &mut String) {
         out.push_str(match self.kind {
-            Kind::Id => "{id}",
-            Kind::Name => "{name}",
-            Kind::Rest => "{rest}",
-            Kind::Empty | Kind::Absent | Kind::Configured => "",
+            VariableKind::Id => "{id}",
+            VariableKind::Name => "{name}",
+            VariableKind::Rest => "{rest}",
+            VariableKind::Empty | VariableKind::Absent | VariableKind::Configured => "",
         });
         let extension = match self.kind {
-            Kind::Configured => None,
+            VariableKind::Configured => None,
             _ => EXTENSIONS.get(usize::from(self.index)).filter(|known| !known.is_empty()),
         };
         if let Some(extension) = extension {
@@ -129,21 +129,21 @@ impl Variable {
     fn parse(text: &[u8]) -> Option<Self> {
         let (stem, index) = split_extension(text);
         let kind = match stem {
-            b"{id}" => Kind::Id,
-            b"{name}" => Kind::Name,
-            b"{rest}" => Kind::Rest,
+            b"{id}" => VariableKind::Id,
+            b"{name}" => VariableKind::Name,
+            b"{rest}" => VariableKind::Rest,
             _ => return None,
         };
         Some(Self { kind, index })
     }
 }
 
-impl<'a> Segment<'a> {
+impl<'a> PathSegment<'a> {
     /// Classifies a segment that is not empty.
     #[inline]
     pub(crate) fn of(text: &'a [u8]) -> Self {
         if text.len() > LONGEST_LITERAL {
-            return Self::Variable(Variable { kind: Kind::Name, index: 0 });
+            return Self::Variable(VariableSegment { kind: VariableKind::Name, index: 0 });
         }
         let (stem, index) = split_extension(text);
         let mut common = u8::MAX;
@@ -154,13 +154,13 @@ impl<'a> Segment<'a> {
             digits += usize::from(class & DIGIT);
         }
         if digits > 0 && is_id(stem, common, digits) {
-            return Self::Variable(Variable { kind: Kind::Id, index });
+            return Self::Variable(VariableSegment { kind: VariableKind::Id, index });
         }
         if common & VISIBLE == 0 {
-            return Self::Variable(Variable { kind: Kind::Name, index });
+            return Self::Variable(VariableSegment { kind: VariableKind::Name, index });
         }
         if stem.first() == Some(&b'{')
-            && let Some(variable) = Variable::parse(text)
+            && let Some(variable) = VariableSegment::parse(text)
         {
             return Self::Variable(variable);
         }
@@ -225,9 +225,9 @@ mod tests {
     use super::*;
 
     fn text_of(segment: &str) -> String {
-        match Segment::of(segment.as_bytes()) {
-            Segment::Literal(text) => String::from_utf8_lossy(text).into_owned(),
-            Segment::Variable(variable) => {
+        match PathSegment::of(segment.as_bytes()) {
+            PathSegment::Literal(text) => String::from_utf8_lossy(text).into_owned(),
+            PathSegment::Variable(variable) => {
                 let mut text = String::new();
                 variable.write(&mut text);
                 text

@@ -1,7 +1,7 @@
 //! The tree of segments. A node with too many words below it merges the rare ones into a variable.
 
 use crate::nodes::{Label, NONE, Nodes};
-use crate::segment::{Segment, Variable, may_be_structure};
+use crate::segment::{PathSegment, VariableSegment, may_be_structure};
 
 /// The most segments of a path that have nodes of their own. The others are `{rest}`.
 const DEPTH: usize = 12;
@@ -18,7 +18,7 @@ const FEWEST_WORDS: usize = 4;
 
 /// Bounds on the patterns that are found, and on the memory for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct PatternLimits {
     /// The most words below a directory. Rare ones are merged into `{name}` when there are more. It
     /// is a quarter of this when half of the nodes or patterns are in use, and 4 when three
     /// quarters are.
@@ -31,7 +31,7 @@ pub struct Limits {
     pub patterns: usize,
 }
 
-impl Default for Limits {
+impl Default for PatternLimits {
     fn default() -> Self {
         Self { words: 40, nodes: 8192, word_bytes: 128 * 1024, patterns: 2000 }
     }
@@ -43,7 +43,7 @@ pub(crate) type MergedNumbers = (u32, u32);
 /// Calls `visit` with each segment of a path as the tree takes it, until it returns `None`. The
 /// path begins with `/` and has no query. It has two callers, of which one is for each request.
 #[inline(always)]
-fn walk<'p>(path: &'p [u8], mut visit: impl FnMut(Segment<'p>) -> Option<()>) -> Option<()> {
+fn walk<'p>(path: &'p [u8], mut visit: impl FnMut(PathSegment<'p>) -> Option<()>) -> Option<()> {
     let mut rest = path;
     let mut depth = 0;
     while let Some((b'/', after)) = rest.split_first() {
@@ -53,11 +53,11 @@ fn walk<'p>(path: &'p [u8], mut visit: impl FnMut(Segment<'p>) -> Option<()>) ->
         rest = next;
         let segment = if depth == DEPTH {
             rest = b"";
-            Segment::Variable(Variable::REST)
+            PathSegment::Variable(VariableSegment::REST)
         } else if !segment.is_empty() {
-            Segment::of(segment)
+            PathSegment::of(segment)
         } else if is_last {
-            Segment::Variable(Variable::EMPTY)
+            PathSegment::Variable(VariableSegment::EMPTY)
         } else {
             // `//` counts as `/`.
             continue;
@@ -76,12 +76,12 @@ pub(crate) struct Tree {
     /// The node of each pattern. `None` is a number that is free.
     patterns: Vec<Option<u32>>,
     free_patterns: Vec<u32>,
-    limits: Limits,
+    limits: PatternLimits,
 }
 
 impl Tree {
     /// Creates an empty tree.
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: PatternLimits) -> Self {
         Self {
             nodes: Nodes::new(),
             roots: vec![Nodes::ROOT],
@@ -115,12 +115,12 @@ impl Tree {
     pub(crate) fn pattern_of_values<'v>(
         &mut self,
         site: u32,
-        configured: Variable,
-        values: impl Iterator<Item = Segment<'v>>,
+        configured: VariableSegment,
+        values: impl Iterator<Item = PathSegment<'v>>,
         merged: &mut Vec<MergedNumbers>,
     ) -> Option<u32> {
         let root = self.root(site)?;
-        let mut node = self.step(root, &Segment::Variable(configured), merged)?;
+        let mut node = self.step(root, &PathSegment::Variable(configured), merged)?;
         for value in values {
             node = self.step(node, &value, merged)?;
         }
@@ -141,10 +141,11 @@ impl Tree {
     pub(crate) fn known_pattern_of_values<'v>(
         &self,
         site: u32,
-        configured: Variable,
-        values: impl Iterator<Item = Segment<'v>>,
+        configured: VariableSegment,
+        values: impl Iterator<Item = PathSegment<'v>>,
     ) -> Option<u32> {
-        let mut node = self.known_child(self.known_root(site)?, &Segment::Variable(configured))?;
+        let mut node =
+            self.known_child(self.known_root(site)?, &PathSegment::Variable(configured))?;
         for value in values {
             node = self.known_child(node, &value)?;
         }
@@ -156,7 +157,7 @@ impl Tree {
     fn step(
         &mut self,
         parent: u32,
-        segment: &Segment<'_>,
+        segment: &PathSegment<'_>,
         merged: &mut Vec<MergedNumbers>,
     ) -> Option<u32> {
         let node = self.child(parent, segment, merged)?;
@@ -232,34 +233,34 @@ impl Tree {
     fn child(
         &mut self,
         parent: u32,
-        segment: &Segment<'_>,
+        segment: &PathSegment<'_>,
         merged: &mut Vec<MergedNumbers>,
     ) -> Option<u32> {
         if let Some(child) = self.nodes.find(parent, segment) {
             return Some(child);
         }
         match *segment {
-            Segment::Variable(variable) => self.add(parent, Label::Variable(variable)),
-            Segment::Literal(word) => {
+            PathSegment::Variable(variable) => self.add(parent, Label::Variable(variable)),
+            PathSegment::Literal(word) => {
                 if !self.nodes[parent].is_collapsed && !self.is_full_of_words(parent, word) {
                     return self.add(parent, Label::Literal(word.into()));
                 }
                 if !self.nodes[parent].is_collapsed {
                     self.collapse(parent, merged);
                 }
-                let variable = Variable::for_word(word);
+                let variable = VariableSegment::for_word(word);
                 self.nodes
-                    .find(parent, &Segment::Variable(variable))
+                    .find(parent, &PathSegment::Variable(variable))
                     .or_else(|| self.add(parent, Label::Variable(variable)))
             }
         }
     }
 
     /// Returns the child that [`Self::child`] finds, if it exists already.
-    fn known_child(&self, parent: u32, segment: &Segment<'_>) -> Option<u32> {
+    fn known_child(&self, parent: u32, segment: &PathSegment<'_>) -> Option<u32> {
         self.nodes.find(parent, segment).or_else(|| match *segment {
-            Segment::Literal(word) if self.nodes[parent].is_collapsed => {
-                self.nodes.find(parent, &Segment::Variable(Variable::for_word(word)))
+            PathSegment::Literal(word) if self.nodes[parent].is_collapsed => {
+                self.nodes.find(parent, &PathSegment::Variable(VariableSegment::for_word(word)))
             }
             _ => None,
         })
@@ -320,12 +321,12 @@ impl Tree {
                 Label::Literal(word)
                     if self.nodes[child].hits < heavy || !may_be_structure(word) =>
                 {
-                    Some(Variable::for_word(word))
+                    Some(VariableSegment::for_word(word))
                 }
                 _ => None,
             };
             let target =
-                rare.and_then(|variable| self.nodes.find(parent, &Segment::Variable(variable)));
+                rare.and_then(|variable| self.nodes.find(parent, &PathSegment::Variable(variable)));
             match (rare, target) {
                 (_, Some(target)) => {
                     self.merge(child, target, merged);

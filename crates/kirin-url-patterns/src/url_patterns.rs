@@ -2,8 +2,8 @@
 
 use crate::configured::ConfiguredPattern;
 use crate::nodes::Label;
-use crate::segment::Variable;
-use crate::tree::{Limits, MergedNumbers, Tree};
+use crate::segment::VariableSegment;
+use crate::tree::{MergedNumbers, PatternLimits, Tree};
 
 /// A pattern of a table. A caller may keep its statistics in a `Vec` by [`Self::index`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,10 +31,10 @@ pub struct Merge {
 /// The patterns of the paths that were seen, and those that the operator gave.
 ///
 /// ```
-/// use kirin_url_patterns::{ConfiguredPattern, Limits, UrlPatterns};
+/// use kirin_url_patterns::{ConfiguredPattern, PatternLimits, UrlPatterns};
 ///
 /// let configured = vec![ConfiguredPattern::parse("/@{user}").unwrap()];
-/// let mut patterns = UrlPatterns::new(configured, Limits::default());
+/// let mut patterns = UrlPatterns::new(configured, PatternLimits::default());
 /// let mut counts = vec![0; patterns.most_patterns()];
 /// for path in ["/memo/7?x=1", "/memo/8", "/@alice"] {
 ///     let pattern = patterns.pattern_of(path.as_bytes(), |merge| {
@@ -49,14 +49,14 @@ pub struct Merge {
 pub struct UrlPatterns {
     configured: Vec<ConfiguredPattern>,
     tree: Tree,
-    limits: Limits,
+    limits: PatternLimits,
     /// Is empty between calls.
     merged: Vec<MergedNumbers>,
 }
 
 impl UrlPatterns {
     /// Creates a table. The first of the configured patterns that matches a path is its pattern.
-    pub fn new(configured: Vec<ConfiguredPattern>, limits: Limits) -> Self {
+    pub fn new(configured: Vec<ConfiguredPattern>, limits: PatternLimits) -> Self {
         Self { configured, tree: Tree::new(limits), limits, merged: Vec::new() }
     }
 
@@ -86,7 +86,7 @@ impl UrlPatterns {
         let pattern = match configured_for(&self.configured, path, query) {
             Some((at, pattern)) if !pattern.has_found_values() => return id(1 + at),
             Some((at, pattern)) => {
-                let Some(first) = Variable::configured(at) else { return PatternId::OTHER };
+                let Some(first) = VariableSegment::configured(at) else { return PatternId::OTHER };
                 let values = pattern.found_values(query);
                 self.tree.pattern_of_values(site, first, values, &mut self.merged)
             }
@@ -108,7 +108,8 @@ impl UrlPatterns {
         let (path, query) = split_target(text.as_bytes())?;
         let pattern = match configured_for(&self.configured, path, query) {
             Some((at, pattern)) if pattern.has_found_values() => {
-                let (first, values) = (Variable::configured(at)?, pattern.found_values(query));
+                let (first, values) =
+                    (VariableSegment::configured(at)?, pattern.found_values(query));
                 self.tree.known_pattern_of_values(site, first, values)?
             }
             Some(_) => return None,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use kirin_config::target::{self, DEFAULT_ADDRESS, DEFAULT_WORKERS, Entrances};
-use kirin_config::{DEFAULT_FILE, Source};
+use kirin_config::{ConfigSource, DEFAULT_FILE};
 use kirin_console::command as console;
 use kirin_observe::served::Served;
 
@@ -112,13 +112,13 @@ pub struct Serve {
 
 impl Serve {
     /// Returns the text of the configuration, and the directory of its relative paths.
-    pub fn source(&self) -> Result<Source, String> {
+    pub fn source(&self) -> Result<ConfigSource, String> {
         let Some(target) = &self.target else {
             let path = self.config.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
             if self.config.is_none() && !path.exists() {
                 return Err("nothing to serve: name a PSGI file, a directory, an http:// address or --config FILE (there is no ./kirin.toml)".into());
             }
-            return Source::read(path).map_err(|error| error.to_string());
+            return ConfigSource::read(path).map_err(|error| error.to_string());
         };
         // A configuration that is printed is for a file, and for a Kirin in the background.
         let is_on_terminal = std::io::stderr().is_terminal() && !self.print_config;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use kirin_config::Source;
+use kirin_config::ConfigSource;
 use kirin_console::{command as console, print};
 use kirin_sockets::Inherited;
 
@@ -55,7 +55,7 @@ fn run(command_line: CommandLine) -> ExitCode {
             };
             program::run(config, launch).map_err(|error| error.to_string())
         }),
-        KirinCommand::Check { config } => Source::read(&config)
+        KirinCommand::Check { config } => ConfigSource::read(&config)
             .and_then(|source| kirin_config::read(&source))
             .map_err(|error| error.to_string())
             .and_then(|checked| {
@@ -88,7 +88,7 @@ fn serve_loaded(
     pid_file: Option<PathBuf>,
 ) -> Result<(), String> {
     let inherited = Inherited::take().map_err(|error| error.to_string())?;
-    let source = Source::read(&directory.join(run_directory::CONFIGURATION));
+    let source = ConfigSource::read(&directory.join(run_directory::CONFIGURATION));
     let config =
         source.and_then(|source| kirin_config::read(&source)).map_err(|error| error.to_string())?;
     let launch = Launch {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use kirin_advice::report::{Report, ReportEntry};
-use kirin_config::Source;
+use kirin_config::ConfigSource;
 use kirin_observe::advise::{RunState, StartRun};
 use serde::Serialize;
 use tokio::runtime::Builder;
@@ -89,7 +89,7 @@ pub fn run(arguments: &Advise) -> Result<(), String> {
         sessions: arguments.sessions.clone(),
     };
     let report = observe(&target, &start)?;
-    let config = arguments.at.config_file().and_then(|path| Source::read(path).ok());
+    let config = arguments.at.config_file().and_then(|path| ConfigSource::read(path).ok());
     let lines_of = |entry: &ReportEntry| checked_lines(config.as_ref(), entry);
     if !arguments.json {
         return print(&text::text(&report, lines_of));
@@ -144,14 +144,17 @@ fn observe(target: &CommandTarget, start: &StartRun) -> Result<Report, String> {
 }
 
 /// Returns the lines for an entry, if the configuration is good with them.
-fn checked_lines(config: Option<&Source>, entry: &ReportEntry) -> Result<ConfigLines, NoLines> {
+fn checked_lines(
+    config: Option<&ConfigSource>,
+    entry: &ReportEntry,
+) -> Result<ConfigLines, NoLines> {
     let config = config.ok_or(NoLines::Route)?;
     let lines = lines(&config.text, entry)?;
     // A table at the end of the file belongs to the top level only for routes of the top level.
     if let ConfigLines::Route(text) = &lines {
         let text = format!("{}\n{text}", config.text);
         let with_lines =
-            Source { name: config.name.clone(), directory: config.directory.clone(), text };
+            ConfigSource { name: config.name.clone(), directory: config.directory.clone(), text };
         kirin_config::read(&with_lines).map_err(|_| NoLines::Route)?;
     }
     Ok(lines)

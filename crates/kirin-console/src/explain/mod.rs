@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use kirin_clock::wall_seconds;
 use kirin_config::target::{self, DEFAULT_ADDRESS, DEFAULT_WORKERS, Entrances};
-use kirin_config::{Config, DEFAULT_FILE, Source};
+use kirin_config::{Config, ConfigSource, DEFAULT_FILE};
 use kirin_gateway::explanation::stored::{Question, StoredAnswer};
 use kirin_gateway::explanation::{Explanation, Found};
 use kirin_gateway::purge::requests::is_purge;
@@ -75,13 +75,13 @@ impl Explain {
     }
 
     /// Returns the text of the configuration that is explained.
-    fn source(&self, served: &Served) -> Result<Source, String> {
+    fn source(&self, served: &Served) -> Result<ConfigSource, String> {
         match (&self.config, served) {
-            (Some(path), _) => Source::read(path).map_err(|error| error.to_string()),
+            (Some(path), _) => ConfigSource::read(path).map_err(|error| error.to_string()),
             (None, Served::Config(path)) => {
                 let here = std::path::absolute(DEFAULT_FILE).is_ok_and(|here| here == *path);
                 let path = if here { Path::new(DEFAULT_FILE) } else { path };
-                Source::read(path).map_err(|error| error.to_string())
+                ConfigSource::read(path).map_err(|error| error.to_string())
             }
             (None, Served::Target(path)) => target::source(
                 &path.to_string_lossy(),

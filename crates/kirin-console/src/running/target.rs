@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use kirin_config::{ConfigErrors, Source};
+use kirin_config::{ConfigErrors, ConfigSource};
 use kirin_http::ListenAddress;
 use kirin_http::response_head::{self, Field};
 use kirin_observe::served::Served;
@@ -50,7 +50,7 @@ impl CommandTarget {
 
     /// Returns the Kirin that serves a configuration file.
     pub fn of_config(path: &Path) -> Result<Self, String> {
-        let read = || kirin_config::read_command_addresses(&Source::read(path)?);
+        let read = || kirin_config::read_command_addresses(&ConfigSource::read(path)?);
         let (admin, memcached) = read().map_err(|errors: ConfigErrors| errors.to_string())?;
         let admin = admin.map_or_else(|| default_sockets::find(&Served::from_config(path)), Ok);
         Ok(Self { admin, memcached })

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kirin_server::{EndedRequest, PlaceName};
-use kirin_url_patterns::{ConfiguredPattern, Limits, PatternId, UrlPatterns};
+use kirin_url_patterns::{ConfiguredPattern, PatternId, PatternLimits, UrlPatterns};
 
 use crate::live::counts::Counts;
 use crate::live::method_word::MethodWord;
@@ -72,7 +72,7 @@ struct MinutePart {
 impl UrlTable {
     /// Returns an empty table. The configured patterns have precedence.
     pub fn new(configured: Vec<ConfiguredPattern>, sites: Arc<RouteSites>) -> Self {
-        let limits = Limits { patterns: MAX_PATTERNS, ..Limits::default() };
+        let limits = PatternLimits { patterns: MAX_PATTERNS, ..PatternLimits::default() };
         Self { sites, patterns: UrlPatterns::new(configured, limits), rows: HashMap::new() }
     }
 

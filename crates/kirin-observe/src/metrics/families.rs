@@ -3,7 +3,7 @@
 //! The values of labels come from the configuration, or are words of the program. No value comes
 //! from a request, so clients cannot make series.
 
-use kirin_metrics::{Family, Kind};
+use kirin_metrics::{Family, MetricKind};
 
 /// The metrics of one part of the program, in the documentation.
 #[cfg(test)]
@@ -22,7 +22,7 @@ macro_rules! families {
             #[doc = $help]
             pub const $constant: Family = Family {
                 name: $name,
-                kind: Kind::$kind,
+                kind: MetricKind::$kind,
                 labels: &[$($label),*],
                 help: $help,
             };
@@ -271,7 +271,7 @@ mod tests {
             assert!(name.starts_with("kirin_") || name.starts_with("process_"), "{name}");
             assert!(!name.ends_with("_total") && !name.ends_with("_info"), "{name}");
             assert!(family.help.ends_with('.'), "{name}");
-            if family.kind == Kind::Histogram {
+            if family.kind == MetricKind::Histogram {
                 assert_eq!(family.unit(), Some("seconds"), "{name}");
             }
         }

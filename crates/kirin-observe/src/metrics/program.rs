@@ -36,7 +36,7 @@ impl Metrics {
             (&f::OPEN_FDS, facts.open_descriptors.map(Into::into)),
             (&f::MAX_FDS, facts.max_descriptors.map(Into::into)),
         ] {
-            let value: Option<kirin_metrics::Value> = value;
+            let value: Option<kirin_metrics::SampleValue> = value;
             if let Some(value) = value {
                 out.sample(family, &[], value);
             }

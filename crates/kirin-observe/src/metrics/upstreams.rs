@@ -1,6 +1,6 @@
 //! The metrics of upstreams.
 
-use kirin_metrics::{Exposition, Family, Value};
+use kirin_metrics::{Exposition, Family, SampleValue};
 use kirin_proxy::{Availability, ServerStatus};
 
 use super::Metrics;
@@ -8,7 +8,7 @@ use super::counters::TimedStep;
 use super::families as f;
 
 /// A number of a server.
-type ServerFigure = fn(&ServerStatus) -> Value;
+type ServerFigure = fn(&ServerStatus) -> SampleValue;
 
 /// The metrics of each server.
 const SERVER_NUMBERS: &[(&Family, ServerFigure)] = &[

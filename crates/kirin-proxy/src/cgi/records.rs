@@ -8,9 +8,9 @@ use std::io;
 use std::task::{Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
-use kirin_cgi::fastcgi::{Decoder, Event, MAX_CONTENT_BYTES, stdin_header};
+use kirin_cgi::fastcgi::{Decoder, FastCgiEvent, MAX_CONTENT_BYTES, stdin_header};
 
-use crate::server::Server;
+use crate::server::ProxiedServer;
 
 /// Bytes read at once.
 const INPUT_BYTES: usize = 32 * 1024;
@@ -34,7 +34,7 @@ pub(crate) struct Records {
 
 impl Records {
     /// Returns the records of a new connection to `server`.
-    pub(crate) fn new(upstream: &str, server: &Server) -> Self {
+    pub(crate) fn new(upstream: &str, server: &ProxiedServer) -> Self {
         Self {
             decoder: Decoder::default(),
             input: BytesMut::new(),
@@ -82,9 +82,9 @@ impl Records {
         while self.response.is_empty() && !self.has_ended {
             let event = self.decoder.next(&mut self.input);
             match event.map_err(|bad| io::Error::new(io::ErrorKind::InvalidData, bad))? {
-                Some(Event::Stdout(bytes)) => self.response = bytes,
-                Some(Event::Stderr(bytes)) => self.errors.take(&bytes),
-                Some(Event::End) => {
+                Some(FastCgiEvent::Stdout(bytes)) => self.response = bytes,
+                Some(FastCgiEvent::Stderr(bytes)) => self.errors.take(&bytes),
+                Some(FastCgiEvent::End) => {
                     self.has_ended = true;
                     self.errors.end();
                 }
@@ -185,7 +185,7 @@ mod tests {
         let address = "fastcgi://127.0.0.1:9000".parse().unwrap();
         let config = ServerConfig { address, weight: 1, backup: false, max_in_flight: None };
         let endpoint = Endpoint::from_location(&config.address.location).unwrap();
-        Records::new("php", &Server::new(&config, endpoint))
+        Records::new("php", &ProxiedServer::new(&config, endpoint))
     }
 
     fn record(kind: u8, content: &[u8]) -> Vec<u8> {

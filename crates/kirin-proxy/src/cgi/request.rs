@@ -2,11 +2,11 @@
 //! server that gets it.
 
 use kirin_cgi::uwsgi::TooLong;
-use kirin_cgi::{MetaVariables, RequestBlock, Script, fastcgi, uwsgi};
+use kirin_cgi::{CgiScript, MetaVariables, RequestBlock, fastcgi, uwsgi};
 use kirin_http::{Body, Origin, RequestHead, Response, StatusCode};
 
 use super::script_files::{ScriptFiles, ScriptLookup};
-use crate::address::Scheme;
+use crate::address::ServerScheme;
 use crate::config::{FastCgiConfig, UpstreamConfig};
 
 /// A request as CGI meta-variables.
@@ -121,16 +121,19 @@ impl CgiRequest {
     /// Returns the bytes before the content, whose length is `content_length`.
     pub(crate) fn encode(
         &mut self,
-        scheme: Scheme,
+        scheme: ServerScheme,
         content_length: u64,
     ) -> Result<Vec<u8>, TooLong> {
         match scheme {
-            Scheme::Scgi => {
+            ServerScheme::Scgi => {
                 self.block.finish(content_length);
                 Ok(self.block.as_bytes().to_vec())
             }
-            Scheme::Uwsgi => uwsgi::encode(&self.block, content_length),
-            Scheme::FastCgi | Scheme::Http | Scheme::Https | Scheme::H2c => {
+            ServerScheme::Uwsgi => uwsgi::encode(&self.block, content_length),
+            ServerScheme::FastCgi
+            | ServerScheme::Http
+            | ServerScheme::Https
+            | ServerScheme::H2c => {
                 let script: Vec<_> =
                     self.script.iter().map(|(name, value)| (*name, value.as_str())).collect();
                 Ok(fastcgi::begin(&self.block, content_length, &script, self.keep))
@@ -148,7 +151,7 @@ fn named(
     path: &str,
     config: &FastCgiConfig,
     exists: impl FnOnce(&str) -> bool,
-) -> Result<Script, Box<Response>> {
+) -> Result<CgiScript, Box<Response>> {
     let FastCgiConfig { extension, index, .. } = config;
-    Script::find(path, extension, index, exists).ok_or_else(|| bad_request("path"))
+    CgiScript::find(path, extension, index, exists).ok_or_else(|| bad_request("path"))
 }

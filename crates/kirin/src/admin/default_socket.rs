@@ -22,7 +22,7 @@ use kirin_observe::served::Served;
 use kirin_observe::socket_directory::SocketDirectories;
 use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
 use kirin_server::{BindOptions, Listener};
-use kirin_sockets::Source;
+use kirin_sockets::Starter;
 use kirin_user::User;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -120,7 +120,7 @@ impl DefaultSocket {
                 let path = self.path.display();
                 match sockets.source() {
                     // The other program ends when this one serves.
-                    Some(Source::ServerStarter | Source::Kirin) => {
+                    Some(Starter::ServerStarter | Starter::Kirin) => {
                         tracing::info!("admin: waiting for unix:{path}")
                     }
                     _ => tracing::warn!(
@@ -162,7 +162,7 @@ impl DefaultSocket {
 /// Returns the path of the socket that a predecessor has handed over under `name`. It is in the
 /// directory that the predecessor chose, perhaps as root.
 fn inherited(sockets: &Sockets, name: &str) -> Option<PathBuf> {
-    if sockets.source() != Some(Source::Kirin) {
+    if sockets.source() != Some(Starter::Kirin) {
         return None;
     }
     sockets.inherited_addresses().into_iter().find_map(|address| match address {

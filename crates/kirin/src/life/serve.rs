@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kirin_http::panics::{catch, catch_in};
 use kirin_observe::stage::Stage;
-use kirin_sockets::Source;
+use kirin_sockets::Starter;
 use kirin_store::{Now, Store};
 
 use crate::life::apps::first_failure;
@@ -88,7 +88,7 @@ fn plan_upgrade(
     launch: &Launch,
     run_directory: &RunDirectory,
 ) -> Result<Upgrade, String> {
-    if bound.sockets.source() == Some(Source::ServerStarter) {
+    if bound.sockets.source() == Some(Starter::ServerStarter) {
         return Err("start_server would start a third program; send HUP to start_server".into());
     }
     let invocation = match &launch.loaded {

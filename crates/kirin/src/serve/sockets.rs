@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use kirin_http::ListenAddress;
 use kirin_server::listener::ListenError;
 use kirin_server::{BindOptions, InheritedSocket, Listener};
-use kirin_sockets::{Inherited, Source};
+use kirin_sockets::{Inherited, Starter};
 use kirin_user::{ParentDirectory, User, UserError};
 
 /// A socket that cannot be used.
@@ -25,15 +25,15 @@ pub enum SocketError {
     #[error(
         "{0} is in use by another process, perhaps by the Kirin that this one is to follow: {1} has to open it too, and hand it over"
     )]
-    NotInherited(ListenAddress, Source),
+    NotInherited(ListenAddress, Starter),
     /// An inherited socket is of a kind that Kirin cannot serve.
     #[error("the socket {0} that {1} has handed over cannot be used: {2}")]
-    Inherited(String, Source, #[source] io::Error),
+    Inherited(String, Starter, #[source] io::Error),
     /// An inherited socket has no listener. Its clients would wait for ever.
     #[error(
         "{0} has handed over {1}, which no listener of the configuration wants; {2}, or have {0} hand over only what is served"
     )]
-    Unwanted(Source, String, String),
+    Unwanted(Starter, String, String),
     /// A unix socket cannot be given to the user that serves.
     #[error(transparent)]
     Owner(#[from] UserError),
@@ -41,7 +41,7 @@ pub enum SocketError {
 
 /// The sockets of the program, inherited or bound.
 pub struct Sockets {
-    source: Option<Source>,
+    source: Option<Starter>,
     /// The user that will serve, if the program is to become one.
     user: Option<User>,
     inherited: Vec<(String, InheritedSocket)>,
@@ -141,12 +141,12 @@ impl Sockets {
             }
         }
         // The files of a predecessor's sockets belong to it until this program serves.
-        let files = SocketFiles { files: Vec::new(), are_others: source == Source::Kirin };
+        let files = SocketFiles { files: Vec::new(), are_others: source == Starter::Kirin };
         Ok(Self { source: Some(source), user, inherited: known, for_successor: Vec::new(), files })
     }
 
     /// Returns the starter that handed sockets over.
-    pub fn source(&self) -> Option<Source> {
+    pub fn source(&self) -> Option<Starter> {
         self.source
     }
 
@@ -190,7 +190,7 @@ impl Sockets {
         };
         // Another starter removes the files that it has made.
         if let ListenAddress::Unix(path) = wanted
-            && (!is_inherited || self.source == Some(Source::Kirin))
+            && (!is_inherited || self.source == Some(Starter::Kirin))
         {
             self.files.add(path);
             if let (Some(user), Some(_), false) = (&self.user, options.unix_mode, is_inherited) {
@@ -218,7 +218,7 @@ impl Sockets {
     /// which may say "any free port".
     fn take(&mut self, wanted: &ListenAddress) -> Vec<OwnedFd> {
         let named = wanted.to_string();
-        let by_name = self.source == Some(Source::Kirin);
+        let by_name = self.source == Some(Starter::Kirin);
         let is_named = |name: &str| by_name && name == named;
         let exact = |(name, socket): &(String, InheritedSocket)| {
             is_named(name) || socket.address() == wanted
@@ -239,12 +239,12 @@ impl Sockets {
             .inherited
             .drain(..)
             .map(|(name, socket)| match socket.address().to_string() {
-                address if source == Source::Systemd => format!("{address} ({name})"),
+                address if source == Starter::Systemd => format!("{address} ({name})"),
                 address => address,
             })
             .collect();
         let Some(first) = unwanted.first() else { return Ok(()) };
-        if source == Source::Kirin {
+        if source == Starter::Kirin {
             tracing::info!(
                 "no listener of the configuration wants {}: closed",
                 unwanted.join(", ")

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kirin_advice::observation::{Freshness, Statement};
-use kirin_cache::cache_control::Scope;
+use kirin_cache::cache_control::DirectiveScope;
 use kirin_cache::surrogate::targeted_directives;
 use kirin_cache::{ResponseDirectives, Vary};
 use kirin_http::FieldLines;
@@ -36,7 +36,7 @@ pub fn statement(fields: &FieldLines) -> Statement {
         .is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity"));
     Statement {
         sets_cookie: fields.get("set-cookie").is_some(),
-        is_private: directives.no_store || directives.private != Scope::Nothing,
+        is_private: directives.no_store || directives.private != DirectiveScope::Nothing,
         is_public: directives.public || directives.s_maxage.is_some() || is_targeted,
         freshness: freshness(&directives, fields, is_targeted),
         vary,
@@ -47,7 +47,7 @@ pub fn statement(fields: &FieldLines) -> Statement {
 }
 
 fn freshness(directives: &ResponseDirectives, fields: &FieldLines, is_targeted: bool) -> Freshness {
-    if directives.no_cache == Scope::Response {
+    if directives.no_cache == DirectiveScope::Response {
         return Freshness::Validate;
     }
     if let Some(seconds) = directives.s_maxage.or(directives.max_age) {

@@ -1,6 +1,6 @@
 //! The cacheability of a page with parts. The strictest of them counts.
 
-use kirin_cache::directives::{Directive, delta_seconds, directives};
+use kirin_cache::directives::{CacheDirective, delta_seconds, directives};
 use kirin_http::FieldLines;
 use kirin_http::date::parse_date;
 use kirin_http::field_list::members;
@@ -123,7 +123,7 @@ impl Cacheability {
         applied
     }
 
-    fn applied_control(&self, control: Vec<Directive<'_>>) -> Vec<u8> {
+    fn applied_control(&self, control: Vec<CacheDirective<'_>>) -> Vec<u8> {
         let says = |wanted: &str| control.iter().any(|directive| directive.is(wanted));
         let is_for_all = says("public") || says("s-maxage");
         let is_private = self.private || self.no_store || (self.is_visitors && !is_for_all);
