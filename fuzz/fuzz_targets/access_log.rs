@@ -3,8 +3,8 @@
 #![no_main]
 
 use kirin_log_summary::input::{LogOptions, read_log};
-use kirin_log_summary::line::Format;
-use kirin_log_summary::report::{self, Order, Output, Sort, Uncounted};
+use kirin_log_summary::line::LineFormat;
+use kirin_log_summary::report::{self, Order, ReportFormat, Sort, Uncounted};
 use kirin_log_summary::summary::Summary;
 use libfuzzer_sys::fuzz_target;
 
@@ -12,9 +12,9 @@ fuzz_target!(|input: &[u8]| {
     let Some((kind, log)) = input.split_first() else { return };
     let format = match kind % 4 {
         0 => None,
-        1 => Some(Format::Combined),
-        2 => Some(Format::Ltsv),
-        _ => Some(Format::Json),
+        1 => Some(LineFormat::Combined),
+        2 => Some(LineFormat::Ltsv),
+        _ => Some(LineFormat::Json),
     };
     let options = LogOptions { format, ..LogOptions::default() };
     let mut summary = Summary::new(Vec::new(), 2);
@@ -29,7 +29,9 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(log.lines, log.malformed + log.left_out + counted as u64);
     assert_eq!(summary.total(0).count + summary.total(1).count, counted as u64);
     let order = Order { sort: Sort::P95, is_reversed: false, limit: 10 };
-    for output in [Output::Text, Output::Markdown, Output::Csv, Output::Json] {
+    for output in
+        [ReportFormat::Text, ReportFormat::Markdown, ReportFormat::Csv, ReportFormat::Json]
+    {
         let text = report::report(&summary, Uncounted::default(), order, output)
             + &report::compare(&summary, [Uncounted::default(); 2], order, output);
         // A terminal must not get what a stranger sent.

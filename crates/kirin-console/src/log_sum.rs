@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kirin_log_summary::filter::{Filter, Moment, StatusCondition, parse_moment};
 use kirin_log_summary::input::{LogOptions, LogReport, read_log};
-use kirin_log_summary::line::{self, Format, Record};
+use kirin_log_summary::line::{self, LineFormat, LogRecord};
 use kirin_log_summary::report::{self, Order, Uncounted};
 use kirin_log_summary::summary::Summary;
 use kirin_url_patterns::ConfiguredPattern;
@@ -48,7 +48,7 @@ pub struct Sum {
     /// The format of the lines: combined, common, ltsv, json, or directives such as '%h "%r" %>s'
     /// [default: found out for each file]
     #[arg(long, value_parser = parse_format)]
-    format: Option<Format>,
+    format: Option<LineFormat>,
     /// The configuration of the Kirin that has written the logs. It says the formats of their
     /// lines, and which host belongs to which site
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
@@ -166,7 +166,7 @@ impl Sum {
             }
             let site_of_log = sites.as_ref().and_then(|sites| sites.of_log(file));
             let (mut has_hosts, mut of_other_sites) = (site_of_log.is_some(), 0);
-            let mut take = |record: &Record<'_>| {
+            let mut take = |record: &LogRecord<'_>| {
                 let site = match (&sites, site_of_log, record.host.as_deref()) {
                     (_, Some(site), _) => Cow::Borrowed(site),
                     (Some(sites), None, Some(host)) => {

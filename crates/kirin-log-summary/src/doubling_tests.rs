@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kirin_doubling::Table;
 
-use crate::line::{Format, Template, TimeUnit};
+use crate::line::{LineFormat, LineTemplate, TimeUnit};
 
 #[test]
 fn a_line_costs_no_more_than_its_bytes() {
@@ -48,14 +48,15 @@ fn a_line_costs_no_more_than_its_bytes() {
         "{\"uri\":\"",
         "a:b\t",
     ];
-    let template = |format| Format::Template(Arc::new(Template::parse(format).expect(format)));
+    let template =
+        |format| LineFormat::Template(Arc::new(LineTemplate::parse(format).expect(format)));
     for piece in pieces {
         for start in starts {
             let line = |count: usize| format!("{start}{}", piece.repeat(count)).into_bytes();
             for format in [
-                Format::Combined,
-                Format::Ltsv,
-                Format::Json,
+                LineFormat::Combined,
+                LineFormat::Ltsv,
+                LineFormat::Json,
                 template("%h %t %r %s %D"),
                 template("%s \"%{A}i\" %U"),
             ] {

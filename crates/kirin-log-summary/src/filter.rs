@@ -8,7 +8,7 @@ use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 
-use crate::line::{LineError, Record};
+use crate::line::{LineError, LogRecord};
 
 /// Conditions, all of which a request must meet. An empty list is met by all.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,7 @@ impl FromStr for StatusCondition {
 
 impl Filter {
     /// Returns whether a request is counted.
-    pub fn takes(&self, record: &Record<'_>) -> Result<bool, LineError> {
+    pub fn takes(&self, record: &LogRecord<'_>) -> Result<bool, LineError> {
         let takes_method = self.methods.is_empty()
             || self.methods.iter().any(|method| method.as_bytes() == &*record.method);
         let takes_status = self.statuses.is_empty()
@@ -159,7 +159,7 @@ mod tests {
             ("POST", 404, "2026-11-22T00:00:00Z", Some(false)),
             ("GET", 404, "never", None),
         ] {
-            let record = Record {
+            let record = LogRecord {
                 method: Cow::Borrowed(method.as_bytes()),
                 target: Cow::Borrowed(b"/"),
                 status,

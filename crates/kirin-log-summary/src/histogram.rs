@@ -9,11 +9,11 @@ const LONGEST: u64 = 1 << 40;
 /// Durations in microseconds. Buckets are 1/32 of their start wide at most, so a percentile is at
 /// most 1.6 % away from the exact one. Memory grows with the longest duration, up to 10 KB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Histogram {
+pub struct DurationHistogram {
     counts: Vec<u64>,
 }
 
-impl Histogram {
+impl DurationHistogram {
     /// Counts a duration.
     pub fn add(&mut self, micros: u64) {
         let bucket = bucket_of(micros.min(LONGEST));
@@ -90,8 +90,8 @@ mod tests {
 
     use super::*;
 
-    fn histogram(durations: &[u64]) -> Histogram {
-        let mut histogram = Histogram::default();
+    fn histogram(durations: &[u64]) -> DurationHistogram {
+        let mut histogram = DurationHistogram::default();
         for duration in durations {
             histogram.add(*duration);
         }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn no_durations_have_no_percentile() {
-        assert_eq!(Histogram::default().percentile(50), None);
+        assert_eq!(DurationHistogram::default().percentile(50), None);
     }
 
     #[test]

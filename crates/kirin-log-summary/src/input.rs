@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use crate::filter::Filter;
-use crate::line::{Format, LONGEST_LINE, LineError, Record, TimeUnit};
+use crate::line::{LONGEST_LINE, LineError, LineFormat, LogRecord, TimeUnit};
 
 /// The bytes that are read at once.
 const BLOCK: usize = 256 * 1024;
@@ -15,7 +15,7 @@ const UNKNOWN_LINES: u64 = 100;
 #[derive(Clone, Debug, Default)]
 pub struct LogOptions {
     /// The format. `None` finds it out.
-    pub format: Option<Format>,
+    pub format: Option<LineFormat>,
     /// The unit of durations.
     pub unit: TimeUnit,
     /// Which requests are counted.
@@ -40,7 +40,7 @@ pub struct LogReport {
 pub fn read_log<'r>(
     reader: impl Read + 'r,
     options: &LogOptions,
-    mut take: impl FnMut(&Record<'_>),
+    mut take: impl FnMut(&LogRecord<'_>),
 ) -> io::Result<LogReport> {
     let mut report = LogReport::default();
     let mut format = options.format.clone();
@@ -56,7 +56,7 @@ pub fn read_log<'r>(
             return true;
         }
         report.lines += 1;
-        let result = match format.clone().or_else(|| Format::guess(line)) {
+        let result = match format.clone().or_else(|| LineFormat::guess(line)) {
             None => Err(LineError::UnknownFormat),
             Some(guess) => guess.parse(line, options.unit).and_then(|record| {
                 format = Some(guess);
@@ -228,7 +228,7 @@ mod tests {
         let (report, targets) = read(log.as_bytes(), &LogOptions::default());
         assert!(report.is_unreadable() && targets.is_empty());
         assert_eq!(report.lines, UNKNOWN_LINES);
-        let options = LogOptions { format: Some(Format::Json), ..LogOptions::default() };
+        let options = LogOptions { format: Some(LineFormat::Json), ..LogOptions::default() };
         assert_eq!(read(log.as_bytes(), &options).1, ["/a"]);
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kirin_url_patterns::{ConfiguredPattern, Merge, PatternId, PatternLimits, UrlPatterns};
 
-use crate::line::Record;
+use crate::line::LogRecord;
 use crate::tally::Tally;
 
 /// The methods that have rows of their own. The last one is for all others.
@@ -47,7 +47,7 @@ pub struct Summary {
 }
 
 /// A site, a method and a pattern, with the tally of each side.
-pub struct Row<'a> {
+pub struct PatternRow<'a> {
     /// The name of the site. Empty for requests without one.
     pub site: String,
     /// The method.
@@ -67,7 +67,7 @@ impl Summary {
     }
 
     /// Adds a request of a site to a side. An empty `site` stands for none.
-    pub fn add(&mut self, side: usize, site: &str, record: &Record<'_>) {
+    pub fn add(&mut self, side: usize, site: &str, record: &LogRecord<'_>) {
         let site = self.site_number(site);
         let (sides, tally_count) = (&mut self.sides, &mut self.tally_count);
         let mut pattern = self.patterns.pattern_in(site, &record.target, |merge| {
@@ -153,7 +153,7 @@ impl Summary {
     }
 
     /// Returns all rows with requests.
-    pub fn rows(&self) -> Vec<Row<'_>> {
+    pub fn rows(&self) -> Vec<PatternRow<'_>> {
         let mut rows = Vec::new();
         for pattern in self.patterns.iter() {
             let of_sides: Vec<_> =
@@ -168,7 +168,7 @@ impl Summary {
                         .collect();
                     if tallies.iter().any(Option::is_some) {
                         let (site, pattern) = (self.site_name(site), self.patterns.name(pattern));
-                        rows.push(Row { site, method, pattern, tallies });
+                        rows.push(PatternRow { site, method, pattern, tallies });
                     }
                 }
             }
@@ -237,8 +237,8 @@ mod tests {
 
     use super::*;
 
-    fn record<'a>(method: &'a str, target: &'a str, place: Option<&'a str>) -> Record<'a> {
-        Record {
+    fn record<'a>(method: &'a str, target: &'a str, place: Option<&'a str>) -> LogRecord<'a> {
+        LogRecord {
             method: Cow::Borrowed(method.as_bytes()),
             target: Cow::Borrowed(target.as_bytes()),
             status: 200,
@@ -253,8 +253,11 @@ mod tests {
     }
 
     /// Returns the rows in order: the word for each, its pattern, and its requests on each side.
-    fn counts_of(summary: &Summary, word: for<'r> fn(&'r Row<'_>) -> &'r str) -> Vec<String> {
-        let line = |row: &Row<'_>| {
+    fn counts_of(
+        summary: &Summary,
+        word: for<'r> fn(&'r PatternRow<'_>) -> &'r str,
+    ) -> Vec<String> {
+        let line = |row: &PatternRow<'_>| {
             let count = |tally: &Option<&Tally>| tally.map_or(0, |tally| tally.count);
             let counts: Vec<_> = row.tallies.iter().map(count).collect();
             format!("{} {} {counts:?}", word(row), row.pattern)

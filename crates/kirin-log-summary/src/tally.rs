@@ -1,7 +1,7 @@
 //! The statistics of one method and pattern.
 
-use crate::histogram::Histogram;
-use crate::line::Record;
+use crate::histogram::DurationHistogram;
+use crate::line::LogRecord;
 
 /// The statistics of some requests.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ pub struct Tally {
     /// The longest duration in microseconds.
     pub max: u64,
     /// All durations.
-    pub durations: Histogram,
+    pub durations: DurationHistogram,
     /// The requests of which the log has the place or the cache status.
     pub placed: u64,
     /// The requests that were answered from memory.
@@ -36,7 +36,7 @@ pub struct Tally {
 
 impl Tally {
     /// Adds a request. `place` is the number of its place.
-    pub(crate) fn add(&mut self, record: &Record<'_>, place: Option<u8>) {
+    pub(crate) fn add(&mut self, record: &LogRecord<'_>, place: Option<u8>) {
         self.count += 1;
         let class = usize::from(record.status / 100);
         if let Some(count) = self.classes.get_mut(class) {

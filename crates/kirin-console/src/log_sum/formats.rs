@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kirin_log_summary::line::{Format, Template};
+use kirin_log_summary::line::{LineFormat, LineTemplate};
 
 /// The access logs of a configuration that have a format.
 pub struct LogFormats(Vec<(PathBuf, String)>);
@@ -25,7 +25,7 @@ impl LogFormats {
 
     /// Returns the format of a log. A rotated log (`access.log.2.gz`) has the format of the longest
     /// path with which its own begins. `None` finds the format out.
-    pub fn of(&self, log: &Path) -> Result<Option<Format>, String> {
+    pub fn of(&self, log: &Path) -> Result<Option<LineFormat>, String> {
         let log = canonical(log);
         let found = self.0.iter().filter(|(path, _)| is_log(&log, path));
         match found.max_by_key(|(path, _)| path.as_os_str().len()) {
@@ -75,13 +75,13 @@ pub(super) fn canonical(path: &Path) -> PathBuf {
 }
 
 /// Parses a format: its name, or directives.
-pub fn parse_format(text: &str) -> Result<Format, String> {
+pub fn parse_format(text: &str) -> Result<LineFormat, String> {
     match text {
-        "combined" | "common" => Ok(Format::Combined),
-        "ltsv" => Ok(Format::Ltsv),
-        "json" => Ok(Format::Json),
-        directives if directives.contains('%') => Template::parse(directives)
-            .map(|template| Format::Template(Arc::new(template)))
+        "combined" | "common" => Ok(LineFormat::Combined),
+        "ltsv" => Ok(LineFormat::Ltsv),
+        "json" => Ok(LineFormat::Json),
+        directives if directives.contains('%') => LineTemplate::parse(directives)
+            .map(|template| LineFormat::Template(Arc::new(template)))
             .map_err(|error| error.to_string()),
         _ => Err("allowed are combined, common, ltsv, json, and directives such as \
                   '%h \"%r\" %>s %D'"

@@ -12,25 +12,25 @@ use std::borrow::Cow;
 
 use crate::line::error::LineError;
 use crate::line::number;
-use crate::line::record::{Record, TimeUnit};
+use crate::line::record::{LogRecord, TimeUnit};
 
 /// Parses a line.
-pub(super) fn parse(line: &[u8], unit: TimeUnit) -> Result<Record<'_>, LineError> {
+pub(super) fn parse(line: &[u8], unit: TimeUnit) -> Result<LogRecord<'_>, LineError> {
     let quote = memchr::memchr(b'"', line).ok_or(LineError::NoRequest)?;
     let (before, rest) = (&line[..quote], &line[quote + 1..]);
     let end = closing_quote(rest).ok_or(LineError::NoRequest)?;
     let (method, target) = split_request_line(&rest[..end]);
-    let mut words = Words(&rest[end + 1..]);
-    let Some(Word::Plain(status_text)) = words.next() else {
+    let mut words = LineWords(&rest[end + 1..]);
+    let Some(LineWord::Plain(status_text)) = words.next() else {
         return Err(LineError::Missing("status"));
     };
     let number = number::unsigned(status_text).ok_or(LineError::NotANumber("the status"))?;
-    let Some(Word::Plain(size)) = words.next() else { return Err(LineError::Missing("size")) };
+    let Some(LineWord::Plain(size)) = words.next() else { return Err(LineError::Missing("size")) };
     let bytes = match size {
         b"-" => None,
         _ => Some(number::unsigned(size).ok_or(LineError::NotANumber("the size"))?),
     };
-    let mut record = Record {
+    let mut record = LogRecord {
         method: Cow::Borrowed(method),
         target: Cow::Borrowed(target),
         status: status(number)?,
@@ -48,10 +48,10 @@ pub(super) fn parse(line: &[u8], unit: TimeUnit) -> Result<Record<'_>, LineError
 
 /// Reads what stands after the size: the duration is the first number, or has a label such as
 /// `rt=`. The word before a duration without a label is the place.
-fn appended<'a>(record: &mut Record<'a>, words: Words<'a>, unit: TimeUnit) {
+fn appended<'a>(record: &mut LogRecord<'a>, words: LineWords<'a>, unit: TimeUnit) {
     let mut last = None;
     for word in words {
-        let Word::Plain(text) = word else {
+        let LineWord::Plain(text) = word else {
             last = None;
             continue;
         };
@@ -132,27 +132,27 @@ fn closing_quote(text: &[u8]) -> Option<usize> {
 }
 
 /// The words of the rest of a line.
-struct Words<'a>(&'a [u8]);
+struct LineWords<'a>(&'a [u8]);
 
 /// A word: quoted, or ended by a space.
-enum Word<'a> {
+enum LineWord<'a> {
     Quoted,
     Plain(&'a [u8]),
 }
 
-impl<'a> Iterator for Words<'a> {
-    type Item = Word<'a>;
+impl<'a> Iterator for LineWords<'a> {
+    type Item = LineWord<'a>;
 
-    fn next(&mut self) -> Option<Word<'a>> {
+    fn next(&mut self) -> Option<LineWord<'a>> {
         let start = self.0.iter().position(|byte| *byte != b' ')?;
         let text = &self.0[start..];
         if text[0] == b'"' {
             let end = closing_quote(&text[1..]).map_or(text.len(), |end| end + 2);
             self.0 = &text[end..];
-            return Some(Word::Quoted);
+            return Some(LineWord::Quoted);
         }
         let end = text.iter().position(|byte| *byte == b' ').unwrap_or(text.len());
         self.0 = &text[end..];
-        Some(Word::Plain(&text[..end]))
+        Some(LineWord::Plain(&text[..end]))
     }
 }

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use crate::line::error::LineError;
-use crate::line::record::{Record, TimeUnit};
+use crate::line::record::{LogRecord, TimeUnit};
 use crate::line::{combined, number};
 
 /// The meaning of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key {
+pub(super) struct LabelMeaning {
     /// The value that has this label.
-    pub(super) field: Field,
+    pub(super) field: LineField,
     /// The place of the label among those of the same value. A line may have several of them, and
     /// the lowest rank counts. `docs/log-sum.md` has the labels in this order.
     rank: u8,
@@ -18,7 +18,7 @@ pub(super) struct Key {
 
 /// A value of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum LineField {
     Method,
     Target,
     /// The complete request line, or in JSON an object with parts of the request.
@@ -35,55 +35,55 @@ pub(super) enum Field {
     End,
 }
 
-impl Key {
+impl LabelMeaning {
     /// Returns the meaning of a label: Kirin's, those of ltsv.org, nginx's variables, and those
     /// that alp, kataribe and Caddy know.
     pub(super) fn of(label: &[u8]) -> Option<Self> {
         let (field, rank) = match label {
-            b"method" => (Field::Method, 0),
-            b"request_method" => (Field::Method, 1),
-            b"req_method" => (Field::Method, 2),
-            b"uri" => (Field::Target, 0),
-            b"request_uri" => (Field::Target, 1),
-            b"target" => (Field::Target, 2),
-            b"url" => (Field::Target, 3),
-            b"path" => (Field::Target, 4),
-            b"request_path" => (Field::Target, 5),
-            b"req" => (Field::Request, 0),
-            b"request" => (Field::Request, 1),
-            b"request_line" => (Field::Request, 2),
-            b"status" => (Field::Status, 0),
-            b"status_code" => (Field::Status, 1),
-            b"size" => (Field::Size, 0),
-            b"body_bytes" => (Field::Size, 1),
-            b"body_bytes_sent" => (Field::Size, 2),
-            b"bodysize" => (Field::Size, 3),
-            b"bytes_sent" => (Field::Size, 4),
-            b"bytes" => (Field::Size, 5),
-            b"reqtime" => (Field::Duration, 0),
-            b"request_time" => (Field::Duration, 1),
-            b"reqtime_microsec" => (Field::Micros, 2),
-            b"response_time" => (Field::Duration, 3),
-            b"duration" => (Field::Duration, 4),
-            b"taken" => (Field::Duration, 5),
-            b"apptime" => (Field::Duration, 6),
-            b"latency" => (Field::Duration, 7),
-            b"runtime" => (Field::Duration, 8),
-            b"upstream_response_time" => (Field::Duration, 9),
-            b"vhost" => (Field::Host, 0),
-            b"http_host" => (Field::Host, 1),
-            b"server_name" => (Field::Host, 2),
-            b"time" => (Field::Time, 0),
-            b"time_local" => (Field::Time, 1),
-            b"time_iso8601" => (Field::Time, 2),
-            b"@timestamp" => (Field::Time, 3),
-            b"timestamp" => (Field::Time, 4),
-            b"ts" => (Field::Time, 5),
-            b"place" => (Field::Place, 0),
-            b"cache" => (Field::Cache, 0),
-            b"cache_status" => (Field::Cache, 1),
-            b"upstream_cache_status" => (Field::Cache, 2),
-            b"end" => (Field::End, 0),
+            b"method" => (LineField::Method, 0),
+            b"request_method" => (LineField::Method, 1),
+            b"req_method" => (LineField::Method, 2),
+            b"uri" => (LineField::Target, 0),
+            b"request_uri" => (LineField::Target, 1),
+            b"target" => (LineField::Target, 2),
+            b"url" => (LineField::Target, 3),
+            b"path" => (LineField::Target, 4),
+            b"request_path" => (LineField::Target, 5),
+            b"req" => (LineField::Request, 0),
+            b"request" => (LineField::Request, 1),
+            b"request_line" => (LineField::Request, 2),
+            b"status" => (LineField::Status, 0),
+            b"status_code" => (LineField::Status, 1),
+            b"size" => (LineField::Size, 0),
+            b"body_bytes" => (LineField::Size, 1),
+            b"body_bytes_sent" => (LineField::Size, 2),
+            b"bodysize" => (LineField::Size, 3),
+            b"bytes_sent" => (LineField::Size, 4),
+            b"bytes" => (LineField::Size, 5),
+            b"reqtime" => (LineField::Duration, 0),
+            b"request_time" => (LineField::Duration, 1),
+            b"reqtime_microsec" => (LineField::Micros, 2),
+            b"response_time" => (LineField::Duration, 3),
+            b"duration" => (LineField::Duration, 4),
+            b"taken" => (LineField::Duration, 5),
+            b"apptime" => (LineField::Duration, 6),
+            b"latency" => (LineField::Duration, 7),
+            b"runtime" => (LineField::Duration, 8),
+            b"upstream_response_time" => (LineField::Duration, 9),
+            b"vhost" => (LineField::Host, 0),
+            b"http_host" => (LineField::Host, 1),
+            b"server_name" => (LineField::Host, 2),
+            b"time" => (LineField::Time, 0),
+            b"time_local" => (LineField::Time, 1),
+            b"time_iso8601" => (LineField::Time, 2),
+            b"@timestamp" => (LineField::Time, 3),
+            b"timestamp" => (LineField::Time, 4),
+            b"ts" => (LineField::Time, 5),
+            b"place" => (LineField::Place, 0),
+            b"cache" => (LineField::Cache, 0),
+            b"cache_status" => (LineField::Cache, 1),
+            b"upstream_cache_status" => (LineField::Cache, 2),
+            b"end" => (LineField::End, 0),
             _ => return None,
         };
         Some(Self { field, rank })
@@ -92,13 +92,13 @@ impl Key {
 
 /// A value with a label.
 #[derive(Debug)]
-pub(super) enum Value<'a> {
+pub(super) enum LabelledValue<'a> {
     Text(Cow<'a, [u8]>),
     Integer(u64),
     Float(f64),
 }
 
-impl Value<'_> {
+impl LabelledValue<'_> {
     /// Returns a count. `-` is none.
     fn count(&self, what: &'static str) -> Result<Option<u64>, LineError> {
         match self {
@@ -180,43 +180,47 @@ impl<'a> Draft<'a> {
     }
 
     /// Takes a value, unless one of a better label, or an earlier one of the same, is there.
-    pub(super) fn set(&mut self, key: Key, value: Value<'a>) -> Result<(), LineError> {
-        let Key { field, rank } = key;
+    pub(super) fn set(
+        &mut self,
+        key: LabelMeaning,
+        value: LabelledValue<'a>,
+    ) -> Result<(), LineError> {
+        let LabelMeaning { field, rank } = key;
         match field {
-            Field::Status if self.status.wants(rank) => {
+            LineField::Status if self.status.wants(rank) => {
                 self.status.set(value.count("the status")?, rank);
             }
-            Field::Size if self.bytes.wants(rank) => {
+            LineField::Size if self.bytes.wants(rank) => {
                 self.bytes.set(value.count("the size")?, rank);
             }
-            Field::Duration if self.micros.wants(rank) => {
+            LineField::Duration if self.micros.wants(rank) => {
                 self.micros.set(value.micros(self.unit)?, rank);
             }
-            Field::Micros if self.micros.wants(rank) => {
+            LineField::Micros if self.micros.wants(rank) => {
                 self.micros.set(value.micros(TimeUnit::Microseconds)?, rank);
             }
-            Field::Status | Field::Size | Field::Duration | Field::Micros => {}
+            LineField::Status | LineField::Size | LineField::Duration | LineField::Micros => {}
             _ => self.set_text(key, value),
         }
         Ok(())
     }
 
-    fn set_text(&mut self, key: Key, value: Value<'a>) {
+    fn set_text(&mut self, key: LabelMeaning, value: LabelledValue<'a>) {
         let text = match value {
-            Value::Text(text) => text,
+            LabelledValue::Text(text) => text,
             // Seconds since 1970.
-            Value::Integer(number) => Cow::Owned(number.to_string().into_bytes()),
-            Value::Float(number) => Cow::Owned(number.to_string().into_bytes()),
+            LabelledValue::Integer(number) => Cow::Owned(number.to_string().into_bytes()),
+            LabelledValue::Float(number) => Cow::Owned(number.to_string().into_bytes()),
         };
         let best = match key.field {
-            Field::Method => &mut self.method,
-            Field::Target => &mut self.target,
-            Field::Request => &mut self.request,
-            Field::Host if !matches!(&*text, b"-" | b"") => &mut self.host,
-            Field::Time => &mut self.time,
-            Field::Place if *text != *b"-" => &mut self.place,
-            Field::Cache if *text != *b"-" => &mut self.cache,
-            Field::End => {
+            LineField::Method => &mut self.method,
+            LineField::Target => &mut self.target,
+            LineField::Request => &mut self.request,
+            LineField::Host if !matches!(&*text, b"-" | b"") => &mut self.host,
+            LineField::Time => &mut self.time,
+            LineField::Place if *text != *b"-" => &mut self.place,
+            LineField::Cache if *text != *b"-" => &mut self.cache,
+            LineField::End => {
                 self.is_cut = *text == *b"cut";
                 return;
             }
@@ -226,7 +230,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Returns the record, if nothing is missing.
-    pub(super) fn finish(self) -> Result<Record<'a>, LineError> {
+    pub(super) fn finish(self) -> Result<LogRecord<'a>, LineError> {
         let (mut method, mut target) = (self.method.value, self.target.value);
         if let Some(request) = self.request.value.filter(|_| method.is_none() || target.is_none()) {
             let (line_method, line_target) = match request {
@@ -243,7 +247,7 @@ impl<'a> Draft<'a> {
             target.get_or_insert(line_target);
         }
         let status = self.status.value.ok_or(LineError::Missing("status"))?;
-        Ok(Record {
+        Ok(LogRecord {
             method: method.unwrap_or(Cow::Borrowed(b"-")),
             target: target.ok_or(LineError::Missing("uri"))?,
             status: combined::status(status)?,

@@ -5,12 +5,12 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::line::draft::{Draft, Field, Key, Value};
+use crate::line::draft::{Draft, LabelMeaning, LabelledValue, LineField};
 use crate::line::error::LineError;
-use crate::line::record::{Record, TimeUnit};
+use crate::line::record::{LogRecord, TimeUnit};
 
 /// Parses a line.
-pub(super) fn parse(line: &[u8], unit: TimeUnit) -> Result<Record<'_>, LineError> {
+pub(super) fn parse(line: &[u8], unit: TimeUnit) -> Result<LogRecord<'_>, LineError> {
     let mut draft = Draft::new(unit);
     let mut wrong = None;
     let mut deserializer = serde_json::Deserializer::from_slice(line);
@@ -42,15 +42,15 @@ impl<'a> Visitor<'a> for Object<'_, 'a> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key_seed(Label)? {
+        while let Some(key) = map.next_key_seed(LabelSeed)? {
             let Some(key) = key else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let value = if key.field == Field::Request {
-                map.next_value_seed(Request(Object { draft: self.draft, wrong: self.wrong }))?
+            let value = if key.field == LineField::Request {
+                map.next_value_seed(RequestSeed(Object { draft: self.draft, wrong: self.wrong }))?
             } else {
-                map.next_value_seed(Scalar { is_bytes: key.field == Field::Target })?
+                map.next_value_seed(Scalar { is_bytes: key.field == LineField::Target })?
             };
             if let Some(Err(error)) = value.map(|value| self.draft.set(key, value)) {
                 self.wrong.get_or_insert(error);
@@ -61,25 +61,25 @@ impl<'a> Visitor<'a> for Object<'_, 'a> {
 }
 
 /// Reads a label.
-struct Label;
+struct LabelSeed;
 
-impl<'a> DeserializeSeed<'a> for Label {
-    type Value = Option<Key>;
+impl<'a> DeserializeSeed<'a> for LabelSeed {
+    type Value = Option<LabelMeaning>;
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_identifier(self)
     }
 }
 
-impl Visitor<'_> for Label {
-    type Value = Option<Key>;
+impl Visitor<'_> for LabelSeed {
+    type Value = Option<LabelMeaning>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a label")
     }
 
     fn visit_str<E>(self, label: &str) -> Result<Self::Value, E> {
-        Ok(Key::of(label.as_bytes()))
+        Ok(LabelMeaning::of(label.as_bytes()))
     }
 }
 
@@ -90,7 +90,7 @@ struct Scalar {
 }
 
 impl<'a> DeserializeSeed<'a> for Scalar {
-    type Value = Option<Value<'a>>;
+    type Value = Option<LabelledValue<'a>>;
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         if self.is_bytes {
@@ -102,18 +102,18 @@ impl<'a> DeserializeSeed<'a> for Scalar {
 }
 
 impl<'a> Visitor<'a> for Scalar {
-    type Value = Option<Value<'a>>;
+    type Value = Option<LabelledValue<'a>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text or a number")
     }
 
     fn visit_borrowed_bytes<E>(self, text: &'a [u8]) -> Result<Self::Value, E> {
-        Ok(Some(Value::Text(Cow::Borrowed(text))))
+        Ok(Some(LabelledValue::Text(Cow::Borrowed(text))))
     }
 
     fn visit_bytes<E>(self, text: &[u8]) -> Result<Self::Value, E> {
-        Ok(Some(Value::Text(Cow::Owned(text.to_vec()))))
+        Ok(Some(LabelledValue::Text(Cow::Owned(text.to_vec()))))
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'a str) -> Result<Self::Value, E> {
@@ -125,7 +125,7 @@ impl<'a> Visitor<'a> for Scalar {
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Some(Value::Integer(number)))
+        Ok(Some(LabelledValue::Integer(number)))
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
@@ -133,7 +133,7 @@ impl<'a> Visitor<'a> for Scalar {
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(Some(Value::Float(number)))
+        Ok(Some(LabelledValue::Float(number)))
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
@@ -156,29 +156,29 @@ impl<'a> Visitor<'a> for Scalar {
 }
 
 /// Reads a request line, or an object with the parts of a request, as Caddy writes it.
-struct Request<'d, 'a>(Object<'d, 'a>);
+struct RequestSeed<'d, 'a>(Object<'d, 'a>);
 
-impl<'a> DeserializeSeed<'a> for Request<'_, 'a> {
-    type Value = Option<Value<'a>>;
+impl<'a> DeserializeSeed<'a> for RequestSeed<'_, 'a> {
+    type Value = Option<LabelledValue<'a>>;
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'a> Visitor<'a> for Request<'_, 'a> {
-    type Value = Option<Value<'a>>;
+impl<'a> Visitor<'a> for RequestSeed<'_, 'a> {
+    type Value = Option<LabelledValue<'a>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a request line or an object")
     }
 
     fn visit_borrowed_str<E>(self, text: &'a str) -> Result<Self::Value, E> {
-        Ok(Some(Value::Text(Cow::Borrowed(text.as_bytes()))))
+        Ok(Some(LabelledValue::Text(Cow::Borrowed(text.as_bytes()))))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(Value::Text(Cow::Owned(text.as_bytes().to_vec()))))
+        Ok(Some(LabelledValue::Text(Cow::Owned(text.as_bytes().to_vec()))))
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {

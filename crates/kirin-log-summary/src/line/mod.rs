@@ -15,12 +15,12 @@ mod tests;
 use std::sync::Arc;
 
 pub use self::error::{LONGEST_LINE, LineError};
-pub use self::record::{Record, TimeUnit};
-pub use self::template::{Template, TemplateError};
+pub use self::record::{LogRecord, TimeUnit};
+pub use self::template::{LineTemplate, TemplateError};
 
 /// A format of access logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum LineFormat {
     /// The common or combined format, with or without more after it.
     Combined,
     /// Tab-separated values with labels (ltsv.org).
@@ -28,10 +28,10 @@ pub enum Format {
     /// A JSON object a line.
     Json,
     /// A format of the configuration.
-    Template(Arc<Template>),
+    Template(Arc<LineTemplate>),
 }
 
-impl Format {
+impl LineFormat {
     /// Returns the format that a line seems to have.
     pub fn guess(line: &[u8]) -> Option<Self> {
         if line.iter().find(|byte| **byte != b' ') == Some(&b'{') {
@@ -45,7 +45,7 @@ impl Format {
     }
 
     /// Parses a line without its line end.
-    pub fn parse<'a>(&self, line: &'a [u8], unit: TimeUnit) -> Result<Record<'a>, LineError> {
+    pub fn parse<'a>(&self, line: &'a [u8], unit: TimeUnit) -> Result<LogRecord<'a>, LineError> {
         match self {
             Self::Combined => combined::parse(line, unit),
             Self::Ltsv => ltsv::parse(line, unit),

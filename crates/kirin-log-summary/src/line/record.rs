@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// The parts of a line that a summary needs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Record<'a> {
+pub struct LogRecord<'a> {
     /// The method, or `-` for bytes that were not a request.
     pub method: Cow<'a, [u8]>,
     /// The request target, with its query.

@@ -7,15 +7,15 @@
 
 use std::borrow::Cow;
 
-use crate::line::draft::{Draft, Key, Value};
+use crate::line::draft::{Draft, LabelMeaning, LabelledValue};
 use crate::line::error::LineError;
 use crate::line::number;
-use crate::line::record::{Record, TimeUnit};
+use crate::line::record::{LogRecord, TimeUnit};
 
 /// A compiled format.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template {
-    pieces: Vec<Piece>,
+pub struct LineTemplate {
+    pieces: Vec<TemplatePiece>,
     end: Vec<u8>,
     /// The index of the piece whose value may contain the text behind it.
     open: Option<usize>,
@@ -37,7 +37,7 @@ pub enum TemplateError {
 
 /// A text and the value behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Piece {
+struct TemplatePiece {
     before: Vec<u8>,
     meaning: Meaning,
     characters: Characters,
@@ -49,9 +49,9 @@ struct Piece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
     /// The same as the value with this label in LTSV.
-    Labelled(Key),
+    Labelled(LabelMeaning),
     /// A duration in milliseconds.
-    Milliseconds(Key),
+    Milliseconds(LabelMeaning),
     /// The query of the path before it.
     Query,
     /// Nothing that is summed up.
@@ -95,10 +95,10 @@ fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.:/+".contains(&byte)
 }
 
-impl Template {
+impl LineTemplate {
     /// Compiles a format.
     pub fn parse(format: &str) -> Result<Self, TemplateError> {
-        let (mut pieces, mut text) = (Vec::<Piece>::new(), Vec::new());
+        let (mut pieces, mut text) = (Vec::<TemplatePiece>::new(), Vec::new());
         let mut rest = format;
         while let Some((before, behind)) = rest.split_once('%') {
             text.extend_from_slice(before.as_bytes());
@@ -112,7 +112,7 @@ impl Template {
                     let (meaning, characters) = meaning(directive);
                     let directive = format!("%{directive}");
                     let before = std::mem::take(&mut text);
-                    pieces.push(Piece { before, meaning, characters, directive });
+                    pieces.push(TemplatePiece { before, meaning, characters, directive });
                 }
             }
         }
@@ -120,7 +120,7 @@ impl Template {
         let pieces = with_query(pieces);
         let open = open_piece(&pieces, &text)?;
         let has = |label: &[u8]| {
-            let key = Key::of(label);
+            let key = LabelMeaning::of(label);
             pieces.iter().any(|piece| match (piece.meaning, key) {
                 (Meaning::Labelled(found), Some(key)) => found.field == key.field,
                 _ => false,
@@ -136,7 +136,7 @@ impl Template {
     }
 
     /// Parses a line.
-    pub(super) fn read<'a>(&self, line: &'a [u8]) -> Result<Record<'a>, LineError> {
+    pub(super) fn read<'a>(&self, line: &'a [u8]) -> Result<LogRecord<'a>, LineError> {
         let mut draft = Draft::new(TimeUnit::Seconds);
         let open = self.open.unwrap_or(self.pieces.len());
         let mut rest = line;
@@ -204,7 +204,7 @@ fn meaning(directive: &str) -> (Meaning, Characters) {
         "D" | "{us}T" => b"reqtime_microsec",
         "{reqtime}k" => b"reqtime",
         "{ms}T" => {
-            let key = Key::of(b"reqtime_microsec");
+            let key = LabelMeaning::of(b"reqtime_microsec");
             return (key.map_or(Meaning::Unused, Meaning::Milliseconds), Number);
         }
         "T" | "{s}T" => b"runtime",
@@ -217,11 +217,11 @@ fn meaning(directive: &str) -> (Meaning, Characters) {
         "u" => b"",
         "p" | "P" | "{local}p" | "{canonical}p" => return (Meaning::Unused, Number),
         other if other.eq_ignore_ascii_case("{host}i") => {
-            let key = Key::of(b"vhost").map_or(Meaning::Unused, Meaning::Labelled);
+            let key = LabelMeaning::of(b"vhost").map_or(Meaning::Unused, Meaning::Labelled);
             return (key, Text);
         }
         other if other.ends_with('t') => {
-            let key = Key::of(b"time").map_or(Meaning::Unused, Meaning::Labelled);
+            let key = LabelMeaning::of(b"time").map_or(Meaning::Unused, Meaning::Labelled);
             return (key, characters_of_time(other));
         }
         other if other.ends_with('k') => b"",
@@ -234,7 +234,7 @@ fn meaning(directive: &str) -> (Meaning, Characters) {
         b"request" => Text,
         _ => Word,
     };
-    (Key::of(label).map_or(Meaning::Unused, Meaning::Labelled), characters)
+    (LabelMeaning::of(label).map_or(Meaning::Unused, Meaning::Labelled), characters)
 }
 
 /// Returns the characters of a time in the format of `directive`, `{FORMAT}t`.
@@ -255,10 +255,10 @@ fn characters_of_time(directive: &str) -> Characters {
 }
 
 /// Joins `%U` and a `%q` directly behind it to one target.
-fn with_query(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut joined = Vec::<Piece>::new();
+fn with_query(pieces: Vec<TemplatePiece>) -> Vec<TemplatePiece> {
+    let mut joined = Vec::<TemplatePiece>::new();
     for piece in pieces {
-        let path = Key::of(b"path").map(Meaning::Labelled);
+        let path = LabelMeaning::of(b"path").map(Meaning::Labelled);
         match joined.last_mut() {
             Some(last)
                 if piece.meaning == Meaning::Query
@@ -275,7 +275,7 @@ fn with_query(pieces: Vec<Piece>) -> Vec<Piece> {
 
 /// Returns the index of the piece whose value may contain the text behind it. No second one may be
 /// so, and the values behind it must not contain the text before them.
-fn open_piece(pieces: &[Piece], end: &[u8]) -> Result<Option<usize>, TemplateError> {
+fn open_piece(pieces: &[TemplatePiece], end: &[u8]) -> Result<Option<usize>, TemplateError> {
     let mut open = None;
     for (index, piece) in pieces.iter().enumerate() {
         let is_last = index + 1 == pieces.len();
@@ -300,9 +300,9 @@ fn open_piece(pieces: &[Piece], end: &[u8]) -> Result<Option<usize>, TemplateErr
 /// Takes the value of a piece.
 fn set<'a>(draft: &mut Draft<'a>, meaning: Meaning, value: &'a [u8]) -> Result<(), LineError> {
     match meaning {
-        Meaning::Labelled(key) => draft.set(key, Value::Text(Cow::Borrowed(value))),
+        Meaning::Labelled(key) => draft.set(key, LabelledValue::Text(Cow::Borrowed(value))),
         Meaning::Milliseconds(key) => match number::micros(value, TimeUnit::Milliseconds) {
-            Some(micros) => draft.set(key, Value::Integer(micros)),
+            Some(micros) => draft.set(key, LabelledValue::Integer(micros)),
             None => Err(LineError::NotANumber("the duration of the request")),
         },
         Meaning::Query | Meaning::Unused => Ok(()),
@@ -314,7 +314,8 @@ mod tests {
     use super::*;
 
     fn read(format: &str, line: &str) -> (String, String, u16, Option<u64>) {
-        let template = Template::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
+        let template =
+            LineTemplate::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
         let record =
             template.read(line.as_bytes()).unwrap_or_else(|error| panic!("{line}: {error}"));
         let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
@@ -368,14 +369,14 @@ mod tests {
             ("%s %", "ends within"),
             ("%s %{A", "ends within"),
         ] {
-            let error = Template::parse(format).expect_err(format).to_string();
+            let error = LineTemplate::parse(format).expect_err(format).to_string();
             assert!(error.contains(expected), "{format}: {error}");
         }
     }
 
     #[test]
     fn a_line_of_another_format_is_malformed() {
-        let template = Template::parse("<%s> %U").unwrap();
+        let template = LineTemplate::parse("<%s> %U").unwrap();
         for line in ["", "200 /a", "<200>/a", "<x> /a", "<200"] {
             assert!(template.read(line.as_bytes()).is_err(), "{line}");
         }

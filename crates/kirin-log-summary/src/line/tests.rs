@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::line::{Format, Record, Template, TimeUnit};
+use crate::line::{LineFormat, LineTemplate, LogRecord, TimeUnit};
 
 /// Parses a line in the format that it seems to have, and writes what was found in one line.
 fn read(line: &str) -> String {
-    let Some(format) = Format::guess(line.as_bytes()) else { return "unknown".into() };
+    let Some(format) = LineFormat::guess(line.as_bytes()) else { return "unknown".into() };
     match format.parse(line.as_bytes(), TimeUnit::Seconds) {
         Ok(record) => show(&record),
         Err(error) => error.to_string(),
     }
 }
 
-fn show(record: &Record<'_>) -> String {
+fn show(record: &LogRecord<'_>) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut shown = format!("{} {} {}", text(&record.method), text(&record.target), record.status);
     let numbers = [("bytes", record.bytes), ("micros", record.micros)];
@@ -204,10 +204,10 @@ fn a_wrong_line_says_what_is_wrong() {
 #[test]
 fn bytes_that_are_not_utf8_are_read_where_a_client_sends_them() {
     let line = b"{\"uri\":\"/\xff\",\"status\":200,\"ua\":\"\xfe\"}";
-    let record = Format::Json.parse(line, TimeUnit::Seconds).expect("a record");
+    let record = LineFormat::Json.parse(line, TimeUnit::Seconds).expect("a record");
     assert_eq!(&*record.target, b"/\xff");
     let line = b"::1 - - [1] \"GET /\xff HTTP/1.1\" 200 1 \"\xfe\" \"-\"";
-    let record = Format::Combined.parse(line, TimeUnit::Seconds).expect("a record");
+    let record = LineFormat::Combined.parse(line, TimeUnit::Seconds).expect("a record");
     assert_eq!(&*record.target, b"/\xff");
 }
 
@@ -219,21 +219,21 @@ fn a_duration_has_the_unit_of_the_log() {
         (TimeUnit::Milliseconds, 1_234_000),
         (TimeUnit::Microseconds, 1234),
     ] {
-        assert_eq!(Format::Combined.parse(line, unit).expect("a record").micros, Some(micros));
+        assert_eq!(LineFormat::Combined.parse(line, unit).expect("a record").micros, Some(micros));
     }
 }
 
 proptest! {
     #[test]
     fn no_bytes_panic(line in proptest::collection::vec(any::<u8>(), 0..200)) {
-        for format in [Format::Combined, Format::Ltsv, Format::Json] {
+        for format in [LineFormat::Combined, LineFormat::Ltsv, LineFormat::Json] {
             let _ = format.parse(&line, TimeUnit::Milliseconds);
         }
         for format in ["%h %t %r %s %D", "%U%q \"%{A}i\" %s"] {
-            let template = Template::parse(format).expect(format);
-            let _ = Format::Template(Arc::new(template)).parse(&line, TimeUnit::Seconds);
+            let template = LineTemplate::parse(format).expect(format);
+            let _ = LineFormat::Template(Arc::new(template)).parse(&line, TimeUnit::Seconds);
         }
-        let _ = Format::guess(&line);
+        let _ = LineFormat::guess(&line);
     }
 
     #[test]
@@ -250,7 +250,7 @@ proptest! {
             "::1 - {user} [06/Nov/1994:08:49:37 +0000] \"GET {target} HTTP/1.1\" {status} {bytes} \
              \"-\" \"{agent}\" app:web {seconds} cut"
         );
-        let record = Format::Combined.parse(line.as_bytes(), TimeUnit::Seconds).expect("a record");
+        let record = LineFormat::Combined.parse(line.as_bytes(), TimeUnit::Seconds).expect("a record");
         prop_assert_eq!(&*record.target, target.as_bytes());
         prop_assert_eq!((record.status, record.bytes), (status, Some(bytes)));
         prop_assert_eq!(record.micros, Some(micros));
@@ -262,11 +262,11 @@ proptest! {
             "reqtime": micros as f64 / 1e6,
         })
         .to_string();
-        let record = Format::Json.parse(json.as_bytes(), TimeUnit::Seconds).expect("a record");
+        let record = LineFormat::Json.parse(json.as_bytes(), TimeUnit::Seconds).expect("a record");
         prop_assert_eq!(&*record.target, target.as_bytes());
         prop_assert_eq!((record.micros, record.bytes), (Some(micros), Some(bytes)));
         let ltsv = format!("ua:{agent}\tmethod:GET\turi:{target}\tstatus:{status}\treqtime:{seconds}");
-        let record = Format::Ltsv.parse(ltsv.as_bytes(), TimeUnit::Seconds).expect("a record");
+        let record = LineFormat::Ltsv.parse(ltsv.as_bytes(), TimeUnit::Seconds).expect("a record");
         prop_assert_eq!(&*record.target, target.as_bytes());
         prop_assert_eq!(record.micros, Some(micros));
     }

@@ -1,8 +1,8 @@
 //! The table of a comparison: before, after, and the change.
 
-use crate::report::table::Table;
+use crate::report::table::ReportTable;
 use crate::report::{figures, site_cell};
-use crate::summary::{Row, Summary};
+use crate::summary::{PatternRow, Summary};
 use crate::tally::Tally;
 
 /// A figure of a tally. It is `None` if the log does not have it.
@@ -20,12 +20,12 @@ struct Compared {
     figure: Figure,
     human: Show,
     machine: Show,
-    change: Change,
+    change: ChangeColumn,
 }
 
 /// Which change of a figure has a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum ChangeColumn {
     /// That of a sum. A side without the figure counts as 0.
     OfSum,
     /// That of an average. Both sides must have one.
@@ -40,7 +40,7 @@ const SUM: Compared = Compared {
     figure: |tally| (tally.timed > 0).then_some(tally.sum),
     human: figures::duration,
     machine: figures::seconds,
-    change: Change::OfSum,
+    change: ChangeColumn::OfSum,
 };
 
 const COUNT: Compared = Compared {
@@ -49,14 +49,14 @@ const COUNT: Compared = Compared {
     figure: |tally| Some(tally.count),
     human: figures::count,
     machine: |count| count.to_string(),
-    change: Change::OfSum,
+    change: ChangeColumn::OfSum,
 };
 
 const AVERAGE: Compared = Compared {
     title: "AVG",
     name: "avg",
     figure: Tally::average,
-    change: Change::OfAverage,
+    change: ChangeColumn::OfAverage,
     ..SUM
 };
 
@@ -64,7 +64,7 @@ const P95: Compared = Compared {
     title: "P95",
     name: "p95",
     figure: |tally| tally.percentile(95),
-    change: Change::Nothing,
+    change: ChangeColumn::Nothing,
     ..SUM
 };
 
@@ -74,17 +74,17 @@ const BYTES: Compared = Compared {
     figure: |tally| (tally.sized > 0).then_some(tally.bytes),
     human: figures::bytes,
     machine: |bytes| bytes.to_string(),
-    change: Change::Nothing,
+    change: ChangeColumn::Nothing,
 };
 
 /// Returns the table. With `is_machine` it is for programs: all columns, seconds and bytes without
 /// units.
 pub(super) fn table(
     summary: &Summary,
-    rows: &[Row<'_>],
+    rows: &[PatternRow<'_>],
     totals: &[Tally; 2],
     is_machine: bool,
-) -> Table {
+) -> ReportTable {
     let has_sites = summary.has_sites();
     let has = |figure: Figure| totals.iter().any(|total| figure(total).is_some());
     let figures: Vec<&Compared> = [&SUM, &COUNT, &AVERAGE, &P95, &BYTES]
@@ -98,7 +98,7 @@ pub(super) fn table(
         true => title.to_lowercase(),
         false => (*title).to_owned(),
     }));
-    let mut table = Table::new(&titles, texts.len());
+    let mut table = ReportTable::new(&titles, texts.len());
     let cells = |before: Option<&Tally>, after: Option<&Tally>, texts: [String; 3]| {
         let mut cells: Vec<String> =
             figures.iter().flat_map(|figure| figure.cells(before, after, is_machine)).collect();
@@ -130,7 +130,7 @@ impl Compared {
             false => vec![format!("{title} BEFORE"), "AFTER".to_owned()],
         };
         match (change, is_machine) {
-            (Change::Nothing, _) => {}
+            (ChangeColumn::Nothing, _) => {}
             (_, true) => titles.push(format!("{name}_change")),
             (_, false) => titles.extend(["CHANGE".to_owned(), "%".to_owned()]),
         }
@@ -148,9 +148,9 @@ impl Compared {
         let cell = |figure: Option<u64>| figure.map(show).unwrap_or_default();
         let mut cells = vec![cell(old), cell(new)];
         let has_change = match self.change {
-            Change::OfSum => old.is_some() || new.is_some(),
-            Change::OfAverage => old.is_some() && new.is_some(),
-            Change::Nothing => return cells,
+            ChangeColumn::OfSum => old.is_some() || new.is_some(),
+            ChangeColumn::OfAverage => old.is_some() && new.is_some(),
+            ChangeColumn::Nothing => return cells,
         };
         let (from, to) = (old.unwrap_or(0), new.unwrap_or(0));
         cells.push(if has_change { figures::change(from, to, show) } else { String::new() });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::report::Uncounted;
-use crate::summary::{Row, Summary};
+use crate::summary::{PatternRow, Summary};
 use crate::tally::Tally;
 
 /// The figures of some requests.
@@ -14,7 +14,7 @@ struct Figures {
     count: u64,
     status: BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    seconds: Option<Seconds>,
+    seconds: Option<DurationFigures>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<Bytes>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -25,7 +25,7 @@ struct Figures {
 }
 
 #[derive(Serialize)]
-struct Seconds {
+struct DurationFigures {
     sum: f64,
     avg: f64,
     min: f64,
@@ -86,7 +86,7 @@ struct ComparisonReport {
 /// Returns the report of a summary with one side.
 pub(super) fn report(
     summary: &Summary,
-    rows: &[Row<'_>],
+    rows: &[PatternRow<'_>],
     total: &Tally,
     uncounted: Uncounted,
 ) -> String {
@@ -107,7 +107,7 @@ pub(super) fn report(
 /// Returns the comparison of two sides.
 pub(super) fn comparison(
     summary: &Summary,
-    rows: &[Row<'_>],
+    rows: &[PatternRow<'_>],
     totals: &[Tally; 2],
     uncounted: [Uncounted; 2],
 ) -> String {
@@ -116,7 +116,7 @@ pub(super) fn comparison(
         malformed: uncounted[at].malformed,
         total: Figures::of(summary, &totals[at]),
     };
-    let figures = |row: &Row<'_>, at: usize| {
+    let figures = |row: &PatternRow<'_>, at: usize| {
         let tally: &Tally = row.tallies.get(at).copied().flatten()?;
         Some(Figures::of(summary, tally))
     };
@@ -145,7 +145,7 @@ impl Figures {
         Self {
             count: tally.count,
             status: status.map(|(class, count)| (format!("{class}xx"), *count)).collect(),
-            seconds: tally.average().map(|average| Seconds {
+            seconds: tally.average().map(|average| DurationFigures {
                 sum: seconds(tally.sum),
                 avg: seconds(average),
                 min: seconds(tally.min),

@@ -11,12 +11,12 @@ mod tests;
 
 use std::cmp::Reverse;
 
-use crate::summary::{Row, Summary};
+use crate::summary::{PatternRow, Summary};
 use crate::tally::Tally;
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum ReportFormat {
     /// A table for a terminal.
     Text,
     /// A table in Markdown.
@@ -71,17 +71,22 @@ pub struct Uncounted {
 }
 
 /// Returns the report of a summary with one side.
-pub fn report(summary: &Summary, uncounted: Uncounted, order: Order, output: Output) -> String {
+pub fn report(
+    summary: &Summary,
+    uncounted: Uncounted,
+    order: Order,
+    output: ReportFormat,
+) -> String {
     let total = summary.total(0);
     let mut rows = summary.rows();
     let sort = sort_of(order, &[&total]);
     sort_rows(&mut rows, sort, order.is_reversed, |row| figure(row.tallies.first(), sort));
     let all = rows.len();
     rows.truncate(order.limit);
-    if output == Output::Json {
+    if output == ReportFormat::Json {
         return json::report(summary, &rows, &total, uncounted);
     }
-    let table = sums::table(summary, &rows, &total, output == Output::Csv);
+    let table = sums::table(summary, &rows, &total, output == ReportFormat::Csv);
     table.write(output, all)
 }
 
@@ -90,7 +95,7 @@ pub fn compare(
     summary: &Summary,
     uncounted: [Uncounted; 2],
     order: Order,
-    output: Output,
+    output: ReportFormat,
 ) -> String {
     let totals = [summary.total(0), summary.total(1)];
     let mut rows = summary.rows();
@@ -100,10 +105,10 @@ pub fn compare(
     });
     let all = rows.len();
     rows.truncate(order.limit);
-    if output == Output::Json {
+    if output == ReportFormat::Json {
         return json::comparison(summary, &rows, &totals, uncounted);
     }
-    let table = comparison::table(summary, &rows, &totals, output == Output::Csv);
+    let table = comparison::table(summary, &rows, &totals, output == ReportFormat::Csv);
     table.write(output, all)
 }
 
@@ -114,10 +119,10 @@ fn sort_of(order: Order, totals: &[&Tally]) -> Sort {
 }
 
 fn sort_rows(
-    rows: &mut [Row<'_>],
+    rows: &mut [PatternRow<'_>],
     sort: Sort,
     is_reversed: bool,
-    figure: impl Fn(&Row<'_>) -> u64,
+    figure: impl Fn(&PatternRow<'_>) -> u64,
 ) {
     if sort == Sort::Pattern {
         rows.sort_by(|a, b| (&a.pattern, a.method, &a.site).cmp(&(&b.pattern, b.method, &b.site)));

@@ -1,8 +1,8 @@
 //! The table of a summary with one side.
 
-use crate::report::table::Table;
+use crate::report::table::ReportTable;
 use crate::report::{figures, site_cell};
-use crate::summary::{Row, Summary};
+use crate::summary::{PatternRow, Summary};
 use crate::tally::Tally;
 
 /// How a column writes a tally.
@@ -10,7 +10,12 @@ type Cell = Box<dyn Fn(&Tally) -> String>;
 
 /// Returns the table. With `is_machine` it is for programs: all columns, seconds and bytes without
 /// units.
-pub(super) fn table(summary: &Summary, rows: &[Row<'_>], total: &Tally, is_machine: bool) -> Table {
+pub(super) fn table(
+    summary: &Summary,
+    rows: &[PatternRow<'_>],
+    total: &Tally,
+    is_machine: bool,
+) -> ReportTable {
     let columns = if is_machine { machine_columns() } else { human_columns(total) };
     let has_place = is_machine || total.placed > 0;
     let mut titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
@@ -22,7 +27,7 @@ pub(super) fn table(summary: &Summary, rows: &[Row<'_>], total: &Tally, is_machi
         texts.insert(0, if is_machine { "place" } else { "PLACE" });
     }
     titles.extend(&texts);
-    let mut table = Table::new(&titles, texts.len());
+    let mut table = ReportTable::new(&titles, texts.len());
     let cells = |tally: &Tally, site: Option<&str>, method: &str, pattern: &str| {
         let mut cells: Vec<String> = columns.iter().map(|(_, cell)| cell(tally)).collect();
         if has_place {

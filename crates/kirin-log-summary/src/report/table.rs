@@ -2,29 +2,29 @@
 
 use std::fmt::Write;
 
-use crate::report::Output;
+use crate::report::ReportFormat;
 
 /// A table. Each row has a cell for each column.
-pub(super) struct Table {
-    columns: Vec<Column>,
+pub(super) struct ReportTable {
+    columns: Vec<ReportColumn>,
     rows: Vec<Vec<String>>,
     /// Whether the last row is a total.
     has_total: bool,
 }
 
-struct Column {
+struct ReportColumn {
     title: String,
     is_text: bool,
 }
 
-impl Table {
+impl ReportTable {
     /// Creates a table from the titles of its columns. The last `texts` of them are texts, and the
     /// others are numbers.
     pub(super) fn new(titles: &[impl AsRef<str>], texts: usize) -> Self {
         let columns = titles
             .iter()
             .enumerate()
-            .map(|(at, title)| Column {
+            .map(|(at, title)| ReportColumn {
                 title: title.as_ref().to_owned(),
                 is_text: at + texts >= titles.len(),
             })
@@ -44,11 +44,11 @@ impl Table {
     }
 
     /// Writes the table. `all` is the number of rows before the limit.
-    pub(super) fn write(&self, output: Output, all: usize) -> String {
+    pub(super) fn write(&self, output: ReportFormat, all: usize) -> String {
         match output {
-            Output::Text => self.text(all),
-            Output::Markdown => self.markdown(),
-            Output::Csv | Output::Json => self.csv(),
+            ReportFormat::Text => self.text(all),
+            ReportFormat::Markdown => self.markdown(),
+            ReportFormat::Csv | ReportFormat::Json => self.csv(),
         }
     }
 
@@ -95,7 +95,7 @@ impl Table {
             out.push_str("|\n");
         };
         line(&mut out, &mut self.columns.iter().map(|column| column.title.clone()));
-        let rule = |column: &Column| if column.is_text { "---" } else { "---:" }.to_owned();
+        let rule = |column: &ReportColumn| if column.is_text { "---" } else { "---:" }.to_owned();
         line(&mut out, &mut self.columns.iter().map(rule));
         for row in &self.rows {
             line(&mut out, &mut row.iter().map(|cell| escape_markdown(cell)));

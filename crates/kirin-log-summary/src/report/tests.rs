@@ -1,7 +1,7 @@
 //! Reports of small logs, in all forms.
 
 use crate::input::{LogOptions, read_log};
-use crate::report::{Order, Output, Sort, Uncounted, compare, report};
+use crate::report::{Order, ReportFormat, Sort, Uncounted, compare, report};
 use crate::summary::Summary;
 
 const LOG: &str = r#"::1 - - [1] "GET /memo/1 HTTP/1.1" 200 1000 "-" "-" app:web 0.100000
@@ -25,7 +25,7 @@ fn summary(logs: &[&str]) -> Summary {
 #[test]
 fn a_text_table_is_aligned_and_sorted_by_sum() {
     // `"c` is not escaped, so that line is cut short there and malformed.
-    let text = report(&summary(&[LOG]), Uncounted::default(), ORDER, Output::Text);
+    let text = report(&summary(&[LOG]), Uncounted::default(), ORDER, ReportFormat::Text);
     let expected = "\
 COUNT  2XX  3XX  4XX  5XX    SUM  SHARE     AVG     MIN     P50    P95    P99    MAX   BYTES  AVG BYTES  CUT    HIT  PLACE          METHOD  PATTERN
     1    0    1    0    0  1.50s  78.9%   1.50s   1.50s   1.50s  1.50s  1.50s  1.50s      0B         0B    0   0.0%  app:web        POST    /memo
@@ -45,7 +45,7 @@ fn squeezed(text: &str) -> Vec<Vec<&str>> {
 #[test]
 fn a_limit_is_said_and_the_order_can_be_reversed() {
     let order = Order { sort: Sort::Pattern, is_reversed: true, limit: 1 };
-    let text = report(&summary(&[LOG]), Uncounted::default(), order, Output::Text);
+    let text = report(&summary(&[LOG]), Uncounted::default(), order, ReportFormat::Text);
     assert!(text.contains("/memo/{id}") && !text.contains("POST"), "{text}");
     assert!(text.ends_with("1 of 2 rows; the total is that of all\n"), "{text}");
 }
@@ -63,8 +63,12 @@ fn rows_can_be_sorted_by_every_figure() {
         (Sort::Bytes, "GET"),
         (Sort::Pattern, "POST"),
     ] {
-        let csv =
-            report(&summary(&[LOG]), Uncounted::default(), Order { sort, ..ORDER }, Output::Csv);
+        let csv = report(
+            &summary(&[LOG]),
+            Uncounted::default(),
+            Order { sort, ..ORDER },
+            ReportFormat::Csv,
+        );
         let row = csv.lines().nth(1).expect("a row");
         assert!(row.contains(first), "{sort:?}: {row}");
     }
@@ -73,7 +77,7 @@ fn rows_can_be_sorted_by_every_figure() {
 #[test]
 fn markdown_has_no_markup_of_strangers() {
     let log = r#"::1 - - [1] "GET /a|b<script>`*x HTTP/1.1" 200 1"#;
-    let text = report(&summary(&[log]), Uncounted::default(), ORDER, Output::Markdown);
+    let text = report(&summary(&[log]), Uncounted::default(), ORDER, ReportFormat::Markdown);
     assert_eq!(
         text,
         "| COUNT | 2XX | 3XX | 4XX | 5XX | BYTES | AVG BYTES | METHOD | PATTERN |\n\
@@ -87,7 +91,7 @@ fn markdown_has_no_markup_of_strangers() {
 fn csv_has_seconds_and_quotes_where_they_are_needed() {
     let log = "{\"method\":\"GET\",\"uri\":\"/a,\\\"b\",\"status\":200,\"size\":5,\"reqtime\":0.25}\n\
                {\"method\":\"GET\",\"uri\":\"/c\",\"status\":101}\n";
-    let text = report(&summary(&[log]), Uncounted::default(), ORDER, Output::Csv);
+    let text = report(&summary(&[log]), Uncounted::default(), ORDER, ReportFormat::Csv);
     assert_eq!(
         text,
         "count,1xx,2xx,3xx,4xx,5xx,sum,avg,min,p50,p95,p99,max,bytes,avg_bytes,cut,hit_ratio,place,method,pattern\r\n\
@@ -99,7 +103,7 @@ fn csv_has_seconds_and_quotes_where_they_are_needed() {
 #[test]
 fn json_has_all_figures() {
     let uncounted = Uncounted { left_out: 2, malformed: 1 };
-    let text = report(&summary(&[LOG]), uncounted, ORDER, Output::Json);
+    let text = report(&summary(&[LOG]), uncounted, ORDER, ReportFormat::Json);
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!((&json["left_out"], &json["malformed"]), (&2.into(), &1.into()), "{text}");
     let row = &json["rows"][1];
@@ -126,7 +130,7 @@ fn a_comparison_is_sorted_by_the_change_of_the_sum() {
 ::1 - - [1] "GET /new/1 HTTP/1.1" 200 1000 "-" "-" app:web 0.010000
 "#;
     let summary = summary(&[LOG, after]);
-    let text = compare(&summary, [Uncounted::default(); 2], ORDER, Output::Text);
+    let text = compare(&summary, [Uncounted::default(); 2], ORDER, ReportFormat::Text);
     let expected = "\
 SUM BEFORE AFTER CHANGE % COUNT BEFORE AFTER CHANGE % AVG BEFORE AFTER CHANGE % P95 BEFORE AFTER BYTES BEFORE AFTER METHOD PATTERN
 1.50s -1.50s gone 1 -1 gone 1.50s gone 1.50s 0B POST /memo
@@ -135,7 +139,7 @@ SUM BEFORE AFTER CHANGE % COUNT BEFORE AFTER CHANGE % AVG BEFORE AFTER CHANGE % 
 1.90s 210ms -1.69s -88.9% 4 2 -2 -50.0% 475ms 105ms -370ms -77.9% 1.50s 200ms 3.91KB 1.95KB total
 ";
     assert_eq!(squeezed(&text), squeezed(expected), "{text}");
-    let csv = compare(&summary, [Uncounted::default(); 2], ORDER, Output::Csv);
+    let csv = compare(&summary, [Uncounted::default(); 2], ORDER, ReportFormat::Csv);
     assert!(
         csv.starts_with(
             "sum_before,sum_after,sum_change,count_before,count_after,count_change,avg_before,\
@@ -147,7 +151,7 @@ SUM BEFORE AFTER CHANGE % COUNT BEFORE AFTER CHANGE % AVG BEFORE AFTER CHANGE % 
         csv.contains("\r\n1.500000,,-1.500000,1,,-1,1.500000,,,1.500000,,0,,POST,/memo\r\n"),
         "{csv}"
     );
-    let json = compare(&summary, [Uncounted::default(); 2], ORDER, Output::Json);
+    let json = compare(&summary, [Uncounted::default(); 2], ORDER, ReportFormat::Json);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["rows"][2]["before"], serde_json::Value::Null, "{json}");
     assert_eq!(json["rows"][1]["after"]["count"], 1, "{json}");
@@ -159,6 +163,6 @@ fn logs_without_durations_are_sorted_by_count() {
     let log =
         "h \"GET /a HTTP/1.1\" 200 1\nh \"GET /b HTTP/1.1\" 200 1\nh \"GET /b HTTP/1.1\" 200 1\n";
     let summary = summary(&[log, log]);
-    let text = compare(&summary, [Uncounted::default(); 2], ORDER, Output::Text);
+    let text = compare(&summary, [Uncounted::default(); 2], ORDER, ReportFormat::Text);
     assert!(text.starts_with("COUNT BEFORE  AFTER  CHANGE"), "{text}");
 }

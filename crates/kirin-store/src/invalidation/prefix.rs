@@ -40,7 +40,7 @@ struct PrefixEntries {
     lengths: Vec<usize>,
 }
 
-impl Entries {
+impl PrefixEntries {
     /// Returns whether there are at most as many lengths as prefixes.
     fn are_lengths_fewer(&self) -> bool {
         self.lengths.len() <= self.by_prefix.len()
