@@ -31,7 +31,7 @@ use variables::{Given, Variables};
 #[derive(Debug, Default)]
 pub struct Inherited {
     /// The starter that handed sockets over, if there are any.
-    pub source: Option<Starter>,
+    pub starter: Option<Starter>,
     /// The listening sockets.
     pub sockets: Vec<StarterSocket>,
     /// The channel to the predecessor of this Kirin in an upgrade.
@@ -96,15 +96,15 @@ impl Inherited {
                     .map_err(|what| descriptor_error(number, PREDECESSOR_VARIABLE, &what))?,
             ),
         };
-        let mut inherited = Self { source: None, sockets: Vec::new(), predecessor, notify };
-        if let Some(Given { source, descriptors }) = given {
+        let mut inherited = Self { starter: None, sockets: Vec::new(), predecessor, notify };
+        if let Some(Given { starter, descriptors }) = given {
             for (number, name) in descriptors {
                 let socket = claims.claim(number, true);
                 let socket =
-                    socket.map_err(|what| descriptor_error(number, source.variable(), &what))?;
+                    socket.map_err(|what| descriptor_error(number, starter.variable(), &what))?;
                 inherited.sockets.push(StarterSocket { name, socket });
             }
-            inherited.source = Some(source);
+            inherited.starter = Some(starter);
         }
         Ok(inherited)
     }

@@ -69,7 +69,7 @@ impl std::fmt::Display for Starter {
 /// Descriptors with their names.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Given {
-    pub(crate) source: Starter,
+    pub(crate) starter: Starter,
     pub(crate) descriptors: Vec<(RawFd, String)>,
 }
 
@@ -93,9 +93,9 @@ impl Variables {
                 .map(|value| value.to_string_lossy().into_owned())
         };
         let given = if let Some(value) = text(LISTENERS_VARIABLE) {
-            Some(Given { source: Starter::Kirin, descriptors: list(LISTENERS_VARIABLE, &value)? })
+            Some(Given { starter: Starter::Kirin, descriptors: list(LISTENERS_VARIABLE, &value)? })
         } else if let Some(value) = text(STARTER) {
-            Some(Given { source: Starter::ServerStarter, descriptors: list(STARTER, &value)? })
+            Some(Given { starter: Starter::ServerStarter, descriptors: list(STARTER, &value)? })
         } else {
             systemd(text(COUNT), text(PID), text(NAMES), pid)?
         };
@@ -152,7 +152,7 @@ fn systemd(
         let name = names.next().filter(|name| !name.is_empty()).unwrap_or("unknown");
         (descriptor, name.to_owned())
     });
-    Ok(Some(Given { source: Starter::Systemd, descriptors: descriptors.collect() }))
+    Ok(Some(Given { starter: Starter::Systemd, descriptors: descriptors.collect() }))
 }
 
 fn number(text: &str) -> Option<RawFd> {
@@ -177,9 +177,9 @@ mod tests {
         read(variables).unwrap().given
     }
 
-    fn descriptors(source: Starter, list: &[(RawFd, &str)]) -> Option<Given> {
+    fn descriptors(starter: Starter, list: &[(RawFd, &str)]) -> Option<Given> {
         let descriptors = list.iter().map(|(number, name)| (*number, (*name).to_owned())).collect();
-        Some(Given { source, descriptors })
+        Some(Given { starter, descriptors })
     }
 
     #[test]

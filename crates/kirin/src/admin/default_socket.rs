@@ -118,7 +118,7 @@ impl DefaultSocket {
         match bound {
             Ok(opened) if opened.taken.is_some() => {
                 let path = self.path.display();
-                match sockets.source() {
+                match sockets.starter() {
                     // The other program ends when this one serves.
                     Some(Starter::ServerStarter | Starter::Kirin) => {
                         tracing::info!("admin: waiting for unix:{path}")
@@ -162,7 +162,7 @@ impl DefaultSocket {
 /// Returns the path of the socket that a predecessor has handed over under `name`. It is in the
 /// directory that the predecessor chose, perhaps as root.
 fn inherited(sockets: &Sockets, name: &str) -> Option<PathBuf> {
-    if sockets.source() != Some(Starter::Kirin) {
+    if sockets.starter() != Some(Starter::Kirin) {
         return None;
     }
     sockets.inherited_addresses().into_iter().find_map(|address| match address {

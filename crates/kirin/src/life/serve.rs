@@ -88,7 +88,7 @@ fn plan_upgrade(
     launch: &Launch,
     run_directory: &RunDirectory,
 ) -> Result<Upgrade, String> {
-    if bound.sockets.source() == Some(Starter::ServerStarter) {
+    if bound.sockets.starter() == Some(Starter::ServerStarter) {
         return Err("start_server would start a third program; send HUP to start_server".into());
     }
     let invocation = match &launch.loaded {

@@ -41,7 +41,7 @@ pub enum SocketError {
 
 /// The sockets of the program, inherited or bound.
 pub struct Sockets {
-    source: Option<Starter>,
+    starter: Option<Starter>,
     /// The user that will serve, if the program is to become one.
     user: Option<User>,
     inherited: Vec<(String, InheritedSocket)>,
@@ -123,10 +123,10 @@ impl Sockets {
     /// Takes the inherited sockets over. New sockets will be bound for `user`.
     pub fn new(inherited: &mut Inherited, user: Option<&User>) -> Result<Self, SocketError> {
         let user = user.cloned();
-        let Some(source) = inherited.source else {
+        let Some(starter) = inherited.starter else {
             let (inherited, for_successor) = (Vec::new(), Vec::new());
             return Ok(Self {
-                source: None,
+                starter: None,
                 user,
                 inherited,
                 for_successor,
@@ -137,17 +137,23 @@ impl Sockets {
         for given in inherited.sockets.drain(..) {
             match InheritedSocket::new(given.socket) {
                 Ok(socket) => known.push((given.name, socket)),
-                Err(error) => return Err(SocketError::Inherited(given.name, source, error)),
+                Err(error) => return Err(SocketError::Inherited(given.name, starter, error)),
             }
         }
         // The files of a predecessor's sockets belong to it until this program serves.
-        let files = SocketFiles { files: Vec::new(), are_others: source == Starter::Kirin };
-        Ok(Self { source: Some(source), user, inherited: known, for_successor: Vec::new(), files })
+        let files = SocketFiles { files: Vec::new(), are_others: starter == Starter::Kirin };
+        Ok(Self {
+            starter: Some(starter),
+            user,
+            inherited: known,
+            for_successor: Vec::new(),
+            files,
+        })
     }
 
     /// Returns the starter that handed sockets over.
-    pub fn source(&self) -> Option<Starter> {
-        self.source
+    pub fn starter(&self) -> Option<Starter> {
+        self.starter
     }
 
     /// Returns the addresses of the inherited sockets.
@@ -179,9 +185,9 @@ impl Sockets {
                     .map_err(|error| ListenError::Io(wanted.clone(), error))?;
             }
             let bound = Listener::bind_with(wanted, loops, options).map_err(|error| {
-                match (error, self.source) {
-                    (ListenError::InUse(address), Some(source)) => {
-                        SocketError::NotInherited(address, source)
+                match (error, self.starter) {
+                    (ListenError::InUse(address), Some(starter)) => {
+                        SocketError::NotInherited(address, starter)
                     }
                     (error, _) => error.into(),
                 }
@@ -190,7 +196,7 @@ impl Sockets {
         };
         // Another starter removes the files that it has made.
         if let ListenAddress::Unix(path) = wanted
-            && (!is_inherited || self.source == Some(Starter::Kirin))
+            && (!is_inherited || self.starter == Some(Starter::Kirin))
         {
             self.files.add(path);
             if let (Some(user), Some(_), false) = (&self.user, options.unix_mode, is_inherited) {
@@ -218,7 +224,7 @@ impl Sockets {
     /// which may say "any free port".
     fn take(&mut self, wanted: &ListenAddress) -> Vec<OwnedFd> {
         let named = wanted.to_string();
-        let by_name = self.source == Some(Starter::Kirin);
+        let by_name = self.starter == Some(Starter::Kirin);
         let is_named = |name: &str| by_name && name == named;
         let exact = |(name, socket): &(String, InheritedSocket)| {
             is_named(name) || socket.address() == wanted
@@ -234,17 +240,17 @@ impl Sockets {
     /// because its configuration may have been another. Those of another starter are an error,
     /// because their clients would get no answer.
     pub fn refuse_unwanted(&mut self) -> Result<(), SocketError> {
-        let Some(source) = self.source else { return Ok(()) };
+        let Some(starter) = self.starter else { return Ok(()) };
         let unwanted: Vec<String> = self
             .inherited
             .drain(..)
             .map(|(name, socket)| match socket.address().to_string() {
-                address if source == Starter::Systemd => format!("{address} ({name})"),
+                address if starter == Starter::Systemd => format!("{address} ({name})"),
                 address => address,
             })
             .collect();
         let Some(first) = unwanted.first() else { return Ok(()) };
-        if source == Starter::Kirin {
+        if starter == Starter::Kirin {
             tracing::info!(
                 "no listener of the configuration wants {}: closed",
                 unwanted.join(", ")
@@ -253,7 +259,7 @@ impl Sockets {
         }
         let address = first.split(' ').next().unwrap_or(first);
         let advice = format!("add a [[listener]] with address = \"{address}\"");
-        Err(SocketError::Unwanted(source, unwanted.join(", "), advice))
+        Err(SocketError::Unwanted(starter, unwanted.join(", "), advice))
     }
 
     /// Takes the files of the unix sockets that have been opened.
