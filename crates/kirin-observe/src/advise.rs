@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use kirin_advice::report::Report;
 use kirin_advice::survey::Demands;
-use kirin_gateway::filters::advise::sampling::{Run, Sampling, Scope};
+use kirin_gateway::filters::advise::sampling::{Run, Sampling, SamplingScope};
 use kirin_http::{Answer, RequestHead, Response};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -181,7 +181,8 @@ impl Runs {
         let Observable { site_labels, sessions: configured, .. } = observable;
         sessions.extend(configured);
         let label = |site: String| if site == NO_SITE { String::new() } else { site };
-        let scope = Scope { places, sites: sites.into_iter().map(label).collect(), site_labels };
+        let scope =
+            SamplingScope { places, sites: sites.into_iter().map(label).collect(), site_labels };
         let demands = Demands { visitors, addresses, sessions };
         let limit = Duration::from_secs(seconds);
         let run = {

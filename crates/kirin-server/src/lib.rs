@@ -22,7 +22,7 @@ pub mod tls;
 
 pub use connection::counters::ConnectionCounters;
 pub use limits::Limits;
-pub use limits::admission::{Admission, ConnectionCount};
+pub use limits::admission::{ConnectionAdmission, ConnectionCount};
 pub use listening::inherited::InheritedSocket;
 pub use listening::listener::{self, BindOptions, ListenError, Listener};
 pub use logging::access_log::{AccessLog, OpenLog};

@@ -20,7 +20,7 @@ use kirin_http::response::{Response, ResponseSummary};
 pub use crate::ended_request::{EndedRequest, PlaceName};
 use crate::logging::access_log::LineRecord;
 use crate::logging::access_logs::AccessLogs;
-use crate::logging::log_format::ResponseHead;
+use crate::logging::log_format::LoggedHead;
 use crate::logging::request_value::LoggedRequest;
 
 /// The most bytes of the first line of a refused request that a log shows.
@@ -149,8 +149,7 @@ impl Observers {
         let ended = ended(origin.notes, parts, &response.record, started);
         let logged =
             LoggedRequest { peer: origin.peer, parsed: Some((request, origin)), refused_line: b"" };
-        let head =
-            ResponseHead { fields: &response.fields, content_length: response.content_length };
+        let head = LoggedHead { fields: &response.fields, content_length: response.content_length };
         self.logs.end_at_once(logged, head, &ended, now);
         for observer in &*self.others {
             observer.request_ended(&ended);
@@ -184,8 +183,8 @@ fn ended<'a>(
     }
 }
 
-fn response_head(response: &Response) -> ResponseHead<'_> {
-    ResponseHead { fields: &response.fields, content_length: content_length(response) }
+fn response_head(response: &Response) -> LoggedHead<'_> {
+    LoggedHead { fields: &response.fields, content_length: content_length(response) }
 }
 
 /// Returns the length that the head of a response says, if it says one.

@@ -1,9 +1,9 @@
 //! The text that `kirin explain` prints: one block for each thing that a request meets.
 
 use kirin_config::{Config, ListenerConfig};
-use kirin_gateway::explanation::route::{CacheSought, ExplainedRoute, Sought, Step};
-use kirin_gateway::explanation::stored::{CachedAnswer, ItemAnswer, Question, StoredAnswer};
-use kirin_gateway::explanation::{ExplainedSite, Explanation, Found};
+use kirin_gateway::explanation::route::{CacheSought, ExplainedRoute, ExplainedRule, Sought};
+use kirin_gateway::explanation::stored::{CachedAnswer, ItemAnswer, StoredAnswer, StoredQuestion};
+use kirin_gateway::explanation::{ExplainedSite, Explanation, FoundRoute};
 use kirin_gateway::routing::host_table::SiteHost;
 use kirin_gateway::routing::settings::RouteConfig;
 use kirin_http::host::without_port;
@@ -39,8 +39,8 @@ impl ExplanationText {
         self.block("", text);
     }
 
-    fn steps(&mut self, name: &str, steps: &[Step]) {
-        for (index, Step { key, text, .. }) in steps.iter().enumerate() {
+    fn steps(&mut self, name: &str, steps: &[ExplainedRule]) {
+        for (index, ExplainedRule { key, text, .. }) in steps.iter().enumerate() {
             self.block(if index == 0 { name } else { "" }, &format!("{key}: {text}"));
         }
     }
@@ -98,8 +98,8 @@ impl ExplanationText {
     /// Says which route answers, and why others do not.
     pub fn routes(&mut self, site: &ExplainedSite<'_>, head: &RequestHead<'_>) {
         match &site.found {
-            Found::Route(route) => self.block("route", &name(route.config)),
-            Found::OtherMethods(methods) => {
+            FoundRoute::Route(route) => self.block("route", &name(route.config)),
+            FoundRoute::OtherMethods(methods) => {
                 let names: Vec<_> = methods.iter().map(Method::as_str).collect();
                 let status = if head.method == "OPTIONS" { "204" } else { "405" };
                 let names = names.join(", ");
@@ -108,7 +108,7 @@ impl ExplanationText {
                     &format!("none for {}: {status}, there is {names}", head.method),
                 );
             }
-            Found::Nothing => self.block("route", "none: 404"),
+            FoundRoute::Nothing => self.block("route", "none: 404"),
         }
         for passed_over in &site.passed_over {
             let reasons = passed_over.reasons.join("; ");
@@ -178,7 +178,7 @@ impl ExplanationText {
     /// Says what the store of a running Kirin has.
     pub fn stored(
         &mut self,
-        question: &Question,
+        question: &StoredQuestion,
         address: &ListenAddress,
         answer: Result<StoredAnswer, String>,
     ) {

@@ -39,7 +39,7 @@ pub struct ExplainedSite<'a> {
     /// Routes with more precedence whose path matches.
     pub passed_over: Vec<PassedOver<'a>>,
     /// The route, or the reason why no route answers.
-    pub found: Found<'a>,
+    pub found: FoundRoute<'a>,
     /// Routes with less precedence whose path matches, in their order.
     pub behind: Vec<&'a RouteConfig>,
 }
@@ -55,7 +55,7 @@ pub struct PassedOver<'a> {
 
 /// The route of a request.
 #[derive(Debug)]
-pub enum Found<'a> {
+pub enum FoundRoute<'a> {
     /// This one.
     Route(Box<ExplainedRoute<'a>>),
     /// No route accepts the method. These methods are accepted.
@@ -111,11 +111,11 @@ impl<'a> ExplainedSite<'a> {
             Some(route) => {
                 let explained =
                     ExplainedRoute::new(config, route, &namespace, head, origin, path, is_purge);
-                Found::Route(Box::new(explained))
+                FoundRoute::Route(Box::new(explained))
             }
             None => match site.table.wanted_methods(&candidate) {
-                methods if methods.is_empty() => Found::Nothing,
-                methods => Found::OtherMethods(methods),
+                methods if methods.is_empty() => FoundRoute::Nothing,
+                methods => FoundRoute::OtherMethods(methods),
             },
         };
         Self { entry, namespace, passed_over, found, behind }

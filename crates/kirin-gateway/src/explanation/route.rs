@@ -9,7 +9,7 @@ use kirin_files::file_name::FileName;
 use kirin_http::{Origin, Peer, RequestHead, RequestPath, ResponseLog};
 use kirin_store::Namespace;
 
-use super::stored::{CachedQuestion, Question};
+use super::stored::{CachedQuestion, StoredQuestion};
 use crate::filters::cache::cache_request::{Bypass, CacheRequest};
 use crate::filters::compress_codings::Compress;
 use crate::pages::store_key::key_of;
@@ -28,25 +28,25 @@ pub struct ExplainedRoute<'a> {
     /// The route.
     pub config: &'a RouteConfig,
     /// The rules before the places, in their order.
-    pub before: Vec<Step>,
+    pub before: Vec<ExplainedRule>,
     /// The places in order. Empty if a rule answers the request.
     pub places: Vec<ExplainedPlace<'a>>,
     /// The answer of Kirin if no place answers. `None`: a rule or a place answers.
     pub unanswered: Option<&'static str>,
     /// The changes to the response.
-    pub after: Vec<Step>,
+    pub after: Vec<ExplainedRule>,
     /// The target that places see.
     pub target: String,
     /// The path that places see.
     pub path: String,
     /// The question for the store of a running Kirin. `None`: the request reaches neither store nor
     /// cache.
-    pub question: Option<Question>,
+    pub question: Option<StoredQuestion>,
 }
 
 /// A rule, and its effect on the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ExplainedRule {
     /// The key of the configuration.
     pub key: &'static str,
     /// Its effect, as text for the operator.
@@ -94,7 +94,7 @@ pub enum CacheSought {
     Response,
 }
 
-impl Step {
+impl ExplainedRule {
     fn new(key: &'static str, text: impl Into<String>) -> Self {
         Self { key, text: text.into(), answers: false }
     }
@@ -124,13 +124,13 @@ impl<'a> ExplainedRoute<'a> {
                 .rules
                 .rate_limits
                 .iter()
-                .map(|limit| Step::new("rate_limit", format!("{limit}; more get 429"))),
+                .map(|limit| ExplainedRule::new("rate_limit", format!("{limit}; more get 429"))),
         );
         before.extend(rule_steps(route, head, path));
         if is_purge {
             let text =
                 "`purge_from` has the client: Kirin purges the target, or what `Kirin-Purge` names";
-            before.push(Step::answer("PURGE", text));
+            before.push(ExplainedRule::answer("PURGE", text));
         }
         // A later rule is not asked either.
         let asked = before.iter().position(|step| step.answers).map_or(before.len(), |at| at + 1);
@@ -172,8 +172,10 @@ impl<'a> ExplainedRoute<'a> {
         let route = self.config;
         let rewritten = RequestHead { target: &self.target, path: &self.path, ..head.clone() };
         let hidden = HiddenScripts::new(&config.script_extensions);
-        let mut question =
-            Question { protection: route.protection().to_string(), ..Question::default() };
+        let mut question = StoredQuestion {
+            protection: route.protection().to_string(),
+            ..StoredQuestion::default()
+        };
         for place in &route.places {
             let name = place.kind.name;
             let sought = if name == STORE || name == files::KIND.name {
@@ -280,17 +282,20 @@ fn cached_question(
 }
 
 /// Returns the effect of `deny`, `allow` and `maintenance` on a client.
-fn access_steps(access: &Access, client: &Peer) -> Vec<Step> {
+fn access_steps(access: &Access, client: &Peer) -> Vec<ExplainedRule> {
     let mut steps = Vec::new();
     if let Some(denial) = &access.denial {
         let status = denial.status.as_u16();
         steps.push(match &denial.except {
-            None => Step::answer("deny", format!("{status} for everybody")),
+            None => ExplainedRule::answer("deny", format!("{status} for everybody")),
             Some(served) => {
                 let networks = served.names().join(", ");
                 match served.contains(client) {
-                    true => Step::new("allow", format!("{client} is served: one of {networks}")),
-                    false => Step::answer(
+                    true => ExplainedRule::new(
+                        "allow",
+                        format!("{client} is served: one of {networks}"),
+                    ),
+                    false => ExplainedRule::answer(
                         "allow",
                         format!("{status}: {client} is not one of {networks}"),
                     ),
@@ -305,35 +310,43 @@ fn access_steps(access: &Access, client: &Peer) -> Vec<Step> {
             None => String::new(),
         };
         steps.push(match maintenance.except.contains(client) {
-            true => Step::new(
+            true => ExplainedRule::new(
                 "maintenance",
                 format!("{client} is served: one of {}", maintenance.except.names().join(", ")),
             ),
-            false => {
-                Step::answer("maintenance", format!("503 with `Retry-After: {seconds}`{page}"))
-            }
+            false => ExplainedRule::answer(
+                "maintenance",
+                format!("503 with `Retry-After: {seconds}`{page}"),
+            ),
         });
     }
     steps
 }
 
 /// Returns the effect of `redirect`, `basic_auth` and `rewrite` on a request.
-fn rule_steps(route: &RouteConfig, head: &RequestHead<'_>, path: &RequestPath<'_>) -> Vec<Step> {
+fn rule_steps(
+    route: &RouteConfig,
+    head: &RequestHead<'_>,
+    path: &RequestPath<'_>,
+) -> Vec<ExplainedRule> {
     let (rules, mut steps) = (&route.rules, Vec::new());
     if let Some(redirect) = &rules.redirect {
         let response = redirect.respond(path, &route.path, head.query);
         let location = response.fields.get("location").unwrap_or_default();
         let location = String::from_utf8_lossy(location);
-        steps.push(Step::answer("redirect", format!("{} to {location}", response.status.as_u16())));
+        steps.push(ExplainedRule::answer(
+            "redirect",
+            format!("{} to {location}", response.status.as_u16()),
+        ));
     }
     if let Some(basic_auth) = &rules.basic_auth {
         let file = basic_auth.file_path().display();
         steps.push(match head.field("authorization") {
-            None => Step::answer(
+            None => ExplainedRule::answer(
                 "basic_auth",
                 format!("401: the request has no `Authorization`; the passwords are in {file}"),
             ),
-            Some(_) => Step::new(
+            Some(_) => ExplainedRule::new(
                 "basic_auth",
                 format!("the password is looked up in {file}; a wrong one gets 401"),
             ),
@@ -341,25 +354,27 @@ fn rule_steps(route: &RouteConfig, head: &RequestHead<'_>, path: &RequestPath<'_
     }
     if let Some(rewrite) = &rules.rewrite {
         let path = rewrite.path(path, &route.path);
-        steps.push(Step::new("rewrite", format!("places look for {path}")));
+        steps.push(ExplainedRule::new("rewrite", format!("places look for {path}")));
     }
     steps
 }
 
 /// Returns the changes to the response.
-fn after(route: &RouteConfig) -> Vec<Step> {
+fn after(route: &RouteConfig) -> Vec<ExplainedRule> {
     let (rules, mut steps) = (&route.rules, Vec::new());
     match route.ssi {
-        Some(true) => steps.push(Step::new("ssi", "directives run in the HTML of all places")),
-        Some(false) => steps.push(Step::new("ssi", "no directives run")),
+        Some(true) => {
+            steps.push(ExplainedRule::new("ssi", "directives run in the HTML of all places"))
+        }
+        Some(false) => steps.push(ExplainedRule::new("ssi", "no directives run")),
         None => {}
     }
     if route.esi {
-        steps.push(Step::new("esi", "tags run in the HTML of all places"));
+        steps.push(ExplainedRule::new("esi", "tags run in the HTML of all places"));
     }
     match route.compress {
         Compress::Shared => {}
-        Compress::All(codings) => steps.push(Step::new("compress", names(codings))),
+        Compress::All(codings) => steps.push(ExplainedRule::new("compress", names(codings))),
     }
     let pages: Vec<_> = rules.error_pages.texts().collect();
     if !pages.is_empty() {
@@ -367,13 +382,13 @@ fn after(route: &RouteConfig) -> Vec<Step> {
             true => "errors of all places",
             false => "errors of Kirin and of files",
         };
-        steps.push(Step::new("error_pages", format!("{}, for {whose}", pages.join(", "))));
+        steps.push(ExplainedRule::new("error_pages", format!("{}, for {whose}", pages.join(", "))));
     }
     if !rules.response_fields.is_empty() {
-        steps.push(Step::new("headers", rules.response_fields.names().join(", ")));
+        steps.push(ExplainedRule::new("headers", rules.response_fields.names().join(", ")));
     }
     if let ResponseLog::None = route.log {
-        steps.push(Step::new("access_log", "not logged"));
+        steps.push(ExplainedRule::new("access_log", "not logged"));
     }
     steps
 }

@@ -25,13 +25,13 @@ pub static KIND: PlaceKind = PlaceKind {
     runs_code: false,
     answers_all: false,
     keys: &["listing", "follow_links", "precompressed", "index", "mime_types", "charset"],
-    read: |path, named| Ok(Arc::new(Directory(named.directory(path)?))),
+    read: |path, named| Ok(Arc::new(FilesPlaceConfig(named.directory(path)?))),
 };
 
 /// The place in `try`: its absolute path.
-struct Directory(PathBuf);
+struct FilesPlaceConfig(PathBuf);
 
-impl OpenPlace for Directory {
+impl OpenPlace for FilesPlaceConfig {
     fn path(&self) -> Option<&Path> {
         Some(&self.0)
     }

@@ -21,7 +21,7 @@ use kirin_store::{Now, Store};
 use super::kind::{OpenPlace, PlaceKind};
 use super::opening::{Opening, PlaceError};
 use super::place::Place;
-use super::script_turns::{ScriptTurns, Turn};
+use super::script_turns::{ScriptTurn, ScriptTurns};
 use crate::filters::chain::Filters;
 use crate::pages::session;
 use crate::request::answers::PlaceNumber;
@@ -57,7 +57,7 @@ impl OpenPlace for File {
         });
         let file = ScriptFile::open(self.0.clone(), Arc::clone(store), program, limits);
         let body_limit_bytes = opening.route.body_limit_bytes.unwrap_or(u64::MAX);
-        Ok(Box::new(LuaPlace(Rc::new(Script {
+        Ok(Box::new(LuaPlace(Rc::new(RouteScript {
             file: file.map_err(PlaceError::new)?,
             number: opening.number,
             filters: Rc::clone(opening.filters),
@@ -69,10 +69,10 @@ impl OpenPlace for File {
 }
 
 /// The place of one route.
-pub struct LuaPlace(Rc<Script>);
+pub struct LuaPlace(Rc<RouteScript>);
 
 /// A script of one route, opened.
-struct Script {
+struct RouteScript {
     file: ScriptFile,
     /// The position of its place in the configuration.
     number: PlaceNumber,
@@ -120,7 +120,7 @@ enum Awaited {
 }
 
 /// The next step of a call, when it has its turn.
-enum Next {
+enum CallStep {
     Begin(Called),
     Resume(Suspended, Awaited),
 }
@@ -140,7 +140,9 @@ impl Place for LuaPlace {
         let called = Called::of(rewritten, origin, path, user, namespace);
         if !script.turns.is_free() {
             let (script, kept) = (Rc::clone(script), request.keep());
-            return Some(Answer::later(move |body| go_on(script, kept, Next::Begin(called), body)));
+            return Some(Answer::later(move |body| {
+                go_on(script, kept, CallStep::Begin(called), body)
+            }));
         }
         let now = Now::from_unix_seconds(request.origin.now);
         let step = script.file.call(called, now);
@@ -152,16 +154,16 @@ impl Place for LuaPlace {
             CallProgress::Waits(suspended, awaited) => {
                 let (script, kept) = (Rc::clone(script), request.keep());
                 Some(Answer::later(move |body| {
-                    go_on(script, kept, Next::Resume(suspended, awaited), body)
+                    go_on(script, kept, CallStep::Resume(suspended, awaited), body)
                 }))
             }
         }
     }
 }
 
-impl Script {
+impl RouteScript {
     /// Waits until a call of this script may run.
-    async fn turn(&self) -> Option<Turn> {
+    async fn turn(&self) -> Option<ScriptTurn> {
         self.turns.turn(std::ptr::from_ref(self).addr()).await
     }
 
@@ -275,16 +277,16 @@ fn whole(status: StatusCode, fields: FieldLines, mut pieces: Vec<Bytes>) -> Fetc
 
 /// Waits with a call until it has answered. If it passes, the places behind it answer.
 async fn go_on(
-    script: Rc<Script>,
+    script: Rc<RouteScript>,
     kept: KeptRequest,
-    mut next: Next,
+    mut next: CallStep,
     mut body: RequestBody,
 ) -> Response {
     let mut read = None;
     loop {
         let work: Box<dyn FnOnce(Now) -> CallOutcome + '_> = match next {
-            Next::Begin(called) => Box::new(|now| script.file.call(called, now)),
-            Next::Resume(suspended, awaited) => {
+            CallStep::Begin(called) => Box::new(|now| script.file.call(called, now)),
+            CallStep::Resume(suspended, awaited) => {
                 let supply = match awaited {
                     Awaited::Answers(answers) => {
                         all(answers).await.map_or_else(Supply::Refused, Supply::Fetched)
@@ -312,7 +314,7 @@ async fn go_on(
                 let answer = kept.with(|request| script.filters.around_response(request, response));
                 return answer.response(RequestBody::empty()).await;
             }
-            CallProgress::Waits(waiting, what) => next = Next::Resume(waiting, what),
+            CallProgress::Waits(waiting, what) => next = CallStep::Resume(waiting, what),
             CallProgress::Passed => break,
         }
     }

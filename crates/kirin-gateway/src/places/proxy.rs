@@ -40,12 +40,12 @@ impl OpenPlace for UpstreamIndex {
         let filters = Rc::clone(opening.filters);
         let sampling = Arc::clone(&filters.sampling);
         let backend = SampledBackend::new(sampling, opening.route, opening.number, backend);
-        Ok(Box::new(ProxyPlace { backend: Rc::new(backend), filters }))
+        Ok(Box::new(FilteredProxy { backend: Rc::new(backend), filters }))
     }
 }
 
 /// The place of one route.
-pub struct ProxyPlace {
+pub struct FilteredProxy {
     backend: Rc<dyn Backend>,
     filters: Rc<Filters>,
 }
@@ -58,7 +58,7 @@ struct UpstreamBackend {
     body_limit_bytes: Option<u64>,
 }
 
-impl Place for ProxyPlace {
+impl Place for FilteredProxy {
     fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         Some(self.filters.around(request, &self.backend))
     }

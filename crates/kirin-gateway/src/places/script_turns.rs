@@ -23,13 +23,13 @@ pub struct ScriptTurns {
     /// How long scripts have run since the loop did its other work.
     ran: Cell<Duration>,
     /// The calls that wait, by script, in the order of the scripts' turns.
-    waiting: RefCell<VecDeque<(usize, VecDeque<oneshot::Sender<Turn>>)>>,
+    waiting: RefCell<VecDeque<(usize, VecDeque<oneshot::Sender<ScriptTurn>>)>>,
 }
 
 /// The right to run. Dropping it passes it on.
-pub struct Turn(Rc<ScriptTurns>);
+pub struct ScriptTurn(Rc<ScriptTurns>);
 
-impl Drop for Turn {
+impl Drop for ScriptTurn {
     fn drop(&mut self) {
         self.0.pass_on();
     }
@@ -51,7 +51,7 @@ impl ScriptTurns {
     }
 
     /// Waits until a call of the script may run. `script` is a number that identifies it.
-    pub async fn turn(self: &Rc<Self>, script: usize) -> Option<Turn> {
+    pub async fn turn(self: &Rc<Self>, script: usize) -> Option<ScriptTurn> {
         if self.is_free() {
             return None;
         }
@@ -60,7 +60,7 @@ impl ScriptTurns {
         receiver.await.ok()
     }
 
-    fn queue(&self, script: usize, call: oneshot::Sender<Turn>) {
+    fn queue(&self, script: usize, call: oneshot::Sender<ScriptTurn>) {
         let mut waiting = self.waiting.borrow_mut();
         match waiting.iter_mut().find(|(other, _)| *other == script) {
             Some((_, calls)) => calls.push_back(call),
@@ -97,7 +97,7 @@ impl ScriptTurns {
                 continue;
             }
             // A turn that is not received is dropped, and passed to the next call.
-            let _ = call.send(Turn(Rc::clone(self)));
+            let _ = call.send(ScriptTurn(Rc::clone(self)));
             return;
         }
     }

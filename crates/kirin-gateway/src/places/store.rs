@@ -18,7 +18,7 @@ use super::opening::{Opening, PlaceError};
 use super::place::Place;
 use crate::filters::compress;
 use crate::filters::compress_codings::PlaceCodings;
-use crate::filters::ssi::assembly::{Assembly, KeptSurroundings, Stage};
+use crate::filters::ssi::assembly::{Assembly, AssemblyStage, KeptSurroundings};
 use crate::filters::ssi::source::{IncludeSources, Surroundings};
 use crate::filters::ssi::streamed;
 use crate::pages::page::Page;
@@ -33,13 +33,13 @@ pub static KIND: PlaceKind = PlaceKind {
     runs_code: false,
     answers_all: false,
     keys: &[],
-    read: |_, _| Ok(Arc::new(StoreConfig)),
+    read: |_, _| Ok(Arc::new(StorePlaceConfig)),
 };
 
 /// The place in `try`.
-struct StoreConfig;
+struct StorePlaceConfig;
 
-impl OpenPlace for StoreConfig {
+impl OpenPlace for StorePlaceConfig {
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
         let (route, resources) = (opening.route, opening.resources);
         let behind = &route.places[opening.number.place + 1..];
@@ -131,7 +131,7 @@ impl StorePlace {
             tracing::debug!(page = %text(item.key()), missing = %text(&missing), "an include is not in the store; the next place answers");
             return None;
         }
-        if stage == Stage::Whole {
+        if stage == AssemblyStage::Whole {
             let assembled = assembly.finish(&text(item.key()));
             return Some(self.responses.assembled(&item, &page, assembled, page_request));
         }

@@ -49,12 +49,12 @@ pub struct Request<'a> {
     /// The routes, for subrequests.
     pub routes: &'a dyn Answers,
     /// The copy of the head, for those who must wait.
-    pub kept: Kept<'a>,
+    pub kept: ChangedHead<'a>,
 }
 
 /// The copy of a head as it was before filters changed it, and their changes.
 #[derive(Clone, Copy)]
-pub struct Kept<'a> {
+pub struct ChangedHead<'a> {
     /// The copy, once it is made.
     pub(super) copy: &'a SharedHead,
     /// The fields of the head before `changes`.
@@ -89,7 +89,7 @@ impl<'a> Request<'a> {
             namespace,
             lineage,
             routes,
-            kept: Kept { copy: kept, fields: head.fields, changes: &[] },
+            kept: ChangedHead { copy: kept, fields: head.fields, changes: &[] },
         }
     }
 
@@ -116,14 +116,14 @@ impl<'a> Request<'a> {
                 &all
             }
         };
-        work(&Request { head: &head, kept: Kept { changes, ..self.kept }, ..*self })
+        work(&Request { head: &head, kept: ChangedHead { changes, ..self.kept }, ..*self })
     }
 
     /// Calls `work` with this request under another head, which is copied for itself if that must
     /// wait.
     pub fn with_head<R>(&self, head: &RequestHead<'_>, work: impl FnOnce(&Request<'_>) -> R) -> R {
         let copy = SharedHead::new();
-        let kept = Kept { copy: &copy, fields: head.fields, changes: &[] };
+        let kept = ChangedHead { copy: &copy, fields: head.fields, changes: &[] };
         work(&Request { head, kept, ..*self })
     }
 }

@@ -13,7 +13,7 @@ use kirin_ssi::Syntax;
 use kirin_store::Namespace;
 
 use super::answers::Answers;
-use super::context::{Kept, Request, SharedHead};
+use super::context::{ChangedHead, Request, SharedHead};
 use super::field_changes::{FieldChange, apply};
 use super::lineage::Lineage;
 use crate::routing::protection::Protection;
@@ -139,7 +139,7 @@ pub struct KeptRequest {
 impl Request<'_> {
     /// Keeps the request for an answer that must wait. The head is copied the first time only.
     pub fn keep(&self) -> KeptRequest {
-        let Kept { copy, fields, changes } = self.kept;
+        let ChangedHead { copy, fields, changes } = self.kept;
         let head = copy.get_or_init(|| Rc::new(KeptHead::copy(self.head, fields, self.origin)));
         KeptRequest {
             head: Rc::clone(head),
@@ -199,7 +199,7 @@ impl KeptRequest {
             namespace: &self.namespace,
             lineage: &self.lineage,
             routes: &*self.routes,
-            kept: Kept { copy: &copy, fields: &fields, changes: &self.changes },
+            kept: ChangedHead { copy: &copy, fields: &fields, changes: &self.changes },
         })
     }
 }

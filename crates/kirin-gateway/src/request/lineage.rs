@@ -17,14 +17,14 @@ pub struct Lineage {
     /// The depth: 0 for a client's own request, 1 for its subrequests.
     depth: u8,
     /// The variables of the page that includes the answer.
-    variables: Option<Rc<Variables>>,
+    variables: Option<Rc<SharedVariables>>,
     /// The counts for all subrequests of one client's request. The first subrequest creates them.
-    family: OnceCell<Rc<Family>>,
+    family: OnceCell<Rc<SubrequestCount>>,
 }
 
 /// The subrequests of one client's request, at all depths together.
 #[derive(Default)]
-struct Family {
+struct SubrequestCount {
     started: Cell<usize>,
     /// Whether one has been refused.
     is_cut: Cell<bool>,
@@ -33,7 +33,7 @@ struct Family {
 /// The variables that a page and a part of it share. As in nginx and Apache, a part gets the
 /// variables of the page, and the page gets those of a part that it has waited for.
 #[derive(Default)]
-pub struct Variables {
+pub struct SharedVariables {
     /// The variables of the page when it asked for the part.
     pub given: Scope,
     /// The variables of the part at its end. None if the part is not a page with directives.
@@ -42,7 +42,7 @@ pub struct Variables {
 
 /// The reason for which there is no subrequest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum SubrequestRefusal {
     /// Its target is empty or too long.
     #[error("is no target of a request")]
     Target,
@@ -57,7 +57,7 @@ pub enum Refused {
 
 impl Lineage {
     /// Returns the variables of the page that includes the answer.
-    pub fn variables(&self) -> Option<&Rc<Variables>> {
+    pub fn variables(&self) -> Option<&Rc<SharedVariables>> {
         self.variables.as_ref()
     }
 
@@ -68,11 +68,14 @@ impl Lineage {
 
     /// Counts a subrequest of this request and returns its lineage. `variables` are those of the
     /// page that includes its answer.
-    pub fn child(&self, variables: Option<&Rc<Variables>>) -> Result<Self, Refused> {
+    pub fn child(
+        &self,
+        variables: Option<&Rc<SharedVariables>>,
+    ) -> Result<Self, SubrequestRefusal> {
         let family = self.family.get_or_init(Rc::default);
         let started = family.started.get();
         if self.depth >= MAX_DEPTH || started >= MAX_REQUESTS {
-            return Err(Refused::Cut { again: family.is_cut.replace(true) });
+            return Err(SubrequestRefusal::Cut { again: family.is_cut.replace(true) });
         }
         family.started.set(started + 1);
         let (variables, family) = (variables.cloned(), Rc::clone(family).into());
@@ -98,12 +101,12 @@ mod tests {
             lineage = lineage.child(None).unwrap();
             assert!(lineage.is_subrequest());
         }
-        assert_eq!(lineage.child(None).err(), Some(Refused::Cut { again: false }));
-        assert_eq!(lineage.child(None).err(), Some(Refused::Cut { again: true }));
+        assert_eq!(lineage.child(None).err(), Some(SubrequestRefusal::Cut { again: false }));
+        assert_eq!(lineage.child(None).err(), Some(SubrequestRefusal::Cut { again: true }));
         let lineage = Lineage::default();
         for _ in 0..MAX_REQUESTS / 2 {
             lineage.child(None).unwrap().child(None).unwrap();
         }
-        assert_eq!(lineage.child(None).err(), Some(Refused::Cut { again: false }));
+        assert_eq!(lineage.child(None).err(), Some(SubrequestRefusal::Cut { again: false }));
     }
 }

@@ -18,7 +18,7 @@ use kirin_http::percent::{self, AsciiSet, CONTROLS};
 use kirin_http::{Answer, BodyLength, Origin, RequestHead};
 
 use super::context::Request;
-use super::lineage::{Lineage, Refused, Variables};
+use super::lineage::{Lineage, SharedVariables, SubrequestRefusal};
 
 /// The longest target, in bytes: as long as the longest request line by default.
 const MAX_TARGET_BYTES: usize = 8 * 1024;
@@ -27,7 +27,11 @@ impl Request<'_> {
     /// Asks the routes for `target`, a path and perhaps a query, on behalf of a page with these
     /// variables. A relative path starts at the directory of this request's path. Bytes that a
     /// target must not contain are percent-encoded.
-    pub fn get(&self, target: &[u8], variables: &Rc<Variables>) -> Result<Answer, Refused> {
+    pub fn get(
+        &self,
+        target: &[u8],
+        variables: &Rc<SharedVariables>,
+    ) -> Result<Answer, SubrequestRefusal> {
         let lineage = self.lineage.child(Some(variables))?;
         self.ask_as(&lineage, &Method::GET, target, &[], BodyLength::None)
     }
@@ -40,7 +44,7 @@ impl Request<'_> {
         target: &[u8],
         others: &[Header<'_>],
         body: BodyLength,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer, SubrequestRefusal> {
         self.ask_as(&self.lineage.child(None)?, method, target, others, body)
     }
 
@@ -51,8 +55,8 @@ impl Request<'_> {
         target: &[u8],
         others: &[Header<'_>],
         body: BodyLength,
-    ) -> Result<Answer, Refused> {
-        let target = absolute_target(self.head.path, target).ok_or(Refused::Target)?;
+    ) -> Result<Answer, SubrequestRefusal> {
+        let target = absolute_target(self.head.path, target).ok_or(SubrequestRefusal::Target)?;
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (&target[..], None),

@@ -34,7 +34,7 @@ use crate::tls::{ALPN_HTTP2, Tls};
 
 /// The activity of a connection. When the server stops, the table closes idle connections first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ConnectionPhase {
     /// It waits for a request.
     Idle,
     /// A request has begun, and its response is not completely written.
@@ -115,7 +115,7 @@ pub(crate) struct Io {
     pub(crate) deadlines: Rc<Deadlines>,
     /// The second (of the loop's clock) at which the table ends the connection; 0 for never.
     pub(crate) deadline: Cell<u64>,
-    pub(crate) phase: Cell<Phase>,
+    pub(crate) phase: Cell<ConnectionPhase>,
     /// Whether the body of the current request has been read to its end.
     pub(crate) body_finished: Cell<bool>,
     /// Number of bytes of the current request's body that have been received.
@@ -161,7 +161,7 @@ impl Io {
             unread: RefCell::new(Vec::new()),
             deadlines: Rc::clone(deadlines),
             deadline: Cell::new(0),
-            phase: Cell::new(Phase::Idle),
+            phase: Cell::new(ConnectionPhase::Idle),
             body_finished: Cell::new(true),
             received_body: Cell::new(0),
             has_begun: Cell::new(false),
@@ -435,7 +435,7 @@ impl Io {
     /// Ends both sides. A task that waits for this socket wakes up and sees the end.
     pub(crate) fn shutdown_both(&self) {
         // The end of a response that was cut must not look like a regular end.
-        if self.phase.get() == Phase::Idle {
+        if self.phase.get() == ConnectionPhase::Idle {
             self.end_tls();
         }
         self.shutdown(Shutdown::Both);

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 
 use crate::connection::counters::{OpenCounts, TimeoutCounts};
-use crate::connection::io::{Io, Phase};
+use crate::connection::io::{ConnectionPhase, Io};
 use crate::connection::presence::{self, Presence};
 
 /// The open connections of one server on one event loop.
@@ -28,14 +28,14 @@ struct Slots {
 }
 
 /// An entry of the table. Dropping it removes the connection.
-pub(crate) struct Entry {
+pub(crate) struct OpenConnection {
     table: Rc<OpenConnections>,
     slot: usize,
 }
 
 impl OpenConnections {
     /// Adds a connection to the table.
-    pub(crate) fn enter(table: &Rc<Self>, io: &Rc<Io>) -> Entry {
+    pub(crate) fn enter(table: &Rc<Self>, io: &Rc<Io>) -> OpenConnection {
         let mut slots = table.slots.borrow_mut();
         let slot = match slots.free.pop() {
             Some(slot) => slot,
@@ -45,7 +45,7 @@ impl OpenConnections {
             }
         };
         slots.connections[slot] = Some(Rc::clone(io));
-        Entry { table: Rc::clone(table), slot }
+        OpenConnection { table: Rc::clone(table), slot }
     }
 
     /// Returns the number of connections.
@@ -62,10 +62,10 @@ impl OpenConnections {
                 // It is counted once, even if its task takes time to end.
                 io.clear_deadline();
                 match io.phase.get() {
-                    Phase::Idle if io.has_begun.get() => &counts.keep_alive,
-                    Phase::Idle => &counts.first_request,
-                    Phase::Busy => &counts.slow,
-                    Phase::Streams => &counts.http2,
+                    ConnectionPhase::Idle if io.has_begun.get() => &counts.keep_alive,
+                    ConnectionPhase::Idle => &counts.first_request,
+                    ConnectionPhase::Busy => &counts.slow,
+                    ConnectionPhase::Streams => &counts.http2,
                 }
                 .add();
             }
@@ -78,9 +78,9 @@ impl OpenConnections {
         let (mut idle, mut busy, mut http2) = (0, 0, 0);
         for io in self.slots.borrow().connections.iter().flatten() {
             match io.phase.get() {
-                Phase::Idle => idle += 1,
-                Phase::Busy => busy += 1,
-                Phase::Streams => http2 += 1,
+                ConnectionPhase::Idle => idle += 1,
+                ConnectionPhase::Busy => busy += 1,
+                ConnectionPhase::Streams => http2 += 1,
             }
         }
         counts.idle.set(idle);
@@ -101,8 +101,8 @@ impl OpenConnections {
     pub(crate) fn end_busy_of(&self, address: u64) -> usize {
         let mut ended = 0;
         self.end_if(|io| {
-            let is_meant =
-                io.phase.get() != Phase::Idle && io.share.borrow().address() == Some(address);
+            let is_meant = io.phase.get() != ConnectionPhase::Idle
+                && io.share.borrow().address() == Some(address);
             ended += usize::from(is_meant);
             is_meant
         });
@@ -111,7 +111,7 @@ impl OpenConnections {
 
     /// Ends every connection that waits for a request.
     pub(crate) fn end_idle(&self) {
-        self.end_if(|io| io.phase.get() == Phase::Idle);
+        self.end_if(|io| io.phase.get() == ConnectionPhase::Idle);
     }
 
     /// Ends every connection.
@@ -135,7 +135,7 @@ impl OpenConnections {
     }
 }
 
-impl Drop for Entry {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         let mut slots = self.table.slots.borrow_mut();
         slots.connections[self.slot] = None;

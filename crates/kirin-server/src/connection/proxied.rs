@@ -14,7 +14,7 @@ use kirin_http::trace_context::TraceContext;
 use rustix::net::RecvFlags;
 
 use crate::connection::io::Io;
-use crate::connection::proxy_protocol::{self, MAX_HEADER_BYTES, Parsed};
+use crate::connection::proxy_protocol::{self, MAX_HEADER_BYTES, ParsedHeader};
 use crate::server::Server;
 
 /// Seconds that a load balancer may take for its header. It has all of it before it connects.
@@ -101,9 +101,9 @@ async fn read_header(io: &Io) -> io::Result<()> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         let parsed = proxy_protocol::parse(&header[..taken + peeked]).map_err(invalid)?;
         let end = match &parsed {
-            Parsed::Complete { length, .. } => *length,
+            ParsedHeader::Complete { length, .. } => *length,
             // All bytes belong to the header. They are taken, so that the next peek waits for more.
-            Parsed::Partial => taken + peeked,
+            ParsedHeader::Partial => taken + peeked,
         };
         while taken < end {
             let rest = &mut header[taken..end];
@@ -112,7 +112,7 @@ async fn read_header(io: &Io) -> io::Result<()> {
                 count => taken += count,
             }
         }
-        if let Parsed::Complete { client, .. } = parsed {
+        if let ParsedHeader::Complete { client, .. } = parsed {
             if let Some(client) = client {
                 // It is set here only, once for each connection.
                 let _ = io.announced.set(Box::new(client));

@@ -27,7 +27,7 @@ const LINE_START: &[u8; 6] = b"PROXY ";
 
 /// The result of reading a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Parsed {
+pub enum ParsedHeader {
     /// A complete header.
     Complete {
         /// The client. `None` if the load balancer speaks for itself (a health check) or does not
@@ -70,7 +70,7 @@ pub enum Malformed {
 }
 
 /// Reads a header of either version from the start of `input`.
-pub fn parse(input: &[u8]) -> Result<Parsed, Malformed> {
+pub fn parse(input: &[u8]) -> Result<ParsedHeader, Malformed> {
     if begins_like(input, LINE_START) {
         return parse_line(input);
     }
@@ -85,11 +85,11 @@ fn begins_like(input: &[u8], beginning: &[u8]) -> bool {
     input.iter().zip(beginning).all(|(got, wanted)| got == wanted)
 }
 
-fn parse_line(input: &[u8]) -> Result<Parsed, Malformed> {
+fn parse_line(input: &[u8]) -> Result<ParsedHeader, Malformed> {
     let window = &input[..input.len().min(MAX_LINE_BYTES)];
     let Some(end) = memchr::memmem::find(window, b"\r\n") else {
         return if input.len() < MAX_LINE_BYTES {
-            Ok(Parsed::Partial)
+            Ok(ParsedHeader::Partial)
         } else {
             Err(Malformed::LineTooLong)
         };
@@ -100,7 +100,7 @@ fn parse_line(input: &[u8]) -> Result<Parsed, Malformed> {
     let family = words.next();
     if family == Some("UNKNOWN") {
         // The rest of the line must be ignored.
-        return Ok(Parsed::Complete { client: None, length });
+        return Ok(ParsedHeader::Complete { client: None, length });
     }
     let mut address = || -> Option<IpAddr> {
         match family? {
@@ -115,7 +115,7 @@ fn parse_line(input: &[u8]) -> Result<Parsed, Malformed> {
     match (source, destination, source_port, destination_port, words.next()) {
         (Some(source), Some(_), Some(port), Some(_), None) => {
             let client = Some(Peer::Tcp(SocketAddr::new(source.to_canonical(), port)));
-            Ok(Parsed::Complete { client, length })
+            Ok(ParsedHeader::Complete { client, length })
         }
         _ => Err(Malformed::Line),
     }
@@ -128,11 +128,11 @@ fn port(text: &str) -> Option<u16> {
     text.parse().ok().filter(|_| canonical)
 }
 
-fn parse_binary(input: &[u8]) -> Result<Parsed, Malformed> {
+fn parse_binary(input: &[u8]) -> Result<ParsedHeader, Malformed> {
     let Some(([version_and_command, family, length @ ..], _)) =
         input.get(12..).and_then(|rest| rest.split_first_chunk::<4>())
     else {
-        return Ok(Parsed::Partial);
+        return Ok(ParsedHeader::Partial);
     };
     let rest_bytes = usize::from(u16::from_be_bytes(*length));
     if version_and_command >> 4 != 2 {
@@ -141,13 +141,13 @@ fn parse_binary(input: &[u8]) -> Result<Parsed, Malformed> {
     if rest_bytes > MAX_V2_REST_BYTES {
         return Err(Malformed::TooLong);
     }
-    let Some(rest) = input.get(16..16 + rest_bytes) else { return Ok(Parsed::Partial) };
+    let Some(rest) = input.get(16..16 + rest_bytes) else { return Ok(ParsedHeader::Partial) };
     let client = match version_and_command & 15 {
         0 => None,
         1 => source_address(*family, rest)?,
         command => return Err(Malformed::Command(command)),
     };
-    Ok(Parsed::Complete { client, length: 16 + rest_bytes })
+    Ok(ParsedHeader::Complete { client, length: 16 + rest_bytes })
 }
 
 /// Returns the source address at the start of `rest` (section 2.2). The type-length-values behind

@@ -18,7 +18,7 @@ fn tcp(address: &str) -> Option<Peer> {
 
 fn complete(input: &[u8]) -> (Option<Peer>, usize) {
     match parse(input) {
-        Ok(Parsed::Complete { client, length }) => (client, length),
+        Ok(ParsedHeader::Complete { client, length }) => (client, length),
         other => panic!("{:?}: {other:?}", String::from_utf8_lossy(input)),
     }
 }
@@ -109,7 +109,7 @@ fn a_header_is_partial_up_to_its_last_byte() {
         v2(0x20, 0x00, b""),
     ] {
         for end in 0..header.len() {
-            assert_eq!(parse(&header[..end]), Ok(Parsed::Partial), "{end} of {header:?}");
+            assert_eq!(parse(&header[..end]), Ok(ParsedHeader::Partial), "{end} of {header:?}");
         }
         assert_eq!(complete(&header).1, header.len());
     }
@@ -141,7 +141,7 @@ proptest! {
         rest in prop::collection::vec(any::<u8>(), 0..300),
     ) {
         let input = [start, &rest].concat();
-        if let Ok(Parsed::Complete { length, .. }) = parse(&input) {
+        if let Ok(ParsedHeader::Complete { length, .. }) = parse(&input) {
             prop_assert!(length <= input.len() && length <= MAX_HEADER_BYTES);
         }
     }

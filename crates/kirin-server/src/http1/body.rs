@@ -19,7 +19,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// Reads a body from a connection.
 struct Http1Source {
     io: Rc<Io>,
-    framing: Framing,
+    framing: RequestFraming,
     pace: Pace,
     /// Whether the server waits for the client.
     is_waiting: bool,
@@ -29,7 +29,7 @@ struct Http1Source {
     unsent: Option<Unsent>,
 }
 
-enum Framing {
+enum RequestFraming {
     Exact { left: u64 },
     Chunked(ChunkedDecoder),
 }
@@ -38,8 +38,8 @@ enum Framing {
 pub(crate) fn receive(io: &Rc<Io>, length: BodyLength, expects_continue: bool) -> RequestBody {
     let framing = match length {
         BodyLength::None => return RequestBody::empty(),
-        BodyLength::Exact(left) => Framing::Exact { left },
-        BodyLength::Chunked => Framing::Chunked(ChunkedDecoder::new()),
+        BodyLength::Exact(left) => RequestFraming::Exact { left },
+        BodyLength::Chunked => RequestFraming::Chunked(ChunkedDecoder::new()),
     };
     io.body_finished.set(false);
     let source = Http1Source {
@@ -73,17 +73,17 @@ impl BodySource for Http1Source {
 
     fn poll_trailers(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Trailers>, BodyError>> {
         Poll::Ready(Ok(match &mut self.framing {
-            Framing::Chunked(decoder) => decoder.take_trailers(),
-            Framing::Exact { .. } => None,
+            RequestFraming::Chunked(decoder) => decoder.take_trailers(),
+            RequestFraming::Exact { .. } => None,
         }))
     }
 
     fn has_ended(&self) -> bool {
-        matches!(self.framing, Framing::Exact { left: 0 })
+        matches!(self.framing, RequestFraming::Exact { left: 0 })
     }
 
     fn may_have_trailers(&self) -> bool {
-        matches!(self.framing, Framing::Chunked(_))
+        matches!(self.framing, RequestFraming::Chunked(_))
     }
 
     fn refuse_rest(&mut self) {
@@ -96,13 +96,13 @@ impl Http1Source {
     fn take_unread(&mut self) -> Result<Option<Bytes>, BodyError> {
         let mut unread = self.io.unread.borrow_mut();
         match &mut self.framing {
-            Framing::Exact { left } => {
+            RequestFraming::Exact { left } => {
                 let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(unread.len());
                 *left -= taken as u64;
                 self.io.body_finished.set(*left == 0);
                 Ok((taken > 0).then(|| take_front(&mut unread, taken)))
             }
-            Framing::Chunked(decoder) => {
+            RequestFraming::Chunked(decoder) => {
                 let mut data = Vec::new();
                 let mut at = 0;
                 loop {
@@ -144,8 +144,10 @@ impl Http1Source {
         // The buffer has the size of the part that is missing. So a large body is not read through
         // a small buffer, nor a small body through a large one.
         let wanted = match self.framing {
-            Framing::Exact { left } => usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES),
-            Framing::Chunked(_) => READ_BYTES,
+            RequestFraming::Exact { left } => {
+                usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES)
+            }
+            RequestFraming::Chunked(_) => READ_BYTES,
         };
         // No memory is held while the server waits for the client.
         let mut buffer = vec![0; wanted];

@@ -26,13 +26,13 @@ use kirin_http::request_id::RequestId;
 use kirin_http::request_scope::{InRequest, RequestScope};
 use kirin_http::response::Response;
 
-use crate::connection::io::{Io, Phase};
+use crate::connection::io::{ConnectionPhase, Io};
 use crate::connection::open_connections::OpenConnections;
 use crate::connection::proxied;
 use crate::http1::body;
 use crate::http1::negotiation::{Negotiated, negotiate};
 use crate::http1::output::{Output, Unsent};
-use crate::http1::response_writer::{Exchange, write_head};
+use crate::http1::response_writer::{Http1Exchange, write_head};
 use crate::http1::sending;
 use crate::http2;
 use crate::observation::{RequestRecord, ResponseRecord, WrittenResponse};
@@ -57,7 +57,7 @@ const GATHERED_BODY_BYTES: u64 = 256 * 1024;
 const SKIPPED_BODY_BYTES: u64 = 64 * 1024;
 
 /// The next step after the requests that could be answered at once.
-enum Step<'a> {
+enum ConnectionStep<'a> {
     /// Wait for the next request, or for the rest of one.
     Again,
     /// The connection has ended.
@@ -80,9 +80,9 @@ enum Work {
     /// A request is refused. The rest of the input is not parsed.
     Refused,
     /// Send this response.
-    Send(Response, Request),
+    Send(Response, PendingRequest),
     /// Wait for the response.
-    Later(Later, Request),
+    Later(Later, PendingRequest),
 }
 
 impl Work {
@@ -96,8 +96,8 @@ impl Work {
 }
 
 /// The parts of a request that are kept until its response has been written.
-struct Request {
-    exchange: Exchange,
+struct PendingRequest {
+    exchange: Http1Exchange,
     /// The id that Kirin's own answer to a failure names.
     id: RequestId,
     body: BodyLength,
@@ -127,12 +127,12 @@ pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     let mut read = true;
     loop {
         match poll_fn(|context| read_and_answer(&server, &io, context, read)).await {
-            Ok(Step::Again) => read = true,
-            Ok(Step::End) => return io.end_tls(),
-            Ok(Step::Http2) => {
+            Ok(ConnectionStep::Again) => read = true,
+            Ok(ConnectionStep::End) => return io.end_tls(),
+            Ok(ConnectionStep::Http2) => {
                 return Box::pin(http2::serve(Rc::clone(&server), Rc::clone(&io))).await;
             }
-            Ok(Step::Settle(settling)) => match settling.await {
+            Ok(ConnectionStep::Settle(settling)) => match settling.await {
                 Ok(true) => read = io.unread.borrow().is_empty(),
                 Ok(false) => return,
                 Err(error) => {
@@ -154,13 +154,13 @@ fn read_and_answer<'a, H: Handler>(
     io: &'a Rc<Io>,
     context: &mut Context<'_>,
     read: bool,
-) -> Poll<io::Result<Step<'a>>> {
+) -> Poll<io::Result<ConnectionStep<'a>>> {
     let mut scratch = server.scratch.borrow_mut();
     let mut received: &[u8] = &[];
     if read {
         let count = ready!(io.poll_read(context, &mut scratch))?;
         if count == 0 {
-            return Poll::Ready(Ok(Step::End));
+            return Poll::Ready(Ok(ConnectionStep::End));
         }
         received = &scratch[..count];
     }
@@ -208,15 +208,15 @@ fn count_unread<H>(server: &Server<H>, io: &Io) -> io::Result<()> {
 
 /// Sets phase and deadline for the wait that follows. `new_head` is false while the rest of the
 /// same head is awaited: its deadline stays.
-fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &Step<'_>, new_head: bool) {
-    if !matches!(step, Step::Again) {
+fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &ConnectionStep<'_>, new_head: bool) {
+    if !matches!(step, ConnectionStep::Again) {
         return;
     }
     if io.unread.borrow().is_empty() {
-        io.phase.set(Phase::Idle);
+        io.phase.set(ConnectionPhase::Idle);
         io.set_deadline(server.deadlines.keep_alive);
     } else if new_head {
-        io.phase.set(Phase::Busy);
+        io.phase.set(ConnectionPhase::Busy);
         io.set_deadline(server.deadlines.head);
     }
 }
@@ -228,7 +228,7 @@ fn answer_all<'a, H: Handler>(
     io: &'a Rc<Io>,
     context: &mut Context<'_>,
     input: &[u8],
-) -> io::Result<(usize, Step<'a>)> {
+) -> io::Result<(usize, ConnectionStep<'a>)> {
     let mut output = server.output.borrow_mut();
     let mut work = Work::Nothing;
     let mut unsent = None;
@@ -254,7 +254,7 @@ fn answer_all<'a, H: Handler>(
             },
             // HTTP/2 with prior knowledge (RFC 9113 section 3.3). With TLS, the handshake decides.
             Err(_) if server.tls.is_none() && !io.has_begun.get() && http2::is_preface(input) => {
-                return Ok((0, Step::Http2));
+                return Ok((0, ConnectionStep::Http2));
             }
             Err(reject) => {
                 work = refuse(server, io, &mut output, reject, &input[at..]);
@@ -269,11 +269,11 @@ fn answer_all<'a, H: Handler>(
         unsent = output.flush(io, context)?;
     }
     if matches!(work, Work::Nothing) && unsent.is_none() {
-        return Ok((at, Step::Again));
+        return Ok((at, ConnectionStep::Again));
     }
     let id = work.request_id();
     // Boxed, so that an idle connection does not carry the size of the work.
-    Ok((at, Step::Settle(Box::pin(InRequest::new(id, settle(server, io, unsent, work))))))
+    Ok((at, ConnectionStep::Settle(Box::pin(InRequest::new(id, settle(server, io, unsent, work))))))
 }
 
 /// Answers a request whose target has bytes above 127, as if the client had percent-encoded them.
@@ -317,7 +317,7 @@ fn answer_from<H: Handler>(
     head: &RequestHead<'_>,
     origin: Origin<'_>,
 ) -> Work {
-    let mut exchange = Exchange::new(head);
+    let mut exchange = Http1Exchange::new(head);
     exchange.persistent &= !server.stopping.get();
     io.has_begun.set(true);
     io.received_body.set(0);
@@ -332,9 +332,9 @@ fn answer_from<H: Handler>(
     let response = match answer {
         Answer::Later(later) => {
             exchange.takes_trailers = head.takes_trailers();
-            let request = Request::kept(server, exchange, head, origin, started);
+            let request = PendingRequest::kept(server, exchange, head, origin, started);
             return match request.share.reserve_head(head.len_bytes()) {
-                Ok(reserved) => Work::Later(later, Request { _head: reserved, ..request }),
+                Ok(reserved) => Work::Later(later, PendingRequest { _head: reserved, ..request }),
                 Err(_) => Work::Send(Response::no_room(), request),
             };
         }
@@ -345,18 +345,18 @@ fn answer_from<H: Handler>(
     };
     let is_long = response.body.length().is_some_and(|length| length > GATHERED_BODY_BYTES);
     if !is_in_memory(&response.body) || is_long || head.body != BodyLength::None {
-        return Work::Send(response, Request::kept(server, exchange, head, origin, started));
+        return Work::Send(response, PendingRequest::kept(server, exchange, head, origin, started));
     }
     let written = write_response(server, output, response, &mut exchange);
     server.observers.end_at_once(started, head, origin, &written, server.clock().time());
     if exchange.persistent { Work::Nothing } else { Work::Close }
 }
 
-impl Request {
+impl PendingRequest {
     /// Returns the parts of a request that are kept.
     fn kept<H>(
         server: &Server<H>,
-        exchange: Exchange,
+        exchange: Http1Exchange,
         head: &RequestHead<'_>,
         origin: Origin<'_>,
         started: Option<Instant>,
@@ -382,7 +382,7 @@ fn write_response<H>(
     server: &Server<H>,
     output: &mut Output,
     mut response: Response,
-    exchange: &mut Exchange,
+    exchange: &mut Http1Exchange,
 ) -> WrittenResponse {
     let clock = server.clock();
     let framing = output.text(|text| write_head(&response, exchange, clock, text));
@@ -415,7 +415,7 @@ fn refuse<H>(
     server.clock().now();
     let record = server.observers.unreadable(io.client_peer(), bytes);
     let response = Response::error(reject.status());
-    let written = write_response(server, output, response, &mut Exchange::rejected());
+    let written = write_response(server, output, response, &mut Http1Exchange::rejected());
     if let Some(record) = record {
         server.observers.end(record, &written.record);
     }
@@ -430,7 +430,7 @@ async fn settle<H: Handler>(
     unsent: Option<Unsent>,
     work: Work,
 ) -> io::Result<bool> {
-    io.phase.set(Phase::Busy);
+    io.phase.set(ConnectionPhase::Busy);
     let share = match &work {
         Work::Send(_, request) | Work::Later(_, request) => request.share.clone(),
         Work::Nothing | Work::Close | Work::Refused => server.share(io.client_peer()),
@@ -483,7 +483,7 @@ async fn settle<H: Handler>(
         }
     };
     if persistent {
-        io.phase.set(Phase::Idle);
+        io.phase.set(ConnectionPhase::Idle);
         io.set_deadline(server.deadlines.keep_alive);
     } else if refused {
         sending::linger_shortly(io).await;
@@ -500,7 +500,7 @@ async fn send<H>(
     server: &Server<H>,
     io: &Io,
     response: Response,
-    mut request: Request,
+    mut request: PendingRequest,
 ) -> io::Result<bool> {
     server.observers.will_send(&mut request.record, &response);
     if is_in_memory(&response.body)
@@ -517,7 +517,7 @@ async fn send_in_time<H>(
     server: &Server<H>,
     io: &Io,
     response: Response,
-    mut request: Request,
+    mut request: PendingRequest,
 ) -> io::Result<bool> {
     let summary = response.summary();
     let before = io.sent.get();
@@ -544,7 +544,7 @@ async fn send_at_once<H>(
     server: &Server<H>,
     io: &Io,
     response: Response,
-    mut request: Request,
+    mut request: PendingRequest,
 ) -> io::Result<bool> {
     server.clock().now();
     let mut response = Some(response);
@@ -567,7 +567,7 @@ async fn send_at_once<H>(
 
 /// Discards a small body that the handler did not read. Returns whether the next request can be
 /// found behind it.
-async fn skip_body(io: &Rc<Io>, request: &Request) -> Result<bool, BodyError> {
+async fn skip_body(io: &Rc<Io>, request: &PendingRequest) -> Result<bool, BodyError> {
     // A client that was not told to continue may or may not send the body, so the next bytes can be
     // either.
     if request.expects_continue {

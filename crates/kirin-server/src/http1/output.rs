@@ -23,11 +23,11 @@ const COPIED_BYTES: usize = 2048;
 #[derive(Default)]
 pub(crate) struct Output {
     text: Vec<u8>,
-    pieces: Vec<Piece>,
+    pieces: Vec<OutputPiece>,
     length: usize,
 }
 
-enum Piece {
+enum OutputPiece {
     Text(Range<usize>),
     Bytes(Bytes),
 }
@@ -44,8 +44,8 @@ impl Output {
         debug_assert!(end >= start, "a writer has cut {start} bytes of earlier text to {end}");
         self.length += end - start;
         match self.pieces.last_mut() {
-            Some(Piece::Text(range)) if range.end == start => range.end = end,
-            _ => self.pieces.push(Piece::Text(start..end)),
+            Some(OutputPiece::Text(range)) if range.end == start => range.end = end,
+            _ => self.pieces.push(OutputPiece::Text(start..end)),
         }
         result
     }
@@ -56,7 +56,7 @@ impl Output {
             self.text(|text| text.extend_from_slice(&bytes));
         } else {
             self.length += bytes.len();
-            self.pieces.push(Piece::Bytes(bytes));
+            self.pieces.push(OutputPiece::Bytes(bytes));
         }
     }
 
@@ -116,8 +116,8 @@ impl Output {
         let mut skip = written;
         self.pieces.iter().filter_map(move |piece| {
             let slice = match piece {
-                Piece::Text(range) => &self.text[range.clone()],
-                Piece::Bytes(bytes) => &bytes[..],
+                OutputPiece::Text(range) => &self.text[range.clone()],
+                OutputPiece::Bytes(bytes) => &bytes[..],
             };
             let skipped = skip.min(slice.len());
             skip -= skipped;
@@ -130,12 +130,12 @@ impl Output {
         let mut left = VecDeque::new();
         for piece in &self.pieces {
             let bytes = match piece {
-                Piece::Text(range) => {
+                OutputPiece::Text(range) => {
                     let skipped = skip.min(range.len());
                     skip -= skipped;
                     Bytes::copy_from_slice(&self.text[range.start + skipped..range.end])
                 }
-                Piece::Bytes(bytes) => {
+                OutputPiece::Bytes(bytes) => {
                     let skipped = skip.min(bytes.len());
                     skip -= skipped;
                     bytes.slice(skipped..)

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 
 /// The properties of a request that decide how its response is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
+pub struct Http1Exchange {
     /// The version of the request.
     pub version: Version,
     /// Whether the method is HEAD. Then the response has the head for GET and no body.
@@ -24,7 +24,7 @@ pub struct Exchange {
     pub head_bytes: usize,
 }
 
-impl Exchange {
+impl Http1Exchange {
     /// Returns the exchange that `request` begins.
     pub fn new(request: &RequestHead<'_>) -> Self {
         Self {
@@ -65,7 +65,7 @@ pub enum BodyFraming {
 /// framing requires that.
 pub fn write_head(
     response: &Response,
-    exchange: &mut Exchange,
+    exchange: &mut Http1Exchange,
     clock: &Clock,
     out: &mut Vec<u8>,
 ) -> BodyFraming {
@@ -115,7 +115,7 @@ pub fn write_head(
 
 /// Returns whether trailers will follow that the client takes. A message with `Content-Length`
 /// cannot have trailers (RFC 9112 section 6.1).
-fn announces_trailers(response: &Response, exchange: &Exchange) -> bool {
+fn announces_trailers(response: &Response, exchange: &Http1Exchange) -> bool {
     exchange.takes_trailers
         && exchange.version == Version::Http11
         && matches!(&response.body, Body::Stream(stream) if stream.may_have_trailers())
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    fn write(status: u16, body: Body, mut exchange: Exchange) -> (String, BodyFraming, bool) {
+    fn write(status: u16, body: Body, mut exchange: Http1Exchange) -> (String, BodyFraming, bool) {
         let response =
             Response::new(AnsweredBy::SERVER, StatusCode::from_u16(status).unwrap(), body);
         let mut out = Vec::new();
@@ -166,15 +166,15 @@ mod tests {
         (String::from_utf8(out).unwrap(), framing, exchange.persistent)
     }
 
-    const GET: Exchange = Exchange {
+    const GET: Http1Exchange = Http1Exchange {
         version: Version::Http11,
         is_head: false,
         persistent: true,
         takes_trailers: false,
         head_bytes: 0,
     };
-    const HEAD: Exchange = Exchange { is_head: true, ..GET };
-    const OLD: Exchange = Exchange { version: Version::Http10, ..GET };
+    const HEAD: Http1Exchange = Http1Exchange { is_head: true, ..GET };
+    const OLD: Http1Exchange = Http1Exchange { version: Version::Http10, ..GET };
 
     #[test]
     fn framing_follows_body_method_status_and_version() {
@@ -218,13 +218,13 @@ mod tests {
 
     #[test]
     fn a_length_gives_way_to_trailers_that_are_announced_and_taken() {
-        let takes = Exchange { takes_trailers: true, ..GET };
+        let takes = Http1Exchange { takes_trailers: true, ..GET };
         for (exchange, announced, framing) in [
             (takes, true, BodyFraming::Chunked),
             (takes, false, BodyFraming::Plain),
             (GET, true, BodyFraming::Plain),
-            (Exchange { takes_trailers: true, ..OLD }, true, BodyFraming::Plain),
-            (Exchange { takes_trailers: true, ..HEAD }, true, BodyFraming::Nothing),
+            (Http1Exchange { takes_trailers: true, ..OLD }, true, BodyFraming::Plain),
+            (Http1Exchange { takes_trailers: true, ..HEAD }, true, BodyFraming::Nothing),
         ] {
             let mut response = Response::new(
                 AnsweredBy::new("proxy"),

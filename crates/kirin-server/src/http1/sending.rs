@@ -15,7 +15,7 @@ use kirin_http::response::Response;
 use crate::connection::io::Io;
 use crate::file_pieces::FilePieces;
 use crate::http1::output::Unsent;
-use crate::http1::response_writer::{BodyFraming, Exchange, write_head};
+use crate::http1::response_writer::{BodyFraming, Http1Exchange, write_head};
 use crate::http1::splicing::{self, Pipes};
 use crate::http1::tunnel;
 
@@ -49,7 +49,7 @@ pub(crate) async fn send(
     io: &Io,
     pipes: &Pipes,
     response: Response,
-    exchange: &mut Exchange,
+    exchange: &mut Http1Exchange,
 ) -> io::Result<u64> {
     if let Body::Tunnel(far) = response.body {
         exchange.persistent = false;

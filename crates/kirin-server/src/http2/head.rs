@@ -18,7 +18,7 @@ use kirin_http::request::{
 };
 
 /// A request head.
-pub(super) struct Head<'a> {
+pub(super) struct Http2Head<'a> {
     method: &'a Method,
     target: Cow<'a, str>,
     host: &'a str,
@@ -31,7 +31,7 @@ pub(super) struct Head<'a> {
     pub(super) bytes: usize,
 }
 
-impl<'a> Head<'a> {
+impl<'a> Http2Head<'a> {
     /// Reads the head that h2 gives. `ended`: no body follows. `secure`: the connection is
     /// encrypted.
     pub(super) fn read(
@@ -103,8 +103,8 @@ impl<'a> Head<'a> {
         Ok(Self { method, target, host, fields: headers, cookie, body, expects_continue, bytes })
     }
 
-    /// Returns the field lines, which [`Head::as_request`] borrows. `Host` is one of them as in
-    /// HTTP/1, and the parts of a cookie are joined (RFC 9113 section 8.2.3).
+    /// Returns the field lines, which [`Http2Head::as_request`] borrows. `Host` is one of them as
+    /// in HTTP/1, and the parts of a cookie are joined (RFC 9113 section 8.2.3).
     pub(super) fn field_lines(&self) -> Vec<Header<'_>> {
         let mut lines = Vec::with_capacity(self.fields.len() + 1);
         lines.push(Header { name: "host", value: self.host.as_bytes() });
@@ -171,14 +171,14 @@ mod tests {
         uri: &str,
         fields: &[(&str, &str)],
         ended: bool,
-        look: impl FnOnce(&Head<'_>) -> T,
+        look: impl FnOnce(&Http2Head<'_>) -> T,
     ) -> Result<T, Reject> {
         let mut request = Request::builder().uri(uri);
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
         let parts = request.body(()).unwrap().into_parts().0;
-        Head::read(&parts, ended, true, &HeadLimits::default()).map(|head| look(&head))
+        Http2Head::read(&parts, ended, true, &HeadLimits::default()).map(|head| look(&head))
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
         let mut table = kirin_doubling::Table::new();
         for (name, value) in [("cookie", "a=b; "), ("x-a", "b"), ("", "b"), ("expect", "x")] {
             table.check(&format!("{name}: {value}"), 12, parts(name, value), |parts| {
-                let head = Head::read(parts, true, true, &HeadLimits::default()).ok()?;
+                let head = Http2Head::read(parts, true, true, &HeadLimits::default()).ok()?;
                 let lines = head.field_lines();
                 Some(head.as_request(&lines).fields.len())
             });

@@ -32,10 +32,10 @@ use http::Request;
 use kirin_http::handler::Handler;
 use tokio::task::JoinSet;
 
-use crate::connection::io::{Io, Phase};
+use crate::connection::io::{ConnectionPhase, Io};
 use crate::http1::sending;
 use crate::server::Server;
-use socket::{Backlog, Socket};
+use socket::{Backlog, Http2Socket};
 use stream::{Ended, Progress};
 
 /// The first bytes of an HTTP/2 connection (RFC 9113 section 3.4).
@@ -74,13 +74,13 @@ pub(crate) fn is_preface(received: &[u8]) -> bool {
 
 /// Serves a connection until it ends.
 pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
-    io.phase.set(Phase::Streams);
+    io.phase.set(ConnectionPhase::Streams);
     server.counters.http2_connections.add();
     io.set_deadline(server.deadlines.head);
     let share = server.share(io.client_peer());
     io.share.replace(share.clone());
     let backlog = Rc::new(Backlog::new(share));
-    let socket = Socket::new(&io, &backlog);
+    let socket = Http2Socket::new(&io, &backlog);
     let header_bytes = u32::try_from(server.limits.head.head_bytes).unwrap_or(u32::MAX);
     let handshake = Builder::new()
         .max_concurrent_streams(STREAMS)
@@ -129,7 +129,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             }
             if let Poll::Ready(accepted) = connection.poll_accept(context) {
                 waiting.accept();
-                return Poll::Ready(accepted.transpose().map_err(Failure::from));
+                return Poll::Ready(accepted.transpose().map_err(Http2Failure::from));
             }
             if socket.is_flooded() && !is_calmed {
                 is_calmed = true;
@@ -137,7 +137,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
                 tracing::info!(peer = %io.peer, "HTTP/2 connection is ended: its client floods it with frames that ask for nothing");
                 connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 if let Poll::Ready(accepted) = connection.poll_accept(context) {
-                    return Poll::Ready(accepted.transpose().map_err(Failure::from));
+                    return Poll::Ready(accepted.transpose().map_err(Http2Failure::from));
                 }
             }
             if let Poll::Ready(Err(error)) = socket.poll_send_and_wait(context) {
@@ -186,29 +186,29 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
 
 /// The reason why a connection ended early.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum Http2Failure {
     #[error(transparent)]
     Http2(#[from] h2::Error),
     #[error(transparent)]
     Socket(#[from] std::io::Error),
 }
 
-impl Failure {
+impl Http2Failure {
     /// Returns whether h2 has ended the connection because of too many resets.
     fn is_calmed_by_h2(&self) -> bool {
         match self {
-            Failure::Http2(error) => {
+            Http2Failure::Http2(error) => {
                 error.is_library() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM)
             }
-            Failure::Socket(_) => false,
+            Http2Failure::Socket(_) => false,
         }
     }
 
     /// Returns whether the socket failed, so that nothing can be sent any more.
     fn is_io(&self) -> bool {
         match self {
-            Failure::Http2(error) => error.is_io(),
-            Failure::Socket(_) => true,
+            Http2Failure::Http2(error) => error.is_io(),
+            Http2Failure::Socket(_) => true,
         }
     }
 }

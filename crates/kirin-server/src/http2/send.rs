@@ -32,7 +32,7 @@ const ONE_FRAME_BYTES: usize = 16 * 1024;
 const PIECE_BYTES: usize = 32 * 1024;
 
 /// The parts of a request that are kept until its response has been sent.
-pub(super) struct Exchange {
+pub(super) struct Http2Exchange {
     pub(super) is_head: bool,
     /// The id that Kirin's own answer to a failure names.
     id: RequestId,
@@ -46,7 +46,7 @@ pub(super) struct Exchange {
     backlog: Rc<Backlog>,
 }
 
-impl Exchange {
+impl Http2Exchange {
     pub(super) fn new(
         is_head: bool,
         id: RequestId,
@@ -80,7 +80,7 @@ pub(super) struct Unfinished {
     stream: SendStream<Bytes>,
     body: Body,
     record: ResponseRecord,
-    exchange: Exchange,
+    exchange: Http2Exchange,
 }
 
 /// Sends the head of a response, and its body if that is in memory and fits one frame.
@@ -88,7 +88,7 @@ pub(super) fn start<H>(
     server: &Server<H>,
     respond: &mut SendResponse<Bytes>,
     response: Response,
-    mut exchange: Exchange,
+    mut exchange: Http2Exchange,
 ) -> Progress<Unfinished> {
     // HTTP/2 has no Upgrade, so no client has asked for one (RFC 9113 section 8.6).
     let is_switch = matches!(response.body, Body::Tunnel(_)) || response.status.is_informational();
@@ -160,7 +160,7 @@ impl Unfinished {
     pub(super) async fn finish<H>(self, server: &Server<H>) -> Ended {
         let Self { stream, body, mut record, mut exchange } = self;
         let pace = Pace::new(server.deadlines.writing);
-        let mut sending = Sending {
+        let mut sending = SendingBody {
             stream,
             deadlines: &server.deadlines,
             pace,
@@ -187,17 +187,17 @@ impl Unfinished {
 }
 
 /// A response body that is being sent.
-struct Sending<'a> {
+struct SendingBody<'a> {
     stream: SendStream<Bytes>,
     deadlines: &'a Deadlines,
     pace: Pace,
     sent: u64,
     /// Number of bytes that are still to be handed over and have no other owner.
     held: u64,
-    exchange: &'a Exchange,
+    exchange: &'a Http2Exchange,
 }
 
-impl Sending<'_> {
+impl SendingBody<'_> {
     /// Sends `bytes`. They are counted for the client while they wait, unless the store has them
     /// too.
     async fn owned(&mut self, bytes: Bytes, last: bool) -> Result<(), Ended> {

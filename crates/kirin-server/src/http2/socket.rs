@@ -83,7 +83,7 @@ impl Backlog {
 /// The socket of a connection. It first gives the bytes that were read before the connection turned
 /// out to be HTTP/2. The connection's task and h2 have one copy each.
 #[derive(Clone)]
-pub(super) struct Socket {
+pub(super) struct Http2Socket {
     io: Rc<Io>,
     state: Rc<SocketState>,
     backlog: Rc<Backlog>,
@@ -110,7 +110,7 @@ struct Gathered {
     sent: usize,
 }
 
-impl Socket {
+impl Http2Socket {
     pub(super) fn new(io: &Rc<Io>, backlog: &Rc<Backlog>) -> Self {
         let state = SocketState {
             gathered: RefCell::default(),
@@ -232,7 +232,7 @@ impl Gathered {
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for Http2Socket {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -261,7 +261,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for Http2Socket {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -306,16 +306,16 @@ mod tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
 
-    fn pair() -> (Socket, UnixStream) {
+    fn pair() -> (Http2Socket, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let stream = Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap());
         let deadlines = Rc::new(Deadlines::new(&Limits::default()));
         let backlog = Rc::new(Backlog::new(ClientShare::default()));
-        (Socket::new(&Rc::new(Io::new(stream, Peer::Unix, &deadlines)), &backlog), theirs)
+        (Http2Socket::new(&Rc::new(Io::new(stream, Peer::Unix, &deadlines)), &backlog), theirs)
     }
 
-    fn write(socket: &mut Socket, context: &mut Context<'_>, bytes: &[u8]) -> Poll<usize> {
+    fn write(socket: &mut Http2Socket, context: &mut Context<'_>, bytes: &[u8]) -> Poll<usize> {
         let slices =
             [IoSlice::new(&bytes[..bytes.len() / 3]), IoSlice::new(&bytes[bytes.len() / 3..])];
         Pin::new(socket).poll_write_vectored(context, &slices).map(Result::unwrap)

@@ -22,9 +22,9 @@ use kirin_http::response::Response;
 
 use super::Resets;
 use super::body::{BodyState, Http2Source, drop_rest, within};
-use super::head::Head;
+use super::head::Http2Head;
 use super::responder::{Responder, StreamReset};
-use super::send::{Exchange, Unfinished, start};
+use super::send::{Http2Exchange, Unfinished, start};
 use super::socket::Backlog;
 use crate::connection::io::Io;
 use crate::connection::proxied;
@@ -56,7 +56,7 @@ pub(super) enum Progress<T> {
 }
 
 /// The rest of a stream's work.
-enum Rest {
+enum StreamRest {
     Answer(Unanswered),
     Send(Unfinished),
 }
@@ -68,7 +68,7 @@ struct Unanswered {
     received: RecvStream,
     body: BodyLength,
     expects_continue: bool,
-    exchange: Exchange,
+    exchange: Http2Exchange,
 }
 
 /// Answers one request: at once if its response is short and in memory, or else by the future.
@@ -83,10 +83,10 @@ pub(super) fn begin<H: Handler>(
     let is_head = parts.method == Method::HEAD;
     let ended = received.is_end_stream();
     let (answer, body, expects_continue, exchange, scope) =
-        match Head::read(&parts, ended, server.tls.is_some(), &server.limits.head) {
+        match Http2Head::read(&parts, ended, server.tls.is_some(), &server.limits.head) {
             Err(reject) => {
                 let (response, record) = refuse(server, io, reject, &parts);
-                let exchange = Exchange::new(
+                let exchange = Http2Exchange::new(
                     is_head,
                     RequestId::default(),
                     record,
@@ -97,7 +97,7 @@ pub(super) fn begin<H: Handler>(
             }
             Ok(head) => {
                 let HandledRequest { mut answer, id, record, share } = ask(server, io, &head);
-                let mut exchange = Exchange::new(is_head, id.clone(), record, share, backlog);
+                let mut exchange = Http2Exchange::new(is_head, id.clone(), record, share, backlog);
                 if let Answer::Later(_) = answer {
                     match exchange.share.reserve_head(head.bytes) {
                         Ok(reserved) => exchange._head = reserved,
@@ -109,9 +109,9 @@ pub(super) fn begin<H: Handler>(
         };
     let rest = match answer {
         Answer::Now(response) if ended => {
-            start(server, &mut respond, response, exchange).map(Rest::Send)
+            start(server, &mut respond, response, exchange).map(StreamRest::Send)
         }
-        answer => Progress::Waiting(Rest::Answer(Unanswered {
+        answer => Progress::Waiting(StreamRest::Answer(Unanswered {
             answer,
             respond,
             received,
@@ -124,8 +124,8 @@ pub(super) fn begin<H: Handler>(
         let (server, resets) = (Rc::clone(server), Rc::clone(resets));
         InRequest::new(scope, async move {
             match rest {
-                Rest::Answer(unanswered) => unanswered.answer(&server, &resets).await,
-                Rest::Send(unfinished) => unfinished.finish(&server).await,
+                StreamRest::Answer(unanswered) => unanswered.answer(&server, &resets).await,
+                StreamRest::Send(unfinished) => unfinished.finish(&server).await,
             }
         })
     })
@@ -203,7 +203,7 @@ struct HandledRequest {
 }
 
 /// Asks the handler for the answer.
-fn ask<H: Handler>(server: &Server<H>, io: &Io, head: &Head<'_>) -> HandledRequest {
+fn ask<H: Handler>(server: &Server<H>, io: &Io, head: &Http2Head<'_>) -> HandledRequest {
     let fields = head.field_lines();
     let request = head.as_request(&fields);
     proxied::with_origin(server, io, &request, |request, origin| {

@@ -39,7 +39,7 @@ impl ConnectionCount {
 
 /// Admits the connections of one listener.
 #[derive(Debug)]
-pub struct Admission {
+pub struct ConnectionAdmission {
     total: Arc<ConnectionCount>,
     /// The most connections from one address.
     per_address: Option<u32>,
@@ -48,12 +48,12 @@ pub struct Admission {
 
 /// The right to one connection. Dropping it gives the right back.
 #[derive(Debug)]
-pub(crate) struct Permit(Arc<Admission>);
+pub(crate) struct Permit(Arc<ConnectionAdmission>);
 
 /// The right to one connection from an address. Dropping it gives the right back.
 #[derive(Debug)]
 pub(crate) struct AddressPermit {
-    admission: Arc<Admission>,
+    admission: Arc<ConnectionAdmission>,
     address: u64,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct AddressPermit {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooManyOfAddress;
 
-impl Admission {
+impl ConnectionAdmission {
     /// Returns the admission of one listener: its connections count in `total`, and up to
     /// `per_address` of them may come from one address.
     pub fn new(total: Arc<ConnectionCount>, per_address: Option<u32>) -> Arc<Self> {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn an_address_has_so_many_connections_and_others_are_not_concerned() {
-        let admission = Admission::new(ConnectionCount::new(100), Some(2));
+        let admission = ConnectionAdmission::new(ConnectionCount::new(100), Some(2));
         let first = admission.admit_address(&peer("10.0.0.1:1")).unwrap();
         let _second = admission.admit_address(&peer("10.0.0.1:2")).unwrap();
         assert_eq!(admission.admit_address(&peer("10.0.0.1:3")).err(), Some(TooManyOfAddress));
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn an_ipv6_client_is_its_network() {
-        let admission = Admission::new(ConnectionCount::new(100), Some(1));
+        let admission = ConnectionAdmission::new(ConnectionCount::new(100), Some(1));
         let _permit = admission.admit_address(&peer("[2001:db8::1]:1")).unwrap();
         assert!(admission.admit_address(&peer("[2001:db8::2]:1")).is_err());
         assert!(admission.admit_address(&peer("[2001:db8:0:1::1]:1")).is_ok());
@@ -156,8 +156,10 @@ mod tests {
     #[test]
     fn the_process_has_so_many_connections() {
         let total = ConnectionCount::new(2);
-        let (one, two) =
-            (Admission::new(Arc::clone(&total), None), Admission::new(Arc::clone(&total), None));
+        let (one, two) = (
+            ConnectionAdmission::new(Arc::clone(&total), None),
+            ConnectionAdmission::new(Arc::clone(&total), None),
+        );
         let permits = (one.admit(), two.admit());
         assert!(!one.has_room() && !two.has_room());
         drop(permits);
@@ -167,7 +169,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_addresses_that_have_gone() {
-        let admission = Admission::new(ConnectionCount::new(1000), Some(1));
+        let admission = ConnectionAdmission::new(ConnectionCount::new(1000), Some(1));
         for last in 0..=255 {
             drop(admission.admit_address(&peer(&format!("10.0.0.{last}:1"))).unwrap());
         }

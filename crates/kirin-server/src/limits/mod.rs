@@ -9,7 +9,7 @@ use std::time::Duration;
 use kirin_client_bytes::ListenerBytes;
 use kirin_http::request::HeadLimits;
 
-use crate::limits::admission::Admission;
+use crate::limits::admission::ConnectionAdmission;
 
 /// The limits of a listener on what its clients may use.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct Limits {
     pub min_rate_bytes: u64,
     /// Limits the number of connections; `None` for no limit. Connections above the limit wait in
     /// the kernel's queue.
-    pub admission: Option<Arc<Admission>>,
+    pub admission: Option<Arc<ConnectionAdmission>>,
     /// Limits the bytes that are held for clients. Without it, they are not counted.
     pub client_bytes: Option<Arc<ListenerBytes>>,
 }

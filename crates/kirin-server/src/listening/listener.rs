@@ -18,7 +18,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::connection::io::{Io, Stream};
 use crate::http1::connection;
-use crate::limits::admission::Admission;
+use crate::limits::admission::ConnectionAdmission;
 use crate::server::Server;
 use crate::tls::Tls;
 
@@ -267,7 +267,7 @@ pub async fn accept_until<H: Handler>(
     let listener = Accepting::new(listener)?;
     let mut refused = OccasionalWarning::default();
     let mut serve = |mut io: Io| {
-        io.permit = server.limits.admission.as_ref().map(Admission::admit);
+        io.permit = server.limits.admission.as_ref().map(ConnectionAdmission::admit);
         // A trusted proxy connects for many clients. The client that its PROXY header names is
         // counted later.
         server.counters.accepted.add();

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::conditions::{Choice, LogConditions, Sampler};
+use super::conditions::{Choice, LogConditions, RequestSampler};
 use super::daemon_line::write_values;
 use super::log_format::{LogFormat, TakenValues, ValueSource};
 use super::log_sink::LogSink;
@@ -32,7 +32,7 @@ pub struct OpenLog {
 /// The access log of one event loop.
 pub struct AccessLog {
     log: OpenLog,
-    sampler: Sampler,
+    sampler: RequestSampler,
     lines: RefCell<Vec<u8>>,
     times: RefCell<TimeTexts>,
     has_precise_time: bool,
@@ -51,7 +51,7 @@ impl AccessLog {
         let has_precise_time = log.format.has_precise_time();
         Self {
             log,
-            sampler: Sampler::default(),
+            sampler: RequestSampler::default(),
             lines: RefCell::default(),
             times: RefCell::default(),
             has_precise_time,

@@ -8,7 +8,7 @@ use kirin_http::request_notes::ResponseLog;
 
 use super::access_log::{AccessLog, LineRecord};
 use super::conditions::Choice;
-use super::log_format::{ResponseHead, TakenValues, ValueSource};
+use super::log_format::{LoggedHead, TakenValues, ValueSource};
 use super::request_value::LoggedRequest;
 use crate::ended_request::EndedRequest;
 
@@ -58,7 +58,7 @@ impl AccessLogs {
         &self,
         log: ResponseLog,
         line: &mut LineRecord,
-        head: ResponseHead<'_>,
+        head: LoggedHead<'_>,
     ) {
         if let Some(log) = self.find(log)
             && log.format().has_response_fields()
@@ -84,7 +84,7 @@ impl AccessLogs {
     pub(crate) fn end_at_once(
         &self,
         request: LoggedRequest<'_>,
-        head: ResponseHead<'_>,
+        head: LoggedHead<'_>,
         ended: &EndedRequest<'_>,
         now: SystemTime,
     ) {

@@ -45,9 +45,9 @@ pub enum Choice {
 
 /// Chooses a share of requests evenly. A share of 0.1 has 9 to 11 of any 100 consecutive requests.
 #[derive(Debug, Default)]
-pub struct Sampler(Cell<u64>);
+pub struct RequestSampler(Cell<u64>);
 
-impl Sampler {
+impl RequestSampler {
     /// Returns whether the next request belongs to the share.
     fn takes_next(&self, share: f64) -> bool {
         // Multiples of the golden ratio are spread evenly over all numbers.
@@ -64,7 +64,7 @@ impl LogConditions {
 
     /// Decides about a request with this path before its response is sent. `path` is `None` for
     /// bytes that are not a request.
-    pub fn choose(&self, path: Option<&str>, sampler: &Sampler) -> Choice {
+    pub fn choose(&self, path: Option<&str>, sampler: &RequestSampler) -> Choice {
         if let (Some(except), Some(path)) = (&self.except, path)
             && except.contains(path)
         {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn is_written(conditions: &LogConditions, path: &str, status: u16, cut: bool, ms: u64) -> bool {
-        match conditions.choose(Some(path), &Sampler::default()) {
+        match conditions.choose(Some(path), &RequestSampler::default()) {
             Choice::Chosen => true,
             Choice::LeftOut => false,
             Choice::ByOutcome => conditions.wants_outcome(
@@ -143,7 +143,7 @@ mod tests {
     fn a_sample_has_its_share_of_any_requests_in_a_row() {
         for share in [0.01, 0.1, 0.5, 1.0] {
             let conditions = LogConditions { sample: Some(share), ..LogConditions::default() };
-            let sampler = Sampler::default();
+            let sampler = RequestSampler::default();
             for part in 0..20 {
                 let chosen = (0..1000)
                     .filter(|_| conditions.choose(Some("/"), &sampler) == Choice::Chosen)

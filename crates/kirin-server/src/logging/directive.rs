@@ -1,12 +1,12 @@
 //! The directives of a format, as Apache's LogFormat has them, and Kirin's own.
 
-use super::log_time::{COMMON_TIME, Moment, TimeForm, TimeValue};
+use super::log_time::{COMMON_TIME, RequestMoment, TimeForm, TimeValue};
 use super::request_value::RequestValue;
 use super::response_value::ResponseValue;
 
 /// A value of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum LogValue {
     /// From the request.
     Request(RequestValue),
     /// A field of the response.
@@ -21,11 +21,11 @@ pub enum Value {
 
 /// A part of a format: a text, then a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct FormatPiece {
     /// The text.
     pub before: Box<[u8]>,
     /// The value.
-    pub value: Value,
+    pub value: LogValue,
 }
 
 /// The reason why a text is not a format.
@@ -62,22 +62,22 @@ pub enum FormatError {
 }
 
 /// Kirin's own names, for `%{NAME}k`.
-const OWN: [(&str, Value); 15] = [
-    ("place", Value::Response(ResponseValue::Place)),
-    ("answered_by", Value::Response(ResponseValue::AnsweredBy)),
-    ("cache", Value::Response(ResponseValue::Cache)),
-    ("queue", Value::Response(ResponseValue::Queue)),
-    ("worker", Value::Response(ResponseValue::Worker)),
-    ("upstream", Value::Response(ResponseValue::Upstream)),
-    ("upstream_time", Value::Response(ResponseValue::UpstreamTime)),
-    ("tls", Value::Request(RequestValue::TlsVersion)),
-    ("request_id", Value::Response(ResponseValue::RequestId)),
-    ("bytes_in", Value::Response(ResponseValue::BytesIn)),
-    ("end", Value::Response(ResponseValue::End)),
-    ("reqtime", Value::Response(ResponseValue::Seconds)),
-    ("uri", Value::Request(RequestValue::Target)),
-    ("user", Value::Request(RequestValue::User)),
-    ("vhost", Value::Request(RequestValue::Host)),
+const OWN: [(&str, LogValue); 15] = [
+    ("place", LogValue::Response(ResponseValue::Place)),
+    ("answered_by", LogValue::Response(ResponseValue::AnsweredBy)),
+    ("cache", LogValue::Response(ResponseValue::Cache)),
+    ("queue", LogValue::Response(ResponseValue::Queue)),
+    ("worker", LogValue::Response(ResponseValue::Worker)),
+    ("upstream", LogValue::Response(ResponseValue::Upstream)),
+    ("upstream_time", LogValue::Response(ResponseValue::UpstreamTime)),
+    ("tls", LogValue::Request(RequestValue::TlsVersion)),
+    ("request_id", LogValue::Response(ResponseValue::RequestId)),
+    ("bytes_in", LogValue::Response(ResponseValue::BytesIn)),
+    ("end", LogValue::Response(ResponseValue::End)),
+    ("reqtime", LogValue::Response(ResponseValue::Seconds)),
+    ("uri", LogValue::Request(RequestValue::Target)),
+    ("user", LogValue::Request(RequestValue::User)),
+    ("vhost", LogValue::Request(RequestValue::Host)),
 ];
 
 fn own_names() -> String {
@@ -87,7 +87,7 @@ fn own_names() -> String {
 /// A format that is being parsed.
 struct Parser<'a> {
     environment: &'a dyn Fn(&str) -> Option<String>,
-    pieces: Vec<Piece>,
+    pieces: Vec<FormatPiece>,
     text: Vec<u8>,
     times: usize,
 }
@@ -97,7 +97,7 @@ struct Parser<'a> {
 pub fn parse(
     format: &str,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<(Vec<Piece>, Box<[u8]>), FormatError> {
+) -> Result<(Vec<FormatPiece>, Box<[u8]>), FormatError> {
     if format.chars().any(|c| c.is_control() && c != '\t') {
         return Err(FormatError::Control);
     }
@@ -134,23 +134,23 @@ impl Parser<'_> {
                 self.text.push(b'-');
                 return Ok(rest);
             }
-            'h' | 'a' => Value::Request(RequestValue::Client),
-            'u' => Value::Request(RequestValue::User),
-            't' => self.time(Moment::Begin, TimeForm::Strftime(COMMON_TIME.into())),
-            'r' => Value::Request(RequestValue::Line),
-            'm' => Value::Request(RequestValue::Method),
-            'U' => Value::Request(RequestValue::Path),
-            'q' => Value::Request(RequestValue::Query),
-            'H' => Value::Request(RequestValue::Protocol),
-            's' => Value::Response(ResponseValue::Status),
-            'b' => Value::Response(ResponseValue::BytesOrDash),
-            'B' => Value::Response(ResponseValue::Bytes),
-            'D' => Value::Response(ResponseValue::Microseconds),
-            'T' => Value::Response(ResponseValue::WholeSeconds),
-            'v' => Value::Request(RequestValue::ServerName),
-            'V' => Value::Request(RequestValue::Host),
-            'p' => Value::Request(RequestValue::ServerPort),
-            'P' => Value::Response(ResponseValue::Process),
+            'h' | 'a' => LogValue::Request(RequestValue::Client),
+            'u' => LogValue::Request(RequestValue::User),
+            't' => self.time(RequestMoment::Begin, TimeForm::Strftime(COMMON_TIME.into())),
+            'r' => LogValue::Request(RequestValue::Line),
+            'm' => LogValue::Request(RequestValue::Method),
+            'U' => LogValue::Request(RequestValue::Path),
+            'q' => LogValue::Request(RequestValue::Query),
+            'H' => LogValue::Request(RequestValue::Protocol),
+            's' => LogValue::Response(ResponseValue::Status),
+            'b' => LogValue::Response(ResponseValue::BytesOrDash),
+            'B' => LogValue::Response(ResponseValue::Bytes),
+            'D' => LogValue::Response(ResponseValue::Microseconds),
+            'T' => LogValue::Response(ResponseValue::WholeSeconds),
+            'v' => LogValue::Request(RequestValue::ServerName),
+            'V' => LogValue::Request(RequestValue::Host),
+            'p' => LogValue::Request(RequestValue::ServerPort),
+            'P' => LogValue::Response(ResponseValue::Process),
             _ => {
                 let length = text.len() - rest.len();
                 return Err(FormatError::Unknown { directive: format!("%{}", &text[..length]) });
@@ -160,15 +160,15 @@ impl Parser<'_> {
         Ok(rest)
     }
 
-    fn push(&mut self, value: Value) {
+    fn push(&mut self, value: LogValue) {
         let before = std::mem::take(&mut self.text).into();
-        self.pieces.push(Piece { before, value });
+        self.pieces.push(FormatPiece { before, value });
     }
 
-    fn time(&mut self, moment: Moment, form: TimeForm) -> Value {
+    fn time(&mut self, moment: RequestMoment, form: TimeForm) -> LogValue {
         let slot = self.times;
         self.times += 1;
-        Value::Time(TimeValue { moment, form }, slot)
+        LogValue::Time(TimeValue { moment, form }, slot)
     }
 
     /// Takes the directive `%{name}letter`.
@@ -184,23 +184,23 @@ impl Parser<'_> {
             'i' | 'o' | 'C' if !is_token => {
                 return wrong("it is not the name of a field or cookie".into());
             }
-            'i' => Value::Request(RequestValue::Field(name.into())),
-            'o' => Value::Field(name.into()),
-            'C' => Value::Request(RequestValue::Cookie(name.into())),
+            'i' => LogValue::Request(RequestValue::Field(name.into())),
+            'o' => LogValue::Field(name.into()),
+            'C' => LogValue::Request(RequestValue::Cookie(name.into())),
             'e' => {
                 let value = (self.environment)(name).unwrap_or_else(|| "-".into());
                 super::escaping::Escaping::Text.write(value.as_bytes(), &mut self.text);
                 return Ok(());
             }
             'a' => match name {
-                "c" => Value::Request(RequestValue::Connection),
+                "c" => LogValue::Request(RequestValue::Connection),
                 _ => return wrong("allowed is %{c}a, the other end of the connection".into()),
             },
             'p' => match name {
-                "canonical" | "local" => Value::Request(RequestValue::ServerPort),
+                "canonical" | "local" => LogValue::Request(RequestValue::ServerPort),
                 _ => return wrong("allowed is %{local}p, the port of the listener".into()),
             },
-            'T' => Value::Response(match name {
+            'T' => LogValue::Response(match name {
                 "s" => ResponseValue::WholeSeconds,
                 "ms" => ResponseValue::Milliseconds,
                 "us" => ResponseValue::Microseconds,
@@ -208,9 +208,9 @@ impl Parser<'_> {
             }),
             't' => {
                 let (moment, format) = match name.split_once(':') {
-                    Some(("begin", format)) => (Moment::Begin, format),
-                    Some(("end", format)) => (Moment::End, format),
-                    _ => (Moment::Begin, name),
+                    Some(("begin", format)) => (RequestMoment::Begin, format),
+                    Some(("end", format)) => (RequestMoment::End, format),
+                    _ => (RequestMoment::Begin, name),
                 };
                 match TimeForm::parse(format) {
                     Ok(form) => self.time(moment, form),
@@ -245,8 +245,8 @@ mod tests {
         let before: Vec<_> =
             pieces.iter().map(|piece| String::from_utf8_lossy(&piece.before)).collect();
         assert_eq!(before, ["<", "> a\\x22b -\t"]);
-        assert_eq!(pieces[0].value, Value::Request(RequestValue::Client));
-        assert_eq!(pieces[1].value, Value::Response(ResponseValue::Status));
+        assert_eq!(pieces[0].value, LogValue::Request(RequestValue::Client));
+        assert_eq!(pieces[1].value, LogValue::Response(ResponseValue::Status));
         assert_eq!(&*end, b" 100%");
     }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::daemon_line::{DaemonLine, send_each};
 use super::log_sink::{log_failure, log_recovery};
-use super::queued_writer::{Output, WriteError};
+use super::queued_writer::{LogOutput, WriteError};
 
 /// The socket of the journal.
 pub const SOCKET: &str = "/run/systemd/journal/socket";
@@ -42,7 +42,7 @@ impl Journald {
     }
 }
 
-impl Output for Journald {
+impl LogOutput for Journald {
     fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
         send_each(lines, |line| self.send(line))
     }

@@ -8,9 +8,9 @@ use std::fmt;
 
 use kirin_http::field_lines::FieldLines;
 
-use super::directive::{self, FormatError, Piece, Value};
+use super::directive::{self, FormatError, FormatPiece, LogValue};
 use super::escaping::Escaping;
-use super::log_time::{Moment, RequestTimes, TimeForm, TimeTexts, TimeValue};
+use super::log_time::{RequestMoment, RequestTimes, TimeForm, TimeTexts, TimeValue};
 use super::request_value::{LoggedRequest, RequestValue};
 use super::response_value::ResponseValue;
 use crate::ended_request::EndedRequest;
@@ -31,7 +31,7 @@ enum Absent {
 #[derive(Clone, PartialEq, Eq)]
 pub struct LogFormat {
     name: String,
-    pieces: Vec<Piece>,
+    pieces: Vec<FormatPiece>,
     end: Box<[u8]>,
     escaping: Escaping,
     absent: Absent,
@@ -50,14 +50,14 @@ pub struct TakenValues {
 #[derive(Clone, Copy)]
 pub enum ValueSource<'a> {
     /// From the heads themselves.
-    Heads(LoggedRequest<'a>, ResponseHead<'a>),
+    Heads(LoggedRequest<'a>, LoggedHead<'a>),
     /// From a copy.
     Taken(&'a TakenValues),
 }
 
 /// The parts of a response head that a line may show.
 #[derive(Clone, Copy)]
-pub struct ResponseHead<'a> {
+pub struct LoggedHead<'a> {
     /// The fields but those of the framing.
     pub fields: &'a FieldLines,
     /// The length of the body.
@@ -93,18 +93,18 @@ impl LogFormat {
     pub fn has_precise_time(&self) -> bool {
         self.pieces
             .iter()
-            .any(|piece| matches!(&piece.value, Value::Time(time, _) if time.form.is_precise()))
+            .any(|piece| matches!(&piece.value, LogValue::Time(time, _) if time.form.is_precise()))
     }
 
     /// Returns whether lines show fields of responses.
     pub fn has_response_fields(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece.value, Value::Field(_)))
+        self.pieces.iter().any(|piece| matches!(piece.value, LogValue::Field(_)))
     }
 
     /// Takes from a request the values that a line needs.
     pub fn take_request(&self, request: &LoggedRequest<'_>, taken: &mut TakenValues) {
         for piece in &self.pieces {
-            if let Value::Request(value) = &piece.value {
+            if let LogValue::Request(value) = &piece.value {
                 self.take(taken, |out| value.write(request, self.escaping, out));
             }
         }
@@ -113,11 +113,11 @@ impl LogFormat {
 
     /// Takes from a response the fields that a line needs. It replaces those of an earlier response
     /// to the same request.
-    pub fn take_response(&self, head: ResponseHead<'_>, taken: &mut TakenValues) {
+    pub fn take_response(&self, head: LoggedHead<'_>, taken: &mut TakenValues) {
         taken.ends.truncate(taken.request_values);
         taken.bytes.truncate(taken.ends.last().copied().unwrap_or(0));
         for piece in &self.pieces {
-            if let Value::Field(name) = &piece.value {
+            if let LogValue::Field(name) = &piece.value {
                 self.take(taken, |out| head.write_field(name, self.escaping, out));
             }
         }
@@ -147,24 +147,24 @@ impl LogFormat {
             let start = out.len();
             out.extend_from_slice(&piece.before);
             let is_there = match (&piece.value, source) {
-                (Value::Request(value), ValueSource::Heads(request, _)) => {
+                (LogValue::Request(value), ValueSource::Heads(request, _)) => {
                     value.write(&request, self.escaping, out)
                 }
-                (Value::Request(_), ValueSource::Taken(_)) => {
+                (LogValue::Request(_), ValueSource::Taken(_)) => {
                     cursor.request.next().is_some_and(|value| self.copy(value, out))
                 }
-                (Value::Field(name), ValueSource::Heads(_, head)) => {
+                (LogValue::Field(name), ValueSource::Heads(_, head)) => {
                     head.write_field(name, self.escaping, out)
                 }
-                (Value::Field(_), ValueSource::Taken(_)) => {
+                (LogValue::Field(_), ValueSource::Taken(_)) => {
                     cursor.response.next().is_some_and(|value| self.copy(value, out))
                 }
-                (Value::Time(time, slot), _) => {
+                (LogValue::Time(time, slot), _) => {
                     time.write(times, *slot, texts, self.escaping, out);
                     true
                 }
-                (Value::Response(value), _) => value.write(request, self.escaping, out),
-                (Value::Nothing, _) => true,
+                (LogValue::Response(value), _) => value.write(request, self.escaping, out),
+                (LogValue::Nothing, _) => true,
             };
             match self.absent {
                 _ if is_there => {}
@@ -189,7 +189,7 @@ impl fmt::Debug for LogFormat {
     }
 }
 
-impl ResponseHead<'_> {
+impl LoggedHead<'_> {
     /// Appends the value of a field. Several lines of it are joined. The engine adds `Date`,
     /// `Connection` and `Transfer-Encoding` later, so that they are unknown here.
     fn write_field(self, name: &str, escaping: Escaping, out: &mut Vec<u8>) -> bool {
@@ -261,30 +261,30 @@ impl<'a> Iterator for TakenIter<'a> {
     }
 }
 
-type Pieces = (Vec<Piece>, Box<[u8]>);
+type FormatPieces = (Vec<FormatPiece>, Box<[u8]>);
 
-fn piece(before: &str, value: Value) -> Piece {
-    Piece { before: before.as_bytes().into(), value }
+fn piece(before: &str, value: LogValue) -> FormatPiece {
+    FormatPiece { before: before.as_bytes().into(), value }
 }
 
 /// Returns Apache's combined format, then the part that answered, the seconds, and `cut` if the
 /// client did not get the complete response.
-fn combined() -> Result<Pieces, FormatError> {
+fn combined() -> Result<FormatPieces, FormatError> {
     let directives = "%h %l %u %t \"%r\" %>s %B \"%{Referer}i\" \"%{User-Agent}i\" \
                       %{answered_by}k %{reqtime}k";
     let (mut pieces, end) = directive::parse(directives, &|_| None)?;
-    pieces.push(piece("", Value::Response(ResponseValue::CutSuffix)));
+    pieces.push(piece("", LogValue::Response(ResponseValue::CutSuffix)));
     Ok((pieces, end))
 }
 
 /// Returns the keys of the formats `json` and `ltsv`, with their values. `kirin log sum` reads
 /// them.
-fn keys() -> Vec<(&'static str, Value)> {
-    let field = |name: &str| Value::Request(RequestValue::Field(name.into()));
-    let time = TimeValue { moment: Moment::Begin, form: TimeForm::Iso };
-    let (request, response) = (Value::Request, Value::Response);
+fn keys() -> Vec<(&'static str, LogValue)> {
+    let field = |name: &str| LogValue::Request(RequestValue::Field(name.into()));
+    let time = TimeValue { moment: RequestMoment::Begin, form: TimeForm::Iso };
+    let (request, response) = (LogValue::Request, LogValue::Response);
     vec![
-        ("time", Value::Time(time, 0)),
+        ("time", LogValue::Time(time, 0)),
         ("host", request(RequestValue::Client)),
         ("user", request(RequestValue::User)),
         ("method", request(RequestValue::Method)),
@@ -325,7 +325,7 @@ fn json() -> LogFormat {
     }
 }
 
-fn ltsv() -> Pieces {
+fn ltsv() -> FormatPieces {
     let first = |index| if index == 0 { "" } else { "\t" };
     let pieces = keys()
         .into_iter()
@@ -335,18 +335,17 @@ fn ltsv() -> Pieces {
 }
 
 /// Returns the format for people: `18:40:01 200 GET /memo/7  1.2 KB  3.40 ms  app:web`.
-fn terminal(has_colours: bool) -> Pieces {
+fn terminal(has_colours: bool) -> FormatPieces {
     let colour = |escape: &'static str| if has_colours { escape } else { "" };
     let (dim, bold, plain) = (colour("\x1b[2m"), colour("\x1b[1m"), colour("\x1b[0m"));
-    let time = TimeValue { moment: Moment::End, form: TimeForm::Local("%H:%M:%S".into()) };
-    let mut pieces = vec![piece(dim, Value::Time(time, 0))];
+    let time = TimeValue { moment: RequestMoment::End, form: TimeForm::Local("%H:%M:%S".into()) };
+    let mut pieces = vec![piece(dim, LogValue::Time(time, 0))];
     match has_colours {
-        true => {
-            pieces.push(piece(&format!("{plain} "), Value::Response(ResponseValue::StatusColour)))
-        }
-        false => pieces.push(piece(" ", Value::Nothing)),
+        true => pieces
+            .push(piece(&format!("{plain} "), LogValue::Response(ResponseValue::StatusColour))),
+        false => pieces.push(piece(" ", LogValue::Nothing)),
     }
-    let (request, response) = (Value::Request, Value::Response);
+    let (request, response) = (LogValue::Request, LogValue::Response);
     pieces.extend([
         piece("", response(ResponseValue::Status)),
         piece(&format!("{plain} {bold}"), request(RequestValue::Method)),

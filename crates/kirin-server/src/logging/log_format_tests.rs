@@ -102,7 +102,7 @@ impl Case {
         }
         let request =
             LoggedRequest { peer: &peer, parsed: Some((&head, origin)), refused_line: b"" };
-        let response = ResponseHead { fields: &response_fields, content_length: Some(7) };
+        let response = LoggedHead { fields: &response_fields, content_length: Some(7) };
         let ended = EndedRequest {
             id: &RequestId::Made(0xabc),
             trace: None,

@@ -12,7 +12,9 @@ use parking_lot::RwLock;
 use rustix::fs::OFlags;
 
 use super::journald::Journald;
-use super::queued_writer::{Lost, Output, QueuedWriter, WriteError, count_lines, write_patiently};
+use super::queued_writer::{
+    LogOutput, Lost, QueuedWriter, WriteError, count_lines, write_patiently,
+};
 use super::syslog::{Syslog, SyslogServer};
 
 /// The most bytes that wait for a sink that takes none, such as a FIFO whose reader is stuck.
@@ -20,11 +22,11 @@ const QUEUE_BYTES: usize = 4 << 20;
 
 /// Where the lines of access logs go.
 pub struct LogSink {
-    kind: Kind,
+    kind: SinkKind,
     queue: QueuedWriter,
 }
 
-enum Kind {
+enum SinkKind {
     /// A file, which is opened again after it was renamed.
     File { current: Arc<Current>, path: PathBuf },
     /// A stream that the process was given.
@@ -39,7 +41,7 @@ type Current = RwLock<Arc<File>>;
 /// Writes to the file, on the thread of the queue.
 struct FileOutput(Arc<Current>);
 
-impl Output for FileOutput {
+impl LogOutput for FileOutput {
     fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
         let file = Arc::clone(&self.0.read());
         // How many lines a failed write has written is not known.
@@ -77,33 +79,33 @@ impl LogSink {
     pub fn from_file(file: File, path: impl Into<PathBuf>) -> Self {
         let current = Arc::new(RwLock::new(Arc::new(file)));
         let output = FileOutput(Arc::clone(&current));
-        Self::new(Kind::File { current, path: path.into() }, Box::new(output))
+        Self::new(SinkKind::File { current, path: path.into() }, Box::new(output))
     }
 
     /// Returns a sink in a stream, such as standard error. A stream is never opened again.
     pub fn stream(file: File) -> Self {
         let is_terminal = file.is_terminal();
         let output = FileOutput(Arc::new(RwLock::new(Arc::new(file))));
-        Self::new(Kind::Stream { is_terminal }, Box::new(output))
+        Self::new(SinkKind::Stream { is_terminal }, Box::new(output))
     }
 
     /// Returns a sink in the journal that listens at `socket`.
     pub fn journald(socket: PathBuf) -> Self {
-        Self::new(Kind::Daemon, Box::new(Journald::new(socket)))
+        Self::new(SinkKind::Daemon, Box::new(Journald::new(socket)))
     }
 
     /// Returns a sink in a syslog daemon.
     pub fn syslog(server: SyslogServer) -> Self {
-        Self::new(Kind::Daemon, Box::new(Syslog::new(server)))
+        Self::new(SinkKind::Daemon, Box::new(Syslog::new(server)))
     }
 
-    fn new(kind: Kind, output: Box<dyn Output>) -> Self {
+    fn new(kind: SinkKind, output: Box<dyn LogOutput>) -> Self {
         Self { kind, queue: QueuedWriter::new(output, QUEUE_BYTES) }
     }
 
     /// Opens the file of the same path again. If that fails, the log stays in the old file.
     pub fn reopen(&self) -> io::Result<()> {
-        if let Kind::File { current, path } = &self.kind {
+        if let SinkKind::File { current, path } = &self.kind {
             let file = open_for_appending(path)?;
             *current.write() = Arc::new(file);
         }
@@ -113,19 +115,19 @@ impl LogSink {
     /// Returns the path of a file. `None` for other sinks.
     pub fn path(&self) -> Option<&Path> {
         match &self.kind {
-            Kind::File { path, .. } => Some(path),
-            Kind::Stream { .. } | Kind::Daemon => None,
+            SinkKind::File { path, .. } => Some(path),
+            SinkKind::Stream { .. } | SinkKind::Daemon => None,
         }
     }
 
     /// Returns whether people read the lines while they are written.
     pub fn is_terminal(&self) -> bool {
-        matches!(self.kind, Kind::Stream { is_terminal: true })
+        matches!(self.kind, SinkKind::Stream { is_terminal: true })
     }
 
     /// Returns whether the sink takes values beside a line ([`super::journald`]).
     pub(super) fn takes_values(&self) -> bool {
-        matches!(self.kind, Kind::Daemon)
+        matches!(self.kind, SinkKind::Daemon)
     }
 
     /// Returns the number of lines that could not be written.

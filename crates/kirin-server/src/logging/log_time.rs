@@ -15,14 +15,14 @@ pub const COMMON_TIME: &str = "[%d/%b/%Y:%H:%M:%S +0000]";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeValue {
     /// The moment.
-    pub moment: Moment,
+    pub moment: RequestMoment,
     /// Its form.
     pub form: TimeForm,
 }
 
 /// A moment of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum RequestMoment {
     /// The arrival of the head.
     Begin,
     /// The end of the response.
@@ -139,8 +139,8 @@ impl TimeValue {
         out: &mut Vec<u8>,
     ) {
         let time = match self.moment {
-            Moment::Begin => times.begin,
-            Moment::End => times.end,
+            RequestMoment::Begin => times.begin,
+            RequestMoment::End => times.end,
         };
         let second = time.as_secs();
         match &self.form {
@@ -221,7 +221,7 @@ mod tests {
     fn write(form: TimeForm, micros: u64) -> String {
         let time = Duration::from_micros(micros);
         let (times, mut out) = (RequestTimes { begin: time, end: time }, Vec::new());
-        let value = TimeValue { moment: Moment::Begin, form };
+        let value = TimeValue { moment: RequestMoment::Begin, form };
         value.write(times, 0, &mut TimeTexts::default(), Escaping::Text, &mut out);
         String::from_utf8(out).unwrap()
     }
@@ -259,7 +259,8 @@ mod tests {
     #[test]
     fn a_text_is_kept_for_its_second_only() {
         let (mut texts, mut out) = (TimeTexts::default(), Vec::new());
-        let value = TimeValue { moment: Moment::End, form: TimeForm::Strftime("%S ".into()) };
+        let value =
+            TimeValue { moment: RequestMoment::End, form: TimeForm::Strftime("%S ".into()) };
         for second in [7, 7, 8, 7] {
             let times = RequestTimes { begin: Duration::ZERO, end: Duration::from_secs(second) };
             value.write(times, 3, &mut texts, Escaping::Text, &mut out);

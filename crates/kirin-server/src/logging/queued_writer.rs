@@ -13,11 +13,11 @@ use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags};
 
 /// The output of a [`QueuedWriter`]. Its functions run on the writer's thread and may wait.
-pub trait Output: Send + 'static {
+pub trait LogOutput: Send + 'static {
     /// Writes complete lines.
     fn write(&mut self, lines: &[u8]) -> Result<(), WriteError>;
 
-    /// Reports that lines cannot be written. Called once, until [`Output::recovered`].
+    /// Reports that lines cannot be written. Called once, until [`LogOutput::recovered`].
     fn failed(&mut self, error: &io::Error);
 
     /// Reports that lines are written again, after this many were lost.
@@ -35,14 +35,14 @@ pub struct WriteError {
 
 /// A queue of lines, and the thread that writes them.
 pub struct QueuedWriter {
-    shared: Arc<Shared>,
+    shared: Arc<SharedWriter>,
     limit_bytes: usize,
     /// The output, until the thread is started.
-    output: Mutex<Option<Box<dyn Output>>>,
+    output: Mutex<Option<Box<dyn LogOutput>>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedWriter {
     state: Mutex<WriterState>,
     /// Wakes the thread: there are lines to write.
     filled: Condvar,
@@ -69,7 +69,7 @@ pub struct Lost {
 
 impl QueuedWriter {
     /// Returns a queue of at most `limit_bytes`. It writes nothing before [`QueuedWriter::start`].
-    pub fn new(output: Box<dyn Output>, limit_bytes: usize) -> Self {
+    pub fn new(output: Box<dyn LogOutput>, limit_bytes: usize) -> Self {
         Self { shared: Arc::default(), limit_bytes, output: Mutex::new(Some(output)) }
     }
 
@@ -124,7 +124,7 @@ impl Drop for QueuedWriter {
     }
 }
 
-fn write_lines(shared: &Shared, mut output: Box<dyn Output>) {
+fn write_lines(shared: &SharedWriter, mut output: Box<dyn LogOutput>) {
     let (mut lines, mut is_failing) = (Vec::new(), false);
     loop {
         let mut state = shared.state.lock();
@@ -201,7 +201,7 @@ mod tests {
         events: mpsc::Sender<String>,
     }
 
-    impl Output for Slow {
+    impl LogOutput for Slow {
         fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
             let allowed = self.may_write.recv().map_err(io::Error::other);
             allowed

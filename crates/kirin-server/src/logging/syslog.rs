@@ -13,7 +13,7 @@ use jiff::Zoned;
 use super::daemon_line::{DaemonLine, send_each};
 use super::journald::send_again;
 use super::log_sink::{log_failure, log_recovery};
-use super::queued_writer::{Output, WriteError};
+use super::queued_writer::{LogOutput, WriteError};
 
 /// The socket of the daemon on this machine.
 pub const SOCKET: &str = "/dev/log";
@@ -32,11 +32,11 @@ pub enum SyslogServer {
 
 /// Writes to a syslog daemon.
 pub struct Syslog {
-    connection: Connection,
+    connection: SyslogSocket,
     datagram: Vec<u8>,
 }
 
-enum Connection {
+enum SyslogSocket {
     Local { path: PathBuf, socket: Option<UnixDatagram> },
     Udp { server: String, socket: Option<UdpSocket>, host: String },
 }
@@ -45,9 +45,9 @@ impl Syslog {
     /// Returns the output for a daemon. It connects with the first line.
     pub fn new(server: SyslogServer) -> Self {
         let connection = match server {
-            SyslogServer::Local(path) => Connection::Local { path, socket: None },
+            SyslogServer::Local(path) => SyslogSocket::Local { path, socket: None },
             SyslogServer::Udp(server) => {
-                Connection::Udp { server, socket: None, host: host_name() }
+                SyslogSocket::Udp { server, socket: None, host: host_name() }
             }
         };
         Self { connection, datagram: Vec::new() }
@@ -58,7 +58,7 @@ impl Syslog {
         let datagram = &mut self.datagram;
         datagram.clear();
         match &mut self.connection {
-            Connection::Local { path, socket } => {
+            SyslogSocket::Local { path, socket } => {
                 let time = Zoned::now().strftime("%b %e %H:%M:%S").to_string();
                 write!(datagram, "<{priority}>{time} kirin[{process}]: ")?;
                 datagram.extend_from_slice(line.text());
@@ -68,7 +68,7 @@ impl Syslog {
                     Ok(socket)
                 })
             }
-            Connection::Udp { server, socket, host } => {
+            SyslogSocket::Udp { server, socket, host } => {
                 let time = Zoned::now().strftime("%Y-%m-%dT%H:%M:%S.%6f%:z").to_string();
                 write!(datagram, "<{priority}>1 {time} {host} kirin {process} - - ")?;
                 datagram.extend_from_slice(line.text());
@@ -112,7 +112,7 @@ fn host_name() -> String {
     }
 }
 
-impl Output for Syslog {
+impl LogOutput for Syslog {
     fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
         send_each(lines, |line| self.send(line))
     }

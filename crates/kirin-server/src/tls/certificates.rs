@@ -19,7 +19,7 @@ use crate::tls::{CertificateFiles, TlsError};
 
 /// The certificates of a listener. They can be exchanged while it serves.
 #[derive(Debug)]
-pub(crate) struct Certificates(ArcSwap<Names>);
+pub(crate) struct Certificates(ArcSwap<CertificateNames>);
 
 /// A certificate that clients may get.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct ServedCertificate {
 /// Certificates by name. A name may have several, for clients that can verify only one kind of
 /// signature.
 #[derive(Debug, Default)]
-struct Names {
+struct CertificateNames {
     /// DNS names in lower case, `*.example.org` for wildcards.
     by_name: HashMap<String, Vec<Arc<CertifiedKey>>>,
     /// The certificates for all other names: the first certificate, and others with the same names.
@@ -42,7 +42,7 @@ struct Names {
 
 impl Certificates {
     pub(crate) fn new(certificates: Vec<Arc<CertifiedKey>>) -> Self {
-        Self(ArcSwap::from_pointee(Names::new(certificates)))
+        Self(ArcSwap::from_pointee(CertificateNames::new(certificates)))
     }
 
     /// Returns the certificates, each once, with the names that they are for.
@@ -60,13 +60,13 @@ impl Certificates {
     }
 
     pub(crate) fn replace(&self, certificates: Vec<Arc<CertifiedKey>>) {
-        self.0.store(Arc::new(Names::new(certificates)));
+        self.0.store(Arc::new(CertificateNames::new(certificates)));
     }
 }
 
-impl Names {
+impl CertificateNames {
     fn new(certificates: Vec<Arc<CertifiedKey>>) -> Self {
-        let mut names = Names::default();
+        let mut names = CertificateNames::default();
         let mut names_of_first = Vec::new();
         for (index, certificate) in certificates.into_iter().enumerate() {
             let of_this = dns_names(&certificate);
@@ -189,7 +189,8 @@ mod tests {
             certificate(&["second.test"]),
             certificate(&["*.wild.test"]),
         );
-        let names = Names::new(vec![Arc::clone(&first), Arc::clone(&second), Arc::clone(&wild)]);
+        let names =
+            CertificateNames::new(vec![Arc::clone(&first), Arc::clone(&second), Arc::clone(&wild)]);
         for (asked, expected) in [
             (None, &first),
             (Some("first.test"), &first),
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_name_with_two_certificates_has_both() {
-        let names = Names::new(vec![certificate(&["a.test"]), certificate(&["a.test"])]);
+        let names = CertificateNames::new(vec![certificate(&["a.test"]), certificate(&["a.test"])]);
         assert_eq!((names.for_name(Some("a.test")).len(), names.for_name(None).len()), (2, 2));
     }
 

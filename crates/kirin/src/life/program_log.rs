@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use kirin_server::logging::queued_writer::{
-    Output, QueuedWriter, WriteError, count_lines, write_patiently,
+    LogOutput, QueuedWriter, WriteError, count_lines, write_patiently,
 };
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -137,7 +137,7 @@ fn copy_of_stderr() -> io::Result<File> {
     io::stderr().as_fd().try_clone_to_owned().map(File::from)
 }
 
-impl Output for StandardError {
+impl LogOutput for StandardError {
     fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
         let copy = match self.0.take() {
             Some(copy) => Ok(copy),

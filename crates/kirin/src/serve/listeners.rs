@@ -12,7 +12,7 @@ use kirin_http::ListenAddress;
 use kirin_observe::client_accounts::ClientAccounts;
 use kirin_server::listener::ListenError;
 use kirin_server::{
-    Admission, BindOptions, ConnectionCount, Limits as HttpLimits, Listener, OpenLog,
+    BindOptions, ConnectionAdmission, ConnectionCount, Limits as HttpLimits, Listener, OpenLog,
 };
 use tokio::sync::watch;
 
@@ -100,7 +100,8 @@ pub fn open_http(
             None => None,
             Some(log) => Some(logs::open(log, config.user.as_ref(), logs)?),
         };
-        let admission = Admission::new(Arc::clone(connections), listener.connections_per_address);
+        let admission =
+            ConnectionAdmission::new(Arc::clone(connections), listener.connections_per_address);
         let limits = HttpLimits {
             admission: Some(admission),
             client_bytes: Some(Arc::clone(client_bytes)),

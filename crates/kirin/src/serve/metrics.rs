@@ -13,7 +13,9 @@ use kirin_observe::metrics::Metrics;
 use kirin_observe::refusal::refusal;
 use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
 use kirin_server::listener::{self, ListenError};
-use kirin_server::{Admission, BindOptions, ConnectionCount, Limits, Listener, Observers, Server};
+use kirin_server::{
+    BindOptions, ConnectionAdmission, ConnectionCount, Limits, Listener, Observers, Server,
+};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
@@ -60,7 +62,7 @@ pub async fn serve(listener: Listener, metrics: Arc<Metrics>, mut stage: watch::
         return;
     }
     let Ok(address) = listener.address() else { return };
-    let admission = Admission::new(ConnectionCount::new(CONNECTIONS), None);
+    let admission = ConnectionAdmission::new(ConnectionCount::new(CONNECTIONS), None);
     let limits = Limits { admission: Some(admission), ..Limits::default() };
     let handler = Rc::new(MetricsHandler(metrics));
     let server = Rc::new(Server::new(handler, address, limits, Observers::default()));

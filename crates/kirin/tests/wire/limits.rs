@@ -50,8 +50,8 @@ fn the_process_has_only_so_many_connections_and_others_wait() {
     for client in &mut clients {
         assert_eq!(client.get("/a.txt").status, 200);
     }
-    // There may be one more for each loop (see `Admission::has_room`), so these are certainly more
-    // than allowed.
+    // There may be one more for each loop (see `ConnectionAdmission::has_room`), so these are
+    // certainly more than allowed.
     let mut waiting: Vec<Client> = (0..20).map(|_| kirin.connect()).collect();
     for client in &mut waiting {
         client.send("GET /a.txt HTTP/1.0\r\n\r\n");

@@ -23,16 +23,16 @@ pub struct Sampling {
 pub struct Run {
     /// The key of all hashes. No other run has it.
     pub key: RandomState,
-    scope: Scope,
+    scope: SamplingScope,
     demands: Demands,
     began: Instant,
     limit: Duration,
-    observed: Mutex<Observed>,
+    observed: Mutex<ObservedRun>,
 }
 
 /// The answers that a run observes.
 #[derive(Clone, Debug, Default)]
-pub struct Scope {
+pub struct SamplingScope {
     /// The places, such as `app:web`. Empty: all.
     pub places: Vec<String>,
     /// The labels of the sites. An empty label stands for routes at the top level. Empty: all.
@@ -43,7 +43,7 @@ pub struct Scope {
 
 /// The answers that a run has observed.
 #[derive(Default)]
-struct Observed {
+struct ObservedRun {
     survey: Survey,
     routes: BTreeMap<usize, RouteFacts>,
 }
@@ -73,7 +73,7 @@ impl Sampling {
     /// Starts a run. It ends after `limit` at the latest, and takes no answer after that.
     pub fn start(
         &self,
-        scope: Scope,
+        scope: SamplingScope,
         demands: Demands,
         limit: Duration,
     ) -> Result<Arc<Run>, AlreadyOn> {
@@ -114,7 +114,7 @@ impl Sampling {
 impl Run {
     /// Returns whether it observes a place of the route with this number now.
     pub fn observes(&self, place: &str, route: usize) -> bool {
-        let Scope { places, sites, .. } = &self.scope;
+        let SamplingScope { places, sites, .. } = &self.scope;
         self.began.elapsed() < self.limit
             && (places.is_empty() || places.iter().any(|name| name == place))
             && (sites.is_empty() || sites.iter().any(|site| site == self.site_of(route)))
@@ -159,7 +159,7 @@ impl Run {
 
     /// Returns the report, and forgets what was observed. It takes some time with many pages.
     pub fn report(&self) -> Report {
-        let Observed { survey, routes } = std::mem::take(&mut *self.observed.lock());
+        let ObservedRun { survey, routes } = std::mem::take(&mut *self.observed.lock());
         let seconds = self.elapsed().min(self.limit).as_secs_f64();
         report::report(&survey, &self.demands, &routes, seconds)
     }
@@ -185,8 +185,9 @@ mod tests {
         for order in [[true, false], [false, true]] {
             let sampling = Sampling::default();
             let demands = Demands::default();
-            let run =
-                sampling.start(Scope::default(), demands, Duration::MAX).expect("no run is on");
+            let run = sampling
+                .start(SamplingScope::default(), demands, Duration::MAX)
+                .expect("no run is on");
             for is_protected in order {
                 let route = ObservedRoute {
                     route: Arc::default(),
@@ -209,7 +210,7 @@ mod tests {
     fn one_run_is_on_at_a_time_and_ends_by_itself() {
         let sampling = Sampling::default();
         assert!(!sampling.is_on() && sampling.run().is_none());
-        let scope = Scope {
+        let scope = SamplingScope {
             places: vec!["app:web".into()],
             sites: vec!["wiki".into(), String::new()],
             site_labels: ["wiki", "", "git"].map(str::to_owned).into(),

@@ -6,7 +6,7 @@ use kirin_clock::steady_seconds;
 use kirin_http::{CacheResult, RequestBody, Response};
 use tokio::time::{Instant, timeout_at};
 
-use super::fetch::Fetch;
+use super::fetch::CacheFetch;
 use super::memory::CacheEntry;
 use super::pending_fetches::{FetchEvent, FetchOutcome, Joined};
 use super::shared_response::SharedResponse;
@@ -30,7 +30,7 @@ enum SharedUse {
     NotForIt,
 }
 
-impl Fetch {
+impl CacheFetch {
     /// Forwards the request to the place, or waits for another request that was forwarded.
     pub async fn run(mut self, body: RequestBody) -> Response {
         let give_up = Instant::now() + self.settings.wait;

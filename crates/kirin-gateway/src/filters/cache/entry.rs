@@ -11,7 +11,7 @@ use kirin_store::ItemRef;
 use crate::pages::page::Page;
 
 /// The companion of an item.
-pub enum Entry {
+pub enum StoredEntry {
     /// A response.
     Response(CachedResponse),
     /// The request fields by which responses to this target vary.
@@ -34,33 +34,41 @@ pub struct CachedResponse {
     pub has_validator: bool,
 }
 
-impl Entry {
+impl StoredEntry {
     /// Reads an item's value. The second part is the memory it takes beside the item, in bytes.
-    pub fn compile(value: &bytes::Bytes) -> (Entry, usize) {
+    pub fn compile(value: &bytes::Bytes) -> (StoredEntry, usize) {
         let (entry, bytes) = match Stored::read(value) {
-            None => (Entry::Unreadable, 0),
-            Some(Stored::Pass) => (Entry::Pass, 0),
+            None => (StoredEntry::Unreadable, 0),
+            Some(Stored::Pass) => (StoredEntry::Pass, 0),
             Some(Stored::Varies { by }) => {
                 let bytes = by.iter().map(|name| name.len() + size_of::<String>()).sum();
-                (Entry::Varies(by), bytes)
+                (StoredEntry::Varies(by), bytes)
             }
             Some(Stored::Response { policy, at }) => {
                 match Page::from_response(&value.slice(at..)) {
-                    None => (Entry::Unreadable, 0),
+                    None => (StoredEntry::Unreadable, 0),
                     Some((page, has_validator, bytes)) => {
                         let page = Arc::new(page);
-                        (Entry::Response(CachedResponse { policy, page, at, has_validator }), bytes)
+                        (
+                            StoredEntry::Response(CachedResponse {
+                                policy,
+                                page,
+                                at,
+                                has_validator,
+                            }),
+                            bytes,
+                        )
                     }
                 }
             }
         };
-        (entry, bytes + size_of::<Entry>() + 32)
+        (entry, bytes + size_of::<StoredEntry>() + 32)
     }
 
     /// Returns the response, if it is one.
     pub fn response(&self) -> Option<&CachedResponse> {
         match self {
-            Entry::Response(response) => Some(response),
+            StoredEntry::Response(response) => Some(response),
             _ => None,
         }
     }

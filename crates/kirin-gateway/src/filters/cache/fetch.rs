@@ -24,7 +24,7 @@ use crate::filters::backend::Backend;
 use crate::request::kept_request::KeptRequest;
 
 /// A request that the place must answer.
-pub struct Fetch {
+pub struct CacheFetch {
     pub(super) cache: Rc<Cache>,
     pub(super) settings: Arc<CacheSettings>,
     pub(super) cache_request: CacheRequest,
@@ -40,7 +40,7 @@ pub struct Fetch {
     pub(super) share: ClientShare,
 }
 
-impl Fetch {
+impl CacheFetch {
     /// Creates a fetch for `request`, which `backend` will answer.
     pub fn new(
         cache: &Rc<Cache>,

@@ -27,19 +27,19 @@ const TOO_SLOW: &str = "others wait for this reader, and it takes too little";
 /// A body that all readers share.
 #[derive(Debug)]
 pub struct FillingBody {
-    shared: Mutex<Shared>,
+    shared: Mutex<SharedBody>,
     length: Option<u64>,
     limit_bytes: u64,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedBody {
     pieces: VecDeque<Bytes>,
     /// The number of the first piece. The pieces before it have been freed.
     first: usize,
     /// The bytes that have arrived, including those that have been freed.
     bytes: u64,
-    state: State,
+    state: FillState,
     readers: HashMap<u64, Reader>,
     /// The number of readers so far.
     count: u64,
@@ -47,7 +47,7 @@ struct Shared {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum State {
+enum FillState {
     /// It arrives, and may be stored.
     #[default]
     Filling,
@@ -112,13 +112,13 @@ impl FillingBody {
     pub fn reader(self: &Arc<Self>, part: Option<ByteRange>) -> Option<BodyReader> {
         let mut shared = self.shared.lock();
         match shared.state {
-            State::Filling | State::Whole if shared.first == 0 => {}
+            FillState::Filling | FillState::Whole if shared.first == 0 => {}
             _ => return None,
         }
         Some(self.join(&mut shared, part))
     }
 
-    fn join(self: &Arc<Self>, shared: &mut Shared, part: Option<ByteRange>) -> BodyReader {
+    fn join(self: &Arc<Self>, shared: &mut SharedBody, part: Option<ByteRange>) -> BodyReader {
         let id = shared.count;
         shared.count += 1;
         shared.readers.insert(id, Reader::default());
@@ -133,7 +133,7 @@ impl FillingBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, StreamError>>> {
         let mut shared = self.shared.lock();
-        let Shared { pieces, first, state, readers, filler, .. } = &mut *shared;
+        let SharedBody { pieces, first, state, readers, filler, .. } = &mut *shared;
         // The entry exists as long as its reader.
         let Some(reader) = readers.get_mut(&id) else { return Poll::Ready(None) };
         if reader.is_cut {
@@ -146,12 +146,12 @@ impl FillingBody {
             return Poll::Ready(Some(Ok(piece.clone())));
         }
         match state {
-            State::Filling | State::TooLong => {
+            FillState::Filling | FillState::TooLong => {
                 reader.waker = Some(context.waker().clone());
                 Poll::Pending
             }
-            State::Whole => Poll::Ready(None),
-            State::Cut(why) => Poll::Ready(Some(Err(StreamError(why.clone())))),
+            FillState::Whole => Poll::Ready(None),
+            FillState::Cut(why) => Poll::Ready(Some(Err(StreamError(why.clone())))),
         }
     }
 }
@@ -172,17 +172,17 @@ impl Filler {
 
     /// Marks the body as complete.
     pub fn end(&self) {
-        self.0.shared.lock().change(State::Whole);
+        self.0.shared.lock().change(FillState::Whole);
     }
 
     /// Cuts the body, because the rest of it will not arrive.
     pub fn cut(self, why: &StreamError) {
-        self.0.shared.lock().change(State::Cut(why.0.clone()));
+        self.0.shared.lock().change(FillState::Cut(why.0.clone()));
     }
 
     /// Marks the body as too long to be stored.
     pub fn is_too_long(&self) {
-        self.0.shared.lock().change(State::TooLong);
+        self.0.shared.lock().change(FillState::TooLong);
     }
 
     /// Waits until the fastest reader of a body that is not stored wants more.
@@ -229,13 +229,13 @@ impl Filler {
 impl Drop for Filler {
     fn drop(&mut self) {
         let mut shared = self.0.shared.lock();
-        if matches!(shared.state, State::Filling | State::TooLong) {
-            shared.change(State::Cut("it was given up".into()));
+        if matches!(shared.state, FillState::Filling | FillState::TooLong) {
+            shared.change(FillState::Cut("it was given up".into()));
         }
     }
 }
 
-impl Shared {
+impl SharedBody {
     fn reading(&self) -> impl Iterator<Item = &Reader> {
         self.readers.values().filter(|reader| !reader.is_cut)
     }
@@ -250,7 +250,7 @@ impl Shared {
         self.bytes - bytes
     }
 
-    fn change(&mut self, state: State) {
+    fn change(&mut self, state: FillState) {
         self.state = state;
         self.wake_readers();
     }

@@ -10,7 +10,7 @@ use kirin_http::{Answer, CacheResult, FieldLines, Response};
 use kirin_store::{Invalidation, Namespace};
 
 use super::cache_request::{Miss, shortened_query};
-use super::fetch::{Fetch, with_cache_status};
+use super::fetch::{CacheFetch, with_cache_status};
 use super::memory::Cache;
 use super::settings::CacheSettings;
 use crate::filters::backend::Backend;
@@ -20,11 +20,11 @@ use crate::request::context::Request;
 pub struct Forward {
     cache: Rc<Cache>,
     settings: Arc<CacheSettings>,
-    how: How,
+    how: ForwardMode,
 }
 
 /// The way in which it is forwarded.
-pub enum How {
+pub enum ForwardMode {
     /// Its method is not GET or HEAD. It may change what is stored.
     Method,
     /// The cache does not serve it, for this reason.
@@ -41,7 +41,7 @@ pub enum How {
 }
 
 /// The target of a request, for the time after its response.
-struct Target {
+struct ForwardedTarget {
     namespace: Namespace,
     method: Method,
     path: String,
@@ -51,7 +51,7 @@ struct Target {
 }
 
 impl Forward {
-    pub(super) fn new(cache: &Rc<Cache>, settings: &Arc<CacheSettings>, how: How) -> Self {
+    pub(super) fn new(cache: &Rc<Cache>, settings: &Arc<CacheSettings>, how: ForwardMode) -> Self {
         Self { cache: Rc::clone(cache), settings: Arc::clone(settings), how }
     }
 
@@ -59,16 +59,16 @@ impl Forward {
     pub fn answer(self, request: &Request<'_>, backend: &Rc<dyn Backend>) -> Answer {
         let Self { cache, settings, how } = self;
         match how {
-            How::Bypass(reason) => {
+            ForwardMode::Bypass(reason) => {
                 cache.counters.bypassed.add();
                 request.origin.notes.set_cache_result(CacheResult::Bypass);
                 let detail = Some(reason);
                 let status = CacheStatus { detail, ..CacheStatus::forwarded(Forwarded::Bypass) };
                 around(backend.answer(request), move |response| with_cache_status(response, status))
             }
-            How::Method => {
+            ForwardMode::Method => {
                 let head = request.head;
-                let target = Target {
+                let target = ForwardedTarget {
                     namespace: request.namespace.clone(),
                     method: head.method.clone(),
                     path: head.path.to_owned(),
@@ -85,12 +85,14 @@ impl Forward {
                     with_cache_status(response, CacheStatus::forwarded(Forwarded::Method))
                 })
             }
-            How::Pass { miss, is_noted } => {
-                let fetch = Fetch::new(&cache, &settings, miss, request.keep(), Rc::clone(backend));
+            ForwardMode::Pass { miss, is_noted } => {
+                let fetch =
+                    CacheFetch::new(&cache, &settings, miss, request.keep(), Rc::clone(backend));
                 Answer::later(move |body| fetch.pass(is_noted, body))
             }
-            How::Fetch(miss) => {
-                let fetch = Fetch::new(&cache, &settings, miss, request.keep(), Rc::clone(backend));
+            ForwardMode::Fetch(miss) => {
+                let fetch =
+                    CacheFetch::new(&cache, &settings, miss, request.keep(), Rc::clone(backend));
                 Answer::later(move |body| fetch.run(body))
             }
         }
@@ -99,11 +101,11 @@ impl Forward {
 
 impl Cache {
     /// Invalidates the stored responses that a request has changed.
-    fn invalidate(&self, target: &Target, status: StatusCode, response: &FieldLines) {
+    fn invalidate(&self, target: &ForwardedTarget, status: StatusCode, response: &FieldLines) {
         if !invalidation::invalidates(&target.method, status) {
             return;
         }
-        let Target { namespace, path, query, secure, host, .. } = target;
+        let ForwardedTarget { namespace, path, query, secure, host, .. } = target;
         let requested = RequestTarget { path, query: query.as_deref(), secure: *secure, host };
         for target in invalidation::targets(&requested, response) {
             let text = match &target.query {

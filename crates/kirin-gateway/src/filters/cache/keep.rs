@@ -12,7 +12,7 @@ use kirin_store::{
     Change, Expires, Moment, NewItem, NewValue, Now, Store, StoreOutcome, StoreRequest, ValueBuffer,
 };
 
-use super::entry::Entry;
+use super::entry::StoredEntry;
 use super::settings::CacheSettings;
 use super::stored_response::StoredResponse;
 use crate::request::context::Request;
@@ -182,7 +182,7 @@ impl Keep {
     /// use of the item, and nothing is kept beside it yet.
     pub(super) fn stored(&self, store: &Store, now: Now) -> Option<StoredResponse> {
         let item = store.peek(&self.key, now)?;
-        let (entry, _) = Entry::compile(&item.value());
+        let (entry, _) = StoredEntry::compile(&item.value());
         let entry = Arc::new(entry);
         entry.response().is_some().then_some(StoredResponse { item, entry })
     }

@@ -13,7 +13,7 @@ use kirin_store::{ItemRef, Now, Store};
 
 use super::cache_request::CacheRequest;
 use super::counters::CacheCounters;
-use super::entry::Entry;
+use super::entry::StoredEntry;
 use super::keep::{self, Keep};
 use super::stored_response::StoredResponse;
 use crate::pages::page_response::PageResponses;
@@ -62,7 +62,7 @@ impl Cache {
         let mut found = self.entry(&request.key, now);
         let mut variant_key = None;
         if let Some((_, entry)) = &found
-            && let Entry::Varies(by) = &**entry
+            && let StoredEntry::Varies(by) = &**entry
         {
             let mut key = request.key.clone();
             vary::append_secondary_key(by, fields, &mut key);
@@ -75,8 +75,8 @@ impl Cache {
         };
         if let Some((item, entry)) = found {
             match &*entry {
-                Entry::Pass => return CacheEntry::Pass { key: item.key().to_vec(), why },
-                Entry::Response(cached) => {
+                StoredEntry::Pass => return CacheEntry::Pass { key: item.key().to_vec(), why },
+                StoredEntry::Response(cached) => {
                     return match request.may_have(&cached.policy) {
                         true => CacheEntry::Response(StoredResponse { item, entry }),
                         false => {
@@ -84,21 +84,21 @@ impl Cache {
                         }
                     };
                 }
-                Entry::Varies(_) | Entry::Unreadable => {}
+                StoredEntry::Varies(_) | StoredEntry::Unreadable => {}
             }
         }
         if request.has_credentials()
             && let Some((_, entry)) = self.entry(&keep::credentials_key(&request.key), now)
-            && matches!(*entry, Entry::Pass)
+            && matches!(*entry, StoredEntry::Pass)
         {
             return CacheEntry::Pass { key: request.key.clone(), why };
         }
         CacheEntry::Nothing { key: variant_key.unwrap_or_else(|| request.key.clone()), why }
     }
 
-    fn entry(&self, key: &[u8], now: Now) -> Option<(ItemRef, Arc<Entry>)> {
+    fn entry(&self, key: &[u8], now: Now) -> Option<(ItemRef, Arc<StoredEntry>)> {
         let item = self.store.get(key, now)?;
-        let entry = self.store.companion::<Entry>(&item, now, Entry::compile);
+        let entry = self.store.companion::<StoredEntry>(&item, now, StoredEntry::compile);
         Some((item, entry))
     }
 

@@ -39,8 +39,8 @@ use kirin_http::{CacheResult, InRequest, RequestBody, Response};
 use super::backend::Backend;
 use crate::request::context::Request;
 use cache_request::{Bypass, CacheRequest, Miss};
-use fetch::Fetch;
-use forward::{Forward, How};
+use fetch::CacheFetch;
+use forward::{Forward, ForwardMode};
 use memory::{Cache, CacheEntry};
 use pending_fetches::Joined;
 use settings::CacheSettings;
@@ -75,14 +75,14 @@ impl RouteCache {
         let forward = |how| CacheLookup::Forward(Forward::new(cache, settings, how));
         let cache_request = match CacheRequest::from_request(request, settings) {
             Ok(cache_request) => cache_request,
-            Err(Bypass::Method) => return forward(How::Method),
-            Err(Bypass::Reason(reason)) => return forward(How::Bypass(reason)),
+            Err(Bypass::Method) => return forward(ForwardMode::Method),
+            Err(Bypass::Reason(reason)) => return forward(ForwardMode::Bypass(reason)),
         };
         let directives = &cache_request.directives;
         let (key, why) = match cache.find(&cache_request, head.fields, now) {
             CacheEntry::Response(stored) => {
                 let Some(cached) = stored.cached() else {
-                    return forward(How::Bypass("unreadable"));
+                    return forward(ForwardMode::Bypass("unreadable"));
                 };
                 let key = stored.item.key().to_vec();
                 match reuse(&cached.policy, directives, now, stored.item.is_stale()) {
@@ -116,7 +116,7 @@ impl RouteCache {
             }
             CacheEntry::Pass { key, why } => {
                 let miss = Miss { request: cache_request, key, why };
-                return forward(How::Pass { miss, is_noted: true });
+                return forward(ForwardMode::Pass { miss, is_noted: true });
             }
         };
         if directives.only_if_cached {
@@ -127,8 +127,8 @@ impl RouteCache {
         let is_alone = directives.no_store || is_missing && cache_request.is_partial;
         let miss = Miss { request: cache_request, key, why };
         forward(match is_alone {
-            true => How::Pass { miss, is_noted: false },
-            false => How::Fetch(miss),
+            true => ForwardMode::Pass { miss, is_noted: false },
+            false => ForwardMode::Fetch(miss),
         })
     }
 
@@ -136,7 +136,7 @@ impl RouteCache {
     fn revalidate(&self, miss: Miss, request: &Request<'_>, backend: &Rc<dyn Backend>) {
         if let Joined::Leads(pending) = self.settings.pending_fetches.join(&miss.key) {
             let (kept, backend) = (request.keep(), Rc::clone(backend));
-            let fetch = Fetch::new(&self.cache, &self.settings, miss, kept, backend);
+            let fetch = CacheFetch::new(&self.cache, &self.settings, miss, kept, backend);
             tokio::task::spawn_local(InRequest::of_current(async move {
                 fetch.go(Some(pending), RequestBody::empty()).await;
             }));

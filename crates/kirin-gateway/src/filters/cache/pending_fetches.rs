@@ -94,7 +94,7 @@ pub enum Joined {
     /// It is forwarded to the place.
     Leads(PendingFetch),
     /// It waits.
-    Waits(Waiting),
+    Waits(WaitingRequest),
     /// Too many requests wait already.
     Full,
 }
@@ -107,7 +107,7 @@ pub struct PendingFetch {
 }
 
 /// A request that waits for another.
-pub struct Waiting {
+pub struct WaitingRequest {
     progress: watch::Receiver<FetchProgress>,
     shared: Arc<SharedFetch>,
     is_early: bool,
@@ -121,7 +121,7 @@ impl PendingFetches {
 
     /// Joins the requests for `key`, but not the fetch that `old` waits for: its response cannot be
     /// used any more.
-    pub fn join_anew(self: &Arc<Self>, key: &[u8], old: &Waiting) -> Joined {
+    pub fn join_anew(self: &Arc<Self>, key: &[u8], old: &WaitingRequest) -> Joined {
         self.join_unless(key, Some(&old.shared))
     }
 
@@ -158,7 +158,7 @@ impl Joined {
         }
         let progress = shared.progress.subscribe();
         let is_early = matches!(*progress.borrow(), FetchProgress::BackendAsked);
-        Joined::Waits(Waiting { progress, shared: Arc::clone(shared), is_early })
+        Joined::Waits(WaitingRequest { progress, shared: Arc::clone(shared), is_early })
     }
 }
 
@@ -197,7 +197,7 @@ impl Drop for PendingFetch {
     }
 }
 
-impl Waiting {
+impl WaitingRequest {
     /// Returns whether the request began to wait before a response arrived.
     pub fn is_early(&self) -> bool {
         self.is_early
@@ -230,7 +230,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingRequest {
     fn drop(&mut self) {
         self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
     }
@@ -247,7 +247,7 @@ mod tests {
         pending
     }
 
-    fn wait(pending_fetches: &Arc<PendingFetches>, key: &[u8]) -> Waiting {
+    fn wait(pending_fetches: &Arc<PendingFetches>, key: &[u8]) -> WaitingRequest {
         let Joined::Waits(waiting) = pending_fetches.join(key) else {
             panic!("no fetch is in progress")
         };

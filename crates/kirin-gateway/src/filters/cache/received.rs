@@ -9,13 +9,13 @@ use kirin_clock::steady_seconds;
 use kirin_http::{AnsweredBy, Body, FieldLines, InRequest, Response};
 use kirin_store::Now;
 
-use super::fetch::{Fetch, add_date, with_cache_status};
+use super::fetch::{CacheFetch, add_date, with_cache_status};
 use super::fill::fill;
 use super::keep::{self, Keep};
 use super::pending_fetches::{FetchOutcome, PendingFetch};
 use super::shared_response::SharedResponse;
 
-impl Fetch {
+impl CacheFetch {
     /// Handles a response of the place, of which the body may still arrive.
     pub(super) async fn received(
         self,

@@ -6,14 +6,14 @@ use kirin_cache::validation;
 use kirin_http::FieldLines;
 use kirin_store::ItemRef;
 
-use super::entry::{CachedResponse, Entry};
+use super::entry::{CachedResponse, StoredEntry};
 
 /// An item of the store that is a cached response.
 pub struct StoredResponse {
     /// The item.
     pub item: ItemRef,
     /// The entry that was compiled from its value.
-    pub entry: Arc<Entry>,
+    pub entry: Arc<StoredEntry>,
 }
 
 impl StoredResponse {

@@ -20,14 +20,14 @@ pub enum Item {
 
 /// Why a field value cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed {
+pub struct MalformedDictionary {
     /// The offset of the error in bytes.
     pub at: usize,
     /// The error.
     pub what: &'static str,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for MalformedDictionary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at byte {}", self.what, self.at)
     }
@@ -38,7 +38,7 @@ const MAX_DIGITS: usize = 15;
 
 /// Parses the members of a dictionary, in order. The last value of a repeated member counts
 /// (section 4.2.2).
-pub fn parse(value: &[u8]) -> Result<Vec<(String, Item)>, Malformed> {
+pub fn parse(value: &[u8]) -> Result<Vec<(String, Item)>, MalformedDictionary> {
     let mut input = Input { bytes: value, at: 0 };
     let mut members: Vec<(String, Item)> = Vec::new();
     input.skip(b" ");
@@ -105,17 +105,17 @@ impl Input<'_> {
         self.bytes[start..self.at].iter().copied().map(char::from).collect()
     }
 
-    fn wrong(&self, what: &'static str) -> Malformed {
-        Malformed { at: self.at, what }
+    fn wrong(&self, what: &'static str) -> MalformedDictionary {
+        MalformedDictionary { at: self.at, what }
     }
 
     /// Returns the error at the byte that was taken last.
-    fn wrong_before(&self, what: &'static str) -> Malformed {
-        Malformed { at: self.at.saturating_sub(1), what }
+    fn wrong_before(&self, what: &'static str) -> MalformedDictionary {
+        MalformedDictionary { at: self.at.saturating_sub(1), what }
     }
 
     /// Reads a key: `lcalpha` or `*`, then letters, digits and `_-.*` (section 3.1.2).
-    fn key(&mut self) -> Result<String, Malformed> {
+    fn key(&mut self) -> Result<String, MalformedDictionary> {
         if !self.peek().is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'*') {
             return Err(self.wrong("no name in small letters"));
         }
@@ -125,7 +125,7 @@ impl Input<'_> {
         Ok(self.take_while(is_part))
     }
 
-    fn item(&mut self) -> Result<Item, Malformed> {
+    fn item(&mut self) -> Result<Item, MalformedDictionary> {
         match self.peek() {
             Some(b'"') => self.string(),
             Some(b'?') => self.boolean(),
@@ -134,7 +134,7 @@ impl Input<'_> {
         }
     }
 
-    fn boolean(&mut self) -> Result<Item, Malformed> {
+    fn boolean(&mut self) -> Result<Item, MalformedDictionary> {
         self.at += 1;
         match self.next() {
             Some(digit @ (b'0' | b'1')) => Ok(Item::Boolean(digit == b'1')),
@@ -142,7 +142,7 @@ impl Input<'_> {
         }
     }
 
-    fn integer(&mut self) -> Result<Item, Malformed> {
+    fn integer(&mut self) -> Result<Item, MalformedDictionary> {
         let start = self.at;
         let is_negative = self.peek() == Some(b'-');
         self.at += usize::from(is_negative);
@@ -150,14 +150,16 @@ impl Input<'_> {
         let number = digits.parse::<i64>().ok().filter(|_| digits.len() <= MAX_DIGITS);
         match (number, self.peek()) {
             (Some(_), Some(b'.')) => {
-                Err(Malformed { at: start, what: "a number that is not whole" })
+                Err(MalformedDictionary { at: start, what: "a number that is not whole" })
             }
             (Some(number), _) => Ok(Item::Integer(if is_negative { -number } else { number })),
-            (None, _) => Err(Malformed { at: start, what: "no number of 1 to 15 digits" }),
+            (None, _) => {
+                Err(MalformedDictionary { at: start, what: "no number of 1 to 15 digits" })
+            }
         }
     }
 
-    fn string(&mut self) -> Result<Item, Malformed> {
+    fn string(&mut self) -> Result<Item, MalformedDictionary> {
         self.at += 1;
         let mut text = String::new();
         loop {

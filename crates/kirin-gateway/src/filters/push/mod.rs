@@ -35,7 +35,7 @@ use crate::purge::command::{self, MAX_KEY_BYTES, Purge};
 use crate::request::context::Request;
 use crate::routing::protection::Protection;
 use reach::Reach;
-use store_field::{STORE, StoreField, Unstorable, stored_head, text_only_line};
+use store_field::{PushRefusal, STORE, StoreField, stored_head, text_only_line};
 use stream_copy::StreamCopy;
 
 const PURGE: &str = "kirin-purge";
@@ -174,19 +174,19 @@ impl Push {
         began: Moment,
         field: StoreField,
         response: &mut Response,
-    ) -> Result<(), Unstorable> {
+    ) -> Result<(), PushRefusal> {
         store_field::check(&request.method, &field, response)?;
         let namespace = &request.namespace;
         let full_name = |name: &[u8]| namespace.full_name(name).map(Cow::into_owned);
         let (key, protection) = match &field.key {
             Some(key) => {
                 let key = full_name(key.as_bytes()).filter(|key| key.len() <= MAX_KEY_BYTES);
-                (key.ok_or(Unstorable::Target)?, request.protection.without_rate())
+                (key.ok_or(PushRefusal::Target)?, request.protection.without_rate())
             }
-            None => (request.key.clone().ok_or(Unstorable::Target)?, request.protection),
+            None => (request.key.clone().ok_or(PushRefusal::Target)?, request.protection),
         };
         let tags = field.tags.iter().map(|tag| full_name(tag.as_bytes()));
-        let tags = tags.collect::<Option<_>>().ok_or(Unstorable::ForeignTag)?;
+        let tags = tags.collect::<Option<_>>().ok_or(PushRefusal::ForeignTag)?;
         let ttl_seconds = field.ttl_seconds;
         let head = stored_head(response.status, &response.fields, protection);
         let is_page = response.fields.get("content-type").is_some_and(is_html);
@@ -207,7 +207,7 @@ impl Push {
         };
         let length = head.len() as u64 + response.body.length().unwrap_or(0);
         if !destination.has_room(length) {
-            return Err(Unstorable::TooLarge);
+            return Err(PushRefusal::TooLarge);
         }
         match std::mem::replace(&mut response.body, Body::Empty) {
             Body::Stream(source) => {
@@ -229,19 +229,19 @@ impl Push {
         Ok(())
     }
 
-    fn warn_unstorable(&self, target: &str, reason: &Unstorable) {
+    fn warn_unstorable(&self, target: &str, reason: &PushRefusal) {
         let kind = match reason {
-            Unstorable::NotWhole => {
+            PushRefusal::NotWhole => {
                 return tracing::debug!(page = target, %reason, "a response is not stored");
             }
-            Unstorable::Method(_) => "method",
-            Unstorable::Status(_) => "status",
-            Unstorable::SetCookie => "set-cookie",
-            Unstorable::Vary(_) => "vary",
-            Unstorable::File => "file",
-            Unstorable::Target => "target",
-            Unstorable::ForeignTag => "tag",
-            Unstorable::TooLarge => "too large",
+            PushRefusal::Method(_) => "method",
+            PushRefusal::Status(_) => "status",
+            PushRefusal::SetCookie => "set-cookie",
+            PushRefusal::Vary(_) => "vary",
+            PushRefusal::File => "file",
+            PushRefusal::Target => "target",
+            PushRefusal::ForeignTag => "tag",
+            PushRefusal::TooLarge => "too large",
         };
         self.warn(kind, || tracing::warn!(page = target, "a response is not stored: {reason}"));
     }
@@ -337,7 +337,7 @@ impl Destination {
     }
 
     fn warn_too_large(&self) {
-        self.push.warn_unstorable(&text(&self.key), &Unstorable::TooLarge);
+        self.push.warn_unstorable(&text(&self.key), &PushRefusal::TooLarge);
     }
 }
 

@@ -52,7 +52,7 @@ pub struct StoreField {
 
 /// Why a response is not stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unstorable {
+pub enum PushRefusal {
     /// It is a response to HEAD, or a 304 or 206. Applications send these without intent.
     #[error("it is no whole answer to a GET")]
     NotWhole,
@@ -132,21 +132,21 @@ impl StoreField {
 }
 
 /// Checks whether this response to a request with `method` can be stored at all.
-pub fn check(method: &Method, field: &StoreField, response: &Response) -> Result<(), Unstorable> {
+pub fn check(method: &Method, field: &StoreField, response: &Response) -> Result<(), PushRefusal> {
     match *method {
         Method::GET => {}
-        Method::HEAD => return Err(Unstorable::NotWhole),
+        Method::HEAD => return Err(PushRefusal::NotWhole),
         Method::POST if field.key.is_some() => {}
-        _ => return Err(Unstorable::Method(method.clone())),
+        _ => return Err(PushRefusal::Method(method.clone())),
     }
     match response.status.as_u16() {
         200 | 203 | 300 | 301 | 302 | 307 | 308 | 404 | 410 => {}
-        206 | 304 => return Err(Unstorable::NotWhole),
-        status => return Err(Unstorable::Status(status)),
+        206 | 304 => return Err(PushRefusal::NotWhole),
+        status => return Err(PushRefusal::Status(status)),
     }
     for (name, value) in response.fields.iter() {
         if name.eq_ignore_ascii_case(b"set-cookie") {
-            return Err(Unstorable::SetCookie);
+            return Err(PushRefusal::SetCookie);
         }
         if name.eq_ignore_ascii_case(b"vary") {
             check_vary(value)?;
@@ -154,18 +154,18 @@ pub fn check(method: &Method, field: &StoreField, response: &Response) -> Result
     }
     match response.body {
         Body::Empty | Body::Bytes(_) | Body::Segments(_) | Body::Stream(_) => Ok(()),
-        Body::File(_) => Err(Unstorable::File),
-        Body::Withheld(_) | Body::Tunnel(_) => Err(Unstorable::NotWhole),
+        Body::File(_) => Err(PushRefusal::File),
+        Body::Withheld(_) | Body::Tunnel(_) => Err(PushRefusal::NotWhole),
     }
 }
 
 /// Checks a `Vary` field. A response may vary by the coding that the client accepts, because the
 /// store codes pages itself.
-fn check_vary(value: &[u8]) -> Result<(), Unstorable> {
+fn check_vary(value: &[u8]) -> Result<(), PushRefusal> {
     let mut others = members(value).filter(|name| !name.eq_ignore_ascii_case(b"accept-encoding"));
     match others.next() {
         None => Ok(()),
-        Some(name) => Err(Unstorable::Vary(String::from_utf8_lossy(name).into_owned())),
+        Some(name) => Err(PushRefusal::Vary(String::from_utf8_lossy(name).into_owned())),
     }
 }
 
@@ -278,15 +278,15 @@ mod tests {
             );
         }
         for status in [201, 204, 303, 400, 401, 403, 405, 500, 502, 503] {
-            assert_eq!(get(&response(status, &[])), Err(Unstorable::Status(status)), "{status}");
+            assert_eq!(get(&response(status, &[])), Err(PushRefusal::Status(status)), "{status}");
         }
         for status in [206, 304] {
-            assert_eq!(get(&response(status, &[])), Err(Unstorable::NotWhole), "{status}");
+            assert_eq!(get(&response(status, &[])), Err(PushRefusal::NotWhole), "{status}");
         }
-        assert_eq!(get(&response(200, &[("set-cookie", "a=b")])), Err(Unstorable::SetCookie));
+        assert_eq!(get(&response(200, &[("set-cookie", "a=b")])), Err(PushRefusal::SetCookie));
         let varies = response(200, &[("Vary", "accept-encoding"), ("vary", "Cookie, X")]);
-        assert_eq!(get(&varies), Err(Unstorable::Vary("Cookie".into())));
-        assert_eq!(get(&response(200, &[("Vary", "*")])), Err(Unstorable::Vary("*".into())));
+        assert_eq!(get(&varies), Err(PushRefusal::Vary("Cookie".into())));
+        assert_eq!(get(&response(200, &[("Vary", "*")])), Err(PushRefusal::Vary("*".into())));
     }
 
     #[test]
@@ -294,10 +294,10 @@ mod tests {
         let (plain, keyed) =
             (StoreField::default(), StoreField { key: Some("/a".into()), ..StoreField::default() });
         let good = response(200, &[]);
-        assert_eq!(check(&Method::POST, &plain, &good), Err(Unstorable::Method(Method::POST)));
+        assert_eq!(check(&Method::POST, &plain, &good), Err(PushRefusal::Method(Method::POST)));
         assert_eq!(check(&Method::POST, &keyed, &good), Ok(()));
-        assert_eq!(check(&Method::PUT, &keyed, &good), Err(Unstorable::Method(Method::PUT)));
-        assert_eq!(check(&Method::HEAD, &keyed, &good), Err(Unstorable::NotWhole));
+        assert_eq!(check(&Method::PUT, &keyed, &good), Err(PushRefusal::Method(Method::PUT)));
+        assert_eq!(check(&Method::HEAD, &keyed, &good), Err(PushRefusal::NotWhole));
     }
 
     #[test]

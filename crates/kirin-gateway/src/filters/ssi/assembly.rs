@@ -15,22 +15,22 @@ use tokio::task::JoinSet;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::cacheability::Cacheability;
-use super::part::{Failure, Part};
+use super::part::{PagePart, PartFailure};
 use super::source::{IncludeSources, PageSource, Parts, Surroundings};
 use crate::request::kept_request::KeptRequest;
-use crate::request::lineage::Variables;
+use crate::request::lineage::SharedVariables;
 
 /// A page that is being assembled.
 pub struct Assembly {
     rendering: Rendering,
     parts: Parts,
     /// The variables that it shares with the page that it is a part of.
-    around: Option<Rc<Variables>>,
+    around: Option<Rc<SharedVariables>>,
 }
 
 /// The progress of an assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum AssemblyStage {
     /// The page is complete.
     Whole,
     /// Some subrequests have no answer yet.
@@ -71,7 +71,11 @@ impl KeptSurroundings {
 impl Assembly {
     /// Starts a page. `digest` is the digest of its bytes, `around` has the variables of the page
     /// that this one is a part of.
-    pub fn new(template: &Arc<Template>, digest: u128, around: Option<&Rc<Variables>>) -> Self {
+    pub fn new(
+        template: &Arc<Template>,
+        digest: u128,
+        around: Option<&Rc<SharedVariables>>,
+    ) -> Self {
         let (template, around) = (Arc::clone(template), around.cloned());
         let scope = around.as_ref().map(|around| around.given.clone()).unwrap_or_default();
         let parts = Parts::new(digest, &scope);
@@ -79,7 +83,7 @@ impl Assembly {
     }
 
     /// Carries out the directives, as far as that is possible without waiting.
-    pub fn run(&mut self, page: Surroundings<'_>) -> Stage {
+    pub fn run(&mut self, page: Surroundings<'_>) -> AssemblyStage {
         loop {
             let progress = self.rendering.run(&mut PageSource { parts: &mut self.parts, page });
             let answered = std::mem::take(&mut self.parts.answered);
@@ -88,11 +92,13 @@ impl Assembly {
                 self.fill(id, part, &page);
             }
             match progress {
-                RenderProgress::Done if self.rendering.is_settled_whole() => return Stage::Whole,
+                RenderProgress::Done if self.rendering.is_settled_whole() => {
+                    return AssemblyStage::Whole;
+                }
                 // The page may continue after a part was filled in. An alternate may have been
                 // there at once.
                 RenderProgress::Done | RenderProgress::Wait(_) if !is_over => {}
-                RenderProgress::Done | RenderProgress::Wait(_) => return Stage::Waiting,
+                RenderProgress::Done | RenderProgress::Wait(_) => return AssemblyStage::Waiting,
             }
         }
     }
@@ -124,21 +130,21 @@ impl Assembly {
             let Some(joined) = requests.join_next_with_id().await else { break };
             let (task, part) = match joined {
                 Ok(joined) => joined,
-                Err(error) => (error.id(), Err(Failure::Lost(error.to_string()))),
+                Err(error) => (error.id(), Err(PartFailure::Lost(error.to_string()))),
             };
             let Some(id) = ids.remove(&task) else { continue };
             let stage = page.with(|page| {
                 self.fill(id, part, &page);
                 self.run(page)
             });
-            if stage == Stage::Whole {
+            if stage == AssemblyStage::Whole {
                 ready(self);
                 break;
             }
         }
     }
 
-    fn fill(&mut self, id: usize, part: Result<Part, Failure>, page: &Surroundings<'_>) {
+    fn fill(&mut self, id: usize, part: Result<PagePart, PartFailure>, page: &Surroundings<'_>) {
         if let Err(failure) = &part
             && self.parts.try_alternate(id, failure, page)
         {

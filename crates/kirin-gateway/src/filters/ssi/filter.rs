@@ -18,7 +18,7 @@ use kirin_ssi::{Syntax, Template};
 use kirin_store::Now;
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
-use super::assembly::{Assembled, Assembly, KeptSurroundings, Stage};
+use super::assembly::{Assembled, Assembly, AssemblyStage, KeptSurroundings};
 use super::source::{IncludeSources, Surroundings};
 use super::streamed;
 use super::templates::{Compiled, Templates};
@@ -53,12 +53,12 @@ enum Checked {
     /// A response without directives.
     Other(Response),
     /// A page with directives. Its body is in the template.
-    Page(Page),
+    Page(DirectivePage),
     /// A response that may be a page. The check needs its body, which has not arrived.
     Waiting(Response),
 }
 
-struct Page {
+struct DirectivePage {
     response: Response,
     template: Arc<Template>,
     digest: u128,
@@ -262,12 +262,14 @@ impl SsiFilter {
     }
 
     /// Assembles a page: at once if all of it is in memory.
-    fn assemble(&self, page: Page, request: &Request<'_>) -> Answer {
-        let Page { mut response, template, digest } = page;
+    fn assemble(&self, page: DirectivePage, request: &Request<'_>) -> Answer {
+        let DirectivePage { mut response, template, digest } = page;
         let now = Now::from_unix_seconds(request.origin.now);
         let mut assembly = Assembly::new(&template, digest, request.lineage.variables());
         let name = request.head.target;
-        if assembly.run(Surroundings { sources: &self.sources, now, request }) == Stage::Whole {
+        if assembly.run(Surroundings { sources: &self.sources, now, request })
+            == AssemblyStage::Whole
+        {
             return Answer::Now(whole(response, assembly.finish(name), request.head));
         }
         let around = KeptSurroundings::new(&self.sources, now, request.keep());
@@ -290,7 +292,7 @@ fn checked(response: Response, compiled: Compiled) -> Checked {
         None => Checked::Other(response),
         Some((template, digest)) => {
             let response = Response { body: Body::Empty, ..response };
-            Checked::Page(Page { response, template, digest })
+            Checked::Page(DirectivePage { response, template, digest })
         }
     }
 }

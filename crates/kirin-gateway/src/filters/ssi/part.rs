@@ -14,7 +14,7 @@ pub const MAX_PARTS_BYTES: usize = 16 * 1024 * 1024;
 
 /// A part that is there. The page takes over what the part says about caching, but no other field,
 /// such as `Set-Cookie`.
-pub struct Part {
+pub struct PagePart {
     /// The body.
     pub pieces: Vec<Bytes>,
     /// The fields of its own response.
@@ -23,7 +23,7 @@ pub struct Part {
 
 /// Why a part is not there.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum PartFailure {
     /// It is an error or a redirect.
     #[error("it was answered {0}")]
     Status(StatusCode),
@@ -44,13 +44,13 @@ pub enum Failure {
 /// An answer as a part.
 pub enum PartAnswer {
     /// It is there, or will never be.
-    Now(Result<Part, Failure>),
+    Now(Result<PagePart, PartFailure>),
     /// It must be waited for.
-    Later(Waiting),
+    Later(WaitingPart),
 }
 
-/// A part that must be waited for. No work is done for it before [`Waiting::part`].
-pub enum Waiting {
+/// A part that must be waited for. No work is done for it before [`WaitingPart::part`].
+pub enum WaitingPart {
     /// The response.
     Response(Later),
     /// The body of a response.
@@ -61,42 +61,42 @@ impl PartAnswer {
     pub fn from_answer(answer: Answer) -> Self {
         let response = match answer {
             Answer::Now(response) => response,
-            Answer::Later(later) => return PartAnswer::Later(Waiting::Response(later)),
+            Answer::Later(later) => return PartAnswer::Later(WaitingPart::Response(later)),
         };
         if let Err(failure) = check(&response) {
             return PartAnswer::Now(Err(failure));
         }
         let Response { status, fields, body, answered_by } = response;
         match collect_now(body) {
-            Ok(pieces) => PartAnswer::Now(Ok(Part { pieces, fields })),
+            Ok(pieces) => PartAnswer::Now(Ok(PagePart { pieces, fields })),
             Err(body) => {
-                PartAnswer::Later(Waiting::Body(Response { status, fields, body, answered_by }))
+                PartAnswer::Later(WaitingPart::Body(Response { status, fields, body, answered_by }))
             }
         }
     }
 }
 
-impl Waiting {
+impl WaitingPart {
     /// Waits for the part. Call on an event loop.
-    pub async fn part(self) -> Result<Part, Failure> {
+    pub async fn part(self) -> Result<PagePart, PartFailure> {
         let response = match self {
-            Waiting::Response(later) => later(RequestBody::empty()).await,
-            Waiting::Body(response) => response,
+            WaitingPart::Response(later) => later(RequestBody::empty()).await,
+            WaitingPart::Body(response) => response,
         };
         check(&response)?;
         let pieces = collect(response.body, MAX_PART_BYTES).await?;
-        Ok(Part { pieces, fields: response.fields })
+        Ok(PagePart { pieces, fields: response.fields })
     }
 }
 
-fn check(response: &Response) -> Result<(), Failure> {
+fn check(response: &Response) -> Result<(), PartFailure> {
     if !response.status.is_success() {
-        return Err(Failure::Status(response.status));
+        return Err(PartFailure::Status(response.status));
     }
     let coding = response.fields.get("content-encoding");
     let is_empty = matches!(response.body, Body::Empty);
     match coding.is_none_or(|coding| coding.eq_ignore_ascii_case(b"identity")) || is_empty {
         true => Ok(()),
-        false => Err(Failure::Coded),
+        false => Err(PartFailure::Coded),
     }
 }

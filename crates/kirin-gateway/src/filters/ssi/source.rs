@@ -13,12 +13,12 @@ use kirin_store::{Now, Store};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::cacheability::Cacheability;
-use super::part::{Failure, MAX_PARTS_BYTES, Part, PartAnswer, Waiting};
+use super::part::{MAX_PARTS_BYTES, PagePart, PartAnswer, PartFailure, WaitingPart};
 use super::{date, variables};
 use crate::pages::page::Page;
 use crate::pages::session::{self, Session};
 use crate::request::context::Request;
-use crate::request::lineage::{Refused, Variables};
+use crate::request::lineage::{SharedVariables, SubrequestRefusal};
 
 /// The store with the items that pages include, and with the sessions of visitors.
 pub struct IncludeSources {
@@ -47,11 +47,11 @@ pub struct Parts {
     has_more: bool,
     pub(super) cacheability: Cacheability,
     /// Answers that were in memory.
-    pub(super) answered: Vec<(usize, Result<Part, Failure>)>,
+    pub(super) answered: Vec<(usize, Result<PagePart, PartFailure>)>,
     /// Requests that must be waited for and have not been started.
-    pub(super) waiting: Vec<(usize, Waiting)>,
+    pub(super) waiting: Vec<(usize, WaitingPart)>,
     /// The targets of requests by id, with the variables of each.
-    requested: Vec<(Bytes, Rc<Variables>)>,
+    requested: Vec<(Bytes, Rc<SharedVariables>)>,
     /// The bytes of all parts so far.
     bytes: usize,
     /// The targets to request if the first target fails, with the id of the request.
@@ -92,7 +92,12 @@ impl Parts {
 
     /// Requests the alternate of a part that has failed. Returns whether there was one that had not
     /// been tried.
-    pub fn try_alternate(&mut self, id: usize, failure: &Failure, page: &Surroundings<'_>) -> bool {
+    pub fn try_alternate(
+        &mut self,
+        id: usize,
+        failure: &PartFailure,
+        page: &Surroundings<'_>,
+    ) -> bool {
         let Some(place) = self.alternates.iter().position(|(other, _)| *other == id) else {
             return false;
         };
@@ -117,12 +122,12 @@ impl Parts {
     pub fn content(
         &mut self,
         id: usize,
-        part: Result<Part, Failure>,
+        part: Result<PagePart, PartFailure>,
         page: &Surroundings<'_>,
     ) -> Option<Vec<Bytes>> {
         let part = part.and_then(|part| {
             self.bytes += part.pieces.iter().map(Bytes::len).sum::<usize>();
-            if self.bytes > MAX_PARTS_BYTES { Err(Failure::TooMuch) } else { Ok(part) }
+            if self.bytes > MAX_PARTS_BYTES { Err(PartFailure::TooMuch) } else { Ok(part) }
         });
         match part {
             Ok(part) => {
@@ -208,10 +213,10 @@ impl RenderSource for PageSource<'_> {
         if target == IncludeTarget::File && !is_beside(name) {
             return self.fail(name, &"a file is named relative to the page, and not above it");
         }
-        let variables = Rc::new(Variables { given: scope.clone(), left: RefCell::default() });
+        let variables = Rc::new(SharedVariables { given: scope.clone(), left: RefCell::default() });
         let answer = match self.page.request.get(name, &variables) {
             Ok(answer) => answer,
-            Err(Refused::Cut { again: true }) => {
+            Err(SubrequestRefusal::Cut { again: true }) => {
                 self.parts.cacheability.add_failure();
                 return Requested::Failed;
             }
