@@ -43,7 +43,7 @@ fuzz_target!(|input: &[u8]| {
         let (hashed, has_own_value) = observe(&[body]);
         assert_eq!(observe(&[start, rest]), (hashed.clone(), has_own_value));
         survey.add(Observation {
-            target: ObservedTarget { is_read: true, path, ..Target::default() },
+            target: ObservedTarget { is_read: true, path, ..ObservedTarget::default() },
             visitor: Visitor {
                 cookies,
                 address: (visitor / 3 % 5).into(),

@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn answers(pieces: &[&[u8]]) -> Vec<u8> {
-    let limits = CodecLimits { item_size_bytes: 4096, ..Limits::default() };
+    let limits = CodecLimits { item_size_bytes: 4096, ..CodecLimits::default() };
     let config =
         StoreConfig { memory_bytes: 1 << 20, item_limit_bytes: 4096, shards: 1, evict: true };
     let options = ServerOptions { limits, ..ServerOptions::default() };
