@@ -28,7 +28,7 @@ struct SeenDirectory {
     /// Whether an equal state later means equal names.
     is_settled: bool,
     at: Instant,
-    generation: ChangeCount,
+    change_count: ChangeCount,
 }
 
 /// The number of changes of a directory that were seen.
@@ -70,10 +70,10 @@ impl Directory {
         size_of::<Self>() + 2 * self.name.len()
     }
 
-    /// Returns the generation of the names in this directory. Looks at the directory if the last
+    /// Returns the change count of the names in this directory. Looks at the directory if the last
     /// look is older than `validity`. A directory that has changed lately, or cannot be opened,
-    /// gets a new generation with each look.
-    pub(crate) fn generation(
+    /// gets a new change count with each look.
+    pub(crate) fn change_count(
         &self,
         root: &FilesRoot,
         now: Instant,
@@ -83,18 +83,18 @@ impl Directory {
         if let Some(last) = last
             && now.saturating_duration_since(last.at) < validity
         {
-            return last.generation;
+            return last.change_count;
         }
         let looked_at = FileClock::now();
         let state = self.state(root);
-        let generation = match last {
-            Some(last) if last.is_settled && last.state == state => last.generation,
-            Some(last) => ChangeCount(last.generation.0.wrapping_add(1)),
+        let change_count = match last {
+            Some(last) if last.is_settled && last.state == state => last.change_count,
+            Some(last) => ChangeCount(last.change_count.0.wrapping_add(1)),
             None => ChangeCount(0),
         };
         let is_settled = state.is_some_and(|state| state.is_settled_for_names(looked_at));
-        self.seen.set(Some(SeenDirectory { state, is_settled, at: now, generation }));
-        generation
+        self.seen.set(Some(SeenDirectory { state, is_settled, at: now, change_count }));
+        change_count
     }
 
     fn state(&self, root: &FilesRoot) -> Option<FileState> {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_name_is_a_new_generation_after_the_validity_time() {
+    fn a_new_name_is_noticed_as_a_change_after_the_validity_time() {
         let outer = tempfile::tempdir().unwrap();
         fs::create_dir(outer.path().join("d")).unwrap();
         let root = FilesRoot::open(outer.path(), FollowLinks::Inside).unwrap();
@@ -130,37 +130,37 @@ mod tests {
         assert!(Rc::ptr_eq(&directory, &root.directories().of_file(b"d/other")));
         assert!(!Rc::ptr_eq(&directory, &root.directories().of_file(b"file")));
         let start = Instant::now();
-        let first = directory.generation(&root, start, SECOND);
+        let first = directory.change_count(&root, start, SECOND);
         fs::write(outer.path().join("d/new"), "x").unwrap();
         let just_before = start + Duration::from_millis(999);
-        assert_eq!(directory.generation(&root, just_before, SECOND), first);
-        let second = directory.generation(&root, start + SECOND, SECOND);
+        assert_eq!(directory.change_count(&root, just_before, SECOND), first);
+        let second = directory.change_count(&root, start + SECOND, SECOND);
         assert_ne!(second, first);
         // It was changed a moment ago. Another change could have the same time.
-        assert_ne!(directory.generation(&root, start + 2 * SECOND, SECOND), second);
+        assert_ne!(directory.change_count(&root, start + 2 * SECOND, SECOND), second);
     }
 
     #[test]
-    fn an_old_directory_keeps_its_generation_until_it_changes_or_leads_elsewhere() {
+    fn the_count_grows_only_if_the_directory_changes_or_is_replaced() {
         let outer = tempfile::tempdir().unwrap();
         // The time of its metadata cannot be set, so the directory must be old by itself.
         let root = FilesRoot::open("/".as_ref(), FollowLinks::All).unwrap();
         let directory = root.directories().of_file(b"usr/file");
         let start = Instant::now();
-        let first = directory.generation(&root, start, SECOND);
+        let first = directory.change_count(&root, start, SECOND);
         for seconds in 1..5 {
             let later = start + seconds * SECOND;
-            assert_eq!(directory.generation(&root, later, SECOND), first);
+            assert_eq!(directory.change_count(&root, later, SECOND), first);
         }
         fs::create_dir(outer.path().join("old")).unwrap();
         symlink("old", outer.path().join("d")).unwrap();
         age(&outer.path().join("old"));
         let root = FilesRoot::open(outer.path(), FollowLinks::Inside).unwrap();
         let directory = root.directories().of_file(b"d/file");
-        let first = directory.generation(&root, start, SECOND);
+        let first = directory.change_count(&root, start, SECOND);
         fs::remove_file(outer.path().join("d")).unwrap();
         symlink("/usr", outer.path().join("d")).unwrap();
-        assert_ne!(directory.generation(&root, start + SECOND, SECOND), first);
+        assert_ne!(directory.change_count(&root, start + SECOND, SECOND), first);
     }
 
     #[test]

@@ -38,9 +38,9 @@ pub(crate) struct OpenedName {
 #[derive(Clone, Copy)]
 struct OpenedAt {
     at: Instant,
-    /// The generation of the directory before the lookup. `None` if an unchanged directory does not
-    /// mean the same result.
-    generation: Option<ChangeCount>,
+    /// The change count of the directory before the lookup. `None` if an unchanged directory does
+    /// not mean the same result.
+    change_count: Option<ChangeCount>,
 }
 
 impl OpenedName {
@@ -78,10 +78,10 @@ impl Lookup<'_> {
             };
         }
         let directory = self.root.directories().of_file(&path.name);
-        let generation = self.generation(&directory);
+        let change_count = self.change_count(&directory);
         match self.open(&path.name)? {
             Some(Opened::File(original)) => {
-                let name = self.opened_name(path.name.clone(), directory, generation);
+                let name = self.opened_name(path.name.clone(), directory, change_count);
                 self.read(name, original, previous)
             }
             // Only a directory with an index page or a list belongs to this place, because a route
@@ -103,9 +103,9 @@ impl Lookup<'_> {
         let has_state = |name: &[u8], file: &Representation| {
             self.root.state_of(name).is_ok_and(|state| file.file.is_still(&state))
         };
-        opened.generation.is_some()
+        opened.change_count.is_some()
             && self.now.saturating_duration_since(opened.at) < MAX_CONFIRMED
-            && self.generation(directory) == opened.generation
+            && self.change_count(directory) == opened.change_count
             && has_state(name, file.original())
             && Coding::ALL.into_iter().all(|coding| match file.variant(coding) {
                 Some(variant) => has_state(&[name, file_suffix(coding)].concat(), variant),
@@ -113,12 +113,12 @@ impl Lookup<'_> {
             })
     }
 
-    /// Returns the generation of the names in `directory`. Returns `None` if links depend on their
-    /// owners, which each lookup must check.
-    fn generation(&self, directory: &Directory) -> Option<ChangeCount> {
+    /// Returns the change count of the names in `directory`. Returns `None` if links depend on
+    /// their owners, which each lookup must check.
+    fn change_count(&self, directory: &Directory) -> Option<ChangeCount> {
         let depends_on_owners = self.root.follow_links() == FollowLinks::SameOwner;
         (!depends_on_owners)
-            .then(|| directory.generation(self.root, self.now, self.limits.validity))
+            .then(|| directory.change_count(self.root, self.now, self.limits.validity))
     }
 
     /// Returns the first index file in the directory `path`, with its name.
@@ -128,16 +128,16 @@ impl Lookup<'_> {
             in_directory.push(b'/');
         }
         let directory = self.root.directories().of_file(&in_directory);
-        let mut generation = self.generation(&directory);
+        let mut change_count = self.change_count(&directory);
         for index in &self.config.index {
             let name = [&in_directory, index.as_bytes()].concat();
             match self.open(&name)? {
                 Some(Opened::File(file)) => {
-                    return Ok(Some((self.opened_name(name, directory, generation), file)));
+                    return Ok(Some((self.opened_name(name, directory, change_count), file)));
                 }
                 Some(Opened::Special) => return Err(OpenError::Refused(Errno::NXIO)),
-                Some(Opened::Directory) => generation = None,
-                None if self.has_name(&name) => generation = None,
+                Some(Opened::Directory) => change_count = None,
+                None if self.has_name(&name) => change_count = None,
                 None => {}
             }
         }
@@ -148,9 +148,9 @@ impl Lookup<'_> {
         &self,
         name: Vec<u8>,
         directory: Rc<Directory>,
-        generation: Option<ChangeCount>,
+        change_count: Option<ChangeCount>,
     ) -> OpenedName {
-        let opened = Cell::new(OpenedAt { at: self.now, generation });
+        let opened = Cell::new(OpenedAt { at: self.now, change_count });
         OpenedName { name: name.into(), directory, opened }
     }
 
@@ -203,7 +203,7 @@ impl Lookup<'_> {
             // Any other error is no reason not to send the original. But what is wrong with the
             // variant may end without a change of the directory.
             Ok(_) | Err(_) => {
-                name.opened.set(OpenedAt { generation: None, ..name.opened.get() });
+                name.opened.set(OpenedAt { change_count: None, ..name.opened.get() });
                 Ok(None)
             }
         }
