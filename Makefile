@@ -55,6 +55,7 @@ deb: ## A Debian package in target/debian
 
 docs: ## What is generated
 	$(CARGO) run -q -p kirin -- config-reference > docs/configuration.md
+	KIRIN_WRITE_DOCS=1 $(CARGO) test -q -p kirin-observe --lib the_documentation_lists_each_metric
 
 clean:
 	$(CARGO) clean

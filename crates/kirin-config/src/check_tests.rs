@@ -144,6 +144,10 @@ fn errors_name_line_value_and_what_is_allowed() {
         ),
         (&format!("{LISTENER}[store]\nmemory = \"64KB\"\n{route}"), vec!["at least 1MB"]),
         (
+            &format!("{LISTENER}[lua]\nmemory_limit = \"64KB\"\n{route}"),
+            vec!["lua.memory_limit", "at least 1MB"],
+        ),
+        (
             &format!("{LISTENER}[store]\nsession_cookie = \"a=b\"\n{route}"),
             vec!["kirin.toml:4:18", "`a=b` is not the name of a cookie"],
         ),

@@ -151,7 +151,7 @@ fn the_listener_is_that_of_scheme_and_port() {
         ),
         (
             &["PURGE", "http://example.org:8081/x"],
-            &["127.0.0.1:8081 (http)\n", "PURGE: `purge_from` has the client", "!redirect"],
+            &["127.0.0.1:8081 (http)\n", "PURGE: the client is in `purge_from`", "!redirect"],
         ),
         (
             &["PURGE", "http://example.org:8081/x", "--client", "10.1.2.3"],
@@ -271,7 +271,12 @@ fn rules_are_told_up_to_the_one_that_answers() {
         ),
         (
             &["PURGE", "http://example.org/office/x"],
-            &["route       /office", "PURGE: `purge_from` has the client", "!allow:", "!\nplaces"],
+            &[
+                "route       /office",
+                "PURGE: the client is in `purge_from`",
+                "!allow:",
+                "!\nplaces",
+            ],
         ),
         (
             &["PURGE", "http://example.org/x", "--client", "10.1.2.3"],

@@ -128,8 +128,7 @@ impl<'a> ExplainedRoute<'a> {
         );
         before.extend(rule_steps(route, head, path));
         if is_purge {
-            let text =
-                "`purge_from` has the client: Kirin purges the target, or what `Kirin-Purge` names";
+            let text = "the client is in `purge_from`: Kirin purges the target, or what `Kirin-Purge` names";
             before.push(ExplainedRule::answer("PURGE", text));
         }
         // A later rule is not asked either.

@@ -188,7 +188,7 @@ families! {
         BUILD = Info "kirin_build" ["version"]
             "The version of Kirin.";
         PANICS = Counter "kirin_panics" []
-            "Mistakes in Kirin that ended a task.";
+            "Panics in Kirin that ended a task.";
         LOG_LINES_LOST = Counter "kirin_log_lines_lost" ["log"]
             "Log lines that could not be written: the disk is full, or the reader is stuck.";
         CERTIFICATE_RELOADS = Counter "kirin_certificate_reloads" ["result"]
@@ -240,7 +240,7 @@ mod tests {
         table
     }
 
-    // With `KIRIN_WRITE_DOCS=1` this writes the table.
+    // With `KIRIN_WRITE_DOCS=1` this writes the table, as `make docs` wants.
     #[test]
     fn the_documentation_lists_each_metric() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
@@ -254,7 +254,7 @@ mod tests {
         } else {
             assert!(
                 written.trim() == table.trim(),
-                "docs/metrics.md is old: run KIRIN_WRITE_DOCS=1 cargo test -p kirin families"
+                "docs/metrics.md is old: `make docs` writes it"
             );
         }
     }

@@ -167,7 +167,7 @@ fn a_response_for_one_visitor_is_served_and_not_stored() {
     let mut running = serve();
     for (target, message) in [
         ("/cookie", "every visitor would get that cookie"),
-        ("/vary", "it varies by `Cookie`"),
+        ("/vary", "the response has `Vary: Cookie`"),
         ("/large", "larger than `store.item_limit` allows"),
     ] {
         assert!(running.get(target, "ttl=300").contains('1') || target != "/cookie");

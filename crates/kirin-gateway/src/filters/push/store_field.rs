@@ -73,7 +73,9 @@ pub enum PushRefusal {
     )]
     SetCookie,
     /// It is for some visitors.
-    #[error("it varies by `{0}`, and one page is stored for all: leave Vary out, or Kirin-Store")]
+    #[error(
+        "the response has `Vary: {0}`, but a stored page goes to everyone: leave Vary out, or Kirin-Store"
+    )]
     Vary(String),
     /// It is a file.
     #[error(
