@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(body in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn any_bytes_are_parsed_without_a_panic(body in prop::collection::vec(any::<u8>(), 0..80)) {
             let _ = parse(BodyFormat::Json, &body, &SiteNames::default());
             let _ = parse(BodyFormat::UrlEncoded, &body, &SiteNames::default());
         }

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_removed_at_the_end_if_it_is_still_ours() {
+    fn the_pid_file_is_removed_at_the_end_if_it_is_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pid");
         let file = PidFile::write(&path, None).unwrap();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn it_replaces_what_is_there() {
+    fn the_pid_file_replaces_an_existing_one() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pid");
         std::fs::write(&path, "1234567890123\n").unwrap();

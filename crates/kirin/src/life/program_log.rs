@@ -165,7 +165,7 @@ mod tests {
     use tracing::Level;
 
     #[test]
-    fn levels_are_taken_and_words_that_are_none_are_refused() {
+    fn log_levels_are_read_and_other_words_are_refused() {
         let enabled = |text: &str, module: &str, level: &Level| {
             parse_filter(text).unwrap().would_enable(module, level)
         };

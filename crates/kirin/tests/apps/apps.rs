@@ -290,7 +290,7 @@ fn term_finishes_the_request_in_progress_and_leaves_no_process_behind() {
 }
 
 #[test]
-fn int_does_not_wait() {
+fn int_ends_the_program_without_waiting_for_requests() {
     let (_site, mut kirin) = serve();
     let family = children_of(kirin.pid());
     let mut client = kirin.connect();

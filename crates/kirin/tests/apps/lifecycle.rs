@@ -229,7 +229,7 @@ fn ttin_and_ttou_change_the_number_of_workers_and_new_generations_keep_it() {
 }
 
 #[test]
-fn the_last_worker_stays() {
+fn ttou_never_ends_the_last_worker() {
     let (_site, kirin) = serve("one");
     kirin.signal(Signal::TTOU);
     wait_for_workers(&kirin, 1);

@@ -247,7 +247,7 @@ fn the_command_prints_why_it_failed() {
 }
 
 #[test]
-fn the_next_program_has_the_admin_listener() {
+fn the_admin_listener_is_passed_to_the_next_program() {
     let site = Site::new().with("app.psgi", APP).with("kirin.toml", config(UNIX));
     let mut command = kirin_command(&site);
     command.args(["serve", "--pid-file", "pid"]);

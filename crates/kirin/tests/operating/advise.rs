@@ -135,7 +135,7 @@ fn read(kirin: &Kirin, members: &mut [Visitor<'_>], memos: &Memos) {
 }
 
 #[test]
-fn it_finds_what_the_author_of_memo_pushed_by_hand_and_nothing_private() {
+fn advise_finds_the_pages_that_memo_pushes_and_nothing_private() {
     let (site, kirin, mut memcached) = serve_memo("");
     let mut visitors = members(&kirin);
     let memos = write(&mut visitors);
@@ -258,7 +258,7 @@ fn visit(kirin: &Kirin) {
 }
 
 #[test]
-fn its_lines_are_good_and_the_cache_answers_with_them() {
+fn the_cache_answers_with_the_advised_lines() {
     let site = Site::new().with("app.psgi", APP);
     let kirin = Kirin::start(&site, CONFIG);
     let advising = Advising::start(&site, &kirin, &["--json", "--app", "web"]);

@@ -71,7 +71,7 @@ fn all_errors_of_a_file_are_reported_with_the_name_that_was_meant() {
 }
 
 #[test]
-fn words_of_other_programs_lead_to_those_of_kirin() {
+fn commands_and_options_of_other_programs_lead_to_kirins() {
     let site = Site::new().with("app.psgi", "sub {}");
     for (command, tip) in [
         (&["start"][..], "tip: `kirin serve` starts a server"),

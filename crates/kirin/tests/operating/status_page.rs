@@ -125,7 +125,7 @@ fn a_route_shows_the_page_to_those_with_a_password() {
 }
 
 #[test]
-fn a_page_for_everybody_must_be_meant() {
+fn a_status_page_for_everybody_must_be_configured_expressly() {
     for (more, is_good) in [
         ("", false),
         ("basic_auth = false", false),

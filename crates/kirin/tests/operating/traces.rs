@@ -217,7 +217,7 @@ fn includes_upstreams_and_the_cache_are_parts_of_a_trace() {
 }
 
 #[test]
-fn requests_go_on_when_there_is_no_collector() {
+fn requests_are_answered_without_a_collector() {
     let (site, upstream) = (Site::new().with("app.psgi", PSGI), upstream());
     // No process listens on this port.
     let nobody = LeasedPort::lease();
@@ -229,7 +229,7 @@ fn requests_go_on_when_there_is_no_collector() {
 }
 
 #[test]
-fn what_is_not_sampled_is_passed_on_and_not_exported() {
+fn an_unsampled_trace_is_passed_on_and_not_exported() {
     let (site, upstream) = (Site::new().with("app.psgi", PSGI), upstream());
     let collector = Collector::start(&site);
     let mut kirin = serve(&site, collector.port, &upstream, "sample = 0.0");

@@ -195,7 +195,7 @@ fn a_client_that_leaves_while_its_script_waits_does_no_harm() {
 }
 
 #[test]
-fn a_script_that_asks_for_itself_ends() {
+fn a_script_that_requests_itself_is_stopped() {
     let (_site, kirin) = serve_script(&handler("return kirin.fetch('/again')"));
     assert_eq!(kirin.get("/").status, 500);
     kirin.wait_for_log("circle");

@@ -148,7 +148,7 @@ fn requests_of_a_page_run_at_the_same_time_unless_it_waits() {
 }
 
 #[test]
-fn pages_within_pages_end() {
+fn nested_pages_are_limited_in_depth() {
     let (_site, kirin, mut memcached) = serve();
     memcached
         .set("/memory/outer", b"text/html\r\n(<!--# include virtual=\"/memory/inner?a=b\" -->)");

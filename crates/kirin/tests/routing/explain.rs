@@ -218,7 +218,7 @@ fn a_running_kirin_says_what_its_store_has_and_not_what_is_in_it() {
 }
 
 #[test]
-fn a_page_of_a_password_is_told_to_be_protected() {
+fn a_page_stored_for_a_password_is_reported_as_protected() {
     let site = site();
     let kirin = Kirin::start(&site, CONFIG);
     let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nKirin-Protection: password=0000000000000001\r\n\r\n";

@@ -475,7 +475,7 @@ fn a_cached_response_is_for_the_clients_of_its_route() {
 }
 
 #[test]
-fn what_a_route_refuses_to_show_can_be_purged() {
+fn a_page_that_no_route_may_show_can_be_purged() {
     let mut running = serve();
     for (target, key) in [("/closed/x", "/app/x"), ("/same-office/x", "/app/x")] {
         running.store.set(key, b"text/html\r\nsecret");

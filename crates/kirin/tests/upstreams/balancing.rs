@@ -121,7 +121,7 @@ fn a_backup_is_asked_when_the_others_have_failed() {
 }
 
 #[test]
-fn when_all_have_failed_all_are_asked() {
+fn when_all_servers_are_ejected_all_are_tried() {
     let ((a, of_a), (b, of_b)) = (ending(), ending());
     let (_site, kirin) = proxy(&list(&[&a, &b]), "max_failures = 1\nejection_time = \"1h\"");
     for _ in 0..4 {
@@ -131,7 +131,7 @@ fn when_all_have_failed_all_are_asked() {
 }
 
 #[test]
-fn a_busy_server_gets_less() {
+fn a_busy_server_gets_fewer_requests() {
     let (a, b) = (
         Backend::answering(|asked| {
             if asked.target() == "/hang" {

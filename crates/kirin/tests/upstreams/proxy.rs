@@ -240,7 +240,7 @@ fn methods_and_statuses_without_a_body_keep_the_connection_in_order() {
 }
 
 #[test]
-fn bodies_end_as_their_servers_end_them() {
+fn responses_of_every_framing_are_read_to_their_end() {
     let backend = Backend::start(|mut connection| {
         let Some(asked) = connection.read_request() else { return };
         match asked.target() {

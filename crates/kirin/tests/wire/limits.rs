@@ -24,7 +24,7 @@ fn serve(top: &str, listener: &str, routes: &str) -> (Site, Kirin) {
 }
 
 #[test]
-fn an_address_has_only_so_many_connections() {
+fn connections_of_one_address_are_limited() {
     let (_site, kirin) = serve("", "connections_per_address = 3", "");
     let mut clients: Vec<Client> = (0..3).map(|_| kirin.connect()).collect();
     for client in &mut clients {
@@ -44,7 +44,7 @@ fn an_address_has_only_so_many_connections() {
 }
 
 #[test]
-fn the_process_has_only_so_many_connections_and_others_wait() {
+fn connections_of_the_process_are_limited_and_others_wait() {
     let (_site, kirin) = serve("connections = 4", "", "");
     let mut clients: Vec<Client> = (0..4).map(|_| kirin.connect()).collect();
     for client in &mut clients {
