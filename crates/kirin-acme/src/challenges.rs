@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_go_with_their_order() {
+    fn the_answers_of_an_order_are_removed_with_it() {
         let challenges = Arc::new(Challenges::default());
         let open = || challenges.0.read().unwrap().len();
         let mut first = challenges.answers();

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_has_the_words_of_the_authority_and_an_advice() {
+    fn a_refusal_names_the_authoritys_reason_and_a_remedy() {
         let refusal = |kind: &str| {
             let problem =
                 format!(r#"{{"type": "urn:ietf:params:acme:error:{kind}", "detail": "Said so."}}"#);

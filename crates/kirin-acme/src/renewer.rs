@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_bad_nonce_is_no_reason_to_wait_and_other_refusals_are() {
+    async fn only_a_bad_nonce_is_retried_at_once() {
         for (kind, failures, expected) in [
             ("badNonce", 4, Ok(5)),
             ("badNonce", 9, Err(5)),

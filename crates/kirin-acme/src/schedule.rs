@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_followed_by_longer_and_longer_waits() {
+    fn the_wait_grows_with_each_failure() {
         let minutes = |failures, is_rate_limit, random| {
             wait_after(failures, is_rate_limit, random).as_secs() / 60
         };
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_over_and_over_ask_no_more_often_than_one_that_lasts() {
+    fn repeated_starts_ask_no_more_often_than_one_long_run() {
         let last = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
         let wait = |count, seconds| {
             let now = last + Duration::from_secs(seconds);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn lots_differ() {
+    fn two_random_fractions_differ() {
         assert!(random_fraction() != random_fraction());
     }
 }

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_was_there_stays_as_it_is_and_a_link_is_none() {
+    fn an_existing_directory_keeps_its_mode_and_a_link_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let mode = || fs::metadata(directory.path()).unwrap().permissions().mode() & 0o777;
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_no_way_out_of_the_directory() {
+    fn the_file_name_of_an_address_stays_in_the_directory() {
         assert_eq!(
             file_name("https://acme-v02.api.letsencrypt.org/directory"),
             "acme-v02.api.letsencrypt.org-directory"

@@ -49,7 +49,7 @@ fn identical_cookies_are_one_visitor() {
 }
 
 #[test]
-fn cookies_of_analytics_are_no_sessions() {
+fn analytics_cookies_do_not_count_as_sessions() {
     let mut site = TestSite::new();
     site.strangers(1, PAGE);
     for number in 0..20 {
@@ -70,7 +70,7 @@ fn two_empty_carts_do_not_make_a_cart_public() {
 }
 
 #[test]
-fn a_cart_that_one_of_many_members_has_filled_is_not_for_everybody() {
+fn a_cart_filled_by_one_of_many_members_is_not_for_everybody() {
     let mut site = TestSite::new();
     site.strangers(5, "<p>Your cart is empty.</p>");
     site.members(7, "<p>Your cart is empty.</p>");
@@ -81,7 +81,7 @@ fn a_cart_that_one_of_many_members_has_filled_is_not_for_everybody() {
 }
 
 #[test]
-fn a_page_that_changes_has_the_lifetime_that_suits() {
+fn a_changing_page_gets_a_lifetime_that_suits_its_changes() {
     let mut site = TestSite::new();
     for version in 0..3 {
         let body = format!("{PAGE}{version}");

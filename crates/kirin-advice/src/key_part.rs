@@ -114,7 +114,7 @@ mod tests {
     use crate::test_site::{PAGE, TestSite, Visit};
 
     #[test]
-    fn languages_need_a_key_unless_they_are_in_it() {
+    fn a_page_by_language_needs_a_key_unless_it_varies_by_it() {
         for vary in [&[][..], &["accept-language"]] {
             let mut site = TestSite::new();
             for number in 0..12 {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_with_few_values_that_explains_all_is_a_key() {
+    fn a_cookie_with_few_values_that_explains_all_differences_is_a_key() {
         let mut site = TestSite::new();
         for number in 0..16 {
             let (address, session) =

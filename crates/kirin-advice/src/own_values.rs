@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_in_whole_and_in_parts() {
+    fn a_visitors_values_are_found_complete_and_in_parts() {
         for (values, chunks, expected) in [
             (&["4f2ae1"][..], &["<b>4f2ae1</b>"][..], true),
             (&["4f2ae1"], &["<b>4f2", "ae1</b>"], true),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn with_too_many_values_the_body_counts_as_own() {
+    fn a_body_with_too_many_values_counts_as_personal() {
         let many: Vec<_> = (0..=MAX_VALUES).map(|number| format!("value{number:04}")).collect();
         let many: Vec<_> = many.iter().map(String::as_str).collect();
         assert!(found(&many, &["nothing"]));
@@ -111,14 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_value_the_start_is_looked_for() {
+    fn a_long_value_is_searched_for_by_its_start() {
         let long = "x".repeat(MAX_BYTES * 4);
         assert!(found(&[&long], &[&"x".repeat(MAX_BYTES)]));
     }
 
     proptest! {
         #[test]
-        fn chunks_make_no_difference(body in "[ab]{0,40}", cuts in prop::collection::vec(0usize..40, 0..6)) {
+        fn the_search_does_not_depend_on_how_the_body_is_cut(body in "[ab]{0,40}", cuts in prop::collection::vec(0usize..40, 0..6)) {
             let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(body.len())).collect();
             cuts.sort_unstable();
             let mut chunks = Vec::new();

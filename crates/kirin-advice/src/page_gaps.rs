@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_between_visitors_is_no_gap() {
+    fn a_change_of_the_page_with_time_is_not_a_gap() {
         let mut site = TestSite::new();
         let page = |version: usize, bar: &str| {
             format!("<nav>{bar}</nav>\n<p>Item {version} of the list, which changes</p>\n{PAGE}")

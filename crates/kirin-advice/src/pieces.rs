@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_with_too_many_pieces_has_a_hash_only() {
+    fn a_body_with_too_many_pieces_is_kept_only_as_a_hash() {
         let key = RandomState::new();
         let many = vec![b','; MAX_PIECES + 1];
         let body = hashed(&key, &[&many]);
@@ -155,14 +155,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunks_make_no_difference(body in prop::collection::vec(any::<u8>(), 0..200), cut in 0usize..200) {
+        fn the_pieces_do_not_depend_on_how_the_body_arrives(body in prop::collection::vec(any::<u8>(), 0..200), cut in 0usize..200) {
             let key = RandomState::new();
             let (left, right) = body.split_at(cut.min(body.len()));
             prop_assert_eq!(hashed(&key, &[left, right]), hashed(&key, &[&body]));
         }
 
         #[test]
-        fn pieces_have_all_bytes(body in prop::collection::vec(any::<u8>(), 0..70_000)) {
+        fn the_pieces_cover_all_bytes_of_the_body(body in prop::collection::vec(any::<u8>(), 0..70_000)) {
             let hashed = hashed(&RandomState::new(), &[&body]);
             let pieces = hashed.pieces.expect("few pieces");
             prop_assert_eq!(pieces.iter().map(|piece| piece.length()).sum::<u64>(), body.len() as u64);

@@ -89,7 +89,7 @@ fn a_page_with_the_visitors_own_cookie_is_never_shared() {
 }
 
 #[test]
-fn a_field_of_the_applications_own_counts_as_a_credential() {
+fn an_unknown_request_field_counts_as_a_credential() {
     // The cache would store the response to a request with the key, and give it to everybody.
     let mut site = TestSite::new();
     site.strangers(5, PAGE);
@@ -104,7 +104,7 @@ fn a_field_of_the_applications_own_counts_as_a_credential() {
 }
 
 #[test]
-fn what_heads_say_against_sharing_counts() {
+fn response_fields_that_forbid_sharing_are_reasons() {
     let statement = |change: fn(&mut Statement)| {
         let mut statement = Statement { is_html: true, ..Statement::default() };
         change(&mut statement);
@@ -170,7 +170,7 @@ fn methods_passwords_and_statuses_are_reasons() {
 }
 
 #[test]
-fn errors_and_parts_say_nothing_about_a_page() {
+fn errors_and_partial_responses_are_not_evidence_about_a_page() {
     let mut site = TestSite::new();
     site.strangers(3, PAGE);
     site.members(3, PAGE);

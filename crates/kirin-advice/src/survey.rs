@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(pieces, MAX_PIECES);
     }
     #[test]
-    fn what_strangers_send_takes_bounded_memory() {
+    fn requests_of_strangers_take_bounded_memory() {
         let mut site = TestSite::new();
         for number in 0..3000 {
             let (path, address) =

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_one_after_the_other_are_a_page_that_changes() {
+    fn consecutive_bodies_are_versions_of_a_changing_page() {
         for (bodies, expected) in [
             ("a", Some((0, None))),
             ("aaaa", Some((0, Some(2)))),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_answer_that_arrives_late_is_no_difference() {
+    fn a_late_answer_with_an_old_version_is_not_a_difference() {
         let mut versions = Versions::default();
         let at = Duration::from_secs;
         versions.add(0, 1, 1, at(0), at(1));

@@ -109,7 +109,7 @@ fn a_backup_is_asked_when_no_other_is_left() {
 }
 
 #[test]
-fn when_all_have_failed_all_are_asked() {
+fn when_all_servers_have_failed_all_are_tried() {
     let now = Instant::now();
     for method in METHODS {
         let balancer = balancer(method, &[("a", 1, false), ("b", 1, false)], SETTINGS, now);
@@ -136,7 +136,7 @@ fn an_unhealthy_server_gets_nothing_even_when_it_is_the_only_one() {
 }
 
 #[test]
-fn a_server_that_comes_back_gets_more_and_more() {
+fn a_recovered_server_gets_a_growing_share() {
     let start = Instant::now();
     let settings = Settings { slow_start: Duration::from_secs(16), ..SETTINGS };
     let balancer =
@@ -154,7 +154,7 @@ fn a_server_that_comes_back_gets_more_and_more() {
 }
 
 #[test]
-fn a_slow_server_gets_little_by_latency() {
+fn with_latency_balancing_a_slow_server_gets_few_requests() {
     let now = Instant::now();
     let balancer = balancer(Method::PeakEwma, &[("a", 1, false), ("b", 1, false)], SETTINGS, now);
     Attempt::begin(balancer.servers(), 0, now).unwrap().answered(now + Duration::from_millis(200));
@@ -201,7 +201,7 @@ fn a_request_in_flight_is_counted_until_it_is_dropped() {
 }
 
 #[test]
-fn keys_of_a_failed_server_are_spread_and_come_back() {
+fn the_keys_of_a_failed_server_move_to_others_and_come_back() {
     let now = Instant::now();
     let servers = [("a", 1, false), ("b", 1, false), ("c", 1, false)];
     let balancer = balancer(Method::Hash, &servers, SETTINGS, now);
@@ -221,7 +221,7 @@ fn keys_of_a_failed_server_are_spread_and_come_back() {
 }
 
 #[test]
-fn a_server_that_stays_is_known_when_others_are_exchanged() {
+fn a_server_keeps_its_state_when_other_servers_are_replaced() {
     let now = Instant::now();
     let old = balancer(Method::RoundRobin, &[("a", 1, false), ("b", 1, false)], SETTINGS, now);
     fail(&old, 1, 2, now);

@@ -93,7 +93,7 @@ mod tests {
     const TIME: Duration = Duration::from_secs(10);
 
     #[test]
-    fn failures_in_a_row_eject_and_an_answer_between_them_does_not() {
+    fn only_consecutive_failures_eject_a_server() {
         let ejection = Ejection::default();
         assert!(!ejection.failed(3, TIME, 0));
         assert!(!ejection.failed(3, TIME, 1));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_away_doubles_up_to_sixteen_times() {
+    fn the_ejection_time_doubles_up_to_sixteen_times_the_first() {
         let ejection = Ejection::default();
         let mut now = 0;
         let mut times = Vec::new();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_requests_under_way_do_not_lengthen_it() {
+    fn failures_during_an_ejection_do_not_prolong_it() {
         let ejection = Ejection::default();
         assert!(ejection.failed(1, TIME, 0));
         for now in 1..100 {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_ejected_when_no_number_is_given() {
+    fn without_a_number_of_failures_no_server_is_ejected() {
         let ejection = Ejection::default();
         for now in 0..100 {
             assert!(!ejection.failed(0, TIME, now));

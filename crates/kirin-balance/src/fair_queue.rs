@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_come_back_precede_later_ones_of_their_client_only() {
+    fn a_returning_request_precedes_only_later_ones_of_its_client() {
         let mut queue = FairQueue::new(3);
         for (client, age) in [(1, 5), (1, 6), (2, 7)] {
             queue.enter(Some(client), (client, age)).expect("room");
@@ -414,7 +414,7 @@ mod tests {
         /// one in the same round and one in the round before. Some requests are served early, and
         /// some come back. Clients that have gone leave nothing behind.
         #[test]
-        fn clients_take_turns_whatever_comes(steps in prop::collection::vec(step(), 1..200)) {
+        fn clients_take_turns_after_any_sequence_of_operations(steps in prop::collection::vec(step(), 1..200)) {
             let mut queue = FairQueue::new(50);
             let mut served = [0usize; 4];
             // How often each client had been served when the other began to wait.

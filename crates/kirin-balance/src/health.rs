@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_in_a_row_change_what_is_believed() {
+    fn consecutive_results_change_the_health_of_a_server() {
         let health = Health::default();
         for (is_healthy, needed, changes, is_down) in [
             (true, 3, false, false),

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_observation_fades() {
+    fn an_old_latency_counts_less_with_time() {
         let latency = Latency::default();
         latency.observe(Duration::from_secs(5), 0);
         assert!(latency.now(120_000) < 100.0);

@@ -102,7 +102,7 @@ fn in_flight(servers: &Servers, now: Instant) -> Vec<u32> {
 }
 
 #[test]
-fn a_server_is_at_no_more_requests_than_it_may_be() {
+fn a_server_never_has_more_requests_than_its_limit() {
     let now = Instant::now();
     let servers = servers(&[2, 1], 0, now);
     let attempts: Vec<_> =
@@ -124,7 +124,7 @@ fn a_server_without_a_limit_always_has_room() {
 }
 
 #[test]
-fn the_slot_that_is_freed_is_of_who_has_waited_longest_and_nobody_overtakes() {
+fn a_freed_slot_goes_to_the_request_that_has_waited_longest() {
     let now = Instant::now();
     let servers = servers(&[1], 2, now);
     let attempt = given(ask(&servers, &Criteria::default(), now));
@@ -140,7 +140,7 @@ fn the_slot_that_is_freed_is_of_who_has_waited_longest_and_nobody_overtakes() {
 }
 
 #[test]
-fn a_slot_that_was_given_to_who_goes_is_the_next_ones() {
+fn a_slot_assigned_to_a_request_that_leaves_goes_to_the_next() {
     let now = Instant::now();
     let servers = servers(&[1], 3, now);
     let attempt = given(ask(&servers, &Criteria::default(), now));
@@ -175,7 +175,7 @@ fn a_visitor_waits_for_its_own_server_and_others_do_not_wait_behind_it() {
 }
 
 #[test]
-fn a_backup_does_not_help_who_can_wait() {
+fn a_backup_is_not_used_while_a_request_can_wait() {
     let now = Instant::now();
     let none = servers(&[], 9, now);
     let servers = Arc::new(none.exchanged([server(0, 1, false), server(1, 1, true)]));
@@ -198,7 +198,7 @@ fn a_waiting_request_is_told_that_all_servers_have_become_unhealthy() {
 }
 
 #[test]
-fn a_server_that_may_be_tried_again_gets_one_of_those_that_wait() {
+fn a_server_on_trial_gets_one_of_the_waiting_requests() {
     let now = Instant::now();
     let servers = servers(&[2, 1], 9, now);
     let tunnel =
@@ -221,7 +221,7 @@ fn a_server_that_may_be_tried_again_gets_one_of_those_that_wait() {
 }
 
 #[test]
-fn new_servers_are_there_for_those_that_wait_in_the_order_in_which_they_came() {
+fn new_servers_take_waiting_requests_in_their_order() {
     let now = Instant::now();
     let old = servers(&[1], 2, now);
     let _attempt = given(ask(&old, &Criteria::default(), now));
@@ -277,7 +277,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn whatever_happens_no_slot_is_lost_and_nobody_is_overtaken(
+    fn no_sequence_of_events_loses_a_slot_or_lets_a_request_overtake(
         limits in proptest::collection::vec(1u32..4, 1..4),
         queue_length in 0usize..8,
         events in proptest::collection::vec(event(), 1..120),
@@ -376,7 +376,7 @@ fn block_on(wait: QueuePlace) -> Attempt {
 }
 
 #[test]
-fn threads_that_come_and_go_at_once_lose_no_slot() {
+fn concurrent_requests_of_many_threads_lose_no_slot() {
     let servers = servers(&[1, 2], 64, Instant::now());
     let working = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -410,7 +410,7 @@ fn threads_that_come_and_go_at_once_lose_no_slot() {
 }
 
 #[test]
-fn a_slot_that_is_freed_in_the_moment_in_which_somebody_comes_to_wait_is_found() {
+fn a_slot_freed_while_a_request_enters_the_queue_is_found() {
     let now = Instant::now();
     let servers = servers(&[1], 1, now);
     let attempt = given(ask(&servers, &Criteria::default(), now));
@@ -423,7 +423,7 @@ fn a_slot_that_is_freed_in_the_moment_in_which_somebody_comes_to_wait_is_found()
 }
 
 #[test]
-fn a_client_that_fills_the_queue_keeps_no_other_out() {
+fn a_client_that_fills_the_queue_does_not_shut_others_out() {
     let now = Instant::now();
     let servers = servers(&[1], 3, now);
     let of = |client| Criteria { client: Some(client), ..Criteria::default() };

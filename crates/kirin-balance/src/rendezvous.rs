@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_goes_moves_only_its_own_keys() {
+    fn a_removed_server_moves_only_its_own_keys() {
         let all = [(11, 1), (22, 1), (33, 1), (44, 1)];
         for key in 0..10_000 {
             let before = winner(key, &all);

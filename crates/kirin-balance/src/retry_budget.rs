@@ -68,7 +68,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_fifth_of_the_requests_may_be_retried_and_some_a_second() {
+    fn a_fifth_of_the_requests_and_ten_a_second_may_be_retried() {
         let start = Instant::now();
         let budget = RetryBudget::new(20, start);
         let taken = |requests: usize, now: Instant| {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_gives_nothing() {
+    fn a_clock_that_goes_back_adds_nothing_to_the_budget() {
         let start = Instant::now() + Duration::from_secs(100);
         let budget = RetryBudget::new(0, start);
         assert_eq!((0..50).filter(|_| budget.take(start - Duration::from_secs(50))).count(), 10);

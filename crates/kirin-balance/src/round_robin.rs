@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_owed_turns_for_the_time_away() {
+    fn a_server_does_not_make_up_for_turns_while_it_was_away() {
         let mut turns = RoundRobin::new(2);
         for _ in 0..1000 {
             assert_eq!(turns.next([(0, 1)].into_iter()), Some(0));

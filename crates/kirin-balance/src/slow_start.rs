@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_part_grows_with_time() {
+    fn the_part_of_the_weight_grows_with_time() {
         let slow_start = Duration::from_secs(16);
         for (seconds, expected) in [(0, 16), (1, 16), (4, 64), (8, 128), (16, 256), (99, 256)] {
             assert_eq!(part(Duration::from_secs(seconds), slow_start), expected, "{seconds} s");

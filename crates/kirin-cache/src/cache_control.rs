@@ -293,7 +293,7 @@ mod tests {
     proptest! {
         /// Checks that more directives never make the result less strict.
         #[test]
-        fn a_directive_more_makes_no_response_more_cacheable(
+        fn an_additional_directive_never_makes_a_response_more_cacheable(
             first in "(no-store|private|max-age=[0-9]{1,3}|no-cache|x)(, ?(max-age=[0-9]{1,3}|private=\"[a-z]\"|must-revalidate))*",
             more in "(max-age=[0-9]{1,3}|no-cache=\"[a-z]\"|no-store|must-revalidate|s-maxage=[0-9]{1,2})",
         ) {

@@ -109,7 +109,7 @@ mod tests {
     use crate::storable::Unstorable;
 
     #[test]
-    fn it_reads_as_the_rfc_has_it() {
+    fn a_cache_status_is_written_as_in_rfc_9211() {
         for (status, expected) in [
             (CacheStatus::hit(30), "Kirin; hit; ttl=30"),
             (CacheStatus::hit(-5), "Kirin; hit; ttl=-5"),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_the_code_of_the_origin_server_where_the_client_gets_another() {
+    fn fwd_status_is_there_if_the_client_gets_another_code() {
         let miss = CacheStatus::forwarded(Forwarded::UriMiss);
         let validated =
             CacheStatus { forwarded_status: Some(304), ..CacheStatus::forwarded(Forwarded::Stale) };
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_a_structured_field_whatever_it_says() {
+    fn every_cache_status_is_a_structured_field() {
         let forwarded = [
             Forwarded::Bypass,
             Forwarded::Method,

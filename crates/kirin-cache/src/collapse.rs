@@ -43,7 +43,7 @@ mod tests {
     use httparse::Header;
 
     #[test]
-    fn a_response_that_comes_is_shared_for_as_long_as_it_would_be_used_from_memory() {
+    fn an_arriving_response_is_shared_if_it_could_be_reused_from_memory() {
         let plain = Policy { received: 1000, lifetime: 60, ..Policy::default() };
         let swr = Policy { stale_while_revalidate: 10, ..plain };
         let no_cache = Policy { validate_always: true, ..plain };

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_read_with_patience() {
+    fn malformed_members_are_read_as_far_as_possible() {
         for (list, expected) in [
             ("", &[][..]),
             (" , ,", &[]),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_digits_and_anything_else_is_no_time() {
+    fn delta_seconds_are_digits_only() {
         for (value, expected) in [
             (Some("0"), 0),
             (Some("60"), 60),
@@ -179,7 +179,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_can_be_read_and_no_name_holds_a_separator(list in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_parsed_and_no_name_has_a_separator(list in prop::collection::vec(any::<u8>(), 0..200)) {
             for directive in directives(&list) {
                 prop_assert!(!directive.name.is_empty());
                 prop_assert!(!directive.name.iter().any(|byte| b",= \t".contains(byte)));

@@ -103,7 +103,7 @@ mod tests {
         RequestTarget { path: "/posts/new", query: Some("a=b"), secure: true, host: "example.org" };
 
     #[test]
-    fn methods_that_change_something_invalidate_when_they_succeed() {
+    fn unsafe_methods_invalidate_when_they_succeed() {
         let status = |code| StatusCode::from_u16(code).unwrap();
         for (method, code, expected) in [
             ("POST", 201, true),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_that_the_response_names_on_its_origin_are_invalidated_too() {
+    fn location_fields_of_the_same_origin_are_invalidated() {
         for (location, expected) in [
             ("/posts/7", Some(("/posts/7", None))),
             ("/posts/7?x#y", Some(("/posts/7", Some("x")))),

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_the_target_s_whatever_the_host() {
+    fn the_tag_of_a_target_does_not_depend_on_the_host() {
         let tag = target_tag(b"/a?b=c");
         assert_eq!(tag, b"\0c/a?b=c");
         assert_eq!(target_tags_of(&primary_key("", "/a", Some("b=c"), true, "one")), [tag]);

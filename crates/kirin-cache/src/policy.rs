@@ -105,7 +105,7 @@ mod tests {
     };
 
     #[test]
-    fn age_grows_from_what_it_was_when_the_response_came() {
+    fn the_age_grows_from_its_value_at_reception() {
         for (now, age, fresh_for, stale_for) in [
             (1000, 10, 50, 0),
             (1049, 59, 1, 0),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_covered_up_for_a_while_only() {
+    fn stale_if_error_ends_after_its_time() {
         assert!(POLICY.serves_error(1070));
         assert!(!POLICY.serves_error(1071));
         assert!(!Policy { staleness: Staleness::Forbidden, ..POLICY }.serves_error(1060));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_kept_as_long_as_it_is_of_use() {
+    fn a_response_is_kept_while_it_can_be_reused_or_validated() {
         assert_eq!(POLICY.useful_until(false, 100), 1071);
         assert_eq!(POLICY.useful_until(true, 100), 1151);
         assert_eq!(
@@ -140,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_fresh_or_stale_and_never_both(received: u64, initial_age: u64, lifetime: u64, now: u64) {
+        fn a_response_is_never_fresh_and_stale_at_once(received: u64, initial_age: u64, lifetime: u64, now: u64) {
             let policy = Policy { received, initial_age, lifetime, ..Policy::default() };
             prop_assert!(policy.fresh_for(now) == 0 || policy.stale_for(now) == 0);
             let _ = policy.useful_until(true, u64::MAX);

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_responses_both_have_a_say() {
+    fn directives_of_request_and_response_decide_the_reuse() {
         let plain = Policy { received: 1000, lifetime: 60, ..Policy::default() };
         let swr = Policy { stale_while_revalidate: 10, ..plain };
         let strict = Policy { staleness: Staleness::Forbidden, ..swr };
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_soft_purge_makes_it_stale_at_once() {
+    fn a_soft_purge_makes_a_response_stale_at_once() {
         let plain = Policy { received: 1000, lifetime: 60, ..Policy::default() };
         let swr = Policy { stale_while_revalidate: 10, ..plain };
         assert_eq!(reuse(&plain, &request_directives(""), 1000, true), Reuse::ValidateStale);

@@ -41,7 +41,7 @@ fn plain(status: u16, text: &str) -> Result<Policy, Unstorable> {
 }
 
 #[test]
-fn only_what_states_its_freshness_or_can_be_validated_is_stored() {
+fn only_responses_with_a_lifetime_or_a_validator_are_stored() {
     for (status, text, expected) in [
         (200, "Cache-Control: max-age=60", Ok(60)),
         (200, "Cache-Control: s-maxage=5, max-age=60", Ok(5)),
@@ -110,7 +110,7 @@ fn expires_counts_from_the_date_where_no_max_age_does() {
 }
 
 #[test]
-fn age_is_the_greater_of_what_is_stated_and_what_the_date_shows() {
+fn the_age_is_the_greater_of_the_age_field_and_the_date() {
     let earlier = date(NOW - 50);
     for (text, expected) in [
         (String::new(), 0),
@@ -161,7 +161,7 @@ fn a_visitors_response_is_shared_only_if_it_says_so() {
 }
 
 #[test]
-fn requests_have_a_say_too() {
+fn no_store_and_the_method_of_the_request_prevent_storing() {
     let text = "Cache-Control: max-age=60";
     for (request, expected) in [
         (StorableRequest { no_store: true, ..GET }, Unstorable::NoStore),
@@ -173,7 +173,7 @@ fn requests_have_a_say_too() {
 }
 
 #[test]
-fn the_configuration_speaks_where_the_response_is_silent() {
+fn the_configured_lifetime_is_for_responses_without_one() {
     let rules = StorageRules {
         default_ttl: Some(10),
         negative_ttl: Some(5),
@@ -199,7 +199,7 @@ fn the_configuration_speaks_where_the_response_is_silent() {
 }
 
 #[test]
-fn staleness_is_as_the_response_says() {
+fn the_response_decides_how_long_it_may_be_used_stale() {
     for (text, expected) in [
         ("max-age=60", Staleness::Allowed),
         ("s-maxage=60, stale-while-revalidate=5", Staleness::AsDirected),
@@ -232,7 +232,7 @@ proptest! {
     /// Checks that for any directives a stored response can be reused in some way, and that a
     /// prohibition to store is obeyed.
     #[test]
-    fn no_word_against_storing_is_overheard(
+    fn no_store_and_private_are_always_obeyed(
         cache_control in "[a-z0-9=\", -]{0,40}",
         status in 200u16..600,
         has_cookie: bool,

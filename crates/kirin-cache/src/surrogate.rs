@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_come_from_both_fields_and_once_each() {
+    fn tags_are_taken_from_both_fields_without_duplicates() {
         let fields = lines(&[
             ("Surrogate-Key", "post-1  front"),
             ("X", "no"),

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_has_all_validators_that_are_stored() {
+    fn a_conditional_request_has_all_stored_validators() {
         assert_eq!(conditions(&lines(&[("X", "y")])), []);
         let stored =
             lines(&[("ETag", "W/\"a\""), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")]);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_304_is_about_what_has_its_validators() {
+    fn a_304_validates_the_response_with_the_same_validators() {
         for (stored, received, expected) in [
             (&[("ETag", "\"a\"")][..], &[][..], true),
             (&[("ETag", "\"a\"")], &[("ETag", "\"a\"")], true),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_304_renews_what_it_names_and_nothing_of_the_body() {
+    fn a_304_updates_all_fields_except_those_of_the_body() {
         let stored = lines(&[
             ("Content-Type", "text/html"),
             ("Cache-Control", "max-age=1"),

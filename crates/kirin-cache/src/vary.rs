@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_without_case_and_a_star_is_for_nobody() {
+    fn names_of_vary_ignore_case_and_a_star_matches_no_request() {
         let by = |names: &[&str]| Vary::By(names.iter().map(|name| (*name).to_owned()).collect());
         assert_eq!(vary(&[]), by(&[]));
         assert_eq!(vary(&["", " , "]), by(&[]));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coded_response_is_for_those_who_take_the_coding() {
+    fn a_coded_response_is_for_clients_that_accept_the_coding() {
         for (coding, expected) in [("gzip", &["accept-encoding"][..]), ("Identity", &[])] {
             let mut fields = FieldLines::new();
             fields.push("Content-Encoding", coding);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_what_a_client_prefers_is_kept() {
+    fn the_order_of_a_clients_preferences_is_kept() {
         for name in ["accept", "accept-language"] {
             let of = |value| key(&[name], &[(name, value)]);
             assert_ne!(of("a, b"), of("b, a"));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_mean_the_same_have_the_same_key() {
+    fn equivalent_requests_have_the_same_key() {
         let encoding = |value| key(&["accept-encoding"], &[("Accept-Encoding", value)]);
         assert_eq!(encoding("gzip, br"), encoding("BR,gzip;q=1.0"));
         assert_ne!(encoding("gzip, br;q=0"), encoding("gzip, br"));

@@ -113,7 +113,7 @@ fn read_all(decoder: &mut Decoder, input: &mut BytesMut) -> Result<Vec<FastCgiEv
 }
 
 #[test]
-fn records_become_what_they_say() {
+fn records_become_their_events() {
     let mut input = BytesMut::new();
     input.extend(record(STDERR, 1, b"notice", 2));
     input.extend(record(STDOUT, 1, b"Content-Type: a/b\r\n\r\nhello", 5));
@@ -146,7 +146,7 @@ fn malformed_records_are_refused() {
 }
 
 #[test]
-fn a_record_that_is_cut_shows() {
+fn the_decoder_knows_that_it_is_inside_a_cut_record() {
     let whole = record(STDOUT, 1, b"hello", 3);
     for end in 9..whole.len() {
         let mut decoder = Decoder::default();
@@ -157,7 +157,7 @@ fn a_record_that_is_cut_shows() {
 
 proptest! {
     #[test]
-    fn reading_in_pieces_gives_the_same(
+    fn the_events_do_not_depend_on_how_the_input_is_cut(
         contents in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 0..300), 0u8..9), 0..8),
         cuts in proptest::collection::vec(1usize..50, 1..100),
     ) {
@@ -188,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_comes_is_an_event_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_become_events_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut input = BytesMut::from(&bytes[..]);
         let _ = read_all(&mut Decoder::default(), &mut input);
     }

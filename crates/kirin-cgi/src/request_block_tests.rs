@@ -62,7 +62,7 @@ fn value(pairs: &[(String, String)], name: &str) -> Option<String> {
 }
 
 #[test]
-fn the_front_says_where_the_application_is_and_who_the_user_is() {
+fn the_mount_and_the_user_are_set_by_kirin_and_not_by_the_client() {
     let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let request =
         b"GET /shop/a%20b?q HTTP/1.1\r\nHost: h\r\nAuthorization: Basic eDp5\r\nRemote-User: evil\r\n\r\n";
@@ -180,7 +180,7 @@ fn a_variable_can_be_added_to_a_block_that_was_finished() {
 }
 
 #[test]
-fn a_request_becomes_the_names_that_cgi_gives_it() {
+fn a_request_becomes_the_variables_of_cgi() {
     let request = "POST /a%20b/%e3%81%82?x=%20&y HTTP/1.1\r\nHost: example.org:8080\r\nContent-Type: text/plain\r\n\
                    Content-Length: 42\r\nUser-Agent: test\r\nX-Empty:\r\n\r\n";
     let pairs = encode_text(request, false).unwrap();
@@ -225,7 +225,7 @@ fn the_server_is_the_host_of_the_request_or_else_the_listener() {
 }
 
 #[test]
-fn an_encrypted_request_says_so_and_a_client_cannot() {
+fn https_is_set_by_the_connection_and_not_by_the_client() {
     assert_eq!(
         value(&encode_text("GET / HTTP/1.0\r\n\r\n", true).unwrap(), "HTTPS").as_deref(),
         Some("on")
@@ -288,7 +288,7 @@ fn a_malformed_percent_encoding_is_passed_on() {
 
 proptest! {
     #[test]
-    fn whatever_a_client_sends_comes_out_as_pairs_that_are_there_once(
+    fn any_request_becomes_pairs_with_unique_names(
         path in "[ -~&&[^ #?]]{0,40}",
         fields in prop::collection::vec(("[A-Za-z!#$&*+.^`|~0-9_-]{1,12}", "[\t -~\u{80}-\u{ff}]{0,20}"), 0..20),
     ) {

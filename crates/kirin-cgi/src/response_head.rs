@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn status_and_fields_come_out() {
+    fn the_status_and_the_fields_are_parsed() {
         for (text, status) in [
             ("Content-Type: text/html\r\n\r\n", 200),
             ("Status: 404 Not Found\r\nContent-type: text/html\r\n\r\n", 404),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_is_left_and_its_length_known() {
+    fn parsing_a_head_leaves_the_body_and_returns_its_length() {
         let text = "Content-Type: a/b\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody";
         let (head, length) = head(text).unwrap().unwrap();
         assert_eq!(&text[length..], "body");

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_cut_behind_its_script() {
+    fn a_path_is_split_after_its_script() {
         for (path, name, path_info) in [
             ("/", "/index.php", ""),
             ("/blog/", "/blog/index.php", ""),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_the_root() {
+    fn no_script_lies_outside_of_the_root() {
         for path in ["/../etc/passwd.php", "/a/../../b.php", "a.php", "", "/a.php/..", "/a\0.php"] {
             assert_eq!(CgiScript::from_path(path, ".php", "index.php"), None, "{path:?}");
         }

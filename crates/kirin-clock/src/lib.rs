@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_steady_clock_starts_at_the_wall_clock_and_goes_on_with_the_other() {
+    fn the_steady_clock_starts_at_the_wall_clock_and_continues_evenly() {
         let start =
             Offset::between(Duration::new(1_700_000_000, 900_000_000), Duration::new(50, 100));
         // Setting the wall clock has no effect any more.
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn all_ways_to_read_it_agree() {
+    fn all_ways_to_read_the_steady_clock_agree() {
         let monotonic = clock_gettime(ClockId::Monotonic);
         let cheap = monotonic_offset().steady_seconds(monotonic.tv_sec, monotonic.tv_nsec);
         assert!(steady_seconds().abs_diff(cheap) <= 1, "{cheap} {}", steady_seconds());

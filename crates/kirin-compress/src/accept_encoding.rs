@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_then_compression_decide_between_the_variants_that_are_there() {
+    fn the_best_variant_has_the_highest_weight_then_the_smallest_size() {
         for (value, variants, expected) in [
             ("gzip", "br zstd gzip", GZIP),
             ("GZip", "br zstd gzip", GZIP),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_the_server_decides_between_equals() {
+    fn the_servers_order_decides_between_equal_weights() {
         let accept = AcceptEncoding::parse(Some(b"gzip, br, zstd"));
         assert_eq!(accept.choose(&Coding::BY_SPEED, |_| true), ZSTD);
         assert_eq!(accept.choose(&[Coding::Gzip, Coding::Zstd], |_| true), GZIP);

@@ -55,7 +55,7 @@ fn html(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_page_becomes_much_smaller_and_is_whole_again() {
+fn a_page_becomes_much_smaller_and_decodes_to_itself() {
     for coding in Coding::ALL {
         for effort in [Effort::Kept, Effort::Once] {
             for bytes in [0, 1, 511, 10_000, 200_000, 5_000_000] {
@@ -77,7 +77,7 @@ fn a_page_becomes_much_smaller_and_is_whole_again() {
 }
 
 #[test]
-fn the_members_of_gzip_and_the_frames_of_zstd_are_one() {
+fn a_body_is_one_gzip_member_or_one_zstd_frame() {
     // A client may decode one frame only, as Go's decoder and those of some browsers do.
     let body = html(300_000);
     let coded = encode(Coding::Gzip, Effort::Kept, &body).unwrap();
@@ -91,7 +91,7 @@ fn the_members_of_gzip_and_the_frames_of_zstd_are_one() {
 
 proptest! {
     #[test]
-    fn any_body_in_any_chunks_is_whole_again_and_what_was_flushed_is_there(
+    fn any_body_in_any_chunks_decodes_and_flushed_bytes_are_there(
         chunks in prop::collection::vec((prop_oneof![
             prop::collection::vec(any::<u8>(), 0..2000),
             "[a-f<>/ ]{0,400}".prop_map(String::into_bytes),

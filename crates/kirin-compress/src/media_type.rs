@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_compressed_and_what_is_compressed_already_is_not() {
+    fn text_is_compressed_and_compressed_formats_are_not() {
         for (content_type, expected) in [
             ("text/html", true),
             ("Text/HTML; charset=UTF-8", true),

@@ -132,7 +132,7 @@ mod tests {
     use super::is_dns_name;
 
     #[test]
-    fn names_in_the_dns_are_told_from_others() {
+    fn only_dns_names_get_certificates() {
         for name in ["example.org", "a.b.c-d.test", "xn--mnchen-3ya.de", "1.example"] {
             assert!(is_dns_name(name), "{name}");
         }

@@ -19,7 +19,7 @@ pub(in super::super) fn check_text(text: &str) -> Result<Config, String> {
 pub(in super::super) const LISTENER: &str = "[[listener]]\naddress = \"8080\"\n";
 
 #[test]
-fn a_whole_configuration_is_understood() {
+fn a_complete_configuration_is_understood() {
     let site = check_text(
         "threads = 2\n[[listener]]\naddress = \"unix:web.sock\"\naccess_log = \"stdout\"\n[store]\nmemory = \"8MB\"\n\
          memcached = [\"11211\"]\n[[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 3\nslow = \"300ms\"\nenv = { A = \"b\" }\n\
@@ -352,7 +352,7 @@ fn all_errors_of_syntax_are_reported_without_errors_in_values() {
 }
 
 #[test]
-fn many_errors_end_and_cost_no_more_than_their_number() {
+fn the_number_of_reported_errors_is_limited() {
     let text: String = (0..1000).map(|number| format!("key{number} = 1\n")).collect();
     let said = check_text(&text).unwrap_err();
     assert!((50..=51).contains(&said.matches("kirin.toml:").count()), "{said}");

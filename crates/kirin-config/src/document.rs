@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_the_innermost_key_and_removes_it() {
+    fn a_position_leads_to_the_innermost_key_which_can_be_removed() {
         let text = "a = 1\n[[b]]\nc = [1, { d = 2 }]\n[[b]]\ne = 3\n";
         let (mut document, errors) = Document::parse(text);
         assert!(errors.is_empty());

@@ -115,7 +115,7 @@ fn write_section(out: &mut String, heading: &str, schema: &Value, prefix: &str) 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn docs_configuration_md_is_what_the_types_say() {
+    fn docs_configuration_md_is_generated_from_the_types() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
         let written = std::fs::read_to_string(path).unwrap_or_default();
         assert!(

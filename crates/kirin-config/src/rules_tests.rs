@@ -226,7 +226,7 @@ fn a_route_that_refuses_everybody_needs_no_places() {
 }
 
 #[test]
-fn redirects_that_end_are_no_circle() {
+fn redirects_that_end_are_not_reported_as_a_circle() {
     let route = "[[route]]\npath = \"/\"\ntry = [\"files:public\"]\n";
     for redirects in [
         &[("/a", "/b"), ("/b", "/c")][..],

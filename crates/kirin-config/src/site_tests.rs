@@ -308,7 +308,7 @@ fn an_error_in_a_key_of_a_site_is_reported_once() {
 }
 
 #[test]
-fn a_key_that_is_for_some_routes_only_is_no_error() {
+fn a_site_key_that_concerns_only_some_routes_is_allowed() {
     for key in ["cache = true", "listing = true", "cache = false", "request_buffering = false"] {
         let text = format!(
             "[[site]]\nhosts = [\"a.org\"]\n{key}\n\

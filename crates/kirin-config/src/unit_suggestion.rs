@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_suggested_is_allowed() {
+    fn every_suggestion_is_an_allowed_value() {
         use crate::units::{ByteSize, Milliseconds, RequestRate, Seconds};
         let allowed = |suggestion: &str, is_allowed: &dyn Fn(&str) -> bool| {
             let written = suggestion.split('"').skip(1).step_by(2);

@@ -106,7 +106,7 @@ fn fastcgi_servers_have_a_root_and_keep_no_connections_by_themselves() {
 }
 
 #[test]
-fn balancing_and_health_checks_are_taken() {
+fn balancing_and_health_checks_are_read() {
     let upstream = check(
         "servers = [\"a.test:1\", { address = \"b.test:2\", weight = 3 }, { address = \"c.test:3\", backup = true }]\n\
          balance = \"hash\"\nhash_key = \"cookie:sid\"\nsticky_cookie = \"server\"\nmax_failures = 1\n\

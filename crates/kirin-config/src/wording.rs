@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_is_told_with_what_to_write() {
+    fn a_wrong_type_is_reported_with_what_to_write() {
         for (value, expected, found, said) in [
             ("8080", "a string", "the number 8080", "a text in quotes; write `a = \"8080\"`"),
             ("[\"b\"]", "a string", "a list", "a text in quotes; write `a = \"b\"`"),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_called_keys() {
+    fn messages_say_key_and_not_field() {
         for (message, said) in [
             ("missing field `load`", "`load` is missing"),
             (

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_no_number() {
+    fn an_address_is_not_aligned_as_a_number() {
         for (cell, expected) in
             [("12", true), ("1,234", true), ("1.5 ms", true), ("3 of 10", true), ("", true)]
         {

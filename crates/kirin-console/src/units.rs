@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_replaced() {
+    fn terminal_control_characters_are_replaced() {
         assert_eq!(plain("a\x1b[31m\n\u{9b}é"), "a\u{fffd}[31m\u{fffd}\u{fffd}é");
     }
 }

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quadratic_cost_is_found_and_linear_cost_is_not() {
+    fn only_quadratic_cost_is_reported() {
         let letters = |count| vec![b'a'; count];
         let mut table = Table::new();
         table.check("sum", 1000, letters, |text| {

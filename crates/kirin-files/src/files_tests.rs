@@ -325,7 +325,7 @@ fn places_of_one_directory_share_the_cache_but_no_entries() {
 }
 
 #[test]
-fn a_validity_of_zero_always_looks() {
+fn a_validity_of_zero_looks_at_the_file_for_each_request() {
     let site = TestDirectory::with(|_, limits| limits.validity = Duration::ZERO);
     let file = site.write("file", "one");
     assert_eq!(site.body("/file"), "one");

@@ -116,7 +116,7 @@ fn files_not_worth_compressing_and_refused_codings_are_sent_uncompressed() {
 }
 
 #[test]
-fn ranges_are_of_the_file_itself() {
+fn ranges_are_parts_of_the_uncompressed_file() {
     let site = site(|_, _| {});
     site.write("a.html", page(5000));
     let gzip = ask(&site, "/a.html", "gzip");

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn two_sides_have_one_set_of_patterns() {
+    fn both_sides_of_a_comparison_have_the_same_patterns() {
         let mut summary = Summary::new(Vec::new(), 2);
         for user in 0..30 {
             summary.add(0, "", &record("GET", &format!("/user{user}x"), None));

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cache_that_waited_for_the_origin_server_is_no_hit() {
+    fn a_request_that_reached_the_origin_server_is_not_a_hit() {
         for (place, cache, expected) in [
             (Some("store"), None, true),
             (Some("cache"), None, true),

@@ -190,7 +190,7 @@ mod tests {
     use kirin_store::{NewItem, StoreConfig};
 
     #[test]
-    fn only_who_has_the_contents_may_write_the_file() {
+    fn only_the_program_with_the_store_contents_writes_the_snapshot() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("snapshot");
         let store = Arc::new(Store::new(StoreConfig::default()));

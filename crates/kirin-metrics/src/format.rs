@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_gets_openmetrics_if_it_names_it_and_prefers_nothing_else() {
+    fn a_client_gets_openmetrics_if_it_prefers_it_by_name() {
         // The first two are sent by Prometheus 2.42 and 3.
         for accept in [
             "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",

@@ -36,7 +36,7 @@ mod tests {
     use super::is_loopback;
 
     #[test]
-    fn only_names_of_this_machine_are_hosts() {
+    fn only_requests_to_a_name_of_this_machine_are_accepted() {
         for host in [
             "127.0.0.1",
             "127.0.0.1:8081",

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_a_path_have_one_name_and_other_things_another() {
+    fn all_spellings_of_a_path_give_the_same_socket_name() {
         let name = |target: &str| Served::from_target(target).socket_name();
         assert_eq!(name("/srv/./public/"), name("/srv/public"));
         assert_eq!(name("http://a:1/"), name("http://a:1"));

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_session_goes_before_the_service_and_that_before_the_temporary_directory() {
+    fn the_directory_of_the_session_comes_before_that_of_the_service() {
         let root = tempfile::tempdir().unwrap();
         let mut directories = directories(root.path());
         let temporary = directories.make(None, 50).unwrap();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_place_for_a_directory_there_is_none() {
+    fn without_any_parent_directory_there_is_no_socket_directory() {
         let root = tempfile::tempdir().unwrap();
         let error = directories(&root.path().join("gone")).make(None, 50).unwrap_err();
         assert!(matches!(error, DirectoryError::Unavailable(..)), "{error}");

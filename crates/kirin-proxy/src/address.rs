@@ -201,7 +201,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn addresses_are_read_and_say_their_host() {
+    fn an_address_has_a_scheme_and_a_host() {
         for (text, shown, authority) in [
             ("127.0.0.1:3000", "127.0.0.1:3000", "127.0.0.1:3000"),
             ("App.internal:80", "app.internal:80", "app.internal"),
@@ -252,7 +252,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics_and_what_is_read_reads_the_same_again(text in "(https?://|h2c://|fastcgi://|unix:)?[a-z0-9:./@\\[\\]-]{0,20}") {
+        fn any_text_is_parsed_and_a_written_address_is_read_back(text in "(https?://|h2c://|fastcgi://|unix:)?[a-z0-9:./@\\[\\]-]{0,20}") {
             if let Ok(address) = text.parse::<ServerAddress>() {
                 prop_assert_eq!(address.to_string().parse(), Ok(address));
             }

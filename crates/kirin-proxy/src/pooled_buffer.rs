@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_without_content_rests_without_memory() {
+    fn an_empty_buffer_holds_no_memory() {
         let buffers = BufferPool::default();
         let (mut one, mut other) = (buffers.take(), buffers.take());
         for buffer in [&mut one, &mut other] {

@@ -84,7 +84,7 @@ fn fields_between_the_client_and_kirin_are_not_passed_on() {
 }
 
 #[test]
-fn a_server_hears_who_takes_trailers_and_which_are_to_come() {
+fn te_and_trailer_are_passed_on_to_the_server() {
     let chunked = "Transfer-Encoding: chunked\r\n";
     for (version, fields, framing, expected, passes) in [
         (
@@ -147,7 +147,7 @@ fn a_server_hears_who_takes_trailers_and_which_are_to_come() {
 }
 
 #[test]
-fn the_framing_is_our_own() {
+fn the_framing_of_a_forwarded_request_is_kirins_own() {
     let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n";
     for (framing, line) in [
         (OutgoingFraming::Nothing, "Content-Length: 0\r\n"),
@@ -178,7 +178,7 @@ fn a_head_can_be_finished_again_for_another_server() {
 }
 
 #[test]
-fn an_upgrade_goes_on_only_where_it_is_one_and_never_to_http_2() {
+fn an_upgrade_is_forwarded_if_complete_and_never_to_http_2() {
     for (fields, expected) in [
         ("Connection: Upgrade\r\nUpgrade: websocket\r\n", Some("websocket")),
         ("Connection: keep-alive, upgrade\r\nUpgrade: a\r\nUpgrade: b/1, h2c\r\n", Some("a, b/1")),
@@ -201,7 +201,7 @@ fn an_upgrade_goes_on_only_where_it_is_one_and_never_to_http_2() {
 }
 
 #[test]
-fn strangers_do_not_say_who_they_are() {
+fn forwarding_fields_of_strangers_are_replaced() {
     let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\n\
         X-Forwarded-Host: evil\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\nX-Forwarded-Prefix: /e\r\n\
         X_Forwarded_For: 6.6.6.6\r\nX.Real.IP: 6.6.6.6\r\nX-Forwarded-Ssl: on\r\nX-Forwarded-Foo: 1\r\nClient-IP: 6.6.6.6\r\n\

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_stays_is_the_same_server_and_a_new_one_is_another() {
+    fn an_unchanged_address_keeps_its_server_and_a_new_one_adds_one() {
         let named = |name: &str| ServerConfig {
             address: name.parse().unwrap(),
             weight: 1,

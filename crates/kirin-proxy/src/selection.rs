@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_made_of_what_the_configuration_says() {
+    fn the_key_is_built_from_the_configured_parts_of_the_request() {
         let keys = |key: HashKey, fields: &str| {
             selection(fields, &Balancing { key: Some(key), ..Balancing::default() }).criteria.key
         };

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_says_to_what() {
+    fn a_101_response_has_the_protocol_of_the_switch() {
         let text =
             b"HTTP/1.1 101 S\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nA: b\r\n\r\nraw";
         let Ok(Some((ReceivedHead::Switched { fields }, length))) = read_head(text, false, None)
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn keep_alive_tells_a_time() {
+    fn the_timeout_of_keep_alive_is_read() {
         for (value, seconds) in [
             ("timeout=5", Some(5)),
             ("max=2, Timeout = \"7\"", Some(7)),

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_are_left_alone() {
+    fn other_forms_of_notify_socket_are_ignored() {
         assert!(NotifySocket::new("vsock:2:1".into()).is_none());
         assert!(NotifySocket::new("".into()).is_none());
     }

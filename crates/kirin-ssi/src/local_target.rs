@@ -45,7 +45,7 @@ mod tests {
     use crate::test_pages::TestPages;
 
     #[test]
-    fn only_this_server_is_asked() {
+    fn only_targets_of_this_server_are_requested() {
         for (name, target) in [
             ("/a?b", Some("/a?b")),
             ("a.html", Some("a.html")),

@@ -205,7 +205,7 @@ fn requests_start_before_the_first_is_answered_and_pieces_leave_in_order() {
 
 proptest! {
     #[test]
-    fn a_page_without_the_opening_is_kept_to_the_byte(page in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn a_page_without_directives_is_unchanged(page in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assume!(memchr::memmem::find(&page, b"<!--#").is_none());
         let mut rendering = Rendering::new(Arc::new(Template::compile(&Bytes::from(page.clone()), Syntax::SSI)));
         prop_assert_eq!(rendering.run(&mut TestPages::default()), RenderProgress::Done);

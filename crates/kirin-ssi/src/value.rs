@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_of_several_places_are_found_too() {
+    fn dot_segments_made_of_several_values_are_found() {
         let dot = || visitors("arg_a", ".");
         for values in [
             vec![authors("/p/"), dot(), dot(), authors("/x")],

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_due_in_the_second_it_names() {
+    fn an_item_expires_in_the_second_that_it_names() {
         let expires = Expires::after_seconds(10, NOW);
         assert!(!expires.is_due(NOW.plus_seconds(9)));
         assert!(expires.is_due(NOW.plus_seconds(10)));

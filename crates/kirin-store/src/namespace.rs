@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_beside_others_is_not_the_root_of_a_store_without_others() {
+    fn a_root_with_namespaces_differs_from_a_root_without() {
         assert_ne!(root(), Namespace::default());
         assert_eq!(root(), root());
         assert_eq!(Namespace::root(&NamespaceNames::default()), Namespace::default());

@@ -165,7 +165,7 @@ mod tests {
     use kirin_http::{AnsweredBy, CacheResult, Method, RouteNote, StatusCode};
 
     #[test]
-    fn the_parts_of_a_page_are_spans_below_it() {
+    fn the_parts_of_a_page_are_child_spans_of_its_span() {
         let (page, part) = (Rc::<RequestSteps>::default(), Rc::<RequestSteps>::default());
         let started = Instant::now();
         drop(page.begin(StepKind::Queue, &"web".into()));

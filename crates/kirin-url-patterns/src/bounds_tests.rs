@@ -118,7 +118,7 @@ fn patterns_keep_their_text_in_another_table() {
 }
 
 #[test]
-fn a_full_table_gives_other_and_still_knows_its_patterns() {
+fn a_full_table_counts_new_paths_as_other_and_keeps_its_patterns() {
     let limits = PatternLimits { patterns: 3, ..PatternLimits::default() };
     let mut patterns = UrlPatterns::new(Vec::new(), limits);
     let paths = ["/a/b", "/a/c", "/a/d", "/a/7", "/a/b", "/b", "/a/d?x"];
@@ -178,7 +178,7 @@ fn the_words_of_one_site_do_not_merge_those_of_another() {
 }
 
 #[test]
-fn a_table_tells_in_which_pattern_it_counts_the_word_of_another() {
+fn a_table_finds_the_merged_pattern_for_a_word_of_another_table() {
     let mut patterns = UrlPatterns::new(Vec::new(), PatternLimits::default());
     for number in 0..60 {
         for _ in 0..if number == 0 { 30 } else { 1 } {

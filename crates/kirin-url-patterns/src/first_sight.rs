@@ -49,7 +49,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_empty_table_finds_the_same(path in "(/[a-z0-9.é{}-]{1,12}){1,9}/?") {
+        fn an_empty_table_finds_the_same_pattern(path in "(/[a-z0-9.é{}-]{1,12}){1,9}/?") {
             let mut patterns = UrlPatterns::new(Vec::new(), PatternLimits::default());
             let found = patterns.pattern_of(path.as_bytes(), |_| {});
             prop_assert_eq!(pattern_at_first_sight(&path), patterns.name(found));

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn words_with_digits_are_no_structure_but_versions_are() {
+    fn words_with_digits_are_variable_except_versions() {
         for (word, expected) in [
             ("login", true),
             ("v1", true),

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_others_are_not_followed() {
+    fn links_that_other_users_own_are_not_followed() {
         let site = site();
         let at = |name: &str| site.path().join(name);
         symlink(at("target"), at("link")).unwrap();

@@ -99,7 +99,7 @@ fn a_route_that_is_there_gets_a_key() {
 }
 
 #[test]
-fn nothing_is_advised_that_could_mean_something_else() {
+fn no_lines_are_advised_unless_their_effect_is_certain() {
     let everybody = |path| entry(path, PageVerdict::Everybody);
     let changed = |change: fn(&mut ReportEntry)| {
         let mut entry = everybody("/news");
@@ -142,7 +142,7 @@ fn a_path_cannot_add_keys() {
 }
 
 #[test]
-fn two_routes_that_are_alike_give_no_lines() {
+fn two_routes_of_the_same_path_give_no_lines() {
     let config = format!(
         "{CONFIG}[[route]]\npath = \"/\"\ntry = [\"app:web\"]\nmatch = {{ methods = [\"GET\"] }}\n"
     );

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_gets_nothing_that_strangers_chose_but_visible_characters() {
+    fn text_of_strangers_reaches_a_terminal_as_visible_characters_only() {
         let report = Report {
             seconds: 60.0,
             requests: 1200,

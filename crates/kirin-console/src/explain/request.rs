@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_with_what_is_allowed() {
+    fn an_invalid_request_is_refused_with_what_is_allowed() {
         for (method, url, header, message) in [
             ("get", "http://a.test/", "", "write `GET`"),
             ("G T", "http://a.test/", "", "is not a method"),

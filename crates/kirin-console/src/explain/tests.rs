@@ -192,7 +192,7 @@ fn the_site_is_that_of_the_host() {
 }
 
 #[test]
-fn the_route_is_told_with_those_that_were_passed_over() {
+fn the_route_is_named_with_those_that_were_passed_over() {
     assert_parts(&[
         (
             &["GET", "http://example.org/a/1.txt"],
@@ -221,7 +221,7 @@ fn the_route_is_told_with_those_that_were_passed_over() {
 }
 
 #[test]
-fn rules_are_told_up_to_the_one_that_answers() {
+fn rules_are_listed_up_to_the_one_that_answers() {
     let office = ["--client", "10.1.2.3"];
     assert_parts(&[
         (&["GET", "http://example.org/closed"], &["deny: 404 for everybody", "!\nplaces"]),
@@ -286,7 +286,7 @@ fn rules_are_told_up_to_the_one_that_answers() {
 }
 
 #[test]
-fn places_and_what_follows_them_are_told() {
+fn places_and_filters_are_listed() {
     assert_parts(&[
         (
             &["GET", "http://example.org/there"],

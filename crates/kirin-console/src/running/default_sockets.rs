@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_a_kirin_has_the_option_that_chooses_it() {
+    fn each_listed_kirin_has_the_option_that_chooses_it() {
         for (serving, line) in [
             (
                 r#""serving": {"config": "/srv/k.toml", "urls": ["http://a/"]}"#,

@@ -95,7 +95,7 @@ queue of search: 1 request waiting, 40 waited, 1.50 ms on average, 20.0 ms at mo
 ";
 
 #[test]
-fn a_site_with_everything_is_one_screen_with_its_warnings_first() {
+fn the_status_of_a_full_site_fits_one_screen_with_warnings_first() {
     let text = render(&busy_site(), Colours::Off);
     assert_eq!(text, BUSY_SITE);
     assert!(text.lines().count() <= 24 && text.lines().all(|line| line.len() <= 110), "{text}");
@@ -113,7 +113,7 @@ fn colours_change_no_character_of_the_text() {
 }
 
 #[test]
-fn what_a_program_of_another_version_does_not_send_is_left_out() {
+fn values_that_another_version_does_not_send_are_left_out() {
     for (status, text) in [
         (json!({}), "\n\n"),
         (json!({"pid": 7, "new": {"key": [1]}}), "process 7\n\n"),

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coded_response_has_a_tag_of_its_own_and_says_how_it_is_coded() {
+    fn a_coded_response_has_its_own_tag_and_content_encoding() {
         let before = lines("Content-Type: text/html\nETag: W/\"a\"\nAccept-Ranges: bytes");
         assert_eq!(
             text(&coded(&before, Coding::Brotli)),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_go_to_the_client_with_the_coding_and_come_back_without() {
+    fn the_coding_is_added_to_tags_for_clients_and_removed_from_theirs() {
         for (tag, coded) in
             [("\"a\"", "\"a-gzip\""), ("W/\"a\"", "W/\"a-gzip\""), ("a", "a"), ("\"", "\"")]
         {

@@ -76,7 +76,7 @@ fn field<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn a_whole_body_is_coded_with_a_length() {
+fn a_complete_body_is_coded_with_a_length() {
     for length in [1000, 100_000] {
         let page = "hello ".repeat(length / 6);
         let lines = "Content-Type: text/html\nETag: \"a\"\nVary: Cookie";
@@ -141,7 +141,7 @@ fn head_has_the_fields_of_get() {
 }
 
 #[test]
-fn each_chunk_of_a_stream_is_there_before_the_next() {
+fn each_chunk_of_a_stream_is_sent_before_the_next_arrives() {
     for (name, coding) in [("gzip", Coding::Gzip), ("br", Coding::Brotli), ("zstd", Coding::Zstd)] {
         let lines = "Content-Type: text/event-stream";
         let Body::Stream(mut coded) = filter(
@@ -177,7 +177,7 @@ fn each_chunk_of_a_stream_is_there_before_the_next() {
 }
 
 #[test]
-fn a_stream_that_is_cut_has_no_end() {
+fn a_cut_stream_is_not_ended_by_the_coding() {
     let chunks = Chunks(VecDeque::from([
         Poll::Ready(Some(Ok(Bytes::from_static(b"hello")))),
         Poll::Pending,
@@ -227,7 +227,7 @@ fn a_304_names_the_variant_that_the_client_holds() {
 }
 
 #[test]
-fn the_application_gets_the_tags_that_it_knows() {
+fn the_application_gets_its_own_tags_without_the_coding() {
     let head = "PUT / HTTP/1.1\r\nHost: x\r\nIf-Match: \"a-gzip\"\r\nIf-None-Match: \"b\"\r\nIf-None-Match: \"c-br\"\r\nIf-Range: \"d-gzip\"";
     let mut seen = Vec::new();
     with_request(head, |request| {

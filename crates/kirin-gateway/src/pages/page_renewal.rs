@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_request_goes_and_another_if_nothing_has_come_of_it() {
+    fn a_renewal_is_due_again_after_five_seconds_without_a_new_page() {
         let renewal = PageRenewal::default();
         let start = 1_700_000_000;
         let due: Vec<u64> = (start..start + 12)

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_assembly_is_kept_within_the_room_that_was_counted() {
+    fn the_last_assembly_takes_no_more_room_than_was_counted() {
         let (store, item, _) = stored("text/html\r\n<!--# include a -->");
         let assembly =
             |digest, length| KeptAssembly { digest, body: Bytes::from(vec![b'x'; length]) };

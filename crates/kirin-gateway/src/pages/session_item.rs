@@ -205,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_an_item_holds_it_can_be_looked_at(
+        fn any_item_can_be_read_as_a_session(
             json in "([\\{\\}\\[\\],:]|\"a\"|\"b\"|1|true){0,40}",
             path in "[ab0-9.]{0,12}",
         ) {

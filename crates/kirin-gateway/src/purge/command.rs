@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_soft_when_it_says_so() {
+    fn a_purge_is_soft_if_the_field_has_soft() {
         for (value, soft) in [
             ("tags=\"a\", soft", true),
             ("soft=?1", true),

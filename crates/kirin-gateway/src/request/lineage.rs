@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_of_requests_has_limits() {
+    fn the_depth_and_the_number_of_subrequests_are_limited() {
         let mut lineage = Lineage::default();
         assert!(!lineage.is_subrequest());
         for _ in 0..MAX_DEPTH {

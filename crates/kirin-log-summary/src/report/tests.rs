@@ -43,7 +43,7 @@ fn squeezed(text: &str) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn a_limit_is_said_and_the_order_can_be_reversed() {
+fn a_report_names_its_limit_and_its_order_can_be_reversed() {
     let order = Order { sort: Sort::Pattern, is_reversed: true, limit: 1 };
     let text = report(&summary(&[LOG]), Uncounted::default(), order, ReportFormat::Text);
     assert!(text.contains("/memo/{id}") && !text.contains("POST"), "{text}");

@@ -139,7 +139,7 @@ fn a_large_piece_of_the_store_is_not_copied() {
 }
 
 #[test]
-fn json_goes_both_ways() {
+fn json_is_encoded_and_decoded() {
     assert_eq!(
         says(
             "local json = kirin.json

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_limit_to_watchers() {
+    fn the_number_of_watchers_is_limited() {
         let store = Arc::new(Store::new(StoreConfig::default()));
         let watchers = Watchers::new(store, Arc::default());
         let all: Vec<_> = (0..=WATCHER_LIMIT).map(|_| watchers.add(EventKinds::FETCHERS)).collect();

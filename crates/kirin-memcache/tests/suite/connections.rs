@@ -58,7 +58,7 @@ fn a_client_of_the_binary_protocol_is_cut_off() {
 }
 
 #[test]
-fn one_connection_too_many_is_told_so() {
+fn a_connection_over_the_limit_gets_an_error() {
     let kirin = Kirin::with(ServerOptions { connection_limit: 3, ..ServerOptions::default() }, 1);
     let mut clients: Vec<Client> = (0..3).map(|_| kirin.connect()).collect();
     for client in &mut clients {
@@ -71,7 +71,7 @@ fn one_connection_too_many_is_told_so() {
 }
 
 #[test]
-fn a_silent_connection_is_closed_when_that_is_asked_for() {
+fn a_silent_connection_is_closed_if_an_idle_timeout_is_set() {
     let idle_timeout = Some(Duration::from_millis(100));
     let kirin = Kirin::with(ServerOptions { idle_timeout, ..ServerOptions::default() }, 1);
     assert_eq!(kirin.connect().read_to_end(), b"");
@@ -131,7 +131,7 @@ fn a_client_that_leaves_in_the_middle_does_not_disturb_others() {
 }
 
 #[test]
-fn counters_and_cas_loops_of_many_clients_end_exact() {
+fn counters_and_cas_loops_of_many_clients_lose_no_update() {
     const CLIENTS: usize = 16;
     const ROUNDS: usize = 200;
     let kirin = Arc::new(Kirin::with(ServerOptions::default(), 2));

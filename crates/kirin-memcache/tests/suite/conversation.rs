@@ -18,7 +18,7 @@ fn check(conversation: &mut Conversation, table: &[(&str, &str)]) {
 }
 
 #[test]
-fn items_end_when_their_time_has_come() {
+fn items_expire_at_their_time() {
     let mut talk = Conversation::new();
     check(
         &mut talk,
@@ -39,7 +39,7 @@ fn items_end_when_their_time_has_come() {
 }
 
 #[test]
-fn a_delayed_flush_takes_what_is_there_when_it_is_due() {
+fn a_delayed_flush_removes_the_items_that_are_there_when_it_is_due() {
     let mut talk = Conversation::new();
     check(&mut talk, &[("set a 0 0 1\r\n1\r\n", "STORED\r\n"), ("flush_all 10\r\n", "OK\r\n")]);
     talk.executor.set_now(NOON.plus_seconds(9));
@@ -127,7 +127,7 @@ fn a_prefix_invalidates_every_key_that_starts_with_it() {
 }
 
 #[test]
-fn other_words_in_the_router_flags_mean_nothing() {
+fn unknown_words_in_router_flags_are_ignored() {
     check(
         &mut Conversation::new(),
         &[
@@ -218,7 +218,7 @@ fn flush_all_can_be_forbidden() {
 }
 
 #[test]
-fn statistics_are_tables() {
+fn statistics_are_lines_of_names_and_values() {
     let mut talk = Conversation::new();
     check(
         &mut talk,

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_methods_are_one() {
+    fn all_unknown_methods_are_counted_as_other() {
         for (method, word) in [("GET", "GET"), ("OPTIONS", "OPTIONS"), ("BREW", "{other}")] {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
             assert_eq!(MethodWord::of(&method).name(), word);

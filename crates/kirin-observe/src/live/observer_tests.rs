@@ -34,7 +34,7 @@ fn observer() -> LiveObserver {
 }
 
 #[test]
-fn few_answers_are_all_counted_and_many_are_sampled() {
+fn all_of_few_answers_are_counted_and_many_are_sampled() {
     let observer = observer();
     let weights: Vec<u32> = (0..EXACT_A_SECOND).map(|_| observer.weight(false)).collect();
     assert!(weights.iter().all(|weight| *weight == 1));

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_restart_the_last_minute_counts() {
+    fn after_a_restart_the_rates_are_those_of_the_last_minute() {
         let now = snapshot();
         let mut other = now.clone();
         other.status["pid"] = 1.into();

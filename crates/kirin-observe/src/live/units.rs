@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_are_written_with_three_digits_and_a_unit() {
         for (text, expected) in [
             (count(0.0), "0"),
             (count(0.25), "0.25"),

@@ -76,7 +76,7 @@ fn the_last_minute_ends_after_a_minute() {
 }
 
 #[test]
-fn merged_rows_keep_what_is_recent() {
+fn merged_rows_keep_the_counts_of_the_last_minute() {
     let (mut into, mut from) = (Row::default(), Row::default());
     into.add(&request(&Method::GET, "/a"), 1, 7);
     from.add(&request(&Method::GET, "/b"), 1, 1);

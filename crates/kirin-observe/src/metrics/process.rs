@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_all_facts() {
+    fn all_facts_of_this_process_can_be_read() {
         let facts = ProcessFacts::read();
         assert!(facts.cpu_seconds.is_some_and(|seconds| seconds >= 0.0), "{facts:?}");
         assert!(facts.resident_bytes.is_some_and(|bytes| bytes > 100_000), "{facts:?}");

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stranger_sent_is_text() {
+    fn text_of_strangers_is_escaped_in_the_page() {
         let mut snapshot = snapshot();
         let hostile = "/\"'><script>alert(1)</script><img src=x onerror=alert(1)>&amp;";
         snapshot.live.urls[0].pattern = hostile.into();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_loaded_from_elsewhere() {
+    fn the_page_loads_nothing_from_other_addresses() {
         let page = page(&snapshot());
         for part in ["src=", "href=", "url(", "@import", "onclick", "style=\""] {
             assert!(!page.contains(part), "{part}");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_a_number_is_a_page() {
+    fn an_empty_snapshot_gives_a_complete_page() {
         assert!(page(&Snapshot::default()).ends_with("</html>\n"));
     }
 }

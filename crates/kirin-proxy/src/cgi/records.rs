@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_response_is_the_same_however_it_comes_and_is_taken() {
+    fn the_response_does_not_depend_on_how_it_arrives_and_is_read() {
         let wire = [
             record(6, b"Status: 200\r\n\r\n"),
             record(7, b"oh\nno"),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_response_is_an_error_and_bytes_after_its_end_spoil_the_connection() {
+    fn an_unfinished_response_is_an_error_and_excess_bytes_forbid_reuse() {
         let cut = response(&mut records(), &record(6, b"body"), 1000, 1000).unwrap_err();
         assert_eq!(cut.kind(), io::ErrorKind::UnexpectedEof);
         let garbage = response(&mut records(), b"HTTP/1.1 200 OK\r\n\r\n", 1000, 1000).unwrap_err();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn error_output_is_kept_short() {
+    fn error_output_is_logged_in_bounded_length() {
         let mut records = records();
         records.errors.take(&[b'x'; 10_000]);
         assert_eq!(records.errors.line.len(), MAX_LINE_BYTES);

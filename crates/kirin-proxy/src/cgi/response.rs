@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_is_not_all_there_waits_and_a_wrong_one_is_refused() {
+    fn an_incomplete_head_waits_and_a_malformed_one_is_refused() {
         for text in ["H", "HTTP", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\n", "Status: 2"] {
             assert!(read_head(text.as_bytes(), false, true).unwrap().is_none(), "{text}");
         }

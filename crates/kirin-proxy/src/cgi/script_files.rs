@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_names_are_no_more_than_may_be_and_make_room_after_a_second() {
+    fn the_number_of_remembered_names_is_limited() {
         let (files, now) = (ScriptFiles::default(), Instant::now());
         for number in 0..2 * MAX_NAMES {
             files.remember(&format!("/{number}.php"), ScriptLookup::Missing, now);

@@ -147,7 +147,7 @@ proptest! {
     }
 
     #[test]
-    fn a_client_of_either_version_is_read_as_it_was_written(address: u32, from: u16, to: u16, v6: u128) {
+    fn a_written_header_of_either_version_is_read_back(address: u32, from: u16, to: u16, v6: u128) {
         let source = SocketAddr::from((Ipv4Addr::from(address), from));
         let line = format!("PROXY TCP4 {} 10.0.0.1 {from} {to}\r\n", source.ip());
         prop_assert_eq!(complete(line.as_bytes()).0, Some(Peer::Tcp(source)));

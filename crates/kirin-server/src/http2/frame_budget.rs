@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_frames_that_ask_for_nothing_is_noticed_in_whatever_pieces() {
+    fn a_flood_of_control_frames_is_noticed_however_it_is_cut() {
         for flood in [
             frame(PING, 0, 8),
             frame(4, 0, 6),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_bodies_are_no_flood() {
+    fn requests_and_bodies_do_not_count_as_a_flood() {
         for work in [
             frame(HEADERS, 5, 30),
             frame(DATA, 0, 100),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn window_updates_for_what_is_sent_are_allowed_for_ever() {
+    fn window_updates_for_sent_bytes_are_always_allowed() {
         let mut budget = FrameBudget::new(24, 100);
         assert!(budget.receive(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", || 100));
         for _ in 0..10 * MOST {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn pings_now_and_then_are_allowed_for_ever() {
+    fn occasional_pings_are_always_allowed() {
         let mut budget = FrameBudget::new(0, 0);
         for second in 0..1000u64 {
             assert!(

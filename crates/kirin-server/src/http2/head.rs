@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_what_http_1_would_have_made_of_it() {
+    fn a_head_is_equal_to_that_of_the_same_http_1_request() {
         let fields = [("cookie", "a=1"), ("accept", "x"), ("cookie", "b=2"), ("accept", "y")];
         let seen = read("https://a.test:8443/p/q?x=y?z", &fields, true, |head| {
             let lines = head.field_lines();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_must_be_there_and_have_one_reading() {
+    fn the_host_is_required_and_must_be_unambiguous() {
         for (uri, fields, host) in [
             ("https://a.test/", &[][..], Ok("a.test")),
             ("/", &[("host", "a.test")], Ok("a.test")),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_the_body_follows_the_end_of_the_stream_first() {
+    fn the_end_of_the_stream_overrides_content_length() {
         for (fields, ended, body) in [
             (&[][..], true, BodyLength::None),
             (&[], false, BodyLength::Chunked),

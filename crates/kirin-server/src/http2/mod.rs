@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_preface_is_known_by_its_first_line() {
+    fn the_preface_is_recognized_by_its_first_line() {
         assert!(is_preface(PREFACE));
         assert!(is_preface(b"PRI * HTTP/2"));
         assert!(is_preface(&[PREFACE, b"\0\0\0\x04\0"].concat()));

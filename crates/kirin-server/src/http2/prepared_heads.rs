@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_lines_are_taken_apart_once() {
+    fn equal_lines_are_parsed_once() {
         let lines = Bytes::from(b"Server: a\r\n".to_vec());
         assert_eq!(fields(&lines, || head("a")), head("a"));
         assert_eq!(fields(&lines.clone(), || unreachable!()), head("a"));

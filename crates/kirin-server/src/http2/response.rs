@@ -80,7 +80,7 @@ mod tests {
     use kirin_http::response::AnsweredBy;
 
     #[test]
-    fn a_head_has_date_and_length_and_nothing_of_a_connection() {
+    fn a_head_has_date_and_length_and_no_connection_fields() {
         let mut response =
             Response::new(AnsweredBy::new("app"), StatusCode::OK, Body::from("hello"));
         for (name, value) in [
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_prepared_and_lines_that_are_added_come_each_time() {
+    fn each_head_has_the_prepared_and_the_added_lines() {
         let mut prepared = FieldLines::new();
         prepared.push("ETag", "\"a\"");
         let prepared = prepared.prepare();

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_so_many_connections_and_others_are_not_concerned() {
+    fn the_connections_of_one_address_are_limited() {
         let admission = ConnectionAdmission::new(ConnectionCount::new(100), Some(2));
         let first = admission.admit_address(&peer("10.0.0.1:1")).unwrap();
         let _second = admission.admit_address(&peer("10.0.0.1:2")).unwrap();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_client_is_its_network() {
+    fn ipv6_clients_are_counted_by_network() {
         let admission = ConnectionAdmission::new(ConnectionCount::new(100), Some(1));
         let _permit = admission.admit_address(&peer("[2001:db8::1]:1")).unwrap();
         assert!(admission.admit_address(&peer("[2001:db8::2]:1")).is_err());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_has_so_many_connections() {
+    fn the_connections_of_the_process_are_limited() {
         let total = ConnectionCount::new(2);
         let (one, two) = (
             ConnectionAdmission::new(Arc::clone(&total), None),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_addresses_that_have_gone() {
+    fn addresses_without_connections_are_forgotten() {
         let admission = ConnectionAdmission::new(ConnectionCount::new(1000), Some(1));
         for last in 0..=255 {
             drop(admission.admit_address(&peer(&format!("10.0.0.{last}:1"))).unwrap());

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_tells_where_it_listens() {
+    fn the_address_of_an_inherited_socket_is_known() {
         let bound = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = ListenAddress::Tcp(bound.local_addr().unwrap());
         assert_eq!(*inherit(bound).address(), address);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_takes_the_same_connections_serves() {
+    fn an_inherited_socket_serves_only_an_equivalent_address() {
         // The port was free. Binding works without an IPv6 address as well, but not if the kernel
         // has no IPv6.
         let on = |address: &str, only_v6: bool| {

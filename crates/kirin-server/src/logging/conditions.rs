@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn one_condition_is_enough_and_an_excepted_path_has_no_line() {
+    fn a_request_is_logged_if_one_condition_holds_and_never_if_excepted() {
         let all = LogConditions { except: Some(Arc::new(Health)), ..LogConditions::default() };
         let errors = LogConditions { statuses: vec![404..=404, 500..=599], ..all.clone() };
         let slow = LogConditions { slower_than: Some(Duration::from_secs(1)), ..errors.clone() };
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_has_its_share_of_any_requests_in_a_row() {
+    fn a_sample_has_its_share_of_consecutive_requests() {
         for share in [0.01, 0.1, 0.5, 1.0] {
             let conditions = LogConditions { sample: Some(share), ..LogConditions::default() };
             let sampler = RequestSampler::default();

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_directive_says_which_are() {
+    fn an_unknown_directive_is_reported_with_the_allowed_ones() {
         for (format, expected) in [
             ("%h %y", "there is no `%y`; allowed are %%, %h"),
             ("%>y", "there is no `%>y`"),

@@ -200,7 +200,7 @@ fn the_steps_of_a_request_have_values() {
 }
 
 #[test]
-fn the_formats_with_names_write_what_they_always_wrote() {
+fn the_lines_of_the_named_formats_do_not_change() {
     let case = Case { body_bytes: 0, is_cut: true, ..Case::with("Referer", b"http://a/") };
     let start = "127.0.0.1 - - [06/Nov/1994:08:49:35 +0000] \"GET /memo/7?x=1 HTTP/1.1\" 200 0";
     assert_eq!(case.line("common"), start);
@@ -228,7 +228,7 @@ fn the_formats_with_names_write_what_they_always_wrote() {
 }
 
 #[test]
-fn bytes_that_are_no_request_have_a_line() {
+fn malformed_requests_are_logged_with_their_first_line() {
     let format = LogFormat::compile("%h \"%r\" %m%q %>s %{A}o", false, &|_| None).unwrap();
     let peer = Peer::Unix;
     let mut taken = TakenValues::default();

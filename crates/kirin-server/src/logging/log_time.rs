@@ -250,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn a_format_that_is_none_is_refused() {
+    fn a_malformed_time_format_is_refused() {
         for (format, expected) in [("%!", ""), ("%", ""), ("%n", "control character")] {
             assert!(TimeForm::parse(format).unwrap_err().contains(expected), "{format}");
         }
     }
 
     #[test]
-    fn a_text_is_kept_for_its_second_only() {
+    fn a_formatted_time_is_reused_only_within_its_second() {
         let (mut texts, mut out) = (TimeTexts::default(), Vec::new());
         let value =
             TimeValue { moment: RequestMoment::End, form: TimeForm::Strftime("%S ".into()) };

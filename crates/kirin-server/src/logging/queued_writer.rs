@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stuck_output_holds_nobody_up_and_what_it_costs_is_counted() {
+    fn a_stuck_output_delays_no_one_and_lost_lines_are_counted() {
         let (writer, let_it, seen) = slow(10);
         assert_eq!(writer.push(b"one\n"), Ok(()));
         assert_eq!(writer.push(b"two\n"), Ok(()), "before it is started");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_fails_is_told_of_once_and_tried_again() {
+    fn a_failing_output_is_reported_once_and_retried() {
         let (writer, let_it, seen) = slow(100);
         for answer in [Err(io::Error::other("full")), Err(io::Error::other("full")), Ok(())] {
             writer.push(b"line\n").unwrap();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_somebody_has_made_non_blocking_gets_all() {
+    fn a_non_blocking_file_gets_all_lines() {
         let (mut reader, writer) = io::pipe().unwrap();
         rustix::io::ioctl_fionbio(&writer, true).unwrap();
         let writer = File::from(std::os::fd::OwnedFd::from(writer));

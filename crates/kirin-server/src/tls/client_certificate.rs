@@ -157,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn a_value_cannot_pass_for_another_part() {
+    fn separators_in_a_value_of_the_subject_are_escaped() {
         assert_eq!(subject(&[(DnType::CommonName, "eve,CN=alice")]), "CN=eve\\,CN\\=alice");
         assert_eq!(subject(&[(DnType::CommonName, " #a\n\0 ")]), "CN=\\ #a\\0A\\00\\ ");
     }
 
     #[test]
-    fn an_unknown_type_is_its_number() {
+    fn an_unknown_attribute_type_is_written_as_its_number() {
         assert_eq!(
             subject(&[(DnType::CustomDnType(vec![2, 5, 4, 42]), "Alice")]),
             "2.5.4.42=Alice"

@@ -158,7 +158,7 @@ fn turns(ends: &Ends) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn data_passes_both_ways_however_it_is_cut() {
+fn data_passes_both_ways_in_pieces_of_any_size() {
     for version in VERSIONS {
         let ends = Ends::new(version, false);
         let lengths: Vec<usize> = turns(&ends).iter().map(Vec::len).collect();

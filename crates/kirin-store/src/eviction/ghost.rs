@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn it_remembers_about_as_many_as_there_are_items_and_forgets_the_oldest() {
+    fn the_ghost_remembers_as_many_keys_as_there_are_items() {
         let mut ghost = Ghost::default();
         assert!(!ghost.forget(1), "an empty ghost knows nothing");
         for i in 0..100_000 {

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_grows_goes_by_its_new_size_and_keeps_its_age() {
+    fn an_item_that_grows_has_its_new_size_and_its_old_age() {
         let mut tested = Tested::default();
         let grown = tested.push(100);
         tested.pass(5);

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_forgets_the_oldest_and_says_so() {
+    fn a_full_log_drops_the_oldest_changes_and_answers_unknown() {
         let store = Store::new(StoreConfig::default());
         let old = store.moment();
         let limit = CHANGE_LIMIT;

@@ -7,7 +7,7 @@ fn key(i: u32) -> Vec<u8> {
 }
 
 #[test]
-fn pages_are_given_back_when_nothing_in_them_is_needed() {
+fn a_page_without_live_records_is_freed() {
     let mut log = Log::new(4096);
     let addresses: Vec<Address> = (0..1000).map(|i| log.append(i, &key(i), &[7; 90])).collect();
     for (i, &address) in (0..).zip(&addresses) {
@@ -75,7 +75,7 @@ fn a_page_that_long_values_are_read_from_is_closed_early() {
 }
 
 #[test]
-fn moving_what_is_needed_empties_the_emptiest_page() {
+fn moving_the_live_records_frees_the_emptiest_page() {
     let mut log = Log::new(4096);
     let mut addresses: Vec<Address> = (0..1000).map(|i| log.append(i, &key(i), &[7; 90])).collect();
     for i in (0..1000).filter(|i| i % 4 != 0) {

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn past_the_limit_of_mappings_the_heap_serves() {
+    fn beyond_the_limit_of_mappings_memory_comes_from_the_heap() {
         let regions: Vec<Region> =
             (0..MAPPED_LIMIT + 10).map(|_| Region::zeroed(MAPPED_FLOOR_BYTES)).collect();
         assert!(matches!(regions[0], Region::Mapped(_)));

@@ -64,7 +64,7 @@ fn get_returns_the_value_and_flags_of_set() {
 }
 
 #[test]
-fn an_item_is_gone_when_its_time_has_come() {
+fn an_item_expires_at_its_time() {
     let store = store();
     store.set(b"k", NewItem::new(b"v").expires(Expires::after_seconds(10, NOW)), NOW);
     assert!(store.get(b"k", NOW.plus_seconds(9)).is_some());
@@ -186,7 +186,7 @@ fn touch_changes_the_expiry_and_not_the_cas() {
 }
 
 #[test]
-fn flush_all_takes_what_was_stored_before_it() {
+fn flush_all_removes_the_items_stored_before_it() {
     let store = store();
     store.set(b"old", NewItem::new(b"v"), NOW);
     store.flush_all(NOW, NOW);
@@ -340,7 +340,7 @@ fn a_delete_may_keep_the_item_without_its_value() {
 }
 
 #[test]
-fn a_tag_takes_its_items_softly_or_for_good() {
+fn a_tag_invalidates_its_items_softly_or_finally() {
     let store = store();
     store.set(b"a", NewItem::new(b"v").tags(&[b"blog", b"front"]), NOW);
     store.set(b"b", NewItem::new(b"v").tags(&[b"front"]), NOW);
@@ -359,7 +359,7 @@ fn a_tag_takes_its_items_softly_or_for_good() {
 }
 
 #[test]
-fn a_prefix_takes_its_items_softly_or_for_good() {
+fn a_prefix_invalidates_its_items_softly_or_finally() {
     let store = store();
     for key in [&b"user:1:name"[..], b"user:2:name", b"page"] {
         store.set(key, NewItem::new(b"v"), NOW);
@@ -462,7 +462,7 @@ fn a_prefetched_item_is_in_memory_only_once_in_the_end() {
 }
 
 #[test]
-fn a_hit_is_told_whether_it_is_the_first_and_when_the_last_was() {
+fn a_hit_has_the_time_of_the_last_access_and_if_it_is_the_first() {
     let store = store();
     store.set(b"k", NewItem::new(b"v"), NOW);
     let peeked = store.peek(b"k", NOW.plus_seconds(1)).expect("there");

@@ -109,7 +109,7 @@ fn one_wins_each_miss_and_each_invalidation() {
 }
 
 #[test]
-fn a_full_store_under_load_stays_whole_and_within_its_budget() {
+fn a_full_store_under_load_stays_consistent_and_within_its_budget() {
     let store = Arc::new(Store::new(StoreConfig {
         memory_bytes: 2 << 20,
         item_limit_bytes: 200_000,

@@ -217,7 +217,7 @@ fn times_in_a_file_are_those_of_the_wall_clock() {
 }
 
 #[test]
-fn a_save_that_may_not_replace_leaves_what_is_there() {
+fn a_save_that_may_not_replace_leaves_the_existing_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("snapshot");
     save(&small(), &path).expect("a file");
@@ -228,7 +228,7 @@ fn a_save_that_may_not_replace_leaves_what_is_there() {
 }
 
 #[test]
-fn saves_at_the_same_time_follow_each_other_and_take_over_what_a_dead_one_left() {
+fn concurrent_saves_run_in_turn_and_replace_an_abandoned_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("snapshot");
     fs::write(directory.path().join("snapshot.tmp"), vec![b'x'; 1 << 20]).expect("a left-over");

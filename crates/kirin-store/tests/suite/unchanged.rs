@@ -243,7 +243,7 @@ fn a_caller_learns_whether_a_value_was_invalidated_since_a_moment() {
 }
 
 #[test]
-fn unrelated_invalidations_do_not_matter_however_many_there_are() {
+fn many_unrelated_invalidations_do_not_prevent_storing() {
     let store = Store::new(StoreConfig { memory_bytes: 1 << 20, ..StoreConfig::default() });
     let since: Vec<Moment> = (0..100).map(|_| store.moment()).collect();
     for number in 0..50_000 {
@@ -263,7 +263,7 @@ fn unrelated_invalidations_do_not_matter_however_many_there_are() {
 }
 
 #[test]
-fn an_item_that_the_sweep_marks_stale_is_no_newer_one() {
+fn an_item_marked_stale_by_the_sweep_does_not_count_as_newer() {
     let store = Store::new(StoreConfig { shards: 1, ..StoreConfig::default() });
     store.set(b"/a/b", NewItem::new(b"older").tags(&[b"t"]), NOW);
     store.invalidate_tag(b"t", Invalidation::Soft);

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_is_of_all_loops() {
+    fn the_counters_of_all_loops_are_added() {
         let loops = [Arc::<CacheCounters>::default(), Arc::default()];
         loops[0].hits.add();
         loops[1].hits.add();

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_takes_nothing_keeps_the_others_for_a_while_only() {
+    async fn a_reader_that_takes_nothing_delays_others_for_a_limited_time() {
         let test = async {
             let (first, second, _) = passed_on(true, Duration::from_millis(1));
             assert_eq!(read(first).await, (PIECES * PIECE_BYTES, true));

@@ -60,7 +60,7 @@ fn has_room(filler: &Filler) -> bool {
 }
 
 #[test]
-fn each_reader_gets_all_of_it_whenever_it_has_come() {
+fn each_reader_gets_the_complete_body_whenever_it_joins() {
     let (body, filler, mut first) = FillingBody::new(None, 100);
     filler.push(piece("ab"));
     assert_eq!(read(&mut first), got("ab", "waits"));
@@ -94,7 +94,7 @@ fn a_cut_body_is_cut_for_all_and_takes_no_more_readers() {
 }
 
 #[test]
-fn readers_that_wait_are_woken_by_each_change_and_others_are_not() {
+fn each_change_wakes_waiting_readers_only() {
     let (body, filler, mut first) = FillingBody::new(None, 100);
     let mut second = body.reader(None).unwrap();
     let woken = [Arc::<Woken>::default(), Arc::default()];
@@ -141,7 +141,7 @@ fn a_part_is_cut_out_of_the_pieces() {
 }
 
 #[test]
-fn a_body_too_long_to_be_stored_is_for_those_who_read_it_already() {
+fn a_body_too_long_to_be_stored_takes_no_more_readers() {
     let (body, filler, mut first) = FillingBody::new(None, 4);
     let mut second = body.reader(None).unwrap();
     filler.push(piece("abc"));

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_abandoned_request_lets_the_waiters_go() {
+    async fn waiters_are_released_when_the_first_request_is_abandoned() {
         let pending_fetches = Arc::new(PendingFetches::default());
         let pending = lead(&pending_fetches, b"a");
         let mut waiting = wait(&pending_fetches, b"a");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_wait_for_a_request_that_replaces_another() {
+    async fn waiters_wait_for_the_request_that_replaces_the_first() {
         let pending_fetches = Arc::new(PendingFetches::default());
         let old = lead(&pending_fetches, b"a");
         let (mut first, second) = (wait(&pending_fetches, b"a"), wait(&pending_fetches, b"a"));

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn others_wait_for_a_reader_that_is_slow_and_not_for_one_that_stands_still() {
+    fn others_wait_for_a_slow_reader_but_not_for_a_stalled_one() {
         for (bytes, seconds, expected) in [
             (0, 1, Some(11)),
             (1, 1, Some(11)),

@@ -241,7 +241,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics_and_what_was_written_is_read(
+        fn any_bytes_are_parsed_and_a_written_dictionary_is_read_back(
             garbage in prop::collection::vec(any::<u8>(), 0..60),
             members in prop::collection::btree_map("[a-z*][a-z0-9_.*-]{0,8}", "[ -~]{0,20}", 0..5),
         ) {

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_post_is_stored_only_where_it_says_and_other_methods_never() {
+    fn a_post_is_stored_only_with_a_key_and_other_methods_never() {
         let (plain, keyed) =
             (StoreField::default(), StoreField { key: Some("/a".into()), ..StoreField::default() });
         let good = response(200, &[]);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_about_one_delivery_are_left_out() {
+    fn fields_about_one_delivery_are_not_stored() {
         let response = response(
             404,
             &[

@@ -195,7 +195,7 @@ mod tests {
 
     /// Checks the fields of a page with parts that have these fields.
     #[test]
-    fn the_strictest_counts() {
+    fn the_strictest_of_page_and_parts_decides_about_caching() {
         for (page, parts, whole) in [
             ("A: b", &[][..], "A: b"),
             ("Cache-Control: max-age=60", &[], "Cache-Control: max-age=60"),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_with_a_session_is_private_whatever_it_says() {
+    fn a_page_with_a_session_is_always_private() {
         for (page, whole) in [
             ("A: b", "A: b\nCache-Control: private"),
             ("Cache-Control: public, max-age=60", "Cache-Control: max-age=60, private"),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_with_a_part_missing_is_not_kept() {
+    fn a_page_with_a_missing_part_is_not_cacheable() {
         let mut cacheability = Cacheability::default();
         cacheability.add_failure();
         let page = lines("Cache-Control: public, max-age=60");

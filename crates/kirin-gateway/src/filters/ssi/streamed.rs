@@ -94,7 +94,7 @@ mod tests {
     use std::mem::MaybeUninit;
 
     #[test]
-    fn a_page_begins_early_unless_the_whole_is_worth_more() {
+    fn a_page_is_streamed_unless_the_request_needs_the_complete_page() {
         for (head, field, wanted) in [
             ("GET / HTTP/1.1\r\nHost: a", "A: b", true),
             (

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_without_a_value_may_be_about_the_visitor_too() {
+    fn the_name_of_a_variable_decides_if_it_is_about_the_visitor() {
         for (name, is) in [
             ("cookie_a", true),
             ("http_accept", true),
