@@ -17,7 +17,7 @@ use clap::Args;
 use kirin_clock::wall_seconds;
 use kirin_config::target::{self, DEFAULT_ADDRESS, DEFAULT_WORKERS, Entrances};
 use kirin_config::{Config, ConfigSource, DEFAULT_FILE};
-use kirin_gateway::explanation::stored::{StoredAnswer, StoredQuestion};
+use kirin_gateway::explanation::stored::{Question, StoredAnswer};
 use kirin_gateway::explanation::{Explanation, FoundRoute};
 use kirin_gateway::purge::requests::is_purge;
 use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead, RequestNotes};
@@ -167,7 +167,7 @@ fn explain_head(
 }
 
 /// Asks a running Kirin what its store has for a request.
-fn ask(target: &CommandTarget, question: &StoredQuestion) -> Result<StoredAnswer, String> {
+fn ask(target: &CommandTarget, question: &Question) -> Result<StoredAnswer, String> {
     let body = serde_json::to_string(question).map_err(|error| error.to_string())?;
     let answer = target.post("/explain", &body)?;
     serde_json::from_str(&answer)

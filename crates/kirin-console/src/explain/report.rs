@@ -2,7 +2,7 @@
 
 use kirin_config::{Config, ListenerConfig};
 use kirin_gateway::explanation::route::{CacheSought, ExplainedRoute, ExplainedRule, Sought};
-use kirin_gateway::explanation::stored::{CachedAnswer, ItemAnswer, StoredAnswer, StoredQuestion};
+use kirin_gateway::explanation::stored::{CachedAnswer, ItemAnswer, Question, StoredAnswer};
 use kirin_gateway::explanation::{ExplainedSite, Explanation, FoundRoute};
 use kirin_gateway::routing::host_table::SiteHost;
 use kirin_gateway::routing::settings::RouteConfig;
@@ -178,7 +178,7 @@ impl ExplanationText {
     /// Says what the store of a running Kirin has.
     pub fn stored(
         &mut self,
-        question: &StoredQuestion,
+        question: &Question,
         address: &ListenAddress,
         answer: Result<StoredAnswer, String>,
     ) {

@@ -9,7 +9,7 @@ use kirin_files::file_name::FileName;
 use kirin_http::{Origin, Peer, RequestHead, RequestPath, ResponseLog};
 use kirin_store::Namespace;
 
-use super::stored::{CachedQuestion, StoredQuestion};
+use super::stored::{CachedQuestion, Question};
 use crate::filters::cache::cache_request::{Bypass, CacheRequest};
 use crate::filters::compress_codings::Compress;
 use crate::pages::store_key::key_of;
@@ -41,7 +41,7 @@ pub struct ExplainedRoute<'a> {
     pub path: String,
     /// The question for the store of a running Kirin. `None`: the request reaches neither store nor
     /// cache.
-    pub question: Option<StoredQuestion>,
+    pub question: Option<Question>,
 }
 
 /// A rule, and its effect on the request.
@@ -171,10 +171,8 @@ impl<'a> ExplainedRoute<'a> {
         let route = self.config;
         let rewritten = RequestHead { target: &self.target, path: &self.path, ..head.clone() };
         let hidden = HiddenScripts::new(&config.script_extensions);
-        let mut question = StoredQuestion {
-            protection: route.protection().to_string(),
-            ..StoredQuestion::default()
-        };
+        let mut question =
+            Question { protection: route.protection().to_string(), ..Question::default() };
         for place in &route.places {
             let name = place.kind.name;
             let sought = if name == STORE || name == files::KIND.name {

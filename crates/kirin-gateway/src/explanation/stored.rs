@@ -1,8 +1,8 @@
 //! The items that the store of a running Kirin has for a request: the page, and the cached
 //! response.
 //!
-//! `kirin explain` makes a [`StoredQuestion`] from the configuration, and the admin listener
-//! answers it. The answer says nothing about contents. It counts no hit, and changes nothing.
+//! `kirin explain` makes a [`Question`] from the configuration, and the admin listener answers it.
+//! The answer says nothing about contents. It counts no hit, and changes nothing.
 
 use bytes::Bytes;
 use httparse::Header;
@@ -17,7 +17,7 @@ use crate::routing::protection::Protection;
 /// The items to look for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StoredQuestion {
+pub struct Question {
     /// The key of the page. `None`: the route has no store.
     pub page: Option<String>,
     /// The conditions that a request of the route passes, as a page in the store names them.
@@ -104,7 +104,7 @@ pub struct CachedResponseAnswer {
     pub reuse: String,
 }
 
-impl StoredQuestion {
+impl Question {
     /// Looks into `store`, at `now` in Unix seconds of the steady clock.
     pub fn answer(&self, store: &Store, now: u64) -> StoredAnswer {
         let moment = Now::from_unix_seconds(now);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use kirin_config::Config;
-use kirin_gateway::explanation::stored::StoredQuestion;
+use kirin_gateway::explanation::stored::Question;
 use kirin_gateway::routing::site_names::SiteNames;
 use kirin_http::media_type::essence;
 use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead, Response};
@@ -182,7 +182,7 @@ impl Admin {
                 Ok(body) => body,
                 Err(status) => return Response::error(status),
             };
-            match serde_json::from_slice::<StoredQuestion>(&body) {
+            match serde_json::from_slice::<Question>(&body) {
                 Ok(question) => json(&serde_json::json!(question.answer(&store, now))),
                 Err(error) => text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
             }
