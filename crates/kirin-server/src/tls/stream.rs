@@ -65,6 +65,8 @@ pub(crate) struct TlsStream<S> {
     unsent: Vec<u8>,
     /// The peer has ended its side.
     ended: bool,
+    /// The session has failed and must not be called any more. Received bytes are dropped.
+    has_failed: bool,
 }
 
 /// The progress in received bytes.
@@ -84,6 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
             decrypted: Vec::new(),
             unsent: Vec::new(),
             ended: false,
+            has_failed: false,
         })
     }
 
@@ -180,9 +183,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
                 self.ended = true;
                 return Poll::Ready(Ok(()));
             }
+            if self.has_failed {
+                return Poll::Ready(Ok(()));
+            }
             buffer[..kept].copy_from_slice(&self.received);
             let incoming = &mut buffer[..kept + count];
             if self.session.is_handshaking() && is_plain_http(incoming) {
+                self.has_failed = true;
                 self.unsent = PLAIN_HTTP_ANSWER.to_vec();
                 let _ = self.poll_send(context);
                 return Poll::Ready(Err(io::Error::new(
@@ -193,11 +200,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
             let Processed { used, result } = self.process(incoming, out);
             if let Err(error) = result {
                 self.take_alert(incoming.get_mut(used..).unwrap_or_default());
+                self.has_failed = true;
                 let _ = self.poll_send(context);
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
             }
             let rest = incoming.get(used..).unwrap_or_default();
             if rest.len() > RECEIVED_LIMIT_BYTES {
+                self.has_failed = true;
                 return Poll::Ready(Err(io::Error::new(
                     io::ErrorKind::InvalidData,
                     "TLS message too long",
@@ -210,6 +219,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
 
     /// Has the session process `incoming`.
     fn process(&mut self, incoming: &mut [u8], out: &mut ReadBuf<'_>) -> Processed {
+        debug_assert!(!self.has_failed, "the session goes on with the message that failed");
         let mut used = 0;
         let result = loop {
             let UnbufferedStatus { mut discard, state } =
@@ -278,6 +288,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
 
     /// Encrypts `data` into `encrypted`, behind the session's own messages.
     fn encrypt(&mut self, data: &[u8], encrypted: &mut Vec<u8>) -> io::Result<()> {
+        if self.has_failed {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
         loop {
             // Each call gets all received bytes, because the session knows partial messages by
             // their positions.
@@ -305,7 +318,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
                     false
                 }
                 Ok(_) => return Err(io::ErrorKind::NotConnected.into()),
-                Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+                Err(error) => {
+                    self.has_failed = true;
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+                }
             };
             self.received.drain(..discard.min(self.received.len()));
             if is_done {
@@ -318,7 +334,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
 impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> TlsStream<S> {
     /// Tells the peer that no further bytes will be sent, if the socket takes that now.
     pub(crate) fn end(&mut self) {
-        if self.session.is_handshaking() || !self.unsent.is_empty() || !self.received.is_empty() {
+        if self.has_failed
+            || self.session.is_handshaking()
+            || !self.unsent.is_empty()
+            || !self.received.is_empty()
+        {
             return;
         }
         let mut closing = [0; 128];
