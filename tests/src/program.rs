@@ -13,6 +13,9 @@ use crate::{Client, Reply, Site, wait_for};
 /// The warning at the start that depends on the machine.
 pub const LITTLE_SPACE: &str = "WARN less space than `limits.client_disk`";
 
+/// The message about a panic in the log.
+const PANICKED: &str = "a mistake in Kirin ended a task";
+
 /// A running Kirin. It is killed when it is dropped.
 pub struct Kirin {
     child: Child,
@@ -172,7 +175,20 @@ impl Kirin {
 }
 
 impl Drop for Kirin {
+    /// Ends the program.
+    ///
+    /// # Panics
+    /// Panics if the program has panicked, as it does by an assertion that fails. That ends a task
+    /// of the program only, and the test may have seen nothing of it.
     fn drop(&mut self) {
+        self.end();
+        let log = self.whole_log();
+        assert!(std::thread::panicking() || !log.contains(PANICKED), "{log}");
+    }
+}
+
+impl Kirin {
+    fn end(&mut self) {
         // It gets a signal first, so that its workers end with it.
         if let Ok(None) = self.child.try_wait() {
             self.signal(Signal::INT);

@@ -101,7 +101,6 @@ fn exhaustion_pauses_accepting(threads: usize) {
     for client in &mut established {
         assert_eq!(client.get("/app").text(), "/app 0");
     }
-    assert!(!kirin.log().contains("panicked"), "{}", kirin.log());
 }
 
 #[test]
@@ -143,7 +142,6 @@ fn without_descriptors_requests_that_need_one_get_503() {
     wait_for("files to be opened again", || (client.get("/other.txt").status == 200).then_some(()));
     assert_eq!(client.get("/sent").text(), "sent\n");
     assert_eq!(kirin.connect().post("/spooled", "text/plain", &large).text(), "/spooled 2000000");
-    assert!(!kirin.log().contains("panicked"), "{}", kirin.log());
 }
 
 #[test]
