@@ -1,0 +1,387 @@
+#!/usr/bin/env python3
+"""Counts the instructions that Kirin executes for one request, in user space.
+
+Times scatter by 20 % on shared machines, so a change of 3 % is not seen in them. Counts do not
+scatter. Kirin runs under callgrind (Debian's package valgrind), gets requests on one kept connection,
+and the instructions between two dumps are divided by the number of requests. The kernel is not
+counted, nor are application workers.
+
+valgrind 3.19 cannot run a release build: it does not give the program the vDSO that rustix reads.
+So build with the C library below rustix:
+
+    RUSTFLAGS="--cfg rustix_use_libc" cargo build --release -p kirin --target-dir target/counted
+    bench/instructions.py --kirin target/counted/release/kirin
+
+It knows no openat2(2) either, so `files:` cannot be counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+BENCH = Path(__file__).resolve().parent
+COUNTS = BENCH / "instructions.toml"
+
+START_WITHIN_SECONDS = 120.0
+ANSWER_WITHIN_SECONDS = 60.0
+WARM_REQUESTS = 300
+"""Requests before the count: caches are filled, and lazy parts are created."""
+
+REQUESTS = 1000
+"""Requests that are counted together. Work that is due each second then counts little."""
+
+ROUNDS = 3
+"""How often they are counted. The median is the result."""
+
+IDLE_LOOKS = 3
+"""How often all threads must be seen asleep. Under valgrind one runs at a time, and in the moment in
+which they change none does."""
+
+BODY = b"<" * 1024
+PAGE = b"text/html\r\n" + BODY
+
+BROWSER = (
+    "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\n"
+    "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n"
+    "Accept-Language: de,en-US;q=0.7,en;q=0.3\r\n"
+    "Accept-Encoding: gzip, deflate, br, zstd\r\n"
+    "Referer: http://127.0.0.1/index\r\n"
+    "Cookie: theme=dark; _ga=GA1.1.1234567890.1234567890; sid=0123456789abcdef\r\n"
+    "Upgrade-Insecure-Requests: 1\r\n"
+    "Sec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Site: same-origin\r\n"
+    "Priority: u=0, i\r\n"
+)
+
+
+T = TypeVar("T")
+
+
+class CountError(Exception):
+    """An error that the user can correct."""
+
+
+@dataclass(frozen=True)
+class Kirin:
+    """A Kirin under callgrind."""
+
+    pid: int
+    port: int
+    store: Path
+    """Its memcached socket."""
+    directory: Path
+
+    def instructions(self, ask: Callable[[], None]) -> float:
+        """Returns the instructions of one request that `ask` makes."""
+        for _ in range(WARM_REQUESTS):
+            ask()
+        return median(self._round(ask) for _ in range(ROUNDS))
+
+    def _round(self, ask: Callable[[], None]) -> float:
+        self._control("--zero")
+        for _ in range(REQUESTS):
+            ask()
+            self._wait_until_idle()
+        before = set(self.directory.glob("counts.*"))
+        self._control("--dump")
+        dump = wait_for(lambda: new_dump(set(self.directory.glob("counts.*")) - before), 30.0)
+        if dump is None:
+            raise CountError("callgrind has written no counts")
+        return dump / REQUESTS
+
+    def _wait_until_idle(self) -> None:
+        """Waits until all threads sleep. A request that comes earlier saves a wait for it."""
+        tasks = Path(f"/proc/{self.pid}/task")
+        seen = 0
+        while seen < IDLE_LOOKS:
+            seen = seen + 1 if all(is_asleep(task) for task in tasks.iterdir()) else 0
+
+    def _control(self, command: str) -> None:
+        done = subprocess.run(
+            ["callgrind_control", command, str(self.pid)], capture_output=True, text=True, timeout=60, check=False
+        )
+        if done.returncode != 0:
+            raise CountError(f"callgrind_control {command}: {done.stdout}{done.stderr}")
+
+
+def is_asleep(task: Path) -> bool:
+    """Returns whether a thread sleeps, or has ended."""
+    try:
+        # proc(5): the state comes after the name, which is in parentheses.
+        return (task / "stat").read_bytes().rpartition(b")")[2].split()[0] == b"S"
+    except OSError:
+        return True
+
+
+def new_dump(files: set[Path]) -> int | None:
+    """Returns the instructions of the only file, when it is complete."""
+    for file in files:
+        total = re.search(r"^totals: (\d+)", file.read_text(errors="replace"), re.MULTILINE)
+        if total:
+            return int(total[1])
+    return None
+
+
+def wait_for(condition: Callable[[], T | None], seconds: float) -> T | None:
+    """Returns what `condition` returns as soon as that is true, or nothing."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if result := condition():
+            return result
+        time.sleep(0.05)
+    return None
+
+
+# The clients
+
+
+class Http1:
+    """A kept connection that sends one request after the other."""
+
+    def __init__(self, port: int, target: str, fields: str = "") -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WITHIN_SECONDS)
+        self.request = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{fields}\r\n".encode()
+
+    def __call__(self) -> None:
+        self.socket.sendall(self.request)
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += receive(self.socket)
+        head, _, body = received.partition(b"\r\n\r\n")
+        if not head.startswith(b"HTTP/1.1 200 "):
+            raise CountError(f"{self.request!r} was answered {head!r}")
+        length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+        if length is None:
+            raise CountError(f"{head!r} has no Content-Length")
+        while len(body) < int(length[1]):
+            body += receive(self.socket)
+
+
+class Http2:
+    """A connection with prior knowledge that has one stream after the other (RFC 9113)."""
+
+    def __init__(self, port: int, target: str) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WITHIN_SECONDS)
+        # No limit of flow control is met: the largest windows.
+        window = (2**31 - 1).to_bytes(4)
+        self.socket.sendall(
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+            + frame(4, 0, 0, b"\x00\x04" + window)
+            + frame(8, 0, 0, (2**31 - 1 - 65535).to_bytes(4))
+        )
+        authority = f"127.0.0.1:{port}".encode()
+        # RFC 7541: indexed :method GET and :scheme http; literal :path and :authority, not indexed.
+        self.head = b"\x82\x86" + literal(4, target.encode()) + literal(1, authority)
+        self.stream = 1
+        self.received = b""
+
+    def __call__(self) -> None:
+        self.socket.sendall(frame(1, 5, self.stream, self.head))
+        while not self._has_ended():
+            pass
+        self.stream += 2
+
+    def _has_ended(self) -> bool:
+        """Reads a frame. Returns whether it ends the stream."""
+        while len(self.received) < 9 or len(self.received) < 9 + int.from_bytes(self.received[:3]):
+            self.received += receive(self.socket)
+        length, kind, flags = int.from_bytes(self.received[:3]), self.received[3], self.received[4]
+        stream = int.from_bytes(self.received[5:9])
+        self.received = self.received[9 + length :]
+        if kind == 4 and not flags & 1:
+            self.socket.sendall(frame(4, 1, 0, b""))
+        if kind in (3, 7):
+            raise CountError(f"HTTP/2 frame {kind} ended stream {stream}")
+        return kind in (0, 1) and stream == self.stream and bool(flags & 1)
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    return len(payload).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + payload
+
+
+def literal(name: int, value: bytes) -> bytes:
+    """Returns a header field with an indexed name and a short literal value (RFC 7541, 6.2.2)."""
+    return bytes([name, len(value)]) + value
+
+
+class Memcached:
+    """A connection that sends one command after the other."""
+
+    def __init__(self, store: Path, command: bytes, answer: bytes) -> None:
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(ANSWER_WITHIN_SECONDS)
+        self.socket.connect(str(store))
+        self.command, self.answer = command, answer
+
+    def __call__(self) -> None:
+        self.socket.sendall(self.command)
+        received = b""
+        while not received.endswith(self.answer):
+            received += receive(self.socket)
+
+
+def receive(connection: socket.socket) -> bytes:
+    received = connection.recv(65536)
+    if not received:
+        raise CountError("Kirin has closed the connection")
+    return received
+
+
+# What is counted
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of request. `client` makes one that is answered from `routes`."""
+
+    name: str
+    client: Callable[[Kirin], Callable[[], None]]
+    routes: str = '[[route]]\npath = "/"\ntry = ["store"]\n'
+
+
+PROXY = '[[upstream]]\nname = "behind"\nservers = ["127.0.0.1:BEHIND"]\n[[route]]\npath = "/"\ntry = ["proxy:behind"]\n'
+INCLUDING = b'text/html\r\n<!--#include virtual="/page" -->' + BODY
+
+CASES = (
+    Case("page", lambda kirin: Http1(kirin.port, "/page")),
+    Case("page_for_browser", lambda kirin: Http1(kirin.port, "/page", BROWSER)),
+    Case("page_with_include", lambda kirin: Http1(kirin.port, "/including")),
+    Case("page_by_http2", lambda kirin: Http2(kirin.port, "/page")),
+    Case("proxied", lambda kirin: Http1(kirin.port, "/page"), PROXY),
+    Case("cached", lambda kirin: Http1(kirin.port, "/page"), PROXY + "cache = true\n"),
+    Case("memcached_get", lambda kirin: Memcached(kirin.store, b"get /page\r\n", b"END\r\n")),
+    Case("memcached_set", lambda kirin: Memcached(kirin.store, b"set k 0 0 1024\r\n%s\r\n" % BODY, b"STORED\r\n")),
+)
+
+
+def serve_upstream() -> int:
+    """Answers each request on a thread, as an upstream. Returns the port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=3600\r\n"
+    answer += b"Content-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
+
+    def serve(connection: socket.socket) -> None:
+        with connection:
+            while connection.recv(65536):
+                connection.sendall(answer)
+
+    def accept() -> None:
+        while True:
+            connection, _ = listener.accept()
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    return listener.getsockname()[1]
+
+
+@contextlib.contextmanager
+def started(program: Path, routes: str) -> Iterator[Kirin]:
+    """Starts a Kirin under callgrind, with the pages of all cases. Ends it at the end."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        store, port_file = directory / "store.sock", directory / "log"
+        config = directory / "kirin.toml"
+        config.write_text(
+            'threads = 1\n[[listener]]\naddress = "127.0.0.1:0"\n'
+            f'[store]\nmemory = "64MB"\nmemcached = ["unix:{store}"]\n{routes}'
+        )
+        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={directory}/counts"]
+        with port_file.open("wb") as log:
+            process = subprocess.Popen(
+                [*command, str(program), "serve", "--config", str(config)],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "KIRIN_ADMIN_DIRECTORY": name},
+            )
+        try:
+            address = wait_for(
+                lambda: re.search(r"http://127\.0\.0\.1:(\d+)/?", port_file.read_text(errors="replace"))
+                if process.poll() is None
+                else None,
+                START_WITHIN_SECONDS,
+            )
+            if address is None:
+                raise CountError(f"Kirin does not start under valgrind:\n{port_file.read_text(errors='replace')}")
+            if wait_for(store.exists, START_WITHIN_SECONDS) is None:
+                raise CountError("Kirin has no memcached socket")
+            kirin = Kirin(process.pid, int(address[1]), store, directory)
+            for key, value in (("/page", PAGE), ("/including", INCLUDING)):
+                Memcached(store, b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(value), value), b"STORED\r\n")()
+            yield kirin
+        finally:
+            process.kill()
+            process.wait()
+
+
+def count(program: Path, case: Case) -> float:
+    """Returns the instructions of one request of this kind."""
+    routes = case.routes.replace("BEHIND", str(serve_upstream())) if "BEHIND" in case.routes else case.routes
+    with started(program, routes) as kirin:
+        return kirin.instructions(case.client(kirin))
+
+
+# The command
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kirin", type=Path, default=Path("target/counted/release/kirin"), help="the program")
+    parser.add_argument("--other", type=Path, help="another build, which is compared instead of the counts on file")
+    parser.add_argument("--only", action="append", choices=[case.name for case in CASES], help="a kind of request")
+    parser.add_argument("--write", action="store_true", help="write the counts to bench/instructions.toml")
+    parser.add_argument("--allow", type=float, default=1.0, help="per cent that a count may be above (default 1)")
+    arguments = parser.parse_args()
+    if arguments.write and (arguments.only or arguments.other):
+        parser.error("--write counts all kinds of requests of one build: leave --only and --other out")
+    for needed in ("valgrind", "callgrind_control"):
+        if shutil.which(needed) is None:
+            raise CountError(f"{needed} is missing: apt-get install valgrind")
+    for program in filter(None, (arguments.kirin, arguments.other)):
+        if not program.is_file():
+            raise CountError(f"there is no {program}; see --help for the build")
+    on_file = tomllib.loads(COUNTS.read_text())["instructions"] if COUNTS.exists() else {}
+    counts: dict[str, int] = {}
+    too_many = []
+    print(f"{'request':20} {'instructions':>12} {'before':>8}   change")
+    for case in CASES:
+        if arguments.only and case.name not in arguments.only:
+            continue
+        counts[case.name] = now = round(count(arguments.kirin, case))
+        before = round(count(arguments.other, case)) if arguments.other else on_file.get(case.name)
+        change = (now / before - 1) * 100 if before else 0.0
+        print(f"{case.name:20} {now:12} {before or '':>8}   {change:+.1f} %" if before else f"{case.name:20} {now:12}")
+        if change > arguments.allow:
+            too_many.append(case.name)
+    if arguments.write:
+        rows = "".join(f"{name} = {number}\n" for name, number in counts.items())
+        COUNTS.write_text(
+            "# Instructions of Kirin for one request, in user space: `bench/instructions.py --write`.\n"
+            "# A commit that moves a count says why.\n[instructions]\n" + rows
+        )
+        return 0
+    if too_many:
+        print(f"more than {arguments.allow} % above: {', '.join(too_many)}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except CountError as error:
+        sys.exit(f"instructions: {error}")
