@@ -32,7 +32,6 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import TypeVar
 
 BENCH = Path(__file__).resolve().parent
@@ -77,6 +76,34 @@ class CountError(Exception):
 
 
 @dataclass(frozen=True)
+class Counted:
+    """The instructions of one request."""
+
+    total: float
+    functions: dict[str, float]
+    """Those of each function, without the functions that it calls."""
+
+    @classmethod
+    def parse(cls, dump: str) -> Counted:
+        """Parses a dump (Callgrind Format Specification, without compressed names)."""
+        functions: dict[str, float] = {}
+        name, is_of_call, total = "", False, 0
+        for line in dump.splitlines():
+            if line.startswith("fn="):
+                name = line[3:]
+            elif line.startswith("calls="):
+                is_of_call = True
+            elif line.startswith("totals: "):
+                total = int(line.split()[1])
+            elif line[:1].isdigit() or line.startswith(("+", "-", "*")):
+                # The line behind `calls=` has the instructions of the function that is called.
+                if not is_of_call:
+                    functions[name] = functions.get(name, 0.0) + int(line.split()[-1]) / REQUESTS
+                is_of_call = False
+        return cls(total / REQUESTS, functions)
+
+
+@dataclass(frozen=True)
 class Kirin:
     """A Kirin under callgrind."""
 
@@ -86,13 +113,14 @@ class Kirin:
     """Its memcached socket."""
     directory: Path
 
-    def instructions(self, ask: Callable[[], None]) -> float:
+    def instructions(self, ask: Callable[[], None]) -> Counted:
         """Returns the instructions of one request that `ask` makes."""
         for _ in range(WARM_REQUESTS):
             ask()
-        return median(self._round(ask) for _ in range(ROUNDS))
+        rounds = sorted((self._round(ask) for _ in range(ROUNDS)), key=lambda counted: counted.total)
+        return rounds[ROUNDS // 2]
 
-    def _round(self, ask: Callable[[], None]) -> float:
+    def _round(self, ask: Callable[[], None]) -> Counted:
         self._control("--zero")
         for _ in range(REQUESTS):
             ask()
@@ -102,7 +130,7 @@ class Kirin:
         dump = wait_for(lambda: new_dump(set(self.directory.glob("counts.*")) - before), 30.0)
         if dump is None:
             raise CountError("callgrind has written no counts")
-        return dump / REQUESTS
+        return Counted.parse(dump)
 
     def _wait_until_idle(self) -> None:
         """Waits until all threads sleep. A request that comes earlier saves a wait for it."""
@@ -128,13 +156,10 @@ def is_asleep(task: Path) -> bool:
         return True
 
 
-def new_dump(files: set[Path]) -> int | None:
-    """Returns the instructions of the only file, when it is complete."""
-    for file in files:
-        total = re.search(r"^totals: (\d+)", file.read_text(errors="replace"), re.MULTILINE)
-        if total:
-            return int(total[1])
-    return None
+def new_dump(files: set[Path]) -> str | None:
+    """Returns the text of the only file, when it is complete."""
+    texts = (file.read_text(errors="replace") for file in files)
+    return next((text for text in texts if re.search(r"^totals: ", text, re.MULTILINE)), None)
 
 
 def wait_for(condition: Callable[[], T | None], seconds: float) -> T | None:
@@ -300,7 +325,7 @@ def started(program: Path, routes: str) -> Iterator[Kirin]:
             'threads = 1\n[[listener]]\naddress = "127.0.0.1:0"\n'
             f'[store]\nmemory = "64MB"\nmemcached = ["unix:{store}"]\n{routes}'
         )
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={directory}/counts"]
+        command = ["valgrind", "--tool=callgrind", "--compress-strings=no", f"--callgrind-out-file={directory}/counts"]
         with port_file.open("wb") as log:
             process = subprocess.Popen(
                 [*command, str(program), "serve", "--config", str(config)],
@@ -328,11 +353,21 @@ def started(program: Path, routes: str) -> Iterator[Kirin]:
             process.wait()
 
 
-def count(program: Path, case: Case) -> float:
+def count(program: Path, case: Case) -> Counted:
     """Returns the instructions of one request of this kind."""
     routes = case.routes.replace("BEHIND", str(serve_upstream())) if "BEHIND" in case.routes else case.routes
     with started(program, routes) as kirin:
         return kirin.instructions(case.client(kirin))
+
+
+def functions(now: Counted, before: Counted | None, most: int) -> Iterator[str]:
+    """Returns lines for the functions with the most instructions, or with the largest change."""
+    old = before.functions if before else {}
+    names = set(now.functions) | set(old)
+    change = {name: now.functions.get(name, 0.0) - old.get(name, 0.0) for name in names}
+    for name in sorted(names, key=lambda name: -abs(change[name]))[:most]:
+        row = f"{'':20} {now.functions.get(name, 0.0):12.0f} "
+        yield row + (f"{old.get(name, 0.0):8.0f}   {change[name]:+6.0f}  {name}" if before else f" {name}")
 
 
 # The command
@@ -343,6 +378,7 @@ def main() -> int:
     parser.add_argument("--kirin", type=Path, default=Path("target/counted/release/kirin"), help="the program")
     parser.add_argument("--other", type=Path, help="another build, which is compared instead of the counts on file")
     parser.add_argument("--only", action="append", choices=[case.name for case in CASES], help="a kind of request")
+    parser.add_argument("--functions", type=int, default=0, metavar="N", help="show the first N functions")
     parser.add_argument("--write", action="store_true", help="write the counts to bench/instructions.toml")
     parser.add_argument("--allow", type=float, default=1.0, help="per cent that a count may be above (default 1)")
     arguments = parser.parse_args()
@@ -361,10 +397,14 @@ def main() -> int:
     for case in CASES:
         if arguments.only and case.name not in arguments.only:
             continue
-        counts[case.name] = now = round(count(arguments.kirin, case))
-        before = round(count(arguments.other, case)) if arguments.other else on_file.get(case.name)
+        counted = count(arguments.kirin, case)
+        other = count(arguments.other, case) if arguments.other else None
+        counts[case.name] = now = round(counted.total)
+        before = round(other.total) if other else on_file.get(case.name)
         change = (now / before - 1) * 100 if before else 0.0
         print(f"{case.name:20} {now:12} {before or '':>8}   {change:+.1f} %" if before else f"{case.name:20} {now:12}")
+        for line in functions(counted, other, arguments.functions):
+            print(line)
         if change > arguments.allow:
             too_many.append(case.name)
     if arguments.write:

@@ -16,6 +16,7 @@ import compare
 import contest
 import contest_chart
 import contest_report
+import instructions
 import measure
 import page
 import report
@@ -293,6 +294,34 @@ def ends(process: int) -> bool:
             return True
         time.sleep(0.01)
     return False
+
+
+class Instructions(unittest.TestCase):
+    DUMP = """\
+events: Ir
+fl=a.rs
+fn=caller
+10 2000
+cfn=callee
+calls=1000 5
++1 7000
+-3 1000
+
+fn=callee
+5 7000
+totals: 10000
+"""
+
+    def test_calls_do_not_count_for_the_caller(self) -> None:
+        counted = instructions.Counted.parse(self.DUMP)
+        self.assertEqual(counted.total, 10.0)
+        self.assertEqual(counted.functions, {"caller": 3.0, "callee": 7.0})
+
+    def test_functions_are_sorted_by_their_change(self) -> None:
+        now = instructions.Counted(10.0, {"a": 5.0, "b": 5.0})
+        before = instructions.Counted(12.0, {"a": 4.0, "c": 8.0})
+        names = [line.split()[-1] for line in instructions.functions(now, before, 2)]
+        self.assertEqual(names, ["c", "b"])
 
 
 if __name__ == "__main__":
