@@ -390,7 +390,7 @@ def main() -> int:
     for program in filter(None, (arguments.kirin, arguments.other)):
         if not program.is_file():
             raise CountError(f"there is no {program}; see --help for the build")
-    on_file = tomllib.loads(COUNTS.read_text())["instructions"] if COUNTS.exists() else {}
+    on_file = tomllib.loads(COUNTS.read_text())["instructions"]
     counts: dict[str, int] = {}
     too_many = []
     print(f"{'request':20} {'instructions':>12} {'before':>8}   change")
@@ -409,10 +409,10 @@ def main() -> int:
             too_many.append(case.name)
     if arguments.write:
         rows = "".join(f"{name} = {number}\n" for name, number in counts.items())
-        COUNTS.write_text(
-            "# Instructions of Kirin for one request, in user space: `bench/instructions.py --write`.\n"
-            "# A commit that moves a count says why.\n[instructions]\n" + rows
-        )
+        # Other tables of the file stay.
+        head, _, rest = COUNTS.read_text().partition("[instructions]\n")
+        _, blank, others = rest.partition("\n\n")
+        COUNTS.write_text(f"{head}[instructions]\n{rows}{blank[1:]}{others}")
         return 0
     if too_many:
         print(f"more than {arguments.allow} % above: {', '.join(too_many)}")
