@@ -1,6 +1,7 @@
 //! What goes wrong in an application costs the request that it happens to, and no other.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -149,7 +150,9 @@ fn a_request_that_waits_too_long_for_a_worker_is_answered_503() {
 
 #[test]
 fn workers_killed_under_load_lose_no_get() {
+    const REQUESTS: usize = 300;
     let site = Site::start_with(TROUBLE, |config| config.workers = 3).unwrap();
+    let answered: [AtomicUsize; 4] = Default::default();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // Not more often: workers that keep dying young are forked with pauses.
@@ -162,15 +165,23 @@ fn workers_killed_under_load_lose_no_get() {
                     // It may have ended already.
                     let _ = rustix::process::kill_process(pid, Signal::KILL);
                 }
+                // A request is retried once, so it must not meet the next killed worker too.
+                let seen = answered.each_ref().map(|count| count.load(Ordering::Relaxed));
+                eventually("the requests of that moment end", || {
+                    let now = answered.each_ref().map(|count| count.load(Ordering::Relaxed));
+                    now.iter().zip(seen).all(|(now, seen)| *now > seen || *now == REQUESTS)
+                });
             }
         });
-        for _ in 0..4 {
-            scope.spawn(|| {
+        for count in &answered {
+            let site = &site;
+            scope.spawn(move || {
                 let mut client = site.connect();
-                for _ in 0..300 {
+                for _ in 0..REQUESTS {
                     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
                     let reply = client.reply();
                     assert_eq!(reply.status, 200, "{reply:?}");
+                    count.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
