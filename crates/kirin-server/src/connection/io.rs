@@ -359,6 +359,20 @@ impl Io {
             .poll_readable(context, |fd| Ok(rustix::net::recv(fd, &mut *buffer, flags)?.0))
     }
 
+    /// Drops the next bytes of the client, below TLS: a session that has failed must not see more
+    /// bytes. Returns how many they were; 0 at the end. Sends what TLS could not send yet, such as
+    /// an alert, because the client may read it only now.
+    pub(crate) fn poll_drop(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Err(error)) = self.poll_flush(context) {
+            return Poll::Ready(Err(error));
+        }
+        self.poll_receive(context, buffer, RecvFlags::empty())
+    }
+
     fn poll_writable(
         &self,
         context: &mut Context<'_>,

@@ -251,7 +251,7 @@ async fn linger_for(io: &Io, seconds: u64, bytes: usize) {
     let mut buffer = vec![0; 16 * 1024];
     while dropped < bytes {
         io.deadline.set(until.min(io.deadlines.clock.now() + LINGER_SILENCE_SECONDS));
-        match poll_fn(|context| io.poll_read(context, &mut buffer)).await {
+        match poll_fn(|context| io.poll_drop(context, &mut buffer)).await {
             Ok(0) | Err(_) => return,
             Ok(count) => dropped += count,
         }

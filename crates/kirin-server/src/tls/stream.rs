@@ -65,7 +65,7 @@ pub(crate) struct TlsStream<S> {
     unsent: Vec<u8>,
     /// The peer has ended its side.
     ended: bool,
-    /// The session has failed and must not be called any more. Received bytes are dropped.
+    /// The session has failed and must not be called any more.
     has_failed: bool,
 }
 
@@ -170,6 +170,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         context: &mut Context<'_>,
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.has_failed {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        }
         BUFFERS.with_borrow_mut(|buffers| {
             let kept = self.received.len();
             let buffer = &mut buffers.received;
@@ -181,9 +184,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
             let count = read.filled().len();
             if count == 0 {
                 self.ended = true;
-                return Poll::Ready(Ok(()));
-            }
-            if self.has_failed {
                 return Poll::Ready(Ok(()));
             }
             buffer[..kept].copy_from_slice(&self.received);

@@ -1,10 +1,13 @@
 //! TLS through the built program: versions, names, sessions, reload, certificates of clients, and
 //! failures.
 
+use std::io::{ErrorKind, Write};
+use std::net::TcpStream;
 use std::process::Command;
 
 use kirin_tests::{
     Authority, Issued, Kirin, Site, TlsClient, TlsSetup, patient_seconds, run_kirin, wait_for,
+    wait_limit,
 };
 use rustix::process::Signal;
 use rustls::ProtocolVersion::{self, TLSv1_2, TLSv1_3};
@@ -271,6 +274,27 @@ fn bytes_that_are_not_a_handshake_are_refused() {
         let answer = client.read_to_end();
         assert!(answer.is_empty() || answer[0] == 21, "{garbage:?}: {answer:?}");
     }
+}
+
+#[test]
+fn a_client_that_floods_after_a_failed_handshake_is_cut_after_some_megabytes() {
+    let https = serve();
+    // The limit is 4 MB. The kernel's buffers of both ends take some more.
+    const MOST_BYTES: usize = 64 << 20;
+    let mut client = TcpStream::connect(https.kirin.address()).expect("connect");
+    client.set_write_timeout(Some(wait_limit())).expect("write timeout");
+    client.write_all(b"\x16\x03\x01\x00\x05hello").expect("a handshake that fails");
+    let (garbage, mut sent) = (vec![b'x'; 1 << 20], 0);
+    while sent <= MOST_BYTES {
+        match client.write(&garbage) {
+            Ok(count) => sent += count,
+            Err(error) => {
+                assert_ne!(error.kind(), ErrorKind::WouldBlock, "not cut after {sent} bytes");
+                return;
+            }
+        }
+    }
+    panic!("{sent} bytes were taken");
 }
 
 #[test]
