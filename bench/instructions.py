@@ -319,14 +319,14 @@ def started(program: Path, routes: str) -> Iterator[Kirin]:
     """Starts a Kirin under callgrind, with the pages of all cases. Ends it at the end."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        store, port_file = directory / "store.sock", directory / "log"
+        store, log_path = directory / "store.sock", directory / "log"
         config = directory / "kirin.toml"
         config.write_text(
             'threads = 1\n[[listener]]\naddress = "127.0.0.1:0"\n'
             f'[store]\nmemory = "64MB"\nmemcached = ["unix:{store}"]\n{routes}'
         )
         command = ["valgrind", "--tool=callgrind", "--compress-strings=no", f"--callgrind-out-file={directory}/counts"]
-        with port_file.open("wb") as log:
+        with log_path.open("wb") as log:
             process = subprocess.Popen(
                 [*command, str(program), "serve", "--config", str(config)],
                 stdout=log,
@@ -335,13 +335,13 @@ def started(program: Path, routes: str) -> Iterator[Kirin]:
             )
         try:
             address = wait_for(
-                lambda: re.search(r"http://127\.0\.0\.1:(\d+)/?", port_file.read_text(errors="replace"))
+                lambda: re.search(r"http://127\.0\.0\.1:(\d+)/?", log_path.read_text(errors="replace"))
                 if process.poll() is None
                 else None,
                 START_WITHIN_SECONDS,
             )
             if address is None:
-                raise CountError(f"Kirin does not start under valgrind:\n{port_file.read_text(errors='replace')}")
+                raise CountError(f"Kirin does not start under valgrind:\n{log_path.read_text(errors='replace')}")
             if wait_for(store.exists, START_WITHIN_SECONDS) is None:
                 raise CountError("Kirin has no memcached socket")
             kirin = Kirin(process.pid, int(address[1]), store, directory)

@@ -142,7 +142,6 @@ impl Total {
 
     fn take(&self, bytes: u64, address: Option<u64>) -> bool {
         let Some(held) = self.ledger.take(bytes) else { return false };
-        debug_assert!(held <= self.ledger.limit, "{held} bytes are held of {}", self.ledger.limit);
         let Some(address) = address else { return true };
         let mut addresses = self.shard(address).lock();
         let before = addresses.get(&address).copied().unwrap_or(0);
@@ -180,7 +179,6 @@ impl Total {
                 .lock()
                 .iter()
                 .max_by_key(|(_, held)| **held)
-                .inspect(|(address, held)| debug_assert!(**held > 0, "{address:x} holds nothing"))
                 .map(|(address, held)| (*held, *address))
         };
         self.addresses.iter().filter_map(heaviest_of).max().map(|(_, address)| address)

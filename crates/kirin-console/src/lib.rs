@@ -2,7 +2,7 @@
 //! The commands that look at Kirin from outside: they ask a running one by its admin listener, or
 //! read its logs and its configuration, and print what they find.
 //!
-//! [`command`] has them all, as the command line reads them. [`running`] finds the Kirin to ask.
+//! [`command`] has them all, as the command line reads them. `running` finds the Kirin to ask.
 //! What it answers is of `kirin-observe`.
 
 mod advise;

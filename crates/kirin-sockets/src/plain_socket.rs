@@ -16,55 +16,50 @@ pub enum PlainSocket<'a> {
 }
 
 impl PlainSocket<'_> {
-    /// Calls `operation` until it does not say that it would block, or that a signal has
-    /// interrupted it.
+    /// Calls `operation` when the socket is readable, until it does not say that it would block, or
+    /// that a signal has interrupted it.
     pub fn poll_readable(
         &self,
         context: &mut Context<'_>,
-        mut operation: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
+        operation: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        loop {
-            let result = match self {
-                Self::Tcp(stream) => {
-                    ready!(stream.poll_read_ready(context))?;
-                    stream.try_io(Interest::READABLE, || operation(stream.as_fd()))
-                }
-                Self::Unix(stream) => {
-                    ready!(stream.poll_read_ready(context))?;
-                    stream.try_io(Interest::READABLE, || operation(stream.as_fd()))
-                }
-            };
-            if !must_retry(&result) {
-                return Poll::Ready(result);
-            }
-        }
+        self.poll_io(context, Interest::READABLE, operation)
     }
 
-    /// Does the same for an operation that writes.
+    /// Does the same when the socket is writable.
     pub fn poll_writable(
         &self,
         context: &mut Context<'_>,
+        operation: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_io(context, Interest::WRITABLE, operation)
+    }
+
+    fn poll_io(
+        &self,
+        context: &mut Context<'_>,
+        interest: Interest,
         mut operation: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         loop {
+            ready!(self.poll_ready(context, interest))?;
             let result = match self {
-                Self::Tcp(stream) => {
-                    ready!(stream.poll_write_ready(context))?;
-                    stream.try_io(Interest::WRITABLE, || operation(stream.as_fd()))
-                }
-                Self::Unix(stream) => {
-                    ready!(stream.poll_write_ready(context))?;
-                    stream.try_io(Interest::WRITABLE, || operation(stream.as_fd()))
-                }
+                Self::Tcp(stream) => stream.try_io(interest, || operation(stream.as_fd())),
+                Self::Unix(stream) => stream.try_io(interest, || operation(stream.as_fd())),
             };
-            if !must_retry(&result) {
+            let kind = result.as_ref().err().map(io::Error::kind);
+            if !matches!(kind, Some(io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)) {
                 return Poll::Ready(result);
             }
         }
     }
-}
 
-fn must_retry(result: &io::Result<usize>) -> bool {
-    let kind = result.as_ref().err().map(io::Error::kind);
-    matches!(kind, Some(io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted))
+    fn poll_ready(&self, context: &mut Context<'_>, interest: Interest) -> Poll<io::Result<()>> {
+        match (self, interest.is_readable()) {
+            (Self::Tcp(stream), true) => stream.poll_read_ready(context),
+            (Self::Tcp(stream), false) => stream.poll_write_ready(context),
+            (Self::Unix(stream), true) => stream.poll_read_ready(context),
+            (Self::Unix(stream), false) => stream.poll_write_ready(context),
+        }
+    }
 }

@@ -40,7 +40,7 @@ pub enum KirinCommand {
     /// Check a configuration file and say what is wrong with it
     Check {
         /// The file
-        #[arg(long, short, default_value = "kirin.toml")]
+        #[arg(long, short, default_value = DEFAULT_FILE)]
         config: PathBuf,
     },
     #[command(flatten)]
