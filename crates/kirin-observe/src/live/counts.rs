@@ -4,7 +4,7 @@ use kirin_http::CacheResult;
 use kirin_server::EndedRequest;
 use serde::{Deserialize, Serialize};
 
-use crate::live::histogram::LiveHistogram;
+use crate::live::histogram::{LiveHistogram, TimeBucket};
 
 /// The numbers, as an event loop adds them up.
 #[derive(Clone, Default)]
@@ -42,24 +42,48 @@ pub struct CountsReport {
     pub p99_ms: f64,
 }
 
-impl Counts {
-    /// Counts a request that stands for `weight` requests.
-    pub fn add(&mut self, request: &EndedRequest<'_>, weight: u32) {
-        let micros = u64::try_from(request.took.as_micros()).unwrap_or(u64::MAX);
+/// What a request adds to all counts that it belongs to.
+pub struct Addition {
+    /// The number of requests for which it stands.
+    times: u64,
+    micros: u64,
+    bytes: u64,
+    hits: u64,
+    /// The index in `by_class`.
+    class: usize,
+    bucket: TimeBucket,
+}
+
+impl Addition {
+    /// Returns what a request adds that stands for `weight` requests.
+    pub fn new(request: &EndedRequest<'_>, weight: u32) -> Self {
         let times = u64::from(weight);
-        self.requests += times;
-        self.micros = self.micros.saturating_add(micros.saturating_mul(times));
-        self.bytes = self.bytes.saturating_add(request.body_bytes.saturating_mul(times));
+        let micros = u64::try_from(request.took.as_micros()).unwrap_or(u64::MAX);
         // A cache that asked the origin server first has waited for it.
         let has_waited = matches!(request.cache_result, Some(CacheResult::Revalidated));
-        if matches!(request.answered_by.name(), "store" | "cache") && !has_waited {
-            self.hits += times;
+        let is_hit = matches!(request.answered_by.name(), "store" | "cache") && !has_waited;
+        Self {
+            times,
+            micros,
+            bytes: request.body_bytes.saturating_mul(times),
+            hits: if is_hit { times } else { 0 },
+            class: usize::from(request.status.as_u16() / 100).saturating_sub(1),
+            bucket: TimeBucket::of(micros),
         }
-        let class = usize::from(request.status.as_u16() / 100).saturating_sub(1);
-        if let Some(count) = self.by_class.get_mut(class) {
-            *count += times;
+    }
+}
+
+impl Counts {
+    /// Counts what a request adds.
+    pub fn add(&mut self, more: &Addition) {
+        self.requests += more.times;
+        self.micros = self.micros.saturating_add(more.micros.saturating_mul(more.times));
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        self.hits += more.hits;
+        if let Some(count) = self.by_class.get_mut(more.class) {
+            *count += more.times;
         }
-        self.times.add(micros, weight);
+        self.times.add(more.bucket, more.times);
     }
 
     /// Adds other numbers.

@@ -4,13 +4,13 @@
 //! Strangers choose the paths, so the memory is bounded: [`MAX_PATTERNS`], [`MAX_ROWS`] and
 //! [`MAX_PLACES`]. All other requests count in rows of their own, with the pattern `{other}`.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use kirin_server::{EndedRequest, PlaceName};
 use kirin_url_patterns::{ConfiguredPattern, PatternId, PatternLimits, UrlPatterns};
 
-use crate::live::counts::Counts;
+use crate::live::counts::{Addition, Counts};
 use crate::live::method_word::MethodWord;
 use crate::live::route_sites::RouteSites;
 
@@ -73,7 +73,7 @@ impl UrlTable {
     /// Returns an empty table. The configured patterns have precedence.
     pub fn new(configured: Vec<ConfiguredPattern>, sites: Arc<RouteSites>) -> Self {
         let limits = PatternLimits { patterns: MAX_PATTERNS, ..PatternLimits::default() };
-        Self { sites, patterns: UrlPatterns::new(configured, limits), rows: HashMap::new() }
+        Self { sites, patterns: UrlPatterns::new(configured, limits), rows: HashMap::default() }
     }
 
     /// Counts a request that stands for `weight` requests. `part` is the number of the present ten
@@ -135,9 +135,10 @@ impl UrlTable {
 
 impl Row {
     fn add(&mut self, request: &EndedRequest<'_>, weight: u32, number: u64) {
-        self.total.add(request, weight);
+        let addition = Addition::new(request, weight);
+        self.total.add(&addition);
         let part = self.part_for(number);
-        part.counts.get_or_insert_default().add(request, weight);
+        part.counts.get_or_insert_default().add(&addition);
         self.add_place(request.place(), u64::from(weight));
     }
 
