@@ -216,8 +216,7 @@ pub fn parse<'a>(
     };
     // httparse accepts a bare LF as a line end. Two parties that disagree about it could be made to
     // see different requests (RFC 9112 section 2.2).
-    if memchr::memchr_iter(b'\n', &visible[..length]).any(|at| at == 0 || visible[at - 1] != b'\r')
-    {
+    if has_bare_line_feed(&visible[..length]) {
         return Err(Reject::Bad("line ends in a bare LF"));
     }
     let httparse::Request {
@@ -311,6 +310,15 @@ pub fn escape_target(input: &[u8]) -> (Vec<u8>, usize) {
     escaped.extend_from_slice(&input[part.end..]);
     let added = escaped.len() - input.len();
     (escaped, added)
+}
+
+/// Returns whether a line feed is not behind a carriage return.
+fn has_bare_line_feed(head: &[u8]) -> bool {
+    // Without an early end, the compiler compares many bytes at once.
+    let pairs = head.iter().zip(head.get(1..).unwrap_or_default());
+    let is_bare = |before: u8, byte: u8| (byte == b'\n') & (before != b'\r');
+    head.first() == Some(&b'\n')
+        || pairs.fold(false, |found, (before, byte)| found | is_bare(*before, *byte))
 }
 
 fn has_raw_target(input: &[u8]) -> bool {

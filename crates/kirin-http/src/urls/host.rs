@@ -35,31 +35,50 @@ pub fn parse_host(value: &[u8]) -> Result<&str, Reject> {
 
 /// Returns whether `digits` are a port of TCP. RFC 3986 also allows none.
 fn is_port(digits: &[u8]) -> bool {
-    let number = digits.iter().try_fold(0u32, |number, byte| match byte {
-        b'0'..=b'9' => {
-            Some(number * 10 + u32::from(byte - b'0')).filter(|number| *number <= 65_535)
+    if digits.len() > 5 {
+        return false;
+    }
+    let mut number = 0;
+    for digit in digits {
+        let digit = u32::from(digit.wrapping_sub(b'0'));
+        if digit > 9 {
+            return false;
         }
-        _ => None,
-    });
-    digits.len() <= 5 && number.is_some()
+        number = number * 10 + digit;
+    }
+    number <= 65_535
 }
 
 /// Returns how many bytes at the start of `value` are a `reg-name` of RFC 3986.
 fn registered_name_length(value: &[u8]) -> usize {
-    let mut length = 0;
-    while let Some(byte) = value.get(length) {
-        length += match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' => 1,
-            b'%' => match value.get(length + 1..length + 3) {
-                Some([high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => 3,
-                _ => return length,
-            },
-            _ if b"_~!$&'()*+,;=".contains(byte) => 1,
-            _ => return length,
-        };
+    let mut rest = value;
+    loop {
+        rest = match rest {
+            [byte, rest @ ..] if IS_IN_NAME[usize::from(*byte)] => rest,
+            [b'%', high, low, rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                rest
+            }
+            _ => return value.len() - rest.len(),
+        }
     }
-    length
 }
+
+/// Whether a byte may be in a `reg-name` as it is: `unreserved` and `sub-delims`.
+const IS_IN_NAME: [bool; 256] = {
+    let mut is_in_name = [false; 256];
+    let others = b"._-~!$&'()*+,;=";
+    let mut at = 0;
+    while at < others.len() {
+        is_in_name[others[at] as usize] = true;
+        at += 1;
+    }
+    let mut byte = 0;
+    while byte < 128 {
+        is_in_name[byte] |= (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    is_in_name
+};
 
 /// Returns a host without its port. `host` has passed [`parse_host`], or is empty.
 pub fn without_port(host: &str) -> &str {

@@ -235,8 +235,13 @@ fn end_of_segments(path: &[u8], count: usize) -> usize {
 
 /// Returns whether decoding and resolving would leave the path as it is.
 fn is_plain(path: &[u8]) -> bool {
-    memchr::memchr(b'%', path).is_none()
-        && !path.windows(2).any(|pair| pair == b"//" || pair == b"/.")
+    // Without an early end, the compiler compares many bytes at once.
+    let Some((first, rest)) = path.split_first() else { return true };
+    let changes =
+        |byte: u8, next: u8| (next == b'%') | ((byte == b'/') & ((next == b'/') | (next == b'.')));
+    let pairs = path.iter().zip(rest);
+    let any_changes = pairs.fold(false, |found, (byte, next)| found | changes(*byte, *next));
+    !any_changes && *first != b'%'
 }
 
 #[cfg(test)]
