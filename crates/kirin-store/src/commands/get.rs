@@ -20,7 +20,8 @@ impl Store {
             bump(&locked.counters.get_misses);
             return None;
         };
-        let stale = match self.state_of(&shard, index, now) {
+        let side = shard.side(index);
+        let stale = match self.state_beside(&shard, index, side, now) {
             ItemState::Fresh => 0,
             ItemState::Stale => mark::STALE,
             ItemState::Invalidated => {
@@ -34,7 +35,7 @@ impl Store {
                 return None;
             }
         };
-        let item = shard.item(index, stale);
+        let item = shard.item_beside(index, side, stale);
         shard.mark_fetched(index, now);
         bump(&locked.counters.get_hits);
         Some(item)

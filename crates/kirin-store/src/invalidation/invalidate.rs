@@ -5,12 +5,14 @@
 //! [`Store::state_of`] compares the two when the item is next read. A writer, the sweep or an
 //! eviction then makes the result permanent.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::clock::{Expires, Now};
 use crate::config::TAG_LIMIT_BYTES;
 use crate::invalidation::state::{Invalidation, ItemState};
 use crate::items::shard::Shard;
+use crate::items::side_data::SideData;
 use crate::store::Store;
 
 impl Store {
@@ -67,24 +69,31 @@ impl Store {
 
     /// Returns the state of the item in a slot.
     pub(crate) fn state_of(&self, shard: &Shard, index: u32, now: Now) -> ItemState {
+        self.state_beside(shard, index, shard.side(index), now)
+    }
+
+    /// Does the same for a caller that has found the side data of the item already.
+    #[inline]
+    pub(crate) fn state_beside(
+        &self,
+        shard: &Shard,
+        index: u32,
+        side: Option<&Arc<SideData>>,
+        now: Now,
+    ) -> ItemState {
         let slot = shard.slot(index);
         if Expires::from_raw(slot.expires).is_due(now) {
             return ItemState::Expired;
         }
-        let side = shard.side(index);
         let sequence = side.and_then(|side| side.sequence).unwrap_or(slot.cas);
         if sequence <= self.flushed_up_to.load(Ordering::Acquire) {
             return ItemState::Invalidated;
         }
-        let by_prefix =
-            std::iter::once_with(|| self.prefixes.state_of(sequence, || shard.key(index)));
-        let by_tags =
-            side.iter().flat_map(|side| side.tags.iter().map(|tag| tag.state_of(sequence)));
-        let mut state = ItemState::Fresh;
-        for one in by_prefix.chain(by_tags) {
-            match one {
+        let mut state = self.prefixes.state_of(sequence, || shard.key(index));
+        for tag in side.map_or(&[][..], |side| &side.tags) {
+            match tag.state_of(sequence) {
                 ItemState::Invalidated => return ItemState::Invalidated,
-                ItemState::Stale => state = ItemState::Stale,
+                ItemState::Stale if state == ItemState::Fresh => state = ItemState::Stale,
                 _ => {}
             }
         }

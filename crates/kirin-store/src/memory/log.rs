@@ -280,6 +280,7 @@ impl Log {
     }
 
     /// Returns the record at an address.
+    #[inline]
     pub(crate) fn record(&self, address: Address) -> Record<'_> {
         match self.record_at(address) {
             Some(record) => record,
@@ -287,13 +288,19 @@ impl Log {
         }
     }
 
+    #[inline]
     fn record_at(&self, address: Address) -> Option<Record<'_>> {
         self.pages.get(address.page as usize)?.record_at(address.offset)
     }
 
     /// Returns key and value of a record, for a reader to keep.
     pub(crate) fn share(&self, address: Address) -> Bytes {
-        let record = self.record(address);
+        self.share_record(address, &self.record(address))
+    }
+
+    /// Does the same for a caller that has read the record at this address already.
+    #[inline]
+    pub(crate) fn share_record(&self, address: Address, record: &Record<'_>) -> Bytes {
         let start = address.offset as usize + HEADER_BYTES;
         let end = start + record.key.len() + record.value.len();
         match &self.pages[address.page as usize].contents {

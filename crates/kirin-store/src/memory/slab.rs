@@ -192,6 +192,7 @@ impl Slab {
         }
     }
 
+    #[inline]
     pub(crate) fn get(&self, index: u32) -> &Slot {
         match self.find(index) {
             Some(slot) => slot,
@@ -208,6 +209,7 @@ impl Slab {
     }
 
     /// Returns the slot at `index`, vacant or not. `None` if there is no such slot.
+    #[inline]
     pub(crate) fn find(&self, index: u32) -> Option<&Slot> {
         let chunk = self.chunks.get(index as usize / CHUNK_SLOTS)?.as_ref()?;
         chunk.slots.get(index as usize % CHUNK_SLOTS)

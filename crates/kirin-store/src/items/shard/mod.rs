@@ -79,6 +79,7 @@ impl Shard {
     }
 
     /// Returns the slot of a key.
+    #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
         self.table.find(hash, |&index| self.key(index) == key).copied()
     }
@@ -97,6 +98,7 @@ impl Shard {
         !is_stale && self.sequence(index) >= sequence
     }
 
+    #[inline]
     pub(crate) fn slot(&self, index: u32) -> &Slot {
         self.slab.get(index)
     }
@@ -120,6 +122,7 @@ impl Shard {
     }
 
     /// Returns the key of an item.
+    #[inline]
     pub(crate) fn key(&self, index: u32) -> &[u8] {
         self.record(index).key
     }
@@ -133,6 +136,7 @@ impl Shard {
     }
 
     /// Returns the side data of an item.
+    #[inline]
     pub(crate) fn side(&self, index: u32) -> Option<&Arc<SideData>> {
         if self.slab.get(index).has_side() { self.sides.get(&index) } else { None }
     }
@@ -140,18 +144,28 @@ impl Shard {
     /// Returns the item in a slot for a reader. Its marks are those before this access, with
     /// `also_marks` added.
     pub(crate) fn item(&self, index: u32, also_marks: u8) -> ItemRef {
+        self.item_beside(index, self.side(index), also_marks)
+    }
+
+    /// Does the same for a caller that has found the side data of the item already.
+    #[inline]
+    pub(crate) fn item_beside(
+        &self,
+        index: u32,
+        side: Option<&Arc<SideData>>,
+        also_marks: u8,
+    ) -> ItemRef {
         let slot = self.slab.get(index);
-        let side = self.side(index).cloned();
-        let key = self.key(index);
-        let content = match side.as_ref().and_then(|side| side.value.as_ref()) {
+        let record = self.log.record(slot.address);
+        let content = match side.and_then(|side| side.value.as_ref()) {
             // The value is elsewhere. The reader should not hold a page for the key alone.
-            Some(_) => Bytes::copy_from_slice(key),
-            None => self.log.share(slot.address),
+            Some(_) => Bytes::copy_from_slice(record.key),
+            None => self.log.share_record(slot.address, &record),
         };
         ItemRef {
-            key_len: key.len() as u16,
+            key_len: record.key.len() as u16,
             content,
-            side,
+            side: side.cloned(),
             cas: slot.cas,
             expires: Expires::from_raw(slot.expires),
             last_access: Now::from_raw(slot.last_access.load(Ordering::Relaxed)),
@@ -161,6 +175,7 @@ impl Shard {
     }
 
     /// Marks an item as fetched and used. A reader may call this.
+    #[inline]
     pub(crate) fn mark_fetched(&self, index: u32, now: Now) {
         let marks = &self.slab.get(index).marks;
         // The mark is read before it is written, so that readers of a hot item share the cache
@@ -172,6 +187,7 @@ impl Shard {
     }
 
     /// Marks an item as used. A reader may call this.
+    #[inline]
     pub(crate) fn mark_used(&self, index: u32, now: Now) {
         let slot = self.slab.get(index);
         slot.count_hit();
