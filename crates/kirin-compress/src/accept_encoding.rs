@@ -21,7 +21,8 @@ impl AcceptEncoding {
     /// preference and gets the original.
     pub fn parse(value: Option<&[u8]>) -> Self {
         let mut accept = Self::default();
-        for member in members(value.unwrap_or(b"")) {
+        let Some(value) = value else { return accept };
+        for member in members(value) {
             let mut parts = member.split(|byte| *byte == b';');
             let name = parts.next().unwrap_or(b"").trim_ascii();
             let Some(weight) = weight(parts) else { continue };

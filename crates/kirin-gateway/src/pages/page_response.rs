@@ -95,6 +95,17 @@ impl PageResponses {
         };
         let wanted = request.accept.choose(&Coding::ALL, |coding| codings.has(coding));
         let chosen = wanted.and_then(variant);
+        if request.fields.is_unconditional() {
+            return match chosen {
+                Some((_, variant)) => {
+                    respond(head.status, variant.fields, Body::Bytes(variant.body))
+                }
+                None => {
+                    let fields = request.uncoded_fields(head).clone();
+                    respond(head.status, fields, Body::Bytes(page.body.clone()))
+                }
+            };
+        }
         let mut coding = chosen.as_ref().map(|(coding, _)| *coding);
         let verdict = request.evaluate(head, &head.etag, codings, &mut coding);
         match verdict {

@@ -206,10 +206,9 @@ impl RouteTable {
                 (number, end) = (child, child_end);
                 continue;
             }
-            for route in node.routes(segments, end, has_slash) {
-                if let ControlFlow::Break(result) = judge(*route) {
-                    return Some(result);
-                }
+            let mut routes = node.routes(segments, end, has_slash);
+            if let ControlFlow::Break(result) = routes.try_for_each(|route| judge(*route)) {
+                return Some(result);
             }
             if number == ROOT {
                 return None;
