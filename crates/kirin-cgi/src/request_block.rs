@@ -222,9 +222,11 @@ fn push_client(block: &mut Vec<u8>, client: Client<'_>) {
 /// Appends the id of the request, and its place in a trace.
 fn push_ids(block: &mut Vec<u8>, notes: &RequestNotes) {
     use std::io::Write;
-    // Writing to a Vec does not fail.
-    let _ = write!(block, "HTTP_X_REQUEST_ID\0{}\0", notes.id());
+    block.extend_from_slice(b"HTTP_X_REQUEST_ID\0");
+    notes.id().write_to(block);
+    block.push(0);
     if let Some(trace) = notes.trace() {
+        // Writing to a Vec does not fail.
         let _ = write!(block, "HTTP_TRACEPARENT\0{trace}\0");
     }
 }

@@ -156,9 +156,11 @@ pub fn encode(
 
 /// Appends the id of the request, and its place in a trace.
 fn write_ids(notes: &RequestNotes, bytes: &mut Vec<u8>) {
-    // Writing to a Vec does not fail.
-    let _ = write!(bytes, "X-Request-Id: {}\r\n", notes.id());
+    bytes.extend_from_slice(b"X-Request-Id: ");
+    notes.id().write_to(bytes);
+    bytes.extend_from_slice(b"\r\n");
     if let Some(trace) = notes.trace() {
+        // Writing to a Vec does not fail.
         let _ = write!(bytes, "traceparent: {trace}\r\n");
     }
 }

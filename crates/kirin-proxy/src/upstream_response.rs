@@ -62,7 +62,7 @@ pub fn read_head(
     }
     if let Some(name) = via {
         let version = if head.version == Version::Http10 { "1.0" } else { "1.1" };
-        fields.try_push(b"Via", &[version.as_bytes(), b" ", name.as_bytes()].concat())?;
+        fields.try_push_parts(b"Via", &[version.as_bytes(), b" ", name.as_bytes()])?;
     }
     let body = ReceivedBody::new(head.framing, status, is_head);
     let (close, no_trailers) = (head.close, head.named_by_connection);

@@ -45,17 +45,23 @@ impl FieldLines {
     /// Appends one field line. Refuses a name that is not a token, and a value with control
     /// characters.
     pub fn try_push(&mut self, name: &[u8], value: &[u8]) -> Result<(), InvalidField> {
+        self.try_push_parts(name, &[value])
+    }
+
+    /// Does the same with a value that consists of several parts.
+    pub fn try_push_parts(&mut self, name: &[u8], value: &[&[u8]]) -> Result<(), InvalidField> {
         if !is_token(name) {
             return Err(InvalidField::Name(String::from_utf8_lossy(name).into_owned()));
         }
-        if !value.iter().copied().all(is_field_value_byte) {
+        if !value.iter().all(|part| is_field_value(part)) {
             return Err(InvalidField::Value(String::from_utf8_lossy(name).into_owned()));
         }
         self.has_date |= name.eq_ignore_ascii_case(b"date");
-        self.added.reserve(name.len() + value.len() + 4);
+        let value_bytes: usize = value.iter().map(|part| part.len()).sum();
+        self.added.reserve(name.len() + value_bytes + 4);
         self.added.extend_from_slice(name);
         self.added.extend_from_slice(b": ");
-        self.added.extend_from_slice(value);
+        value.iter().for_each(|part| self.added.extend_from_slice(part));
         self.added.extend_from_slice(b"\r\n");
         Ok(())
     }
@@ -159,9 +165,15 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
+/// Returns whether all bytes may be in a value. Without an early end, the compiler compares many of
+/// them at once.
+fn is_field_value(value: &[u8]) -> bool {
+    value.iter().fold(true, |is_valid, byte| is_valid & is_field_value_byte(*byte))
+}
+
 /// Returns whether `byte` may be in a value (RFC 9110 section 5.5): HTAB, SP, VCHAR or obs-text.
 pub(crate) fn is_field_value_byte(byte: u8) -> bool {
-    byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
+    (byte == b'\t') | ((byte >= 0x20) & (byte != 0x7f))
 }
 
 #[cfg(test)]
