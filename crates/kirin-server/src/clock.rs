@@ -48,6 +48,11 @@ impl Clock {
         if second == self.second.get() { second } else { self.tick() }
     }
 
+    /// Returns the second of the last call of [`Clock::now`].
+    pub fn last(&self) -> u64 {
+        self.second.get()
+    }
+
     /// Begins a new second.
     fn tick(&self) -> u64 {
         // The machine may have slept since the last second.

@@ -10,7 +10,6 @@ use std::time::{Instant, SystemTime};
 
 use http::Method;
 use kirin_http::body::Body;
-use kirin_http::field_lines::FieldLines;
 use kirin_http::handler::Origin;
 use kirin_http::peer::Peer;
 use kirin_http::request::RequestHead;
@@ -134,25 +133,23 @@ impl Observers {
         }
     }
 
-    /// Tells all observers about a response that was complete at once. `started` is the result of
-    /// [`Observers::begin`], `now` the time of the loop.
+    /// Tells all observers about a request whose response was complete at once, and whose head is
+    /// still there. `now` is the time of the loop.
     pub(crate) fn end_at_once(
         &self,
-        started: Option<Instant>,
+        ended: &EndedRequest<'_>,
         request: &RequestHead<'_>,
         origin: Origin<'_>,
-        response: &WrittenResponse,
+        response: &Response,
         now: SystemTime,
     ) {
-        let Some(started) = started else { return };
-        let parts = (&request.method, request.target, request.host);
-        let ended = ended(origin.notes, parts, &response.record, started);
-        let logged =
-            LoggedRequest { peer: origin.peer, parsed: Some((request, origin)), refused_line: b"" };
-        let head = LoggedHead { fields: &response.fields, content_length: response.content_length };
-        self.logs.end_at_once(logged, head, &ended, now);
+        if self.logs.is_on() {
+            let parsed = Some((request, origin));
+            let logged = LoggedRequest { peer: origin.peer, parsed, refused_line: b"" };
+            self.logs.end_at_once(logged, response_head(response), ended, now);
+        }
         for observer in &*self.others {
-            observer.request_ended(&ended);
+            observer.request_ended(ended);
         }
     }
 }
@@ -196,25 +193,17 @@ fn content_length(response: &Response) -> Option<u64> {
     }
 }
 
-/// A response that has been written completely into the buffer of the loop.
-pub(crate) struct WrittenResponse {
-    pub(crate) record: ResponseRecord,
-    fields: FieldLines,
-    content_length: Option<u64>,
-}
-
-impl WrittenResponse {
-    /// Takes from a response what observers need. Its body is written afterwards.
-    pub(crate) fn new(response: &mut Response) -> Self {
-        Self {
-            record: ResponseRecord::complete(response.summary(), 0),
-            content_length: content_length(response),
-            fields: std::mem::take(&mut response.fields),
-        }
-    }
-}
-
 impl ResponseRecord {
+    /// Returns the facts for all observers about the request whose response this is.
+    pub(crate) fn ended_now<'a>(
+        &self,
+        started: Instant,
+        request: &'a RequestHead<'_>,
+        notes: &'a RequestNotes,
+    ) -> EndedRequest<'a> {
+        ended(notes, (&request.method, request.target, request.host), self, started)
+    }
+
     /// Returns the record of a response that was cut after this number of bytes of its body. If not
     /// even the head was begun, the status is 499, as in the log of nginx.
     pub(crate) fn cut(mut summary: ResponseSummary, body_bytes: u64, is_begun: bool) -> Self {

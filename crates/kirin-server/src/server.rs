@@ -149,6 +149,7 @@ impl<H> Server<H> {
     }
 
     /// Returns where the requests of a connection come from, as far as the connection itself tells.
+    /// Their time is the last one that was read from the clock.
     pub(crate) fn origin<'a>(&'a self, io: &'a Io, notes: &'a RequestNotes) -> Origin<'a> {
         let client = match (&self.tls, io.client.get()) {
             (_, Some(certificate)) => Client::Verified(certificate),
@@ -162,7 +163,7 @@ impl<H> Server<H> {
             secure,
             client,
             proxy: None,
-            now: self.clock().now(),
+            now: self.clock().last(),
             notes,
         }
     }

@@ -21,7 +21,7 @@ use crate::server::Server;
 const HEADER_SECONDS: u64 = 5;
 
 /// Calls `answer` with a request and its origin: the client that trusted proxies name, or else the
-/// peer of the connection.
+/// peer of the connection. The caller has read the clock.
 pub(crate) fn with_origin<H, R>(
     server: &Server<H>,
     io: &Io,

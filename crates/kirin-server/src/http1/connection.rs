@@ -32,10 +32,10 @@ use crate::connection::proxied;
 use crate::http1::body;
 use crate::http1::negotiation::{Negotiated, negotiate};
 use crate::http1::output::{Output, Unsent};
-use crate::http1::response_writer::{Http1Exchange, write_head};
+use crate::http1::response_writer::{BodyFraming, Http1Exchange, write_head};
 use crate::http1::sending;
 use crate::http2;
-use crate::observation::{RequestRecord, ResponseRecord, WrittenResponse};
+use crate::observation::{RequestRecord, ResponseRecord};
 use crate::server::Server;
 
 /// Responses to pipelined requests are gathered up to this size before they are written.
@@ -80,9 +80,9 @@ enum Work {
     /// A request is refused. The rest of the input is not parsed.
     Refused,
     /// Send this response.
-    Send(Response, PendingRequest),
+    Send(Response, Box<PendingRequest>),
     /// Wait for the response.
-    Later(Later, PendingRequest),
+    Later(Later, Box<PendingRequest>),
 }
 
 impl Work {
@@ -95,7 +95,8 @@ impl Work {
     }
 }
 
-/// The parts of a request that are kept until its response has been written.
+/// The parts of a request that are kept until its response has been written. Boxed, because it
+/// moves from one step to the next.
 struct PendingRequest {
     exchange: Http1Exchange,
     /// The id that Kirin's own answer to a failure names.
@@ -106,7 +107,7 @@ struct PendingRequest {
     /// The client for which bytes are counted until the response has been sent.
     share: ClientShare,
     /// Counts the copy of a long head.
-    _head: Option<Reservation>,
+    head: Option<Reservation>,
 }
 
 /// Serves one connection until it ends.
@@ -164,6 +165,8 @@ fn read_and_answer<'a, H: Handler>(
         }
         received = &scratch[..count];
     }
+    // Everything that follows at once has this time.
+    server.clock().now();
     let mut unread = io.unread.take();
     if unread.is_empty() {
         let (used, step) = answer_all(server, io, context, received)?;
@@ -214,10 +217,10 @@ fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &ConnectionStep<'_>, new_
     }
     if io.unread.borrow().is_empty() {
         io.phase.set(ConnectionPhase::Idle);
-        io.set_deadline(server.deadlines.keep_alive);
+        io.deadline.set(server.clock().last() + server.deadlines.keep_alive);
     } else if new_head {
         io.phase.set(ConnectionPhase::Busy);
-        io.set_deadline(server.deadlines.head);
+        io.deadline.set(server.clock().last() + server.deadlines.head);
     }
 }
 
@@ -332,9 +335,12 @@ fn answer_from<H: Handler>(
     let response = match answer {
         Answer::Later(later) => {
             exchange.takes_trailers = head.takes_trailers();
-            let request = PendingRequest::kept(server, exchange, head, origin, started);
+            let mut request = PendingRequest::kept(server, exchange, head, origin, started);
             return match request.share.reserve_head(head.len_bytes()) {
-                Ok(reserved) => Work::Later(later, PendingRequest { _head: reserved, ..request }),
+                Ok(reserved) => {
+                    request.head = reserved;
+                    Work::Later(later, request)
+                }
                 Err(_) => Work::Send(Response::no_room(), request),
             };
         }
@@ -345,10 +351,15 @@ fn answer_from<H: Handler>(
     };
     let is_long = response.body.length().is_some_and(|length| length > GATHERED_BODY_BYTES);
     if !is_in_memory(&response.body) || is_long || head.body != BodyLength::None {
-        return Work::Send(response, PendingRequest::kept(server, exchange, head, origin, started));
+        let request = PendingRequest::kept(server, exchange, head, origin, started);
+        return Work::Send(response, request);
     }
-    let written = write_response(server, output, response, &mut exchange);
-    server.observers.end_at_once(started, head, origin, &written, server.clock().time());
+    let body_bytes = write_response(server, output, &response, &mut exchange);
+    if let Some(started) = started {
+        let record = ResponseRecord::complete(response.summary(), body_bytes);
+        let ended = record.ended_now(started, head, origin.notes);
+        server.observers.end_at_once(&ended, head, origin, &response, server.clock().time());
+    }
     if exchange.persistent { Work::Nothing } else { Work::Close }
 }
 
@@ -360,16 +371,16 @@ impl PendingRequest {
         head: &RequestHead<'_>,
         origin: Origin<'_>,
         started: Option<Instant>,
-    ) -> Self {
-        Self {
+    ) -> Box<Self> {
+        Box::new(Self {
             exchange,
             id: origin.notes.id().clone(),
             body: head.body,
             expects_continue: head.expects_continue,
             record: server.observers.record(started, head, origin),
             share: server.share(origin.peer),
-            _head: None,
-        }
+            head: None,
+        })
     }
 }
 
@@ -377,28 +388,25 @@ fn is_in_memory(body: &Body) -> bool {
     matches!(body, Body::Empty | Body::Bytes(_) | Body::Segments(_) | Body::Withheld(_))
 }
 
-/// Appends a response whose body is in memory.
+/// Appends a response whose body is in memory. Returns the number of bytes of the body.
 fn write_response<H>(
     server: &Server<H>,
     output: &mut Output,
-    mut response: Response,
+    response: &Response,
     exchange: &mut Http1Exchange,
-) -> WrittenResponse {
+) -> u64 {
     let clock = server.clock();
-    let framing = output.text(|text| write_head(&response, exchange, clock, text));
-    let (before, mut written) = (output.len(), WrittenResponse::new(&mut response));
-    if framing != crate::http1::response_writer::BodyFraming::Nothing {
-        match response.body {
+    let framing = output.text(|text| write_head(response, exchange, clock, text));
+    let before = output.len();
+    if framing != BodyFraming::Nothing {
+        match &response.body {
             Body::Bytes(bytes) => output.bytes(bytes),
-            Body::Segments(segments) => {
-                segments.into_iter().for_each(|segment| output.bytes(segment))
-            }
+            Body::Segments(segments) => segments.iter().for_each(|segment| output.bytes(segment)),
             Body::Empty | Body::Withheld(_) | Body::File(_) | Body::Stream(_) | Body::Tunnel(_) => {
             }
         }
     }
-    written.record.body_bytes = (output.len() - before) as u64;
-    written
+    (output.len() - before) as u64
 }
 
 /// Answers bytes that are not an acceptable request. Their first line is in the access log. The
@@ -415,9 +423,9 @@ fn refuse<H>(
     server.clock().now();
     let record = server.observers.unreadable(io.client_peer(), bytes);
     let response = Response::error(reject.status());
-    let written = write_response(server, output, response, &mut Http1Exchange::rejected());
+    let body_bytes = write_response(server, output, &response, &mut Http1Exchange::rejected());
     if let Some(record) = record {
-        server.observers.end(record, &written.record);
+        server.observers.end(record, &ResponseRecord::complete(response.summary(), body_bytes));
     }
     Work::Refused
 }
@@ -500,7 +508,7 @@ async fn send<H>(
     server: &Server<H>,
     io: &Io,
     response: Response,
-    mut request: PendingRequest,
+    mut request: Box<PendingRequest>,
 ) -> io::Result<bool> {
     server.observers.will_send(&mut request.record, &response);
     if is_in_memory(&response.body)
@@ -517,7 +525,7 @@ async fn send_in_time<H>(
     server: &Server<H>,
     io: &Io,
     response: Response,
-    mut request: PendingRequest,
+    mut request: Box<PendingRequest>,
 ) -> io::Result<bool> {
     let summary = response.summary();
     let before = io.sent.get();
@@ -544,17 +552,18 @@ async fn send_at_once<H>(
     server: &Server<H>,
     io: &Io,
     response: Response,
-    mut request: PendingRequest,
+    mut request: Box<PendingRequest>,
 ) -> io::Result<bool> {
     server.clock().now();
     let mut response = Some(response);
     let unsent = poll_fn(|context| {
         let mut output = server.output.borrow_mut();
         if let Some(response) = response.take() {
-            let mut written = write_response(server, &mut output, response, &mut request.exchange);
+            let body_bytes = write_response(server, &mut output, &response, &mut request.exchange);
             if let Some(record) = request.record.take() {
-                written.record.received_bytes = io.received_body.get();
-                server.observers.end(record, &written.record);
+                let mut written = ResponseRecord::complete(response.summary(), body_bytes);
+                written.received_bytes = io.received_body.get();
+                server.observers.end(record, &written);
             }
         }
         Poll::Ready(output.flush(io, context))

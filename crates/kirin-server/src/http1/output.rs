@@ -51,12 +51,12 @@ impl Output {
     }
 
     /// Appends `bytes`. A few bytes are copied, because that is cheaper than a piece of their own.
-    pub(crate) fn bytes(&mut self, bytes: Bytes) {
+    pub(crate) fn bytes(&mut self, bytes: &Bytes) {
         if bytes.len() <= COPIED_BYTES {
-            self.text(|text| text.extend_from_slice(&bytes));
+            self.text(|text| text.extend_from_slice(bytes));
         } else {
             self.length += bytes.len();
-            self.pieces.push(OutputPiece::Bytes(bytes));
+            self.pieces.push(OutputPiece::Bytes(bytes.clone()));
         }
     }
 
@@ -87,16 +87,11 @@ impl Output {
     fn write(&self, io: &Io, context: &mut Context<'_>) -> io::Result<Option<Unsent>> {
         let mut written = 0;
         while written < self.length {
-            let mut slices = [IoSlice::new(&[]); MAX_SLICES];
-            let mut count = 0;
-            for slice in self.unwritten(written).take(MAX_SLICES) {
-                slices[count] = IoSlice::new(slice);
-                count += 1;
-            }
-            debug_assert!(count > 0, "{written} of {} bytes are all in the pieces", self.length);
-            let result = match &slices[..count] {
-                [slice] => io.poll_write(context, slice),
-                slices => io.poll_write_vectored(context, slices),
+            let result = match &*self.pieces {
+                [OutputPiece::Text(range)] => {
+                    io.poll_write(context, &self.text[range.start + written..range.end])
+                }
+                _ => self.write_pieces(written, io, context),
             };
             match result {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
@@ -108,6 +103,26 @@ impl Output {
         match io.poll_flush(context)? {
             Poll::Ready(()) => Ok(None),
             Poll::Pending => Ok(Some(self.unsent(written))),
+        }
+    }
+
+    /// Writes the pieces from byte `written` on with one call.
+    fn write_pieces(
+        &self,
+        written: usize,
+        io: &Io,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+        let mut count = 0;
+        for slice in self.unwritten(written).take(MAX_SLICES) {
+            slices[count] = IoSlice::new(slice);
+            count += 1;
+        }
+        debug_assert!(count > 0, "{written} of {} bytes are all in the pieces", self.length);
+        match &slices[..count] {
+            [slice] => io.poll_write(context, slice),
+            slices => io.poll_write_vectored(context, slices),
         }
     }
 

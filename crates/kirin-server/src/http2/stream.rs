@@ -206,6 +206,7 @@ struct HandledRequest {
 fn ask<H: Handler>(server: &Server<H>, io: &Io, head: &Http2Head<'_>) -> HandledRequest {
     let fields = head.field_lines();
     let request = head.as_request(&fields);
+    server.clock().now();
     proxied::with_origin(server, io, &request, |request, origin| {
         let started = server.observers.begin();
         let scope = RequestScope::enter(origin.notes.id());
