@@ -10,7 +10,7 @@ use kirin_http::host::without_port;
 use kirin_http::proxy_fields::is_unambiguous;
 use kirin_http::{
     Client, ForwardedFields, ListenAddress, Origin, Peer, ProxyField, RequestHead, RequestNotes,
-    is_written_by_kirin, percent, proxy_field,
+    is_written_by_kirin, percent, proxy_field, write_ip,
 };
 
 use crate::meta_variables::MetaVariables;
@@ -232,11 +232,10 @@ fn push_ids(block: &mut Vec<u8>, notes: &RequestNotes) {
 }
 
 fn push_address(block: &mut Vec<u8>, ip_name: &str, port_name: &str, address: &SocketAddr) {
-    use std::io::Write;
     block.extend_from_slice(ip_name.as_bytes());
     block.push(0);
-    // An IPv4 client of an IPv6 socket is an IPv4 client. Writing to a Vec does not fail.
-    let _ = write!(block, "{}", address.ip().to_canonical());
+    // An IPv4 client of an IPv6 socket is an IPv4 client.
+    write_ip(address.ip().to_canonical(), block);
     block.push(0);
     push(block, port_name, itoa::Buffer::new().format(address.port()));
 }

@@ -45,7 +45,7 @@ pub use messages::{
 use messages::{body_decoder, read_buffer, received_response, request_target};
 pub use notes::{request_id, request_notes, request_scope, request_steps, trace_context};
 pub use observed_stream::{ObservedStream, StreamObserver};
-pub use peer::{Peer, address_key};
+pub use peer::{Peer, address_key, write_ip};
 pub use peer_set::PeerSet;
 pub use proxy_fields::{ProxyField, proxy_field};
 pub use read_buffer::ReadBuffer;

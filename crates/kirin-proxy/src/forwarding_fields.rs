@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::net::IpAddr;
 
-use kirin_http::{ForwardedFields, Origin, Peer, RequestHead, proxy_field};
+use kirin_http::{ForwardedFields, Origin, Peer, RequestHead, proxy_field, write_ip};
 
 use crate::config::ForwardedPolicy;
 
@@ -109,26 +109,9 @@ fn write_line(name: &str, value: &[u8], out: &mut Vec<u8>) {
 }
 
 fn write_address(peer: &Peer, out: &mut Vec<u8>) {
-    // Writing to memory does not fail.
-    let _ = match peer {
-        Peer::Tcp(address) => match address.ip().to_canonical() {
-            IpAddr::V4(ip) => {
-                write_octets(ip.octets(), out);
-                Ok(())
-            }
-            IpAddr::V6(ip) => write!(out, "{ip}"),
-        },
-        Peer::Unix => out.write_all(b"unknown"),
-    };
-}
-
-/// Writes `192.0.2.1`. Every request needs one, and [`std::fmt`] is several times slower.
-fn write_octets(octets: [u8; 4], out: &mut Vec<u8>) {
-    for (index, octet) in octets.into_iter().enumerate() {
-        if index > 0 {
-            out.push(b'.');
-        }
-        out.extend_from_slice(itoa::Buffer::new().format(octet).as_bytes());
+    match peer {
+        Peer::Tcp(address) => write_ip(address.ip().to_canonical(), out),
+        Peer::Unix => out.extend_from_slice(b"unknown"),
     }
 }
 

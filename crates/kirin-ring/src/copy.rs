@@ -42,9 +42,11 @@ pub(crate) fn write(words: &impl Words, offset: usize, parts: [&[u8]; 2], room: 
 
 /// Copies bytes out of the memory.
 pub(crate) fn read(words: &impl Words, offset: usize, length: usize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(length.next_multiple_of(8));
-    for at in (0..length).step_by(8) {
-        bytes.extend_from_slice(&words.word(offset + at).load(Relaxed).to_ne_bytes());
+    let mut bytes = vec![0; length.next_multiple_of(8)];
+    let mut at = offset;
+    for word in bytes.as_chunks_mut::<8>().0 {
+        *word = words.word(at).load(Relaxed).to_ne_bytes();
+        at += 8;
     }
     bytes.truncate(length);
     bytes

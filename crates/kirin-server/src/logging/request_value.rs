@@ -1,7 +1,5 @@
 //! The values of a line that come from the request and its connection.
 
-use std::fmt::Display;
-use std::io::Write;
 use std::net::IpAddr;
 
 use kirin_http::basic_credentials::BasicCredentials;
@@ -9,7 +7,7 @@ use kirin_http::cookies::cookie;
 use kirin_http::handler::Origin;
 use kirin_http::host::without_port;
 use kirin_http::listen_address::ListenAddress;
-use kirin_http::peer::Peer;
+use kirin_http::peer::{Peer, write_ip};
 use kirin_http::request::{RequestHead, Version};
 
 use super::escaping::{Escaping, hexadecimal};
@@ -139,42 +137,26 @@ fn write_unless_empty(value: &[u8], escaping: Escaping, out: &mut Vec<u8>) -> bo
 
 fn write_address(peer: &Peer, escaping: Escaping, out: &mut Vec<u8>) -> bool {
     match peer {
-        Peer::Tcp(address) => write_ip(address.ip(), escaping, out),
+        Peer::Tcp(address) => write_quoted_ip(address.ip(), escaping, out),
         Peer::Unix => escaping.write_plain(b"unix:", out),
     }
     true
 }
 
-fn write_ip(address: IpAddr, escaping: Escaping, out: &mut Vec<u8>) {
+fn write_quoted_ip(address: IpAddr, escaping: Escaping, out: &mut Vec<u8>) {
     let quote = |out: &mut Vec<u8>| {
         if escaping == Escaping::Json {
             out.push(b'"');
         }
     };
     quote(out);
-    match address {
-        // Most clients have such an address, and the formatter of the standard library is slow.
-        IpAddr::V4(address) => {
-            for (index, octet) in address.octets().into_iter().enumerate() {
-                if index > 0 {
-                    out.push(b'.');
-                }
-                out.extend_from_slice(itoa::Buffer::new().format(octet).as_bytes());
-            }
-        }
-        IpAddr::V6(address) => write_displayed(&address, out),
-    }
+    write_ip(address, out);
     quote(out);
-}
-
-fn write_displayed(value: &impl Display, out: &mut Vec<u8>) {
-    // A vector takes all bytes.
-    let _ = write!(out, "{value}");
 }
 
 fn write_listener(local: &ListenAddress, escaping: Escaping, out: &mut Vec<u8>) {
     match local {
-        ListenAddress::Tcp(address) => write_ip(address.ip(), escaping, out),
+        ListenAddress::Tcp(address) => write_quoted_ip(address.ip(), escaping, out),
         ListenAddress::Unix(_) => escaping.write_plain(b"localhost", out),
     }
 }
