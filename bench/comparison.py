@@ -41,6 +41,9 @@ class Budget:
     load: str = ""
     """The title of the table that the budget is for, or empty for all tables."""
 
+    is_user: bool = False
+    """Whether it is a ratio of user times. The kernel's part is the same for all."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -77,6 +80,9 @@ class Round:
     load_cpu_us: float = 0.0
     """The CPU time of the load generator for a request, in microseconds."""
 
+    user_us: float = 0.0
+    """The part of `cpu_us` in user space."""
+
 
 @dataclass
 class Row:
@@ -96,6 +102,14 @@ class Row:
     @property
     def cpu_us(self) -> float:
         return median(r.cpu_us for r in self.rounds)
+
+    @property
+    def user_us(self) -> float:
+        return median(r.user_us for r in self.rounds)
+
+    @property
+    def system_us(self) -> float:
+        return median(r.cpu_us - r.user_us for r in self.rounds)
 
     @property
     def load_cpu_us(self) -> float:
@@ -178,12 +192,13 @@ def _warm_up(row: Row, server: Server, load: Load, host: Host) -> None:
 def _measure(server: Server, load: Load, host: Host, seconds: float) -> Round:
     cores = host.cores.server_numbers()
     busy_before, cpu_before = measure.busy_seconds(cores), measure.cpu_seconds(server.roots)
-    load_before = measure.ended_children_seconds()
+    load_before, ticks_before = measure.ended_children_seconds(), measure.ticks(server.roots)
     try:
         outcome = load.run(host, server, seconds)
     except BenchError as error:
         return Round(0.0, 0.0, 0.0, 0.0, 0.0, str(error).splitlines()[0])
     cpu = measure.cpu_seconds(server.roots) - cpu_before
+    user, system = (now - before for now, before in zip(measure.ticks(server.roots), ticks_before, strict=True))
     busy = measure.busy_seconds(cores) - busy_before
     load_cpu = measure.ended_children_seconds() - load_before
     others = 0.0 if host.cores.shared else max(0.0, (busy - cpu) / (outcome.seconds * len(cores)))
@@ -197,4 +212,5 @@ def _measure(server: Server, load: Load, host: Host, seconds: float) -> Round:
         others,
         outcome.failure,
         load_cpu / outcome.requests * 1e6,
+        cpu / outcome.requests * 1e6 * user / max(1, user + system),
     )

@@ -7,12 +7,12 @@ and the instructions between two dumps are divided by the number of requests. Th
 counted, nor are application workers.
 
 valgrind 3.19 cannot run a release build: it does not give the program the vDSO that rustix reads.
-So build with the C library below rustix:
+`--build` builds one with the C library below rustix, in target/counted.
 
-    RUSTFLAGS="--cfg rustix_use_libc" cargo build --release -p kirin --target-dir target/counted
-    bench/instructions.py --kirin target/counted/release/kirin
+    bench/instructions.py --build                      # fails if a count is 1 % above the file
+    bench/instructions.py --build --write              # after a change that is meant to move it
 
-It knows no openat2(2) either, so `files:` cannot be counted.
+valgrind 3.19 knows no openat2(2) either, so `files:` cannot be counted.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ import tempfile
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 BENCH = Path(__file__).resolve().parent
 COUNTS = BENCH / "instructions.toml"
+BUILT = BENCH.parent / "target" / "counted"
+BUILD = ["cargo", "build", "-p", "kirin", "--release", "--target-dir", str(BUILT)]
+BUILD_FLAGS = "--cfg rustix_use_libc"
 
 START_WITHIN_SECONDS = 120.0
 ANSWER_WITHIN_SECONDS = 60.0
@@ -46,7 +49,15 @@ REQUESTS = 1000
 """Requests that are counted together. Work that is due each second then counts little."""
 
 ROUNDS = 3
-"""How often they are counted. The median is the result."""
+"""How often they are counted. The smallest count is the result: other work of the process can only
+add to it."""
+
+PACE_SECONDS = 1.0 / 900.0
+"""The least time from one request to the next. The live table counts each of the first 1,000 answers
+of a second, and then one in 16, so the count would depend on the speed of the machine."""
+
+IDLE_SECONDS = 2.0
+"""For how long the work that is due each second is counted, which is no work for requests."""
 
 IDLE_LOOKS = 3
 """How often all threads must be seen asleep. Under valgrind one runs at a time, and in the moment in
@@ -82,11 +93,14 @@ class Counted:
     total: float
     functions: dict[str, float]
     """Those of each function, without the functions that it calls."""
+    callees: dict[str, float]
+    """Those that each function makes others execute."""
 
     @classmethod
     def parse(cls, dump: str) -> Counted:
         """Parses a dump (Callgrind Format Specification, without compressed names)."""
-        functions: dict[str, float] = {}
+        own: dict[str, int] = {}
+        callees: dict[str, int] = {}
         name, is_of_call, total = "", False, 0
         for line in dump.splitlines():
             if line.startswith("fn="):
@@ -97,10 +111,23 @@ class Counted:
                 total = int(line.split()[1])
             elif line[:1].isdigit() or line.startswith(("+", "-", "*")):
                 # The line behind `calls=` has the instructions of the function that is called.
-                if not is_of_call:
-                    functions[name] = functions.get(name, 0.0) + int(line.split()[-1]) / REQUESTS
+                counts = callees if is_of_call else own
+                counts[name] = counts.get(name, 0) + int(line.split()[-1])
                 is_of_call = False
-        return cls(total / REQUESTS, functions)
+        return cls(total / REQUESTS, each(own), each(callees))
+
+    def part(self, functions: Sequence[str]) -> float:
+        """Returns the instructions of functions, with all that they call. A name that ends in `*` is
+        the begin of names."""
+        begins = tuple(name[:-1] for name in functions if name.endswith("*"))
+        all_names = {*self.functions, *self.callees}
+        names = [name for name in all_names if name in functions or begins and name.startswith(begins)]
+        return sum(self.functions.get(name, 0.0) + self.callees.get(name, 0.0) for name in names)
+
+
+def each(counts: dict[str, int]) -> dict[str, float]:
+    """Returns the counts of one request."""
+    return {name: count / REQUESTS for name, count in counts.items()}
 
 
 @dataclass(frozen=True)
@@ -117,20 +144,33 @@ class Kirin:
         """Returns the instructions of one request that `ask` makes."""
         for _ in range(WARM_REQUESTS):
             ask()
-        rounds = sorted((self._round(ask) for _ in range(ROUNDS)), key=lambda counted: counted.total)
-        return rounds[ROUNDS // 2]
+        idle, seconds = self._counted(lambda: time.sleep(IDLE_SECONDS))
+        rounds = [self._round(ask, idle.total / seconds) for _ in range(ROUNDS)]
+        return min(rounds, key=lambda counted: counted.total)
 
-    def _round(self, ask: Callable[[], None]) -> Counted:
+    def _round(self, ask: Callable[[], None], idle_a_second: float) -> Counted:
+        def work() -> None:
+            start = time.monotonic()
+            for number in range(REQUESTS):
+                ask()
+                self._wait_until_idle()
+                time.sleep(max(0.0, start + (number + 1) * PACE_SECONDS - time.monotonic()))
+
+        counted, seconds = self._counted(work)
+        return replace(counted, total=counted.total - idle_a_second * seconds)
+
+    def _counted(self, work: Callable[[], None]) -> tuple[Counted, float]:
+        """Returns the instructions during some work, and how long it took."""
         self._control("--zero")
-        for _ in range(REQUESTS):
-            ask()
-            self._wait_until_idle()
+        start = time.monotonic()
+        work()
         before = set(self.directory.glob("counts.*"))
         self._control("--dump")
+        seconds = time.monotonic() - start
         dump = wait_for(lambda: new_dump(set(self.directory.glob("counts.*")) - before), 30.0)
         if dump is None:
             raise CountError("callgrind has written no counts")
-        return Counted.parse(dump)
+        return Counted.parse(dump), seconds
 
     def _wait_until_idle(self) -> None:
         """Waits until all threads sleep. A request that comes earlier saves a wait for it."""
@@ -270,27 +310,77 @@ def receive(connection: socket.socket) -> bytes:
 # What is counted
 
 
+PAGES = '[[route]]\npath = "/"\ntry = ["store"]\n'
+
+
 @dataclass(frozen=True)
 class Case:
     """A kind of request. `client` makes one that is answered from `routes`."""
 
     name: str
     client: Callable[[Kirin], Callable[[], None]]
-    routes: str = '[[route]]\npath = "/"\ntry = ["store"]\n'
+    routes: str = PAGES
+    listener: str = ""
+    """More keys of the listener."""
 
 
 PROXY = '[[upstream]]\nname = "behind"\nservers = ["127.0.0.1:BEHIND"]\n[[route]]\npath = "/"\ntry = ["proxy:behind"]\n'
 INCLUDING = b'text/html\r\n<!--#include virtual="/page" -->' + BODY
 
+APPLICATION = (
+    '[[app]]\nname = "web"\nload = "DIRECTORY/app.psgi"\nworkers = 1\n[[route]]\npath = "/"\ntry = ["app:web"]\n'
+)
+PSGI = "sub { [200, ['Content-Type' => 'text/html', 'Content-Length' => 1024], ['<' x 1024]] };\n"
+
+
+def many_sites() -> str:
+    """Returns 100 sites, of which the last that the client asks for has 100 routes."""
+    others = "".join(f'[[site]]\nhosts = ["{number}.test"]\n[[site.route]]\npath = "/"\ntry = ["store"]\n' for number in range(99))
+    routes = "".join(f'[[site.route]]\npath = "/part{number}"\ntry = ["store"]\n' for number in range(99))
+    return f'{others}[[site]]\nhosts = ["127.0.0.1"]\n{routes}[[site.route]]\npath = "/page"\ntry = ["store"]\n'
+
+
 CASES = (
     Case("page", lambda kirin: Http1(kirin.port, "/page")),
     Case("page_for_browser", lambda kirin: Http1(kirin.port, "/page", BROWSER)),
+    Case("page_of_site", lambda kirin: Http1(kirin.port, "/page"), many_sites()),
+    Case("page_logged", lambda kirin: Http1(kirin.port, "/page"), listener='access_log = "DIRECTORY/access.log"\n'),
     Case("page_with_include", lambda kirin: Http1(kirin.port, "/including")),
     Case("page_by_http2", lambda kirin: Http2(kirin.port, "/page")),
+    Case("psgi", lambda kirin: Http1(kirin.port, "/page"), APPLICATION),
     Case("proxied", lambda kirin: Http1(kirin.port, "/page"), PROXY),
     Case("cached", lambda kirin: Http1(kirin.port, "/page"), PROXY + "cache = true\n"),
     Case("memcached_get", lambda kirin: Memcached(kirin.store, b"get /page\r\n", b"END\r\n")),
     Case("memcached_set", lambda kirin: Memcached(kirin.store, b"set k 0 0 1024\r\n%s\r\n" % BODY, b"STORED\r\n")),
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a request of a case: functions with all that they call."""
+
+    name: str
+    case: str
+    functions: tuple[str, ...]
+    """The functions. A name that ends in `*` is the begin of names."""
+
+
+PARTS = (
+    Part("head", "page", ("kirin_http::messages::request::parse",)),
+    Part("store_place", "page", ("<kirin_gateway::places::store::StorePlace as *",)),
+    Part("response_head", "page", ("kirin_server::http1::response_writer::write_head",)),
+    Part("observers", "page", ("kirin_server::observation::Observers::end_at_once",)),
+    Part("head_of_browser", "page_for_browser", ("kirin_http::messages::request::parse",)),
+    Part("host", "page_of_site", ("kirin_gateway::routing::router::Router::find_site",)),
+    Part("route", "page_of_site", ("kirin_gateway::routing::route_table::RouteTable::find",)),
+    Part("log_line", "page_logged", ("kirin_server::logging::access_logs::AccessLogs::end_at_once",)),
+    Part("include", "page_with_include", ("kirin_gateway::filters::ssi::assembly::Assembly::run",)),
+    Part("hpack_decoder", "page_by_http2", ("h2::frame::headers::HeaderBlock::load",)),
+    Part("hpack_encoder", "page_by_http2", ("h2::frame::headers::Headers::encode",)),
+    Part("ring_put", "psgi", ("kirin_ring::queue::Queue::put",)),
+    Part("ring_finished", "psgi", ("kirin_ring::ring::Ring::finished",)),
+    Part("memcached_codec", "memcached_get", ("kirin_memcache::codec::parse",)),
+    Part("memcached_answer", "memcached_get", ("kirin_memcache::execute::Executor::execute",)),
 )
 
 
@@ -315,23 +405,27 @@ def serve_upstream() -> int:
 
 
 @contextlib.contextmanager
-def started(program: Path, routes: str) -> Iterator[Kirin]:
+def started(program: Path, case: Case) -> Iterator[Kirin]:
     """Starts a Kirin under callgrind, with the pages of all cases. Ends it at the end."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         store, log_path = directory / "store.sock", directory / "log"
         config = directory / "kirin.toml"
-        config.write_text(
-            'threads = 1\n[[listener]]\naddress = "127.0.0.1:0"\n'
-            f'[store]\nmemory = "64MB"\nmemcached = ["unix:{store}"]\n{routes}'
+        (directory / "app.psgi").write_text(PSGI)
+        text = (
+            f'threads = 1\n[[listener]]\naddress = "127.0.0.1:0"\n{case.listener}'
+            f'[store]\nmemory = "64MB"\nmemcached = ["unix:{store}"]\n{case.routes}'
         )
+        if "BEHIND" in text:
+            text = text.replace("BEHIND", str(serve_upstream()))
+        config.write_text(text.replace("DIRECTORY", name))
         command = ["valgrind", "--tool=callgrind", "--compress-strings=no", f"--callgrind-out-file={directory}/counts"]
         with log_path.open("wb") as log:
             process = subprocess.Popen(
                 [*command, str(program), "serve", "--config", str(config)],
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "KIRIN_ADMIN_DIRECTORY": name},
+                env={**os.environ, "KIRIN_ADMIN_DIRECTORY": name, "PERL5LIB": str(BENCH.parent / "adapters/perl/lib")},
             )
         try:
             address = wait_for(
@@ -345,7 +439,8 @@ def started(program: Path, routes: str) -> Iterator[Kirin]:
             if wait_for(store.exists, START_WITHIN_SECONDS) is None:
                 raise CountError("Kirin has no memcached socket")
             kirin = Kirin(process.pid, int(address[1]), store, directory)
-            for key, value in (("/page", PAGE), ("/including", INCLUDING)):
+            # A site has its pages below its own name.
+            for key, value in (("/page", PAGE), ("/including", INCLUDING), ("127.0.0.1:/page", PAGE)):
                 Memcached(store, b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(value), value), b"STORED\r\n")()
             yield kirin
         finally:
@@ -355,8 +450,7 @@ def started(program: Path, routes: str) -> Iterator[Kirin]:
 
 def count(program: Path, case: Case) -> Counted:
     """Returns the instructions of one request of this kind."""
-    routes = case.routes.replace("BEHIND", str(serve_upstream())) if "BEHIND" in case.routes else case.routes
-    with started(program, routes) as kirin:
+    with started(program, case) as kirin:
         return kirin.instructions(case.client(kirin))
 
 
@@ -375,7 +469,8 @@ def functions(now: Counted, before: Counted | None, most: int) -> Iterator[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kirin", type=Path, default=Path("target/counted/release/kirin"), help="the program")
+    parser.add_argument("--build", action="store_true", help="build the program first")
+    parser.add_argument("--kirin", type=Path, default=BUILT / "release/kirin", help="the program")
     parser.add_argument("--other", type=Path, help="another build, which is compared instead of the counts on file")
     parser.add_argument("--only", action="append", choices=[case.name for case in CASES], help="a kind of request")
     parser.add_argument("--functions", type=int, default=0, metavar="N", help="show the first N functions")
@@ -387,37 +482,58 @@ def main() -> int:
     for needed in ("valgrind", "callgrind_control"):
         if shutil.which(needed) is None:
             raise CountError(f"{needed} is missing: apt-get install valgrind")
+    if arguments.build:
+        flags = {**os.environ, "RUSTFLAGS": BUILD_FLAGS}
+        if subprocess.run(BUILD, env=flags, cwd=BENCH.parent, check=False).returncode != 0:
+            raise CountError("the program was not built")
     for program in filter(None, (arguments.kirin, arguments.other)):
         if not program.is_file():
-            raise CountError(f"there is no {program}; see --help for the build")
-    on_file = tomllib.loads(COUNTS.read_text())["instructions"]
-    counts: dict[str, int] = {}
+            raise CountError(f"there is no {program}: --build builds the program")
+    cases = [case for case in CASES if not arguments.only or case.name in arguments.only]
+    on_file = tomllib.loads(COUNTS.read_text())
+    requests: dict[str, int] = {}
+    parts: dict[str, int] = {}
     too_many = []
-    print(f"{'request':20} {'instructions':>12} {'before':>8}   change")
-    for case in CASES:
-        if arguments.only and case.name not in arguments.only:
-            continue
+    print(f"{'':20} {'instructions':>12} {'before':>8}   change")
+    for case in cases:
         counted = count(arguments.kirin, case)
         other = count(arguments.other, case) if arguments.other else None
-        counts[case.name] = now = round(counted.total)
-        before = round(other.total) if other else on_file.get(case.name)
-        change = (now / before - 1) * 100 if before else 0.0
-        print(f"{case.name:20} {now:12} {before or '':>8}   {change:+.1f} %" if before else f"{case.name:20} {now:12}")
+        requests[case.name] = round(counted.total)
+        before = round(other.total) if other else on_file["requests"].get(case.name)
+        rows = [(case.name, requests[case.name], before)]
+        for part in (part for part in PARTS if part.case == case.name):
+            parts[part.name] = round(counted.part(part.functions))
+            before = round(other.part(part.functions)) if other else on_file["parts"].get(part.name)
+            rows.append((part.name, parts[part.name], before))
+        for name, now, before in rows:
+            too_many += [name] if before and now > before * (1 + arguments.allow / 100) else []
+            print(row(name, now, before, is_part=name != case.name))
         for line in functions(counted, other, arguments.functions):
             print(line)
-        if change > arguments.allow:
-            too_many.append(case.name)
     if arguments.write:
-        rows = "".join(f"{name} = {number}\n" for name, number in counts.items())
-        # Other tables of the file stay.
-        head, _, rest = COUNTS.read_text().partition("[instructions]\n")
-        _, blank, others = rest.partition("\n\n")
-        COUNTS.write_text(f"{head}[instructions]\n{rows}{blank[1:]}{others}")
+        COUNTS.write_text(written(COUNTS.read_text(), {"requests": requests, "parts": parts}))
         return 0
     if too_many:
         print(f"more than {arguments.allow} % above: {', '.join(too_many)}")
+        print("If that is meant, write the counts with --write, and say in the commit why they grow.")
         return 1
     return 0
+
+
+def row(name: str, now: int, before: int | None, is_part: bool) -> str:
+    """Returns the line of a request or, indented, of a part."""
+    text = f"{'  ' if is_part else ''}{name}"
+    if now == 0:
+        raise CountError(f"no function of the part {name} was called: name others in PARTS")
+    return f"{text:20} {now:12} {before or '':>8}" + (f"   {(now / before - 1) * 100:+.1f} %" if before else "")
+
+
+def written(text: str, tables: dict[str, dict[str, int]]) -> str:
+    """Returns the file with these tables. Its other tables and its comments stay."""
+    for name, counts in tables.items():
+        rows = "".join(f"{key} = {number}\n" for key, number in counts.items())
+        text = re.sub(rf"^\[{name}\]\n(\w+ = \d+\n)*", f"[{name}]\n{rows}", text, flags=re.MULTILINE)
+    return text
 
 
 if __name__ == "__main__":

@@ -78,11 +78,14 @@ def summary(table: Table, comparison: Comparison) -> str:
     columns: dict[str, Callable[[Row], str]] = {
         f"{unit}s/s": lambda row: f"{row.per_second:,.0f}",
         f"CPU µs/{unit}": lambda row: f"{row.cpu_us:.2f}",
+        "user": lambda row: f"{row.user_us:.2f}",
+        "system": lambda row: f"{row.system_us:.2f}",
     }
     if floor is not None:
         columns["× floor"] = _times(floor)
     if peer is not None:
         columns["× best peer"] = _times(peer)
+        columns["user × best peer"] = lambda row: f"{row.user_us / peer.user_us:.2f}" if peer.user_us else ""
     columns["load's CPU µs"] = lambda row: f"{row.load_cpu_us:.2f}"
     columns["p99 ms"] = lambda row: f"{row.p99_us / 1000:.2f}"
     columns["answer bytes"] = lambda row: f"{row.answer_bytes:,}"
@@ -117,7 +120,8 @@ def _budget(budget: Budget, table: Table) -> str:
     row, against = table.row(budget.row), table.row(budget.against)
     if row is None or against is None:
         return ""
-    ratio = row.cpu_us / against.cpu_us
+    spent, allowed = (row.user_us, against.user_us) if budget.is_user else (row.cpu_us, against.cpu_us)
+    ratio = spent / allowed if allowed else 0.0
     verdict = "kept" if ratio <= budget.at_most else "**missed**"
     return f"Budget: {budget.text}: {ratio:.3f} of {budget.at_most:g} × {budget.against} — {verdict}."
 

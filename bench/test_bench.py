@@ -10,6 +10,7 @@ import threading
 import time
 import unittest
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import compare
@@ -64,6 +65,12 @@ child.communicate(b"\\n"); print("ended", flush=True); input()
             self.assertGreaterEqual(measure.cpu_seconds([process.pid]), 0.19)
             process.communicate(b"\n")
 
+    def test_work_in_user_space_is_told_from_the_kernels(self) -> None:
+        user_before, system_before = measure.ticks([os.getpid()])
+        sum(range(20_000_000))
+        user, system = measure.ticks([os.getpid()])
+        self.assertGreater(user - user_before, system - system_before)
+
     def test_a_process_that_is_gone_used_nothing(self) -> None:
         with subprocess.Popen(["true"]) as process:
             process.wait()
@@ -103,7 +110,7 @@ class Report(unittest.TestCase):
 
     def row(self, name: str, cpu_us: float, failure: str = "") -> Row:
         entrant = Entrant(name, name, lambda host: Server(0, [], ""))
-        return Row(entrant, 10, [Round(1000.0, cpu_us, 1.0, 2.0, 0.0, failure)])
+        return Row(entrant, 10, [Round(1000.0, cpu_us, 1.0, 2.0, 0.0, failure, user_us=cpu_us / 4)])
 
     def text(self, *rows: Row, budgets: tuple[Budget, ...] = ()) -> str:
         comparison = Comparison("name", "question", [row.entrant for row in rows], [self.load], budgets)
@@ -113,17 +120,23 @@ class Report(unittest.TestCase):
         text = self.text(
             self.row("kirin", 12.0), self.row("nginx", 20.0), self.row("h2o", 15.0), self.row("floor", 10.0)
         )
-        self.assertIn("| kirin | 1,000 | 12.00 | 1.20 | 0.80 |", text)
+        self.assertIn("| kirin | 1,000 | 12.00 | 3.00 | 9.00 | 1.20 | 0.80 | 0.80 |", text)
 
     def test_a_row_with_errors_is_marked_and_compared_with_nothing(self) -> None:
         text = self.text(self.row("kirin", 12.0), self.row("nginx", 20.0), self.row("h2o", 1.0, "7 read"))
         self.assertIn("| h2o — **failed**: 7 read |", text)
-        self.assertIn("| kirin | 1,000 | 12.00 | 0.60 |", text)
+        self.assertIn("| kirin | 1,000 | 12.00 | 3.00 | 9.00 | 0.60 | 0.60 |", text)
 
     def test_a_budget_says_whether_it_was_kept(self) -> None:
         rows = (self.row("kirin", 12.0), self.row("floor", 10.0))
         for limit, verdict in ((1.25, "kept"), (1.15, "**missed**")):
             self.assertIn(f"— {verdict}.", self.text(*rows, budgets=(Budget("b", "kirin", "floor", limit),)))
+
+    def test_a_budget_of_user_time_leaves_the_kernel_out(self) -> None:
+        kirin, other = self.row("kirin", 12.0), self.row("other", 10.0)
+        kirin.rounds = [replace(kirin.rounds[0], user_us=2.0)]
+        budget = Budget("b", "kirin", "other", 1.0, is_user=True)
+        self.assertIn("0.800 of 1 × other — kept.", self.text(kirin, other, budgets=(budget,)))
 
     def test_a_budget_against_a_row_that_failed_says_nothing(self) -> None:
         rows = (self.row("kirin", 12.0), self.row("floor", 10.0, "1 connect"))
@@ -316,10 +329,25 @@ totals: 10000
         counted = instructions.Counted.parse(self.DUMP)
         self.assertEqual(counted.total, 10.0)
         self.assertEqual(counted.functions, {"caller": 3.0, "callee": 7.0})
+        self.assertEqual(counted.callees, {"caller": 7.0})
+
+    def test_a_part_has_what_its_functions_call(self) -> None:
+        counted = instructions.Counted.parse(self.DUMP)
+        self.assertEqual(counted.part(("caller", "other")), 10.0)
+        self.assertEqual(counted.part(("callee*",)), 7.0)
+        self.assertEqual(counted.part(("calle",)), 0.0)
+        self.assertEqual(counted.part(("other",)), 0.0)
+
+    def test_other_tables_and_comments_stay_when_counts_are_written(self) -> None:
+        text = "# a\n[requests]\npage = 1\nold = 2\n\n# b\n[parts]\n\n# c\n[at_6fc4559]\npage = 3\n"
+        written = instructions.written(text, {"requests": {"page": 4}, "parts": {"head": 5}})
+        self.assertEqual(
+            written, "# a\n[requests]\npage = 4\n\n# b\n[parts]\nhead = 5\n\n# c\n[at_6fc4559]\npage = 3\n"
+        )
 
     def test_functions_are_sorted_by_their_change(self) -> None:
-        now = instructions.Counted(10.0, {"a": 5.0, "b": 5.0})
-        before = instructions.Counted(12.0, {"a": 4.0, "c": 8.0})
+        now = instructions.Counted(10.0, {"a": 5.0, "b": 5.0}, {})
+        before = instructions.Counted(12.0, {"a": 4.0, "c": 8.0}, {})
         names = [line.split()[-1] for line in instructions.functions(now, before, 2)]
         self.assertEqual(names, ["c", "b"])
 

@@ -74,11 +74,10 @@ def start(
     return Server(port, [pid], about, store)
 
 
-def proxy_to(host: Host, peer: str, *, cache_megabytes: int = 0) -> Server:
+def proxy_to(host: Host, peer: str, *, name: str = "kirin-proxy", cache_megabytes: int = 0) -> Server:
     """Starts a proxy to `HOST:PORT` or `unix:PATH`. It has a cache in memory if a size is given."""
     _built(host)
     port = free_port()
-    name = f"kirin-proxy{'-cache' * bool(cache_megabytes)}"
     config = host.directory / f"{name}.toml"
     cache = "cache = true\n" if cache_megabytes else ""
     config.write_text(
