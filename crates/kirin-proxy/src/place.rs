@@ -67,7 +67,9 @@ impl ProxyPlace {
         let mut head = encode(request, target, origin, policy);
         head.expects_continue &= !buffered && cgi.is_none();
         let steps = Rc::clone(origin.notes.steps());
-        let outgoing = UpstreamRequest { head, cgi, informational: None, client: None, steps };
+        // Boxed, because it moves from one future into the next.
+        let outgoing =
+            Box::new(UpstreamRequest { head, cgi, informational: None, client: None, steps });
         let selection = Selection::from_request(request, target, origin, &config.balancing);
         let local = Rc::clone(&self.0);
         Answer::later(move |mut body| {
@@ -92,7 +94,7 @@ fn is_grpc(request: &RequestHead<'_>, config: &UpstreamConfig) -> bool {
 impl LocalUpstream {
     async fn answer_later(
         self: Rc<Self>,
-        mut outgoing: UpstreamRequest,
+        mut outgoing: Box<UpstreamRequest>,
         mut selection: Selection,
         mut body: RequestBody,
         buffered: bool,
