@@ -1,6 +1,7 @@
 //! The syntax of single fields.
 
 pub mod basic_credentials;
+pub(crate) mod byte_scan;
 pub mod cookies;
 pub mod date;
 pub mod field_list;

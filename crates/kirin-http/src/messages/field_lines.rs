@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 
+use crate::fields::byte_scan::any_byte;
 use crate::token::is_token;
 
 /// A sequence of complete field lines. No value has a CR, LF or NUL, so that nothing in an
@@ -53,7 +54,7 @@ impl FieldLines {
         if !is_token(name) {
             return Err(InvalidField::Name(String::from_utf8_lossy(name).into_owned()));
         }
-        if !value.iter().all(|part| is_field_value(part)) {
+        if value.iter().any(|part| any_byte(part, |byte| !is_field_value_byte(byte))) {
             return Err(InvalidField::Value(String::from_utf8_lossy(name).into_owned()));
         }
         self.has_date |= name.eq_ignore_ascii_case(b"date");
@@ -163,12 +164,6 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
         let colon = memchr::memchr(b':', line)?;
         Some((&line[..colon], line[colon + 1..].trim_ascii()))
     })
-}
-
-/// Returns whether all bytes may be in a value. Without an early end, the compiler compares many of
-/// them at once.
-fn is_field_value(value: &[u8]) -> bool {
-    value.iter().fold(true, |is_valid, byte| is_valid & is_field_value_byte(*byte))
 }
 
 /// Returns whether `byte` may be in a value (RFC 9110 section 5.5): HTAB, SP, VCHAR or obs-text.

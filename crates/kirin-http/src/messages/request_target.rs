@@ -5,6 +5,7 @@
 
 use http::Method;
 
+use crate::fields::byte_scan::any_byte;
 use crate::host::parse_host;
 use crate::request::Reject;
 
@@ -15,9 +16,8 @@ pub(crate) fn split_target<'a>(
     method: &Method,
 ) -> Result<(Option<&'a str>, &'a str, Option<&'a str>), Reject> {
     // Bytes above 127 were encoded before, where that is allowed.
-    // Without an early end, the compiler compares many bytes at once.
     let is_bad = |byte: u8| (byte <= b' ') | (byte >= 0x7f) | (byte == b'#');
-    if target.bytes().fold(false, |found, byte| found | is_bad(byte)) {
+    if any_byte(target.as_bytes(), is_bad) {
         return Err(Reject::Bad("request target has a character that must be percent-encoded"));
     }
     if target.starts_with('/') {

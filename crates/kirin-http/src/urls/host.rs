@@ -51,15 +51,14 @@ fn is_port(digits: &[u8]) -> bool {
 
 /// Returns how many bytes at the start of `value` are a `reg-name` of RFC 3986.
 fn registered_name_length(value: &[u8]) -> usize {
-    let mut rest = value;
+    let is_hex = |at: usize| value.get(at).is_some_and(u8::is_ascii_hexdigit);
+    let mut length = 0;
     loop {
-        rest = match rest {
-            [byte, rest @ ..] if IS_IN_NAME[usize::from(*byte)] => rest,
-            [b'%', high, low, rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                rest
-            }
-            _ => return value.len() - rest.len(),
-        }
+        length += match value.get(length) {
+            Some(byte) if IS_IN_NAME[usize::from(*byte)] => 1,
+            Some(b'%') if is_hex(length + 1) && is_hex(length + 2) => 3,
+            _ => return length,
+        };
     }
 }
 
