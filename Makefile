@@ -47,11 +47,11 @@ bench-packages:
 	scripts/install-packages bench
 	scripts/build-ring
 
-deb: ## A Debian package in target/debian
+deb: ## A Debian package in target/debian, with a program that is optimised by training; ten minutes
 	scripts/install-packages demo
 	scripts/build-ring
-	$(CARGO) build --release -p kirin
-	packaging/build-deb
+	packaging/build-optimised
+	packaging/build-deb --program target/optimised/kirin
 
 docs: ## What is generated
 	$(CARGO) run -q -p kirin -- config-reference > docs/configuration.md
