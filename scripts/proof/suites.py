@@ -89,7 +89,7 @@ def smoke(programs, root):
 def long(programs, root, cargo):
     """Returns what takes too long for each change: the tests of `scripts/long-tests` with and
     without the ring, random kills in full, all orders of the ring's threads, property tests with
-    more cases, and fuzzing."""
+    more cases, fuzzing, the instructions of requests, and the training of a release."""
     chosen = [program for program in programs if program.name.startswith(PROCESS_A_TEST)]
     applications = [program for program in programs if program.name in APPLICATIONS]
     names = listed(root, LONG_LIST)
@@ -98,6 +98,8 @@ def long(programs, root, cargo):
     jobs = [
         Job("long", "orders of the ring's threads", loom, root, limit=1800, needs_home=True),
         Job("long", "fuzzing", fuzz, root, limit=1800, needs_home=True),
+        Job("long", "instructions", ["bench/instructions.py", "--build"], root, limit=1800, needs_home=True),
+        Job("long", "training", ["bench/training.py", "--kirin", "target/debug/kirin", "--requests", "64"], root),
     ]
     for job in one_by_one("long", chosen) + one_by_one("long-sockets", applications, WITHOUT_RING):
         if KILLS in job.name:
