@@ -90,7 +90,11 @@ impl ResponseValue {
                 Some(StepPeer::Server(address)) => escaping.write(address.as_bytes(), out),
                 _ => return false,
             },
-            Self::RequestId => escaping.write(request.id.to_string().as_bytes(), out),
+            Self::RequestId => {
+                let mut text = Vec::with_capacity(32);
+                request.id.write_to(&mut text);
+                escaping.write(&text, out);
+            }
             Self::BytesIn => write_number(request.received_bytes, out),
             Self::End => {
                 escaping.write_plain(if request.is_cut { b"cut" } else { b"whole" }, out);
