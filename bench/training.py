@@ -2,8 +2,8 @@
 """Makes the requests by which a release is optimised.
 
 `packaging/build-optimised` builds a Kirin that counts which way its code goes, and has this program
-ask it for everything that a busy site has: pages, files, includes, applications, proxies, the
-cache, HTTP/2, TLS and memcached. The compiler then puts what is usual first.
+ask it for everything that a busy site has: pages, files, includes, applications, scripts, proxies,
+the cache, HTTP/2, TLS and memcached. The compiler then puts what is usual first.
 
     bench/training.py --kirin target/debug/kirin --requests 10      # whether all of it is answered
 """
@@ -11,6 +11,7 @@ cache, HTTP/2, TLS and memcached. The compiler then puts what is usual first.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import signal
@@ -65,6 +66,9 @@ servers = ["127.0.0.1:BEHIND"]
 path = "/app"
 try = ["app:web"]
 [[route]]
+path = "/script"
+try = ["lua:DIRECTORY/page.lua"]
+[[route]]
 path = "/proxied"
 try = ["proxy:behind"]
 [[route]]
@@ -90,7 +94,21 @@ TARGETS = (
     ("/proxied/x", BROWSER),
     ("/cached/x", BROWSER),
     ("/app/x", BROWSER),
+    ("/script/x", BROWSER),
 )
+
+SCRIPT = """\
+local json, store, escape = kirin.json, kirin.store, kirin.escape
+return function(request)
+  local memos = json.decode(store.get("memos"))
+  local parts = { "<!DOCTYPE html><title>Memos</title><ol>" }
+  for _, memo in ipairs(memos) do
+    parts[#parts + 1] = '<li><a href="/memo/' .. memo.id .. '">' .. escape(memo.title) .. "</a></li>"
+  end
+  return table.concat(parts) .. "</ol>\\n"
+end
+"""
+MEMOS = json.dumps([{"id": number, "title": f"Walk <{number}> to the harbour"} for number in range(10)]).encode()
 
 
 def connect(port: int, tls: bool) -> socket.socket:
@@ -142,6 +160,7 @@ def started(program: Path) -> Iterator[tuple[int, int, Path]]:
         (directory / "public/files").mkdir(parents=True)
         (directory / "public/files/small.html").write_bytes(BODY)
         (directory / "app.psgi").write_text(PSGI)
+        (directory / "page.lua").write_text(SCRIPT)
         files = ["-keyout", f"{name}/tls.key", "-out", f"{name}/tls.pem"]
         subprocess.run(["openssl", *CERTIFICATE.split(), *files], check=True, capture_output=True, timeout=60)
         config = directory / "kirin.toml"
@@ -178,7 +197,7 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=20000, help="requests of each kind (default 20000)")
     arguments = parser.parse_args()
     with started(arguments.kirin) as (plain, tls, store):
-        for key, value in (("/page", PAGE), ("/including", INCLUDING)):
+        for key, value in (("/page", PAGE), ("/including", INCLUDING), ("memos", MEMOS)):
             Memcached(store, b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(value), value), b"STORED\r\n")()
         for target, fields in TARGETS:
             ask(plain, target, fields, arguments.requests)
