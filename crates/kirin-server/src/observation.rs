@@ -133,23 +133,28 @@ impl Observers {
         }
     }
 
-    /// Tells all observers about a request whose response was complete at once, and whose head is
-    /// still there. `now` is the time of the loop.
+    /// Tells all observers about a response that was complete at once, with a body of this many
+    /// bytes. `started` is the result of [`Observers::begin`], `now` the time of the loop.
     pub(crate) fn end_at_once(
         &self,
-        ended: &EndedRequest<'_>,
+        started: Option<Instant>,
         request: &RequestHead<'_>,
         origin: Origin<'_>,
         response: &Response,
+        body_bytes: u64,
         now: SystemTime,
     ) {
+        let Some(started) = started else { return };
+        let record = ResponseRecord::complete(response.summary(), body_bytes);
+        let parts = (&request.method, request.target, request.host);
+        let ended = ended(origin.notes, parts, &record, started);
         if self.logs.is_on() {
             let parsed = Some((request, origin));
             let logged = LoggedRequest { peer: origin.peer, parsed, refused_line: b"" };
-            self.logs.end_at_once(logged, response_head(response), ended, now);
+            self.logs.end_at_once(logged, response_head(response), &ended, now);
         }
         for observer in &*self.others {
-            observer.request_ended(ended);
+            observer.request_ended(&ended);
         }
     }
 }
@@ -194,16 +199,6 @@ fn content_length(response: &Response) -> Option<u64> {
 }
 
 impl ResponseRecord {
-    /// Returns the facts for all observers about the request whose response this is.
-    pub(crate) fn ended_now<'a>(
-        &self,
-        started: Instant,
-        request: &'a RequestHead<'_>,
-        notes: &'a RequestNotes,
-    ) -> EndedRequest<'a> {
-        ended(notes, (&request.method, request.target, request.host), self, started)
-    }
-
     /// Returns the record of a response that was cut after this number of bytes of its body. If not
     /// even the head was begun, the status is 499, as in the log of nginx.
     pub(crate) fn cut(mut summary: ResponseSummary, body_bytes: u64, is_begun: bool) -> Self {

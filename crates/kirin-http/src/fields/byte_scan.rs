@@ -1,4 +1,20 @@
-//! Scans of bytes for what must not be among them.
+//! Scans of bytes for what must not be among them, and tables of what may.
+
+/// Returns a table that is true for ASCII letters and digits, and for `others`.
+pub(crate) const fn alphanumeric_or(others: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] |= (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    table
+}
 
 /// Returns whether `is_wanted` holds for any byte. Sixteen bytes at a time are looked at without an
 /// early end, so that the compiler compares them all at once.

@@ -1,5 +1,7 @@
 //! Tokens: the names of fields, cookies, methods and parameters (RFC 9110 section 5.6.2).
 
+use crate::fields::byte_scan::alphanumeric_or;
+
 /// Returns whether `text` is a token. An empty text is not.
 pub fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().copied().all(is_token_byte)
@@ -11,21 +13,7 @@ pub fn is_token_byte(byte: u8) -> bool {
 }
 
 /// A table, because every byte of every field name of a response is looked up in it.
-static IS_TOKEN_BYTE: [bool; 256] = {
-    let mut table = [false; 256];
-    let others = b"!#$%&'*+-.^_`|~";
-    let mut at = 0;
-    while at < others.len() {
-        table[others[at] as usize] = true;
-        at += 1;
-    }
-    let mut byte = 0;
-    while byte < 128 {
-        table[byte] |= (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    table
-};
+static IS_TOKEN_BYTE: [bool; 256] = alphanumeric_or(b"!#$%&'*+-.^_`|~");
 
 #[cfg(test)]
 mod tests {

@@ -85,13 +85,13 @@ impl<'a> RequestFields<'a> {
 
     /// Returns whether there is neither a condition nor a range.
     pub fn is_unconditional(&self) -> bool {
-        let by_date = self.if_unmodified_since.is_some() | self.if_modified_since.is_some();
-        !(self.range.is_some() | by_date | self.compare_tags())
+        let conditions = [&self.if_unmodified_since, &self.if_modified_since, &self.range];
+        conditions.iter().all(|field| field.is_none()) && !self.compare_tags()
     }
 
     /// Returns whether there is a condition on entity tags.
     pub fn compare_tags(&self) -> bool {
-        self.if_match.is_some() | self.if_none_match.is_some()
+        self.if_match.is_some() || self.if_none_match.is_some()
     }
 
     #[cfg(test)]

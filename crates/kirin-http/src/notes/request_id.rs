@@ -28,16 +28,14 @@ impl RequestId {
         let text = std::str::from_utf8(value).ok().filter(|_| is_valid)?;
         Some(Self::Taken(text.into()))
     }
-}
 
-impl RequestId {
     /// Appends the text. Each request for a worker or an upstream has one, and [`std::fmt`] is
     /// several times slower.
     pub fn write_to(&self, out: &mut Vec<u8>) {
         match self {
             Self::Made(number) => {
                 let mut text = [0; 32];
-                let digit = |half: u8| HEX_DIGITS[usize::from(half & 15)];
+                let digit = |half: u8| b"0123456789abcdef"[usize::from(half & 15)];
                 for (pair, byte) in text.as_chunks_mut().0.iter_mut().zip(number.to_be_bytes()) {
                     *pair = [digit(byte >> 4), digit(byte)];
                 }
@@ -47,8 +45,6 @@ impl RequestId {
         }
     }
 }
-
-const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 impl Default for RequestId {
     fn default() -> Self {

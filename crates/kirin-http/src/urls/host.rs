@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
+use crate::fields::byte_scan::alphanumeric_or;
 use crate::percent;
 use crate::request::Reject;
 
@@ -63,21 +64,7 @@ fn registered_name_length(value: &[u8]) -> usize {
 }
 
 /// Whether a byte may be in a `reg-name` as it is: `unreserved` and `sub-delims`.
-const IS_IN_NAME: [bool; 256] = {
-    let mut is_in_name = [false; 256];
-    let others = b"._-~!$&'()*+,;=";
-    let mut at = 0;
-    while at < others.len() {
-        is_in_name[others[at] as usize] = true;
-        at += 1;
-    }
-    let mut byte = 0;
-    while byte < 128 {
-        is_in_name[byte] |= (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    is_in_name
-};
+static IS_IN_NAME: [bool; 256] = alphanumeric_or(b"._-~!$&'()*+,;=");
 
 /// Returns a host without its port. `host` has passed [`parse_host`], or is empty.
 pub fn without_port(host: &str) -> &str {

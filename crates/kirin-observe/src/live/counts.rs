@@ -4,7 +4,7 @@ use kirin_http::CacheResult;
 use kirin_server::EndedRequest;
 use serde::{Deserialize, Serialize};
 
-use crate::live::histogram::{LiveHistogram, TimeBucket};
+use crate::live::histogram::LiveHistogram;
 
 /// The numbers, as an event loop adds them up.
 #[derive(Clone, Default)]
@@ -45,13 +45,12 @@ pub struct CountsReport {
 /// What a request adds to all counts that it belongs to.
 pub struct Addition {
     /// The number of requests for which it stands.
-    times: u64,
+    weight: u32,
     micros: u64,
     bytes: u64,
     hits: u64,
     /// The index in `by_class`.
     class: usize,
-    bucket: TimeBucket,
 }
 
 impl Addition {
@@ -63,12 +62,11 @@ impl Addition {
         let has_waited = matches!(request.cache_result, Some(CacheResult::Revalidated));
         let is_hit = matches!(request.answered_by.name(), "store" | "cache") && !has_waited;
         Self {
-            times,
+            weight,
             micros,
             bytes: request.body_bytes.saturating_mul(times),
             hits: if is_hit { times } else { 0 },
             class: usize::from(request.status.as_u16() / 100).saturating_sub(1),
-            bucket: TimeBucket::of(micros),
         }
     }
 }
@@ -76,14 +74,15 @@ impl Addition {
 impl Counts {
     /// Counts what a request adds.
     pub fn add(&mut self, more: &Addition) {
-        self.requests += more.times;
-        self.micros = self.micros.saturating_add(more.micros.saturating_mul(more.times));
+        let times = u64::from(more.weight);
+        self.requests += times;
+        self.micros = self.micros.saturating_add(more.micros.saturating_mul(times));
         self.bytes = self.bytes.saturating_add(more.bytes);
         self.hits += more.hits;
         if let Some(count) = self.by_class.get_mut(more.class) {
-            *count += more.times;
+            *count += times;
         }
-        self.times.add(more.bucket, more.times);
+        self.times.add(more.micros, more.weight);
     }
 
     /// Adds other numbers.

@@ -15,17 +15,6 @@ const BUCKETS: usize = BUCKETS_PER_OCTAVE * (LAST_OCTAVE - FIRST_OCTAVE + 2);
 #[derive(Clone)]
 pub struct LiveHistogram([u32; BUCKETS]);
 
-/// The bucket of a time.
-#[derive(Clone, Copy, Debug)]
-pub struct TimeBucket(usize);
-
-impl TimeBucket {
-    /// Returns the bucket of a time in microseconds.
-    pub fn of(micros: u64) -> Self {
-        Self(bucket_of(micros))
-    }
-}
-
 impl Default for LiveHistogram {
     fn default() -> Self {
         Self([0; BUCKETS])
@@ -33,10 +22,10 @@ impl Default for LiveHistogram {
 }
 
 impl LiveHistogram {
-    /// Counts a time `times` times.
-    pub fn add(&mut self, time: TimeBucket, times: u64) {
-        let count = &mut self.0[time.0];
-        *count = count.saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
+    /// Counts a time `weight` times.
+    pub fn add(&mut self, micros: u64, weight: u32) {
+        let count = &mut self.0[bucket_of(micros)];
+        *count = count.saturating_add(weight);
     }
 
     /// Adds the counts of another histogram.
@@ -101,8 +90,8 @@ mod tests {
     fn percentiles_are_ranks() {
         let mut histogram = LiveHistogram::default();
         assert_eq!(histogram.percentile(0.5), 0);
-        (1..=4).for_each(|micros| histogram.add(TimeBucket::of(micros), 1));
-        histogram.add(TimeBucket::of(7), 96);
+        (1..=4).for_each(|micros| histogram.add(micros, 1));
+        histogram.add(7, 96);
         let ranks = [0.01, 0.02, 0.04, 0.05, 1.0].map(|share| histogram.percentile(share));
         assert_eq!(ranks, [1, 2, 4, 7, 7]);
     }
@@ -110,8 +99,8 @@ mod tests {
     #[test]
     fn times_of_minutes_count_as_the_longest() {
         let mut histogram = LiveHistogram::default();
-        histogram.add(TimeBucket::of(u64::MAX), u32::MAX.into());
-        histogram.add(TimeBucket::of(u64::MAX), 1);
+        histogram.add(u64::MAX, u32::MAX);
+        histogram.add(u64::MAX, 1);
         assert_eq!(histogram.percentile(0.5), middle_of(BUCKETS - 1));
     }
 
@@ -119,7 +108,7 @@ mod tests {
         #[test]
         fn a_percentile_is_at_most_a_sixteenth_off(micros in 0u64..134_000_000) {
             let mut histogram = LiveHistogram::default();
-            histogram.add(TimeBucket::of(micros), 3);
+            histogram.add(micros, 3);
             let read = histogram.percentile(0.99);
             prop_assert!(read.abs_diff(micros) * 16 <= micros, "{micros} reads as {read}");
         }

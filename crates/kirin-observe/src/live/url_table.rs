@@ -82,7 +82,7 @@ impl UrlTable {
         let rows = &mut self.rows;
         let site = self.sites.site_of(request.route.number);
         let pattern = self.patterns.pattern_in(site, request.target.as_bytes(), |merge| {
-            for method in MethodWord::ALL {
+            for method in MethodWord::all() {
                 if let Some(from) = rows.remove(&RowKey { site, pattern: merge.from, method }) {
                     let into = RowKey { site, pattern: merge.into, method };
                     rows.entry(into).or_default().merge(&from);
@@ -129,7 +129,7 @@ impl UrlTable {
     /// Returns the most rows that there can be.
     #[cfg(test)]
     pub const fn max_rows() -> usize {
-        MAX_ROWS + MAX_OTHER_ROWS + MethodWord::ALL.len()
+        MAX_ROWS + MAX_OTHER_ROWS + MethodWord::COUNT
     }
 }
 

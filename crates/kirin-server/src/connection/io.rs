@@ -184,6 +184,11 @@ impl Io {
         self.deadline.set(self.deadlines.clock.now() + seconds);
     }
 
+    /// Does the same by the last time that was read from the clock.
+    pub(crate) fn set_deadline_by_last(&self, seconds: u64) {
+        self.deadline.set(self.deadlines.clock.last() + seconds);
+    }
+
     /// Removes the deadline.
     pub(crate) fn clear_deadline(&self) {
         self.deadline.set(0);

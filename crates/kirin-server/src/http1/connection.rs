@@ -217,10 +217,10 @@ fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &ConnectionStep<'_>, new_
     }
     if io.unread.borrow().is_empty() {
         io.phase.set(ConnectionPhase::Idle);
-        io.deadline.set(server.clock().last() + server.deadlines.keep_alive);
+        io.set_deadline_by_last(server.deadlines.keep_alive);
     } else if new_head {
         io.phase.set(ConnectionPhase::Busy);
-        io.deadline.set(server.clock().last() + server.deadlines.head);
+        io.set_deadline_by_last(server.deadlines.head);
     }
 }
 
@@ -355,11 +355,8 @@ fn answer_from<H: Handler>(
         return Work::Send(response, request);
     }
     let body_bytes = write_response(server, output, &response, &mut exchange);
-    if let Some(started) = started {
-        let record = ResponseRecord::complete(response.summary(), body_bytes);
-        let ended = record.ended_now(started, head, origin.notes);
-        server.observers.end_at_once(&ended, head, origin, &response, server.clock().time());
-    }
+    let now = server.clock().time();
+    server.observers.end_at_once(started, head, origin, &response, body_bytes, now);
     if exchange.persistent { Work::Nothing } else { Work::Close }
 }
 
@@ -420,7 +417,6 @@ fn refuse<H>(
 ) -> Work {
     tracing::debug!(peer = %io.peer, %reject, "request refused");
     server.counters.count_reject(reject);
-    server.clock().now();
     let record = server.observers.unreadable(io.client_peer(), bytes);
     let response = Response::error(reject.status());
     let body_bytes = write_response(server, output, &response, &mut Http1Exchange::rejected());
