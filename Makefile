@@ -47,8 +47,8 @@ bench-packages:
 	scripts/install-packages bench
 	scripts/build-ring
 
-deb: ## A Debian package in target/debian, with a program that is optimised by training; ten minutes
-	scripts/install-packages demo
+deb: ## A Debian package in target/debian, with a program that is optimised by training; twelve minutes
+	scripts/install-packages deb
 	scripts/build-ring
 	packaging/build-optimised
 	packaging/build-deb --program target/optimised/kirin

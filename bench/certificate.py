@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from host import BenchError, Host
+from host import BenchError
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,11 @@ class Certificate:
     key: Path
 
 
-def make(host: Host) -> Certificate:
-    """Returns the certificate of the comparison. All servers share it."""
-    made = Certificate(host.directory / "chain.pem", host.directory / "key.pem")
+def make(directory: Path) -> Certificate:
+    """Returns the certificate in a directory, and makes it if it is not there. The servers of a
+    comparison share one.
+    """
+    made = Certificate(directory / "chain.pem", directory / "key.pem")
     if made.chain.exists():
         return made
     done = subprocess.run(

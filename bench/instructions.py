@@ -22,26 +22,25 @@ import contextlib
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
-BENCH = Path(__file__).resolve().parent
+from host import BENCH, REPOSITORY, BenchError
+from peers import memcached
+from raw_clients import Http1, Http2, Memcached
+from serving import serve_upstream, serving, wait_for
+
 COUNTS = BENCH / "instructions.toml"
-BUILT = BENCH.parent / "target" / "counted"
+BUILT = REPOSITORY / "target" / "counted"
 BUILD = [os.environ.get("CARGO", "cargo"), "build", "-p", "kirin", "--release", "--target-dir", str(BUILT)]
 BUILD_FLAGS = "--cfg rustix_use_libc"
 
-START_WITHIN_SECONDS = 120.0
-ANSWER_WITHIN_SECONDS = 60.0
 WARM_REQUESTS = 300
 """Requests before the count: caches are filled, and lazy parts are created."""
 
@@ -77,13 +76,6 @@ BROWSER = (
     "Sec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Site: same-origin\r\n"
     "Priority: u=0, i\r\n"
 )
-
-
-T = TypeVar("T")
-
-
-class CountError(Exception):
-    """An error that the user can correct."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +161,7 @@ class Kirin:
         seconds = time.monotonic() - start
         dump = wait_for(lambda: new_dump(set(self.directory.glob("counts.*")) - before), 30.0)
         if dump is None:
-            raise CountError("callgrind has written no counts")
+            raise BenchError("callgrind has written no counts")
         return Counted.parse(dump), seconds
 
     def _wait_until_idle(self) -> None:
@@ -184,7 +176,7 @@ class Kirin:
             ["callgrind_control", command, str(self.pid)], capture_output=True, text=True, timeout=60, check=False
         )
         if done.returncode != 0:
-            raise CountError(f"callgrind_control {command}: {done.stdout}{done.stderr}")
+            raise BenchError(f"callgrind_control {command}: {done.stdout}{done.stderr}")
 
 
 def is_asleep(task: Path) -> bool:
@@ -200,111 +192,6 @@ def new_dump(files: set[Path]) -> str | None:
     """Returns the text of the only file, when it is complete."""
     texts = (file.read_text(errors="replace") for file in files)
     return next((text for text in texts if re.search(r"^totals: ", text, re.MULTILINE)), None)
-
-
-def wait_for(condition: Callable[[], T | None], seconds: float) -> T | None:
-    """Returns what `condition` returns as soon as that is true, or nothing."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if result := condition():
-            return result
-        time.sleep(0.05)
-    return None
-
-
-# The clients
-
-
-class Http1:
-    """A kept connection that sends one request after the other."""
-
-    def __init__(self, port: int, target: str, fields: str = "") -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WITHIN_SECONDS)
-        self.request = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{fields}\r\n".encode()
-
-    def __call__(self) -> None:
-        self.socket.sendall(self.request)
-        received = b""
-        while b"\r\n\r\n" not in received:
-            received += receive(self.socket)
-        head, _, body = received.partition(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 200 "):
-            raise CountError(f"{self.request!r} was answered {head!r}")
-        length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
-        if length is None:
-            raise CountError(f"{head!r} has no Content-Length")
-        while len(body) < int(length[1]):
-            body += receive(self.socket)
-
-
-class Http2:
-    """A connection with prior knowledge that has one stream after the other (RFC 9113)."""
-
-    def __init__(self, port: int, target: str) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WITHIN_SECONDS)
-        # No limit of flow control is met: the largest windows.
-        window = (2**31 - 1).to_bytes(4)
-        self.socket.sendall(
-            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-            + frame(4, 0, 0, b"\x00\x04" + window)
-            + frame(8, 0, 0, (2**31 - 1 - 65535).to_bytes(4))
-        )
-        authority = f"127.0.0.1:{port}".encode()
-        # RFC 7541: indexed :method GET and :scheme http; literal :path and :authority, not indexed.
-        self.head = b"\x82\x86" + literal(4, target.encode()) + literal(1, authority)
-        self.stream = 1
-        self.received = b""
-
-    def __call__(self) -> None:
-        self.socket.sendall(frame(1, 5, self.stream, self.head))
-        while not self._has_ended():
-            pass
-        self.stream += 2
-
-    def _has_ended(self) -> bool:
-        """Reads a frame. Returns whether it ends the stream."""
-        while len(self.received) < 9 or len(self.received) < 9 + int.from_bytes(self.received[:3]):
-            self.received += receive(self.socket)
-        length, kind, flags = int.from_bytes(self.received[:3]), self.received[3], self.received[4]
-        stream = int.from_bytes(self.received[5:9])
-        self.received = self.received[9 + length :]
-        if kind == 4 and not flags & 1:
-            self.socket.sendall(frame(4, 1, 0, b""))
-        if kind in (3, 7):
-            raise CountError(f"HTTP/2 frame {kind} ended stream {stream}")
-        return kind in (0, 1) and stream == self.stream and bool(flags & 1)
-
-
-def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    return len(payload).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + payload
-
-
-def literal(name: int, value: bytes) -> bytes:
-    """Returns a header field with an indexed name and a short literal value (RFC 7541, 6.2.2)."""
-    return bytes([name, len(value)]) + value
-
-
-class Memcached:
-    """A connection that sends one command after the other."""
-
-    def __init__(self, store: Path, command: bytes, answer: bytes) -> None:
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(ANSWER_WITHIN_SECONDS)
-        self.socket.connect(str(store))
-        self.command, self.answer = command, answer
-
-    def __call__(self) -> None:
-        self.socket.sendall(self.command)
-        received = b""
-        while not received.endswith(self.answer):
-            received += receive(self.socket)
-
-
-def receive(connection: socket.socket) -> bytes:
-    received = connection.recv(65536)
-    if not received:
-        raise CountError("Kirin has closed the connection")
-    return received
 
 
 # What is counted
@@ -337,10 +224,14 @@ PSGI = "sub { [200, ['Content-Type' => 'text/html', 'Content-Length' => 1024], [
 
 
 def many_sites() -> str:
-    """Returns 100 sites, of which the last that the client asks for has 100 routes."""
-    others = "".join(f'[[site]]\nhosts = ["{number}.test"]\n[[site.route]]\npath = "/"\ntry = ["store"]\n' for number in range(99))
-    routes = "".join(f'[[site.route]]\npath = "/part{number}"\ntry = ["store"]\n' for number in range(99))
-    return f'{others}[[site]]\nhosts = ["127.0.0.1"]\n{routes}[[site.route]]\npath = "/page"\ntry = ["store"]\n'
+    """Returns the sections of 100 sites. The client asks for the last one, which has 100 routes."""
+
+    def route(path: str) -> str:
+        return f'[[site.route]]\npath = "{path}"\ntry = ["store"]\n'
+
+    others = "".join(f'[[site]]\nhosts = ["{number}.test"]\n{route("/")}' for number in range(99))
+    routes = "".join(route(f"/part{number}") for number in range(99))
+    return f'{others}[[site]]\nhosts = ["127.0.0.1"]\n{routes}{route("/page")}'
 
 
 CASES = (
@@ -368,7 +259,8 @@ class Part:
     """The functions. A name that ends in `*` is the begin of names."""
 
     scatter: int = 0
-    """The instructions by which two starts may differ, because the seeds of hashes are random."""
+    """The instructions by which two counts may differ: the seeds of hashes are random, and `Date` is
+    encoded again each second."""
 
 
 PARTS = (
@@ -382,7 +274,7 @@ PARTS = (
     Part("log_line", "page_logged", ("kirin_server::logging::log_format::LogFormat::write_line",)),
     Part("include", "page_with_include", ("kirin_gateway::filters::ssi::assembly::Assembly::run",)),
     Part("hpack_decoder", "page_by_http2", ("h2::frame::headers::HeaderBlock::load",)),
-    Part("hpack_encoder", "page_by_http2", ("h2::frame::headers::Headers::encode",)),
+    Part("hpack_encoder", "page_by_http2", ("h2::frame::headers::Headers::encode",), scatter=250),
     Part("ring_put", "psgi", ("kirin_ring::queue::Queue::put",)),
     Part("ring_finished", "psgi", ("kirin_ring::ring::Ring::finished",)),
     Part("memcached_codec", "memcached_get", ("kirin_memcache::codec::parse",)),
@@ -390,68 +282,26 @@ PARTS = (
 )
 
 
-def serve_upstream() -> int:
-    """Answers each request on a thread, as an upstream. Returns the port."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=3600\r\n"
-    answer += b"Content-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
-
-    def serve(connection: socket.socket) -> None:
-        with connection:
-            while connection.recv(65536):
-                connection.sendall(answer)
-
-    def accept() -> None:
-        while True:
-            connection, _ = listener.accept()
-            threading.Thread(target=serve, args=(connection,), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    return listener.getsockname()[1]
-
-
 @contextlib.contextmanager
 def started(program: Path, case: Case) -> Iterator[Kirin]:
     """Starts a Kirin under callgrind, with the pages of all cases. Ends it at the end."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        store, log_path = directory / "store.sock", directory / "log"
-        config = directory / "kirin.toml"
+        store = f"unix:{name}/store.sock"
         (directory / "app.psgi").write_text(PSGI)
         text = (
             f'threads = 1\n[[listener]]\naddress = "127.0.0.1:0"\n{case.listener}'
-            f'[store]\nmemory = "64MB"\nmemcached = ["unix:{store}"]\n{case.routes}'
+            f'[store]\nmemory = "64MB"\nmemcached = ["{store}"]\n{case.routes}'
         )
         if "BEHIND" in text:
-            text = text.replace("BEHIND", str(serve_upstream()))
-        config.write_text(text.replace("DIRECTORY", name))
-        command = ["valgrind", "--tool=callgrind", "--compress-strings=no", f"--callgrind-out-file={directory}/counts"]
-        with log_path.open("wb") as log:
-            process = subprocess.Popen(
-                [*command, str(program), "serve", "--config", str(config)],
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "KIRIN_ADMIN_DIRECTORY": name, "PERL5LIB": str(BENCH.parent / "adapters/perl/lib")},
-            )
-        try:
-            address = wait_for(
-                lambda: re.search(r"http://127\.0\.0\.1:(\d+)/?", log_path.read_text(errors="replace"))
-                if process.poll() is None
-                else None,
-                START_WITHIN_SECONDS,
-            )
-            if address is None:
-                raise CountError(f"Kirin does not start under valgrind:\n{log_path.read_text(errors='replace')}")
-            if wait_for(store.exists, START_WITHIN_SECONDS) is None:
-                raise CountError("Kirin has no memcached socket")
-            kirin = Kirin(process.pid, int(address[1]), store, directory)
+            text = text.replace("BEHIND", str(serve_upstream(BODY)))
+        (directory / "kirin.toml").write_text(text.replace("DIRECTORY", name))
+        callgrind = ["valgrind", "--tool=callgrind", "--compress-strings=no", f"--callgrind-out-file={name}/counts"]
+        with serving([*callgrind, program], directory) as (process, [port]):
             # A site has its pages below its own name.
             for key, value in (("/page", PAGE), ("/including", INCLUDING), ("127.0.0.1:/page", PAGE)):
-                Memcached(store, b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(value), value), b"STORED\r\n")()
-            yield kirin
-        finally:
-            process.kill()
-            process.wait()
+                memcached.set_item(store, key, value)
+            yield Kirin(process.pid, port, directory / "store.sock", directory)
 
 
 def count(program: Path, case: Case) -> Counted:
@@ -487,17 +337,18 @@ def main() -> int:
         parser.error("--write counts all kinds of requests of one build: leave --only and --other out")
     for needed in ("valgrind", "callgrind_control"):
         if shutil.which(needed) is None:
-            raise CountError(f"{needed} is missing: apt-get install valgrind")
+            raise BenchError(f"{needed} is missing: apt-get install valgrind")
     if arguments.build:
         flags = {**os.environ, "RUSTFLAGS": BUILD_FLAGS}
-        if subprocess.run(BUILD, env=flags, cwd=BENCH.parent, check=False).returncode != 0:
-            raise CountError("the program was not built")
+        if subprocess.run(BUILD, env=flags, cwd=REPOSITORY, check=False).returncode != 0:
+            raise BenchError("the program was not built")
     for program in filter(None, (arguments.kirin, arguments.other)):
         if not program.is_file():
-            raise CountError(f"there is no {program}: --build builds the program")
-    if not arguments.other and "avx2" not in Path("/proc/cpuinfo").read_text().split():
-        print("The counts on file are those of processors with AVX2, which this one has not: nothing is compared.")
-        return 0
+            raise BenchError(f"there is no {program}: --build builds the program")
+    # memchr and the C library take other ways on other processors.
+    has_avx2 = "avx2" in Path("/proc/cpuinfo").read_text().split()
+    if arguments.write and not has_avx2:
+        raise BenchError("the counts on file are those of processors with AVX2, which this one is not")
     cases = [case for case in CASES if not arguments.only or case.name in arguments.only]
     on_file = tomllib.loads(COUNTS.read_text())
     requests: dict[str, int] = {}
@@ -525,6 +376,9 @@ def main() -> int:
         return 0
     if unknown:
         print(f"no function of these parts was called: {', '.join(unknown)}. Name others in PARTS.")
+    if too_many and not arguments.other and not has_avx2:
+        print("The counts on file are those of processors with AVX2, which this one is not.")
+        too_many = []
     if too_many:
         print(f"more than {arguments.allow} % above: {', '.join(too_many)}")
         print("If that is meant, write the counts with --write, and say in the commit why they grow.")
@@ -548,5 +402,5 @@ def written(text: str, tables: dict[str, dict[str, int]]) -> str:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except CountError as error:
+    except BenchError as error:
         sys.exit(f"instructions: {error}")

@@ -115,7 +115,7 @@ class HttpLoad:
 
     def prepare(self, host: Host, server: Server) -> int:
         connection = (
-            http.client.HTTPSConnection("127.0.0.1", server.port, timeout=10, context=_trusting())
+            http.client.HTTPSConnection("127.0.0.1", server.port, timeout=10, context=trusting())
             if self.tls
             else http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
         )
@@ -197,7 +197,7 @@ class HttpLoad:
             head.append(f"Accept-Encoding: {self.accept_encoding}")
         received = 0
         plain = socket.create_connection(("127.0.0.1", server.port))
-        with _trusting().wrap_socket(plain) if self.tls else plain as connection:
+        with trusting().wrap_socket(plain) if self.tls else plain as connection:
             connection.sendall(("\r\n".join(head) + "\r\n\r\n" + self.form).encode())
             connection.settimeout(0.3)  # A kept connection is silent afterwards.
             try:
@@ -244,7 +244,7 @@ class MemcachedLoad:
         ]  # fmt: skip
 
 
-def _trusting() -> ssl.SSLContext:
+def trusting() -> ssl.SSLContext:
     """Returns a TLS context that accepts the certificates of the benchmark."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

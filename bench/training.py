@@ -5,7 +5,7 @@
 ask it for everything that a busy site has: pages, files, includes, applications, scripts, proxies,
 the cache, HTTP/2, TLS and memcached. The compiler then puts what is usual first.
 
-    bench/training.py --kirin target/debug/kirin --requests 10      # whether all of it is answered
+    bench/training.py --requests 10     # whether all of it is answered
 """
 
 from __future__ import annotations
@@ -13,32 +13,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import signal
-import socket
-import ssl
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from instructions import (
-    ANSWER_WITHIN_SECONDS,
-    BENCH,
-    BODY,
-    BROWSER,
-    INCLUDING,
-    PAGE,
-    PSGI,
-    CountError,
-    Http2,
-    Memcached,
-    receive,
-    serve_upstream,
-    wait_for,
-)
+import certificate
+from host import REPOSITORY, BenchError
+from instructions import BODY, BROWSER, INCLUDING, PAGE, PSGI
+from peers import memcached
+from raw_clients import ANSWER_WITHIN_SECONDS, Http1, Http2, Memcached
+from serving import serve_upstream, serving
 
 CONNECTIONS = 16
 """Connections that ask at the same time, so that an event loop finds several requests at once."""
@@ -51,7 +38,7 @@ address = "127.0.0.1:0"
 address = "127.0.0.1:0"
 access_log = "DIRECTORY/access.log"
 [listener.tls]
-certificates = [{ chain = "DIRECTORY/tls.pem", key = "DIRECTORY/tls.key" }]
+certificates = [{ chain = "DIRECTORY/chain.pem", key = "DIRECTORY/key.pem" }]
 [store]
 memory = "64MB"
 memcached = ["unix:DIRECTORY/store.sock"]
@@ -83,8 +70,6 @@ path = "/"
 try = ["store"]
 """
 
-CERTIFICATE = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
-
 TARGETS = (
     ("/page", ""),
     ("/page", BROWSER),
@@ -111,39 +96,16 @@ end
 MEMOS = json.dumps([{"id": number, "title": f"Walk <{number}> to the harbour"} for number in range(10)]).encode()
 
 
-def connect(port: int, tls: bool) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WITHIN_SECONDS)
-    if not tls:
-        return connection
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context.wrap_socket(connection)
-
-
 def ask(port: int, target: str, fields: str, requests: int, tls: bool = False) -> None:
     """Makes requests on several connections, on each of which one follows the other."""
-    connections = [connect(port, tls) for _ in range(CONNECTIONS)]
-    request = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{fields}\r\n".encode()
+    clients = [Http1(port, target, fields, tls) for _ in range(CONNECTIONS)]
     for _ in range(max(1, requests // CONNECTIONS)):
-        for connection in connections:
-            connection.sendall(request)
-        for connection in connections:
-            read_answer(connection, request)
-    for connection in connections:
-        connection.close()
-
-
-def read_answer(connection: socket.socket, request: bytes) -> None:
-    received = b""
-    while b"\r\n\r\n" not in received:
-        received += receive(connection)
-    head, _, body = received.partition(b"\r\n\r\n")
-    length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
-    if not head.startswith(b"HTTP/1.1 200 ") or length is None:
-        raise CountError(f"{request!r} was answered {head!r}")
-    left = int(length[1]) - len(body)
-    while left > 0:
-        left -= len(receive(connection))
+        for client in clients:
+            client.ask()
+        for client in clients:
+            client.read_answer()
+    for client in clients:
+        client.socket.close()
 
 
 def repeat(work: Callable[[], None], times: int) -> None:
@@ -153,52 +115,34 @@ def repeat(work: Callable[[], None], times: int) -> None:
 
 @contextmanager
 def started(program: Path) -> Iterator[tuple[int, int, Path]]:
-    """Starts Kirin. Returns its ports without and with TLS, and its memcached socket. At the end it
-    stops by itself, because only then it writes what it has counted."""
+    """Starts Kirin. Returns its ports without and with TLS, and its directory. At the end it stops by
+    itself, because only then it writes what it has counted.
+    """
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         (directory / "public/files").mkdir(parents=True)
         (directory / "public/files/small.html").write_bytes(BODY)
         (directory / "app.psgi").write_text(PSGI)
         (directory / "page.lua").write_text(SCRIPT)
-        files = ["-keyout", f"{name}/tls.key", "-out", f"{name}/tls.pem"]
-        subprocess.run(["openssl", *CERTIFICATE.split(), *files], check=True, capture_output=True, timeout=60)
-        config = directory / "kirin.toml"
-        config.write_text(CONFIG.replace("BEHIND", str(serve_upstream())).replace("DIRECTORY", name))
-        log_path = directory / "log"
-        with log_path.open("wb") as log:
-            kirin = subprocess.Popen(
-                [program, "serve", "--config", config],
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "KIRIN_ADMIN_DIRECTORY": name, "PERL5LIB": str(BENCH.parent / "adapters/perl/lib")},
-            )
-
-        def ports() -> list[str]:
-            text = log_path.read_text(errors="replace")
-            found = [re.search(rf"{scheme}://127\.0\.0\.1:(\d+)/?", text) for scheme in ("http", "https")]
-            return [match[1] for match in found if match] if all(found) else []
-
-        try:
-            if not wait_for(lambda: kirin.poll() is not None or ports(), ANSWER_WITHIN_SECONDS) or not ports():
-                raise CountError(f"Kirin does not start:\n{log_path.read_text(errors='replace')}")
-            plain, tls = (int(port) for port in ports())
-            yield plain, tls, directory / "store.sock"
+        certificate.make(directory)
+        config = CONFIG.replace("BEHIND", str(serve_upstream(BODY))).replace("DIRECTORY", name)
+        (directory / "kirin.toml").write_text(config)
+        with serving([program], directory, ("http", "https")) as (kirin, [plain, tls]):
+            yield plain, tls, directory
             kirin.send_signal(signal.SIGINT)
             kirin.wait(timeout=ANSWER_WITHIN_SECONDS)
-        finally:
-            kirin.kill()
-            kirin.wait()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kirin", type=Path, required=True, help="the program")
+    built = os.environ.get("KIRIN_BINARY", REPOSITORY / "target/debug/kirin")
+    parser.add_argument("--kirin", type=Path, default=built, help="the program (default KIRIN_BINARY, or that of `make build`)")
     parser.add_argument("--requests", type=int, default=20000, help="requests of each kind (default 20000)")
     arguments = parser.parse_args()
-    with started(arguments.kirin) as (plain, tls, store):
+    with started(arguments.kirin) as (plain, tls, directory):
+        store = directory / "store.sock"
         for key, value in (("/page", PAGE), ("/including", INCLUDING), ("memos", MEMOS)):
-            Memcached(store, b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(value), value), b"STORED\r\n")()
+            memcached.set_item(f"unix:{store}", key, value)
         for target, fields in TARGETS:
             ask(plain, target, fields, arguments.requests)
             ask(tls, target, fields, arguments.requests // 4, tls=True)
@@ -211,5 +155,5 @@ def main() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except CountError as error:
+    except BenchError as error:
         sys.exit(f"training: {error}")

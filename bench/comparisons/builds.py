@@ -62,7 +62,7 @@ KINDS = (
     ),
     Kind(
         HttpLoad("TLS, store page", path=PATH, expect=PAGE, tls=True),
-        lambda host, name: kirin.start(host, name, pages=PAGES, tls=certificate.make(host)),
+        lambda host, name: kirin.start(host, name, pages=PAGES, tls=certificate.make(host.directory)),
     ),
 )
 

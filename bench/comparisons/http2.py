@@ -26,7 +26,7 @@ def _files(host: Host) -> str:
 def _kirin(host: Host, tls: bool) -> Server:
     name = f"kirin-http2{'-tls' * tls}"
     return kirin.start(
-        host, name, places=(f"files:{_files(host)}",), tls=certificate.make(host) if tls else None
+        host, name, places=(f"files:{_files(host)}",), tls=certificate.make(host.directory) if tls else None
     )
 
 
@@ -40,7 +40,7 @@ COMPARISON = Comparison(
     entrants=(
         Entrant("kirin", "kirin files", lambda host: _kirin(host, True), _is(True)),
         Entrant("nginx", "nginx tuned", lambda host: nginx.files_http2(host, _files(host), True), _is(True)),
-        Entrant("h2o", "h2o", lambda host: h2o.static_files(host, _files(host), certificate.make(host)), _is(True)),
+        Entrant("h2o", "h2o", lambda host: h2o.static_files(host, _files(host), certificate.make(host.directory)), _is(True)),
         Entrant("kirin", "kirin files, plain", lambda host: _kirin(host, False), _is(False)),
         Entrant("nginx", "nginx tuned, plain", lambda host: nginx.files_http2(host, _files(host), False), _is(False)),
         Entrant("h2o", "h2o, plain", lambda host: h2o.static_files(host, _files(host), name="h2o-plain"), _is(False)),

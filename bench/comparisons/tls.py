@@ -19,7 +19,7 @@ COMPARISON = Comparison(
         Entrant(
             "kirin",
             "kirin store",
-            lambda host: kirin.start(host, pages={PATH: kirin.html(PAGE)}, tls=certificate.make(host)),
+            lambda host: kirin.start(host, pages={PATH: kirin.html(PAGE)}, tls=certificate.make(host.directory)),
         ),
         Entrant("nginx", "nginx return", lambda host: nginx.returning_tls(host, PAGE)),
     ),

@@ -112,7 +112,7 @@ def returning_logged(host: Host, body: bytes, options: str) -> Server:
 
 
 def _tls(host: Host) -> str:
-    made = certificate.make(host)
+    made = certificate.make(host.directory)
     return f"ssl_certificate {made.chain}; ssl_certificate_key {made.key}; ssl_protocols TLSv1.2 TLSv1.3;"
 
 

@@ -99,7 +99,7 @@ def long(programs, root, cargo):
         Job("long", "orders of the ring's threads", loom, root, limit=1800, needs_home=True),
         Job("long", "fuzzing", fuzz, root, limit=1800, needs_home=True),
         Job("long", "instructions", ["bench/instructions.py", "--build"], root, limit=1800, needs_home=True),
-        Job("long", "training", ["bench/training.py", "--kirin", "target/debug/kirin", "--requests", "64"], root),
+        Job("long", "training", ["bench/training.py", "--requests", "64"], root),
     ]
     for job in one_by_one("long", chosen) + one_by_one("long-sockets", applications, WITHOUT_RING):
         if KILLS in job.name:
