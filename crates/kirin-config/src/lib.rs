@@ -34,6 +34,7 @@ mod place;
 mod preload;
 mod rate_limit;
 pub mod reference;
+pub mod reload_class;
 mod route;
 mod routes;
 mod rules;

@@ -67,7 +67,6 @@ const MAINTENANCE: &str = "`maintenance` of a route";
 
 /// Returns the reference as Markdown.
 pub fn reference() -> String {
-    let schema = schemars::schema_for!(ConfigFile).to_value();
     let mut out = String::from(INTRODUCTION);
     let headings = SECTIONS.iter().map(|(heading, ..)| *heading);
     for heading in
@@ -75,17 +74,36 @@ pub fn reference() -> String {
     {
         let _ = writeln!(out, "- [{heading}](#{})", anchor(heading));
     }
-    write_section(&mut out, TOP_LEVEL, &schema, "");
+    for_each_section(|heading, schema, prefix| write_section(&mut out, heading, schema, prefix));
+    out
+}
+
+/// Calls `take` with the heading, the schema and the prefix of each section, in the order of the
+/// reference.
+fn for_each_section(mut take: impl FnMut(&str, &Value, &str)) {
+    let schema = schemars::schema_for!(ConfigFile).to_value();
+    take(TOP_LEVEL, &schema, "");
     for (heading, definition, prefix) in SECTIONS {
-        write_section(&mut out, heading, &schema["$defs"][definition], prefix);
+        take(heading, &schema["$defs"][definition], prefix);
     }
     let access_log = schemars::schema_for!(AccessLogSection).to_value();
-    write_section(&mut out, ACCESS_LOG, &access_log, "access_log.");
+    take(ACCESS_LOG, &access_log, "access_log.");
     let maintenance = schemars::schema_for!(MaintenanceSection).to_value();
-    write_section(&mut out, MAINTENANCE, &maintenance, "route.maintenance.");
+    take(MAINTENANCE, &maintenance, "route.maintenance.");
     let cache = schemars::schema_for!(CacheSection).to_value();
-    write_section(&mut out, CACHE, &cache, "route.cache.");
-    out
+    take(CACHE, &cache, "route.cache.");
+}
+
+/// Returns the names of all keys, as the reference has them: `listener.tls.hsts`.
+#[cfg(test)]
+pub(crate) fn keys() -> Vec<String> {
+    let mut keys = Vec::new();
+    for_each_section(|_, schema, prefix| {
+        let properties = schema["properties"].as_object();
+        let names = properties.into_iter().flat_map(serde_json::Map::keys);
+        keys.extend(names.map(|key| format!("{prefix}{key}")));
+    });
+    keys
 }
 
 /// Returns the name by which Markdown links to a heading.
