@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::written::Written;
 
 /// The text of a configuration and where it came from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ConfigSource {
     /// The name of the file, for messages.
     pub name: String,
