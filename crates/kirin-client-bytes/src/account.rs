@@ -42,7 +42,7 @@ pub struct NoRoom(pub Resource);
 /// The limit of one resource, and how much of it is held.
 #[derive(Debug)]
 struct Ledger {
-    limit: u64,
+    limit: AtomicU64,
     held: AtomicU64,
     refused: AtomicU64,
 }
@@ -104,13 +104,21 @@ pub struct Reservation {
 
 impl Ledger {
     fn new(limit: u64) -> Self {
-        Self { limit, held: AtomicU64::new(0), refused: AtomicU64::new(0) }
+        Self { limit: AtomicU64::new(limit), held: AtomicU64::new(0), refused: AtomicU64::new(0) }
+    }
+
+    fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    fn set_limit(&self, limit: u64) {
+        self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// Adds `bytes` if there is room. Returns how much is held then.
     fn take(&self, bytes: u64) -> Option<u64> {
         let held = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if held <= self.limit {
+        if held <= self.limit() {
             return Some(held);
         }
         self.give_back(bytes);
@@ -125,7 +133,7 @@ impl Ledger {
     fn observed(&self) -> AccountFigures {
         AccountFigures {
             held: self.held.load(Ordering::Relaxed),
-            limit: self.limit,
+            limit: self.limit(),
             refused: self.refused.load(Ordering::Relaxed),
         }
     }
@@ -145,8 +153,8 @@ impl Total {
         let Some(address) = address else { return true };
         let mut addresses = self.shard(address).lock();
         let before = addresses.get(&address).copied().unwrap_or(0);
-        debug_assert!(before <= self.ledger.limit, "{address:x} holds {before} bytes");
-        if before + bytes <= self.ledger.limit - held {
+        // The limit may have become lower a moment ago.
+        if before + bytes <= self.ledger.limit().saturating_sub(held) {
             addresses.insert(address, before + bytes);
             return true;
         }
@@ -195,6 +203,13 @@ impl ClientBytes {
         })
     }
 
+    /// Sets other limits, in bytes. Who holds more than a lower limit allows keeps it, and gets
+    /// nothing more.
+    pub fn set_limits(&self, memory: u64, disk: u64) {
+        self.memory.ledger.set_limit(memory);
+        self.disk.ledger.set_limit(disk);
+    }
+
     /// Returns the figures of all clients for `resource`.
     pub fn observed(&self, resource: Resource) -> AccountFigures {
         self.total(resource).ledger.observed()
@@ -223,10 +238,16 @@ impl ListenerBytes {
     /// Returns the account of one listener as a part of `all`, with its own limits in bytes.
     /// Without them it may hold everything.
     pub fn new(all: &Arc<ClientBytes>, memory: Option<u64>, disk: Option<u64>) -> Arc<Self> {
-        let limit =
-            |own: Option<u64>, total: &Total| Ledger::new(own.unwrap_or(total.ledger.limit));
-        let (memory, disk) = (limit(memory, &all.memory), limit(disk, &all.disk));
-        Arc::new(Self { all: Arc::clone(all), memory, disk })
+        let unlimited = || Ledger::new(u64::MAX);
+        let bytes = Self { all: Arc::clone(all), memory: unlimited(), disk: unlimited() };
+        bytes.set_limits(memory, disk);
+        Arc::new(bytes)
+    }
+
+    /// Sets other limits, as [`ListenerBytes::new`] does.
+    pub fn set_limits(&self, memory: Option<u64>, disk: Option<u64>) {
+        self.memory.set_limit(memory.unwrap_or_else(|| self.all.memory.ledger.limit()));
+        self.disk.set_limit(disk.unwrap_or_else(|| self.all.disk.ledger.limit()));
     }
 
     /// Returns the figures of the clients of this listener for `resource`.
@@ -367,6 +388,23 @@ mod tests {
         assert_eq!((small.0.observed(Memory).held, all.observed(Memory).held), (10, 10));
         let other = ClientShare::new(Some(&listener(&all)), None);
         assert!(other.reserve(Memory, 900).is_ok());
+    }
+
+    #[test]
+    fn a_lower_limit_takes_nothing_away_and_gives_nothing_more() {
+        let all = ClientBytes::new(1000, 1000);
+        let listener = listener(&all);
+        let share = ClientShare::new(Some(&listener), Some(1));
+        let held = share.reserve(Memory, 400).unwrap();
+        all.set_limits(300, 1000);
+        listener.0.set_limits(None, Some(10));
+        assert!(share.reserve(Memory, 1).is_err() && share.reserve(Disk, 11).is_err());
+        assert_eq!(all.observed(Memory), AccountFigures { held: 400, limit: 300, refused: 1 });
+        drop(held);
+        assert!(share.reserve(Memory, 150).is_ok());
+        all.set_limits(2000, 1000);
+        listener.0.set_limits(None, None);
+        assert!(share.reserve(Memory, 1000).is_ok());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use kirin_http::peer::{Peer, address_key};
 use parking_lot::Mutex;
@@ -13,22 +13,30 @@ use parking_lot::Mutex;
 /// Number of locks over the addresses. With several, two event loops rarely wait for the same lock.
 const SHARDS: usize = 16;
 
+/// The limit where addresses have none.
+const NO_LIMIT: u32 = u32::MAX;
+
 /// The open connections of the whole process.
 #[derive(Debug)]
 pub struct ConnectionCount {
     open: AtomicUsize,
-    limit: usize,
+    limit: AtomicUsize,
 }
 
 impl ConnectionCount {
     /// Returns a count that allows up to `limit` connections.
     pub fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { open: AtomicUsize::new(0), limit })
+        Arc::new(Self { open: AtomicUsize::new(0), limit: AtomicUsize::new(limit) })
     }
 
     /// Returns the most connections.
     pub fn limit(&self) -> usize {
-        self.limit
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Sets another limit. Connections above a lower one stay.
+    pub fn set_limit(&self, limit: usize) {
+        self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// Returns the number of open connections.
@@ -41,8 +49,8 @@ impl ConnectionCount {
 #[derive(Debug)]
 pub struct ConnectionAdmission {
     total: Arc<ConnectionCount>,
-    /// The most connections from one address.
-    per_address: Option<u32>,
+    /// The most connections from one address. [`NO_LIMIT`] for any number.
+    per_address: AtomicU32,
     addresses: [Mutex<HashMap<u64, u32>>; SHARDS],
 }
 
@@ -65,13 +73,19 @@ impl ConnectionAdmission {
     /// Returns the admission of one listener: its connections count in `total`, and up to
     /// `per_address` of them may come from one address.
     pub fn new(total: Arc<ConnectionCount>, per_address: Option<u32>) -> Arc<Self> {
+        let per_address = AtomicU32::new(per_address.unwrap_or(NO_LIMIT));
         Arc::new(Self { total, per_address, addresses: Default::default() })
+    }
+
+    /// Sets another limit for each address. Connections above a lower one stay.
+    pub fn set_limit_per_address(&self, per_address: Option<u32>) {
+        self.per_address.store(per_address.unwrap_or(NO_LIMIT), Ordering::Relaxed);
     }
 
     /// Returns whether the process may have another connection. Event loops may find room at the
     /// same moment, so there can be one connection too many for each loop.
     pub(crate) fn has_room(&self) -> bool {
-        self.total.open() < self.total.limit
+        self.total.open() < self.total.limit()
     }
 
     /// Counts a connection.
@@ -80,13 +94,14 @@ impl ConnectionAdmission {
         Permit(Arc::clone(self))
     }
 
-    /// Counts a connection for the address of its client, once that is known. Returns `None` where
-    /// addresses have no limit.
+    /// Counts a connection for the address of its client, once that is known. Returns `None` for a
+    /// client without an address, and where addresses have no limit.
     pub(crate) fn admit_address(
         self: &Arc<Self>,
         peer: &Peer,
     ) -> Result<Option<AddressPermit>, TooManyOfAddress> {
-        let (Some(address), Some(limit)) = (address_key(peer), self.per_address) else {
+        let limit = self.per_address.load(Ordering::Relaxed);
+        let Some(address) = address_key(peer).filter(|_| limit != NO_LIMIT) else {
             return Ok(None);
         };
         let mut counts = self.shard(address).lock();
@@ -165,6 +180,26 @@ mod tests {
         drop(permits);
         assert!(one.has_room());
         assert_eq!(total.open(), 0);
+    }
+
+    #[test]
+    fn limits_can_change() {
+        let total = ConnectionCount::new(10);
+        let admission = ConnectionAdmission::new(Arc::clone(&total), Some(2));
+        let client = peer("10.0.0.1:1");
+        let kept = (admission.admit_address(&client).unwrap(), admission.admit_address(&client));
+        admission.set_limit_per_address(Some(1));
+        assert!(admission.admit_address(&client).is_err());
+        admission.set_limit_per_address(None);
+        assert!(admission.admit_address(&client).unwrap().is_none());
+        admission.set_limit_per_address(Some(3));
+        assert!(admission.admit_address(&client).unwrap().is_some());
+        drop(kept);
+        let _open = (admission.admit(), admission.admit());
+        total.set_limit(2);
+        assert!(!admission.has_room());
+        total.set_limit(3);
+        assert!(admission.has_room());
     }
 
     #[test]
