@@ -27,7 +27,7 @@ pub struct AdvisedRoute {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObservedTarget {
     /// The number of the route.
-    pub route: usize,
+    pub route: u32,
     /// Whether the method is GET or HEAD. Other requests have no query here.
     pub is_read: bool,
     /// Whether the scheme is https.

@@ -120,7 +120,7 @@ pub struct RouteFacts {
 pub fn report(
     survey: &Survey,
     demands: &Demands,
-    routes: &BTreeMap<usize, RouteFacts>,
+    routes: &BTreeMap<u32, RouteFacts>,
     seconds: f64,
 ) -> Report {
     let judge = Judge::new(survey, demands);
@@ -133,7 +133,7 @@ pub fn report(
         })
         .collect();
     // A route is for all hosts, schemes and queries of a path.
-    let mixed: BTreeSet<(usize, &str)> = judged
+    let mixed: BTreeSet<(u32, &str)> = judged
         .iter()
         .filter(|(target, entry)| target.is_read && is_mixing(&entry.verdict))
         .map(|(target, _)| (target.route, target.path.as_str()))

@@ -73,21 +73,38 @@ pub struct Config {
     pub upstreams: Vec<UpstreamConfig>,
     /// The sites, and what holds for all of them.
     pub gateway: GatewayConfig,
+    /// The checks of passwords. `None` if there are no routes.
+    pub password_checks: Option<Arc<PasswordChecks>>,
+    /// The number of the next route that no configuration had before.
+    pub next_route: u32,
 }
 
 /// Reads and checks a configuration. The errors are all that it has.
 pub fn read(source: &ConfigSource) -> Result<Config, ConfigErrors> {
+    read_with(source, None)
+}
+
+/// Reads and checks a configuration that takes the place of another. Routes with the same names
+/// keep their numbers, and take over what goes on in them.
+pub fn read_after(source: &ConfigSource, before: &Config) -> Result<Config, ConfigErrors> {
+    read_with(source, Some(before))
+}
+
+fn read_with(source: &ConfigSource, before: Option<&Config>) -> Result<Config, ConfigErrors> {
     let loaded = load(source);
     let mut errors = ErrorCollector::default();
     let mut later = ErrorCollector::default();
-    let config = loaded.file.as_ref().and_then(|file| check(file, &loaded, source, &mut later));
+    let check_file = |file| check(file, &loaded, source, before, &mut later);
+    let config = loaded.file.as_ref().and_then(check_file);
     for error in loaded.errors.iter().cloned().chain(loaded.unusable_keys(source)) {
         errors.push(error);
     }
     for error in later.into_errors() {
         loaded.keep_own(error, &mut errors);
     }
-    errors.finish(config, source)
+    let mut config = errors.finish(config, source)?;
+    config.continue_from(before);
+    Ok(config)
 }
 
 /// Returns the addresses of the admin listener and of the memcached port, by which commands reach a
@@ -114,6 +131,7 @@ fn check(
     file: &ConfigFile,
     loaded: &Loaded<'_>,
     source: &ConfigSource,
+    before: Option<&Config>,
     errors: &mut ErrorCollector,
 ) -> Option<Config> {
     let threads = match file.threads {
@@ -166,7 +184,13 @@ fn check(
         }
     }
     check_addresses(file, source, errors);
-    let sites = check_all_sites(file, threads, &logs, source, errors);
+    let checks = match before.and_then(|before| before.password_checks.as_ref()) {
+        Some(checks) => Ok(Arc::clone(checks)),
+        None => PasswordChecks::new(threads).map(Arc::new),
+    };
+    let checks = checks.map_err(|error| source.error_in_all(error));
+    let checks = errors.keep(checks)?;
+    let sites = check_all_sites(file, &checks, &logs, source, errors);
     let upstreams = upstreams?;
     let (Sites { sites, hosts, namespaces }, route_logs) = sites?;
     let script_extensions = script_extensions(&upstreams);
@@ -199,7 +223,21 @@ fn check(
             open_file_cache: read_open_file_cache(&file.open_file_cache),
         },
         upstreams,
+        password_checks: Some(checks),
+        next_route: 0,
     })
+}
+
+impl Config {
+    /// Numbers the routes, and takes over what goes on in those of `before`.
+    fn continue_from(&mut self, before: Option<&Self>) {
+        let routes_before = before.map(|before| &before.gateway);
+        let next = before.map_or(0, |before| before.next_route);
+        self.next_route = self.gateway.number_routes(routes_before, next);
+        if let Some(before) = routes_before {
+            self.gateway.continue_routes(before);
+        }
+    }
 }
 
 /// Refuses an address at which two parts of Kirin listen. The kernel lets one program do so, and
@@ -232,13 +270,11 @@ fn check_addresses(file: &ConfigFile, source: &ConfigSource, errors: &mut ErrorC
 /// Checks all sites, which share the checks of passwords. Returns them with the logs of routes.
 fn check_all_sites(
     file: &ConfigFile,
-    threads: usize,
+    checks: &Arc<PasswordChecks>,
     logs: &LogsOfFile,
     source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<(Sites, Vec<AccessLogConfig>)> {
-    let checks = PasswordChecks::new(threads).map_err(|error| source.error_in_all(error));
-    let checks = Arc::new(errors.keep(checks)?);
     let context = RouteContext {
         named: Named {
             apps: file.app.iter().map(|app| app.name.as_str()).collect(),
@@ -248,7 +284,7 @@ fn check_all_sites(
             .filter(|upstream| upstream.is_limited())
             .map(|upstream| upstream.name.as_str())
             .collect(),
-        checks: &checks,
+        checks,
         item_limit_bytes: file.store.item_limit.length(),
         file_logs: logs,
         logs: RefCell::default(),

@@ -357,3 +357,27 @@ fn the_number_of_reported_errors_is_limited() {
     let said = check_text(&text).unwrap_err();
     assert!((50..=51).contains(&said.matches("kirin.toml:").count()), "{said}");
 }
+
+#[test]
+fn a_route_keeps_its_number_and_no_other_gets_it() {
+    let route = |path: &str| format!("[[route]]\npath = \"{path}\"\nredirect = \"/\"\n");
+    let text = |paths: &[&str]| {
+        let routes: String = paths.iter().map(|path| route(path)).collect();
+        format!("[[listener]]\naddress = \"127.0.0.1:0\"\n{routes}")
+    };
+    let numbers = |config: &Config| {
+        let routes = config.gateway.sites.iter().flat_map(|site| &site.routes);
+        routes.map(|route| (route.path.to_string(), route.number)).collect::<Vec<_>>()
+    };
+    let source = |paths: &[&str]| ConfigSource {
+        name: "kirin.toml".into(),
+        directory: ".".into(),
+        text: text(paths),
+    };
+    let first = read(&source(&["/a", "/b"])).unwrap();
+    assert_eq!(numbers(&first), [("/a".into(), 0), ("/b".into(), 1)]);
+    let second = read_after(&source(&["/new", "/b"]), &first).unwrap();
+    assert_eq!(numbers(&second), [("/new".into(), 2), ("/b".into(), 1)]);
+    let third = read_after(&source(&["/a", "/b", "/new"]), &second).unwrap();
+    assert_eq!(numbers(&third), [("/a".into(), 3), ("/b".into(), 1), ("/new".into(), 2)]);
+}

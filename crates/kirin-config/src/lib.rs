@@ -60,7 +60,7 @@ mod wording;
 mod written;
 
 pub use access_log::AccessLogConfig;
-pub use check::{Config, read, read_command_addresses, warnings};
+pub use check::{Config, read, read_after, read_command_addresses, warnings};
 pub use listener::ListenerConfig;
 pub use log_target::LogTarget;
 pub use source::{ConfigErrors, ConfigSource};

@@ -252,6 +252,8 @@ pub fn check_route(
         .or((section.request_buffering == Some(true)).then_some(BUFFERED_BODY_LIMIT))
         .map(|size| size.0);
     Some(RouteConfig {
+        // The complete configuration numbers them.
+        number: 0,
         path: path?,
         conditions: conditions?,
         request_buffering: request_buffering(section, &places, context, body_limit_bytes),

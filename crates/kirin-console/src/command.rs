@@ -7,6 +7,7 @@ use crate::explain::{self, Explain};
 use crate::log_sum::{self, LogCommand};
 use crate::profile::{self, ProfileArgs};
 use crate::purge::{self, PurgeArgs};
+use crate::reload::{self, DiffArgs, ReloadArgs};
 use crate::status::{self, StatusArgs};
 use crate::top::{self, Top};
 
@@ -24,6 +25,15 @@ pub enum ConsoleCommand {
   kirin purge --tag memo-7 --tag user-3 --config /etc/kirin/kirin.toml
   kirin purge --prefix /blog/ --soft")]
     Purge(PurgeArgs),
+    /// Have a running Kirin read its configuration again; what has not changed goes on undisturbed
+    #[command(after_help = "Examples:
+  kirin reload                      reads the configuration, certificates and password files again
+  kirin reload --dry-run            only prints what would change
+  kirin reload --app web            also loads the application again, without losing a request
+It prints what has changed. If anything is wrong, nothing changes, and the exit status is 1.")]
+    Reload(ReloadArgs),
+    /// Print what `kirin reload` would change
+    Diff(DiffArgs),
     /// Print the state and the counters of a running Kirin
     #[command(after_help = "Examples:
   kirin status                      the Kirin of ./kirin.toml, of this directory, or the only one
@@ -60,6 +70,8 @@ pub fn run(command: ConsoleCommand) -> Result<(), String> {
     match command {
         ConsoleCommand::Explain(arguments) => explain::run(&arguments),
         ConsoleCommand::Purge(arguments) => purge::run(arguments),
+        ConsoleCommand::Reload(arguments) => reload::run(&arguments),
+        ConsoleCommand::Diff(arguments) => reload::run_diff(&arguments),
         ConsoleCommand::Status(arguments) => status::run(&arguments),
         ConsoleCommand::Profile(arguments) => profile::run(&arguments),
         ConsoleCommand::Top(arguments) => top::run(&arguments),

@@ -12,6 +12,7 @@ mod log_sum;
 mod print;
 mod profile;
 mod purge;
+mod reload;
 mod running;
 mod status;
 mod table;

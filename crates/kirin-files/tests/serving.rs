@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use kirin_files::{CacheLimits, FileCache, Files, FilesConfig};
 use kirin_http::{Answer, Handler, Origin, RequestHead, Response, StatusCode};
-use kirin_server::{Limits, Listener, Observers, Server, listener};
+use kirin_server::{InForce, Limits, Listener, Observers, Server, listener};
 use tempfile::TempDir;
 
 struct FilesOnly(Files);
@@ -52,7 +52,7 @@ impl Site {
                 let local = bound.address().unwrap();
                 let cache = Rc::new(FileCache::new(limits));
                 let handler = Rc::new(FilesOnly(Files::open(config, &cache).unwrap()));
-                let server = Rc::new(Server::new(
+                let server = InForce::new(Server::new(
                     handler,
                     local.clone(),
                     Limits::default(),

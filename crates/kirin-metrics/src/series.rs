@@ -44,6 +44,13 @@ impl<K: Clone + Eq + Hash, V: Default> SeriesTable<K, V> {
         Self { list, known: RefCell::default(), last: RefCell::default() }
     }
 
+    /// Forgets the series whose keys are not `wanted`. One that is counted again begins at zero.
+    pub fn retain(&self, wanted: impl Fn(&K) -> bool) {
+        self.known.borrow_mut().retain(|key, _| wanted(key));
+        self.list.0.lock().retain(|(key, _)| wanted(key));
+        self.last.replace(None);
+    }
+
     /// Calls `count` with the series of `key`, which is created at its first use.
     pub fn with(&self, key: &K, count: impl FnOnce(&V)) {
         if let Some((last, series)) = &*self.last.borrow()
@@ -81,6 +88,22 @@ mod tests {
         let mut found = Vec::new();
         list.for_each(|key, count| found.push((*key, count.get())));
         assert_eq!(found, [((1, "a"), 3), ((2, "a"), 2), ((1, "b"), 1)]);
+    }
+
+    #[test]
+    fn a_series_that_is_not_wanted_begins_anew() {
+        let list = Arc::new(SeriesList::<u32, Count>::default());
+        let table = SeriesTable::new(Arc::clone(&list));
+        [1, 2, 3, 3].iter().for_each(|key| table.with(key, Count::add));
+        table.retain(|key| *key != 3);
+        let found = || {
+            let mut found = Vec::new();
+            list.for_each(|key, count| found.push((*key, count.get())));
+            found
+        };
+        assert_eq!(found(), [(1, 1), (2, 1)]);
+        table.with(&3, Count::add);
+        assert_eq!(found(), [(1, 1), (2, 1), (3, 1)]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use http::{Method, StatusCode};
 use kirin_advice::report::Report;
 use kirin_advice::survey::Demands;
 use kirin_gateway::filters::advise::sampling::{Run, Sampling, SamplingScope};
+use kirin_gateway::routing::route_names::RouteNames;
 use kirin_http::{Answer, RequestHead, Response};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -51,8 +52,8 @@ pub struct StartRun {
 pub struct Observable {
     /// The places, such as `app:web`.
     pub places: Vec<String>,
-    /// The label of the site of each route, by its number.
-    pub site_labels: Arc<[String]>,
+    /// The names of the routes, by their numbers.
+    pub route_names: Arc<RouteNames>,
     /// The cookies that name sessions.
     pub sessions: Vec<String>,
 }
@@ -122,8 +123,7 @@ impl StartRun {
                 return Err(format!("{name} is {value}; it must be {least} to 8"));
             }
         }
-        let labels: BTreeSet<&str> =
-            observable.site_labels.iter().map(|label| site_word(label)).collect();
+        let labels: BTreeSet<&str> = observable.route_names.sites().map(site_word).collect();
         if let Some(site) = self.sites.iter().find(|site| !labels.contains(site.as_str())) {
             let labels = Vec::from_iter(labels).join(", ");
             return Err(format!("there is no site `{site}`; there is {labels}"));
@@ -178,11 +178,11 @@ impl Runs {
             return text(StatusCode::BAD_REQUEST, &format!("{message}\n"));
         }
         let StartRun { seconds, places, sites, visitors, addresses, mut sessions } = start;
-        let Observable { site_labels, sessions: configured, .. } = observable;
+        let Observable { route_names, sessions: configured, .. } = observable;
         sessions.extend(configured);
         let label = |site: String| if site == NO_SITE { String::new() } else { site };
         let scope =
-            SamplingScope { places, sites: sites.into_iter().map(label).collect(), site_labels };
+            SamplingScope { places, sites: sites.into_iter().map(label).collect(), route_names };
         let demands = Demands { visitors, addresses, sessions };
         let limit = Duration::from_secs(seconds);
         let run = {
@@ -255,6 +255,7 @@ mod tests {
     use tokio::task::{LocalSet, yield_now};
 
     use super::*;
+    use kirin_gateway::routing::route_names::RouteName;
 
     #[test]
     fn a_run_starts_when_the_last_one_has_its_report() {
@@ -282,9 +283,11 @@ mod tests {
 
     #[test]
     fn a_run_has_checked_limits() {
+        let name =
+            |site: &str| RouteName { site: site.into(), path: "/".into(), route: "/".into() };
         let observable = Observable {
             places: vec!["app:web".to_owned()],
-            site_labels: ["", "wiki", "wiki"].map(str::to_owned).into(),
+            route_names: Arc::new((0..).zip(["", "wiki", "wiki"].map(name)).collect()),
             sessions: Vec::new(),
         };
         let start = |json: &str| serde_json::from_str::<StartRun>(json).expect(json);

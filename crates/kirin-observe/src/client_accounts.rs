@@ -18,10 +18,31 @@ impl ClientAccounts {
     /// Creates accounts with the limits of `config`.
     pub fn new(config: &Config) -> Self {
         let all = ClientBytes::new(config.client_memory_bytes, config.client_disk_bytes);
-        let of_listener = |listener: &ListenerConfig| {
-            ListenerBytes::new(&all, listener.client_memory_bytes, listener.client_disk_bytes)
-        };
-        let listeners = config.listeners.iter().map(of_listener).collect();
-        Self { all, listeners }
+        let listeners = config.listeners.iter().map(|listener| new_account(&all, listener));
+        Self { listeners: listeners.collect(), all }
     }
+
+    /// Returns the accounts for the listeners of another configuration. A listener goes on with the
+    /// account of its partner, which is given by number. The limits stay until
+    /// [`ClientAccounts::set_limits`] is called.
+    pub fn following(&self, config: &Config, partners: &[Option<usize>]) -> Self {
+        let of_listener = |(listener, partner): (&ListenerConfig, &Option<usize>)| {
+            let account = partner.and_then(|partner| self.listeners.get(partner));
+            account.map_or_else(|| new_account(&self.all, listener), Arc::clone)
+        };
+        let listeners = config.listeners.iter().zip(partners).map(of_listener).collect();
+        Self { all: Arc::clone(&self.all), listeners }
+    }
+
+    /// Sets the limits of the configuration.
+    pub fn set_limits(&self, config: &Config) {
+        self.all.set_limits(config.client_memory_bytes, config.client_disk_bytes);
+        for (account, listener) in self.listeners.iter().zip(&config.listeners) {
+            account.set_limits(listener.client_memory_bytes, listener.client_disk_bytes);
+        }
+    }
+}
+
+fn new_account(all: &Arc<ClientBytes>, listener: &ListenerConfig) -> Arc<ListenerBytes> {
+    ListenerBytes::new(all, listener.client_memory_bytes, listener.client_disk_bytes)
 }

@@ -32,6 +32,6 @@ pub use logging::log_format::LogFormat;
 pub use logging::log_sink::LogSink;
 pub use logging::syslog::SyslogServer;
 pub use observation::{EndedRequest, Observers, PlaceName, RequestObserver};
-pub use server::Server;
+pub use server::{InForce, Server};
 pub use tls::certificates::ServedCertificate;
 pub use tls::{CertificateFiles, ClientAuthorities, Tls, TlsError, TlsSettings};

@@ -1,6 +1,7 @@
-//! The state that all connections of one listener share on one event loop.
+//! A listener on one event loop: its handler and settings, and the state that all its connections
+//! share.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -30,34 +31,52 @@ use crate::tls::Tls;
 /// Bytes that one read takes while a connection waits for a request. A browser's head has 1 KB.
 const SCRATCH_BYTES: usize = 16 * 1024;
 
-/// One listener on one event loop: the handler, the limits, and the buffers that connections borrow
-/// while they work.
+/// One listener on one event loop as a configuration says it: the handler, the limits and all other
+/// settings. A request is answered by the one that was in force when its head was read.
 pub struct Server<H> {
     pub(crate) handler: Rc<H>,
     pub(crate) local: ListenAddress,
     pub(crate) limits: Limits,
     pub(crate) deadlines: Rc<Deadlines>,
     pub(crate) observers: Observers,
-    pub(crate) open: Rc<OpenConnections>,
     pub(crate) counters: Arc<ConnectionCounters>,
+    /// The share of requests whose trace is recorded. `None` if requests are not traced.
+    pub(crate) trace_sampling: Option<TraceSampling>,
+    /// The proxies that are trusted. `None` if there are none; then no field is looked at.
+    pub(crate) forwarding: Option<Box<Forwarding>>,
+    pub(crate) proxy_protocol: bool,
+    pub(crate) tls: Option<Arc<Tls>>,
+    /// This loop's reference to the account in `limits`.
+    pub(crate) client_bytes: Option<Rc<LoopAccount>>,
+    pub(crate) state: Rc<ListenerState>,
+}
+
+/// What the connections of a listener share on one event loop, whatever its settings are: the
+/// connections, and the buffers that they borrow while they work.
+pub(crate) struct ListenerState {
+    pub(crate) open: Rc<OpenConnections>,
     pub(crate) scratch: RefCell<Box<[u8]>>,
     pub(crate) output: RefCell<Output>,
     pub(crate) pipes: Pipes,
     pub(crate) request_ids: RequestIds,
-    /// The share of requests whose trace is recorded. `None` if requests are not traced.
-    pub(crate) trace_sampling: Option<TraceSampling>,
     pub(crate) stopping: Cell<bool>,
-    /// The proxies that are trusted. `None` if there are none; then no field is looked at.
-    pub(crate) forwarding: Option<Box<Forwarding>>,
-    pub(crate) proxy_protocol: bool,
     /// Wakes the HTTP/2 connections and the waiting requests when `stopping` is set.
     pub(crate) stop: Notify,
-    pub(crate) tls: Option<Arc<Tls>>,
-    /// This loop's reference to the account in `limits`.
-    pub(crate) client_bytes: Option<Rc<LoopAccount>>,
 }
 
-impl<H> Server<H> {
+impl ListenerState {
+    fn new() -> Self {
+        Self {
+            open: Rc::default(),
+            scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
+            output: RefCell::default(),
+            pipes: Pipes::default(),
+            request_ids: RequestIds::default(),
+            stopping: Cell::new(false),
+            stop: Notify::new(),
+        }
+    }
+
     /// Waits until the program stops and this client has disconnected.
     pub(crate) async fn stops_without(&self, client: &ClientWatch) {
         let stop = self.stop.notified();
@@ -66,10 +85,41 @@ impl<H> Server<H> {
         }
         client.gone().await;
     }
+}
 
+/// The settings of a listener that are in force. Another configuration replaces them while its
+/// connections stay. A request in progress keeps those with which it began.
+pub struct InForce<H>(RefCell<Rc<Server<H>>>);
+
+impl<H> InForce<H> {
+    /// Puts the first settings into force.
+    pub fn new(server: Server<H>) -> Rc<Self> {
+        Rc::new(Self(RefCell::new(Rc::new(server))))
+    }
+
+    /// Replaces the settings by those of `server`, which continues the one that is in force. The
+    /// lines that are gathered for the logs of that one are written.
+    pub fn replace(&self, server: Server<H>) {
+        let before = self.0.replace(Rc::new(server));
+        before.observers.logs.flush();
+    }
+
+    /// Returns the settings, to keep them.
+    pub fn current(&self) -> Rc<Server<H>> {
+        Rc::clone(&self.0.borrow())
+    }
+
+    /// Returns the settings, to use them at once. [`InForce::replace`] must not be called
+    /// meanwhile.
+    pub(crate) fn borrow(&self) -> Ref<'_, Rc<Server<H>>> {
+        self.0.borrow()
+    }
+}
+
+impl<H> Server<H> {
     /// Returns a server that answers with `handler` the requests that arrive at `local`.
     pub fn new(handler: Rc<H>, local: ListenAddress, limits: Limits, observers: Observers) -> Self {
-        let deadlines = Deadlines::new(&limits);
+        let deadlines = Deadlines::new(&limits, Rc::default());
         Self {
             handler,
             local,
@@ -77,18 +127,31 @@ impl<H> Server<H> {
             limits,
             deadlines: Rc::new(deadlines),
             observers,
-            open: Rc::default(),
             counters: Arc::default(),
-            scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
-            output: RefCell::default(),
-            pipes: Pipes::default(),
-            request_ids: RequestIds::default(),
             trace_sampling: None,
-            stopping: Cell::new(false),
             forwarding: None,
             proxy_protocol: false,
-            stop: Notify::new(),
             tls: None,
+            state: Rc::new(ListenerState::new()),
+        }
+    }
+
+    /// Returns the server for the connections of another one: a new configuration of the same
+    /// listener.
+    #[must_use]
+    pub fn continuing(self, before: &Self) -> Self {
+        let account = |limits: &Limits| limits.client_bytes.as_ref().map(Arc::as_ptr);
+        let has_same_account = account(&self.limits) == account(&before.limits);
+        Self {
+            deadlines: Rc::new(Deadlines::new(&self.limits, Rc::clone(&before.deadlines.clock))),
+            counters: Arc::clone(&before.counters),
+            client_bytes: if has_same_account {
+                before.client_bytes.clone()
+            } else {
+                self.client_bytes
+            },
+            state: Rc::clone(&before.state),
+            ..self
         }
     }
 
@@ -119,7 +182,7 @@ impl<H> Server<H> {
 
     /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
-        self.open.count()
+        self.state.open.count()
     }
 
     /// Returns whether `peer` is a proxy that is trusted to name its clients.
@@ -156,11 +219,10 @@ impl<H> Server<H> {
             (Some(tls), None) if tls.asks_clients() => Client::Anonymous,
             _ => Client::NotRequested,
         };
-        let secure = self.tls.is_some();
         Origin {
             peer: io.client_peer(),
             local: &self.local,
-            secure,
+            secure: io.is_secure,
             client,
             proxy: None,
             now: self.clock().last(),

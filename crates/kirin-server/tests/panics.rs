@@ -9,7 +9,7 @@ use std::rc::Rc;
 use kirin_http::{
     Answer, AnsweredBy, Body, Handler, ListenAddress, Origin, RequestHead, Response, StatusCode,
 };
-use kirin_server::{Limits, Listener, Observers, Server, listener};
+use kirin_server::{InForce, Limits, Listener, Observers, Server, listener};
 
 struct Panicking;
 
@@ -48,7 +48,7 @@ fn a_panic_ends_its_connection_and_no_other() {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::LocalRuntime::new().expect("a runtime");
         runtime.block_on(async {
-            let server = Rc::new(Server::new(
+            let server = InForce::new(Server::new(
                 Rc::new(Panicking),
                 address,
                 Limits::default(),

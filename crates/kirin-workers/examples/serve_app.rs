@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kirin_files::AppFiles;
 use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead};
-use kirin_server::{Limits, Listener, Observers, Server, listener};
+use kirin_server::{InForce, Limits, Listener, Observers, Server, listener};
 use kirin_workers::{App, AppConfig};
 
 struct OneApp(Arc<App>, Rc<AppFiles>);
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Limits::default(),
                 Observers::default(),
             );
-            tokio::task::spawn_local(listener::accept(listener, Rc::new(server)));
+            tokio::task::spawn_local(listener::accept(listener, InForce::new(server)));
         }
         tokio::signal::ctrl_c().await?;
         app.stop(Duration::from_secs(5)).await;

@@ -52,8 +52,16 @@ pub struct App {
     /// Reloads that have been requested.
     reloads_asked: AtomicU64,
     /// Reloads that have succeeded or failed.
-    reloads_done: watch::Sender<u64>,
+    reloads_done: watch::Sender<ReloadsDone>,
     supervisor: mpsc::UnboundedSender<Event>,
+}
+
+/// The reloads that are done.
+#[derive(Debug, Default)]
+struct ReloadsDone {
+    number: u64,
+    /// Why the last one has failed.
+    failure: Option<String>,
 }
 
 /// The state of an application.
@@ -92,7 +100,7 @@ impl App {
             started: Instant::now(),
             state: watch::Sender::new(AppState::Starting),
             reloads_asked: AtomicU64::new(0),
-            reloads_done: watch::Sender::new(0),
+            reloads_done: watch::Sender::default(),
             supervisor,
             config,
         })
@@ -138,11 +146,14 @@ impl App {
         let _ = self.supervisor.send(Event::Reload);
     }
 
-    /// Waits until the requested reloads have succeeded or failed.
-    pub async fn reloaded(&self) {
+    /// Waits until the requested reloads have succeeded or failed. Returns why the last one has
+    /// failed, if it has.
+    pub async fn reloaded(&self) -> Option<String> {
         let asked = self.reloads_asked.load(Ordering::Relaxed);
+        let mut done = self.reloads_done.subscribe();
         // This cannot fail, because the sender is in this struct.
-        let _ = self.reloads_done.subscribe().wait_for(|done| *done >= asked).await;
+        let done = done.wait_for(|done| done.number >= asked).await;
+        done.ok()?.failure.clone()
     }
 
     /// Adds a worker, up to [`MAX_WORKERS`](crate::MAX_WORKERS).
@@ -373,8 +384,9 @@ impl App {
         self.wanted.set(workers.values().map(|worker| worker.wanted));
     }
 
-    pub(crate) fn set_reloads_done(&self, done: u64) {
-        self.reloads_done.send_replace(done);
+    /// Notes that so many reloads are done, and why the last has failed, if it has.
+    pub(crate) fn set_reloads_done(&self, number: u64, failure: Option<String>) {
+        self.reloads_done.send_replace(ReloadsDone { number, failure });
     }
 
     pub(crate) fn set_ready(&self) {

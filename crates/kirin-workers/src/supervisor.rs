@@ -58,6 +58,8 @@ pub(crate) struct Supervisor {
     reload_again: bool,
     /// How many reloads have been requested.
     reloads: u64,
+    /// Why the last start of a generation has failed.
+    reload_failure: Option<String>,
     /// When the workers' age and memory were checked last.
     replacement_checked_at: Instant,
     /// Workers whose parents have died, each group with the time at which it is killed.
@@ -100,6 +102,7 @@ impl Supervisor {
             workers,
             reload_again: false,
             reloads: 0,
+            reload_failure: None,
             replacement_checked_at: Instant::now(),
             orphans: Vec::new(),
         };
@@ -217,7 +220,8 @@ impl Supervisor {
         if let Err(error) = self.start_generation() {
             self.app.counters.reloads_failed.add(1);
             tracing::error!(app = self.app.name(), %error, "reload failed; the old generation keeps serving");
-            self.app.set_reloads_done(self.reloads);
+            self.reload_failure = Some(error.to_string());
+            self.app.set_reloads_done(self.reloads, self.reload_failure.clone());
         }
     }
 
@@ -226,7 +230,7 @@ impl Supervisor {
         if self.reload_again {
             self.reload();
         } else {
-            self.app.set_reloads_done(self.reloads);
+            self.app.set_reloads_done(self.reloads, self.reload_failure.clone());
         }
     }
 
@@ -292,6 +296,7 @@ impl Supervisor {
             None => self.app.set_ready(),
             Some(old) => {
                 self.app.counters.reloads.add(1);
+                self.reload_failure = None;
                 tracing::info!(app = self.app.name(), generation = number, "new generation serves");
                 self.retire(old);
             }
@@ -355,6 +360,7 @@ impl Supervisor {
             %error,
             "reload failed; generation {keeps} keeps serving"
         );
+        self.reload_failure = Some(error.to_string());
         self.finish_start();
         Ok(())
     }

@@ -131,6 +131,12 @@ impl Serve {
         self.target.as_deref().map_or_else(|| Served::from_config(config), Served::from_target)
     }
 
+    /// Returns the configuration file, if it is one that is served.
+    pub fn config_file(&self) -> Option<&Path> {
+        let config = || self.config.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+        self.target.is_none().then(config)
+    }
+
     fn entrances(&self) -> Entrances<'_> {
         let listen = self.listen.as_deref();
         if self.domain.is_empty() {

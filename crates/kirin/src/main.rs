@@ -53,13 +53,14 @@ fn run(command_line: CommandLine) -> ExitCode {
             let launch = Launch {
                 inherited,
                 served: Some(serve.served()),
+                config_file: serve.config_file().map(Path::to_owned),
                 listens_where_told: serve.listens_where_told(),
                 pid_file: serve.pid_file().map(Path::to_owned),
                 loaded: None,
                 memcached_port_file: None,
                 foreground: None,
             };
-            program::run(config, launch).map_err(|error| error.to_string())
+            program::run(config, Some(source), launch).map_err(|error| error.to_string())
         }),
         KirinCommand::Check { config } => ConfigSource::read(&config)
             .and_then(|source| kirin_config::read(&source))
@@ -95,16 +96,18 @@ fn serve_loaded(
 ) -> Result<(), String> {
     let inherited = Inherited::take().map_err(|error| error.to_string())?;
     let source = ConfigSource::read(&directory.join(run_directory::CONFIGURATION));
-    let config =
-        source.and_then(|source| kirin_config::read(&source)).map_err(|error| error.to_string())?;
+    let source = source.map_err(|error| error.to_string())?;
+    let config = kirin_config::read(&source).map_err(|error| error.to_string())?;
     let launch = Launch {
         inherited,
         served: None,
+        config_file: None,
         listens_where_told: false,
         pid_file,
         loaded: None,
         memcached_port_file: None,
         foreground: None,
     };
-    program::run_loaded(config, directory, app_parent, launch).map_err(|error| error.to_string())
+    program::run_loaded(config, source, directory, app_parent, launch)
+        .map_err(|error| error.to_string())
 }

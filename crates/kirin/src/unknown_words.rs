@@ -13,9 +13,9 @@ const COMMANDS: [(&[&str], &str); 4] = [
         "a signal ends a server: `kill PID`, or `systemctl stop kirin`; `kirin status` has the PID",
     ),
     (
-        &["reload", "restart", "graceful"],
-        "a signal reloads the applications: `kill -HUP PID`, or `systemctl reload kirin`; `kirin \
-         status` has the PID",
+        &["restart", "graceful"],
+        "`kirin reload --apps` reads the configuration again and loads the applications again, \
+         without losing a request",
     ),
     (&["test", "configtest", "validate", "lint"], "`kirin check` checks a configuration"),
 ];

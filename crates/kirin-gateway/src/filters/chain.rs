@@ -28,6 +28,7 @@ use crate::request::context::Request;
 use crate::routing::settings::{GatewayConfig, RouteConfig, SiteConfig};
 
 /// The parts that the filters of all routes of one event loop share.
+#[derive(Clone)]
 pub struct FilterParts {
     store: Arc<Store>,
     /// The responses with pages of the store.
@@ -61,6 +62,16 @@ impl FilterParts {
             sources,
             threads,
         }
+    }
+
+    /// Returns the parts for another configuration. What does not depend on it stays.
+    pub fn continued(&self, config: &GatewayConfig) -> Self {
+        if self.sources.session_cookie == config.session_cookie {
+            return self.clone();
+        }
+        let session_cookie = config.session_cookie.clone();
+        let sources = Rc::new(IncludeSources { store: Arc::clone(&self.store), session_cookie });
+        Self { ssi: SsiFilter::new(Rc::clone(&sources)), sources, ..self.clone() }
     }
 
     /// Returns the filter that stores pages of the routes of a site.

@@ -32,7 +32,7 @@ impl OpenPlace for AppIndex {
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
         let backend = AppBackend {
             app: Arc::clone(&opening.resources.apps[self.0]),
-            files: Rc::clone(&opening.resources.app_files),
+            files: Rc::clone(&opening.resources.shared.app_files),
             body_limit_bytes: opening.route.body_limit_bytes,
         };
         let filters = Rc::clone(opening.filters);

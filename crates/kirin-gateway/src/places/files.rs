@@ -39,7 +39,8 @@ impl OpenPlace for FilesPlaceConfig {
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
         let hidden = HiddenScripts::new(&opening.resources.config.script_extensions);
         let config = settings(&self.0, opening.route, &hidden);
-        let files = Files::open(config, &opening.resources.file_cache).map_err(PlaceError::new)?;
+        let files =
+            Files::open(config, &opening.resources.shared.file_cache).map_err(PlaceError::new)?;
         let directory = xxh3_64(self.0.as_os_str().as_encoded_bytes());
         Ok(Box::new(FilesPlace { files, directory, hidden, filters: Rc::clone(opening.filters) }))
     }

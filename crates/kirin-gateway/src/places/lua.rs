@@ -53,7 +53,7 @@ impl OpenPlace for File {
         let program = Rc::new(Program {
             store: Arc::clone(store),
             cookie: resources.config.session_cookie.clone(),
-            turns: Rc::clone(&resources.turns),
+            turns: Rc::clone(&resources.shared.turns),
         });
         let file = ScriptFile::open(self.0.clone(), Arc::clone(store), program, limits);
         let body_limit_bytes = opening.route.body_limit_bytes.unwrap_or(u64::MAX);
@@ -61,7 +61,7 @@ impl OpenPlace for File {
             file: file.map_err(PlaceError::new)?,
             number: opening.number,
             filters: Rc::clone(opening.filters),
-            turns: Rc::clone(&resources.turns),
+            turns: Rc::clone(&resources.shared.turns),
             body_limit_bytes: body_limit_bytes.min(limits.body_bytes),
             fetch_limit_bytes: usize::try_from(limits.body_bytes).unwrap_or(usize::MAX),
         }))))

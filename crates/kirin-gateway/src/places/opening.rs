@@ -4,7 +4,7 @@ use std::error::Error;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use kirin_files::{AppFiles, FileCache};
+use kirin_files::{AppFiles, CacheLimits, FileCache};
 use kirin_proxy::{ProxyPlace, Upstream};
 use kirin_workers::App;
 
@@ -24,41 +24,79 @@ pub struct PlaceResources<'a> {
     pub apps: &'a [Arc<App>],
     /// The upstreams, in the order of the configuration. Routes share their connections.
     pub upstreams: Vec<Rc<ProxyPlace>>,
+    /// What places of another configuration share with these.
+    pub shared: SharedParts,
     /// The responses with pages of the store.
     pub responses: Rc<PageResponses>,
     /// The items and sessions that pages include.
     pub sources: Rc<IncludeSources>,
+    /// The status page of the program.
+    pub status_page: StatusPage,
+}
+
+/// The parts of an event loop that stay when its routes are opened again.
+#[derive(Clone)]
+pub struct SharedParts {
     /// The open-file cache of all `files:` places.
     pub file_cache: Rc<FileCache>,
     /// The files that applications hand back.
     pub app_files: Rc<AppFiles>,
-    /// The status page of the program.
-    pub status_page: StatusPage,
     /// The turns of scripts.
     pub turns: Rc<ScriptTurns>,
+    /// The limits of the caches of files.
+    limits: CacheLimits,
+    /// The connections to upstreams.
+    proxies: Vec<(Arc<Upstream>, Rc<ProxyPlace>)>,
+}
+
+impl SharedParts {
+    /// Returns the parts for a configuration with these upstreams: those of `before` as far as
+    /// nothing about them has changed.
+    fn new(config: &GatewayConfig, upstreams: &[Arc<Upstream>], before: Option<&Self>) -> Self {
+        let limits = config.open_file_cache;
+        let same_limits = before.filter(|before| before.limits == limits);
+        let proxy_of = |upstream: &Arc<Upstream>| {
+            let known = before.into_iter().flat_map(|before| &before.proxies);
+            let known = known.clone().find(|(known, _)| Arc::ptr_eq(known, upstream));
+            let open = || Rc::new(ProxyPlace::open(Arc::clone(upstream)));
+            (Arc::clone(upstream), known.map_or_else(open, |(_, proxy)| Rc::clone(proxy)))
+        };
+        Self {
+            file_cache: match same_limits {
+                Some(before) => Rc::clone(&before.file_cache),
+                None => Rc::new(FileCache::new(limits)),
+            },
+            app_files: match same_limits {
+                Some(before) => Rc::clone(&before.app_files),
+                None => Rc::new(AppFiles::new(&limits)),
+            },
+            turns: before.map(|before| Rc::clone(&before.turns)).unwrap_or_default(),
+            limits,
+            proxies: upstreams.iter().map(proxy_of).collect(),
+        }
+    }
 }
 
 impl<'a> PlaceResources<'a> {
     /// Creates the resources. `upstreams` are in the order of the configuration, as `apps` are.
+    /// `before` are the parts of the routes that are open already.
     pub fn new(
         config: &'a GatewayConfig,
         filters: &FilterParts,
         apps: &'a [Arc<App>],
         upstreams: &[Arc<Upstream>],
         status_page: StatusPage,
+        before: Option<&SharedParts>,
     ) -> Self {
-        let open_upstream =
-            |upstream: &Arc<Upstream>| Rc::new(ProxyPlace::open(Arc::clone(upstream)));
+        let shared = SharedParts::new(config, upstreams, before);
         Self {
             config,
             apps,
-            upstreams: upstreams.iter().map(open_upstream).collect(),
+            upstreams: shared.proxies.iter().map(|(_, proxy)| Rc::clone(proxy)).collect(),
+            shared,
             responses: Rc::clone(&filters.responses),
             sources: Rc::clone(&filters.sources),
-            file_cache: Rc::new(FileCache::new(config.open_file_cache)),
-            app_files: Rc::new(AppFiles::new(&config.open_file_cache)),
             status_page,
-            turns: Rc::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod basic_auth;
 pub mod conditions;
+pub mod continuation;
 pub mod error_page;
 pub mod host_table;
 pub mod password_checks;
@@ -16,6 +17,7 @@ pub mod redirect;
 pub mod response_fields;
 pub mod rewrite;
 pub mod route;
+pub mod route_names;
 pub mod route_table;
 pub mod router;
 pub mod rules;

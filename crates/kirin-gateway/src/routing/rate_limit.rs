@@ -108,6 +108,11 @@ impl RateLimit {
         taken
     }
 
+    /// Returns whether the other limit counts the same and allows the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.key == other.key && self.interval == other.interval && self.full == other.full
+    }
+
     /// Returns how many requests were too many, since the start.
     pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)

@@ -62,7 +62,7 @@ impl Route {
             places: config.places.iter().enumerate().map(open).collect::<Result<_, _>>()?,
             answers_all: config.places.last().is_some_and(|place| place.kind.answers_all),
             rules: (!config.rules.is_empty()).then(|| Arc::clone(&config.rules)),
-            note: RouteNote { number: u32::try_from(index).ok(), log: config.log },
+            note: RouteNote { number: Some(config.number), log: config.log },
             syntax: config.syntax(),
             protection: config.protection(),
         })

@@ -22,7 +22,7 @@ use kirin_workers::App;
 use crate::filters::advise::sampling::Sampling;
 use crate::filters::cache::counters::CacheCounters;
 use crate::filters::chain::FilterParts;
-use crate::places::opening::{PlaceError, PlaceResources};
+use crate::places::opening::{PlaceError, PlaceResources, SharedParts};
 use crate::places::status::StatusPage;
 use crate::purge::requests::PurgeRequests;
 use crate::request::answers::{Answers, PlaceNumber};
@@ -45,6 +45,9 @@ struct Routes {
     routes: Vec<Route>,
     purge_requests: PurgeRequests,
     has_apps: bool,
+    /// What the routes of another configuration share with these.
+    filters: FilterParts,
+    places: SharedParts,
 }
 
 /// The parts of the program that the routes of one event loop need.
@@ -64,12 +67,21 @@ pub struct RouterParts<'a> {
 }
 
 impl Router {
-    /// Opens the routes of all sites.
-    pub fn open(config: &GatewayConfig, parts: RouterParts<'_>) -> Result<Self, PlaceError> {
+    /// Opens the routes of all sites. Caches and connections of `before` stay, as far as nothing
+    /// about them has changed.
+    pub fn open(
+        config: &GatewayConfig,
+        parts: RouterParts<'_>,
+        before: Option<&Self>,
+    ) -> Result<Self, PlaceError> {
         let RouterParts { store, apps, upstreams, counters, sampling, status_page } = parts;
         let has_apps = !apps.is_empty() || !upstreams.is_empty();
-        let filters = FilterParts::new(config, &store, sampling, counters);
-        let resources = PlaceResources::new(config, &filters, apps, upstreams, status_page);
+        let filters = match before {
+            Some(before) => before.0.filters.continued(config),
+            None => FilterParts::new(config, &store, sampling, counters),
+        };
+        let places = before.map(|before| &before.0.places);
+        let resources = PlaceResources::new(config, &filters, apps, upstreams, status_page, places);
         let (mut sites, mut routes) = (Vec::new(), Vec::new());
         for site in &config.sites {
             let push = filters.push(site);
@@ -79,9 +91,11 @@ impl Router {
                 routes.push(Route::open(route, routes.len(), filters, &resources)?);
             }
         }
+        let places = resources.shared;
         let hosts = Arc::clone(&config.hosts);
         let purge_requests = PurgeRequests::new(store, config.purge_from.clone());
-        Ok(Self(Rc::new(Routes { hosts, sites, routes, purge_requests, has_apps })))
+        let routes = Routes { hosts, sites, routes, purge_requests, has_apps, filters, places };
+        Ok(Self(Rc::new(routes)))
     }
 
     /// Returns whether the request asks for a purge and comes from a peer that may do so.

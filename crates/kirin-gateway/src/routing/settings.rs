@@ -55,32 +55,19 @@ pub struct SiteConfig {
 }
 
 impl GatewayConfig {
-    /// Returns the label of the site of each route, by the numbers of the routes. It is empty for a
-    /// site without a label.
-    pub fn site_labels(&self) -> Vec<String> {
-        let of_site = |(at, site): (usize, &SiteConfig)| {
-            let label = self.site_label(at).unwrap_or_default().into_owned();
-            std::iter::repeat_n(label, site.routes.len())
-        };
-        self.sites.iter().enumerate().flat_map(of_site).collect()
-    }
-
     /// Returns what metrics and reports call a site: its name in the store, or else its first
     /// wildcard. Returns `None` for a site without a name that has all hosts that no other has.
     pub fn site_label(&self, site: usize) -> Option<Cow<'_, str>> {
         let name = self.sites.get(site)?.name.as_deref();
         name.map(Cow::Borrowed).or_else(|| self.hosts.first_wildcard(site).map(Cow::Owned))
     }
-
-    /// Returns the paths of all routes as configured, in the order of their numbers.
-    pub fn route_paths(&self) -> impl Iterator<Item = String> {
-        self.sites.iter().flat_map(|site| &site.routes).map(|route| route.path.to_string())
-    }
 }
 
 /// A route.
 #[derive(Debug)]
 pub struct RouteConfig {
+    /// Its number, which no other route has while the program runs.
+    pub number: u32,
     /// The paths that the route is for.
     pub path: PathPattern,
     /// What a request must have besides.

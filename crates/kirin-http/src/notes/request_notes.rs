@@ -26,7 +26,8 @@ pub enum ResponseLog {
 /// The route of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteNote {
-    /// Its index among the routes of all sites. `None` if no route has the path.
+    /// Its number, which no other route has while the program runs. `None` if no route has the
+    /// path.
     pub number: Option<u32>,
     /// The log for its requests.
     pub log: ResponseLog,

@@ -51,6 +51,16 @@ impl LiveLoop {
         self.started
     }
 
+    /// Counts the requests that end from now on by other patterns and sites. Other patterns begin
+    /// an empty table.
+    pub fn count_by(&self, configured: Option<Vec<ConfiguredPattern>>, sites: Arc<RouteSites>) {
+        let mut table = self.table.lock();
+        match configured {
+            Some(configured) => *table = UrlTable::new(configured, sites),
+            None => table.set_sites(sites),
+        }
+    }
+
     /// Calls `read` with the table. The event loop waits for it, so this must be short.
     pub(super) fn with<R>(&self, read: impl FnOnce(&UrlTable) -> R) -> R {
         read(&self.table.lock())

@@ -121,6 +121,11 @@ impl UrlTable {
         (name != text).then_some(name)
     }
 
+    /// Counts by other sites from now on. A site has the same number in both.
+    pub fn set_sites(&mut self, sites: Arc<RouteSites>) {
+        self.sites = sites;
+    }
+
     /// Returns the sites, by the numbers in the keys of rows.
     pub fn sites(&self) -> &Arc<RouteSites> {
         &self.sites

@@ -18,10 +18,19 @@ pub struct LoopCounters {
 }
 
 impl LoopCounters {
-    /// Returns counters for this number of listeners.
-    pub fn new(listeners: usize) -> Arc<Self> {
-        let connections = (0..listeners).map(|_| Arc::default()).collect();
-        Arc::new(Self { connections, ..Self::default() })
+    /// Returns counters that go on with those of `before`. There is a partner, by its number there,
+    /// or `None` for each listener.
+    pub fn new(before: Option<&Self>, partners: &[Option<usize>]) -> Self {
+        let of_listener = |partner: &Option<usize>| {
+            let partner = before.zip(*partner);
+            let counters = partner.and_then(|(before, at)| before.connections.get(at));
+            counters.map(Arc::clone).unwrap_or_default()
+        };
+        Self {
+            requests: before.map(|before| Arc::clone(&before.requests)).unwrap_or_default(),
+            steps: before.map(|before| Arc::clone(&before.steps)).unwrap_or_default(),
+            connections: partners.iter().map(of_listener).collect(),
+        }
     }
 }
 
@@ -100,8 +109,8 @@ pub struct ProgramCounters {
     /// Whether this program took over from another.
     pub is_successor: bool,
     upgrades_failed: AtomicU64,
-    certificates_reloaded: AtomicU64,
-    certificates_not_reloaded: AtomicU64,
+    reloads: AtomicU64,
+    reloads_failed: AtomicU64,
 }
 
 impl ProgramCounters {
@@ -115,22 +124,22 @@ impl ProgramCounters {
         self.upgrades_failed.fetch_add(1, Relaxed);
     }
 
-    /// Counts a reload of the certificates of a listener.
-    pub fn count_certificates(&self, is_reloaded: bool) {
-        match is_reloaded {
-            true => &self.certificates_reloaded,
-            false => &self.certificates_not_reloaded,
+    /// Counts a reload of the configuration.
+    pub fn count_reload(&self, has_succeeded: bool) {
+        match has_succeeded {
+            true => &self.reloads,
+            false => &self.reloads_failed,
         }
         .fetch_add(1, Relaxed);
+    }
+
+    /// Returns how many reloads of the configuration have succeeded, and how many have failed.
+    pub fn reloads(&self) -> (u64, u64) {
+        (self.reloads.load(Relaxed), self.reloads_failed.load(Relaxed))
     }
 
     /// Returns how many upgrades have failed.
     pub fn upgrades_failed(&self) -> u64 {
         self.upgrades_failed.load(Relaxed)
-    }
-
-    /// Returns how many reloads of certificates have succeeded, and how many have failed.
-    pub fn certificate_reloads(&self) -> (u64, u64) {
-        (self.certificates_reloaded.load(Relaxed), self.certificates_not_reloaded.load(Relaxed))
     }
 }

@@ -191,8 +191,8 @@ families! {
             "Panics in Kirin that ended a task.";
         LOG_LINES_LOST = Counter "kirin_log_lines_lost" ["log"]
             "Log lines that could not be written: the disk is full, or the reader is stuck.";
-        CERTIFICATE_RELOADS = Counter "kirin_certificate_reloads" ["result"]
-            "Reloads of the certificates of a listener.";
+        RELOADS = Counter "kirin_reloads" ["result"]
+            "Reloads of the configuration and its certificates: `failed` ones have changed nothing.";
         UPGRADES = Counter "kirin_upgrades" ["result"]
             "Upgrades: `ok` is 1 in a program that took over from another, `failed` counts \
             attempts to hand over.";

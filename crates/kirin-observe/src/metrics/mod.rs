@@ -22,6 +22,7 @@ use http::StatusCode;
 use kirin_config::Config;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::routing::rate_limit::RateLimit;
+use kirin_gateway::routing::route_names::RouteNames;
 use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response};
 use kirin_metrics::{Exposition, Format};
 use kirin_proxy::Upstream;
@@ -68,15 +69,15 @@ pub struct Metrics {
 pub struct NamedParts {
     /// The listeners: their addresses, and their TLS.
     listeners: Vec<(String, Option<Arc<Tls>>)>,
-    /// The site and the path of each route, site by site.
-    routes: Vec<(String, String)>,
+    /// The names of the routes, by their numbers.
+    routes: Arc<RouteNames>,
     /// The limits on the rate of requests, each once.
     rate_limits: Vec<Arc<RateLimit>>,
 }
 
 impl NamedParts {
     /// Takes the parts from a configuration.
-    pub fn from_config(config: &Config) -> Self {
+    pub fn from_config(config: &Config, routes: &Arc<RouteNames>) -> Self {
         let mut seen = HashMap::new();
         let listeners = config.listeners.iter().map(|listener| {
             let address = listener.address.to_string();
@@ -86,26 +87,22 @@ impl NamedParts {
             (name, listener.tls.as_ref().map(|tls| Arc::clone(&tls.tls)))
         });
         let listeners = listeners.collect();
-        let (mut routes, mut rate_limits) = (Vec::new(), Vec::<Arc<RateLimit>>::new());
-        for (index, site) in config.gateway.sites.iter().enumerate() {
-            let label = config.gateway.site_label(index).unwrap_or_default();
-            for route in &site.routes {
-                let name = format!("{} {}", route.path, route.conditions);
-                routes.push((label.clone().into_owned(), name.trim_end().to_owned()));
-                for limit in &route.rules.rate_limits {
-                    if !rate_limits.iter().any(|known| Arc::ptr_eq(known, limit)) {
-                        rate_limits.push(Arc::clone(limit));
-                    }
+        let mut rate_limits = Vec::<Arc<RateLimit>>::new();
+        for route in config.gateway.sites.iter().flat_map(|site| &site.routes) {
+            for limit in &route.rules.rate_limits {
+                if !rate_limits.iter().any(|known| Arc::ptr_eq(known, limit)) {
+                    rate_limits.push(Arc::clone(limit));
                 }
             }
         }
-        Self { listeners, routes, rate_limits }
+        Self { listeners, routes: Arc::clone(routes), rate_limits }
     }
 
-    /// Returns the labels of a route: its site, and its path with its conditions.
-    fn route(&self, number: Option<u32>) -> (&str, &str) {
-        let route = number.and_then(|number| self.routes.get(number as usize));
-        route.map_or(("", "none"), |(site, path)| (site, path))
+    /// Returns the labels of a route: its site, and its path with its conditions. Returns `None`
+    /// for a route of an earlier configuration.
+    fn route(&self, number: Option<u32>) -> Option<(&str, &str)> {
+        let Some(number) = number else { return Some(("", "none")) };
+        self.routes.get(number).map(|name| (name.site.as_str(), name.route.as_str()))
     }
 }
 

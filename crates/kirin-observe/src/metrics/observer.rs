@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use kirin_gateway::routing::route_names::RouteNames;
 use kirin_http::{RequestSteps, StepKind};
 use kirin_metrics::{Histogram, SeriesTable};
 use kirin_server::{EndedRequest, RequestObserver};
@@ -28,6 +29,13 @@ impl RequestMetrics {
             steps: SeriesTable::new(Arc::clone(&counters.steps)),
             apps: apps.iter().map(|app| Arc::clone(app.label())).collect(),
         }
+    }
+
+    /// Forgets the requests of routes that are in neither of two configurations, of which one
+    /// follows the other.
+    pub fn forget_other_routes(&self, before: &RouteNames, after: &RouteNames) {
+        let is_known = |route| before.get(route).is_some() || after.get(route).is_some();
+        self.requests.retain(|labels| labels.route.is_none_or(is_known));
     }
 
     /// Counts the steps that belong to an application or an upstream, and those of included parts.

@@ -22,9 +22,9 @@ impl Metrics {
         for (log, lines) in lost {
             out.sample(&f::LOG_LINES_LOST, &[&log], lines);
         }
-        let (reloaded, not_reloaded) = self.program.certificate_reloads();
-        out.sample(&f::CERTIFICATE_RELOADS, &["ok"], reloaded);
-        out.sample(&f::CERTIFICATE_RELOADS, &["failed"], not_reloaded);
+        let (reloaded, refused) = self.program.reloads();
+        out.sample(&f::RELOADS, &["ok"], reloaded);
+        out.sample(&f::RELOADS, &["failed"], refused);
         out.sample(&f::UPGRADES, &["ok"], self.program.is_successor);
         out.sample(&f::UPGRADES, &["failed"], self.program.upgrades_failed());
         let started = self.started.duration_since(UNIX_EPOCH).unwrap_or_default();

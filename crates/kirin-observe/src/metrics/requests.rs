@@ -23,7 +23,7 @@ impl Metrics {
         let mut cut: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         for of_loop in &self.loops {
             of_loop.requests.for_each(|labels, counted| {
-                let (site, route) = self.named.route(labels.route);
+                let Some((site, route)) = self.named.route(labels.route) else { return };
                 let key = (site, route, labels.place.to_string(), labels.class.name());
                 let totals = series.entry(key).or_default();
                 counted.duration.add_to(&mut totals.duration);

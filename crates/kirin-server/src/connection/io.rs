@@ -25,6 +25,7 @@ use rustls::ProtocolVersion;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::clock::Clock;
 use crate::connection::presence::Presence;
 use crate::limits::admission::{AddressPermit, Permit};
 use crate::limits::deadlines::Deadlines;
@@ -60,8 +61,8 @@ pub(crate) struct Handshake {
 impl Handshake {
     fn from_stream<S: AsyncRead + AsyncWrite + Unpin>(stream: &TlsStream<S>, tls: &Tls) -> Self {
         let certificate = stream.client_certificate().zip(tls.client_authorities());
-        let client =
-            certificate.and_then(|(certificate, file)| client_certificate::read(certificate, file));
+        let client = certificate
+            .and_then(|(certificate, file)| client_certificate::read(certificate, &file));
         Self {
             is_http2: stream.alpn_protocol() == Some(ALPN_HTTP2),
             is_tls13: stream.is_tls13(),
@@ -106,13 +107,17 @@ macro_rules! with_stream {
 /// The socket with its state.
 pub(crate) struct Io {
     stream: RefCell<Stream>,
+    /// Whether the stream is encrypted.
+    pub(crate) is_secure: bool,
     /// Bytes that were received and not used yet: a part of a head, or pipelined requests. It has
     /// no memory while the connection is idle.
     pub(crate) unread: RefCell<Vec<u8>>,
     /// Number of bytes that the socket has taken, of all responses.
     pub(crate) sent: Cell<u64>,
-    /// The time limits of the listener.
-    pub(crate) deadlines: Rc<Deadlines>,
+    /// The clock of the event loop.
+    pub(crate) clock: Rc<Clock>,
+    /// The time limits of the listener: those that were in force when the current request came.
+    deadlines: RefCell<Rc<Deadlines>>,
     /// The second (of the loop's clock) at which the table ends the connection; 0 for never.
     pub(crate) deadline: Cell<u64>,
     pub(crate) phase: Cell<ConnectionPhase>,
@@ -157,9 +162,11 @@ pub(crate) enum Closed {
 impl Io {
     pub(crate) fn new(stream: Stream, peer: Peer, deadlines: &Rc<Deadlines>) -> Self {
         Self {
+            is_secure: matches!(stream, Stream::Tls(_) | Stream::TlsOverUnix(_)),
             stream: RefCell::new(stream),
             unread: RefCell::new(Vec::new()),
-            deadlines: Rc::clone(deadlines),
+            clock: Rc::clone(&deadlines.clock),
+            deadlines: RefCell::new(Rc::clone(deadlines)),
             deadline: Cell::new(0),
             phase: Cell::new(ConnectionPhase::Idle),
             body_finished: Cell::new(true),
@@ -178,15 +185,27 @@ impl Io {
         }
     }
 
+    /// Returns the time limits that hold for the current request.
+    pub(crate) fn deadlines(&self) -> Rc<Deadlines> {
+        Rc::clone(&self.deadlines.borrow())
+    }
+
+    /// Sets the time limits for a request that begins now.
+    pub(crate) fn set_deadlines(&self, deadlines: &Rc<Deadlines>) {
+        if !Rc::ptr_eq(&self.deadlines.borrow(), deadlines) {
+            self.deadlines.replace(Rc::clone(deadlines));
+        }
+    }
+
     /// Sets the deadline to `seconds` from now. The table of open connections then ends this
     /// connection.
     pub(crate) fn set_deadline(&self, seconds: u64) {
-        self.deadline.set(self.deadlines.clock.now() + seconds);
+        self.deadline.set(self.clock.now() + seconds);
     }
 
     /// Does the same by the last time that was read from the clock.
     pub(crate) fn set_deadline_by_last(&self, seconds: u64) {
-        self.deadline.set(self.deadlines.clock.last() + seconds);
+        self.deadline.set(self.clock.last() + seconds);
     }
 
     /// Removes the deadline.
@@ -196,19 +215,19 @@ impl Io {
 
     /// Begins to wait for the client.
     pub(crate) fn begin_wait(&self, pace: &mut Pace) {
-        self.deadline.set(pace.begin(self.deadlines.clock.now()));
+        self.deadline.set(pace.begin(self.clock.now()));
     }
 
     /// Notes the number of bytes that the client has moved while the server waited for it.
     pub(crate) fn progress(&self, pace: &mut Pace, bytes: usize) {
         if bytes > 0 {
-            self.deadline.set(pace.moved(bytes as u64, self.deadlines.clock.now()));
+            self.deadline.set(pace.moved(bytes as u64, self.clock.now()));
         }
     }
 
     /// Ends the wait for the client.
     pub(crate) fn end_wait(&self, pace: &mut Pace) {
-        pace.end(self.deadlines.clock.now());
+        pace.end(self.clock.now());
         self.deadline.set(0);
     }
 

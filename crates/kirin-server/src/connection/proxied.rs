@@ -31,7 +31,7 @@ pub(crate) fn with_origin<H, R>(
     let peer = io.client_peer();
     let forwarding = server.forwarding.as_deref().filter(|known| known.trusted.contains(peer));
     let notes = notes(server, head, forwarding.is_some());
-    if server.tls.is_some() {
+    if io.is_secure {
         notes.set_tls_version(io.tls_version());
     }
     let origin = server.origin(io, &notes);
@@ -52,7 +52,7 @@ pub(crate) fn with_origin<H, R>(
 
 /// Returns the notes of a request: its id, which a trusted proxy may have given it, and its trace.
 fn notes<H>(server: &Server<H>, head: &RequestHead<'_>, is_trusted: bool) -> RequestNotes {
-    let ids = &server.request_ids;
+    let ids = &server.state.request_ids;
     let taken = match is_trusted {
         true => head.field("x-request-id").and_then(RequestId::from_proxy),
         false => None,

@@ -45,7 +45,7 @@ pub(crate) fn receive(io: &Rc<Io>, length: BodyLength, expects_continue: bool) -
     let source = Http1Source {
         io: Rc::clone(io),
         framing,
-        pace: Pace::new(io.deadlines.reading),
+        pace: Pace::new(io.deadlines().reading),
         is_waiting: false,
         expects_continue,
         unsent: None,

@@ -36,7 +36,7 @@ use crate::http1::response_writer::{BodyFraming, Http1Exchange, write_head};
 use crate::http1::sending;
 use crate::http2;
 use crate::observation::{RequestRecord, ResponseRecord};
-use crate::server::Server;
+use crate::server::{InForce, Server};
 
 /// Responses to pipelined requests are gathered up to this size before they are written.
 const GATHERED_BYTES: usize = 64 * 1024;
@@ -111,8 +111,15 @@ struct PendingRequest {
 }
 
 /// Serves one connection until it ends.
-pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
-    let _entry = OpenConnections::enter(&server.open, &io);
+///
+/// `accepted_by` are the settings with which it was accepted: they say whether there is TLS.
+pub(crate) async fn run<H: Handler>(
+    in_force: Rc<InForce<H>>,
+    accepted_by: Rc<Server<H>>,
+    io: Rc<Io>,
+) {
+    let server = accepted_by;
+    let _entry = OpenConnections::enter(&server.state.open, &io);
     // Boxed, like everything that an idle connection should not carry.
     if server.proxy_protocol && !Box::pin(proxied::receive(&server, &io)).await {
         return;
@@ -120,18 +127,20 @@ pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     if server.tls.is_some() {
         match Box::pin(negotiate(&server, &io)).await {
             Negotiated::Http1 => {}
-            Negotiated::Http2 => return Box::pin(http2::serve(server, io)).await,
+            Negotiated::Http2 => return Box::pin(http2::serve(in_force, io)).await,
             Negotiated::End => return,
         }
     }
     io.set_deadline(server.deadlines.head);
+    // An idle connection must not keep settings that are no longer in force.
+    drop(server);
     let mut read = true;
     loop {
-        match poll_fn(|context| read_and_answer(&server, &io, context, read)).await {
+        match poll_fn(|context| read_and_answer(&in_force, &io, context, read)).await {
             Ok(ConnectionStep::Again) => read = true,
             Ok(ConnectionStep::End) => return io.end_tls(),
             Ok(ConnectionStep::Http2) => {
-                return Box::pin(http2::serve(Rc::clone(&server), Rc::clone(&io))).await;
+                return Box::pin(http2::serve(Rc::clone(&in_force), Rc::clone(&io))).await;
             }
             Ok(ConnectionStep::Settle(settling)) => match settling.await {
                 Ok(true) => read = io.unread.borrow().is_empty(),
@@ -151,12 +160,13 @@ pub(crate) async fn run<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
 
 /// Reads once (unless pipelined requests are left) and answers every complete request.
 fn read_and_answer<'a, H: Handler>(
-    server: &'a Server<H>,
+    in_force: &InForce<H>,
     io: &'a Rc<Io>,
     context: &mut Context<'_>,
     read: bool,
 ) -> Poll<io::Result<ConnectionStep<'a>>> {
-    let mut scratch = server.scratch.borrow_mut();
+    let server = &*in_force.borrow();
+    let mut scratch = server.state.scratch.borrow_mut();
     let mut received: &[u8] = &[];
     if read {
         let count = ready!(io.poll_read(context, &mut scratch))?;
@@ -227,12 +237,12 @@ fn begin_waiting<H>(server: &Server<H>, io: &Io, step: &ConnectionStep<'_>, new_
 /// Answers the complete requests at the start of `input`. Returns the number of bytes that they
 /// took.
 fn answer_all<'a, H: Handler>(
-    server: &'a Server<H>,
+    server: &Rc<Server<H>>,
     io: &'a Rc<Io>,
     context: &mut Context<'_>,
     input: &[u8],
 ) -> io::Result<(usize, ConnectionStep<'a>)> {
-    let mut output = server.output.borrow_mut();
+    let mut output = server.state.output.borrow_mut();
     let mut work = Work::Nothing;
     let mut unsent = None;
     let mut at = 0;
@@ -256,7 +266,7 @@ fn answer_all<'a, H: Handler>(
                 }
             },
             // HTTP/2 with prior knowledge (RFC 9113 section 3.3). With TLS, the handshake decides.
-            Err(_) if server.tls.is_none() && !io.has_begun.get() && http2::is_preface(input) => {
+            Err(_) if !io.is_secure && !io.has_begun.get() && http2::is_preface(input) => {
                 return Ok((0, ConnectionStep::Http2));
             }
             Err(reject) => {
@@ -276,7 +286,8 @@ fn answer_all<'a, H: Handler>(
     }
     let id = work.request_id();
     // Boxed, so that an idle connection does not carry the size of the work.
-    Ok((at, ConnectionStep::Settle(Box::pin(InRequest::new(id, settle(server, io, unsent, work))))))
+    let settling = settle(Rc::clone(server), io, unsent, work);
+    Ok((at, ConnectionStep::Settle(Box::pin(InRequest::new(id, settling)))))
 }
 
 /// Answers a request whose target has bytes above 127, as if the client had percent-encoded them.
@@ -321,7 +332,7 @@ fn answer_from<H: Handler>(
     origin: Origin<'_>,
 ) -> Work {
     let mut exchange = Http1Exchange::new(head);
-    exchange.persistent &= !server.stopping.get();
+    exchange.persistent &= !server.state.stopping.get();
     io.has_begun.set(true);
     io.received_body.set(0);
     if head.is_misdirected(origin.secure) {
@@ -429,11 +440,13 @@ fn refuse<H>(
 /// Sends the bytes that the socket did not take, then does the work that must wait. Returns whether
 /// the connection continues.
 async fn settle<H: Handler>(
-    server: &Server<H>,
+    server: Rc<Server<H>>,
     io: &Rc<Io>,
     unsent: Option<Unsent>,
     work: Work,
 ) -> io::Result<bool> {
+    let server = &*server;
+    io.set_deadlines(&server.deadlines);
     io.phase.set(ConnectionPhase::Busy);
     let share = match &work {
         Work::Send(_, request) | Work::Later(_, request) => request.share.clone(),
@@ -469,20 +482,20 @@ async fn settle<H: Handler>(
             if is_current {
                 body = body.with_informational(Informational::new(
                     Rc::clone(io) as _,
-                    Pace::new(io.deadlines.writing),
+                    Pace::new(io.deadlines().writing),
                 ));
             }
             let mut response = tokio::select! {
                 biased;
                 response = later(body) => response,
                 // The program stops, and does not wait for a response that no client will get.
-                () = server.stops_without(&client) => {
+                () = server.state.stops_without(&client) => {
                     tracing::info!(address = %server.local, "the client of a request has gone: it is not waited for");
                     return Ok(false);
                 }
             };
             response.add_request_id(&request.id);
-            request.exchange.persistent &= io.body_finished.get() && !server.stopping.get();
+            request.exchange.persistent &= io.body_finished.get() && !server.state.stopping.get();
             send(server, io, response, request).await?
         }
     };
@@ -525,7 +538,7 @@ async fn send_in_time<H>(
 ) -> io::Result<bool> {
     let summary = response.summary();
     let before = io.sent.get();
-    let sent = sending::send(io, &server.pipes, response, &mut request.exchange).await;
+    let sent = sending::send(io, &server.state.pipes, response, &mut request.exchange).await;
     if let Some(record) = request.record {
         let mut response = match sent {
             Ok(body_bytes) => ResponseRecord::complete(summary, body_bytes),
@@ -553,7 +566,7 @@ async fn send_at_once<H>(
     server.clock().now();
     let mut response = Some(response);
     let unsent = poll_fn(|context| {
-        let mut output = server.output.borrow_mut();
+        let mut output = server.state.output.borrow_mut();
         if let Some(response) = response.take() {
             let body_bytes = write_response(server, &mut output, &response, &mut request.exchange);
             if let Some(record) = request.record.take() {

@@ -56,8 +56,8 @@ pub(crate) async fn send(
         return tunnel::run(io, &response.fields, far).await;
     }
     let mut head = Vec::with_capacity(response.fields.len_bytes() + 160);
-    io.deadlines.clock.now();
-    let framing = write_head(&response, exchange, &io.deadlines.clock, &mut head);
+    io.clock.now();
+    let framing = write_head(&response, exchange, &io.clock, &mut head);
     exchange.head_bytes = head.len();
     let length = response.body.length().unwrap_or(0);
     let head = Bytes::from(head);
@@ -87,7 +87,7 @@ pub(crate) async fn send(
 
 /// Writes all of `unsent`. The client must take some bytes from time to time.
 pub(crate) async fn flush(io: &Io, unsent: &mut Unsent) -> io::Result<()> {
-    flush_at(io, &mut Pace::new(io.deadlines.writing), unsent).await
+    flush_at(io, &mut Pace::new(io.deadlines().writing), unsent).await
 }
 
 /// Writes a part of a response; `pace` is that of the complete response. The bytes that the client
@@ -116,7 +116,7 @@ async fn send_file(io: &Io, head: Bytes, range: FileRange) -> io::Result<u64> {
         return send_file_in_pieces(io, head, range).await;
     }
     let mut head = &head[..];
-    let mut pace = Pace::new(io.deadlines.writing);
+    let mut pace = Pace::new(io.deadlines().writing);
     io.begin_wait(&mut pace);
     while !head.is_empty() {
         let sent = poll_fn(|context| io.poll_send_more(context, head)).await?;
@@ -165,7 +165,7 @@ async fn send_stream(
 ) -> io::Result<u64> {
     let expected = stream.length();
     let mut total = 0;
-    let mut pace = Pace::new(io.deadlines.writing);
+    let mut pace = Pace::new(io.deadlines().writing);
     // The first bytes share the write of the head if they are there already.
     let mut unsent = Unsent::one(head);
     let mut waiting = poll_fn(|context| match stream.poll_chunk(context) {
@@ -246,11 +246,11 @@ pub(crate) async fn linger_shortly(io: &Io) {
 
 async fn linger_for(io: &Io, seconds: u64, bytes: usize) {
     io.shutdown_write();
-    let until = io.deadlines.clock.now() + seconds;
+    let until = io.clock.now() + seconds;
     let mut dropped = 0;
     let mut buffer = vec![0; 16 * 1024];
     while dropped < bytes {
-        io.deadline.set(until.min(io.deadlines.clock.now() + LINGER_SILENCE_SECONDS));
+        io.deadline.set(until.min(io.clock.now() + LINGER_SILENCE_SECONDS));
         match poll_fn(|context| io.poll_drop(context, &mut buffer)).await {
             Ok(0) | Err(_) => return,
             Ok(count) => dropped += count,

@@ -105,7 +105,7 @@ pub(crate) async fn run(io: &Io, fields: &FieldLines, tunnel: Box<dyn Tunnel>) -
     head.extend_from_slice(b"Connection: Upgrade\r\n\r\n");
     sending::flush(io, &mut Unsent::one(Bytes::from(head))).await?;
     // TCP keepalive does not detect a client that vanished while bytes are unacknowledged.
-    io.limit_unacknowledged(Duration::from_secs(io.deadlines.writing.silence));
+    io.limit_unacknowledged(Duration::from_secs(io.deadlines().writing.silence));
 
     let mut open = OpenTunnel {
         io,
@@ -115,7 +115,7 @@ pub(crate) async fn run(io: &Io, fields: &FieldLines, tunnel: Box<dyn Tunnel>) -
         far_takes_more: true,
         client_ended: false,
         far_limit: None,
-        pace: Pace::new(io.deadlines.writing),
+        pace: Pace::new(io.deadlines().writing),
         is_slow: false,
     };
     let passed = poll_fn(|context| open.poll(context)).await;

@@ -23,6 +23,7 @@ use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -34,7 +35,7 @@ use tokio::task::JoinSet;
 
 use crate::connection::io::{ConnectionPhase, Io};
 use crate::http1::sending;
-use crate::server::Server;
+use crate::server::{InForce, Server};
 use socket::{Backlog, Http2Socket};
 use stream::{Ended, Progress};
 
@@ -73,7 +74,8 @@ pub(crate) fn is_preface(received: &[u8]) -> bool {
 }
 
 /// Serves a connection until it ends.
-pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
+pub(crate) async fn serve<H: Handler>(in_force: Rc<InForce<H>>, io: Rc<Io>) {
+    let server = in_force.current();
     io.phase.set(ConnectionPhase::Streams);
     server.counters.http2_connections.add();
     io.set_deadline(server.deadlines.head);
@@ -108,19 +110,22 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
     let mut streams = Streams { tasks: JoinSet::new(), resets, backlog };
     let mut is_calmed = false;
     let mut waiting = Waiting { on: Some(WaitingOn::Request), is_over: true, is_stopping: false };
-    let mut stopping = pin!(server.stop.notified());
+    let (state, counters) = (Rc::clone(&server.state), Arc::clone(&server.counters));
+    // Each stream is answered by the settings that are in force when it begins.
+    drop(server);
+    let mut stopping = pin!(state.stop.notified());
     stopping.as_mut().enable();
     let ended = loop {
         let next = poll_fn(|context| {
             if streams.resets.are_too_many() && !is_calmed {
                 is_calmed = true;
-                server.counters.http2_resets.add();
+                counters.http2_resets.add();
                 tracing::info!(peer = %io.peer, "HTTP/2 connection is ended: its client resets stream after stream");
                 connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             }
             if waiting.is_over() {
                 if !waiting.is_stopping
-                    && (server.stopping.get() || stopping.as_mut().poll(context).is_ready())
+                    && (state.stopping.get() || stopping.as_mut().poll(context).is_ready())
                 {
                     connection.graceful_shutdown();
                     waiting.stop(&io);
@@ -133,7 +138,7 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             }
             if socket.is_flooded() && !is_calmed {
                 is_calmed = true;
-                server.counters.http2_floods.add();
+                counters.http2_floods.add();
                 tracing::info!(peer = %io.peer, "HTTP/2 connection is ended: its client floods it with frames that ask for nothing");
                 connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 if let Poll::Ready(accepted) = connection.poll_accept(context) {
@@ -156,7 +161,9 @@ pub(crate) async fn serve<H: Handler>(server: Rc<Server<H>>, io: Rc<Io>) {
             Poll::Pending
         });
         match next.await {
-            Ok(Some((request, respond))) => streams.begin(&server, &io, request, respond).await,
+            Ok(Some((request, respond))) => {
+                streams.begin(&in_force.current(), &io, request, respond).await;
+            }
             Ok(None) => break Ok(()),
             Err(failure) => {
                 // Sends the responses to earlier requests.
@@ -254,6 +261,7 @@ impl Streams {
         respond: SendResponse<Bytes>,
     ) {
         server.counters.http2_streams.add();
+        io.set_deadlines(&server.deadlines);
         let rest = match stream::begin(server, io, (request, respond), &self.resets, &self.backlog)
         {
             Progress::Ended(ended) => return self.resets.count(&ended),
@@ -319,7 +327,7 @@ impl Waiting {
         if self.on.replace(on) == Some(on) && !taken {
             return;
         }
-        let deadlines = &io.deadlines;
+        let deadlines = io.deadlines();
         match on {
             WaitingOn::Request if self.is_stopping => io.set_deadline(DISCONNECT_SECONDS),
             WaitingOn::Request => io.set_deadline(deadlines.keep_alive),

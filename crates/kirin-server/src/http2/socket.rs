@@ -114,7 +114,7 @@ impl Http2Socket {
     pub(super) fn new(io: &Rc<Io>, backlog: &Rc<Backlog>) -> Self {
         let state = SocketState {
             gathered: RefCell::default(),
-            budget: RefCell::new(FrameBudget::new(super::PREFACE.len(), io.deadlines.clock.now())),
+            budget: RefCell::new(FrameBudget::new(super::PREFACE.len(), io.clock.now())),
             flooded: Cell::new(false),
             stalled: Cell::new(false),
             progress: Cell::new(false),
@@ -131,8 +131,7 @@ impl Http2Socket {
 
     /// Counts the frames that the client has sent.
     fn count_received(&self, bytes: &[u8]) {
-        let is_within =
-            self.state.budget.borrow_mut().receive(bytes, || self.io.deadlines.clock.now());
+        let is_within = self.state.budget.borrow_mut().receive(bytes, || self.io.clock.now());
         if !is_within {
             self.state.flooded.set(true);
         }
@@ -310,7 +309,7 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let stream = Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap());
-        let deadlines = Rc::new(Deadlines::new(&Limits::default()));
+        let deadlines = Rc::new(Deadlines::new(&Limits::default(), Rc::default()));
         let backlog = Rc::new(Backlog::new(ClientShare::default()));
         (Http2Socket::new(&Rc::new(Io::new(stream, Peer::Unix, &deadlines)), &backlog), theirs)
     }

@@ -83,7 +83,7 @@ pub(super) fn begin<H: Handler>(
     let is_head = parts.method == Method::HEAD;
     let ended = received.is_end_stream();
     let (answer, body, expects_continue, exchange, scope) =
-        match Http2Head::read(&parts, ended, server.tls.is_some(), &server.limits.head) {
+        match Http2Head::read(&parts, ended, io.is_secure, &server.limits.head) {
             Err(reject) => {
                 let (response, record) = refuse(server, io, reject, &parts);
                 let exchange = Http2Exchange::new(

@@ -1,5 +1,7 @@
 //! The time limits of the connections of a listener for each step, and the clock that checks them.
 
+use std::rc::Rc;
+
 use kirin_http::pace::MinimumPace;
 
 use crate::clock::Clock;
@@ -7,7 +9,7 @@ use crate::limits::Limits;
 
 /// The time limits of a listener, in whole seconds, with the clock of the event loop.
 pub(crate) struct Deadlines {
-    pub(crate) clock: Clock,
+    pub(crate) clock: Rc<Clock>,
     /// How long a connection may be idle between requests.
     pub(crate) keep_alive: u64,
     /// How long a request head may take.
@@ -19,12 +21,12 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    /// Returns the times that `limits` sets. None of them is shorter than a second.
-    pub(crate) fn new(limits: &Limits) -> Self {
+    /// Returns the times that `limits` sets, by this clock. None of them is shorter than a second.
+    pub(crate) fn new(limits: &Limits, clock: Rc<Clock>) -> Self {
         let minimum =
             |silence: u64| MinimumPace { silence: silence.max(1), rate: limits.min_rate_bytes };
         Self {
-            clock: Clock::default(),
+            clock,
             keep_alive: limits.keep_alive.as_secs().max(1),
             head: limits.head_time.as_secs().max(1),
             reading: minimum(limits.body_time.as_secs()),

@@ -19,7 +19,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::connection::io::{Io, Stream};
 use crate::http1::connection;
 use crate::limits::admission::ConnectionAdmission;
-use crate::server::Server;
+use crate::server::{InForce, Server};
 use crate::tls::Tls;
 
 /// The most connections that wait to be accepted, unless [`BindOptions`] say otherwise. The kernel
@@ -193,24 +193,20 @@ impl Accepting {
         })
     }
 
-    async fn accept<H>(&self, server: &Server<H>) -> io::Result<Io> {
-        let tls = server.tls.as_deref();
+    async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Accepting::Tcp(listener) => {
-                let (stream, peer) = listener.accept().await?;
-                Ok(Io::new(over_tcp(stream, tls)?, Peer::Tcp(peer), &server.deadlines))
+                listener.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer))
             }
             Accepting::Unix(listener) => {
-                let (stream, _) = listener.accept().await?;
-                Ok(Io::new(over_unix(stream, tls)?, Peer::Unix, &server.deadlines))
+                listener.accept().await.map(|(stream, _)| Accepted::Unix(stream))
             }
         }
     }
 
     /// Accepts the connections that are waiting now. It asks the kernel, whereas
     /// [`Accepting::accept`] asks the reactor, which may not know of them yet.
-    fn accept_waiting<H>(self, server: &Server<H>) -> io::Result<Vec<Io>> {
-        let tls = server.tls.as_deref();
+    fn accept_waiting(self) -> io::Result<Vec<Accepted>> {
         let mut waiting = Vec::new();
         match self {
             Accepting::Tcp(listener) => {
@@ -219,8 +215,7 @@ impl Accepting {
                     (listener.accept(), waiting.len() < BACKLOG as usize)
                 {
                     stream.set_nonblocking(true)?;
-                    let stream = over_tcp(tokio::net::TcpStream::from_std(stream)?, tls)?;
-                    waiting.push(Io::new(stream, Peer::Tcp(peer), &server.deadlines));
+                    waiting.push(Accepted::Tcp(tokio::net::TcpStream::from_std(stream)?, peer));
                 }
             }
             Accepting::Unix(listener) => {
@@ -229,12 +224,29 @@ impl Accepting {
                     (listener.accept(), waiting.len() < BACKLOG as usize)
                 {
                     stream.set_nonblocking(true)?;
-                    let stream = over_unix(tokio::net::UnixStream::from_std(stream)?, tls)?;
-                    waiting.push(Io::new(stream, Peer::Unix, &server.deadlines));
+                    waiting.push(Accepted::Unix(tokio::net::UnixStream::from_std(stream)?));
                 }
             }
         }
         Ok(waiting)
+    }
+}
+
+/// A connection that has been accepted.
+enum Accepted {
+    Tcp(tokio::net::TcpStream, SocketAddr),
+    Unix(tokio::net::UnixStream),
+}
+
+impl Accepted {
+    /// Begins a connection with the settings of `server`.
+    fn into_io<H>(self, server: &Server<H>) -> io::Result<Io> {
+        let tls = server.tls.as_deref();
+        let (stream, peer) = match self {
+            Self::Tcp(stream, peer) => (over_tcp(stream, tls)?, Peer::Tcp(peer)),
+            Self::Unix(stream) => (over_unix(stream, tls)?, Peer::Unix),
+        };
+        Ok(Io::new(stream, peer, &server.deadlines))
     }
 }
 
@@ -253,20 +265,27 @@ fn over_unix(stream: tokio::net::UnixStream, tls: Option<&Tls>) -> io::Result<St
 }
 
 /// Accepts connections until the future is dropped, and serves each as a task of the current loop.
-pub async fn accept<H: Handler>(listener: Listener, server: Rc<Server<H>>) -> io::Result<()> {
-    accept_until(listener, server, std::future::pending()).await
+pub async fn accept<H: Handler>(listener: Listener, in_force: Rc<InForce<H>>) -> io::Result<()> {
+    accept_until(listener, in_force, std::future::pending()).await
 }
 
 /// Accepts connections as [`accept`] does until `stop` completes. It also accepts the connections
 /// that were made by then, because no other process would, unless one shares the socket.
 pub async fn accept_until<H: Handler>(
     listener: Listener,
-    server: Rc<Server<H>>,
+    in_force: Rc<InForce<H>>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let listener = Accepting::new(listener)?;
     let mut refused = OccasionalWarning::default();
-    let mut serve = |mut io: Io| {
+    let mut serve = |accepted: Accepted| {
+        let server = in_force.current();
+        let mut io = match accepted.into_io(&server) {
+            Ok(io) => io,
+            Err(error) => {
+                return tracing::debug!(address = %server.local, %error, "accept");
+            }
+        };
         io.permit = server.limits.admission.as_ref().map(ConnectionAdmission::admit);
         // A trusted proxy connects for many clients. The client that its PROXY header names is
         // counted later.
@@ -277,45 +296,54 @@ pub async fn accept_until<H: Handler>(
             }
             return;
         }
-        drop(tokio::task::spawn_local(connection::run(Rc::clone(&server), Rc::new(io))));
+        let connection = connection::run(Rc::clone(&in_force), server, Rc::new(io));
+        drop(tokio::task::spawn_local(connection));
     };
     tokio::select! {
         () = stop => {}
-        () = accept_connections(&listener, &server, &mut serve) => {}
+        () = accept_connections(&listener, &in_force, &mut serve) => {}
     }
-    listener.accept_waiting(&server)?.into_iter().for_each(serve);
+    listener.accept_waiting()?.into_iter().for_each(serve);
     Ok(())
 }
 
 async fn accept_connections<H: Handler>(
     listener: &Accepting,
-    server: &Server<H>,
-    serve: &mut impl FnMut(Io),
+    in_force: &InForce<H>,
+    serve: &mut impl FnMut(Accepted),
 ) {
     let (mut full, mut exhausted) = (OccasionalWarning::default(), OccasionalWarning::default());
     loop {
-        if server.limits.admission.as_ref().is_some_and(|admission| !admission.has_room()) {
+        if let Some(server) = full_server(in_force) {
             server.counters.paused_connections.add();
-            if full.is_due(server) {
+            if full.is_due(&server) {
                 tracing::warn!(address = %server.local, "accepting pauses: there are as many connections as `connections` allows");
             }
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         }
-        match listener.accept(server).await {
+        match listener.accept().await {
             // A panic while one connection is admitted must not end the accepting of others.
-            Ok(io) => _ = panics::catch(|| serve(io)),
+            Ok(accepted) => _ = panics::catch(|| serve(accepted)),
             Err(error) if is_exhaustion(&error) => {
+                let server = in_force.current();
                 server.counters.paused_descriptors.add();
-                if exhausted.is_due(server) {
+                if exhausted.is_due(&server) {
                     tracing::warn!(address = %server.local, %error, "accepting pauses; raise `ulimit -n` or lower the connection limit");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
             // The client has disconnected before it was accepted.
-            Err(error) => tracing::debug!(address = %server.local, %error, "accept"),
+            Err(error) => tracing::debug!(address = %in_force.current().local, %error, "accept"),
         }
     }
+}
+
+/// Returns the settings if they allow no further connection now.
+fn full_server<H>(in_force: &InForce<H>) -> Option<Rc<Server<H>>> {
+    let server = in_force.current();
+    let is_full = server.limits.admission.as_ref().is_some_and(|admission| !admission.has_room());
+    is_full.then_some(server)
 }
 
 /// Limits a warning to one in ten seconds.
@@ -348,15 +376,16 @@ fn is_exhaustion(error: &io::Error) -> bool {
 
 /// Ends connections that are overdue or hold too much, and writes the gathered log lines, once a
 /// second, until the future is dropped.
-pub async fn maintain_connections<H>(server: Rc<Server<H>>) {
+pub async fn maintain_connections<H>(in_force: Rc<InForce<H>>) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         second.tick().await;
         let _ = panics::catch(|| {
-            server.open.end_overdue(server.clock().now(), &server.counters.timed_out);
-            server.open.count_phases(&server.counters.open);
-            server.open.check_watched();
+            let server = in_force.current();
+            server.state.open.end_overdue(server.clock().now(), &server.counters.timed_out);
+            server.state.open.count_phases(&server.counters.open);
+            server.state.open.check_watched();
             end_heaviest(&server);
             server.observers.logs.flush();
         });
@@ -368,7 +397,7 @@ pub async fn maintain_connections<H>(server: Rc<Server<H>>) {
 fn end_heaviest<H>(server: &Server<H>) {
     let Some(client_bytes) = &server.limits.client_bytes else { return };
     let Some(address) = client_bytes.heaviest_address() else { return };
-    let connections = server.open.end_busy_of(address);
+    let connections = server.state.open.end_busy_of(address);
     if connections > 0 {
         client_bytes.count_cut(connections as u64);
         server.counters.cut_heaviest.add_many(connections as u64);
@@ -386,22 +415,23 @@ fn end_heaviest<H>(server: &Server<H>) {
 /// A request may be on its way over a connection that is idle here, most likely over a new one. Its
 /// response tells the client that it is the last (RFC 9112 section 9.6). So a client that sends its
 /// request soon never sees a connection end without a response.
-pub async fn drain<H>(server: Rc<Server<H>>, limit: Duration) {
-    server.stopping.set(true);
-    server.stop.notify_waiters();
+pub async fn drain<H>(in_force: Rc<InForce<H>>, limit: Duration) {
+    let server = in_force.current();
+    server.state.stopping.set(true);
+    server.state.stop.notify_waiters();
     let until = Instant::now() + limit;
     let mut pause = LAST_REQUEST_TIME.min(limit);
-    while tokio::time::timeout(pause, server.open.empty()).await.is_err() {
+    while tokio::time::timeout(pause, server.state.open.empty()).await.is_err() {
         if Instant::now() >= until {
             let left = server.connections();
             if !limit.is_zero() {
                 tracing::warn!(address = %server.local, left, "connections are cut: their responses took too long");
             }
-            server.open.end_all();
+            server.state.open.end_all();
             break;
         }
-        server.open.end_idle();
+        server.state.open.end_idle();
         pause = IDLE_CHECK_INTERVAL.min(until.saturating_duration_since(Instant::now()));
     }
-    server.observers.logs.flush();
+    in_force.current().observers.logs.flush();
 }

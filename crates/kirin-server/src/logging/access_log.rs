@@ -128,3 +128,11 @@ impl AccessLog {
         }
     }
 }
+
+/// Another configuration may have taken the place of this log while a request was in progress,
+/// whose line came last.
+impl Drop for AccessLog {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}

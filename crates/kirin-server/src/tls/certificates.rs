@@ -36,6 +36,8 @@ pub struct ServedCertificate {
 struct CertificateNames {
     /// DNS names in lower case, `*.example.org` for wildcards.
     by_name: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    /// All of them, in the order of the settings.
+    all: Vec<Arc<CertifiedKey>>,
     /// The certificates for all other names: the first certificate, and others with the same names.
     default: Vec<Arc<CertifiedKey>>,
 }
@@ -59,6 +61,11 @@ impl Certificates {
         served
     }
 
+    /// Returns all certificates, in the order of the settings.
+    pub(crate) fn all(&self) -> Vec<Arc<CertifiedKey>> {
+        self.0.load().all.clone()
+    }
+
     pub(crate) fn replace(&self, certificates: Vec<Arc<CertifiedKey>>) {
         self.0.store(Arc::new(CertificateNames::new(certificates)));
     }
@@ -66,7 +73,7 @@ impl Certificates {
 
 impl CertificateNames {
     fn new(certificates: Vec<Arc<CertifiedKey>>) -> Self {
-        let mut names = CertificateNames::default();
+        let mut names = CertificateNames { all: certificates.clone(), ..Self::default() };
         let mut names_of_first = Vec::new();
         for (index, certificate) in certificates.into_iter().enumerate() {
             let of_this = dns_names(&certificate);

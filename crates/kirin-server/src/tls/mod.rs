@@ -10,8 +10,9 @@ pub(crate) mod client_certificate;
 pub(crate) mod stream;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -87,9 +88,20 @@ pub enum TlsError {
 
 /// The certificates and settings of a listener.
 pub struct Tls {
-    settings: TlsSettings,
+    settings: ArcSwap<TlsSettings>,
+    /// Whether clients are asked for certificates. Each request asks that.
+    asks_clients: AtomicBool,
     certificates: Arc<Certificates>,
     config: ArcSwap<ServerConfig>,
+}
+
+/// Certificates and settings that are ready to take the place of those of a listener.
+pub struct Renewal {
+    settings: Arc<TlsSettings>,
+    /// `None`: those that are there stay.
+    certificates: Option<Vec<Arc<CertifiedKey>>>,
+    /// `None`: it stays, so that clients can resume their sessions.
+    config: Option<ServerConfig>,
 }
 
 impl Tls {
@@ -98,25 +110,57 @@ impl Tls {
         let certificates = Arc::new(Certificates::new(load_all(&settings.certificates)?));
         let verifier = client_verifier(settings.client_authorities.as_ref())?;
         let config = server_config(&certificates, verifier)?;
-        Ok(Self { settings, certificates, config: ArcSwap::from_pointee(config) })
+        Ok(Self {
+            asks_clients: AtomicBool::new(settings.client_authorities.is_some()),
+            settings: ArcSwap::from_pointee(settings),
+            certificates,
+            config: ArcSwap::from_pointee(config),
+        })
     }
 
     /// Reads the files again. New connections use the new contents. If one of the files cannot be
     /// used, nothing changes.
     pub fn reload(&self) -> Result<(), TlsError> {
-        let certificates = load_all(&self.settings.certificates)?;
-        if let Some(authorities) = &self.settings.client_authorities {
-            let verifier = client_verifier(Some(authorities))?;
-            // The settings get new ticket keys: an old ticket holds a client certificate that the
-            // new authorities have not verified.
-            let config = server_config(&self.certificates, verifier)?;
-            self.config.store(Arc::new(config));
-        }
-        // If the settings name no certificates, the current ones come from [`Tls::install`].
-        if !certificates.is_empty() {
+        let settings = self.settings.load_full();
+        let renewal = self.renewal(load_all(&settings.certificates)?, settings)?;
+        self.renew(renewal);
+        Ok(())
+    }
+
+    /// Prepares to take over the settings of `other`, and the certificates that it has read.
+    pub fn renewal_by(&self, other: &Self) -> Result<Renewal, TlsError> {
+        self.renewal(other.certificates.all(), other.settings.load_full())
+    }
+
+    fn renewal(
+        &self,
+        certificates: Vec<Arc<CertifiedKey>>,
+        settings: Arc<TlsSettings>,
+    ) -> Result<Renewal, TlsError> {
+        let verifier = client_verifier(settings.client_authorities.as_ref())?;
+        // The settings get new ticket keys: an old ticket holds a client certificate that the new
+        // authorities have not verified.
+        let config = (verifier.is_some() || self.asks_clients())
+            .then(|| server_config(&self.certificates, verifier))
+            .transpose()?;
+        // If neither settings name certificates, the current ones come from [`Tls::install`].
+        let are_installed =
+            settings.certificates.is_empty() && self.settings.load().certificates.is_empty();
+        let certificates = (!are_installed).then_some(certificates);
+        Ok(Renewal { settings, certificates, config })
+    }
+
+    /// Uses other certificates and settings for new connections.
+    pub fn renew(&self, renewal: Renewal) {
+        let Renewal { settings, certificates, config } = renewal;
+        if let Some(certificates) = certificates {
             self.certificates.replace(certificates);
         }
-        Ok(())
+        if let Some(config) = config {
+            self.config.store(Arc::new(config));
+        }
+        self.asks_clients.store(settings.client_authorities.is_some(), Ordering::Relaxed);
+        self.settings.store(settings);
     }
 
     /// Uses the certificates in `files` for new connections, in place of the current ones. This is
@@ -132,10 +176,10 @@ impl Tls {
     }
 
     /// Returns the files that [`Tls::reload`] reads.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        let own = &self.settings.certificates;
-        let certificates = own.iter().flat_map(|files| [&files.chain, &files.key]);
-        certificates.map(PathBuf::as_path).chain(self.client_authorities())
+    pub fn files(&self) -> Vec<PathBuf> {
+        let settings = self.settings.load();
+        let own = settings.certificates.iter().flat_map(|files| [&files.chain, &files.key]);
+        own.cloned().chain(self.client_authorities()).collect()
     }
 
     /// Begins TLS on a new connection.
@@ -148,17 +192,18 @@ impl Tls {
 
     /// Returns how long a handshake may take.
     pub(crate) fn handshake_time(&self) -> Duration {
-        self.settings.handshake_time
+        self.settings.load().handshake_time
     }
 
     /// Returns the file of the authorities whose certificates clients may show.
-    pub(crate) fn client_authorities(&self) -> Option<&Path> {
-        self.settings.client_authorities.as_ref().map(|authorities| authorities.file.as_path())
+    pub(crate) fn client_authorities(&self) -> Option<PathBuf> {
+        let settings = self.settings.load();
+        settings.client_authorities.as_ref().map(|authorities| authorities.file.clone())
     }
 
     /// Returns whether clients are asked for certificates.
     pub(crate) fn asks_clients(&self) -> bool {
-        self.settings.client_authorities.is_some()
+        self.asks_clients.load(Ordering::Relaxed)
     }
 }
 

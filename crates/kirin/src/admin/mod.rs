@@ -12,9 +12,12 @@ mod purge_body;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use http::{Method, StatusCode};
 use kirin_config::Config;
 use kirin_gateway::explanation::stored::Question;
+use kirin_gateway::filters::advise::sampling::Sampling;
+use kirin_gateway::routing::route_names::RouteNames;
 use kirin_gateway::routing::site_names::SiteNames;
 use kirin_http::media_type::essence;
 use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead, Response};
@@ -26,11 +29,12 @@ use kirin_observe::refusal::refusal;
 use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
 use kirin_observe::{profile, status, status_page, top};
 use kirin_server::listener::{self, ListenError};
-use kirin_server::{BindOptions, Limits, Listener, Observers, Server};
+use kirin_server::{BindOptions, InForce, Limits, Listener, Observers, Server};
 use kirin_store::Now;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
+use crate::life::reload_request::ReloadRequests;
 use crate::serve::sockets::{SocketError, Sockets};
 use purge_body::BodyFormat;
 
@@ -48,22 +52,30 @@ GET /top, as `kirin top` reads it
 GET /metrics, for Prometheus
 POST /explain, as `kirin explain` sends it
 POST /profile, as `kirin profile` sends it
+POST /reload, as `kirin reload` sends it
 POST, GET, DELETE /advise, as `kirin advise` sends it
 POST /purge with Content-Type: application/json, such as \
 {\"keys\": [\"/\"], \"prefixes\": [\"/recent/\"], \"tags\": [\"memo-7\"], \"soft\": false}
 ";
 
-/// The parts of the program that operators can see and purge.
+/// The answers to operators. A clone is the same. Another configuration replaces its parts.
 #[derive(Clone)]
 pub struct Admin {
+    parts: Arc<ArcSwap<AdminParts>>,
+    reloads: ReloadRequests,
+}
+
+/// The parts of the program that operators can see and purge, under one configuration.
+#[derive(Clone)]
+pub struct AdminParts {
     /// What can be seen.
     pub observed: ObservedParts,
     /// The sites, for purges of one of them.
     pub sites: Arc<SiteNames>,
     /// The runs of `kirin advise`.
     pub advise: Arc<Runs>,
-    /// The label of the site of each route, by its number.
-    pub site_labels: Arc<[String]>,
+    /// The names of the routes, by their numbers.
+    pub route_names: Arc<RouteNames>,
     /// The cookies that name sessions, as configured.
     pub session_cookies: Vec<String>,
     /// The metrics.
@@ -103,7 +115,7 @@ pub async fn serve(listener: Listener, admin: Admin, mut stage: watch::Receiver<
     }
     let Ok(address) = listener.address() else { return };
     let server =
-        Rc::new(Server::new(Rc::new(admin), address, Limits::default(), Observers::default()));
+        InForce::new(Server::new(Rc::new(admin), address, Limits::default(), Observers::default()));
     let house = spawn_local(listener::maintain_connections(Rc::clone(&server)));
     let ending = stage.clone();
     let stop = async move { _ = drain_limit(ending).await };
@@ -122,37 +134,75 @@ impl Handler for Admin {
         }
         match (request.path, &request.method) {
             ("/status", &Method::GET | &Method::HEAD) => {
-                Answer::Now(json(&status::status(&self.observed)))
+                Answer::Now(json(&status::status(&self.current().observed)))
             }
             ("/top", &Method::GET | &Method::HEAD) => {
                 status_page::answer_top(self.snapshot(), request)
             }
-            ("/metrics", &Method::GET | &Method::HEAD) => self.metrics.answer(request),
-            ("/purge", &Method::POST) => self.purge(request, origin.now),
-            ("/advise", method) => self.advise(request, method),
-            ("/explain", &Method::POST) => self.explain(request, origin.now),
-            ("/profile", &Method::POST) => profile::answer(&self.observed.apps, request),
+            ("/metrics", &Method::GET | &Method::HEAD) => self.current().metrics.answer(request),
+            ("/purge", &Method::POST) => self.current().purge(request, origin.now),
+            ("/advise", method) => self.current().advise(request, method),
+            ("/explain", &Method::POST) => self.current().explain(request, origin.now),
+            ("/profile", &Method::POST) => profile::answer(&self.current().observed.apps, request),
+            ("/reload", &Method::POST) => self.reload(request),
             ("/", &Method::GET | &Method::HEAD) if status_page::is_wanted(request) => {
                 status_page::answer(self.snapshot(), request)
             }
             ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(StatusCode::OK, ENDPOINTS)),
             ("/status" | "/top" | "/metrics" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
-            ("/purge" | "/explain" | "/profile", _) => Answer::Now(not_allowed("POST")),
+            ("/purge" | "/explain" | "/profile" | "/reload", _) => Answer::Now(not_allowed("POST")),
             _ => Answer::Now(text(
                 StatusCode::NOT_FOUND,
-                "there is /status, /top, /metrics, /purge, /profile, /advise and /explain\n",
+                "there is /status, /top, /metrics, /purge, /profile, /advise, /explain and /reload\n",
             )),
         }
     }
 }
 
 impl Admin {
-    /// Returns what takes a snapshot of the program.
-    pub fn snapshot(&self) -> impl status_page::Snapshots {
-        let observed = self.observed.clone();
-        move || top::snapshot(&observed)
+    /// Returns the answers to operators about these parts.
+    pub fn new(parts: AdminParts, reloads: ReloadRequests) -> Self {
+        Self { parts: Arc::new(ArcSwap::from_pointee(parts)), reloads }
     }
 
+    /// Answers about other parts from now on.
+    pub fn replace(&self, parts: AdminParts) {
+        self.parts.store(Arc::new(parts));
+    }
+
+    /// Returns the parts.
+    pub fn current(&self) -> Arc<AdminParts> {
+        self.parts.load_full()
+    }
+
+    /// Answers `kirin reload`.
+    fn reload(&self, request: &RequestHead<'_>) -> Answer {
+        if let Some(refusal) = refusal_of_body(request) {
+            return Answer::Now(refusal);
+        }
+        let reloads = self.reloads.clone();
+        Answer::later(move |body| async move {
+            match read(body).await.map(|body| serde_json::from_slice(&body)) {
+                Err(status) => Response::error(status),
+                Ok(Ok(wish)) => reloads.carry_out(wish).await,
+                Ok(Err(error)) => text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+            }
+        })
+    }
+
+    /// Returns the switch of `kirin advise` that all event loops see.
+    pub fn sampling(&self) -> Arc<Sampling> {
+        Arc::clone(&self.current().advise.sampling)
+    }
+
+    /// Returns what takes a snapshot of the program.
+    pub fn snapshot(&self) -> impl status_page::Snapshots + use<> {
+        let parts = self.current();
+        move || top::snapshot(&parts.observed)
+    }
+}
+
+impl AdminParts {
     /// Answers `kirin advise`.
     fn advise(&self, request: &RequestHead<'_>, method: &Method) -> Answer {
         if method == Method::POST
@@ -165,7 +215,7 @@ impl Admin {
             self.observed.upstreams.iter().map(|upstream| format!("proxy:{}", upstream.name()));
         let observable = Observable {
             places: apps.chain(upstreams).collect(),
-            site_labels: Arc::clone(&self.site_labels),
+            route_names: Arc::clone(&self.route_names),
             sessions: self.session_cookies.clone(),
         };
         self.advise.answer(request, observable)

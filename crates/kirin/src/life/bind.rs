@@ -1,19 +1,21 @@
 //! The first part of the program's life: bind. Sockets and files are opened while the program may
 //! still be root and has one thread. Then it becomes the user that serves.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use kirin_acme::{Acme, AcmeConfig};
-use kirin_config::{Config, ListenerConfig};
-use kirin_observe::client_accounts::ClientAccounts;
+use kirin_config::{Config, ConfigSource, ListenerConfig};
+use kirin_http::ListenAddress;
 use kirin_server::{ConnectionCount, Tls};
 use kirin_user::is_root;
 use tokio::sync::watch;
 
 use crate::admin;
 use crate::admin::default_socket::DefaultSocket;
+use crate::life::configured::Configured;
 use crate::life::descriptor_limit::{default_connections, default_file_descriptors};
 use crate::life::error::ProgramError;
 use crate::life::launch::Launch;
@@ -25,26 +27,23 @@ use crate::life::read_again;
 use crate::life::run_directory::{self, RunDirectory};
 use crate::life::systemd::Systemd;
 use crate::serve::listeners::{LoopListeners, open_app_store, open_http, open_memcached};
-use crate::serve::logs::Logs;
 use crate::serve::metrics;
 use crate::serve::sockets::{SocketFiles, Sockets};
 
 /// What the program has opened.
 pub struct Bound {
     /// The configuration, with the listeners that the program was told.
-    pub config: Arc<Config>,
+    pub configured: RefCell<Configured>,
+    /// The addresses of inherited sockets, if they replace the listener of the configuration.
+    pub told: Vec<ListenAddress>,
     /// The listeners, by event loop.
     pub loops: Vec<LoopListeners>,
     /// The addresses of the HTTP listeners, as clients write them.
     pub urls: Vec<String>,
     /// The TCP addresses of the memcached listeners, as they are bound.
     pub memcached_addresses: Vec<SocketAddr>,
-    /// The access logs.
-    pub logs: Logs,
     /// The count of client connections.
     pub connections: Arc<ConnectionCount>,
-    /// The accounts of bytes that are held for clients.
-    pub accounts: ClientAccounts,
     /// The sockets that a successor gets.
     pub sockets: Sockets,
     /// The files of unix sockets. They are removed at the end, also by an error.
@@ -67,6 +66,7 @@ pub struct Bound {
 /// Opens sockets and files, and becomes the user that serves.
 pub fn bind(
     mut config: Config,
+    source: Option<ConfigSource>,
     launch: &mut Launch,
     run_directory: &RunDirectory,
 ) -> Result<Bound, ProgramError> {
@@ -74,18 +74,16 @@ pub fn bind(
     let default_admin = DefaultSocket::prepare(&config, launch.served.as_ref(), &sockets);
     // It must not become a listener.
     let inherited_admin = default_admin.as_ref().and_then(|admin| admin.inherit(&mut sockets));
-    if launch.listens_where_told {
-        listen_where_told(&mut config, &sockets);
-    }
+    let told = match launch.listens_where_told {
+        true => sockets.inherited_addresses(),
+        false => Vec::new(),
+    };
+    listen_where_told(&mut config, &told);
     let mut loops: Vec<_> = (0..config.threads).map(|_| LoopListeners::default()).collect();
-    let mut logs = Logs::new();
-    let limits = &mut config.gateway.open_file_cache;
-    limits.descriptors = (config.file_descriptors)
-        .unwrap_or_else(|| default_file_descriptors(config.threads, limits.paths));
-    let default_connections = || default_connections(config.threads, limits.descriptors);
-    let connections = ConnectionCount::new(config.connections.unwrap_or_else(default_connections));
-    let accounts = ClientAccounts::new(&config);
-    let urls = open_http(&config, &mut loops, &mut sockets, &mut logs, &connections, &accounts)?;
+    let connections = ConnectionCount::new(share_descriptors(&mut config));
+    let configured = Configured::first(config, source, &connections)?;
+    let config = Arc::clone(&configured.config);
+    let urls = open_http(&config, &mut loops, &mut sockets)?;
     if let Some(first) = loops.first_mut() {
         first.admin = admin::open(&config, &mut sockets)?;
         first.metrics = metrics::open(&config, &mut sockets)?;
@@ -125,13 +123,12 @@ pub fn bind(
     }
     run_directory::remove_abandoned();
     Ok(Bound {
-        config: Arc::new(config),
+        configured: RefCell::new(configured),
+        told,
         loops,
         urls,
         memcached_addresses,
-        logs,
         connections,
-        accounts,
         sockets,
         socket_files,
         default_admin: admin.path,
@@ -143,16 +140,24 @@ pub fn bind(
     })
 }
 
-/// Replaces the listener of the configuration by one for each inherited address, with the same
-/// settings.
-fn listen_where_told(config: &mut Config, sockets: &Sockets) {
-    let addresses = sockets.inherited_addresses();
+/// Replaces the listener of the configuration by one for each of these addresses, if there are any,
+/// with the same settings.
+pub fn listen_where_told(config: &mut Config, addresses: &[ListenAddress]) {
     if let (Some(listener), false) = (config.listeners.first().cloned(), addresses.is_empty()) {
-        config.listeners = addresses
-            .into_iter()
+        config.listeners = (addresses.iter().cloned())
             .map(|address| ListenerConfig { address, ..listener.clone() })
             .collect();
     }
+}
+
+/// Shares the descriptors of the process out, where the configuration does not say how. Returns
+/// the most connections.
+pub fn share_descriptors(config: &mut Config) -> usize {
+    let limits = &mut config.gateway.open_file_cache;
+    limits.descriptors = (config.file_descriptors)
+        .unwrap_or_else(|| default_file_descriptors(config.threads, limits.paths));
+    let default_connections = || default_connections(config.threads, limits.descriptors);
+    config.connections.unwrap_or_else(default_connections)
 }
 
 /// Returns the certificates that listeners get from an authority, and the TLS of each listener.

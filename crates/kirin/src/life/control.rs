@@ -1,116 +1,251 @@
-//! Control: the main thread carries out the commands of signals while the event loops serve.
+//! Control: the main thread carries out the commands of operators while the event loops serve. They
+//! come by signals, and by the admin listener.
 
+use std::collections::VecDeque;
 use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use kirin_config::Config;
-use kirin_observe::metrics::counters::ProgramCounters;
-use kirin_store::Store;
 use kirin_workers::App;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 use crate::life::ending::ProgramEnding;
+use crate::life::reload::Reloading;
+use crate::life::reload_request::{ReloadRequest, ReloadWish, Reloaded};
 use crate::life::signals::{SignalCommand, Signals};
 use crate::life::systemd::Systemd;
 use crate::life::upgrade::Upgrade;
 use crate::life::upgrade_channel::UpgradeError;
-use crate::serve::logs::{self, Logs};
+use crate::serve::logs;
 
-/// An upgrade in progress. It returns the process id of the successor.
-type UpgradeInProgress<'a> = Pin<Box<dyn Future<Output = Result<u32, UpgradeError>> + 'a>>;
+/// Work of the main thread that takes its time, while further commands come.
+type Working<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// The parts of the program on which commands have an effect.
 pub struct Control<'a> {
     /// How to upgrade, or why the program cannot be upgraded.
     pub upgrade: Result<Upgrade, String>,
-    /// The configuration.
-    pub config: &'a Config,
-    /// The applications.
-    pub apps: &'a [Arc<App>],
-    /// The access logs.
-    pub logs: &'a Logs,
-    /// The store.
-    pub store: &'a Arc<Store>,
+    /// How to put another configuration into force.
+    pub reloading: Reloading<'a>,
     /// Makes ACME ask for due certificates at once.
     pub renew_certificates: Arc<Notify>,
     /// The service manager.
     pub systemd: &'a Systemd,
-    /// What is counted for metrics.
-    pub counters: &'a ProgramCounters,
+}
+
+/// What is going on, and what waits for its end.
+#[derive(Default)]
+struct Progress<'a> {
+    upgrade: Option<Working<'a, Result<u32, UpgradeError>>>,
+    reload: Option<Working<'a, ()>>,
+    waiting: VecDeque<Wanted>,
+    /// Whether an upgrade begins when no reload is going on any more.
+    upgrade_waits: bool,
+}
+
+/// A reload that is wanted.
+enum Wanted {
+    /// By HUP.
+    BySignal,
+    /// By a request.
+    ByRequest(ReloadRequest),
 }
 
 impl Control<'_> {
     /// Carries out commands until one ends the program, or a successor serves.
-    pub async fn carry_out_commands(&self, signals: &mut Signals) -> ProgramEnding {
-        let mut upgrade_in_progress: Option<UpgradeInProgress<'_>> = None;
+    pub async fn carry_out_commands(
+        &self,
+        signals: &mut Signals,
+        requests: &mut mpsc::Receiver<ReloadRequest>,
+    ) -> ProgramEnding {
+        let mut progress = Progress::default();
         loop {
-            let upgraded = async {
-                match &mut upgrade_in_progress {
-                    Some(upgrade) => upgrade.await,
-                    None => pending().await,
+            self.go_on(&mut progress);
+            let Progress { upgrade, reload, waiting, .. } = &mut progress;
+            tokio::select! {
+                command = signals.next() => {
+                    if let Some(ending) = self.carry_out(command, &mut progress) {
+                        return ending;
+                    }
                 }
-            };
-            let command = tokio::select! {
-                command = signals.next() => command,
-                upgraded = upgraded => match upgraded {
+                Some(request) = requests.recv() => waiting.push_back(Wanted::ByRequest(request)),
+                () = end_of(reload) => progress.reload = None,
+                upgraded = end_of(upgrade) => match upgraded {
                     Ok(pid) => return ProgramEnding::Succeeded(pid),
                     Err(error) => {
                         tracing::error!(%error, "upgrade failed; this program keeps serving");
-                        self.counters.count_failed_upgrade();
-                        upgrade_in_progress = None;
-                        continue;
-                    }
-                },
-            };
-            match command {
-                SignalCommand::Stop(stop) => return ProgramEnding::Stopped(stop),
-                SignalCommand::Reload => self.reload(),
-                SignalCommand::AddWorker => self.apps.iter().for_each(|app| app.add_worker()),
-                SignalCommand::RemoveWorker => self.apps.iter().for_each(|app| app.remove_worker()),
-                SignalCommand::ReopenLogs => logs::reopen(self.logs),
-                SignalCommand::Upgrade => match &self.upgrade {
-                    Err(reason) => tracing::error!("USR2 has no effect: {reason}"),
-                    Ok(_) if upgrade_in_progress.is_some() => {
-                        tracing::warn!("USR2 has no effect: an upgrade is going on")
-                    }
-                    Ok(upgrade) => {
-                        upgrade_in_progress = Some(Box::pin(upgrade.hand_over(self.store)))
+                        self.reloading.parts.counters.count_failed_upgrade();
+                        progress.upgrade = None;
                     }
                 },
             }
         }
     }
 
-    fn reload(&self) {
-        tracing::info!("reloading applications");
-        self.systemd.reloading();
-        self.apps.iter().for_each(|app| app.reload());
-        self.reload_certificates();
-        let (apps, systemd) = (self.apps.to_vec(), self.systemd.clone());
-        tokio::spawn(async move {
-            for app in apps {
-                app.reloaded().await;
+    /// Begins what has waited, if nothing else is going on.
+    fn go_on<'a>(&'a self, progress: &mut Progress<'a>) {
+        if progress.reload.is_some() {
+            return;
+        }
+        if std::mem::take(&mut progress.upgrade_waits) {
+            self.begin_upgrade(progress);
+        }
+        if progress.upgrade.is_some() {
+            // The new program reads the configuration of now, and this one ends.
+            for wanted in progress.waiting.drain(..) {
+                wanted.refuse("an upgrade is going on; the new program reads the configuration");
             }
-            systemd.ready();
-        });
+        } else if let Some(wanted) = progress.waiting.pop_front() {
+            progress.reload = Some(Box::pin(self.carry_out_reload(wanted)));
+        }
     }
 
-    /// Reads the certificates of files again, and has due ones of authorities renewed. A listener
-    /// whose files cannot be used keeps its certificates.
-    fn reload_certificates(&self) {
-        self.renew_certificates.notify_waiters();
-        for listener in &self.config.listeners {
-            let Some(tls) = &listener.tls else { continue };
-            let reloaded = tls.tls.reload();
-            self.counters.count_certificates(reloaded.is_ok());
-            match reloaded {
-                Ok(()) if tls.acme.is_some() => {}
-                Ok(()) => tracing::info!("certificates of {} are read again", listener.address),
-                Err(error) => {
-                    tracing::error!(%error, "certificates of {} are not changed", listener.address)
+    /// Carries out the command of a signal, or begins to. Returns the end, if that is the command.
+    fn carry_out<'a>(
+        &'a self,
+        command: SignalCommand,
+        progress: &mut Progress<'a>,
+    ) -> Option<ProgramEnding> {
+        let apps = &self.reloading.parts.apps;
+        match command {
+            SignalCommand::Stop(stop) => return Some(ProgramEnding::Stopped(stop)),
+            // One that waits will read what is there when it begins.
+            SignalCommand::Reload => {
+                let is_waiting =
+                    progress.waiting.iter().any(|wanted| matches!(wanted, Wanted::BySignal));
+                if !is_waiting {
+                    progress.waiting.push_back(Wanted::BySignal);
                 }
             }
+            SignalCommand::AddWorker => apps.iter().for_each(|app| app.add_worker()),
+            SignalCommand::RemoveWorker => apps.iter().for_each(|app| app.remove_worker()),
+            SignalCommand::ReopenLogs => logs::reopen(&self.reloading.configured.borrow().logs),
+            SignalCommand::Upgrade if progress.upgrade.is_some() => {
+                tracing::warn!("USR2 has no effect: an upgrade is going on");
+            }
+            SignalCommand::Upgrade if progress.reload.is_some() => {
+                tracing::info!("the upgrade begins when the reload is done");
+                progress.upgrade_waits = true;
+            }
+            SignalCommand::Upgrade => self.begin_upgrade(progress),
         }
+        None
+    }
+
+    fn begin_upgrade<'a>(&'a self, progress: &mut Progress<'a>) {
+        match &self.upgrade {
+            Err(reason) => tracing::error!("USR2 has no effect: {reason}"),
+            Ok(upgrade) => {
+                let store = &self.reloading.parts.store;
+                progress.upgrade = Some(Box::pin(upgrade.hand_over(store)));
+            }
+        }
+    }
+
+    async fn carry_out_reload(&self, wanted: Wanted) {
+        match wanted {
+            Wanted::BySignal => {
+                let wish = ReloadWish { all_apps: true, ..ReloadWish::default() };
+                // What has failed is in the log.
+                _ = self.reload_now(&wish).await;
+            }
+            Wanted::ByRequest(ReloadRequest { wish, done }) if wish.dry_run => {
+                _ = done.send(self.dry_run(&wish));
+            }
+            Wanted::ByRequest(ReloadRequest { wish, done }) => {
+                // An operator that has gone does not stop the reload.
+                _ = done.send(self.reload_now(&wish).await);
+            }
+        }
+    }
+
+    async fn reload_now(&self, wish: &ReloadWish) -> Result<Reloaded, String> {
+        tracing::info!("reloading");
+        self.renew_certificates.notify_waiters();
+        self.systemd.reloading();
+        let reloaded = self.reload(wish).await;
+        self.systemd.ready();
+        reloaded
+    }
+
+    fn dry_run(&self, wish: &ReloadWish) -> Result<Reloaded, String> {
+        let apps = self.wanted_apps(wish)?;
+        let changes = self.reloading.changes().map_err(|error| error.to_string())?;
+        Ok(Reloaded {
+            changes: changes.iter().map(ToString::to_string).collect(),
+            apps: apps.iter().map(|app| app.name().to_owned()).collect(),
+        })
+    }
+
+    /// Puts another configuration into force, and loads applications again. The error is a message
+    /// for the operator.
+    async fn reload(&self, wish: &ReloadWish) -> Result<Reloaded, String> {
+        let apps = self.wanted_apps(wish)?;
+        let names = apps.iter().map(|app| app.name().to_owned()).collect();
+        let has_source = self.reloading.configured.borrow().source.is_some();
+        let mut changes = Vec::new();
+        if has_source {
+            changes = match self.reloading.reload().await {
+                Ok(changes) => changes.iter().map(ToString::to_string).collect(),
+                Err(error) => {
+                    self.reloading.parts.counters.count_reload(false);
+                    tracing::error!(
+                        "not reloaded, the configuration of before serves on:\n{error}"
+                    );
+                    return Err(error.to_string());
+                }
+            };
+            self.reloading.parts.counters.count_reload(true);
+            for change in &changes {
+                tracing::info!("changed: {change}");
+            }
+        }
+        apps.iter().for_each(|app| app.reload());
+        let mut failed = Vec::new();
+        for app in apps {
+            if let Some(error) = app.reloaded().await {
+                failed.push(format!("app `{}`: {error}", app.name()));
+            }
+        }
+        if failed.is_empty() {
+            tracing::info!("reloaded");
+            return Ok(Reloaded { changes, apps: names });
+        }
+        Err(format!(
+            "the workers of before serve on, because the new ones do not start; the configuration \
+             is the new one\n{}",
+            failed.join("\n")
+        ))
+    }
+
+    fn wanted_apps(&self, wish: &ReloadWish) -> Result<Vec<Arc<App>>, String> {
+        let apps = &self.reloading.parts.apps;
+        if wish.all_apps {
+            return Ok(apps.clone());
+        }
+        let find = |name: &String| {
+            apps.iter().find(|app| app.name() == name).map(Arc::clone).ok_or_else(|| {
+                let known: Vec<&str> = apps.iter().map(|app| app.name()).collect();
+                format!("there is no app `{name}`; there is {}", known.join(", "))
+            })
+        };
+        wish.apps.iter().map(find).collect()
+    }
+}
+
+impl Wanted {
+    fn refuse(self, reason: &str) {
+        match self {
+            Self::BySignal => tracing::warn!("HUP has no effect: {reason}"),
+            Self::ByRequest(ReloadRequest { done, .. }) => _ = done.send(Err(reason.to_owned())),
+        }
+    }
+}
+
+/// Waits for the end of work, if there is any.
+async fn end_of<T>(work: &mut Option<Working<'_, T>>) -> T {
+    match work {
+        Some(work) => work.await,
+        None => pending().await,
     }
 }

@@ -8,6 +8,7 @@ use kirin_observe::stage::Stage;
 
 use crate::life::ending::ProgramEnding;
 use crate::life::error::ProgramError;
+use crate::life::parts::Parts;
 use crate::life::signals::Signals;
 use crate::life::start::Started;
 
@@ -21,7 +22,9 @@ pub async fn drain(
     ending: ProgramEnding,
     signals: &mut Signals,
 ) -> Result<(), ProgramError> {
-    let Started { mut bound, store, snapshot, apps, traces, stage, threads, .. } = started;
+    let Started { mut bound, parts, snapshot, stage, loops, .. } = started;
+    let Parts { store, apps, traces, .. } = parts;
+    let threads = loops.into_iter().map(|event_loop| event_loop.thread).collect();
     match &ending {
         ProgramEnding::NotStarted(_) | ProgramEnding::StoppedAtStart => {}
         ProgramEnding::Stopped(_) | ProgramEnding::AppFailed(_) => bound.systemd.stopping(),
@@ -69,7 +72,7 @@ pub async fn drain(
         traces.stop(LAST_LINES);
     }
     bound.pid_file = None;
-    for log in bound.logs.values() {
+    for log in bound.configured.borrow().logs.values() {
         log.flush(LAST_LINES);
     }
     ending.into_result()

@@ -16,13 +16,17 @@ use crate::life::read_again::Unreadable;
 use crate::life::upgrade_channel::UpgradeError;
 use crate::serve::event_loop::LoopError;
 use crate::serve::listeners::ListenerOpenError;
+use crate::serve::logs::LogError;
 use crate::serve::metrics;
 use crate::serve::sockets::SocketError;
 
 /// Why the program ends with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// A listener or its access log cannot be opened.
+    /// An access log cannot be written.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A listener cannot be opened.
     #[error(transparent)]
     Listener(#[from] ListenerOpenError),
     /// A socket that was handed over cannot be used.

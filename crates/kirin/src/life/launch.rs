@@ -14,6 +14,8 @@ pub struct Launch {
     pub inherited: Inherited,
     /// What the program was told to serve. Without it there is no default admin socket.
     pub served: Option<Served>,
+    /// The file of the configuration, if it comes from a file. A reload reads it again.
+    pub config_file: Option<PathBuf>,
     /// Whether the inherited sockets replace the listener of the configuration.
     pub listens_where_told: bool,
     /// The file for the process id.

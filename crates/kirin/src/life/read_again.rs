@@ -44,7 +44,7 @@ pub fn check(config: &Config, served: Option<&Served>) -> Result<(), Unreadable>
         _ => None,
     };
     let tls = config.listeners.iter().filter_map(|listener| listener.tls.as_ref());
-    let of_tls = tls.flat_map(|listener| listener.tls.files()).map(Path::to_owned);
+    let of_tls = tls.flat_map(|listener| listener.tls.files());
     of_config.into_iter().chain(of_tls).try_for_each(|file| check_file(file, user))
 }
 

@@ -15,6 +15,7 @@ use crate::life::bind::Bound;
 use crate::life::control::Control;
 use crate::life::ending::ProgramEnding;
 use crate::life::launch::Launch;
+use crate::life::reload::Reloading;
 use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
 use crate::life::start::Started;
@@ -31,7 +32,7 @@ pub async fn serve(
     run_directory: &RunDirectory,
     signals: &mut Signals,
 ) -> ProgramEnding {
-    let Started { bound, store, snapshot, apps, counters, stage, .. } = started;
+    let Started { bound, parts, admin, reload_requests, snapshot, stage, loops } = started;
     let predecessor = bound.predecessor.take();
     if let (Some(snapshot), Some(_)) = (&snapshot, &predecessor) {
         // Until now the predecessor alone had all contents.
@@ -56,26 +57,30 @@ pub async fn serve(
     }
     // They end when they are dropped.
     let _certificates = bound.acme.keep();
-    let sweeping = tokio::spawn(sweep(Arc::clone(store)));
+    let sweeping = tokio::spawn(sweep(Arc::clone(&parts.store)));
+    let upgrade = plan_upgrade(bound, launch, run_directory);
     let control = Control {
-        upgrade: plan_upgrade(bound, launch, run_directory),
-        config: &bound.config,
-        apps,
-        logs: &bound.logs,
-        store,
+        upgrade,
+        reloading: Reloading {
+            parts,
+            admin,
+            loops,
+            configured: &bound.configured,
+            file: launch.config_file.clone(),
+            told: &bound.told,
+        },
         renew_certificates: bound.acme.renew_now(),
         systemd: &bound.systemd,
-        counters,
     };
     let ending = loop {
         tokio::select! {
-            ending = catch_in(control.carry_out_commands(signals)) => match ending {
+            ending = catch_in(control.carry_out_commands(signals, reload_requests)) => match ending {
                 Ok(ending) => break ending,
                 Err(_) => tracing::error!(
-                    "serving goes on, an upgrade that was going on does not"
+                    "serving goes on, an upgrade or a reload that was going on does not"
                 ),
             },
-            error = first_failure(apps) => break ProgramEnding::AppFailed(error),
+            error = first_failure(&parts.apps) => break ProgramEnding::AppFailed(error),
         }
     };
     sweeping.abort();
@@ -101,11 +106,12 @@ fn plan_upgrade(
     let invocation =
         invocation.ok_or("how this program was started is not known, or cannot be done again")?;
     // The operator has made room for the snapshot, and a copy of the store is as large.
-    let store_file = match &bound.config.store.snapshot {
+    let config = Arc::clone(&bound.configured.borrow().config);
+    let store_file = match &config.store.snapshot {
         None => run_directory.store_file(),
         Some(path) => path.with_added_extension("upgrade"),
     };
-    let loading = bound.config.apps.iter().map(|app| app.start_limit).max().unwrap_or_default();
+    let loading = config.apps.iter().map(|app| app.start_limit).max().unwrap_or_default();
     Ok(Upgrade {
         invocation,
         sockets: bound.sockets.take_for_successor(),

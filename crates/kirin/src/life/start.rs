@@ -2,24 +2,17 @@
 //! start, and the program waits until they are ready. It accepts no client yet.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
-use kirin_gateway::filters::cache::counters::CacheCounters;
-use kirin_gateway::routing::site_names::SiteNames;
 use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_observe::live::observer::LiveLoop;
-use kirin_observe::live::route_sites::RouteSites;
-use kirin_observe::metrics::counters::{LoopCounters, ProgramCounters};
-use kirin_observe::metrics::{Metrics, NamedParts, WorkerReadings};
-use kirin_observe::observed::{ObservedParts, ProcessCounts};
+use kirin_observe::metrics::counters::ProgramCounters;
 use kirin_observe::stage::Stage;
 use kirin_proxy::Upstream;
 use kirin_store::Store;
 use kirin_traces::TraceExporter;
-use kirin_workers::App;
 use serde_json::{Value, json};
-use tokio::sync::{Barrier, watch};
+use tokio::sync::{Barrier, mpsc, watch};
 
 use crate::admin::Admin;
 use crate::life::apps;
@@ -27,34 +20,30 @@ use crate::life::bind::Bound;
 use crate::life::ending::ProgramEnding;
 use crate::life::error::ProgramError;
 use crate::life::launch::Launch;
+use crate::life::parts::Parts;
 use crate::life::pid_file::PidFile;
+use crate::life::reload_request::{ReloadRequest, ReloadRequests};
 use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
-use crate::life::{panics, program_log, spool_space};
-use crate::serve::event_loop::{EventLoop, LoopResources};
-
-/// What the program counts in statics.
-const PROCESS_COUNTS: ProcessCounts =
-    ProcessCounts { panics: panics::count, lost_log_lines: program_log::lost_lines };
+use crate::life::spool_space;
+use crate::serve::event_loop::{EventLoop, ServingLoop};
 
 /// What the program has started.
 pub struct Started {
     /// What was opened before. The event loops have its listeners now.
     pub bound: Bound,
-    /// The store.
-    pub store: Arc<Store>,
+    /// What no other configuration replaces.
+    pub parts: Parts,
+    /// The answers to operators.
+    pub admin: Admin,
+    /// The reloads that operators ask for.
+    pub reload_requests: mpsc::Receiver<ReloadRequest>,
     /// The snapshot file of the store.
     pub snapshot: Option<Arc<SnapshotFile>>,
-    /// The applications.
-    pub apps: Vec<Arc<App>>,
-    /// Exports traces, if that is configured.
-    pub traces: Option<TraceExporter>,
-    /// What the main thread counts for metrics.
-    pub counters: Arc<ProgramCounters>,
     /// Tells the event loops what to do.
     pub stage: watch::Sender<Stage>,
-    /// The threads of the event loops.
-    pub threads: Vec<JoinHandle<()>>,
+    /// The event loops.
+    pub loops: Vec<ServingLoop>,
 }
 
 /// Starts the store, the applications and the event loops.
@@ -63,7 +52,7 @@ pub async fn start(
     launch: &Launch,
     run_directory: &RunDirectory,
 ) -> Result<Started, ProgramError> {
-    let config = Arc::clone(&bound.config);
+    let config = Arc::clone(&bound.configured.borrow().config);
     spool_space::check(&config);
     let store = Arc::new(Store::new(config.store.engine.clone()));
     let snapshot = match &config.store.snapshot {
@@ -86,85 +75,41 @@ pub async fn start(
     for upstream in &config.upstreams {
         upstreams.push(Upstream::start(upstream.clone()).await);
     }
-    let cache_counters: Vec<Arc<CacheCounters>> = loops.iter().map(|_| Arc::default()).collect();
-    let traces = config.traces.as_ref().map(TraceExporter::start).transpose()?;
-    let loop_counters: Vec<_> =
-        loops.iter().map(|_| LoopCounters::new(config.listeners.len())).collect();
-    let is_successor = bound.predecessor.is_some();
-    let counters = Arc::new(ProgramCounters::new(is_successor));
-    let metrics = Arc::new(Metrics {
-        store: Arc::clone(&store),
-        apps: apps.clone(),
-        upstreams: upstreams.clone(),
-        cache_counters: cache_counters.clone(),
-        loops: loop_counters.clone(),
-        program: Arc::clone(&counters),
-        access_logs: bound.logs.values().cloned().collect(),
-        connections: Arc::clone(&bound.connections),
-        accounts: bound.accounts.clone(),
-        named: NamedParts::from_config(&config),
-        workers: WorkerReadings::default(),
-        process: PROCESS_COUNTS,
-        started: SystemTime::now(),
-    });
     let started = Instant::now();
-    let route_sites = Arc::new(RouteSites::from_config(&config.gateway));
     let new_live = || {
-        let (patterns, sites) = (config.url_patterns.clone(), Arc::clone(&route_sites));
-        Arc::new(LiveLoop::new(started, patterns, sites))
+        let sites = Arc::clone(&bound.configured.borrow().route_sites);
+        Arc::new(LiveLoop::new(started, config.url_patterns.clone(), sites))
     };
-    let live: Vec<Arc<LiveLoop>> = loops.iter().map(|_| new_live()).collect();
     let (stage, watched) = watch::channel(Stage::Prepare);
-    let shared = LoopResources {
-        admin: Admin {
-            observed: ObservedParts {
-                store: Arc::clone(&store),
-                apps: apps.clone(),
-                upstreams: upstreams.clone(),
-                cache_counters: cache_counters.clone(),
-                live: live.clone(),
-                access_logs: bound.logs.values().cloned().collect(),
-                connections: Arc::clone(&bound.connections),
-                accounts: bound.accounts.clone(),
-                listeners: config
-                    .listeners
-                    .iter()
-                    .map(|listener| listener.address.to_string())
-                    .collect(),
-                serving: serving(launch, &bound.urls),
-                started,
-                process: PROCESS_COUNTS,
-            },
-            sites: Arc::new(SiteNames::from_config(&config.gateway)),
-            metrics,
-            advise: Arc::default(),
-            site_labels: config.gateway.site_labels().into(),
-            session_cookies: config
-                .gateway
-                .session_cookie
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
-        },
-        traces: traces.clone(),
-        config,
-        store: Arc::clone(&store),
-        apps: apps.clone(),
+    let parts = Parts {
+        store,
+        apps,
         upstreams,
+        traces: config.traces.as_ref().map(TraceExporter::start).transpose()?,
+        cache_counters: loops.iter().map(|_| Arc::default()).collect(),
+        live: loops.iter().map(|_| new_live()).collect(),
         memcached,
         challenges: bound.acme.challenges(),
+        connections: Arc::clone(&bound.connections),
+        counters: Arc::new(ProgramCounters::new(bound.predecessor.is_some())),
+        serving: serving(launch, &bound.urls),
+        advise: Arc::default(),
+        started,
+        started_at: SystemTime::now(),
         stage: watched,
         drained: Arc::new(Barrier::new(loops.len())),
     };
-    let mut threads = Vec::new();
+    let (requests, reload_requests) = ReloadRequests::channel();
+    let admin = Admin::new(parts.admin_parts(&bound.configured.borrow()), requests);
+    let resources = parts.loop_resources(&bound.configured.borrow(), admin.clone());
     let listeners = std::mem::take(&mut bound.loops);
-    let all_counters = cache_counters.into_iter().zip(loop_counters).zip(live);
-    for ((event_loop, listeners), ((of_caches, of_loop), live)) in
-        loops.into_iter().zip(listeners).zip(all_counters)
-    {
-        threads.push(event_loop.serve(listeners, of_caches, of_loop, live, shared.clone())?);
+    let mut serving = Vec::new();
+    for (at, (event_loop, listeners)) in loops.into_iter().zip(listeners).enumerate() {
+        let counters = Arc::clone(&bound.configured.borrow().counters[at]);
+        let (caches, live) = (Arc::clone(&parts.cache_counters[at]), Arc::clone(&parts.live[at]));
+        serving.push(event_loop.serve(listeners, caches, counters, live, resources.clone())?);
     }
-    Ok(Started { bound, store, snapshot, apps, traces, counters, stage, threads })
+    Ok(Started { bound, parts, admin, reload_requests, snapshot, stage, loops: serving })
 }
 
 /// Returns the part of the status that says what this program serves.
@@ -194,7 +139,7 @@ pub async fn wait_until_ready(
 }
 
 async fn get_ready(started: &mut Started, launch: &Launch) -> Result<(), ProgramError> {
-    let Started { bound, store, apps, .. } = started;
+    let Started { bound, parts: Parts { store, apps, .. }, .. } = started;
     let Some(predecessor) = &mut bound.predecessor else { return Ok(apps::all_ready(apps).await?) };
     tokio::select! {
         ready = apps::all_ready(apps) => ready?,

@@ -85,6 +85,8 @@ pub fn config(options: &Options) -> Result<Config, MemcachedConfigError> {
             script_extensions: Vec::new(),
             open_file_cache: kirin_files::CacheLimits::default(),
         },
+        password_checks: None,
+        next_route: 0,
     })
 }
 

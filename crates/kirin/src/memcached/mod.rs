@@ -83,13 +83,14 @@ fn serve(options: &Options, in_background: bool) -> Result<(), MemcachedError> {
     let launch = Launch {
         inherited,
         served: None,
+        config_file: None,
         listens_where_told: false,
         pid_file: options.pid_file.as_deref().map(config::absolute).transpose()?,
         loaded: None,
         memcached_port_file: std::env::var_os(PORT_FILE_VARIABLE).map(PathBuf::from),
         foreground,
     };
-    Ok(program::run(config, launch)?)
+    Ok(program::run(config, None, launch)?)
 }
 
 /// Describes an error as memcached does, with an address as its options have it.

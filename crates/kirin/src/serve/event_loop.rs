@@ -4,33 +4,34 @@
 //! The main thread starts one for each core. A request shares nothing with other loops but the
 //! store and the queues of the applications.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, mpsc as std_mpsc};
 use std::thread::JoinHandle;
 
 use kirin_acme::Challenges;
 use kirin_config::Config;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::places::opening::PlaceError;
-use kirin_gateway::places::status::StatusPage;
-use kirin_gateway::routing::router::{Router, RouterParts};
-use kirin_observe::live::observer::{LiveLoop, LiveObserver};
+use kirin_gateway::routing::route_names::RouteNames;
+use kirin_observe::live::observer::LiveLoop;
 use kirin_observe::metrics::counters::LoopCounters;
-use kirin_observe::metrics::observer::RequestMetrics;
 use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
-use kirin_observe::status_page;
 use kirin_proxy::Upstream;
-use kirin_server::{AccessLog, AccessLogs, Observers, RequestObserver, Server, listener};
+use kirin_server::OpenLog;
 use kirin_store::Store;
-use kirin_traces::{TraceExporter, TraceObserver};
+use kirin_traces::TraceExporter;
 use kirin_workers::App;
 use tokio::runtime::{Handle, LocalRuntime};
-use tokio::sync::{Barrier, oneshot, watch};
+use tokio::sync::{Barrier, mpsc, oneshot, watch};
 use tokio::task::spawn_local;
 
 use crate::admin::{self, Admin, default_socket};
-use crate::serve::entrance::Entrance;
-use crate::serve::listeners::{BoundListener, LoopListeners};
+use crate::serve::http_listeners::HttpListeners;
+use crate::serve::listener_settings::ListenerSettings;
+use crate::serve::listeners::LoopListeners;
+use crate::serve::loop_reload::{self, LoopReload};
 use crate::serve::memcached;
 use crate::serve::metrics;
 
@@ -39,11 +40,19 @@ use crate::serve::metrics;
 /// they nest too deep.
 const STACK_BYTES: usize = 16 << 20;
 
-/// What all loops share.
+/// What all loops share under one configuration.
 #[derive(Clone)]
 pub struct LoopResources {
     /// The configuration.
     pub config: Arc<Config>,
+    /// The listeners, in the order of the configuration.
+    pub listeners: Arc<[ListenerSettings]>,
+    /// The access logs of routes, by their numbers.
+    pub route_logs: Arc<[OpenLog]>,
+    /// The names of the routes.
+    pub route_names: Arc<RouteNames>,
+    /// The paths of the routes, by their numbers.
+    pub route_paths: Arc<HashMap<u32, String>>,
     /// The store.
     pub store: Arc<Store>,
     /// The applications.
@@ -75,6 +84,16 @@ struct Assignment {
     /// Where the loop counts its requests.
     live: Arc<LiveLoop>,
     shared: LoopResources,
+    /// Other configurations, in their order.
+    reloads: mpsc::UnboundedReceiver<LoopReload>,
+}
+
+/// A loop that serves.
+pub struct ServingLoop {
+    /// Its thread.
+    pub thread: JoinHandle<()>,
+    /// Takes other configurations.
+    pub reloads: mpsc::UnboundedSender<LoopReload>,
 }
 
 /// A loop that could not start.
@@ -96,7 +115,7 @@ pub struct EventLoop {
     /// The handle for tasks that are to run on this loop.
     pub handle: Handle,
     assignment: oneshot::Sender<Assignment>,
-    opened: mpsc::Receiver<Result<(), PlaceError>>,
+    opened: std_mpsc::Receiver<Result<(), PlaceError>>,
     thread: JoinHandle<()>,
 }
 
@@ -105,8 +124,8 @@ impl EventLoop {
     /// need the applications: so it gets its routes later.
     pub fn start(index: usize) -> Result<Self, LoopError> {
         let (assignment, assigned) = oneshot::channel();
-        let (report, opened) = mpsc::channel();
-        let (built, handle) = mpsc::channel();
+        let (report, opened) = std_mpsc::channel();
+        let (built, handle) = std_mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(format!("loop-{index}"))
             .stack_size(STACK_BYTES)
@@ -139,35 +158,26 @@ impl EventLoop {
         counters: Arc<LoopCounters>,
         live: Arc<LiveLoop>,
         shared: LoopResources,
-    ) -> Result<JoinHandle<()>, LoopError> {
-        let assignment = Assignment { listeners, cache_counters, counters, live, shared };
+    ) -> Result<ServingLoop, LoopError> {
+        let (sender, reloads) = mpsc::unbounded_channel();
+        let assignment = Assignment { listeners, cache_counters, counters, live, shared, reloads };
         self.assignment.send(assignment).map_err(|_| LoopError::Gone)?;
         self.opened.recv().map_err(|_| LoopError::Gone)??;
-        Ok(self.thread)
+        Ok(ServingLoop { thread: self.thread, reloads: sender })
     }
 }
 
 /// Opens the routes, serves all listeners, and drains them at the end.
-async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError>>) {
-    let Assignment { listeners, cache_counters, counters, live, shared } = assignment;
-    let LoopResources { config, store, apps, upstreams, .. } = &shared;
-    let admin = shared.admin.clone();
-    let sampling = Arc::clone(&admin.advise.sampling);
-    let status_page: StatusPage = Rc::new(move |head| status_page::answer(admin.snapshot(), head));
-    let opening = RouterParts {
-        store: Arc::clone(store),
-        apps,
-        upstreams,
-        counters: cache_counters,
-        sampling: &sampling,
-        status_page,
-    };
-    let router = Router::open(&config.gateway, opening);
-    let (router, opened) = match router {
-        Ok(router) => (Some(Rc::new(router)), Ok(())),
+async fn run(assignment: Assignment, report: &std_mpsc::Sender<Result<(), PlaceError>>) {
+    let Assignment { listeners, cache_counters, counters, live, shared, reloads } = assignment;
+    let opened = HttpListeners::open(shared.clone(), cache_counters, &counters, live);
+    let (mut http, opened) = match opened {
+        Ok(http) => (Some(http), Ok(())),
         Err(error) => (None, Err(error)),
     };
-    let (Some(router), Ok(())) = (router, report.send(opened)) else { return };
+    if report.send(opened).is_err() || http.is_none() {
+        return;
+    }
     let mut stage = shared.stage.clone();
     let serve_memcached = |listener| {
         spawn_local(memcached::serve(listener, Arc::clone(&shared.memcached), stage.clone()))
@@ -175,59 +185,28 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
     let memcached: Vec<_> = listeners.memcached.into_iter().map(serve_memcached).collect();
     let serve_admin =
         |socket| spawn_local(admin::serve(socket, shared.admin.clone(), stage.clone()));
-    let serve_metrics = |socket| {
-        let metrics = Arc::clone(&shared.admin.metrics);
-        spawn_local(metrics::serve(socket, metrics, stage.clone()))
-    };
+    let serve_metrics =
+        |socket| spawn_local(metrics::serve(socket, shared.admin.clone(), stage.clone()));
     let mut operators: Vec<_> = listeners.admin.into_iter().map(serve_admin).collect();
     operators.extend(listeners.metrics.into_iter().map(serve_metrics));
     operators.extend(listeners.taken_admin.map(|path| {
         spawn_local(default_socket::serve_when_free(path, shared.admin.clone(), stage.clone()))
     }));
-    let http = if wait_to_serve(&mut stage).await { listeners.http } else { Vec::new() };
-    let mut accepting = Vec::new();
-    let mut servers = Vec::new();
-    let route_logs: Rc<[AccessLog]> =
-        listeners.route_logs.into_iter().map(AccessLog::new).collect();
-    let others = observers(&shared, &counters, live);
-    for BoundListener { socket, address, log, number, config } in http {
-        let entrance = Entrance {
-            router: Rc::clone(&router),
-            redirect_to_https: config.redirect_to_https,
-            challenges: Arc::clone(&shared.challenges),
-            hsts: config.tls.as_ref().and_then(|tls| tls.hsts.as_deref()).map(Rc::from),
-        };
-        let (of_listener, of_routes) = (log.map(AccessLog::new), Rc::clone(&route_logs));
-        let logs = AccessLogs::new(of_listener, of_routes);
-        let observers = Observers { logs, others: Rc::clone(&others) };
-        let mut server = Server::new(Rc::new(entrance), address, config.limits, observers);
-        if let Some(connections) = counters.connections.get(number) {
-            server = server.counting(Arc::clone(connections));
-        }
-        if let Some(forwarding) = config.forwarding {
-            server = server.behind_proxies(forwarding, config.proxy_protocol);
-        }
-        if let Some(traces) = &shared.config.traces {
-            server = server.traced(traces.sampling);
-        }
-        if let Some(tls) = config.tls {
-            server = server.with_tls(tls.tls);
-        }
-        let server = Rc::new(server);
-        spawn_local(listener::maintain_connections(Rc::clone(&server)));
-        accepting.push(spawn_local(accept(socket, Rc::clone(&server), stage.clone())));
-        servers.push(server);
+    if wait_to_serve(&mut stage).await
+        && let Some(http) = &mut http
+    {
+        http.accept(listeners.http, &counters);
     }
+    let http = Rc::new(RefCell::new(http));
+    spawn_local(loop_reload::take_over(Rc::clone(&http), reloads));
     let limit = drain_limit(stage).await;
-    for accepting in accepting {
-        if let Err(error) = accepting.await {
-            tracing::error!(%error, "accepting failed");
-        }
+    // No configuration comes into force from here on.
+    let draining = http.borrow_mut().take();
+    if let Some(http) = draining {
+        http.drain(limit).await;
     }
-    let drain = |server| spawn_local(listener::drain(server, limit));
-    let draining: Vec<_> = servers.into_iter().map(drain).collect();
-    for drained in draining.into_iter().chain(operators) {
-        if let Err(error) = drained.await {
+    for ended in operators {
+        if let Err(error) = ended.await {
             tracing::error!(%error, "draining failed");
         }
     }
@@ -235,33 +214,4 @@ async fn run(assignment: Assignment, report: &mpsc::Sender<Result<(), PlaceError
     // loop's reactor. It would be lost with the reactor.
     let _ = tokio::time::timeout(limit, shared.drained.wait()).await;
     memcached.iter().for_each(tokio::task::JoinHandle::abort);
-}
-
-/// Returns those who learn about each request besides the access logs.
-fn observers(
-    shared: &LoopResources,
-    counters: &LoopCounters,
-    live: Arc<LiveLoop>,
-) -> Rc<[Rc<dyn RequestObserver>]> {
-    let mut observers: Vec<Rc<dyn RequestObserver>> = vec![
-        Rc::new(RequestMetrics::new(counters, &shared.apps)),
-        Rc::new(LiveObserver::new(live)),
-    ];
-    if let Some(traces) = &shared.traces {
-        let paths = shared.config.gateway.route_paths().collect();
-        observers.push(TraceObserver::new(traces.clone(), paths));
-    }
-    observers.into()
-}
-
-/// Accepts connections until the loops drain.
-async fn accept(
-    socket: kirin_server::Listener,
-    server: Rc<Server<Entrance>>,
-    stage: watch::Receiver<Stage>,
-) {
-    let drains = async move { _ = drain_limit(stage).await };
-    if let Err(error) = listener::accept_until(socket, server, drains).await {
-        tracing::error!(%error, "a listener cannot be used");
-    }
 }

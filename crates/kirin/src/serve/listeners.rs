@@ -5,32 +5,23 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use kirin_config::{Config, ListenerConfig};
+use kirin_config::Config;
 use kirin_http::ListenAddress;
-use kirin_observe::client_accounts::ClientAccounts;
 use kirin_server::listener::ListenError;
-use kirin_server::{
-    BindOptions, ConnectionAdmission, ConnectionCount, Limits as HttpLimits, Listener, OpenLog,
-};
+use kirin_server::{BindOptions, Listener};
 use tokio::sync::watch;
 
-use crate::serve::logs::{self, LogError, Logs};
 use crate::serve::sockets::{SocketError, Sockets};
 
-/// A bound socket for HTTP, with the settings of its connections.
+/// A bound socket for HTTP.
 pub struct BoundListener {
     /// The socket.
     pub socket: Listener,
     /// The address of the socket, with the port that was free if any port was asked for.
     pub address: ListenAddress,
-    /// The access log.
-    pub log: Option<OpenLog>,
     /// The index of the listener in the configuration.
     pub number: usize,
-    /// The settings; their limits count the connections and bytes of all loops.
-    pub config: ListenerConfig,
 }
 
 /// A bound socket for memcached clients.
@@ -51,8 +42,6 @@ pub struct MemcachedListener {
 pub struct LoopListeners {
     /// Listeners for HTTP.
     pub http: Vec<BoundListener>,
-    /// The access logs of routes, by their numbers.
-    pub route_logs: Vec<OpenLog>,
     /// Listeners for operators. Only the first loop has any.
     pub admin: Vec<Listener>,
     /// The default admin socket, if another program still has it.
@@ -72,9 +61,6 @@ pub enum ListenerOpenError {
     /// An inherited socket cannot be used, or was expected and is missing.
     #[error(transparent)]
     Socket(#[from] SocketError),
-    /// An access log cannot be written.
-    #[error(transparent)]
-    Log(#[from] LogError),
 }
 
 /// Opens the HTTP listeners of `config` for each of `loops`. Returns their addresses as clients
@@ -83,42 +69,19 @@ pub fn open_http(
     config: &Config,
     loops: &mut [LoopListeners],
     sockets: &mut Sockets,
-    logs: &mut Logs,
-    connections: &Arc<ConnectionCount>,
-    accounts: &ClientAccounts,
 ) -> Result<Vec<String>, ListenerOpenError> {
     let mut urls = Vec::new();
-    for log in &config.route_logs {
-        let log = logs::open(log, config.user.as_ref(), logs)?;
-        for of_loop in loops.iter_mut() {
-            of_loop.route_logs.push(log.clone());
-        }
-    }
-    let listeners = config.listeners.iter().zip(&accounts.listeners);
-    for (number, (listener, client_bytes)) in listeners.enumerate() {
-        let log = match &listener.access_log {
-            None => None,
-            Some(log) => Some(logs::open(log, config.user.as_ref(), logs)?),
-        };
-        let admission =
-            ConnectionAdmission::new(Arc::clone(connections), listener.connections_per_address);
-        let limits = HttpLimits {
-            admission: Some(admission),
-            client_bytes: Some(Arc::clone(client_bytes)),
-            ..listener.limits.clone()
-        };
-        let config = ListenerConfig { limits, ..listener.clone() };
-        let opened = sockets.open(&config.address, loops.len(), &BindOptions::default())?;
+    for (number, listener) in config.listeners.iter().enumerate() {
+        let opened = sockets.open(&listener.address, loops.len(), &BindOptions::default())?;
         for (of_loop, sockets) in loops.iter_mut().zip(opened.by_loop) {
             for socket in sockets {
-                let failed = |error| ListenError::Io(config.address.clone(), error);
+                let failed = |error| ListenError::Io(listener.address.clone(), error);
                 let address = socket.address().map_err(failed)?;
-                let url = url(&address, config.tls.is_some());
+                let url = url(&address, listener.tls.is_some());
                 if !urls.contains(&url) {
                     urls.push(url);
                 }
-                let (log, config) = (log.clone(), config.clone());
-                of_loop.http.push(BoundListener { socket, address, log, number, config });
+                of_loop.http.push(BoundListener { socket, address, number });
             }
         }
     }

@@ -4,21 +4,20 @@
 //! but `GET /metrics`, and takes few connections.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use kirin_config::Config;
 use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead, Response};
-use kirin_observe::metrics::Metrics;
 use kirin_observe::refusal::refusal;
 use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
 use kirin_server::listener::{self, ListenError};
 use kirin_server::{
-    BindOptions, ConnectionAdmission, ConnectionCount, Limits, Listener, Observers, Server,
+    BindOptions, ConnectionAdmission, ConnectionCount, InForce, Limits, Listener, Observers, Server,
 };
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
+use crate::admin::Admin;
 use crate::serve::sockets::{SocketError, Sockets};
 
 /// The most connections. They do not count as connections of clients.
@@ -57,15 +56,15 @@ pub fn open(config: &Config, sockets: &mut Sockets) -> Result<Vec<Listener>, Met
 }
 
 /// Serves one socket until the program ends. Must run on an event loop.
-pub async fn serve(listener: Listener, metrics: Arc<Metrics>, mut stage: watch::Receiver<Stage>) {
+pub async fn serve(listener: Listener, admin: Admin, mut stage: watch::Receiver<Stage>) {
     if !wait_to_serve(&mut stage).await {
         return;
     }
     let Ok(address) = listener.address() else { return };
     let admission = ConnectionAdmission::new(ConnectionCount::new(CONNECTIONS), None);
     let limits = Limits { admission: Some(admission), ..Limits::default() };
-    let handler = Rc::new(MetricsHandler(metrics));
-    let server = Rc::new(Server::new(handler, address, limits, Observers::default()));
+    let handler = Rc::new(MetricsHandler(admin));
+    let server = InForce::new(Server::new(handler, address, limits, Observers::default()));
     let upkeep = spawn_local(listener::maintain_connections(Rc::clone(&server)));
     let ending = stage.clone();
     let stop = async move { _ = drain_limit(ending).await };
@@ -78,7 +77,7 @@ pub async fn serve(listener: Listener, metrics: Arc<Metrics>, mut stage: watch::
 }
 
 /// Answers `GET /metrics` and nothing else.
-struct MetricsHandler(Arc<Metrics>);
+struct MetricsHandler(Admin);
 
 impl Handler for MetricsHandler {
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
@@ -86,7 +85,7 @@ impl Handler for MetricsHandler {
             return Answer::Now(Response::error(StatusCode::FORBIDDEN));
         }
         match (request.path, &request.method) {
-            ("/metrics", &Method::GET | &Method::HEAD) => self.0.answer(request),
+            ("/metrics", &Method::GET | &Method::HEAD) => self.0.current().metrics.answer(request),
             ("/metrics", _) => {
                 let mut response = Response::error(StatusCode::METHOD_NOT_ALLOWED);
                 response.fields.push("Allow", "GET, HEAD");

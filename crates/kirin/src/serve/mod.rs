@@ -2,8 +2,11 @@
 
 mod entrance;
 pub mod event_loop;
+pub mod http_listeners;
+pub mod listener_settings;
 pub mod listeners;
 pub mod logs;
+pub mod loop_reload;
 pub mod memcached;
 pub mod metrics;
 pub mod sockets;

@@ -75,7 +75,7 @@ fn commands_and_options_of_other_programs_lead_to_kirins() {
     let site = Site::new().with("app.psgi", "sub {}");
     for (command, tip) in [
         (&["start"][..], "tip: `kirin serve` starts a server"),
-        (&["reload"], "tip: a signal reloads the applications: `kill -HUP PID`"),
+        (&["restart"], "tip: `kirin reload --apps` reads the configuration again"),
         (&["stop"], "tip: a signal ends a server: `kill PID`"),
         (&["app.psgi"], "tip: to serve it: `kirin serve app.psgi`"),
         (&["serve", "app.psgi", "--port", "80"], "tip: `--listen` says where"),

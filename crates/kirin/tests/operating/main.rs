@@ -20,6 +20,7 @@ mod metrics;
 mod outputs;
 mod profile;
 mod program_upgrade;
+mod reload;
 mod status_page;
 mod systemd;
 mod top;

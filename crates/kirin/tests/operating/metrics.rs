@@ -510,7 +510,7 @@ fn handshakes_are_counted_by_version_and_the_expiry_is_known() {
     assert!((29.0..=30.0).contains(&before), "{before}");
     authority.issue_for_days("a.test", 1, 60).write(&site, "a");
     kirin.signal(Signal::HUP);
-    wait_for_series(&kirin, "kirin_certificate_reloads_total{result=\"ok\"}", 1.0);
+    wait_for_series(&kirin, "kirin_reloads_total{result=\"ok\"}", 1.0);
     let after = days(&read(&kirin));
     assert!((59.0..=60.0).contains(&after), "{after}");
 }

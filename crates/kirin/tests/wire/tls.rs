@@ -159,7 +159,7 @@ fn a_bad_certificate_file_changes_nothing_and_the_log_names_it() {
     std::fs::write(https.site.path("b.pem"), &https.authority.issue(&["b.test"]).chain)
         .expect("write");
     https.kirin.signal(Signal::HUP);
-    https.kirin.wait_for_log("are not changed");
+    https.kirin.wait_for_log("not reloaded");
     let log = https.kirin.log();
     assert!(log.contains("b.pem") && log.contains("b.key") && log.contains("KeyMismatch"), "{log}");
     assert!(https.connect().server_is(&https.a));

@@ -91,7 +91,7 @@ pub struct RequestFacts {
 
 impl RequestFacts {
     /// Reads a request of the route with this number.
-    pub fn from_request(request: &Request<'_>, route: usize, key: &RandomState) -> Self {
+    pub fn from_request(request: &Request<'_>, route: u32, key: &RandomState) -> Self {
         let head = request.head;
         let is_read = matches!(head.method, Method::GET | Method::HEAD);
         let forwarded_host = request.origin.proxy.and_then(|_| head.field("x-forwarded-host"));

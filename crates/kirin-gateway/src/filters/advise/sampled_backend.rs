@@ -21,7 +21,8 @@ use crate::routing::settings::RouteConfig;
 pub struct SampledBackend<B> {
     sampling: Arc<Sampling>,
     backend: B,
-    number: usize,
+    /// The number of the route.
+    number: u32,
     /// The route without the name of its site, which depends on the request.
     route: Arc<AdvisedRoute>,
 }
@@ -42,7 +43,7 @@ impl<B: Backend> SampledBackend<B> {
             has_store: route.reachable().has_store,
             has_rewrite: route.rules.rewrite.is_some(),
         };
-        Self { sampling, backend, number: number.route, route: Arc::new(facts) }
+        Self { sampling, backend, number: route.number, route: Arc::new(facts) }
     }
 
     /// Answers a request, and adds the answer to the run.

@@ -12,6 +12,8 @@ use kirin_advice::survey::{Demands, Survey, Totals};
 use kirin_store::Namespace;
 use parking_lot::Mutex;
 
+use crate::routing::route_names::RouteNames;
+
 /// The run of `kirin advise`, if one is in progress.
 #[derive(Default)]
 pub struct Sampling {
@@ -37,15 +39,15 @@ pub struct SamplingScope {
     pub places: Vec<String>,
     /// The labels of the sites. An empty label stands for routes at the top level. Empty: all.
     pub sites: Vec<String>,
-    /// The label of the site of each route, by its number.
-    pub site_labels: Arc<[String]>,
+    /// The names of the routes, by their numbers.
+    pub route_names: Arc<RouteNames>,
 }
 
 /// The answers that a run has observed.
 #[derive(Default)]
 struct ObservedRun {
     survey: Survey,
-    routes: BTreeMap<usize, RouteFacts>,
+    routes: BTreeMap<u32, RouteFacts>,
 }
 
 /// The route of an answer. It is cheap to make for each request.
@@ -113,7 +115,7 @@ impl Sampling {
 
 impl Run {
     /// Returns whether it observes a place of the route with this number now.
-    pub fn observes(&self, place: &str, route: usize) -> bool {
+    pub fn observes(&self, place: &str, route: u32) -> bool {
         let SamplingScope { places, sites, .. } = &self.scope;
         self.began.elapsed() < self.limit
             && (places.is_empty() || places.iter().any(|name| name == place))
@@ -121,8 +123,8 @@ impl Run {
     }
 
     /// Returns the label of the site of a route.
-    fn site_of(&self, route: usize) -> &str {
-        self.scope.site_labels.get(route).map_or("", String::as_str)
+    fn site_of(&self, route: u32) -> &str {
+        self.scope.route_names.get(route).map_or("", |name| &name.site)
     }
 
     /// Returns the time since its start.
@@ -179,6 +181,7 @@ mod tests {
     use kirin_advice::verdict::{PageVerdict, Reason};
 
     use super::*;
+    use crate::routing::route_names::RouteName;
 
     #[test]
     fn one_request_that_had_to_pass_a_condition_protects_its_route() {
@@ -210,10 +213,13 @@ mod tests {
     fn one_run_is_on_at_a_time_and_ends_by_itself() {
         let sampling = Sampling::default();
         assert!(!sampling.is_on() && sampling.run().is_none());
+        let name =
+            |site: &str| RouteName { site: site.into(), path: "/".into(), route: "/".into() };
+        let names = (0..).zip(["wiki", "", "git"].map(name));
         let scope = SamplingScope {
             places: vec!["app:web".into()],
             sites: vec!["wiki".into(), String::new()],
-            site_labels: ["wiki", "", "git"].map(str::to_owned).into(),
+            route_names: Arc::new(names.collect()),
         };
         let start = |limit| sampling.start(scope.clone(), Demands::default(), limit);
         let run = start(Duration::from_secs(60)).expect("no run is on");

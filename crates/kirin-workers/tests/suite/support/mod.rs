@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kirin_files::AppFiles;
 use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead};
-use kirin_server::{Limits, Listener, Observers, Server, listener};
+use kirin_server::{InForce, Limits, Listener, Observers, Server, listener};
 use kirin_workers::{App, AppConfig, AppError};
 use tokio::sync::oneshot;
 
@@ -80,8 +80,12 @@ impl Site {
                 tokio::task::LocalSet::new().block_on(&runtime, async move {
                     let Ok(app) = app.await else { return };
                     let app = Rc::new(OneApp(app, Rc::default()));
-                    let server =
-                        Rc::new(Server::new(app, local, Limits::default(), Observers::default()));
+                    let server = InForce::new(Server::new(
+                        app,
+                        local,
+                        Limits::default(),
+                        Observers::default(),
+                    ));
                     tokio::task::spawn_local(listener::accept(listener, server));
                     // Ends when the site is dropped.
                     let _ = stop.await;

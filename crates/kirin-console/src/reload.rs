@@ -1,0 +1,99 @@
+//! `kirin reload` and `kirin diff`: have a running Kirin read its configuration again, or say what
+//! that would change.
+
+use std::time::Duration;
+
+use clap::Args;
+use kirin_config::ConfigSource;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::print::print;
+use crate::running::RunningKirin;
+
+/// How long the command waits by default, in seconds. An application may take its time to load.
+const WAIT_SECONDS: u64 = 300;
+
+/// The arguments of `kirin reload`.
+#[derive(Args)]
+pub struct ReloadArgs {
+    /// Load all applications again, too: their code may have changed
+    #[arg(long)]
+    apps: bool,
+    /// Load this application again, too. Can be repeated
+    #[arg(long = "app", value_name = "NAME", conflicts_with = "apps")]
+    names: Vec<String>,
+    /// Only print what would change
+    #[arg(long)]
+    dry_run: bool,
+    /// Wait at most this many seconds; Kirin goes on after that
+    #[arg(long, value_name = "SECONDS", default_value_t = WAIT_SECONDS,
+          value_parser = clap::value_parser!(u64).range(1..=86400))]
+    timeout: u64,
+    #[command(flatten)]
+    at: RunningKirin,
+}
+
+/// The arguments of `kirin diff`.
+#[derive(Args)]
+pub struct DiffArgs {
+    #[command(flatten)]
+    at: RunningKirin,
+}
+
+/// The answer of the admin listener.
+#[derive(Deserialize)]
+struct Reloaded {
+    changes: Vec<String>,
+    apps: Vec<String>,
+}
+
+/// Carries out `kirin reload`.
+pub fn run(arguments: &ReloadArgs) -> Result<(), String> {
+    let ReloadArgs { apps, names, dry_run, timeout, at } = arguments;
+    let wish = json!({ "dry_run": dry_run, "all_apps": apps, "apps": names });
+    let limit = Duration::from_secs(*timeout);
+    print(&describe(&ask(at, &wish, limit)?, *dry_run))
+}
+
+/// Carries out `kirin diff`.
+pub fn run_diff(arguments: &DiffArgs) -> Result<(), String> {
+    let wish = json!({ "dry_run": true });
+    let reloaded = ask(&arguments.at, &wish, Duration::from_secs(WAIT_SECONDS))?;
+    print(&describe(&reloaded, true))
+}
+
+fn ask(at: &RunningKirin, wish: &serde_json::Value, limit: Duration) -> Result<Reloaded, String> {
+    let target = at.find().map_err(|error| all_errors(at).unwrap_or(error))?;
+    let answer = target.post_within("/reload", &wish.to_string(), limit);
+    // The text says it all.
+    let answer = answer.map_err(|error| match error.strip_prefix("409 Conflict: ") {
+        Some(refusal) => refusal.to_owned(),
+        None => error,
+    })?;
+    serde_json::from_str(&answer)
+        .map_err(|error| format!("what came is no answer of Kirin: {error}"))
+}
+
+/// Returns all errors of the configuration file, if it has any. To find the running Kirin, the
+/// commands read only a part of it.
+fn all_errors(at: &RunningKirin) -> Option<String> {
+    let source = ConfigSource::read(at.config_file()?).ok()?;
+    kirin_config::read(&source).err().map(|errors| errors.to_string())
+}
+
+fn describe(reloaded: &Reloaded, is_dry_run: bool) -> String {
+    let Reloaded { changes, apps } = reloaded;
+    let mut lines: Vec<String> = changes.clone();
+    if changes.is_empty() {
+        lines.push("the configuration is the same".to_owned());
+    }
+    let (loaded, end) = match is_dry_run {
+        true => ("would be loaded again", "nothing is changed: this was a dry run"),
+        false => ("loaded again", "reloaded"),
+    };
+    lines.extend(apps.iter().map(|app| format!("app `{app}`: {loaded}")));
+    lines.push(end.to_owned());
+    lines.push(String::new());
+    lines.join("\n")
+}
