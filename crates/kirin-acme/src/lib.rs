@@ -31,8 +31,23 @@ use renewer::CertificateRenewer;
 /// All certificates that come from authorities, with a renewer for each.
 pub struct Acme {
     renewers: Vec<CertificateRenewer>,
+    /// The certificates that are kept, each by a task.
+    kept: Vec<KeptCertificate>,
     challenges: Arc<Challenges>,
     renew_now: Arc<Notify>,
+}
+
+/// A certificate that a task keeps. Dropping it ends the task.
+struct KeptCertificate {
+    config: AcmeConfig,
+    listeners: Vec<Arc<Tls>>,
+    _task: JoinSet<()>,
+}
+
+/// Other certificates, ready to be kept in place of the present ones.
+pub struct OtherCertificates {
+    wanted: Vec<(AcmeConfig, Vec<Arc<Tls>>)>,
+    renewers: Vec<CertificateRenewer>,
 }
 
 impl Acme {
@@ -45,28 +60,47 @@ impl Acme {
         certificates: impl Iterator<Item = (&'a AcmeConfig, &'a Arc<Tls>)>,
         owner: Option<&User>,
     ) -> Result<Self, AcmeError> {
+        let mut acme = Self {
+            renewers: Vec::new(),
+            kept: Vec::new(),
+            challenges: Arc::new(Challenges::default()),
+            renew_now: Arc::new(Notify::new()),
+        };
+        acme.renewers = acme.prepare(certificates, owner)?.renewers;
+        acme.renewers.iter_mut().for_each(CertificateRenewer::serve_kept_one);
+        Ok(acme)
+    }
+
+    /// Opens what other certificates need. Nothing changes before [`Acme::change`] is called.
+    pub fn prepare<'a>(
+        &self,
+        certificates: impl Iterator<Item = (&'a AcmeConfig, &'a Arc<Tls>)>,
+        owner: Option<&User>,
+    ) -> Result<OtherCertificates, AcmeError> {
         // Listeners with the same settings share a certificate.
-        let mut wanted: Vec<(&AcmeConfig, Vec<Arc<Tls>>)> = Vec::new();
+        let mut wanted: Vec<(AcmeConfig, Vec<Arc<Tls>>)> = Vec::new();
         for (config, tls) in certificates {
-            match wanted.iter_mut().find(|(other, _)| *other == config) {
+            match wanted.iter_mut().find(|(other, _)| other == config) {
                 Some((_, listeners)) => listeners.push(Arc::clone(tls)),
-                None => wanted.push((config, vec![Arc::clone(tls)])),
+                None => wanted.push((config.clone(), vec![Arc::clone(tls)])),
             }
         }
-        let challenges = Arc::new(Challenges::default());
-        let renew_now = Arc::new(Notify::new());
-        for (config, _) in &wanted {
+        let is_new = |(config, listeners): &&(AcmeConfig, Vec<Arc<Tls>>)| {
+            !self.kept.iter().any(|kept| kept.is(config, listeners))
+        };
+        let new: Vec<_> = wanted.iter().filter(is_new).cloned().collect();
+        for (config, _) in &new {
             ParentDirectory::check(&config.state.join("account"), owner)
                 .map_err(|error| AcmeError::State(config.state.clone(), error))?;
         }
-        let renewers = wanted
+        let renewers = new
             .into_iter()
             .map(|(config, listeners)| {
                 CertificateRenewer::open(
-                    config.clone(),
+                    config,
                     listeners,
-                    Arc::clone(&challenges),
-                    Arc::clone(&renew_now),
+                    Arc::clone(&self.challenges),
+                    Arc::clone(&self.renew_now),
                 )
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -74,7 +108,7 @@ impl Acme {
             let paths = renewers.iter().flat_map(CertificateRenewer::paths_of_root);
             paths.into_iter().try_for_each(|path| owner.give(&path))?;
         }
-        Ok(Self { renewers, challenges, renew_now })
+        Ok(OtherCertificates { wanted, renewers })
     }
 
     /// Returns the answers to the authorities' challenges.
@@ -88,8 +122,31 @@ impl Acme {
         Arc::clone(&self.renew_now)
     }
 
-    /// Starts to get and renew certificates. Dropping the returned tasks ends this.
-    pub fn keep(&mut self) -> JoinSet<()> {
-        self.renewers.drain(..).map(CertificateRenewer::keep).collect()
+    /// Starts to get and renew certificates, until this is dropped. Must run in a runtime.
+    pub fn keep(&mut self) {
+        self.kept.extend(self.renewers.drain(..).map(KeptCertificate::keep));
+    }
+
+    /// Keeps other certificates from now on, and serves those that are there already. A certificate
+    /// that stays is kept as before.
+    pub fn change(&mut self, other: OtherCertificates) {
+        let OtherCertificates { wanted, mut renewers } = other;
+        self.kept
+            .retain(|kept| wanted.iter().any(|(config, listeners)| kept.is(config, listeners)));
+        renewers.iter_mut().for_each(CertificateRenewer::serve_kept_one);
+        self.kept.extend(renewers.into_iter().map(KeptCertificate::keep));
+    }
+}
+
+impl KeptCertificate {
+    fn keep(renewer: CertificateRenewer) -> Self {
+        let (config, listeners) = renewer.subject();
+        let mut task = JoinSet::new();
+        task.spawn(renewer.keep());
+        Self { config, listeners, _task: task }
+    }
+
+    fn is(&self, config: &AcmeConfig, listeners: &[Arc<Tls>]) -> bool {
+        self.config == *config && renewer::is_same(&self.listeners, listeners)
     }
 }

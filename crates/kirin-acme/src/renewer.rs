@@ -32,6 +32,12 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// it has to revoke the certificate.
 const BETWEEN_QUESTIONS: Duration = Duration::from_secs(6 * 3600);
 
+/// Returns whether both are the same listeners.
+pub fn is_same(one: &[Arc<Tls>], other: &[Arc<Tls>]) -> bool {
+    one.len() == other.len()
+        && one.iter().all(|tls| other.iter().any(|other| Arc::ptr_eq(tls, other)))
+}
+
 /// A certificate, the listeners that serve it, and the state that is needed to renew it.
 pub struct CertificateRenewer {
     config: AcmeConfig,
@@ -47,7 +53,7 @@ pub struct CertificateRenewer {
 }
 
 impl CertificateRenewer {
-    /// Opens the directory and serves the certificate in it.
+    /// Opens the directory.
     pub fn open(
         config: AcmeConfig,
         listeners: Vec<Arc<Tls>>,
@@ -55,7 +61,7 @@ impl CertificateRenewer {
         renew_now: Arc<Notify>,
     ) -> Result<Self, AcmeError> {
         let state = StateDirectory::open(&config.state, &config.directory)?;
-        let mut renewer = Self {
+        Ok(Self {
             config,
             listeners,
             challenges,
@@ -63,13 +69,21 @@ impl CertificateRenewer {
             issued: None,
             earliest: UNIX_EPOCH,
             renew_now,
-        };
-        if renewer.file().exists()
-            && let Err(error) = renewer.serve_kept()
+        })
+    }
+
+    /// Serves the certificate that is in the directory, if there is one.
+    pub fn serve_kept_one(&mut self) {
+        if self.file().exists()
+            && let Err(error) = self.serve_kept()
         {
-            tracing::warn!(%error, "{} is not served; a new one is asked for", renewer.file().display());
+            tracing::warn!(%error, "{} is not served; a new one is asked for", self.file().display());
         }
-        Ok(renewer)
+    }
+
+    /// Returns which certificate it keeps, and for which listeners.
+    pub fn subject(&self) -> (AcmeConfig, Vec<Arc<Tls>>) {
+        (self.config.clone(), self.listeners.clone())
     }
 
     /// Returns the files and directories that root has made.

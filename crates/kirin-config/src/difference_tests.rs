@@ -388,11 +388,11 @@ fn a_change_has_the_class_of_its_key() {
         (format!("{base}[store]\nmemory = '8MB'"), "store", Some("memory"), Upgrade),
         (format!("{base}[store]\npurge_from = []"), "store", Some("purge_from"), AtOnce),
         (format!("{base}[traces]\nendpoint = 'a'"), "traces", None, Upgrade),
-        (format!("{base}[[listener]]\naddress = '2'"), "listener", None, Upgrade),
+        (format!("{base}[[listener]]\naddress = '2'"), "listener", None, AtOnce),
         (format!("{base}[[route]]\npath = '/'"), "route", None, AtOnce),
         (format!("{base}[[site]]\nhosts = ['b.org']"), "site", None, AtOnce),
         (after("[[listener]]", "keep_alive = '1s'"), "listener", Some("keep_alive"), AtOnce),
-        (after("[[listener]]", "tls.hsts = '1d'"), "listener", Some("tls"), Upgrade),
+        (after("[[listener]]", "tls.hsts = '1d'"), "listener", Some("tls"), AtOnce),
         (after("[[app]]", "env.A = '1'"), "app", Some("env"), Upgrade),
         (after("'a:80'", ", 'b:80'"), "upstream", Some("server b:80"), Upgrade),
         (after("[[site]]", "access_log.path = 'a'"), "site", Some("access_log"), AtOnce),
@@ -411,7 +411,7 @@ fn a_change_has_the_class_of_its_key() {
     let difference = difference(&source(&old), &source(&new));
     let found: Vec<_> =
         difference.changes().iter().map(|change| (change.section.as_str(), change.class)).collect();
-    assert_eq!(found, [("listener.tls", AtOnce), ("listener.tls.acme", Upgrade)]);
+    assert_eq!(found, [("listener.tls", AtOnce), ("listener.tls.acme", AtOnce)]);
 }
 
 #[test]

@@ -33,9 +33,14 @@ const MAX_OTHER_ROWS: usize = 100;
 /// The most places of a row.
 const MAX_PLACES: usize = 8;
 
+/// Requests without a route have no site.
+const NO_ROUTE: (Option<u32>, u32) = (None, RouteSites::NONE);
+
 /// The rows of one event loop.
 pub struct UrlTable {
     sites: Arc<RouteSites>,
+    /// The route of the last request, and its site. The next one often has the same.
+    last_site: (Option<u32>, u32),
     patterns: UrlPatterns,
     rows: HashMap<RowKey, Box<Row>>,
 }
@@ -73,14 +78,22 @@ impl UrlTable {
     /// Returns an empty table. The configured patterns have precedence.
     pub fn new(configured: Vec<ConfiguredPattern>, sites: Arc<RouteSites>) -> Self {
         let limits = PatternLimits { patterns: MAX_PATTERNS, ..PatternLimits::default() };
-        Self { sites, patterns: UrlPatterns::new(configured, limits), rows: HashMap::default() }
+        Self {
+            sites,
+            last_site: NO_ROUTE,
+            patterns: UrlPatterns::new(configured, limits),
+            rows: HashMap::default(),
+        }
     }
 
     /// Counts a request that stands for `weight` requests. `part` is the number of the present ten
     /// seconds.
     pub fn add(&mut self, request: &EndedRequest<'_>, weight: u32, part: u64) {
         let rows = &mut self.rows;
-        let site = self.sites.site_of(request.route.number);
+        if self.last_site.0 != request.route.number {
+            self.last_site = (request.route.number, self.sites.site_of(request.route.number));
+        }
+        let site = self.last_site.1;
         let pattern = self.patterns.pattern_in(site, request.target.as_bytes(), |merge| {
             for method in MethodWord::all() {
                 if let Some(from) = rows.remove(&RowKey { site, pattern: merge.from, method }) {
@@ -124,6 +137,7 @@ impl UrlTable {
     /// Counts by other sites from now on. A site has the same number in both.
     pub fn set_sites(&mut self, sites: Arc<RouteSites>) {
         self.sites = sites;
+        self.last_site = NO_ROUTE;
     }
 
     /// Returns the sites, by the numbers in the keys of rows.

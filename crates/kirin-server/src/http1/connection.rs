@@ -286,8 +286,9 @@ fn answer_all<'a, H: Handler>(
     }
     let id = work.request_id();
     // Boxed, so that an idle connection does not carry the size of the work.
-    let settling = settle(Rc::clone(server), io, unsent, work);
-    Ok((at, ConnectionStep::Settle(Box::pin(InRequest::new(id, settling)))))
+    // Made in its place: a copy of so large a future costs more than the request.
+    let server = Rc::clone(server);
+    Ok((at, ConnectionStep::Settle(Box::pin(InRequest::new(id, settle(server, io, unsent, work))))))
 }
 
 /// Answers a request whose target has bytes above 127, as if the client had percent-encoded them.

@@ -28,7 +28,7 @@ use crate::life::run_directory::{self, RunDirectory};
 use crate::life::systemd::Systemd;
 use crate::serve::listeners::{LoopListeners, open_app_store, open_http, open_memcached};
 use crate::serve::metrics;
-use crate::serve::sockets::{SocketFiles, Sockets};
+use crate::serve::sockets::Sockets;
 
 /// What the program has opened.
 pub struct Bound {
@@ -38,23 +38,19 @@ pub struct Bound {
     pub told: Vec<ListenAddress>,
     /// The listeners, by event loop.
     pub loops: Vec<LoopListeners>,
-    /// The addresses of the HTTP listeners, as clients write them.
-    pub urls: Vec<String>,
     /// The TCP addresses of the memcached listeners, as they are bound.
     pub memcached_addresses: Vec<SocketAddr>,
     /// The count of client connections.
     pub connections: Arc<ConnectionCount>,
-    /// The sockets that a successor gets.
-    pub sockets: Sockets,
-    /// The files of unix sockets. They are removed at the end, also by an error.
-    pub socket_files: SocketFiles,
+    /// The listening sockets. The files of unix sockets are removed at the end, also by an error.
+    pub sockets: RefCell<Sockets>,
     /// The path of the default admin socket, if this program has it.
     pub default_admin: Option<PathBuf>,
     /// The file with the process id, removed in the same way. A program that takes over from a
     /// predecessor writes it later.
     pub pid_file: Option<PidFile>,
     /// The certificates that come from authorities.
-    pub acme: Acme,
+    pub acme: RefCell<Acme>,
     /// The Kirin that this one takes over from.
     pub predecessor: Option<Predecessor>,
     /// Tells memcached listeners that a successor serves.
@@ -81,9 +77,16 @@ pub fn bind(
     listen_where_told(&mut config, &told);
     let mut loops: Vec<_> = (0..config.threads).map(|_| LoopListeners::default()).collect();
     let connections = ConnectionCount::new(share_descriptors(&mut config));
-    let configured = Configured::first(config, source, &connections)?;
+    let mut http: Vec<_> = (0..config.threads).map(|_| Vec::new()).collect();
+    let opened = config.listeners.iter().enumerate();
+    let opened = opened
+        .map(|(at, listener)| open_http(at, &listener.address, &mut http, &mut sockets))
+        .collect::<Result<Vec<_>, _>>()?;
+    for (of_loop, http) in loops.iter_mut().zip(http) {
+        of_loop.http = http;
+    }
+    let configured = Configured::first(config, source, opened, &connections)?;
     let config = Arc::clone(&configured.config);
-    let urls = open_http(&config, &mut loops, &mut sockets)?;
     if let Some(first) = loops.first_mut() {
         first.admin = admin::open(&config, &mut sockets)?;
         first.metrics = metrics::open(&config, &mut sockets)?;
@@ -116,7 +119,6 @@ pub fn bind(
         first.admin.extend(admin.listener);
         first.taken_admin = admin.taken;
     }
-    let socket_files = sockets.take_files();
     program_log::start_thread();
     if let Some(path) = &launch.memcached_port_file {
         write_ports(path, &memcached_addresses)?;
@@ -126,14 +128,12 @@ pub fn bind(
         configured: RefCell::new(configured),
         told,
         loops,
-        urls,
         memcached_addresses,
         connections,
-        sockets,
-        socket_files,
+        sockets: RefCell::new(sockets),
         default_admin: admin.path,
         pid_file,
-        acme,
+        acme: RefCell::new(acme),
         predecessor,
         has_successor,
         systemd: Systemd::new(launch.inherited.notify.take()),
@@ -161,7 +161,7 @@ pub fn share_descriptors(config: &mut Config) -> usize {
 }
 
 /// Returns the certificates that listeners get from an authority, and the TLS of each listener.
-fn acme_certificates(config: &Config) -> impl Iterator<Item = (&AcmeConfig, &Arc<Tls>)> {
+pub fn acme_certificates(config: &Config) -> impl Iterator<Item = (&AcmeConfig, &Arc<Tls>)> {
     let tls = config.listeners.iter().filter_map(|listener| listener.tls.as_ref());
     tls.filter_map(|tls| Some((tls.acme.as_ref()?, &tls.tls)))
 }

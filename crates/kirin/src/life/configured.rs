@@ -12,6 +12,7 @@ use kirin_server::tls::Renewal;
 use kirin_server::{ConnectionCount, OpenLog, Tls, TlsError};
 
 use crate::serve::listener_settings::{self, ListenerSettings, partners};
+use crate::serve::listeners::ListenerSockets;
 use crate::serve::logs::{self, LogError, Logs};
 
 /// A configuration with what was opened for it.
@@ -26,6 +27,8 @@ pub struct Configured {
     pub route_logs: Arc<[OpenLog]>,
     /// The listeners, in the order of the configuration.
     pub listeners: Arc<[ListenerSettings]>,
+    /// The sockets of the listeners, in the same order.
+    pub sockets: Vec<ListenerSockets>,
     /// The accounts of bytes that are held for clients.
     pub accounts: ClientAccounts,
     /// The counters of each event loop.
@@ -55,9 +58,10 @@ impl Configured {
     pub fn first(
         config: Config,
         source: Option<ConfigSource>,
+        sockets: Vec<ListenerSockets>,
         connections: &Arc<ConnectionCount>,
     ) -> Result<Self, LogError> {
-        Self::open(config, source, connections, None)
+        Self::open(config, source, sockets, connections, None)
     }
 
     /// Opens what another configuration needs. What has not changed stays open, and goes on
@@ -67,6 +71,7 @@ impl Configured {
         &self,
         mut config: Config,
         source: ConfigSource,
+        sockets: Vec<ListenerSockets>,
         connections: &Arc<ConnectionCount>,
     ) -> Result<(Self, Renewals), FollowError> {
         let mut renewals = Renewals::new();
@@ -81,12 +86,13 @@ impl Configured {
                 tls.tls = Arc::clone(&before.tls);
             }
         }
-        Ok((Self::open(config, Some(source), connections, Some(self))?, renewals))
+        Ok((Self::open(config, Some(source), sockets, connections, Some(self))?, renewals))
     }
 
     fn open(
         config: Config,
         source: Option<ConfigSource>,
+        sockets: Vec<ListenerSockets>,
         connections: &Arc<ConnectionCount>,
         before: Option<&Self>,
     ) -> Result<Self, LogError> {
@@ -132,8 +138,22 @@ impl Configured {
             logs,
             route_logs,
             listeners,
+            sockets,
             accounts,
         })
+    }
+
+    /// Returns the addresses of the listeners, as clients write them.
+    pub fn urls(&self) -> Vec<String> {
+        let mut urls = Vec::new();
+        for (sockets, listener) in self.sockets.iter().zip(&self.config.listeners) {
+            for url in sockets.urls(listener.tls.is_some()) {
+                if !urls.contains(&url) {
+                    urls.push(url);
+                }
+            }
+        }
+        urls
     }
 
     /// Sets the limits that are counted for all event loops together.

@@ -136,8 +136,8 @@ impl Control<'_> {
         match &self.upgrade {
             Err(reason) => tracing::error!("USR2 has no effect: {reason}"),
             Ok(upgrade) => {
-                let store = &self.reloading.parts.store;
-                progress.upgrade = Some(Box::pin(upgrade.hand_over(store)));
+                let Reloading { parts, sockets, .. } = &self.reloading;
+                progress.upgrade = Some(Box::pin(upgrade.hand_over(&parts.store, sockets)));
             }
         }
     }

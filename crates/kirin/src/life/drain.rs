@@ -34,13 +34,13 @@ pub async fn drain(
             if let Some(snapshot) = &snapshot {
                 snapshot.disown();
             }
-            bound.socket_files.disown();
+            bound.sockets.get_mut().files().disown();
             bound.has_successor.send_replace(true);
         }
     }
     if let Some(path) = &bound.default_admin {
         // The next program can have it before the last response of this one is sent.
-        bound.socket_files.remove(path);
+        bound.sockets.get_mut().files().remove(path);
     }
     let mut limit = ending.drain_limit();
     let has_served =

@@ -54,7 +54,7 @@ pub struct Parts {
     pub connections: Arc<ConnectionCount>,
     /// What the main thread counts for metrics.
     pub counters: Arc<ProgramCounters>,
-    /// What the program serves, for the status.
+    /// What the program serves, for the status, without its addresses.
     pub serving: Value,
     /// The runs of `kirin advise`.
     pub advise: Arc<Runs>,
@@ -98,6 +98,8 @@ impl Parts {
         let Configured { config, accounts, route_names, .. } = configured;
         let access_logs: Vec<_> = configured.logs.values().cloned().collect();
         let session_cookie = config.gateway.session_cookie.iter();
+        let mut serving = self.serving.clone();
+        serving["urls"] = configured.urls().into();
         AdminParts {
             observed: ObservedParts {
                 store: Arc::clone(&self.store),
@@ -111,7 +113,7 @@ impl Parts {
                 listeners: (config.listeners.iter())
                     .map(|listener| listener.address.to_string())
                     .collect(),
-                serving: self.serving.clone(),
+                serving,
                 started: self.started,
                 process: PROCESS_COUNTS,
             },

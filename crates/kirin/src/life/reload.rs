@@ -5,19 +5,23 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use kirin_acme::{Acme, AcmeError, OtherCertificates};
 use kirin_config::difference::{Change, Difference, difference};
 use kirin_config::{Config, ConfigErrors, ConfigSource, read_after};
 use kirin_http::ListenAddress;
+use kirin_sockets::Starter;
 use tokio::sync::oneshot;
 
 use crate::admin::Admin;
-use crate::life::bind::{listen_where_told, share_descriptors};
+use crate::life::bind::{acme_certificates, listen_where_told, share_descriptors};
 use crate::life::configured::{Configured, FollowError, Renewals};
 use crate::life::parts::Parts;
 use crate::life::read_again::{self, Unreadable};
 use crate::serve::event_loop::ServingLoop;
 use crate::serve::listener_settings::partners;
+use crate::serve::listeners::{BoundListener, ListenerOpenError, ListenerSockets, open_http};
 use crate::serve::loop_reload::{LoopReload, LoopReloadError};
+use crate::serve::sockets::{SocketNumber, Sockets};
 
 /// Why another configuration does not come into force.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +41,17 @@ pub enum ReloadError {
     /// A log or a certificate cannot be used.
     #[error(transparent)]
     Follow(#[from] FollowError),
+    /// A listener cannot be opened.
+    #[error(transparent)]
+    Listen(#[from] ListenerOpenError),
+    /// The starter of the program has opened a listener that is to be closed.
+    #[error(
+        "listener {0}: its socket was handed over, so clients would wait for ever if Kirin closed it; nothing is changed"
+    )]
+    HandedOver(ListenAddress),
+    /// Certificates of an authority cannot be kept.
+    #[error(transparent)]
+    Acme(#[from] AcmeError),
     /// An event loop cannot serve it.
     #[error(transparent)]
     Loop(#[from] LoopReloadError),
@@ -64,6 +79,10 @@ pub struct Reloading<'a> {
     pub loops: &'a [ServingLoop],
     /// The configuration that is in force.
     pub configured: &'a RefCell<Configured>,
+    /// The listening sockets.
+    pub sockets: &'a RefCell<Sockets>,
+    /// The certificates that come from authorities.
+    pub acme: &'a RefCell<Acme>,
     /// The file of the configuration. `None`: the command line says it, so it stays the same.
     pub file: Option<PathBuf>,
     /// The addresses of inherited sockets, if they replace the listener of the configuration.
@@ -88,12 +107,17 @@ impl Reloading<'_> {
     /// Reads the configuration again, and puts it into force. Returns what has changed.
     pub async fn reload(&self) -> Result<Vec<Change>, ReloadError> {
         let Candidate { config, source, changes, connections } = self.read()?;
+        let (opening, sockets) = self.open(&config)?;
         let (next, renewals) = {
             let before = self.configured.borrow();
-            before.following(config, source, &self.parts.connections)?
+            before.following(config, source, sockets, &self.parts.connections)?
         };
-        let ready = self.prepare(&next).await?;
-        self.commit(next, renewals, ready, connections).await;
+        let authorities = self
+            .acme
+            .borrow()
+            .prepare(acme_certificates(&next.config), next.config.user.as_ref())?;
+        let ready = self.prepare(&next, opening).await?;
+        self.commit(next, Certificates { renewals, authorities }, ready, connections).await;
         Ok(changes.changes().to_vec())
     }
 
@@ -116,13 +140,47 @@ impl Reloading<'_> {
         Ok(Candidate { config, source, changes, connections })
     }
 
+    /// Opens the listeners that a configuration has besides. Returns them, and the sockets of all
+    /// listeners.
+    fn open(&self, config: &Config) -> Result<(Opening<'_>, Vec<ListenerSockets>), ReloadError> {
+        let before = self.configured.borrow();
+        let partners_before = partners(&config.listeners, &before.config.listeners);
+        let is_of_starter = !matches!(self.sockets.borrow().starter(), None | Some(Starter::Kirin));
+        for (at, listener) in before.config.listeners.iter().enumerate() {
+            let is_closed = partners_before[at].is_none();
+            if is_closed && is_of_starter && before.sockets[at].is_inherited {
+                return Err(ReloadError::HandedOver(listener.address.clone()));
+            }
+        }
+        let mut opening = Opening {
+            sockets: self.sockets,
+            opened: Vec::new(),
+            loops: self.loops.iter().map(|_| Vec::new()).collect(),
+        };
+        let mut all = Vec::new();
+        let partners = partners(&before.config.listeners, &config.listeners);
+        for (at, (listener, partner)) in config.listeners.iter().zip(partners).enumerate() {
+            all.push(match partner {
+                Some(partner) => before.sockets[partner].clone(),
+                None => opening.open(at, &listener.address)?,
+            });
+        }
+        Ok((opening, all))
+    }
+
     /// Has all event loops prepare a configuration. It does not come into force if what is
     /// returned is dropped.
-    async fn prepare(&self, next: &Configured) -> Result<Vec<Ready>, ReloadError> {
+    async fn prepare<'a>(
+        &self,
+        next: &Configured,
+        mut opening: Opening<'a>,
+    ) -> Result<ReadyLoops<'a>, ReloadError> {
         let resources = self.parts.loop_resources(next, self.admin.clone());
         let numbers = self.numbers(next);
         let mut asked = Vec::new();
-        for (event_loop, counters) in self.loops.iter().zip(&next.counters) {
+        let bound = std::mem::take(&mut opening.loops);
+        let loops = self.loops.iter().zip(&next.counters).zip(bound);
+        for ((event_loop, counters), bound) in loops {
             let (prepared, is_prepared) = oneshot::channel();
             let (commit, commits) = oneshot::channel();
             let (committed, is_committed) = oneshot::channel();
@@ -130,6 +188,7 @@ impl Reloading<'_> {
                 resources: resources.clone(),
                 counters: Arc::clone(counters),
                 numbers: Arc::clone(&numbers),
+                bound,
                 prepared,
                 commit: commits,
                 committed,
@@ -142,7 +201,7 @@ impl Reloading<'_> {
             is_prepared.await.map_err(|_| ReloadError::LoopGone)??;
             ready.push(of_loop);
         }
-        Ok(ready)
+        Ok(ReadyLoops { loops: ready, opening })
     }
 
     /// Returns the index that each present listener has in the other configuration.
@@ -151,17 +210,28 @@ impl Reloading<'_> {
         partners(&next.config.listeners, &before.config.listeners).into()
     }
 
+    /// Closes the listeners that the configuration in force no longer has. The loops have closed
+    /// their own sockets, or are about to.
+    fn close_others(&self, before: &Configured) {
+        let now = self.configured.borrow();
+        let is_open = |number| now.sockets.iter().any(|sockets| sockets.number == number);
+        for sockets in before.sockets.iter().filter(|sockets| !is_open(sockets.number)) {
+            self.sockets.borrow_mut().close(sockets.number);
+        }
+    }
+
     async fn commit(
         &self,
         next: Configured,
-        renewals: Renewals,
-        ready: Vec<Ready>,
+        certificates: Certificates,
+        ready: ReadyLoops<'_>,
         connections: usize,
     ) {
         next.set_limits(&self.parts.connections, connections);
-        for (tls, renewal) in renewals {
+        for (tls, renewal) in certificates.renewals {
             tls.renew(renewal);
         }
+        self.acme.borrow_mut().change(certificates.authorities);
         self.admin.replace(self.parts.admin_parts(&next));
         let has_other_patterns =
             self.configured.borrow().config.url_patterns != next.config.url_patterns;
@@ -170,7 +240,10 @@ impl Reloading<'_> {
             live.count_by(patterns, Arc::clone(&next.route_sites));
         }
         let mut committed = Vec::new();
-        for Ready { commit, is_committed } in ready {
+        let ReadyLoops { loops, mut opening } = ready;
+        // They stay.
+        opening.opened.clear();
+        for Ready { commit, is_committed } in loops {
             // A loop that drains takes no configuration.
             _ = commit.send(());
             committed.push(is_committed);
@@ -178,8 +251,51 @@ impl Reloading<'_> {
         for is_committed in committed {
             _ = is_committed.await;
         }
-        self.configured.replace(next);
+        let before = self.configured.replace(next);
+        self.close_others(&before);
     }
+}
+
+/// Listeners that have just been opened. They are closed again when this is dropped.
+struct Opening<'a> {
+    sockets: &'a RefCell<Sockets>,
+    opened: Vec<SocketNumber>,
+    /// The sockets of each event loop.
+    loops: Vec<Vec<BoundListener>>,
+}
+
+impl Opening<'_> {
+    fn open(
+        &mut self,
+        number: usize,
+        address: &ListenAddress,
+    ) -> Result<ListenerSockets, ListenerOpenError> {
+        let mut sockets = self.sockets.borrow_mut();
+        let opened = open_http(number, address, &mut self.loops, &mut sockets)?;
+        self.opened.push(opened.number);
+        Ok(opened)
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        let mut sockets = self.sockets.borrow_mut();
+        self.opened.drain(..).for_each(|opened| sockets.close(opened));
+    }
+}
+
+/// The certificates of another configuration.
+struct Certificates {
+    /// Those of files.
+    renewals: Renewals,
+    /// Those of authorities.
+    authorities: OtherCertificates,
+}
+
+/// The event loops, ready for another configuration.
+struct ReadyLoops<'a> {
+    loops: Vec<Ready>,
+    opening: Opening<'a>,
 }
 
 /// An event loop that is ready for another configuration.

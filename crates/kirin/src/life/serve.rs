@@ -38,9 +38,9 @@ pub async fn serve(
         // Until now the predecessor alone had all contents.
         snapshot.own();
     }
-    bound.socket_files.own();
+    bound.sockets.get_mut().files().own();
     let _ = stage.send(Stage::Serve);
-    for url in &bound.urls {
+    for url in bound.configured.get_mut().urls() {
         tracing::info!("serving on {url}");
     }
     match predecessor {
@@ -55,8 +55,7 @@ pub async fn serve(
     if let Some(foreground) = &launch.foreground {
         foreground.ready();
     }
-    // They end when they are dropped.
-    let _certificates = bound.acme.keep();
+    bound.acme.get_mut().keep();
     let sweeping = tokio::spawn(sweep(Arc::clone(&parts.store)));
     let upgrade = plan_upgrade(bound, launch, run_directory);
     let control = Control {
@@ -66,10 +65,12 @@ pub async fn serve(
             admin,
             loops,
             configured: &bound.configured,
+            sockets: &bound.sockets,
+            acme: &bound.acme,
             file: launch.config_file.clone(),
             told: &bound.told,
         },
-        renew_certificates: bound.acme.renew_now(),
+        renew_certificates: bound.acme.borrow().renew_now(),
         systemd: &bound.systemd,
     };
     let ending = loop {
@@ -93,7 +94,7 @@ fn plan_upgrade(
     launch: &Launch,
     run_directory: &RunDirectory,
 ) -> Result<Upgrade, String> {
-    if bound.sockets.starter() == Some(Starter::ServerStarter) {
+    if bound.sockets.get_mut().starter() == Some(Starter::ServerStarter) {
         return Err("start_server would start a third program; send HUP to start_server".into());
     }
     let invocation = match &launch.loaded {
@@ -114,7 +115,6 @@ fn plan_upgrade(
     let loading = config.apps.iter().map(|app| app.start_limit).max().unwrap_or_default();
     Ok(Upgrade {
         invocation,
-        sockets: bound.sockets.take_for_successor(),
         store_file,
         notify: bound.systemd.socket().cloned(),
         limit: loading + upgrade::LIMIT,

@@ -89,10 +89,10 @@ pub async fn start(
         cache_counters: loops.iter().map(|_| Arc::default()).collect(),
         live: loops.iter().map(|_| new_live()).collect(),
         memcached,
-        challenges: bound.acme.challenges(),
+        challenges: bound.acme.borrow().challenges(),
         connections: Arc::clone(&bound.connections),
         counters: Arc::new(ProgramCounters::new(bound.predecessor.is_some())),
-        serving: serving(launch, &bound.urls),
+        serving: serving(launch),
         advise: Arc::default(),
         started,
         started_at: SystemTime::now(),
@@ -113,13 +113,10 @@ pub async fn start(
 }
 
 /// Returns the part of the status that says what this program serves.
-fn serving(launch: &Launch, urls: &[String]) -> Value {
+fn serving(launch: &Launch) -> Value {
     let started_in = std::env::current_dir().ok();
     let served = launch.served.as_ref();
-    let mut serving =
-        served.map_or_else(|| json!({}), |served| served.status(started_in.as_deref()));
-    serving["urls"] = urls.into();
-    serving
+    served.map_or_else(|| json!({}), |served| served.status(started_in.as_deref()))
 }
 
 /// Waits until the program can serve: applications are loaded, and the store of a predecessor is

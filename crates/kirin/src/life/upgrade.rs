@@ -1,9 +1,10 @@
 //! USR2: a new Kirin takes the place of this one, and no request is lost. `upgrade_channel.rs`
 //! describes how the two programs talk.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
 use crate::life::upgrade_channel::{LOADED, SERVING, STORE, UpgradeChannel, UpgradeError};
+use crate::serve::sockets::Sockets;
 
 /// How long the new program may take, in addition to the time that its applications may take to
 /// load.
@@ -75,8 +77,6 @@ impl Invocation {
 pub struct Upgrade {
     /// How the new program is started.
     pub invocation: Invocation,
-    /// The listening sockets, under their names in the configuration.
-    pub sockets: Vec<(ListenAddress, OwnedFd)>,
     /// The file that carries the contents of the store over.
     pub store_file: PathBuf,
     /// Where the new program finds systemd.
@@ -87,8 +87,12 @@ pub struct Upgrade {
 
 impl Upgrade {
     /// Starts the new program and hands over to it. Returns its process id when it serves.
-    pub async fn hand_over(&self, store: &Arc<Store>) -> Result<u32, UpgradeError> {
-        let mut successor = self.start()?;
+    pub async fn hand_over(
+        &self,
+        store: &Arc<Store>,
+        sockets: &RefCell<Sockets>,
+    ) -> Result<u32, UpgradeError> {
+        let mut successor = self.start(&sockets.borrow())?;
         let _store_file = RemovedAtEnd(&self.store_file);
         let taken_over = successor.take_over(store, &self.store_file);
         let pid = tokio::time::timeout(self.limit, taken_over).await;
@@ -99,13 +103,13 @@ impl Upgrade {
 
     /// Starts the new program. No other thread may start a process at the same time, since that
     /// process would inherit the sockets as well.
-    fn start(&self) -> Result<Successor, UpgradeError> {
+    fn start(&self, sockets: &Sockets) -> Result<Successor, UpgradeError> {
         let (ours, theirs) = UnixStream::pair()?;
         // The copies stay open over exec(2). They are closed here when this function ends.
         let channel = rustix::io::dup(&theirs).map_err(io::Error::from)?;
-        let mut copies = Vec::with_capacity(self.sockets.len());
+        let mut copies = Vec::new();
         let mut listeners = Vec::new();
-        for (address, socket) in &self.sockets {
+        for (address, socket) in sockets.for_successor() {
             let copy = rustix::io::dup(socket).map_err(io::Error::from)?;
             let name = match address {
                 ListenAddress::Tcp(address) => address.to_string().into_bytes(),

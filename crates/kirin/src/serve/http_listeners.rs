@@ -16,13 +16,16 @@ use kirin_observe::stage::{Stage, drain_limit};
 use kirin_observe::status_page;
 use kirin_server::{AccessLog, AccessLogs, InForce, Observers, RequestObserver, Server, listener};
 use kirin_traces::TraceObserver;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
 
 use crate::serve::entrance::Entrance;
 use crate::serve::event_loop::LoopResources;
 use crate::serve::listener_settings::ListenerSettings;
 use crate::serve::listeners::BoundListener;
+
+/// How long the responses of a closed listener may take: a year.
+const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The routes and the listeners of one event loop.
 pub struct HttpListeners {
@@ -32,6 +35,8 @@ pub struct HttpListeners {
     metrics: Rc<RequestMetrics>,
     live: Rc<LiveObserver>,
     listeners: Vec<OpenListener>,
+    /// Those that accept no more. Their connections end when their responses have.
+    closing: Vec<ClosingListener>,
 }
 
 /// A listener that accepts.
@@ -41,16 +46,26 @@ struct OpenListener {
     number: usize,
     in_force: Rc<InForce<Entrance>>,
     accepting: JoinHandle<()>,
+    /// Ends the accepting.
+    close: oneshot::Sender<()>,
+    upkeep: JoinHandle<()>,
+}
+
+/// A listener that the configuration no longer has.
+struct ClosingListener {
+    in_force: Rc<InForce<Entrance>>,
+    closed: JoinHandle<()>,
 }
 
 /// Another configuration, ready to come into force on this event loop.
 pub struct Prepared {
     resources: LoopResources,
     router: Rc<Router>,
-    /// The servers of the open listeners, in their order.
-    servers: Vec<Server<Entrance>>,
-    /// The indices of these listeners in the configuration.
-    numbers: Vec<usize>,
+    /// The servers of the open listeners, in their order, and the indices of these listeners in the
+    /// configuration. `None` for a listener that closes.
+    servers: Vec<Option<(usize, Server<Entrance>)>>,
+    /// The listeners that open.
+    opening: Vec<(BoundListener, Server<Entrance>)>,
 }
 
 impl HttpListeners {
@@ -64,52 +79,67 @@ impl HttpListeners {
         let router = open_router(&resources, &cache_counters, None)?;
         let metrics = Rc::new(RequestMetrics::new(counters, &resources.apps));
         let live = Rc::new(LiveObserver::new(live));
-        let listeners = Vec::new();
-        Ok(Self { resources, router, cache_counters, metrics, live, listeners })
+        let (listeners, closing) = (Vec::new(), Vec::new());
+        Ok(Self { resources, router, cache_counters, metrics, live, listeners, closing })
     }
 
     /// Accepts connections on these sockets until the loops drain.
     pub fn accept(&mut self, bound: Vec<BoundListener>, counters: &LoopCounters) {
         let setting = Setting::of(&self.resources, &self.router, &self.metrics, &self.live);
-        for BoundListener { socket, address, number } in bound {
-            let Some(server) = setting.server(number, &address, counters) else { continue };
-            let in_force = InForce::new(server);
-            spawn_local(listener::maintain_connections(Rc::clone(&in_force)));
-            let stage = self.resources.stage.clone();
-            let accepting = spawn_local(accept(socket, Rc::clone(&in_force), stage));
-            self.listeners.push(OpenListener { address, number, in_force, accepting });
+        for bound in bound {
+            if let Some(server) = setting.server(bound.number, &bound.address, counters) {
+                let stage = self.resources.stage.clone();
+                self.listeners.push(OpenListener::new(bound, server, stage));
+            }
         }
     }
 
     /// Opens the routes of another configuration. Nothing changes before [`HttpListeners::commit`].
-    /// `numbers` are the indices of the present listeners in the other configuration.
+    /// `numbers` are the indices of the present listeners in the other configuration, and `bound`
+    /// are the sockets of those that it has besides.
     pub fn prepare(
         &self,
         resources: LoopResources,
         counters: &LoopCounters,
         numbers: &[Option<usize>],
+        bound: Vec<BoundListener>,
     ) -> Result<Prepared, PlaceError> {
         let router = open_router(&resources, &self.cache_counters, Some(&self.router))?;
         let setting = Setting::of(&resources, &router, &self.metrics, &self.live);
-        let (mut servers, mut new_numbers) = (Vec::new(), Vec::new());
-        for open in &self.listeners {
-            let number = numbers.get(open.number).copied().flatten().unwrap_or(usize::MAX);
-            if let Some(server) = setting.server(number, &open.address, counters) {
-                servers.push(server.continuing(&open.in_force.current()));
-                new_numbers.push(number);
-            }
-        }
-        Ok(Prepared { router, servers, numbers: new_numbers, resources })
+        let continued = |open: &OpenListener| {
+            let number = numbers.get(open.number).copied().flatten()?;
+            let server = setting.server(number, &open.address, counters)?;
+            Some((number, server.continuing(&open.in_force.current())))
+        };
+        let servers = self.listeners.iter().map(continued).collect();
+        let opening = bound.into_iter().filter_map(|bound| {
+            let server = setting.server(bound.number, &bound.address, counters)?;
+            Some((bound, server))
+        });
+        let opening = opening.collect();
+        Ok(Prepared { router, servers, opening, resources })
     }
 
     /// Puts a configuration into force. The next request is answered by it.
     pub fn commit(&mut self, prepared: Prepared) {
-        let Prepared { resources, router, servers, numbers } = prepared;
+        let Prepared { resources, router, servers, opening } = prepared;
         let before = std::mem::replace(&mut self.resources, resources);
         self.router = router;
-        for ((open, server), number) in self.listeners.iter_mut().zip(servers).zip(numbers) {
-            open.in_force.replace(server);
-            open.number = number;
+        self.closing.retain(|closing| !closing.closed.is_finished());
+        let present = std::mem::take(&mut self.listeners);
+        for (mut open, server) in present.into_iter().zip(servers) {
+            match server {
+                Some((number, server)) => {
+                    open.in_force.replace(server);
+                    open.number = number;
+                    self.listeners.push(open);
+                }
+                None => self.closing.push(open.close()),
+            }
+        }
+        for (bound, server) in opening {
+            let stage = self.resources.stage.clone();
+            self.listeners.push(OpenListener::new(bound, server, stage));
         }
         self.metrics.forget_other_routes(&before.route_names, &self.resources.route_names);
     }
@@ -126,6 +156,7 @@ impl HttpListeners {
                 tracing::error!(%error, "accepting failed");
             }
         }
+        servers.extend(self.closing.into_iter().map(|closing| closing.in_force));
         let drain = |in_force| spawn_local(listener::drain(in_force, limit));
         let draining: Vec<_> = servers.into_iter().map(drain).collect();
         for drained in draining {
@@ -133,6 +164,34 @@ impl HttpListeners {
                 tracing::error!(%error, "draining failed");
             }
         }
+    }
+}
+
+impl OpenListener {
+    /// Accepts connections until the listener closes or the loops drain.
+    fn new(bound: BoundListener, server: Server<Entrance>, stage: watch::Receiver<Stage>) -> Self {
+        let BoundListener { socket, address, number } = bound;
+        let in_force = InForce::new(server);
+        let upkeep = spawn_local(listener::maintain_connections(Rc::clone(&in_force)));
+        let (close, closes) = oneshot::channel();
+        let accepting = spawn_local(accept(socket, Rc::clone(&in_force), stage, closes));
+        Self { address, number, in_force, accepting, close, upkeep }
+    }
+
+    /// Accepts no more. Connections end: idle ones soon, and others when their responses have, for
+    /// which there is no limit but that of the program's own end.
+    fn close(self) -> ClosingListener {
+        let Self { in_force, accepting, close, upkeep, .. } = self;
+        let closing = Rc::clone(&in_force);
+        let closed = spawn_local(async move {
+            _ = close.send(());
+            if let Err(error) = accepting.await {
+                tracing::error!(%error, "accepting failed");
+            }
+            listener::drain(closing, NO_LIMIT).await;
+            upkeep.abort();
+        });
+        ClosingListener { in_force, closed }
     }
 }
 
@@ -214,14 +273,19 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// Accepts connections until the loops drain.
 async fn accept(
     socket: kirin_server::Listener,
     in_force: Rc<InForce<Entrance>>,
     stage: watch::Receiver<Stage>,
+    closes: oneshot::Receiver<()>,
 ) {
-    let drains = async move { _ = drain_limit(stage).await };
-    if let Err(error) = listener::accept_until(socket, in_force, drains).await {
+    let ends = async move {
+        tokio::select! {
+            _ = drain_limit(stage) => {}
+            _ = closes => {}
+        }
+    };
+    if let Err(error) = listener::accept_until(socket, in_force, ends).await {
         tracing::error!(%error, "a listener cannot be used");
     }
 }

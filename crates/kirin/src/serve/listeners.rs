@@ -12,7 +12,7 @@ use kirin_server::listener::ListenError;
 use kirin_server::{BindOptions, Listener};
 use tokio::sync::watch;
 
-use crate::serve::sockets::{SocketError, Sockets};
+use crate::serve::sockets::{SocketError, SocketNumber, Sockets};
 
 /// A bound socket for HTTP.
 pub struct BoundListener {
@@ -63,29 +63,45 @@ pub enum ListenerOpenError {
     Socket(#[from] SocketError),
 }
 
-/// Opens the HTTP listeners of `config` for each of `loops`. Returns their addresses as clients
-/// write them.
+/// The sockets of one HTTP listener, as the main thread knows them.
+#[derive(Clone, Debug)]
+pub struct ListenerSockets {
+    /// Their number.
+    pub number: SocketNumber,
+    /// The addresses at which they listen.
+    pub addresses: Vec<ListenAddress>,
+    /// Whether they were inherited.
+    pub is_inherited: bool,
+}
+
+impl ListenerSockets {
+    /// Returns the addresses as clients write them.
+    pub fn urls(&self, is_tls: bool) -> impl Iterator<Item = String> {
+        self.addresses.iter().map(move |address| url(address, is_tls))
+    }
+}
+
+/// Opens the sockets of an HTTP listener, which has the index `number` in the configuration, for
+/// each of `loops`.
 pub fn open_http(
-    config: &Config,
-    loops: &mut [LoopListeners],
+    number: usize,
+    wanted: &ListenAddress,
+    loops: &mut [Vec<BoundListener>],
     sockets: &mut Sockets,
-) -> Result<Vec<String>, ListenerOpenError> {
-    let mut urls = Vec::new();
-    for (number, listener) in config.listeners.iter().enumerate() {
-        let opened = sockets.open(&listener.address, loops.len(), &BindOptions::default())?;
-        for (of_loop, sockets) in loops.iter_mut().zip(opened.by_loop) {
-            for socket in sockets {
-                let failed = |error| ListenError::Io(listener.address.clone(), error);
-                let address = socket.address().map_err(failed)?;
-                let url = url(&address, listener.tls.is_some());
-                if !urls.contains(&url) {
-                    urls.push(url);
-                }
-                of_loop.http.push(BoundListener { socket, address, number });
+) -> Result<ListenerSockets, ListenerOpenError> {
+    let opened = sockets.open(wanted, loops.len(), &BindOptions::default())?;
+    let mut addresses = Vec::new();
+    for (of_loop, sockets) in loops.iter_mut().zip(opened.by_loop) {
+        for socket in sockets {
+            let failed = |error| ListenError::Io(wanted.clone(), error);
+            let address = socket.address().map_err(failed)?;
+            if !addresses.contains(&address) {
+                addresses.push(address.clone());
             }
+            of_loop.push(BoundListener { socket, address, number });
         }
     }
-    Ok(urls)
+    Ok(ListenerSockets { number: opened.number, addresses, is_inherited: opened.is_inherited })
 }
 
 /// Opens the memcached port for each of `loops`, and returns its TCP addresses as they are bound.

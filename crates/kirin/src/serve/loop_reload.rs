@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::serve::event_loop::LoopResources;
 use crate::serve::http_listeners::HttpListeners;
+use crate::serve::listeners::BoundListener;
 
 /// Another configuration for one event loop.
 pub struct LoopReload {
@@ -21,6 +22,8 @@ pub struct LoopReload {
     pub counters: Arc<LoopCounters>,
     /// The indices of the present listeners in the other configuration.
     pub numbers: Arc<[Option<usize>]>,
+    /// The sockets of the listeners that it has besides.
+    pub bound: Vec<BoundListener>,
     /// Gets the result of the preparation.
     pub prepared: oneshot::Sender<Result<(), LoopReloadError>>,
     /// Says that the configuration comes into force. Dropped: it does not.
@@ -46,9 +49,10 @@ pub async fn take_over(
     mut reloads: mpsc::UnboundedReceiver<LoopReload>,
 ) {
     while let Some(reload) = reloads.recv().await {
-        let LoopReload { resources, counters, numbers, prepared, commit, committed } = reload;
+        let LoopReload { resources, counters, numbers, bound, prepared, commit, committed } =
+            reload;
         let result = catch(|| match &*listeners.borrow() {
-            Some(listeners) => Ok(Some(listeners.prepare(resources, &counters, &numbers)?)),
+            Some(listeners) => Ok(Some(listeners.prepare(resources, &counters, &numbers, bound)?)),
             // The loop drains.
             None => Ok(None),
         });

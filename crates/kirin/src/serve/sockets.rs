@@ -45,10 +45,27 @@ pub struct Sockets {
     /// The user that will serve, if the program is to become one.
     user: Option<User>,
     inherited: Vec<(String, InheritedSocket)>,
-    /// The sockets of each listener for a successor, with their addresses in the configuration.
-    for_successor: Vec<(ListenAddress, OwnedFd)>,
+    /// The sockets for a successor.
+    for_successor: Vec<HeldSocket>,
+    /// The number of the next listener that is opened.
+    next: u64,
+    /// Whether the program has all sockets of its start.
+    is_settled: bool,
     files: SocketFiles,
 }
+
+/// A socket that a successor gets.
+struct HeldSocket {
+    /// The number of its listener.
+    listener: SocketNumber,
+    /// Its address in the configuration.
+    address: ListenAddress,
+    socket: OwnedFd,
+}
+
+/// The number of a listener, for [`Sockets::close`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketNumber(u64);
 
 /// The files of unix sockets. They are removed when this is dropped.
 #[derive(Default)]
@@ -117,6 +134,8 @@ pub struct OpenedSockets {
     pub by_loop: Vec<Vec<Listener>>,
     /// Whether the sockets were inherited.
     pub is_inherited: bool,
+    /// Their number.
+    pub number: SocketNumber,
 }
 
 impl Sockets {
@@ -124,14 +143,7 @@ impl Sockets {
     pub fn new(inherited: &mut Inherited, user: Option<&User>) -> Result<Self, SocketError> {
         let user = user.cloned();
         let Some(starter) = inherited.starter else {
-            let (inherited, for_successor) = (Vec::new(), Vec::new());
-            return Ok(Self {
-                starter: None,
-                user,
-                inherited,
-                for_successor,
-                files: SocketFiles::default(),
-            });
+            return Ok(Self::with(None, user, Vec::new(), SocketFiles::default()));
         };
         let mut known = Vec::new();
         for given in inherited.sockets.drain(..) {
@@ -142,13 +154,24 @@ impl Sockets {
         }
         // The files of a predecessor's sockets belong to it until this program serves.
         let files = SocketFiles { files: Vec::new(), are_others: starter == Starter::Kirin };
-        Ok(Self {
-            starter: Some(starter),
+        Ok(Self::with(Some(starter), user, known, files))
+    }
+
+    fn with(
+        starter: Option<Starter>,
+        user: Option<User>,
+        inherited: Vec<(String, InheritedSocket)>,
+        files: SocketFiles,
+    ) -> Self {
+        Self {
+            starter,
             user,
-            inherited: known,
+            inherited,
             for_successor: Vec::new(),
+            next: 0,
+            is_settled: false,
             files,
-        })
+        }
     }
 
     /// Returns the starter that handed sockets over.
@@ -175,6 +198,8 @@ impl Sockets {
         loops: usize,
         options: &BindOptions,
     ) -> Result<OpenedSockets, SocketError> {
+        let number = SocketNumber(self.next);
+        self.next += 1;
         let sockets = self.take(wanted);
         let is_inherited = !sockets.is_empty();
         let by_loop = if is_inherited {
@@ -186,7 +211,7 @@ impl Sockets {
             }
             let bound = Listener::bind_with(wanted, loops, options).map_err(|error| {
                 match (error, self.starter) {
-                    (ListenError::InUse(address), Some(starter)) => {
+                    (ListenError::InUse(address), Some(starter)) if !self.is_settled => {
                         SocketError::NotInherited(address, starter)
                     }
                     (error, _) => error.into(),
@@ -204,19 +229,41 @@ impl Sockets {
             }
         }
         if is_inherited {
-            self.for_successor.extend(sockets.into_iter().map(|socket| (wanted.clone(), socket)));
+            self.hold(number, wanted, sockets);
         } else {
             for listener in by_loop.iter().flatten() {
                 let copy =
                     listener.try_clone().map_err(|error| ListenError::Io(wanted.clone(), error))?;
-                self.for_successor.push((wanted.clone(), copy));
+                self.hold(number, wanted, [copy]);
                 // Loops share a unix socket.
                 if matches!(wanted, ListenAddress::Unix(_)) {
                     break;
                 }
             }
         }
-        Ok(OpenedSockets { by_loop, is_inherited })
+        Ok(OpenedSockets { by_loop, is_inherited, number })
+    }
+
+    fn hold(
+        &mut self,
+        listener: SocketNumber,
+        address: &ListenAddress,
+        sockets: impl IntoIterator<Item = OwnedFd>,
+    ) {
+        let held = |socket| HeldSocket { listener, address: address.clone(), socket };
+        self.for_successor.extend(sockets.into_iter().map(held));
+    }
+
+    /// Closes what this holds of a listener, and removes its file. The event loops close their own
+    /// sockets.
+    pub fn close(&mut self, listener: SocketNumber) {
+        for held in self.for_successor.extract_if(.., |held| held.listener == listener) {
+            if let ListenAddress::Unix(path) = &held.address
+                && let Ok(path) = std::path::absolute(path)
+            {
+                self.files.remove(&path);
+            }
+        }
     }
 
     /// Takes the inherited sockets of one address. A socket with exactly this address goes before
@@ -240,6 +287,7 @@ impl Sockets {
     /// because its configuration may have been another. Those of another starter are an error,
     /// because their clients would get no answer.
     pub fn refuse_unwanted(&mut self) -> Result<(), SocketError> {
+        self.is_settled = true;
         let Some(starter) = self.starter else { return Ok(()) };
         let unwanted: Vec<String> = self
             .inherited
@@ -262,13 +310,13 @@ impl Sockets {
         Err(SocketError::Unwanted(starter, unwanted.join(", "), advice))
     }
 
-    /// Takes the files of the unix sockets that have been opened.
-    pub fn take_files(&mut self) -> SocketFiles {
-        std::mem::take(&mut self.files)
+    /// Returns the files of the unix sockets that have been opened.
+    pub fn files(&mut self) -> &mut SocketFiles {
+        &mut self.files
     }
 
-    /// Takes the sockets that a successor gets.
-    pub fn take_for_successor(&mut self) -> Vec<(ListenAddress, OwnedFd)> {
-        std::mem::take(&mut self.for_successor)
+    /// Returns the sockets that a successor gets, under their names in the configuration.
+    pub fn for_successor(&self) -> impl Iterator<Item = (&ListenAddress, &OwnedFd)> {
+        self.for_successor.iter().map(|held| (&held.address, &held.socket))
     }
 }

@@ -103,6 +103,27 @@ fn keep(site: &Site, pebble: &Pebble, name: &str, issued: &Issued) {
 }
 
 #[test]
+fn a_reload_asks_for_a_certificate_with_other_names_and_leaves_the_same_alone() {
+    let (site, pebble) = (site(), Pebble::start());
+    let kirin = start(&site, &pebble, &config(&pebble, "\"a.test\""));
+    pebble.look_at(kirin.address_of(1));
+    kirin.wait_for_log("serving a new certificate for a.test,");
+    let reload = |domains: &str| {
+        fs::write(site.path("kirin.toml"), config(&pebble, domains)).expect("kirin.toml");
+        let mut reload = command(&site, &pebble);
+        let output = reload.arg("reload").output().expect("kirin runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    reload("\"a.test\"");
+    reload("\"a.test\", \"b.test\"");
+    kirin.wait_for_log("serving a new certificate for a.test, b.test,");
+    let root = pebble.root();
+    assert!(connect(&kirin, "b.test", &root).is_ok());
+    let asked = kirin.log().matches("asking ").count();
+    assert_eq!(asked, 2, "{}", kirin.log());
+}
+
+#[test]
 fn a_certificate_is_exchanged_while_connections_stay() {
     let (site, pebble) = (site(), Pebble::start());
     // Two thirds of its life are over. Kirin serves it and requests another one at once.

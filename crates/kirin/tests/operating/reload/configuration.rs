@@ -1,5 +1,8 @@
 //! What a change of the configuration changes, and what it leaves alone.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use kirin_tests::{
     Authority, Backend, Client, Http2Client, Kirin, Site, TlsClient, TlsSetup, wait_for,
 };
@@ -64,11 +67,13 @@ fn hup_reads_the_configuration_and_loads_applications_again() {
 
 #[test]
 fn a_request_finishes_with_the_configuration_that_it_began_with() {
-    let backend = Backend::start(|mut connection| {
+    let goes_on = Arc::new(AtomicBool::new(false));
+    let backend_goes_on = Arc::clone(&goes_on);
+    let backend = Backend::start(move |mut connection| {
         while let Some(request) = connection.read_request() {
             if request.target() == "/slow" {
                 connection.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nbegi");
-                std::thread::sleep(std::time::Duration::from_millis(300));
+                wait_for("the reload", || backend_goes_on.load(Ordering::Relaxed).then_some(()));
                 connection.send("nend");
             } else {
                 connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
@@ -86,6 +91,7 @@ fn a_request_finishes_with_the_configuration_that_it_began_with() {
     // The route of the request in progress is gone, and its log as well.
     served.reload(&config(&files("two")));
     assert_eq!(served.text("/slow"), "new");
+    goes_on.store(true, Ordering::Relaxed);
     assert!(slow.try_read_until(b"nend"), "the response was cut");
     assert_eq!(slow.get("/slow").text(), "new");
     wait_for("the line of the old route", || {

@@ -55,7 +55,7 @@ fn a_route_that_stays_goes_on_counting_and_a_gone_one_is_gone() {
     served.reload(&config(std::slice::from_ref(&all)));
     get("/b/b.txt");
     wait_for_counts(&[("/", 5.0), ("/b", 0.0)]);
-    // It begins anew.
+    // It begins at zero.
     served.reload(&config(&[all, b]));
     get("/b/b.txt");
     wait_for_counts(&[("/", 5.0), ("/b", 1.0)]);

@@ -2,6 +2,7 @@
 
 mod configuration;
 mod counts;
+mod listeners;
 mod refused;
 
 use std::process::Output;

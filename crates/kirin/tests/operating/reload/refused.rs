@@ -28,8 +28,8 @@ fn every_error_is_reported_and_nothing_changes() {
         (bad.replace("threads = 2", "threads = 3"), vec!["another start", "threads 2 → 3"]),
         (format!("{bad}[store]\nmemory = \"32MB\"\n"), vec!["[store]: memory"]),
         (
-            bad.replace("127.0.0.1:0", "127.0.0.1:1"),
-            vec!["[[listener]] 127.0.0.1:1: added", "127.0.0.1:0: removed"],
+            format!("{bad}[[listener]]\naddress = \"unix:one/a.txt\"\n"),
+            vec!["one/a.txt exists and is not a socket"],
         ),
         ("threads = 2\n[[listener\n".into(), vec!["kirin.toml:2:"]),
     ];
