@@ -145,6 +145,13 @@ impl Servers {
         Self { servers, settings, start: self.start, queue, generation: self.generation + 1 }
     }
 
+    /// Returns the servers for another configuration of the upstream, with a queue of its own.
+    /// Servers that [`Servers::exchanged`] then keeps share their state with the old set.
+    pub fn continued(&self, settings: Settings) -> Self {
+        let queue = Arc::new(RequestQueue::new(settings.queue_length));
+        Self { servers: self.servers.clone(), settings, start: self.start, queue, generation: 0 }
+    }
+
     /// Gives these servers to requests from now on, including those that wait.
     pub fn begin_serving(&self) {
         self.queue.exchange(self.generation);

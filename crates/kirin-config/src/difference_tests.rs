@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::*;
-use crate::reload_class::ReloadClass::{AtOnce, Upgrade};
+use crate::reload_class::ReloadClass::{AtOnce, NewGeneration, Upgrade};
 
 fn source(text: &str) -> ConfigSource {
     ConfigSource { name: "kirin.toml".into(), directory: "/etc/kirin".into(), text: text.into() }
@@ -393,8 +393,8 @@ fn a_change_has_the_class_of_its_key() {
         (format!("{base}[[site]]\nhosts = ['b.org']"), "site", None, AtOnce),
         (after("[[listener]]", "keep_alive = '1s'"), "listener", Some("keep_alive"), AtOnce),
         (after("[[listener]]", "tls.hsts = '1d'"), "listener", Some("tls"), AtOnce),
-        (after("[[app]]", "env.A = '1'"), "app", Some("env"), Upgrade),
-        (after("'a:80'", ", 'b:80'"), "upstream", Some("server b:80"), Upgrade),
+        (after("[[app]]", "env.A = '1'"), "app", Some("env"), NewGeneration),
+        (after("'a:80'", ", 'b:80'"), "upstream", Some("server b:80"), AtOnce),
         (after("[[site]]", "access_log.path = 'a'"), "site", Some("access_log"), AtOnce),
         (after("[[site.route]]", "cache = true"), "route", Some("cache"), AtOnce),
     ] {

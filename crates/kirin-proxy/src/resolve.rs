@@ -14,7 +14,8 @@ const START_TIME: Duration = Duration::from_secs(5);
 
 /// Looks up the names of `upstream`, and repeats that after each interval.
 pub(crate) async fn begin(upstream: &Arc<Upstream>) {
-    upstream.set_servers(known(upstream, &[]));
+    let before = upstream.set();
+    upstream.set_servers(known(upstream, &before.servers));
     let has_names = upstream
         .config()
         .servers

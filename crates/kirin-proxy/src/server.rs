@@ -52,7 +52,10 @@ impl ProxiedServer {
     }
 
     pub(crate) fn is_at(&self, config: &ServerConfig, endpoint: &Endpoint) -> bool {
-        self.address == config.address && self.endpoint == *endpoint
+        let ServerConfig { address, weight, backup, max_in_flight } = config;
+        self.address == *address
+            && self.endpoint == *endpoint
+            && (self.weight, self.backup, self.max_in_flight) == (*weight, *backup, *max_in_flight)
     }
 
     /// Returns the settings for balancing.

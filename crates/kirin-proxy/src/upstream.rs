@@ -27,6 +27,17 @@ impl Upstream {
     /// lookup and check the health. A name without an address is logged, and has no server until it
     /// gets one.
     pub async fn start(config: UpstreamConfig) -> Arc<Self> {
+        Self::begin(config, None).await
+    }
+
+    /// Starts an upstream with another configuration of `before`. A server that is in both keeps
+    /// its state: requests in flight, failures, health, times. Requests that wait for `before` wait
+    /// on.
+    pub async fn following(config: UpstreamConfig, before: &Self) -> Arc<Self> {
+        Self::begin(config, Some(&before.set())).await
+    }
+
+    async fn begin(config: UpstreamConfig, before: Option<&ServerSet>) -> Arc<Self> {
         let now = Instant::now();
         let (balancing, health) = (&config.balancing, &config.health);
         let settings = Settings {
@@ -37,9 +48,13 @@ impl Upstream {
             slow_start: balancing.slow_start,
             queue_length: config.queue.length,
         };
-        let known = Arc::new(Servers::new([], settings, now));
+        let known = match before {
+            Some(before) => before.known.continued(settings),
+            None => Servers::new([], settings, now),
+        };
+        let servers = before.map(|before| before.servers.clone()).unwrap_or_default();
         let retries = RetryBudget::new(balancing.retry_percent, now);
-        let set = ArcSwap::from_pointee(ServerSet { servers: Vec::new(), known });
+        let set = ArcSwap::from_pointee(ServerSet { servers, known: Arc::new(known) });
         let upstream = Arc::new(Self { config, set, retries, retried: AtomicU64::new(0) });
         resolve::begin(&upstream).await;
         health::begin(&upstream);

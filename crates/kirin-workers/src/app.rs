@@ -166,6 +166,11 @@ impl App {
         let _ = self.supervisor.send(Event::Resize { more: false });
     }
 
+    /// Gives the application this number of workers, from 1 to [`MAX_WORKERS`](crate::MAX_WORKERS).
+    pub fn set_workers(&self, workers: usize) {
+        let _ = self.supervisor.send(Event::SetWorkers { workers });
+    }
+
     /// Returns the application's name.
     pub fn name(&self) -> &str {
         &self.config.name
@@ -174,6 +179,11 @@ impl App {
     /// Returns the name, shared with the steps of requests.
     pub fn label(&self) -> &Arc<str> {
         &self.label
+    }
+
+    /// Returns how long a request may take.
+    pub fn request_deadline(&self) -> Duration {
+        self.config.request_deadline
     }
 
     /// Returns the application's state.

@@ -23,6 +23,8 @@ pub(crate) enum Event {
     Reload,
     /// [`crate::App::add_worker`] or [`crate::App::remove_worker`] was called.
     Resize { more: bool },
+    /// [`crate::App::set_workers`] was called.
+    SetWorkers { workers: usize },
     /// [`crate::App::stop`] was called.
     Stop { limit: Duration, done: oneshot::Sender<()> },
 }

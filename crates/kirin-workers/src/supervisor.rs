@@ -165,7 +165,11 @@ impl Supervisor {
                 self.reloads += 1;
                 self.reload();
             }
-            Event::Resize { more } => self.resize(more),
+            Event::Resize { more } => {
+                let wanted = if more { self.workers + 1 } else { self.workers - 1 };
+                self.resize(wanted);
+            }
+            Event::SetWorkers { workers } => self.resize(workers),
             // The application is being stopped already. `run` handles the first such event.
             Event::Stop { done, .. } => drop(done),
         }
@@ -262,8 +266,10 @@ impl Supervisor {
         }
     }
 
-    fn resize(&mut self, more: bool) {
-        let wanted = if more { self.workers + 1 } else { self.workers - 1 };
+    fn resize(&mut self, wanted: usize) {
+        if wanted == self.workers {
+            return;
+        }
         if !(1..=MAX_WORKERS).contains(&wanted) {
             tracing::warn!(
                 app = self.app.name(),

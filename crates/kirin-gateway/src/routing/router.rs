@@ -48,6 +48,8 @@ struct Routes {
     /// What the routes of another configuration share with these.
     filters: FilterParts,
     places: SharedParts,
+    /// Tells the program that these routes may still be asked.
+    _in_use: Arc<()>,
 }
 
 /// The parts of the program that the routes of one event loop need.
@@ -64,6 +66,8 @@ pub struct RouterParts<'a> {
     pub sampling: &'a Arc<Sampling>,
     /// What the place `status` shows.
     pub status_page: StatusPage,
+    /// Is held as long as the routes may be asked, by connections or by requests in progress.
+    pub in_use: Arc<()>,
 }
 
 impl Router {
@@ -74,7 +78,7 @@ impl Router {
         parts: RouterParts<'_>,
         before: Option<&Self>,
     ) -> Result<Self, PlaceError> {
-        let RouterParts { store, apps, upstreams, counters, sampling, status_page } = parts;
+        let RouterParts { store, apps, upstreams, counters, sampling, status_page, in_use } = parts;
         let has_apps = !apps.is_empty() || !upstreams.is_empty();
         let filters = match before {
             Some(before) => before.0.filters.continued(config),
@@ -94,8 +98,16 @@ impl Router {
         let places = resources.shared;
         let hosts = Arc::clone(&config.hosts);
         let purge_requests = PurgeRequests::new(store, config.purge_from.clone());
-        let routes = Routes { hosts, sites, routes, purge_requests, has_apps, filters, places };
-        Ok(Self(Rc::new(routes)))
+        Ok(Self(Rc::new(Routes {
+            hosts,
+            sites,
+            routes,
+            purge_requests,
+            has_apps,
+            filters,
+            places,
+            _in_use: in_use,
+        })))
     }
 
     /// Returns whether the request asks for a purge and comes from a peer that may do so.

@@ -1,5 +1,6 @@
 //! Counts the requests of one event loop.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,17 +19,23 @@ pub struct RequestMetrics {
     requests: SeriesTable<RequestLabels, RequestSeries>,
     steps: SeriesTable<StepLabels, Histogram>,
     /// The names of the applications. An upstream may have the same name, but not the same `Arc`.
-    apps: Vec<Arc<str>>,
+    apps: RefCell<Vec<Arc<str>>>,
 }
 
 impl RequestMetrics {
     /// Returns the observer that counts in `counters`.
-    pub fn new(counters: &LoopCounters, apps: &[Arc<App>]) -> Self {
+    pub fn new<'a>(counters: &LoopCounters, apps: impl Iterator<Item = &'a Arc<App>>) -> Self {
         Self {
             requests: SeriesTable::new(Arc::clone(&counters.requests)),
             steps: SeriesTable::new(Arc::clone(&counters.steps)),
-            apps: apps.iter().map(|app| Arc::clone(app.label())).collect(),
+            apps: RefCell::new(labels(apps)),
         }
+    }
+
+    /// Knows these applications from now on: those of the present configuration, and those of the
+    /// one before, of which requests are in progress.
+    pub fn set_apps<'a>(&self, apps: impl Iterator<Item = &'a Arc<App>>) {
+        self.apps.replace(labels(apps));
     }
 
     /// Forgets the requests of routes that are in neither of two configurations, of which one
@@ -61,8 +68,12 @@ impl RequestMetrics {
     }
 
     fn is_app(&self, name: &Arc<str>) -> bool {
-        self.apps.iter().any(|app| Arc::ptr_eq(app, name))
+        self.apps.borrow().iter().any(|app| Arc::ptr_eq(app, name))
     }
+}
+
+fn labels<'a>(apps: impl Iterator<Item = &'a Arc<App>>) -> Vec<Arc<str>> {
+    apps.map(|app| Arc::clone(app.label())).collect()
 }
 
 impl RequestObserver for RequestMetrics {

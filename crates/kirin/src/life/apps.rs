@@ -1,23 +1,23 @@
 //! The applications, as the program starts and watches them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
-use kirin_config::Config;
 use kirin_workers::{App, AppConfig, AppError, LoadedParent};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
+use crate::life::launch::Launch;
 use crate::life::run_directory::RunDirectory;
 
-/// Starts all applications of `config`, with their connections on `loops`.
+/// Starts an application, with its connections on `loops`.
 pub fn start(
-    config: &Config,
-    loaded: Option<&LoadedParent>,
+    app: &AppConfig,
+    launch: &Launch,
     run_directory: &RunDirectory,
-    loops: Vec<Handle>,
-) -> Result<Vec<Arc<App>>, AppError> {
-    let start = |app| App::start(app_config(app, loaded, run_directory), loops.clone());
-    config.apps.iter().map(start).collect()
+    loops: &[Handle],
+) -> Result<Arc<App>, AppError> {
+    App::start(app_config(app, launch.loaded.as_ref(), run_directory), loops.to_vec())
 }
 
 /// Waits until every application is loaded. Fails with the first that cannot be loaded.
@@ -55,4 +55,19 @@ fn app_config(
         app.env.push(("KIRIN_STORE".into(), socket));
     }
     app
+}
+
+/// The longest time between two looks at whether an application is still needed.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Stops an application that the configuration no longer has, when no request of a configuration
+/// that had it is in progress any more, but after its own time limit for a request at the latest.
+pub async fn retire(app: Arc<App>, in_use: Weak<()>) {
+    let limit = app.request_deadline();
+    let until = Instant::now() + limit;
+    while in_use.strong_count() > 0 && Instant::now() < until {
+        tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+    app.stop(limit).await;
+    tracing::info!(app = app.name(), "the workers of before have ended");
 }

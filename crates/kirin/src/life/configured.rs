@@ -8,8 +8,10 @@ use kirin_gateway::routing::route_names::RouteNames;
 use kirin_observe::client_accounts::ClientAccounts;
 use kirin_observe::live::route_sites::RouteSites;
 use kirin_observe::metrics::counters::LoopCounters;
+use kirin_proxy::Upstream;
 use kirin_server::tls::Renewal;
 use kirin_server::{ConnectionCount, OpenLog, Tls, TlsError};
+use kirin_workers::App;
 
 use crate::serve::listener_settings::{self, ListenerSettings, partners};
 use crate::serve::listeners::ListenerSockets;
@@ -21,6 +23,12 @@ pub struct Configured {
     pub config: Arc<Config>,
     /// The text that it was read from. `None` if it was not read from a text.
     pub source: Option<ConfigSource>,
+    /// The applications, in the order of the configuration. There are none before the start.
+    pub apps: Vec<Arc<App>>,
+    /// The upstreams, in the same way.
+    pub upstreams: Vec<Arc<Upstream>>,
+    /// Is held as long as requests may be answered by this configuration.
+    pub in_use: Arc<()>,
     /// The targets of access logs.
     pub logs: Logs,
     /// The access logs of routes, by their numbers.
@@ -135,6 +143,9 @@ impl Configured {
             route_sites: Arc::new(RouteSites::from_config(&config.gateway, route_sites)),
             config: Arc::new(config),
             source,
+            apps: Vec::new(),
+            upstreams: Vec::new(),
+            in_use: Arc::default(),
             logs,
             route_logs,
             listeners,

@@ -6,11 +6,10 @@ use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use kirin_workers::App;
 use tokio::sync::{Notify, mpsc};
 
 use crate::life::ending::ProgramEnding;
-use crate::life::reload::Reloading;
+use crate::life::reload::{Planned, Reloading};
 use crate::life::reload_request::{ReloadRequest, ReloadWish, Reloaded};
 use crate::life::signals::{SignalCommand, Signals};
 use crate::life::systemd::Systemd;
@@ -106,7 +105,7 @@ impl Control<'_> {
         command: SignalCommand,
         progress: &mut Progress<'a>,
     ) -> Option<ProgramEnding> {
-        let apps = &self.reloading.parts.apps;
+        let apps = &self.reloading.configured.borrow().apps;
         match command {
             SignalCommand::Stop(stop) => return Some(ProgramEnding::Stopped(stop)),
             // One that waits will read what is there when it begins.
@@ -169,47 +168,34 @@ impl Control<'_> {
     }
 
     fn dry_run(&self, wish: &ReloadWish) -> Result<Reloaded, String> {
-        let apps = self.wanted_apps(wish)?;
-        let changes = self.reloading.changes().map_err(|error| error.to_string())?;
+        let planned = self.reloading.plan(wish).map_err(|error| error.to_string())?;
         Ok(Reloaded {
-            changes: changes.iter().map(ToString::to_string).collect(),
-            apps: apps.iter().map(|app| app.name().to_owned()).collect(),
+            changes: planned.changes.iter().map(ToString::to_string).collect(),
+            apps: planned.apps,
         })
     }
 
     /// Puts another configuration into force, and loads applications again. The error is a message
     /// for the operator.
     async fn reload(&self, wish: &ReloadWish) -> Result<Reloaded, String> {
-        let apps = self.wanted_apps(wish)?;
-        let names = apps.iter().map(|app| app.name().to_owned()).collect();
-        let has_source = self.reloading.configured.borrow().source.is_some();
-        let mut changes = Vec::new();
-        if has_source {
-            changes = match self.reloading.reload().await {
-                Ok(changes) => changes.iter().map(ToString::to_string).collect(),
-                Err(error) => {
-                    self.reloading.parts.counters.count_reload(false);
-                    tracing::error!(
-                        "not reloaded, the configuration of before serves on:\n{error}"
-                    );
-                    return Err(error.to_string());
-                }
-            };
-            self.reloading.parts.counters.count_reload(true);
-            for change in &changes {
-                tracing::info!("changed: {change}");
+        let counters = &self.reloading.parts.counters;
+        let Planned { changes, apps } = match self.reloading.reload(wish).await {
+            Ok(reloaded) => reloaded,
+            Err(error) => {
+                counters.count_reload(false);
+                tracing::error!("not reloaded, the configuration of before serves on:\n{error}");
+                return Err(error.to_string());
             }
+        };
+        counters.count_reload(true);
+        let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        for change in &changes {
+            tracing::info!("changed: {change}");
         }
-        apps.iter().for_each(|app| app.reload());
-        let mut failed = Vec::new();
-        for app in apps {
-            if let Some(error) = app.reloaded().await {
-                failed.push(format!("app `{}`: {error}", app.name()));
-            }
-        }
+        let failed = self.load_again(&apps).await;
         if failed.is_empty() {
             tracing::info!("reloaded");
-            return Ok(Reloaded { changes, apps: names });
+            return Ok(Reloaded { changes, apps });
         }
         Err(format!(
             "the workers of before serve on, because the new ones do not start; the configuration \
@@ -218,18 +204,19 @@ impl Control<'_> {
         ))
     }
 
-    fn wanted_apps(&self, wish: &ReloadWish) -> Result<Vec<Arc<App>>, String> {
-        let apps = &self.reloading.parts.apps;
-        if wish.all_apps {
-            return Ok(apps.clone());
+    /// Loads applications again. Returns why some cannot be loaded.
+    async fn load_again(&self, names: &[String]) -> Vec<String> {
+        let apps = self.reloading.configured.borrow().apps.clone();
+        let wanted: Vec<_> =
+            apps.into_iter().filter(|app| names.iter().any(|name| app.name() == name)).collect();
+        wanted.iter().for_each(|app| app.reload());
+        let mut failed = Vec::new();
+        for app in wanted {
+            if let Some(error) = app.reloaded().await {
+                failed.push(format!("app `{}`: {error}", app.name()));
+            }
         }
-        let find = |name: &String| {
-            apps.iter().find(|app| app.name() == name).map(Arc::clone).ok_or_else(|| {
-                let known: Vec<&str> = apps.iter().map(|app| app.name()).collect();
-                format!("there is no app `{name}`; there is {}", known.join(", "))
-            })
-        };
-        wish.apps.iter().map(find).collect()
+        failed
     }
 }
 

@@ -22,8 +22,10 @@ pub async fn drain(
     ending: ProgramEnding,
     signals: &mut Signals,
 ) -> Result<(), ProgramError> {
-    let Started { mut bound, parts, snapshot, stage, loops, .. } = started;
-    let Parts { store, apps, traces, .. } = parts;
+    let Started { mut bound, parts, snapshot, stage, loops, retiring, .. } = started;
+    let Parts { store, traces, .. } = parts;
+    let mut apps = bound.configured.get_mut().apps.clone();
+    apps.extend(retiring.take());
     let threads = loops.into_iter().map(|event_loop| event_loop.thread).collect();
     match &ending {
         ProgramEnding::NotStarted(_) | ProgramEnding::StoppedAtStart => {}

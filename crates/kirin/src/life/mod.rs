@@ -2,6 +2,7 @@
 //! order.
 
 mod apps;
+mod backends;
 pub mod background;
 mod bind;
 mod configured;

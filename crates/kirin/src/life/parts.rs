@@ -15,12 +15,11 @@ use kirin_observe::metrics::counters::ProgramCounters;
 use kirin_observe::metrics::{Metrics, NamedParts, WorkerReadings};
 use kirin_observe::observed::{ObservedParts, ProcessCounts};
 use kirin_observe::stage::Stage;
-use kirin_proxy::Upstream;
 use kirin_server::ConnectionCount;
 use kirin_store::Store;
 use kirin_traces::TraceExporter;
-use kirin_workers::App;
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::{Barrier, watch};
 
 use crate::admin::{Admin, AdminParts};
@@ -36,10 +35,6 @@ const PROCESS_COUNTS: ProcessCounts =
 pub struct Parts {
     /// The store.
     pub store: Arc<Store>,
-    /// The applications.
-    pub apps: Vec<Arc<App>>,
-    /// The upstreams.
-    pub upstreams: Vec<Arc<Upstream>>,
     /// Exports traces, if that is configured.
     pub traces: Option<TraceExporter>,
     /// The counters of the caches, by event loop.
@@ -62,6 +57,8 @@ pub struct Parts {
     pub started: Instant,
     /// The same by the wall clock.
     pub started_at: SystemTime,
+    /// The event loops, on which applications have their connections.
+    pub handles: Vec<Handle>,
     /// What the loops are to do.
     pub stage: watch::Receiver<Stage>,
     /// Where all loops wait for each other when they have drained.
@@ -81,9 +78,10 @@ impl Parts {
             route_logs: Arc::clone(&configured.route_logs),
             route_names: Arc::clone(&configured.route_names),
             route_paths: Arc::new(paths),
+            in_use: Arc::clone(&configured.in_use),
             store: Arc::clone(&self.store),
-            apps: self.apps.clone(),
-            upstreams: self.upstreams.clone(),
+            apps: configured.apps.clone(),
+            upstreams: configured.upstreams.clone(),
             traces: self.traces.clone(),
             admin,
             memcached: Arc::clone(&self.memcached),
@@ -103,8 +101,8 @@ impl Parts {
         AdminParts {
             observed: ObservedParts {
                 store: Arc::clone(&self.store),
-                apps: self.apps.clone(),
-                upstreams: self.upstreams.clone(),
+                apps: configured.apps.clone(),
+                upstreams: configured.upstreams.clone(),
                 cache_counters: self.cache_counters.clone(),
                 live: self.live.clone(),
                 access_logs: access_logs.clone(),
@@ -120,8 +118,8 @@ impl Parts {
             sites: Arc::new(SiteNames::from_config(&config.gateway)),
             metrics: Arc::new(Metrics {
                 store: Arc::clone(&self.store),
-                apps: self.apps.clone(),
-                upstreams: self.upstreams.clone(),
+                apps: configured.apps.clone(),
+                upstreams: configured.upstreams.clone(),
                 cache_counters: self.cache_counters.clone(),
                 loops: configured.counters.clone(),
                 program: Arc::clone(&self.counters),

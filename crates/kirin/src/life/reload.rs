@@ -2,21 +2,26 @@
 //! as a whole or not at all.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use kirin_acme::{Acme, AcmeError, OtherCertificates};
-use kirin_config::difference::{Change, Difference, difference};
+use kirin_config::difference::{Change, difference};
 use kirin_config::{Config, ConfigErrors, ConfigSource, read_after};
 use kirin_http::ListenAddress;
 use kirin_sockets::Starter;
-use tokio::sync::oneshot;
+use kirin_workers::{App, AppError, AppState};
+use tokio::sync::{Notify, oneshot};
 
 use crate::admin::Admin;
+use crate::life::apps;
+use crate::life::backends::Backends;
 use crate::life::bind::{acme_certificates, listen_where_told, share_descriptors};
 use crate::life::configured::{Configured, FollowError, Renewals};
+use crate::life::launch::Launch;
 use crate::life::parts::Parts;
 use crate::life::read_again::{self, Unreadable};
+use crate::life::reload_request::ReloadWish;
+use crate::life::run_directory::RunDirectory;
 use crate::serve::event_loop::ServingLoop;
 use crate::serve::listener_settings::partners;
 use crate::serve::listeners::{BoundListener, ListenerOpenError, ListenerSockets, open_http};
@@ -26,9 +31,6 @@ use crate::serve::sockets::{SocketNumber, Sockets};
 /// Why another configuration does not come into force.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// The program was started without a configuration.
-    #[error("this program has no configuration to read again")]
-    NoSource,
     /// The configuration has errors.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
@@ -41,6 +43,12 @@ pub enum ReloadError {
     /// A log or a certificate cannot be used.
     #[error(transparent)]
     Follow(#[from] FollowError),
+    /// There is no such application.
+    #[error("there is no app `{0}`; there is {1}")]
+    UnknownApp(String, String),
+    /// An application cannot be loaded.
+    #[error("{0}; nothing is changed")]
+    App(#[from] AppError),
     /// A listener cannot be opened.
     #[error(transparent)]
     Listen(#[from] ListenerOpenError),
@@ -83,8 +91,14 @@ pub struct Reloading<'a> {
     pub sockets: &'a RefCell<Sockets>,
     /// The certificates that come from authorities.
     pub acme: &'a RefCell<Acme>,
-    /// The file of the configuration. `None`: the command line says it, so it stays the same.
-    pub file: Option<PathBuf>,
+    /// How the program was launched.
+    pub launch: &'a Launch,
+    /// The directory of the program.
+    pub run_directory: &'a RunDirectory,
+    /// Applications that no configuration has any more, and that may not have ended yet.
+    pub retiring: &'a RefCell<Vec<Arc<App>>>,
+    /// Is notified when there are other applications.
+    pub has_other_apps: Notify,
     /// The addresses of inherited sockets, if they replace the listener of the configuration.
     pub told: &'a [ListenAddress],
 }
@@ -93,38 +107,59 @@ pub struct Reloading<'a> {
 struct Candidate {
     config: Config,
     source: ConfigSource,
-    changes: Difference,
+    changes: Vec<Change>,
     /// The most connections.
     connections: usize,
 }
 
+/// What a reload has done, or would do.
+#[derive(Default)]
+pub struct Planned {
+    /// What differs.
+    pub changes: Vec<Change>,
+    /// The applications that are to be loaded again.
+    pub apps: Vec<String>,
+}
+
 impl Reloading<'_> {
     /// Returns what would change, if the configuration could come into force.
-    pub fn changes(&self) -> Result<Vec<Change>, ReloadError> {
-        Ok(self.read()?.changes.changes().to_vec())
+    pub fn plan(&self, wish: &ReloadWish) -> Result<Planned, ReloadError> {
+        let Some(candidate) = self.read()? else { return Ok(Planned::default()) };
+        let apps = wanted_apps(&candidate.config, wish)?;
+        Ok(Planned { changes: candidate.changes, apps })
     }
 
-    /// Reads the configuration again, and puts it into force. Returns what has changed.
-    pub async fn reload(&self) -> Result<Vec<Change>, ReloadError> {
-        let Candidate { config, source, changes, connections } = self.read()?;
+    /// Reads the configuration again, and puts it into force. Returns what has changed, and which
+    /// applications are still to be loaded again: those with new settings are loaded already.
+    pub async fn reload(&self, wish: &ReloadWish) -> Result<Planned, ReloadError> {
+        let Some(candidate) = self.read()? else { return Ok(Planned::default()) };
+        let Candidate { config, source, changes, connections } = candidate;
+        let mut apps = wanted_apps(&config, wish)?;
         let (opening, sockets) = self.open(&config)?;
-        let (next, renewals) = {
+        let backends = self.backends(&config, &changes).await?;
+        let (mut next, renewals) = {
             let before = self.configured.borrow();
             before.following(config, source, sockets, &self.parts.connections)?
         };
+        next.apps.clone_from(&backends.apps);
+        next.upstreams.clone_from(&backends.upstreams);
         let authorities = self
             .acme
             .borrow()
             .prepare(acme_certificates(&next.config), next.config.user.as_ref())?;
         let ready = self.prepare(&next, opening).await?;
+        let started = backends.started();
+        backends.keep();
         self.commit(next, Certificates { renewals, authorities }, ready, connections).await;
-        Ok(changes.changes().to_vec())
+        apps.retain(|app| !started.contains(app));
+        Ok(Planned { changes, apps })
     }
 
-    fn read(&self) -> Result<Candidate, ReloadError> {
+    /// Reads the configuration. Returns `None` if the program was started without one.
+    fn read(&self) -> Result<Option<Candidate>, ReloadError> {
         let before = self.configured.borrow();
-        let before_source = before.source.as_ref().ok_or(ReloadError::NoSource)?;
-        let source = match &self.file {
+        let Some(before_source) = &before.source else { return Ok(None) };
+        let source = match &self.launch.config_file {
             Some(file) => ConfigSource::read(file)?,
             None => before_source.clone(),
         };
@@ -137,7 +172,21 @@ impl Reloading<'_> {
             return Err(ReloadError::NeedsUpgrade(refused));
         }
         read_again::check(&config, None)?;
-        Ok(Candidate { config, source, changes, connections })
+        let changes = changes.changes().to_vec();
+        Ok(Some(Candidate { config, source, changes, connections }))
+    }
+
+    /// Starts the applications and upstreams that a configuration has besides, or with other
+    /// settings.
+    async fn backends(&self, config: &Config, changes: &[Change]) -> Result<Backends, AppError> {
+        let start = |at: usize| {
+            apps::start(&config.apps[at], self.launch, self.run_directory, &self.parts.handles)
+        };
+        let before = {
+            let before = self.configured.borrow();
+            (before.apps.clone(), before.upstreams.clone())
+        };
+        Backends::prepare(before, config, changes, start).await
     }
 
     /// Opens the listeners that a configuration has besides. Returns them, and the sockets of all
@@ -220,6 +269,22 @@ impl Reloading<'_> {
         }
     }
 
+    /// Stops the applications that the configuration in force no longer has, when no request of
+    /// the configuration before needs them any more.
+    fn retire_others(&self, before: Configured) {
+        let now = self.configured.borrow();
+        let mut retiring = self.retiring.borrow_mut();
+        retiring.retain(|app| !matches!(app.state(), AppState::Stopped));
+        let in_use = Arc::downgrade(&before.in_use);
+        for app in before.apps {
+            if !now.apps.iter().any(|present| Arc::ptr_eq(present, &app)) {
+                retiring.push(Arc::clone(&app));
+                tokio::spawn(apps::retire(app, Weak::clone(&in_use)));
+            }
+        }
+        self.has_other_apps.notify_one();
+    }
+
     async fn commit(
         &self,
         next: Configured,
@@ -253,6 +318,7 @@ impl Reloading<'_> {
         }
         let before = self.configured.replace(next);
         self.close_others(&before);
+        self.retire_others(before);
     }
 }
 
@@ -290,6 +356,21 @@ struct Certificates {
     renewals: Renewals,
     /// Those of authorities.
     authorities: OtherCertificates,
+}
+
+/// Returns the names of the applications that an operator wants to be loaded again.
+fn wanted_apps(config: &Config, wish: &ReloadWish) -> Result<Vec<String>, ReloadError> {
+    let names = || config.apps.iter().map(|app| app.name.clone());
+    if wish.all_apps {
+        return Ok(names().collect());
+    }
+    match wish.apps.iter().find(|wanted| !names().any(|name| name == **wanted)) {
+        None => Ok(wish.apps.clone()),
+        Some(unknown) => {
+            let known = names().collect::<Vec<_>>().join(", ");
+            Err(ReloadError::UnknownApp(unknown.clone(), known))
+        }
+    }
 }
 
 /// The event loops, ready for another configuration.

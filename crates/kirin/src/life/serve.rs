@@ -1,6 +1,7 @@
 //! The third part of the program's life: serve. The event loops accept clients. The main thread
 //! carries out commands, renews certificates and removes expired items.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +9,13 @@ use kirin_http::panics::{catch, catch_in};
 use kirin_observe::stage::Stage;
 use kirin_sockets::Starter;
 use kirin_store::{Now, Store};
+use kirin_workers::AppError;
+use tokio::sync::Notify;
 
 use crate::life::apps::first_failure;
 use crate::life::background::Foreground;
 use crate::life::bind::Bound;
+use crate::life::configured::Configured;
 use crate::life::control::Control;
 use crate::life::ending::ProgramEnding;
 use crate::life::launch::Launch;
@@ -32,7 +36,8 @@ pub async fn serve(
     run_directory: &RunDirectory,
     signals: &mut Signals,
 ) -> ProgramEnding {
-    let Started { bound, parts, admin, reload_requests, snapshot, stage, loops } = started;
+    let Started { bound, parts, admin, reload_requests, retiring, snapshot, stage, loops } =
+        started;
     let predecessor = bound.predecessor.take();
     if let (Some(snapshot), Some(_)) = (&snapshot, &predecessor) {
         // Until now the predecessor alone had all contents.
@@ -67,7 +72,10 @@ pub async fn serve(
             configured: &bound.configured,
             sockets: &bound.sockets,
             acme: &bound.acme,
-            file: launch.config_file.clone(),
+            launch,
+            run_directory,
+            retiring,
+            has_other_apps: Notify::new(),
             told: &bound.told,
         },
         renew_certificates: bound.acme.borrow().renew_now(),
@@ -81,11 +89,24 @@ pub async fn serve(
                     "serving goes on, an upgrade or a reload that was going on does not"
                 ),
             },
-            error = first_failure(&parts.apps) => break ProgramEnding::AppFailed(error),
+            error = failure(&bound.configured, &control.reloading.has_other_apps) => {
+                break ProgramEnding::AppFailed(error);
+            }
         }
     };
     sweeping.abort();
     ending
+}
+
+/// Waits until an application fails for good.
+async fn failure(configured: &RefCell<Configured>, has_other_apps: &Notify) -> AppError {
+    loop {
+        let apps = configured.borrow().apps.clone();
+        tokio::select! {
+            error = first_failure(&apps) => return error,
+            () = has_other_apps.notified() => {}
+        }
+    }
 }
 
 /// Returns how another Kirin can take the place of this one, or why it cannot.

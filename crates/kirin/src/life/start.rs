@@ -1,6 +1,7 @@
 //! The second part of the program's life: start. The store is loaded, event loops and applications
 //! start, and the program waits until they are ready. It accepts no client yet.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -11,6 +12,7 @@ use kirin_observe::stage::Stage;
 use kirin_proxy::Upstream;
 use kirin_store::Store;
 use kirin_traces::TraceExporter;
+use kirin_workers::App;
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc, watch};
 
@@ -38,6 +40,8 @@ pub struct Started {
     pub admin: Admin,
     /// The reloads that operators ask for.
     pub reload_requests: mpsc::Receiver<ReloadRequest>,
+    /// Applications that no configuration has any more, and that may not have ended yet.
+    pub retiring: RefCell<Vec<Arc<App>>>,
     /// The snapshot file of the store.
     pub snapshot: Option<Arc<SnapshotFile>>,
     /// Tells the event loops what to do.
@@ -69,12 +73,15 @@ pub async fn start(
     }
     let memcached = kirin_memcache::MemcachedServer::new(Arc::clone(&store), protocol);
     let loops = (0..config.threads).map(EventLoop::start).collect::<Result<Vec<_>, _>>()?;
-    let handles = loops.iter().map(|event_loop| event_loop.handle.clone()).collect();
-    let apps = apps::start(&config, launch.loaded.as_ref(), run_directory, handles)?;
+    let handles: Vec<_> = loops.iter().map(|event_loop| event_loop.handle.clone()).collect();
+    let apps = config.apps.iter();
+    let apps = apps.map(|app| apps::start(app, launch, run_directory, &handles));
+    bound.configured.get_mut().apps = apps.collect::<Result<_, _>>()?;
     let mut upstreams = Vec::new();
     for upstream in &config.upstreams {
         upstreams.push(Upstream::start(upstream.clone()).await);
     }
+    bound.configured.get_mut().upstreams = upstreams;
     let started = Instant::now();
     let new_live = || {
         let sites = Arc::clone(&bound.configured.borrow().route_sites);
@@ -83,8 +90,6 @@ pub async fn start(
     let (stage, watched) = watch::channel(Stage::Prepare);
     let parts = Parts {
         store,
-        apps,
-        upstreams,
         traces: config.traces.as_ref().map(TraceExporter::start).transpose()?,
         cache_counters: loops.iter().map(|_| Arc::default()).collect(),
         live: loops.iter().map(|_| new_live()).collect(),
@@ -96,6 +101,7 @@ pub async fn start(
         advise: Arc::default(),
         started,
         started_at: SystemTime::now(),
+        handles,
         stage: watched,
         drained: Arc::new(Barrier::new(loops.len())),
     };
@@ -109,7 +115,8 @@ pub async fn start(
         let (caches, live) = (Arc::clone(&parts.cache_counters[at]), Arc::clone(&parts.live[at]));
         serving.push(event_loop.serve(listeners, caches, counters, live, resources.clone())?);
     }
-    Ok(Started { bound, parts, admin, reload_requests, snapshot, stage, loops: serving })
+    let retiring = RefCell::default();
+    Ok(Started { bound, parts, admin, reload_requests, retiring, snapshot, stage, loops: serving })
 }
 
 /// Returns the part of the status that says what this program serves.
@@ -136,7 +143,8 @@ pub async fn wait_until_ready(
 }
 
 async fn get_ready(started: &mut Started, launch: &Launch) -> Result<(), ProgramError> {
-    let Started { bound, parts: Parts { store, apps, .. }, .. } = started;
+    let Started { bound, parts: Parts { store, .. }, .. } = started;
+    let apps = &bound.configured.get_mut().apps.clone();
     let Some(predecessor) = &mut bound.predecessor else { return Ok(apps::all_ready(apps).await?) };
     tokio::select! {
         ready = apps::all_ready(apps) => ready?,

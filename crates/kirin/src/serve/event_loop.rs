@@ -53,6 +53,8 @@ pub struct LoopResources {
     pub route_names: Arc<RouteNames>,
     /// The paths of the routes, by their numbers.
     pub route_paths: Arc<HashMap<u32, String>>,
+    /// Is held as long as requests may be answered by this configuration.
+    pub in_use: Arc<()>,
     /// The store.
     pub store: Arc<Store>,
     /// The applications.
@@ -170,7 +172,14 @@ impl EventLoop {
 /// Opens the routes, serves all listeners, and drains them at the end.
 async fn run(assignment: Assignment, report: &std_mpsc::Sender<Result<(), PlaceError>>) {
     let Assignment { listeners, cache_counters, counters, live, shared, reloads } = assignment;
-    let opened = HttpListeners::open(shared.clone(), cache_counters, &counters, live);
+    // The rest belongs to the configuration, and goes with it.
+    let (admin, memcached, mut stage, drained) = (
+        shared.admin.clone(),
+        Arc::clone(&shared.memcached),
+        shared.stage.clone(),
+        Arc::clone(&shared.drained),
+    );
+    let opened = HttpListeners::open(shared, cache_counters, &counters, live);
     let (mut http, opened) = match opened {
         Ok(http) => (Some(http), Ok(())),
         Err(error) => (None, Err(error)),
@@ -178,25 +187,23 @@ async fn run(assignment: Assignment, report: &std_mpsc::Sender<Result<(), PlaceE
     if report.send(opened).is_err() || http.is_none() {
         return;
     }
-    let mut stage = shared.stage.clone();
-    let serve_memcached = |listener| {
-        spawn_local(memcached::serve(listener, Arc::clone(&shared.memcached), stage.clone()))
-    };
-    let memcached: Vec<_> = listeners.memcached.into_iter().map(serve_memcached).collect();
-    let serve_admin =
-        |socket| spawn_local(admin::serve(socket, shared.admin.clone(), stage.clone()));
-    let serve_metrics =
-        |socket| spawn_local(metrics::serve(socket, shared.admin.clone(), stage.clone()));
+    let serve_memcached =
+        |listener| spawn_local(memcached::serve(listener, Arc::clone(&memcached), stage.clone()));
+    let memcached_listeners: Vec<_> =
+        listeners.memcached.into_iter().map(serve_memcached).collect();
+    let serve_admin = |socket| spawn_local(admin::serve(socket, admin.clone(), stage.clone()));
+    let serve_metrics = |socket| spawn_local(metrics::serve(socket, admin.clone(), stage.clone()));
     let mut operators: Vec<_> = listeners.admin.into_iter().map(serve_admin).collect();
     operators.extend(listeners.metrics.into_iter().map(serve_metrics));
     operators.extend(listeners.taken_admin.map(|path| {
-        spawn_local(default_socket::serve_when_free(path, shared.admin.clone(), stage.clone()))
+        spawn_local(default_socket::serve_when_free(path, admin.clone(), stage.clone()))
     }));
     if wait_to_serve(&mut stage).await
         && let Some(http) = &mut http
     {
         http.accept(listeners.http, &counters);
     }
+    drop(counters);
     let http = Rc::new(RefCell::new(http));
     spawn_local(loop_reload::take_over(Rc::clone(&http), reloads));
     let limit = drain_limit(stage).await;
@@ -212,6 +219,6 @@ async fn run(assignment: Assignment, report: &std_mpsc::Sender<Result<(), PlaceE
     }
     // A response on another loop may come from a worker whose connection is registered with this
     // loop's reactor. It would be lost with the reactor.
-    let _ = tokio::time::timeout(limit, shared.drained.wait()).await;
-    memcached.iter().for_each(tokio::task::JoinHandle::abort);
+    let _ = tokio::time::timeout(limit, drained.wait()).await;
+    memcached_listeners.iter().for_each(tokio::task::JoinHandle::abort);
 }

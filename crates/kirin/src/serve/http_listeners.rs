@@ -77,7 +77,7 @@ impl HttpListeners {
         live: Arc<LiveLoop>,
     ) -> Result<Self, PlaceError> {
         let router = open_router(&resources, &cache_counters, None)?;
-        let metrics = Rc::new(RequestMetrics::new(counters, &resources.apps));
+        let metrics = Rc::new(RequestMetrics::new(counters, resources.apps.iter()));
         let live = Rc::new(LiveObserver::new(live));
         let (listeners, closing) = (Vec::new(), Vec::new());
         Ok(Self { resources, router, cache_counters, metrics, live, listeners, closing })
@@ -142,6 +142,7 @@ impl HttpListeners {
             self.listeners.push(OpenListener::new(bound, server, stage));
         }
         self.metrics.forget_other_routes(&before.route_names, &self.resources.route_names);
+        self.metrics.set_apps([&before.apps[..], &self.resources.apps[..]].concat().iter());
     }
 
     /// Waits until nothing is accepted any more, and ends all connections within `limit`.
@@ -210,6 +211,7 @@ fn open_router(
         counters: Arc::clone(cache_counters),
         sampling: &sampling,
         status_page,
+        in_use: Arc::clone(&resources.in_use),
     };
     Router::open(&resources.config.gateway, parts, before).map(Rc::new)
 }

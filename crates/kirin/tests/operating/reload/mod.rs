@@ -1,5 +1,6 @@
 //! `kirin reload`: another configuration comes into force while the program serves.
 
+mod backends;
 mod configuration;
 mod counts;
 mod listeners;
