@@ -1,7 +1,7 @@
 # `make demo` serves the memo example; `make test` runs every test. Both install what is missing.
 
 CARGO ?= cargo
-.PHONY: demo build quick test test-long prepare lint bench bench-packages score deb docs fuzz clean
+.PHONY: demo build quick test test-long chaos prepare lint bench bench-packages score deb docs fuzz clean
 
 demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
 	scripts/install-packages demo
@@ -26,6 +26,11 @@ test: prepare ## Everything that can be wrong, within minutes
 
 test-long: prepare ## What takes too long for each change: packages, applications, random kills, fuzzing
 	scripts/run-tests long
+
+chaos: prepare ## A million requests of eight kinds under two hundred reloads; ends with a table
+	$(CARGO) build --release -p kirin
+	KIRIN_CHAOS=long KIRIN_BINARY=$(CURDIR)/target/release/kirin \
+		$(CARGO) test -q -p kirin --test operating reload::chaos::chaos -- --exact --nocapture
 
 lint: ## The checks that start no program
 	scripts/run-tests check lint
@@ -56,6 +61,7 @@ deb: ## A Debian package in target/debian, with a program that is optimised by t
 docs: ## What is generated
 	$(CARGO) run -q -p kirin -- config-reference > docs/configuration.md
 	KIRIN_WRITE_DOCS=1 $(CARGO) test -q -p kirin-observe --lib the_documentation_lists_each_metric
+	KIRIN_WRITE_DOCS=1 $(CARGO) test -q -p kirin-config --lib docs_reload_md
 
 clean:
 	$(CARGO) clean

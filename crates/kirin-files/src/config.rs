@@ -26,7 +26,7 @@ pub enum FollowLinks {
 }
 
 /// The settings of one `files:DIR` place.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesConfig {
     /// The directory. No path leads out of it, except by symbolic links that `follow_links` allows.
     pub root: PathBuf,

@@ -2,11 +2,11 @@
 //! limits hold for any number of routes, and routes with the same directory open it once.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
-use crate::config::{CacheLimits, FilesError, FollowLinks};
+use crate::config::{CacheLimits, FilesConfig, FilesError, FollowLinks};
 use crate::found::FileLookup;
 use crate::open_file_cache::{OpenFileCache, PlaceId};
 use crate::root::FilesRoot;
@@ -15,8 +15,17 @@ use crate::root::FilesRoot;
 pub struct FileCache {
     limits: CacheLimits,
     pub(crate) found: RefCell<OpenFileCache<FileLookup>>,
-    roots: RefCell<HashMap<(PathBuf, FollowLinks), Rc<FilesRoot>>>,
-    places: Cell<u32>,
+    roots: RefCell<HashMap<(PathBuf, FollowLinks), Weak<FilesRoot>>>,
+    /// The places, by their directories.
+    places: RefCell<HashMap<PathBuf, Vec<KnownPlace>>>,
+    next_place: Cell<u32>,
+}
+
+/// A place that has entries in the cache.
+struct KnownPlace {
+    config: FilesConfig,
+    id: PlaceId,
+    in_use: Weak<()>,
 }
 
 impl FileCache {
@@ -26,7 +35,8 @@ impl FileCache {
             limits,
             found: RefCell::new(OpenFileCache::new(&limits)),
             roots: RefCell::default(),
-            places: Cell::default(),
+            places: RefCell::default(),
+            next_place: Cell::default(),
         }
     }
 
@@ -34,11 +44,35 @@ impl FileCache {
         &self.limits
     }
 
-    /// Returns a number for a new place.
-    pub(crate) fn next_place(&self) -> PlaceId {
-        let place = self.places.get();
-        self.places.set(place + 1);
-        PlaceId(place)
+    /// Returns the number of a place with these settings, and what says that it is in use. Places
+    /// with the same settings have one number, so that they share their entries: also one of
+    /// another configuration.
+    pub(crate) fn place(&self, config: &FilesConfig) -> (PlaceId, Rc<()>) {
+        let mut places = self.places.borrow_mut();
+        let of_directory = places.entry(config.root.clone()).or_default();
+        let same = of_directory.iter().find(|known| known.config == *config);
+        if let Some((id, in_use)) = same.and_then(|same| Some((same.id, same.in_use.upgrade()?))) {
+            return (id, in_use);
+        }
+        let id = PlaceId(self.next_place.get());
+        self.next_place.set(id.0 + 1);
+        let in_use = Rc::new(());
+        let known = KnownPlace { config: config.clone(), id, in_use: Rc::downgrade(&in_use) };
+        of_directory.push(known);
+        (id, in_use)
+    }
+
+    /// Drops the entries of places that are gone, and their directories.
+    pub fn forget_gone_places(&self) {
+        let mut places = self.places.borrow_mut();
+        let mut used = HashSet::new();
+        places.retain(|_, of_directory| {
+            of_directory.retain(|known| known.in_use.strong_count() > 0);
+            used.extend(of_directory.iter().map(|known| known.id));
+            !of_directory.is_empty()
+        });
+        self.roots.borrow_mut().retain(|_, root| root.strong_count() > 0);
+        self.found.borrow_mut().retain_places(|place| used.contains(&place));
     }
 
     /// Opens the directory `path`, unless another place has it open.
@@ -48,11 +82,11 @@ impl FileCache {
         follow_links: FollowLinks,
     ) -> Result<Rc<FilesRoot>, FilesError> {
         let key = (path.to_owned(), follow_links);
-        if let Some(root) = self.roots.borrow().get(&key) {
-            return Ok(Rc::clone(root));
+        if let Some(root) = self.roots.borrow().get(&key).and_then(Weak::upgrade) {
+            return Ok(root);
         }
         let root = Rc::new(FilesRoot::open(path, follow_links)?);
-        self.roots.borrow_mut().insert(key, Rc::clone(&root));
+        self.roots.borrow_mut().insert(key, Rc::downgrade(&root));
         Ok(root)
     }
 }

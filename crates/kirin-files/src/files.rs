@@ -26,6 +26,8 @@ pub struct Files {
     root: Rc<FilesRoot>,
     cache: Rc<FileCache>,
     id: PlaceId,
+    /// Keeps the entries of the place in the cache.
+    _in_use: Rc<()>,
     /// The number of variants that threads are making.
     underway: Rc<Cell<usize>>,
     exhaustion_logged: Cell<Option<Instant>>,
@@ -38,11 +40,13 @@ impl Files {
             return Err(FilesError::IndexName(name.clone()));
         }
         let root = cache.root(&config.root, config.follow_links)?;
+        let (id, in_use) = cache.place(&config);
         Ok(Self {
             config,
             root,
             cache: Rc::clone(cache),
-            id: cache.next_place(),
+            id,
+            _in_use: in_use,
             underway: Rc::default(),
             exhaustion_logged: Cell::new(None),
         })

@@ -325,6 +325,36 @@ fn places_of_one_directory_share_the_cache_but_no_entries() {
 }
 
 #[test]
+fn a_place_that_is_opened_again_finds_its_entries_and_those_of_a_gone_one_are_dropped() {
+    let site = TestDirectory::new();
+    site.write("a.txt", "x");
+    let cache = Rc::clone(site.files.cache());
+    let config = FilesConfig { listing: true, ..FilesConfig::new(&site.root) };
+    let open = || Files::open(config.clone(), &cache).unwrap();
+    let ask = |files: &Files| {
+        let found = with_head("GET", "/a.txt", &[], |head| files.answer(head, site.now));
+        assert!(found.is_some());
+    };
+    let bytes = || cache.found.borrow().used_bytes();
+    ask(&site.files);
+    let of_first = bytes();
+    let second = open();
+    ask(&second);
+    let of_both = bytes();
+    let again = open();
+    assert_eq!((again.id(), of_both), (second.id(), 2 * of_first));
+    ask(&again);
+    drop(second);
+    cache.forget_gone_places();
+    assert_eq!(bytes(), of_both);
+    drop(again);
+    cache.forget_gone_places();
+    assert_eq!(bytes(), of_first);
+    ask(&site.files);
+    ask(&open());
+}
+
+#[test]
 fn a_validity_of_zero_looks_at_the_file_for_each_request() {
     let site = TestDirectory::with(|_, limits| limits.validity = Duration::ZERO);
     let file = site.write("file", "one");

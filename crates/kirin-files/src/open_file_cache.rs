@@ -144,6 +144,13 @@ impl<V: Cacheable> OpenFileCache<V> {
         self.by_path.insert(key, Position { group, slot });
     }
 
+    /// Drops the entries of all places that are not `wanted`.
+    pub(crate) fn retain_places(&mut self, wanted: impl Fn(PlaceId) -> bool) {
+        let unwanted = self.by_path.iter().filter(|(key, _)| !wanted(key.place));
+        let unwanted: Vec<Position> = unwanted.map(|(_, at)| *at).collect();
+        unwanted.into_iter().for_each(|at| self.clear(at));
+    }
+
     /// Returns the memory in bytes.
     #[cfg(test)]
     pub(crate) fn used_bytes(&self) -> usize {

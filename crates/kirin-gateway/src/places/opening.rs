@@ -63,7 +63,10 @@ impl SharedParts {
         };
         Self {
             file_cache: match same_limits {
-                Some(before) => Rc::clone(&before.file_cache),
+                Some(before) => {
+                    before.file_cache.forget_gone_places();
+                    Rc::clone(&before.file_cache)
+                }
                 None => Rc::new(FileCache::new(limits)),
             },
             app_files: match same_limits {

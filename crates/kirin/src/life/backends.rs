@@ -26,8 +26,8 @@ pub struct Backends {
 
 impl Backends {
     /// Starts what `config` has besides, or with other settings, and waits until it can serve.
-    /// `before` are the applications and upstreams of the configuration in force, and `start` starts
-    /// an application.
+    /// `before` are the applications and upstreams of the configuration in force. `start` starts an
+    /// application.
     pub async fn prepare(
         before: (Vec<Arc<App>>, Vec<Arc<Upstream>>),
         config: &Config,

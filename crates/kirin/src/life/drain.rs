@@ -44,6 +44,7 @@ pub async fn drain(
         // The next program can have it before the last response of this one is sent.
         bound.sockets.get_mut().files().remove(path);
     }
+    bound.sockets.get_mut().drop_held();
     let mut limit = ending.drain_limit();
     let has_served =
         !matches!(ending, ProgramEnding::NotStarted(_) | ProgramEnding::StoppedAtStart);

@@ -315,6 +315,12 @@ impl Sockets {
         &mut self.files
     }
 
+    /// Closes what this holds for a successor: there will be none any more, and clients that find a
+    /// socket open wait.
+    pub fn drop_held(&mut self) {
+        self.for_successor.clear();
+    }
+
     /// Returns the sockets that a successor gets, under their names in the configuration.
     pub fn for_successor(&self) -> impl Iterator<Item = (&ListenAddress, &OwnedFd)> {
         self.for_successor.iter().map(|held| (&held.address, &held.socket))

@@ -269,7 +269,7 @@ fn a_key_that_only_root_can_read_is_refused_at_once() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let kirin = Kirin::start_command(kirin_command(&site).arg("serve"));
     kirin.signal(Signal::HUP);
-    kirin.wait_for_log("certificates");
+    kirin.wait_for_log("reloaded");
     assert!(!kirin.log().contains("ERROR"), "{}", kirin.log());
 }
 
