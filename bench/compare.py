@@ -39,6 +39,7 @@ from comparisons import (
     profile,
     proxy,
     psgi,
+    reload,
     restart,
     routes,
     session_bar,
@@ -84,7 +85,7 @@ COMPARISONS: dict[str, Comparison] = {
 # These comparisons do not measure CPU time under a load. They make tables of their own.
 OTHERS = {
     one.NAME: one
-    for one in (crowd, restart, idle_memory, slow_attack, hit_ratio, memory_per_item, cache_hit_ratio)
+    for one in (crowd, reload, restart, idle_memory, slow_attack, hit_ratio, memory_per_item, cache_hit_ratio)
 }
 NAMES = [*COMPARISONS, *OTHERS]
 

@@ -385,9 +385,9 @@ fn a_change_has_the_class_of_its_key() {
     for (new, section, key, class) in [
         (format!("threads = 1\n{base}"), "", Some("threads"), Upgrade),
         (format!("connections = 1\n{base}"), "", Some("connections"), AtOnce),
-        (format!("{base}[store]\nmemory = '8MB'"), "store", Some("memory"), Upgrade),
+        (format!("{base}[store]\nmemory = '8MB'"), "store", Some("memory"), AtOnce),
         (format!("{base}[store]\npurge_from = []"), "store", Some("purge_from"), AtOnce),
-        (format!("{base}[traces]\nendpoint = 'a'"), "traces", None, Upgrade),
+        (format!("{base}[traces]\nendpoint = 'a'"), "traces", None, AtOnce),
         (format!("{base}[[listener]]\naddress = '2'"), "listener", None, AtOnce),
         (format!("{base}[[route]]\npath = '/'"), "route", None, AtOnce),
         (format!("{base}[[site]]\nhosts = ['b.org']"), "site", None, AtOnce),

@@ -11,6 +11,7 @@ use kirin_observe::metrics::counters::LoopCounters;
 use kirin_proxy::Upstream;
 use kirin_server::tls::Renewal;
 use kirin_server::{ConnectionCount, OpenLog, Tls, TlsError};
+use kirin_traces::TraceExporter;
 use kirin_workers::App;
 
 use crate::serve::listener_settings::{self, ListenerSettings, partners};
@@ -27,6 +28,8 @@ pub struct Configured {
     pub apps: Vec<Arc<App>>,
     /// The upstreams, in the same way.
     pub upstreams: Vec<Arc<Upstream>>,
+    /// Exports traces, if that is configured.
+    pub traces: Option<TraceExporter>,
     /// Is held as long as requests may be answered by this configuration.
     pub in_use: Arc<()>,
     /// The targets of access logs.
@@ -145,6 +148,7 @@ impl Configured {
             source,
             apps: Vec::new(),
             upstreams: Vec::new(),
+            traces: None,
             in_use: Arc::default(),
             logs,
             route_logs,

@@ -8,7 +8,6 @@ use kirin_observe::stage::Stage;
 
 use crate::life::ending::ProgramEnding;
 use crate::life::error::ProgramError;
-use crate::life::parts::Parts;
 use crate::life::signals::Signals;
 use crate::life::start::Started;
 
@@ -23,7 +22,8 @@ pub async fn drain(
     signals: &mut Signals,
 ) -> Result<(), ProgramError> {
     let Started { mut bound, parts, snapshot, stage, loops, retiring, .. } = started;
-    let Parts { store, traces, .. } = parts;
+    let store = parts.store;
+    let traces = bound.configured.get_mut().traces.take();
     let mut apps = bound.configured.get_mut().apps.clone();
     apps.extend(retiring.take());
     let threads = loops.into_iter().map(|event_loop| event_loop.thread).collect();

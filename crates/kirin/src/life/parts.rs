@@ -17,7 +17,6 @@ use kirin_observe::observed::{ObservedParts, ProcessCounts};
 use kirin_observe::stage::Stage;
 use kirin_server::ConnectionCount;
 use kirin_store::Store;
-use kirin_traces::TraceExporter;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{Barrier, watch};
@@ -35,8 +34,6 @@ const PROCESS_COUNTS: ProcessCounts =
 pub struct Parts {
     /// The store.
     pub store: Arc<Store>,
-    /// Exports traces, if that is configured.
-    pub traces: Option<TraceExporter>,
     /// The counters of the caches, by event loop.
     pub cache_counters: Vec<Arc<CacheCounters>>,
     /// The live tables of requests, by event loop.
@@ -82,7 +79,7 @@ impl Parts {
             store: Arc::clone(&self.store),
             apps: configured.apps.clone(),
             upstreams: configured.upstreams.clone(),
-            traces: self.traces.clone(),
+            traces: configured.traces.clone(),
             admin,
             memcached: Arc::clone(&self.memcached),
             challenges: Arc::clone(&self.challenges),

@@ -3,12 +3,15 @@
 
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use kirin_acme::{Acme, AcmeError, OtherCertificates};
 use kirin_config::difference::{Change, difference};
 use kirin_config::{Config, ConfigErrors, ConfigSource, read_after};
 use kirin_http::ListenAddress;
 use kirin_sockets::Starter;
+use kirin_store::{Now, Store};
+use kirin_traces::{TraceExporter, TraceExporterError};
 use kirin_workers::{App, AppError, AppState};
 use tokio::sync::{Notify, oneshot};
 
@@ -27,6 +30,15 @@ use crate::serve::listener_settings::partners;
 use crate::serve::listeners::{BoundListener, ListenerOpenError, ListenerSockets, open_http};
 use crate::serve::loop_reload::{LoopReload, LoopReloadError};
 use crate::serve::sockets::{SocketNumber, Sockets};
+
+/// The memory by which the store becomes smaller at once.
+const SHRINK_STEP_BYTES: usize = 16 << 20;
+
+/// How often an exporter of traces is looked at before it ends.
+const TRACE_LOOKS: usize = 60;
+
+/// The time between two such looks, and the time for the last traces.
+const TRACE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why another configuration does not come into force.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +61,9 @@ pub enum ReloadError {
     /// An application cannot be loaded.
     #[error("{0}; nothing is changed")]
     App(#[from] AppError),
+    /// Traces cannot be exported.
+    #[error(transparent)]
+    Traces(#[from] TraceExporterError),
     /// A listener cannot be opened.
     #[error(transparent)]
     Listen(#[from] ListenerOpenError),
@@ -143,6 +158,7 @@ impl Reloading<'_> {
         };
         next.apps.clone_from(&backends.apps);
         next.upstreams.clone_from(&backends.upstreams);
+        next.traces = self.traces(&next.config)?;
         let authorities = self
             .acme
             .borrow()
@@ -174,6 +190,15 @@ impl Reloading<'_> {
         read_again::check(&config, None)?;
         let changes = changes.changes().to_vec();
         Ok(Some(Candidate { config, source, changes, connections }))
+    }
+
+    /// Returns the exporter of a configuration: the present one, if nothing about it has changed.
+    fn traces(&self, config: &Config) -> Result<Option<TraceExporter>, TraceExporterError> {
+        let before = self.configured.borrow();
+        match before.config.traces == config.traces {
+            true => Ok(before.traces.clone()),
+            false => config.traces.as_ref().map(TraceExporter::start).transpose(),
+        }
     }
 
     /// Starts the applications and upstreams that a configuration has besides, or with other
@@ -259,6 +284,16 @@ impl Reloading<'_> {
         partners(&next.config.listeners, &before.config.listeners).into()
     }
 
+    /// Gives the store the memory of the configuration in force, if the one before had another.
+    /// What `cache_memlimit` has set stays otherwise.
+    fn resize_store(&self, before: &Configured) {
+        let wanted = self.configured.borrow().config.store.engine.memory_bytes;
+        if wanted != before.config.store.engine.memory_bytes {
+            let store = Arc::clone(&self.parts.store);
+            tokio::task::spawn_blocking(move || resize(&store, wanted));
+        }
+    }
+
     /// Closes the listeners that the configuration in force no longer has. The loops have closed
     /// their own sockets, or are about to.
     fn close_others(&self, before: &Configured) {
@@ -273,6 +308,12 @@ impl Reloading<'_> {
     /// the configuration before needs them any more.
     fn retire_others(&self, before: Configured) {
         let now = self.configured.borrow();
+        if let Some(traces) = &before.traces
+            && before.config.traces != now.config.traces
+        {
+            let (traces, in_use) = (traces.clone(), Arc::downgrade(&before.in_use));
+            tokio::spawn(retire_traces(traces, in_use));
+        }
         let mut retiring = self.retiring.borrow_mut();
         retiring.retain(|app| !matches!(app.state(), AppState::Stopped));
         let in_use = Arc::downgrade(&before.in_use);
@@ -317,6 +358,7 @@ impl Reloading<'_> {
             _ = is_committed.await;
         }
         let before = self.configured.replace(next);
+        self.resize_store(&before);
         self.close_others(&before);
         self.retire_others(before);
     }
@@ -356,6 +398,27 @@ struct Certificates {
     renewals: Renewals,
     /// Those of authorities.
     authorities: OtherCertificates,
+}
+
+/// Makes the store larger at once, or smaller step by step: items are evicted under the lock of a
+/// shard, for which event loops wait.
+fn resize(store: &Store, wanted: usize) {
+    while store.memory_limit() > wanted + SHRINK_STEP_BYTES {
+        store.set_memory_limit(store.memory_limit() - SHRINK_STEP_BYTES, Now::on_steady_clock());
+    }
+    store.set_memory_limit(wanted, Now::on_steady_clock());
+}
+
+/// Ends an exporter of traces when no request of its configuration is in progress any more, but
+/// after a minute at the latest.
+async fn retire_traces(traces: TraceExporter, in_use: Weak<()>) {
+    for _ in 0..TRACE_LOOKS {
+        if in_use.strong_count() == 0 {
+            break;
+        }
+        tokio::time::sleep(TRACE_LOOK_INTERVAL).await;
+    }
+    _ = tokio::task::spawn_blocking(move || traces.stop(TRACE_LOOK_INTERVAL)).await;
 }
 
 /// Returns the names of the applications that an operator wants to be loaded again.

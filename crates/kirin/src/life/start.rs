@@ -82,6 +82,8 @@ pub async fn start(
         upstreams.push(Upstream::start(upstream.clone()).await);
     }
     bound.configured.get_mut().upstreams = upstreams;
+    let traces = config.traces.as_ref().map(TraceExporter::start).transpose()?;
+    bound.configured.get_mut().traces = traces;
     let started = Instant::now();
     let new_live = || {
         let sites = Arc::clone(&bound.configured.borrow().route_sites);
@@ -90,7 +92,6 @@ pub async fn start(
     let (stage, watched) = watch::channel(Stage::Prepare);
     let parts = Parts {
         store,
-        traces: config.traces.as_ref().map(TraceExporter::start).transpose()?,
         cache_counters: loops.iter().map(|_| Arc::default()).collect(),
         live: loops.iter().map(|_| new_live()).collect(),
         memcached,

@@ -134,3 +134,73 @@ fn the_live_table_names_the_sites_of_the_new_configuration() {
         (table.contains("wiki") && table.contains("shop")).then_some(())
     });
 }
+
+#[test]
+fn the_store_gets_other_memory_and_keeps_what_fits() {
+    let config = |memory: &str| {
+        format!(
+            "{LISTENER}[store]\nmemory = \"{memory}\"\nmemcached = [\"unix:m.sock\"]\n{}",
+            route("/", "")
+        )
+    };
+    let status = |served: &Served, name: &str| {
+        let output = run_kirin(&served.site, &["status", "--json"]);
+        let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        status["store"][name].as_u64().expect("a number")
+    };
+    let served = Served::start(site(), &config("64MB"));
+    let mut memcached = scripts::memcached(&served.site);
+    let value = vec![b'v'; 100_000];
+    (0..400).for_each(|number| memcached.set(&format!("item{number}"), &value));
+    assert_eq!(status(&served, "items"), 400);
+    let said = served.reload(&config("8MB"));
+    assert_eq!(said, "[store]: memory \"64MB\" → \"8MB\"\nreloaded\n");
+    wait_for("the smaller store", || {
+        let is_small =
+            status(&served, "limit_bytes") == 8 << 20 && status(&served, "bytes") <= 8 << 20;
+        is_small.then_some(())
+    });
+    let left = status(&served, "items");
+    assert!((40..90).contains(&left), "{left}");
+    // The last one is still there, and a larger store loses none.
+    assert_eq!(memcached.get("item399").as_deref(), Some(&value[..]));
+    served.reload(&config("32MB"));
+    wait_for("the larger store", || (status(&served, "limit_bytes") == 32 << 20).then_some(()));
+    assert_eq!(status(&served, "items"), left);
+    // What was set by hand stays until the file says something else about it.
+    memcached.send("cache_memlimit 16\r\n");
+    assert_eq!(memcached.line(), "OK");
+    served.reload(&format!("{}[[route]]\npath = \"/z\"\nredirect = \"/\"\n", config("32MB")));
+    assert_eq!(status(&served, "limit_bytes"), 16 << 20);
+}
+
+#[test]
+fn traces_go_where_the_new_configuration_says() {
+    let collector = || {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&count);
+        let backend = Backend::answering(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".into()
+        });
+        (backend, count)
+    };
+    let ((first, of_first), (second, of_second)) = (collector(), collector());
+    let config = |collector: &Backend| {
+        format!(
+            "{LISTENER}[traces]\nendpoint = \"http://{}\"\n{}",
+            collector.address(),
+            route("/", "")
+        )
+    };
+    let served = Served::start(site(), &format!("{LISTENER}{}", route("/", "")));
+    served.reload(&config(&first));
+    assert_eq!(served.text("/a.txt"), "a");
+    wait_for("a span", || (of_first.load(Ordering::Relaxed) > 0).then_some(()));
+    assert_eq!(of_second.load(Ordering::Relaxed), 0);
+    served.reload(&config(&second));
+    assert_eq!(served.text("/a.txt"), "a");
+    wait_for("another span", || (of_second.load(Ordering::Relaxed) > 0).then_some(()));
+    served.reload(&format!("{LISTENER}{}", route("/", "")));
+    assert_eq!(served.text("/a.txt"), "a");
+}

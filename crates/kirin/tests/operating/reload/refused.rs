@@ -26,7 +26,7 @@ fn every_error_is_reported_and_nothing_changes() {
         ),
         (format!("{bad}access_log = {{ path = \"missing/a.log\" }}\n"), vec!["missing/a.log"]),
         (bad.replace("threads = 2", "threads = 3"), vec!["another start", "threads 2 → 3"]),
-        (format!("{bad}[store]\nmemory = \"32MB\"\n"), vec!["[store]: memory"]),
+        (format!("{bad}[store]\nsnapshot = \"s\"\n"), vec!["[store]: snapshot"]),
         (
             format!("{bad}[[listener]]\naddress = \"unix:one/a.txt\"\n"),
             vec!["one/a.txt exists and is not a socket"],
