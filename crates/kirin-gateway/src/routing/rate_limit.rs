@@ -46,6 +46,8 @@ pub struct RateLimit {
     /// The time of the first request.
     start: OnceLock<Instant>,
     hasher: RandomState,
+    /// The buckets. A shard has none before its first request, because each reload of a
+    /// configuration reads its limits again, and most of these are not used.
     shards: Vec<Mutex<Box<[Bucket]>>>,
     /// The requests that were too many.
     refused: AtomicU64,
@@ -71,14 +73,13 @@ impl RateLimit {
     pub fn new(key: RateKey, requests: u64, per: Duration, burst: u64) -> Self {
         let interval = nanoseconds(per) / requests.max(1);
         let interval = interval.max(1);
-        let buckets = || vec![Bucket::default(); BUCKETS / SHARDS].into_boxed_slice();
         Self {
             key,
             interval,
             full: interval.saturating_mul(burst.max(1)),
             start: OnceLock::new(),
             hasher: RandomState::new(),
-            shards: (0..SHARDS).map(|_| Mutex::new(buckets())).collect(),
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             refused: AtomicU64::new(0),
         }
     }
@@ -122,6 +123,9 @@ impl RateLimit {
         // Zero marks buckets without a key.
         let hash = hash.max(1);
         let mut shard = self.shards[hash as usize % SHARDS].lock();
+        if shard.is_empty() {
+            *shard = vec![Bucket::default(); BUCKETS / SHARDS].into_boxed_slice();
+        }
         let set = (hash >> 32) as usize % (shard.len() / WAYS) * WAYS;
         let bucket = bucket_of(&mut shard[set..set + WAYS], hash);
         let full_at = bucket.full_at.max(now).saturating_add(self.interval);

@@ -1,6 +1,6 @@
 //! Chaos: clients of eight kinds, while reloads of every kind come one after the other, good and
-//! refused ones. No request is lost or answered wrongly, the store is what its clients have written,
-//! and memory and descriptors do not grow.
+//! refused ones. No request is lost or answered wrongly, the store is what its clients have
+//! written, and memory and descriptors do not grow.
 //!
 //! `make test` runs a short form. `make chaos` runs the long one (`KIRIN_CHAOS=long`), and its last
 //! lines are a table.
@@ -74,7 +74,8 @@ impl Run<'_> {
         self.counts.iter().map(|count| count.load(Relaxed)).sum()
     }
 
-    /// Calls `work` again and again until the run is over. It returns how many requests it has made.
+    /// Calls `work` again and again until the run is over. It returns how many requests it has
+    /// made.
     fn repeat(&self, kind: &str, mut work: impl FnMut(u64) -> u64) {
         let kind = KINDS.iter().position(|known| *known == kind).expect("a kind");
         let mut round = 0;
@@ -147,7 +148,7 @@ fn refused(number: usize, good: &str) -> (String, &'static str) {
     }
 }
 
-/// A server that answers `/cached`, and echoes 16 bytes at a time after an upgrade.
+/// Returns a server that answers `/cached`, and echoes 16 bytes at a time after an upgrade.
 fn backend() -> Backend {
     Backend::start(|mut connection| {
         while let Some(request) = connection.read_request() {
@@ -228,7 +229,7 @@ fn streams(run: &Run<'_>) {
     });
 }
 
-/// One tunnel lasts as long as the run.
+/// Sends messages through one tunnel, which lasts as long as the run.
 fn web_socket(run: &Run<'_>) {
     let mut client = Client::connect(run.address());
     client.send(

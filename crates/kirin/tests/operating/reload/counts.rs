@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kirin_tests::{Backend, Client, Site, run_kirin, scripts, wait_for};
+use kirin_tests::{Backend, Client, Kirin, Site, kirin_command, run_kirin, scripts, wait_for};
 
 use super::Served;
 
@@ -193,7 +193,12 @@ fn traces_go_where_the_new_configuration_says() {
             route("/", "")
         )
     };
-    let served = Served::start(site(), &format!("{LISTENER}{}", route("/", "")));
+    let site = site().with("kirin.toml", format!("{LISTENER}{}", route("/", "")));
+    let mut command = kirin_command(&site);
+    command.args(["serve", "--config"]).arg(site.path("kirin.toml"));
+    // The time between two exports, in milliseconds.
+    let kirin = Kirin::start_command(command.env("OTEL_BSP_SCHEDULE_DELAY", "50"));
+    let served = Served { kirin, site };
     served.reload(&config(&first));
     assert_eq!(served.text("/a.txt"), "a");
     wait_for("a span", || (of_first.load(Ordering::Relaxed) > 0).then_some(()));
