@@ -96,7 +96,7 @@ impl Balancer {
             (Method::Hash, Some(key)) => {
                 // The slow start must not move keys to other servers.
                 let draw = |server: &UpstreamServer| {
-                    rendezvous::draw(key, server.id, server.configured_weight())
+                    rendezvous::draw(key, server.id, server.present_weight())
                 };
                 candidates.max_by(|a, b| draw(a.1).total_cmp(&draw(b.1))).map(|(index, _)| index)
             }

@@ -48,7 +48,7 @@ impl Servers {
     pub(crate) fn candidates(&self, criteria: &Criteria, millis: u64) -> Option<Candidates> {
         if let Some(index) = criteria.sticky.and_then(|id| self.with_id(id))
             && !criteria.tried.has(index)
-            && self.all().get(index).is_some_and(|server| self.is_available(server, millis))
+            && self.all().get(index).is_some_and(|server| self.is_available_to_own(server, millis))
         {
             return Some(Candidates::Sticky(index));
         }
@@ -83,7 +83,7 @@ impl Servers {
             return SlotClaim::NoServer;
         };
         let load = |server: &UpstreamServer| {
-            f64::from(server.in_flight.load(Relaxed)) / server.configured_weight() as f64
+            f64::from(server.in_flight.load(Relaxed)) / server.present_weight() as f64
         };
         loop {
             let all = self.all().iter().enumerate();

@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::ejection::{Ejection, EjectionState};
 use crate::health::Health;
 use crate::latency::Latency;
+use crate::operator::{OperatedServer, OperatorState, ServerChange};
 use crate::queue::{QueueStatus, RequestQueue};
 use crate::slow_start;
 
@@ -80,6 +81,7 @@ pub(crate) struct UpstreamServer {
     requests: AtomicU64,
     failures: AtomicU64,
     ejections: AtomicU64,
+    operated: OperatedServer,
 }
 
 /// Whether a server gets requests.
@@ -91,6 +93,10 @@ pub enum Availability {
     Ejected,
     /// The health checks have failed.
     Unhealthy,
+    /// An operator lets it have only visitors that were sent to it before.
+    Draining,
+    /// An operator lets it have no requests.
+    Disabled,
 }
 
 /// The observed state of a server.
@@ -104,6 +110,10 @@ pub struct ServerStatus {
     pub in_flight: u32,
     /// The most requests at the same time.
     pub max_in_flight: Option<NonZeroU32>,
+    /// The share of requests.
+    pub weight: u64,
+    /// The same as configured, if an operator has changed it.
+    pub configured_weight: Option<u64>,
     /// Requests since the start.
     pub requests: u64,
     /// Failed requests since the start.
@@ -138,11 +148,21 @@ impl Servers {
         let kept = |settings: &ServerSettings| {
             self.servers.iter().find(|old| old.is_of(settings)).cloned()
         };
-        let of =
-            |settings| kept(&settings).unwrap_or_else(|| Arc::new(UpstreamServer::new(settings)));
+        let of = |settings: ServerSettings| {
+            kept(&settings).unwrap_or_else(|| Arc::new(self.new_server(settings)))
+        };
         let servers = servers.into_iter().take(crate::TriedServers::MAX).map(of).collect();
         let (settings, queue) = (self.settings.clone(), Arc::clone(&self.queue));
         Self { servers, settings, start: self.start, queue, generation: self.generation + 1 }
+    }
+
+    /// Returns a new server. What an operator has said about one with the same name still holds.
+    fn new_server(&self, settings: ServerSettings) -> UpstreamServer {
+        let server = UpstreamServer::new(settings);
+        if let Some(before) = self.servers.iter().find(|before| before.name == server.name) {
+            server.operated.take_over(&before.operated, before.weight == server.weight);
+        }
+        server
     }
 
     /// Returns the servers for another configuration of the upstream, with a queue of its own.
@@ -212,12 +232,16 @@ impl Servers {
         let observe = |server: &Arc<UpstreamServer>| ServerStatus {
             name: server.name.clone(),
             availability: match server.ejection.state(self.settings.max_failures, millis) {
+                _ if server.operated.state() == OperatorState::Disabled => Availability::Disabled,
                 _ if server.health.is_down() => Availability::Unhealthy,
-                EjectionState::Active => Availability::Available,
+                EjectionState::Active if server.is_enabled() => Availability::Available,
+                EjectionState::Active => Availability::Draining,
                 EjectionState::Trial | EjectionState::Ejected => Availability::Ejected,
             },
             in_flight: server.in_flight.load(Relaxed),
             max_in_flight: server.max_in_flight,
+            weight: server.present_weight(),
+            configured_weight: server.operated.weight().map(|_| server.weight),
             requests: server.requests.load(Relaxed),
             failures: server.failures.load(Relaxed),
             failures_in_a_row: server.ejection.failures_in_a_row(),
@@ -238,6 +262,15 @@ impl Servers {
 
     /// Returns whether the server may get a request while there are others.
     pub(crate) fn is_available(&self, server: &UpstreamServer, millis: u64) -> bool {
+        server.is_enabled() && self.is_up(server, millis)
+    }
+
+    /// Returns whether the server may get a request of a visitor that was sent to it before.
+    pub(crate) fn is_available_to_own(&self, server: &UpstreamServer, millis: u64) -> bool {
+        server.operated.state() != OperatorState::Disabled && self.is_up(server, millis)
+    }
+
+    fn is_up(&self, server: &UpstreamServer, millis: u64) -> bool {
         !server.health.is_down()
             && match server.ejection.state(self.settings.max_failures, millis) {
                 EjectionState::Active => true,
@@ -249,7 +282,16 @@ impl Servers {
     /// Returns whether the server may get a request when there is no other. Health checks are
     /// trusted. Failures count only while another server can be asked.
     pub(crate) fn is_last_resort(&self, server: &UpstreamServer) -> bool {
-        !server.health.is_down()
+        server.is_enabled() && !server.health.is_down()
+    }
+
+    /// Makes an operator's change to the servers with a name: all addresses of a name are its
+    /// servers. Returns how many there are.
+    pub fn change(&self, name: &str, change: ServerChange, now: Instant) -> usize {
+        let named = self.servers.iter().filter(|server| server.is_called(name));
+        let count = named.inspect(|server| server.operated.change(change)).count();
+        self.queue.serve_all(now);
+        count
     }
 
     /// Returns the present weight.
@@ -262,7 +304,7 @@ impl Servers {
             ),
         };
         debug_assert!(part > 0, "{} would never get a request", server.name);
-        server.weight * part
+        server.present_weight() * part
     }
 
     /// Takes a slot of a server, if there is one. Returns whether the request is the one that tries
@@ -337,7 +379,20 @@ impl UpstreamServer {
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             ejections: AtomicU64::new(0),
+            operated: OperatedServer::default(),
         }
+    }
+
+    /// Returns whether the server is the one that an operator names: as the status shows it, or by
+    /// its address alone if it has several.
+    fn is_called(&self, name: &str) -> bool {
+        let address = self.name.split(' ').next().unwrap_or_default();
+        let without_scheme = address.split_once("://").map_or(address, |(_, rest)| rest);
+        [self.name.as_str(), address, without_scheme].contains(&name)
+    }
+
+    fn is_enabled(&self) -> bool {
+        self.operated.state() == OperatorState::Enabled
     }
 
     fn is_of(&self, settings: &ServerSettings) -> bool {
@@ -347,8 +402,9 @@ impl UpstreamServer {
             && self.max_in_flight == settings.max_in_flight
     }
 
-    pub(crate) fn configured_weight(&self) -> u64 {
-        self.weight
+    /// Returns the weight that an operator has given, or else that of the configuration.
+    pub(crate) fn present_weight(&self) -> u64 {
+        self.operated.weight().unwrap_or(self.weight)
     }
 
     /// Returns whether the server can take another request.

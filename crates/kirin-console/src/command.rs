@@ -10,6 +10,7 @@ use crate::purge::{self, PurgeArgs};
 use crate::reload::{self, DiffArgs, ReloadArgs};
 use crate::status::{self, StatusArgs};
 use crate::top::{self, Top};
+use crate::upstream::{self, UpstreamArgs};
 
 /// A command.
 #[derive(Subcommand)]
@@ -34,6 +35,13 @@ It prints what has changed. If anything is wrong, nothing changes, and the exit 
     Reload(ReloadArgs),
     /// Print what `kirin reload` would change
     Diff(DiffArgs),
+    /// Take a server of an upstream out of service and back, or change its share of requests
+    #[command(after_help = "Examples:
+  kirin upstream drain api 10.0.0.1:8080     before it is restarted
+  kirin upstream enable api 10.0.0.1:8080
+  kirin upstream weigh api 10.0.0.1:8080 3
+A change holds until Kirin is started again, also over reloads that do not change this server.")]
+    Upstream(UpstreamArgs),
     /// Print the state and the counters of a running Kirin
     #[command(after_help = "Examples:
   kirin status                      the Kirin of ./kirin.toml, of this directory, or the only one
@@ -72,6 +80,7 @@ pub fn run(command: ConsoleCommand) -> Result<(), String> {
         ConsoleCommand::Purge(arguments) => purge::run(arguments),
         ConsoleCommand::Reload(arguments) => reload::run(&arguments),
         ConsoleCommand::Diff(arguments) => reload::run_diff(&arguments),
+        ConsoleCommand::Upstream(arguments) => upstream::run(&arguments),
         ConsoleCommand::Status(arguments) => status::run(&arguments),
         ConsoleCommand::Profile(arguments) => profile::run(&arguments),
         ConsoleCommand::Top(arguments) => top::run(&arguments),

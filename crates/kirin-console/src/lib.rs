@@ -18,5 +18,6 @@ mod status;
 mod table;
 mod top;
 mod units;
+mod upstream;
 
 pub use print::print;

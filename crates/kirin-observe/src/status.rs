@@ -96,12 +96,16 @@ fn status_of_server(server: &ServerStatus) -> Value {
         Availability::Available => "available",
         Availability::Ejected => "ejected",
         Availability::Unhealthy => "unhealthy",
+        Availability::Draining => "draining",
+        Availability::Disabled => "disabled",
     };
     json!({
         "server": server.name,
         "availability": availability,
         "in_flight": server.in_flight,
         "max_in_flight": server.max_in_flight.map(u32::from),
+        "weight": server.weight,
+        "configured_weight": server.configured_weight,
         "requests": server.requests,
         "failures": server.failures,
         "ejections": server.ejections,

@@ -58,7 +58,9 @@ pub use config::{
     Balancing, BodyBuffering, FastCgiConfig, ForwardedPolicy, HashKey, HealthConfig, HostPolicy,
     PoolLimits, QueueLimits, ServerConfig, Timeouts, UpstreamConfig,
 };
-pub use kirin_balance::{Availability, Method, QueueStatus, ServerStatus};
+pub use kirin_balance::{
+    Availability, Method, OperatorState, QueueStatus, ServerChange, ServerStatus,
+};
 pub use place::ProxyPlace;
 pub use server::ProxiedServer;
 pub use tls::{ClientTls, ClientTlsError, ClientTlsSettings};

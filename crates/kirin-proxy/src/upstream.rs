@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use kirin_balance::{QueueStatus, RetryBudget, ServerStatus, Servers, Settings};
+use kirin_balance::{QueueStatus, RetryBudget, ServerChange, ServerStatus, Servers, Settings};
 
 use crate::config::UpstreamConfig;
 use crate::selection::ServerSet;
@@ -69,6 +69,12 @@ impl Upstream {
     /// Returns the state of each present server.
     pub fn server_status(&self) -> Vec<ServerStatus> {
         self.set.load().known.server_status(Instant::now())
+    }
+
+    /// Makes an operator's change to a server, which is named as its status shows it, or by its
+    /// address alone. Returns how many servers have this name.
+    pub fn change_server(&self, server: &str, change: ServerChange) -> usize {
+        self.set.load().known.change(server, change, Instant::now())
     }
 
     /// Returns the state of the queue.

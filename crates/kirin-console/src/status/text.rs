@@ -163,9 +163,20 @@ fn warnings(status: &Value) -> Vec<String> {
                         "upstream {name}: {address} is ejected after failures{again}"
                     ));
                 }
+                Some(state @ ("draining" | "disabled")) => {
+                    found.push(format!("upstream {name}: {address} is {state} by an operator"));
+                }
                 Some(state) => {
                     found.push(format!("upstream {name}: {address} is {}", plain(state)))
                 }
+            }
+            if let (Some(weight), Some(configured)) =
+                (number(server, "weight"), number(server, "configured_weight"))
+            {
+                found.push(format!(
+                    "upstream {name}: {address} has the weight {weight} by an operator, \
+                     configured is {configured}"
+                ));
             }
         }
     }

@@ -228,6 +228,7 @@ impl RouteTable {
 impl Node {
     /// Returns the most specific node below this one, and where its segment ends. The segments of
     /// this node end at `end`.
+    #[inline]
     fn child(&self, path: &[u8], end: usize) -> Option<(usize, usize)> {
         if self.named.is_none() && self.literals.is_empty() {
             return None;

@@ -19,10 +19,12 @@ const SERVER_NUMBERS: &[(&Family, ServerFigure)] = &[
     (&f::SERVER_LATENCY, |server| server.latency.as_secs_f64().into()),
 ];
 
-const STATES: [(&str, Availability); 3] = [
+const STATES: [(&str, Availability); 5] = [
     ("available", Availability::Available),
     ("ejected", Availability::Ejected),
     ("unhealthy", Availability::Unhealthy),
+    ("draining", Availability::Draining),
+    ("disabled", Availability::Disabled),
 ];
 
 impl Metrics {

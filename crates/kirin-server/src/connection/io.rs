@@ -285,6 +285,7 @@ impl Io {
     }
 
     /// Returns ready when the kernel has taken all bytes that were written.
+    #[inline]
     pub(crate) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self.stream.borrow_mut() {
             Stream::Tcp(_) | Stream::Unix(_) => Poll::Ready(Ok(())),

@@ -8,6 +8,7 @@
 
 pub mod default_socket;
 mod purge_body;
+mod server_change;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use tokio::task::spawn_local;
 use crate::life::reload_request::ReloadRequests;
 use crate::serve::sockets::{SocketError, Sockets};
 use purge_body::BodyFormat;
+use server_change::ChangeRequest;
 
 /// The access mode of a unix socket: only the user that serves may connect.
 const UNIX_MODE: u32 = 0o600;
@@ -53,6 +55,7 @@ GET /metrics, for Prometheus
 POST /explain, as `kirin explain` sends it
 POST /profile, as `kirin profile` sends it
 POST /reload, as `kirin reload` sends it
+POST /upstream, as `kirin upstream` sends it
 POST, GET, DELETE /advise, as `kirin advise` sends it
 POST /purge with Content-Type: application/json, such as \
 {\"keys\": [\"/\"], \"prefixes\": [\"/recent/\"], \"tags\": [\"memo-7\"], \"soft\": false}
@@ -145,15 +148,18 @@ impl Handler for Admin {
             ("/explain", &Method::POST) => self.current().explain(request, origin.now),
             ("/profile", &Method::POST) => profile::answer(&self.current().observed.apps, request),
             ("/reload", &Method::POST) => self.reload(request),
+            ("/upstream", &Method::POST) => self.change_server(request),
             ("/", &Method::GET | &Method::HEAD) if status_page::is_wanted(request) => {
                 status_page::answer(self.snapshot(), request)
             }
             ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(StatusCode::OK, ENDPOINTS)),
             ("/status" | "/top" | "/metrics" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
-            ("/purge" | "/explain" | "/profile" | "/reload", _) => Answer::Now(not_allowed("POST")),
+            ("/purge" | "/explain" | "/profile" | "/reload" | "/upstream", _) => {
+                Answer::Now(not_allowed("POST"))
+            }
             _ => Answer::Now(text(
                 StatusCode::NOT_FOUND,
-                "there is /status, /top, /metrics, /purge, /profile, /advise, /explain and /reload\n",
+                "there is /status, /top, /metrics, /purge, /profile, /advise, /explain, /reload and /upstream\n",
             )),
         }
     }
@@ -186,6 +192,28 @@ impl Admin {
                 Err(status) => Response::error(status),
                 Ok(Ok(wish)) => reloads.carry_out(wish).await,
                 Ok(Err(error)) => text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+            }
+        })
+    }
+
+    /// Answers `kirin upstream`.
+    fn change_server(&self, request: &RequestHead<'_>) -> Answer {
+        if let Some(refusal) = refusal_of_body(request) {
+            return Answer::Now(refusal);
+        }
+        let parts = self.current();
+        Answer::later(move |body| async move {
+            let body = match read(body).await {
+                Ok(body) => body,
+                Err(status) => return Response::error(status),
+            };
+            let upstreams = parts.observed.upstreams.iter().map(|upstream| &**upstream);
+            match serde_json::from_slice::<ChangeRequest>(&body) {
+                Err(error) => text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+                Ok(change) => match change.apply(upstreams) {
+                    Ok(done) => text(StatusCode::OK, &done),
+                    Err(message) => text(StatusCode::CONFLICT, &format!("{message}\n")),
+                },
             }
         })
     }

@@ -7,6 +7,7 @@
 mod balancing;
 mod fastcgi;
 mod grpc;
+mod operating;
 mod proxy;
 mod proxy_failure_counts;
 mod proxy_failures;
