@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from comparison import Entrant
-from host import BenchError, Host, Server, free_port, version_of
+from host import BenchError, Host, Server, debian_version, free_port, version_of
 from peers import nginx
 from report import grid
 
@@ -34,6 +34,7 @@ NOTES = (
     "before it. nginx answers a kept connection with its old workers until it closes it; so its new connections count.",
     "Each server has one thread or worker, on one core. nginx reads the configuration in its master process and starts a "
     "worker on the same core. Kirin reads it on its main thread, and opens the routes on the event loop that serves.",
+    "Caddy's command translates the Caddyfile, on the load's core, and Caddy takes the result over its admin socket.",
     "`memory` is the private memory of all processes, after the start and after the last reload.",
 )
 
@@ -139,6 +140,39 @@ def start_nginx(host: Host, sites: Sites) -> Running:
     return Running(server, write, lambda: os.kill(pid, signal.SIGHUP))
 
 
+def caddy_config(sites: Sites, directory: Path, port: int, tls_port: int, answer: int) -> str:
+    parts = [f"{{\n auto_https off\n admin unix/{directory}/caddy.sock\n}}\n"]
+    for number in range(SITES):
+        chain, key = sites.pair(number)
+        code = answer if number == 0 else 302
+        parts.append(
+            f"http://s{number}.test:{port} {{\n bind 127.0.0.1\n redir / /a {code}\n}}\n"
+            f"https://s{number}.test:{tls_port} {{\n bind 127.0.0.1\n tls {chain} {key}\n redir / /a {code}\n}}\n"
+        )
+    return "".join(parts)
+
+
+def start_caddy(host: Host, sites: Sites) -> Running:
+    port, tls_port = free_port(), free_port()
+    path = host.directory / "Caddyfile"
+
+    def write(answer: int) -> None:
+        path.write_text(caddy_config(sites, host.directory, port, tls_port, answer))
+
+    write(301)
+    arguments = ["--config", path, "--adapter", "caddyfile"]
+    env = {"GOMAXPROCS": "1", "HOME": str(host.directory)}
+    pid = host.start("caddy", ["caddy", "run", *arguments], port=port, env=env)
+    server = Server(port, [pid], f"caddy {debian_version('caddy')}: GOMAXPROCS=1")
+    address = f"unix/{host.directory}/caddy.sock"
+
+    def reload() -> None:
+        command = ["caddy", "reload", *arguments, "--address", address]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | env)
+
+    return Running(server, write, reload)
+
+
 def not_by_load(_host: Host) -> Server:
     raise BenchError("the servers of this comparison start with the certificates")
 
@@ -153,6 +187,7 @@ class ReloadEntrant(Entrant):
 ENTRANTS = (
     ReloadEntrant("kirin", "kirin reload", not_by_load, begin=start_kirin),
     ReloadEntrant("nginx", "nginx, HUP", not_by_load, begin=start_nginx),
+    ReloadEntrant("caddy", "caddy reload", not_by_load, begin=start_caddy),
 )
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: s0.test\r\n\r\n"
