@@ -277,9 +277,11 @@ fn a_program_that_is_told_to_end_while_it_upgrades_ends_with_the_new_one() {
     let path = service.site.path("loading");
     let successor =
         wait_for("the new program", || std::fs::read_to_string(&path).ok()?.parse::<i32>().ok());
-    // A second USR2 is refused. HUP and others are obeyed.
+    // A second USR2 is refused. So is a reload, because the new program reads the configuration.
     service.signal(Signal::USR2);
-    service.first.wait_for_log("an upgrade is going on");
+    service.first.wait_for_log("USR2 has no effect: an upgrade is going on");
+    service.signal(Signal::HUP);
+    service.first.wait_for_log("HUP has no effect: an upgrade is going on");
     service.signal(Signal::TERM);
     assert_eq!(service.first.wait().code(), Some(0));
     wait_for("the end of the new program", || has_ended(successor).then_some(()));

@@ -1,6 +1,9 @@
 //! A configuration that cannot come into force changes nothing, and the operator learns why.
 
-use kirin_tests::Site;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kirin_tests::{Backend, Site, wait_for};
 use rustix::process::Signal;
 
 use super::{Served, printed};
@@ -105,4 +108,31 @@ fn an_application_that_does_not_load_keeps_its_workers_and_the_command_says_so()
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("app `web`") && said.contains("workers of before"), "{said}");
     assert_eq!(served.text("/"), "first");
+}
+
+#[test]
+fn there_is_no_reload_while_kirin_stops() {
+    let goes_on = Arc::new(AtomicBool::new(false));
+    let backend_goes_on = Arc::clone(&goes_on);
+    let backend = Backend::start(move |mut connection| {
+        if connection.read_request().is_some() {
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nbegi");
+            wait_for("the end", || backend_goes_on.load(Ordering::Relaxed).then_some(()));
+            connection.send("nend");
+        }
+    });
+    let config = format!(
+        "{CONFIG}[[upstream]]\nname = \"api\"\nservers = [\"{}\"]\n[[route]]\npath = \"/slow\"\ntry = [\"proxy:api\"]\n",
+        backend.address()
+    );
+    let served = Served::start(Site::new().with("one/a.txt", "one"), &config);
+    let mut slow = served.kirin.connect();
+    slow.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    slow.read_until(b"begi");
+    served.kirin.signal(Signal::TERM);
+    served.kirin.wait_until_draining();
+    let output = served.command(&["reload"]);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
+    goes_on.store(true, Ordering::Relaxed);
+    assert!(slow.try_read_until(b"nend"), "the response was cut");
 }
