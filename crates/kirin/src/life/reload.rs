@@ -150,8 +150,9 @@ impl Reloading<'_> {
         let Some(candidate) = self.read()? else { return Ok(Planned::default()) };
         let Candidate { config, source, changes, connections } = candidate;
         let mut apps = wanted_apps(&config, wish)?;
-        let (opening, sockets) = self.open(&config)?;
         let backends = self.backends(&config, &changes).await?;
+        // After the applications, because clients of a new listener wait from here on.
+        let (opening, sockets) = self.open(&config)?;
         let (mut next, renewals) = {
             let before = self.configured.borrow();
             before.following(config, source, sockets, &self.parts.connections)?
