@@ -11,6 +11,7 @@ use crate::reload::{self, DiffArgs, ReloadArgs};
 use crate::status::{self, StatusArgs};
 use crate::top::{self, Top};
 use crate::upstream::{self, UpstreamArgs};
+use crate::workers::{self, WorkersArgs};
 
 /// A command.
 #[derive(Subcommand)]
@@ -42,6 +43,12 @@ It prints what has changed. If anything is wrong, nothing changes, and the exit 
   kirin upstream weigh api 10.0.0.1:8080 3
 A change holds until Kirin is started again, also over reloads that do not change this server.")]
     Upstream(UpstreamArgs),
+    /// Give an application another number of workers
+    #[command(after_help = "Examples:
+  kirin workers web 8
+  kirin workers web       back to the number of the configuration
+The number holds until Kirin is started again, or a reload changes it in the configuration.")]
+    Workers(WorkersArgs),
     /// Print the state and the counters of a running Kirin
     #[command(after_help = "Examples:
   kirin status                      the Kirin of ./kirin.toml, of this directory, or the only one
@@ -81,6 +88,7 @@ pub fn run(command: ConsoleCommand) -> Result<(), String> {
         ConsoleCommand::Reload(arguments) => reload::run(&arguments),
         ConsoleCommand::Diff(arguments) => reload::run_diff(&arguments),
         ConsoleCommand::Upstream(arguments) => upstream::run(&arguments),
+        ConsoleCommand::Workers(arguments) => workers::run(&arguments),
         ConsoleCommand::Status(arguments) => status::run(&arguments),
         ConsoleCommand::Profile(arguments) => profile::run(&arguments),
         ConsoleCommand::Top(arguments) => top::run(&arguments),

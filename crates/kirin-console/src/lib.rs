@@ -19,5 +19,6 @@ mod table;
 mod top;
 mod units;
 mod upstream;
+mod workers;
 
 pub use print::print;

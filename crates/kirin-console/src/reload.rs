@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::print::print;
 use crate::running::RunningKirin;
+use crate::running::target::without_conflict;
 
 /// How long the command waits by default, in seconds. An application may take its time to load.
 const WAIT_SECONDS: u64 = 300;
@@ -66,11 +67,7 @@ pub fn run_diff(arguments: &DiffArgs) -> Result<(), String> {
 fn ask(at: &RunningKirin, wish: &serde_json::Value, limit: Duration) -> Result<Reloaded, String> {
     let target = at.find().map_err(|error| all_errors(at).unwrap_or(error))?;
     let answer = target.post_within("/reload", &wish.to_string(), limit);
-    // The text says it all.
-    let answer = answer.map_err(|error| match error.strip_prefix("409 Conflict: ") {
-        Some(refusal) => refusal.to_owned(),
-        None => error,
-    })?;
+    let answer = without_conflict(answer)?;
     serde_json::from_str(&answer)
         .map_err(|error| format!("what came is no answer of Kirin: {error}"))
 }

@@ -55,11 +55,5 @@ pub fn run(arguments: &UpstreamArgs) -> Result<(), String> {
     let ServerArgs { upstream, server, at } = server;
     let change =
         json!({ "upstream": upstream, "server": server, "action": action, "weight": weight });
-    let answer = at.find()?.post("/upstream", &change.to_string());
-    // The text says it all.
-    let answer = answer.map_err(|error| match error.strip_prefix("409 Conflict: ") {
-        Some(refusal) => refusal.to_owned(),
-        None => error,
-    })?;
-    print(&answer)
+    print(&at.find()?.post_change("/upstream", &change)?)
 }

@@ -134,6 +134,8 @@ fn status_of(app: &App) -> Value {
         "name": app.name(),
         "state": state,
         "workers": workers,
+        "wanted_workers": app.wanted_workers().0,
+        "configured_workers": app.wanted_workers().1,
         "idle_workers": app.idle_workers(),
         "waiting_requests": app.waiting_requests(),
         "rings": app.ring_status().iter().map(status_of_ring).collect::<Vec<_>>(),

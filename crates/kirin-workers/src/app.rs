@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kirin_client_bytes::NoRoom;
@@ -48,6 +48,10 @@ pub struct App {
     /// The profile that is being made.
     pub(crate) running_profile: Mutex<Option<RunningProfile>>,
     started: Instant,
+    /// How many workers a generation is to have.
+    wanted_workers: AtomicUsize,
+    /// How many the configuration says.
+    configured_workers: AtomicUsize,
     state: watch::Sender<AppState>,
     /// Reloads that have been requested.
     reloads_asked: AtomicU64,
@@ -98,6 +102,8 @@ impl App {
             slow: SlowRequests::default(),
             running_profile: Mutex::default(),
             started: Instant::now(),
+            wanted_workers: AtomicUsize::new(config.workers),
+            configured_workers: AtomicUsize::new(config.workers),
             state: watch::Sender::new(AppState::Starting),
             reloads_asked: AtomicU64::new(0),
             reloads_done: watch::Sender::default(),
@@ -169,6 +175,22 @@ impl App {
     /// Gives the application this number of workers, from 1 to [`MAX_WORKERS`](crate::MAX_WORKERS).
     pub fn set_workers(&self, workers: usize) {
         let _ = self.supervisor.send(Event::SetWorkers { workers });
+    }
+
+    /// Gives the application the number of workers that another configuration says.
+    pub fn configure_workers(&self, workers: usize) {
+        self.configured_workers.store(workers, Ordering::Relaxed);
+        self.set_workers(workers);
+    }
+
+    /// Returns how many workers the application is to have, and how many its configuration says.
+    pub fn wanted_workers(&self) -> (usize, usize) {
+        let load = |number: &AtomicUsize| number.load(Ordering::Relaxed);
+        (load(&self.wanted_workers), load(&self.configured_workers))
+    }
+
+    pub(crate) fn set_wanted_workers(&self, workers: usize) {
+        self.wanted_workers.store(workers, Ordering::Relaxed);
     }
 
     /// Returns the application's name.

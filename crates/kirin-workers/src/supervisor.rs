@@ -279,6 +279,7 @@ impl Supervisor {
             return;
         }
         self.workers = wanted;
+        self.app.set_wanted_workers(wanted);
         tracing::info!(app = self.app.name(), workers = wanted, "the number of workers changes");
         for generation in &mut self.generations {
             generation.resize(wanted, &self.app, &self.loops);

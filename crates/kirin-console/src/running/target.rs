@@ -93,6 +93,12 @@ impl CommandTarget {
         self.ask("POST", path, body, WAIT_LIMIT + time)
     }
 
+    /// Sends `POST` with a change of the running program, and returns what was done. A refusal is a
+    /// sentence for the operator, which says it all.
+    pub fn post_change(&self, path: &str, change: &serde_json::Value) -> Result<String, String> {
+        without_conflict(self.post(path, &change.to_string()))
+    }
+
     /// Sends `DELETE`, and returns the body of the answer, as [`CommandTarget::get`] does.
     pub fn delete(&self, path: &str) -> Result<String, String> {
         self.ask("DELETE", path, "", WAIT_LIMIT)
@@ -108,6 +114,14 @@ impl CommandTarget {
             }
         })
     }
+}
+
+/// Takes the status away from a refusal with 409.
+pub fn without_conflict(answer: Result<String, String>) -> Result<String, String> {
+    answer.map_err(|error| match error.strip_prefix("409 Conflict: ") {
+        Some(refusal) => refusal.to_owned(),
+        None => error,
+    })
 }
 
 /// Why there is no answer.

@@ -142,6 +142,15 @@ fn warnings(status: &Value) -> Vec<String> {
             Some(state) => found.push(format!("application {name} is {}", plain(state))),
         }
         let waiting = or_zero(app, "waiting_requests");
+        if let (Some(wanted), Some(configured)) =
+            (number(app, "wanted_workers"), number(app, "configured_workers"))
+            && wanted != configured
+        {
+            found.push(format!(
+                "application {name}: {} by an operator, configured are {configured}",
+                number_of(wanted, "worker")
+            ));
+        }
         if waiting > 0 && number(app, "idle_workers") == Some(0) {
             found.push(format!(
                 "application {name}: all workers are busy, and {} wait",

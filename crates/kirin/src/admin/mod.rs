@@ -9,6 +9,7 @@
 pub mod default_socket;
 mod purge_body;
 mod server_change;
+mod workers_change;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use kirin_observe::{profile, status, status_page, top};
 use kirin_server::listener::{self, ListenError};
 use kirin_server::{BindOptions, InForce, Limits, Listener, Observers, Server};
 use kirin_store::Now;
+use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
@@ -39,6 +41,7 @@ use crate::life::reload_request::ReloadRequests;
 use crate::serve::sockets::{SocketError, Sockets};
 use purge_body::BodyFormat;
 use server_change::ChangeRequest;
+use workers_change::WorkersRequest;
 
 /// The access mode of a unix socket: only the user that serves may connect.
 const UNIX_MODE: u32 = 0o600;
@@ -56,6 +59,7 @@ POST /explain, as `kirin explain` sends it
 POST /profile, as `kirin profile` sends it
 POST /reload, as `kirin reload` sends it
 POST /upstream, as `kirin upstream` sends it
+POST /workers, as `kirin workers` sends it
 POST, GET, DELETE /advise, as `kirin advise` sends it
 POST /purge with Content-Type: application/json, such as \
 {\"keys\": [\"/\"], \"prefixes\": [\"/recent/\"], \"tags\": [\"memo-7\"], \"soft\": false}
@@ -148,18 +152,23 @@ impl Handler for Admin {
             ("/explain", &Method::POST) => self.current().explain(request, origin.now),
             ("/profile", &Method::POST) => profile::answer(&self.current().observed.apps, request),
             ("/reload", &Method::POST) => self.reload(request),
-            ("/upstream", &Method::POST) => self.change_server(request),
+            ("/upstream", &Method::POST) => self.change(request, |parts, change: ChangeRequest| {
+                change.apply(parts.observed.upstreams.iter().map(|upstream| &**upstream))
+            }),
+            ("/workers", &Method::POST) => self.change(request, |parts, change: WorkersRequest| {
+                change.apply(&parts.observed.apps)
+            }),
             ("/", &Method::GET | &Method::HEAD) if status_page::is_wanted(request) => {
                 status_page::answer(self.snapshot(), request)
             }
             ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(StatusCode::OK, ENDPOINTS)),
             ("/status" | "/top" | "/metrics" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
-            ("/purge" | "/explain" | "/profile" | "/reload" | "/upstream", _) => {
+            ("/purge" | "/explain" | "/profile" | "/reload" | "/upstream" | "/workers", _) => {
                 Answer::Now(not_allowed("POST"))
             }
             _ => Answer::Now(text(
                 StatusCode::NOT_FOUND,
-                "there is /status, /top, /metrics, /purge, /profile, /advise, /explain, /reload and /upstream\n",
+                "there is /status, /top, /metrics, /purge, /profile, /advise, /explain, /reload, /upstream and /workers\n",
             )),
         }
     }
@@ -196,8 +205,12 @@ impl Admin {
         })
     }
 
-    /// Answers `kirin upstream`.
-    fn change_server(&self, request: &RequestHead<'_>) -> Answer {
+    /// Answers an operator who changes something of the running program.
+    fn change<T: DeserializeOwned>(
+        &self,
+        request: &RequestHead<'_>,
+        apply: impl FnOnce(&AdminParts, T) -> Result<String, String> + 'static,
+    ) -> Answer {
         if let Some(refusal) = refusal_of_body(request) {
             return Answer::Now(refusal);
         }
@@ -207,10 +220,9 @@ impl Admin {
                 Ok(body) => body,
                 Err(status) => return Response::error(status),
             };
-            let upstreams = parts.observed.upstreams.iter().map(|upstream| &**upstream);
-            match serde_json::from_slice::<ChangeRequest>(&body) {
+            match serde_json::from_slice::<T>(&body) {
                 Err(error) => text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
-                Ok(change) => match change.apply(upstreams) {
+                Ok(change) => match apply(&parts, change) {
                     Ok(done) => text(StatusCode::OK, &done),
                     Err(message) => text(StatusCode::CONFLICT, &format!("{message}\n")),
                 },

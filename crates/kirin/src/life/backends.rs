@@ -54,6 +54,9 @@ impl Backends {
                 }
                 _ => {
                     let app = start(at)?;
+                    if let Some(present) = present {
+                        keep_number(&app, present);
+                    }
                     backends.started.push(Arc::clone(&app));
                     backends.apps.push(app);
                 }
@@ -85,7 +88,7 @@ impl Backends {
     pub fn keep(mut self) {
         self.started.clear();
         for (app, workers) in self.resized.drain(..) {
-            app.set_workers(workers);
+            app.configure_workers(workers);
         }
     }
 }
@@ -95,6 +98,15 @@ impl Drop for Backends {
         for app in self.started.drain(..) {
             tokio::spawn(async move { app.stop(Duration::ZERO).await });
         }
+    }
+}
+
+/// Gives an application the number of workers that an operator has given to the one before it, if
+/// the configurations do not differ in it.
+fn keep_number(app: &App, before: &App) {
+    let (wanted, configured) = before.wanted_workers();
+    if wanted != configured && app.wanted_workers().1 == configured {
+        app.set_workers(wanted);
     }
 }
 

@@ -215,3 +215,43 @@ fn an_unchanged_upstream_keeps_its_connections_and_a_request_its_server() {
     assert_eq!(client.read_reply().text(), "ok");
     assert_eq!(client.get("/").text(), "other");
 }
+
+#[test]
+fn a_number_of_workers_that_was_set_by_hand_stays_until_the_file_says_another() {
+    let config = |workers: usize, colour: &str| {
+        let more = format!("env = {{ COLOUR = \"{colour}\" }}\n");
+        let app = app("web", &more).replace("workers = 2", &format!("workers = {workers}"));
+        format!("{LISTENER}{app}{}", route("/", "app:web"))
+    };
+    let served = Served::start(Site::new().with("app.psgi", APP), &config(2, "red"));
+    let has = |count: usize| {
+        wait_for(&format!("{count} workers"), || (pids(&served).len() == count).then_some(()));
+    };
+    let by_hand = || {
+        let said = printed(&served.command(&["status"]));
+        said.lines().find(|line| line.contains("by an operator")).map(str::to_owned)
+    };
+    let said = printed(&served.command(&["workers", "web", "4"]));
+    assert_eq!(said, "app web: 4 workers; configured are 2\n");
+    has(4);
+    wait_for("the status", || by_hand()?.contains("4 workers by an operator").then_some(()));
+    // The new generation has as many.
+    served.reload(&config(2, "blue"));
+    assert_eq!(first_word(&served.text("/")), "blue");
+    has(4);
+    served.reload(&config(3, "blue"));
+    has(3);
+    wait_for("the status", || by_hand().is_none().then_some(()));
+    printed(&served.command(&["workers", "web", "1"]));
+    has(1);
+    printed(&served.command(&["workers", "web"]));
+    has(3);
+    for (words, part) in [
+        (&["workers", "shop", "1"][..], "there is no app `shop`; there is web"),
+        (&["workers", "web", "0"], "allowed is 1 to 4096"),
+    ] {
+        let output = served.command(words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && said.contains(part), "{said}");
+    }
+}
