@@ -16,8 +16,8 @@ impl RoundRobin {
     /// Returns the next of `candidates`, which are indices with weights. Each candidate gains its
     /// weight as credit. The one with the most credit is chosen and pays the sum of the weights.
     ///
-    /// Weights may have become smaller. What a server has gained by greater ones is forgotten, or it
-    /// would get all requests for a while.
+    /// Weights may have become smaller. What a server has gained by greater ones is forgotten, or
+    /// it would get all requests for a while.
     pub(crate) fn next(&mut self, candidates: impl Iterator<Item = (usize, u64)>) -> Option<usize> {
         let mut total = 0;
         let mut best: Option<(usize, i64)> = None;
