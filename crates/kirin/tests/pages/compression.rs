@@ -123,7 +123,7 @@ fn a_page_is_compressed_in_the_coding_that_the_client_prefers() {
         let again = get(&mut client, "/p", codings);
         assert_eq!((again.head == first.head, again.body == first.body), (true, true), "{codings}");
         let head = client.request("HEAD", "/p", &format!("Accept-Encoding: {codings}\r\n"));
-        assert_eq!(head.head, first.head, "{codings}");
+        assert_eq!(without_date(&head), without_date(&first), "{codings}");
     }
     tags.sort();
     tags.dedup();
@@ -229,6 +229,11 @@ fn a_client_with_any_accepted_variant_of_a_page_gets_304() {
     }
 }
 
+/// Returns the lines of a head without `Date`: a second may begin between two responses.
+fn without_date(reply: &Reply) -> Vec<&str> {
+    reply.head.lines().filter(|line| !line.starts_with("Date:")).collect()
+}
+
 #[test]
 fn a_page_with_includes_is_built_and_then_compressed() {
     let (_site, kirin, mut memcached) = serve();
@@ -256,13 +261,11 @@ fn a_page_with_includes_is_built_and_then_compressed() {
         let again = client.request("GET", "/", &fields);
         assert_eq!((again.status, again.field("etag")), (304, reply.field("etag")));
         let head = client.request("HEAD", "/", &format!("Accept-Encoding: {codings}\r\n"));
-        assert_eq!(head.head, reply.head);
+        assert_eq!(without_date(&head), without_date(&reply));
         let big = get(&mut client, "/big", codings);
         assert!(coding(&big).is_some() && decoded(&big) == html(100_000).repeat(2), "{}", big.head);
-        assert_eq!(
-            client.request("HEAD", "/big", &format!("Accept-Encoding: {codings}\r\n")).head,
-            big.head
-        );
+        let head = client.request("HEAD", "/big", &format!("Accept-Encoding: {codings}\r\n"));
+        assert_eq!(without_date(&head), without_date(&big));
     }
     assert_eq!(coding(&get(&mut client, "/small", "gzip")), None);
     // A page that was built for one visitor is never given to another.
