@@ -121,7 +121,8 @@ fn a_page_is_compressed_in_the_coding_that_the_client_prefers() {
         assert!(first.body.len() < 2000 && decoded(&first) == page, "{codings}");
         tags.push(first.field("etag").expect("an ETag").to_owned());
         let again = get(&mut client, "/p", codings);
-        assert_eq!((again.head == first.head, again.body == first.body), (true, true), "{codings}");
+        assert_eq!(without_date(&again), without_date(&first), "{codings}");
+        assert!(again.body == first.body, "{codings}");
         let head = client.request("HEAD", "/p", &format!("Accept-Encoding: {codings}\r\n"));
         assert_eq!(without_date(&head), without_date(&first), "{codings}");
     }
