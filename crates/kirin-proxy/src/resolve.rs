@@ -40,12 +40,19 @@ async fn keep(upstream: Weak<Upstream>, interval: Duration) {
     }
 }
 
-/// Returns the servers whose address needs no lookup.
+/// Returns the servers whose address needs no lookup, and those of names at their old addresses.
 fn known(upstream: &Upstream, old: &[Arc<ProxiedServer>]) -> Vec<Arc<ProxiedServer>> {
     let servers = upstream.config().servers.iter();
     servers
-        .filter_map(|server| {
-            Some(kept_or_new(old, server, Endpoint::from_location(&server.address.location)?))
+        .flat_map(|server| {
+            let endpoints = match Endpoint::from_location(&server.address.location) {
+                Some(endpoint) => vec![endpoint],
+                None => {
+                    let of_name = old.iter().filter(|old| old.address == server.address);
+                    of_name.map(|old| old.endpoint.clone()).collect()
+                }
+            };
+            endpoints.into_iter().map(|endpoint| kept_or_new(old, server, endpoint))
         })
         .collect()
 }

@@ -17,8 +17,14 @@ struct Served {
 }
 
 fn serve(more: &str) -> Served {
+    serve_at("127.0.0.1", more)
+}
+
+/// Serves two servers, of which the first has its address by this host.
+fn serve_at(host: &str, more: &str) -> Served {
     let backends = [answering("first"), answering("second")];
-    let [first, second] = backends.each_ref().map(|backend| backend.address().to_string());
+    let [first, second] = backends.each_ref().map(Backend::address);
+    let first = format!("{host}:{}", first.port());
     let config = format!(
         "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[upstream]]\nname = \"api\"\n\
          servers = [\"{first}\", \"{second}\"]\n{more}[[route]]\npath = \"/\"\ntry = [\"proxy:api\"]\n"
@@ -83,6 +89,18 @@ fn a_server_drains_is_disabled_and_comes_back() {
     assert_eq!(served.of_first(), 0);
     served.upstream("enable", &[]);
     assert!(served.of_first() > 0);
+}
+
+#[test]
+fn a_server_with_a_name_stays_disabled_over_a_reload() {
+    let served = serve_at("localhost", "");
+    assert!(served.of_first() > 0);
+    served.upstream("disable", &[]);
+    let config = served.config.replace("[[route]]", "max_failures = 7\n[[route]]");
+    std::fs::write(served.site.path("kirin.toml"), config).expect("kirin.toml");
+    let (code, said) = served.command(&["reload"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(served.of_first(), 0);
 }
 
 #[test]
