@@ -1,6 +1,6 @@
 //! The HTTP listeners of one event loop, and the routes that they share.
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,8 +35,9 @@ pub struct HttpListeners {
     metrics: Rc<RequestMetrics>,
     live: Rc<LiveObserver>,
     listeners: Vec<OpenListener>,
-    /// Those that accept no more. Their connections end when their responses have.
-    closing: Vec<ClosingListener>,
+    /// Those that accept no more. Their connections end when their responses have, and hold their
+    /// configuration until then.
+    closing: Vec<Weak<InForce<Entrance>>>,
 }
 
 /// A listener that accepts.
@@ -49,12 +50,6 @@ struct OpenListener {
     /// Ends the accepting.
     close: oneshot::Sender<()>,
     upkeep: JoinHandle<()>,
-}
-
-/// A listener that the configuration no longer has.
-struct ClosingListener {
-    in_force: Rc<InForce<Entrance>>,
-    closed: JoinHandle<()>,
 }
 
 /// Another configuration, ready to come into force on this event loop.
@@ -125,7 +120,7 @@ impl HttpListeners {
         let Prepared { resources, router, servers, opening } = prepared;
         let before = std::mem::replace(&mut self.resources, resources);
         self.router = router;
-        self.closing.retain(|closing| !closing.closed.is_finished());
+        self.closing.retain(|closing| closing.strong_count() > 0);
         let present = std::mem::take(&mut self.listeners);
         for (mut open, server) in present.into_iter().zip(servers) {
             match server {
@@ -142,7 +137,7 @@ impl HttpListeners {
             self.listeners.push(OpenListener::new(bound, server, stage));
         }
         self.metrics.forget_other_routes(&before.route_names, &self.resources.route_names);
-        self.metrics.set_apps([&before.apps[..], &self.resources.apps[..]].concat().iter());
+        self.metrics.set_apps(before.apps.iter().chain(&self.resources.apps));
     }
 
     /// Waits until nothing is accepted any more, and ends all connections within `limit`.
@@ -157,7 +152,7 @@ impl HttpListeners {
                 tracing::error!(%error, "accepting failed");
             }
         }
-        servers.extend(self.closing.into_iter().map(|closing| closing.in_force));
+        servers.extend(self.closing.iter().filter_map(Weak::upgrade));
         let drain = |in_force| spawn_local(listener::drain(in_force, limit));
         let draining: Vec<_> = servers.into_iter().map(drain).collect();
         for drained in draining {
@@ -181,18 +176,18 @@ impl OpenListener {
 
     /// Accepts no more. Connections end: idle ones soon, and others when their responses have, for
     /// which there is no limit but that of the program's own end.
-    fn close(self) -> ClosingListener {
+    fn close(self) -> Weak<InForce<Entrance>> {
         let Self { in_force, accepting, close, upkeep, .. } = self;
-        let closing = Rc::clone(&in_force);
-        let closed = spawn_local(async move {
+        let closing = Rc::downgrade(&in_force);
+        spawn_local(async move {
             _ = close.send(());
             if let Err(error) = accepting.await {
                 tracing::error!(%error, "accepting failed");
             }
-            listener::drain(closing, NO_LIMIT).await;
+            listener::drain(in_force, NO_LIMIT).await;
             upkeep.abort();
         });
-        ClosingListener { in_force, closed }
+        closing
     }
 }
 

@@ -109,6 +109,21 @@ fn applications_come_and_go() {
 }
 
 #[test]
+fn an_application_goes_soon_with_its_listener() {
+    let one = format!("{LISTENER}{}{}", app("web", ""), route("/", "app:web"));
+    let other = app("other", "deadline = \"10m\"\n");
+    let two = format!(
+        "{one}[[listener]]\naddress = \"unix:web.sock\"\n{other}{}",
+        route("/other", "app:other"),
+    );
+    let served = Served::start(Site::new().with("app.psgi", APP), &two);
+    served.text("/other");
+    served.reload(&one);
+    // Nothing of the listener that has closed needs them.
+    wait_for("the workers of the other one end", || (pids(&served).len() == 2).then_some(()));
+}
+
+#[test]
 fn an_application_that_does_not_load_changes_nothing() {
     let site = Site::new().with("app.psgi", APP).with("bad.psgi", "die 'no such table'");
     let config = |routes: &str, load: &str| {
