@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -101,43 +102,46 @@ def nginx_config(sites: Sites, directory: Path, port: int, tls_port: int, answer
 
 
 @dataclass
+class ConfigFile:
+    """A configuration that can have another answer of the first site."""
+
+    path: Path
+    text: Callable[[int], str]
+
+    def write(self, answer: int) -> None:
+        self.path.write_text(self.text(answer))
+
+
+@dataclass
 class Running:
     """A server that runs with a configuration."""
 
     server: Server
-    write: Callable[[int], None]
+    config: ConfigFile
     reload: Callable[[], None]
 
 
 def start_kirin(host: Host, sites: Sites) -> Running:
     port, tls_port = free_port(), free_port()
-    path = host.directory / "reload.toml"
-
-    def write(answer: int) -> None:
-        path.write_text(kirin_config(sites, port, tls_port, answer))
-
-    write(301)
+    config = ConfigFile(host.directory / "reload.toml", partial(kirin_config, sites, port, tls_port))
+    config.write(301)
     env = {"KIRIN_ADMIN_DIRECTORY": str(host.directory)}
-    pid = host.start("kirin", [host.kirin, "serve", "--config", path], port=port, env=env)
+    pid = host.start("kirin", [host.kirin, "serve", "--config", config.path], port=port, env=env)
     server = Server(port, [pid], f"{version_of(str(host.kirin), '--version')}: threads = 1")
 
     def reload() -> None:
-        subprocess.run([host.kirin, "reload", "--config", path], check=True, stdout=subprocess.DEVNULL, env=os.environ | env)
+        subprocess.run([host.kirin, "reload", "--config", config.path], check=True, stdout=subprocess.DEVNULL, env=os.environ | env)
 
-    return Running(server, write, reload)
+    return Running(server, config, reload)
 
 
 def start_nginx(host: Host, sites: Sites) -> Running:
     port, tls_port = free_port(), free_port()
-    path = host.directory / "reload.conf"
-
-    def write(answer: int) -> None:
-        path.write_text(nginx_config(sites, host.directory, port, tls_port, answer))
-
-    write(301)
-    pid = host.start("nginx", ["nginx", "-c", path, "-e", host.directory / "nginx-start.log"], port=port)
+    config = ConfigFile(host.directory / "reload.conf", partial(nginx_config, sites, host.directory, port, tls_port))
+    config.write(301)
+    pid = host.start("nginx", ["nginx", "-c", config.path, "-e", host.directory / "nginx-start.log"], port=port)
     server = Server(port, [pid], f"{version_of('nginx', '-v')}: worker_processes 1")
-    return Running(server, write, lambda: os.kill(pid, signal.SIGHUP))
+    return Running(server, config, lambda: os.kill(pid, signal.SIGHUP))
 
 
 def caddy_config(sites: Sites, directory: Path, port: int, tls_port: int, answer: int) -> str:
@@ -154,13 +158,9 @@ def caddy_config(sites: Sites, directory: Path, port: int, tls_port: int, answer
 
 def start_caddy(host: Host, sites: Sites) -> Running:
     port, tls_port = free_port(), free_port()
-    path = host.directory / "Caddyfile"
-
-    def write(answer: int) -> None:
-        path.write_text(caddy_config(sites, host.directory, port, tls_port, answer))
-
-    write(301)
-    arguments = ["--config", path, "--adapter", "caddyfile"]
+    config = ConfigFile(host.directory / "Caddyfile", partial(caddy_config, sites, host.directory, port, tls_port))
+    config.write(301)
+    arguments = ["--config", config.path, "--adapter", "caddyfile"]
     env = {"GOMAXPROCS": "1", "HOME": str(host.directory)}
     pid = host.start("caddy", ["caddy", "run", *arguments], port=port, env=env)
     server = Server(port, [pid], f"caddy {debian_version('caddy')}: GOMAXPROCS=1")
@@ -170,7 +170,7 @@ def start_caddy(host: Host, sites: Sites) -> Running:
         command = ["caddy", "reload", *arguments, "--address", address]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | env)
 
-    return Running(server, write, reload)
+    return Running(server, config, reload)
 
 
 def not_by_load(_host: Host) -> Server:
@@ -266,7 +266,7 @@ def run(host: Host, entrants: Sequence[ReloadEntrant], progress: TextIO) -> tupl
         try:
             for number in range(RELOADS):
                 answer = (307, 308)[number % 2]
-                running.write(answer)
+                running.config.write(answer)
                 time.sleep(2.0)
                 began = time.monotonic()
                 running.reload()

@@ -12,12 +12,6 @@ use crate::document::Document;
 use crate::reload_class::ReloadClass;
 use crate::source::ConfigSource;
 
-/// The changes that lead from one configuration to another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Difference {
-    changes: Vec<Change>,
-}
-
 /// One change of a configuration. It shows one line, such as
 /// `[[listener]] 127.0.0.1:8080: keep_alive "75s" → "60s"`.
 ///
@@ -74,28 +68,13 @@ pub struct OldAndNew {
 
 /// Returns what differs between two configurations that [`read`](crate::read) has accepted.
 /// Relative paths are compared as they are written, so both should have the same directory.
-pub fn difference(old: &ConfigSource, new: &ConfigSource) -> Difference {
+///
+/// The changes are in the order of the new file. A removed item comes after the other items of its
+/// kind, and a removed key after the other keys of its table.
+pub fn difference(old: &ConfigSource, new: &ConfigSource) -> Vec<Change> {
     let (old, _) = Document::parse(&old.text);
     let (new, _) = Document::parse(&new.text);
-    Difference { changes: compare(old.root(), new.root()) }
-}
-
-impl Difference {
-    /// Returns whether the configurations are the same.
-    pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
-    }
-
-    /// Returns the changes in the order of the new file. A removed item comes after the other items
-    /// of its kind, and a removed key after the other keys of its table.
-    pub fn changes(&self) -> &[Change] {
-        &self.changes
-    }
-
-    /// Returns the changes that need an upgrade of the program.
-    pub fn needs_upgrade(&self) -> impl Iterator<Item = &Change> {
-        self.changes.iter().filter(|change| change.class == ReloadClass::Upgrade)
-    }
+    compare(old.root(), new.root())
 }
 
 impl fmt::Display for Change {

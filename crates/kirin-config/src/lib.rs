@@ -31,7 +31,7 @@ mod log_target;
 mod lua;
 mod name;
 mod or_false;
-mod partners;
+pub mod partners;
 mod peers;
 mod place;
 mod preload;

@@ -3,16 +3,13 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use kirin_proxy::{ServerAddress, ServerConfig};
+use kirin_proxy::{MAX_WEIGHT, ServerAddress, ServerConfig};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::source::{ConfigError, ConfigSource};
 use crate::written::Written;
-
-/// The largest weight of a server.
-const MAX_WEIGHT: u32 = 1000;
 
 /// A server.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use kirin_config::ConfigSource;
-use serde::Deserialize;
+use kirin_observe::reload::{ReloadWish, Reloaded};
 use serde_json::json;
 
 use crate::print::print;
@@ -42,31 +42,24 @@ pub struct DiffArgs {
     at: RunningKirin,
 }
 
-/// The answer of the admin listener.
-#[derive(Deserialize)]
-struct Reloaded {
-    changes: Vec<String>,
-    apps: Vec<String>,
-}
-
 /// Carries out `kirin reload`.
 pub fn run(arguments: &ReloadArgs) -> Result<(), String> {
     let ReloadArgs { apps, names, dry_run, timeout, at } = arguments;
-    let wish = json!({ "dry_run": dry_run, "all_apps": apps, "apps": names });
+    let wish = ReloadWish { dry_run: *dry_run, all_apps: *apps, apps: names.clone() };
     let limit = Duration::from_secs(*timeout);
     print(&describe(&ask(at, &wish, limit)?, *dry_run))
 }
 
 /// Carries out `kirin diff`.
 pub fn run_diff(arguments: &DiffArgs) -> Result<(), String> {
-    let wish = json!({ "dry_run": true });
+    let wish = ReloadWish { dry_run: true, ..ReloadWish::default() };
     let reloaded = ask(&arguments.at, &wish, Duration::from_secs(WAIT_SECONDS))?;
     print(&describe(&reloaded, true))
 }
 
-fn ask(at: &RunningKirin, wish: &serde_json::Value, limit: Duration) -> Result<Reloaded, String> {
+fn ask(at: &RunningKirin, wish: &ReloadWish, limit: Duration) -> Result<Reloaded, String> {
     let target = at.find().map_err(|error| all_errors(at).unwrap_or(error))?;
-    let answer = target.post_within("/reload", &wish.to_string(), limit);
+    let answer = target.post_within("/reload", &json!(wish).to_string(), limit);
     let answer = without_conflict(answer)?;
     serde_json::from_str(&answer)
         .map_err(|error| format!("what came is no answer of Kirin: {error}"))

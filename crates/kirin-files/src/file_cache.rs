@@ -40,7 +40,8 @@ impl FileCache {
         }
     }
 
-    pub(crate) fn limits(&self) -> &CacheLimits {
+    /// Returns its limits.
+    pub fn limits(&self) -> &CacheLimits {
         &self.limits
     }
 
@@ -50,9 +51,9 @@ impl FileCache {
     pub(crate) fn place(&self, config: &FilesConfig) -> (PlaceId, Rc<()>) {
         let mut places = self.places.borrow_mut();
         let of_directory = places.entry(config.root.clone()).or_default();
-        let same = of_directory.iter().find(|known| known.config == *config);
-        if let Some((id, in_use)) = same.and_then(|same| Some((same.id, same.in_use.upgrade()?))) {
-            return (id, in_use);
+        let mut same = of_directory.iter().filter(|known| known.config == *config);
+        if let Some(place) = same.find_map(|known| Some((known.id, known.in_use.upgrade()?))) {
+            return place;
         }
         let id = PlaceId(self.next_place.get());
         self.next_place.set(id.0 + 1);

@@ -10,6 +10,7 @@
 //! | [`status`], [`top`] | the answers to `GET /status` and `GET /top` |
 //! | [`status_page`] | the same numbers in a browser |
 //! | [`profile`], [`advise`] | the answers to `kirin profile` and `kirin advise` |
+//! | [`reload`] | the request and the answer of `kirin reload` |
 //! | [`served`], [`socket_directory`] | where a running Kirin is found |
 //! | [`client_accounts`], [`stage`] | the memory of clients, and what the event loops are to do |
 
@@ -21,6 +22,7 @@ pub mod metrics;
 pub mod observed;
 pub mod profile;
 pub mod refusal;
+pub mod reload;
 pub mod served;
 pub mod socket_directory;
 pub mod stage;

@@ -128,14 +128,15 @@ fn status_of(app: &App) -> Value {
     };
     let mut workers = app.worker_pids();
     workers.sort_unstable();
+    let (wanted, configured) = app.wanted_workers();
     let counters: Map<String, Value> =
         app.counters().iter().map(|(name, count)| (name.to_owned(), count.into())).collect();
     json!({
         "name": app.name(),
         "state": state,
         "workers": workers,
-        "wanted_workers": app.wanted_workers().0,
-        "configured_workers": app.wanted_workers().1,
+        "wanted_workers": wanted,
+        "configured_workers": configured,
         "idle_workers": app.idle_workers(),
         "waiting_requests": app.waiting_requests(),
         "rings": app.ring_status().iter().map(status_of_ring).collect::<Vec<_>>(),

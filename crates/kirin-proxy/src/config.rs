@@ -10,6 +10,9 @@ use kirin_balance::Method;
 use crate::address::ServerAddress;
 use crate::tls::ClientTls;
 
+/// The largest weight of a server.
+pub const MAX_WEIGHT: u32 = 1000;
+
 /// The configuration of an upstream: servers that answer the same requests.
 #[derive(Clone, Debug)]
 pub struct UpstreamConfig {
@@ -59,7 +62,8 @@ pub struct FastCgiConfig {
 pub struct ServerConfig {
     /// The address of the server.
     pub address: ServerAddress,
-    /// The share of requests in relation to the other servers, from 1.
+    /// The share of requests in relation to the other servers, from 1 to
+    /// [`MAX_WEIGHT`].
     pub weight: u32,
     /// Whether the server gets requests only if no other can take them.
     pub backup: bool,

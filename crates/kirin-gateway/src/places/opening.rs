@@ -4,7 +4,7 @@ use std::error::Error;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use kirin_files::{AppFiles, CacheLimits, FileCache};
+use kirin_files::{AppFiles, FileCache};
 use kirin_proxy::{ProxyPlace, Upstream};
 use kirin_workers::App;
 
@@ -43,8 +43,6 @@ pub struct SharedParts {
     pub app_files: Rc<AppFiles>,
     /// The turns of scripts.
     pub turns: Rc<ScriptTurns>,
-    /// The limits of the caches of files.
-    limits: CacheLimits,
     /// The connections to upstreams.
     proxies: Vec<(Arc<Upstream>, Rc<ProxyPlace>)>,
 }
@@ -54,27 +52,24 @@ impl SharedParts {
     /// nothing about them has changed.
     fn new(config: &GatewayConfig, upstreams: &[Arc<Upstream>], before: Option<&Self>) -> Self {
         let limits = config.open_file_cache;
-        let same_limits = before.filter(|before| before.limits == limits);
+        let same_limits = before.filter(|before| *before.file_cache.limits() == limits);
         let proxy_of = |upstream: &Arc<Upstream>| {
             let known = before.into_iter().flat_map(|before| &before.proxies);
             let known = known.clone().find(|(known, _)| Arc::ptr_eq(known, upstream));
             let open = || Rc::new(ProxyPlace::open(Arc::clone(upstream)));
             (Arc::clone(upstream), known.map_or_else(open, |(_, proxy)| Rc::clone(proxy)))
         };
+        let (file_cache, app_files) = match same_limits {
+            Some(before) => {
+                before.file_cache.forget_gone_places();
+                (Rc::clone(&before.file_cache), Rc::clone(&before.app_files))
+            }
+            None => (Rc::new(FileCache::new(limits)), Rc::new(AppFiles::new(&limits))),
+        };
         Self {
-            file_cache: match same_limits {
-                Some(before) => {
-                    before.file_cache.forget_gone_places();
-                    Rc::clone(&before.file_cache)
-                }
-                None => Rc::new(FileCache::new(limits)),
-            },
-            app_files: match same_limits {
-                Some(before) => Rc::clone(&before.app_files),
-                None => Rc::new(AppFiles::new(&limits)),
-            },
+            file_cache,
+            app_files,
             turns: before.map(|before| Rc::clone(&before.turns)).unwrap_or_default(),
-            limits,
             proxies: upstreams.iter().map(proxy_of).collect(),
         }
     }

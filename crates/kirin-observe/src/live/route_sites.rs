@@ -1,7 +1,7 @@
 //! The site of each route, so that the live table counts each site for itself.
 
 use foldhash::{HashMap, HashMapExt};
-use kirin_gateway::routing::settings::GatewayConfig;
+use kirin_gateway::routing::settings::{GatewayConfig, SiteConfig};
 
 /// The sites of a configuration, by the numbers that the live tables use. A site keeps its number
 /// as long as the program runs.
@@ -20,8 +20,7 @@ impl RouteSites {
 
     /// Returns the sites of a configuration, which follows one with the sites of `before`.
     pub fn from_config(config: &GatewayConfig, before: Option<&Self>) -> Self {
-        let of_site = |(at, site): (usize, &_)| {
-            let site: &kirin_gateway::routing::settings::SiteConfig = site;
+        let of_site = |(at, site): (usize, &SiteConfig)| {
             let routes = site.routes.iter().map(|route| route.number).collect();
             (config.site_label(at).map(String::from), routes)
         };

@@ -60,9 +60,9 @@ pub(crate) struct Handshake {
 
 impl Handshake {
     fn from_stream<S: AsyncRead + AsyncWrite + Unpin>(stream: &TlsStream<S>, tls: &Tls) -> Self {
-        let certificate = stream.client_certificate().zip(tls.client_authorities());
-        let client = certificate
-            .and_then(|(certificate, file)| client_certificate::read(certificate, &file));
+        let client = stream.client_certificate().and_then(|certificate| {
+            client_certificate::read(certificate, &tls.client_authorities()?)
+        });
         Self {
             is_http2: stream.alpn_protocol() == Some(ALPN_HTTP2),
             is_tls13: stream.is_tls13(),

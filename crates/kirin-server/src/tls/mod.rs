@@ -118,25 +118,9 @@ impl Tls {
         })
     }
 
-    /// Reads the files again. New connections use the new contents. If one of the files cannot be
-    /// used, nothing changes.
-    pub fn reload(&self) -> Result<(), TlsError> {
-        let settings = self.settings.load_full();
-        let renewal = self.renewal(load_all(&settings.certificates)?, settings)?;
-        self.renew(renewal);
-        Ok(())
-    }
-
     /// Prepares to take over the settings of `other`, and the certificates that it has read.
     pub fn renewal_by(&self, other: &Self) -> Result<Renewal, TlsError> {
-        self.renewal(other.certificates.all(), other.settings.load_full())
-    }
-
-    fn renewal(
-        &self,
-        certificates: Vec<Arc<CertifiedKey>>,
-        settings: Arc<TlsSettings>,
-    ) -> Result<Renewal, TlsError> {
+        let (certificates, settings) = (other.certificates.all(), other.settings.load_full());
         let verifier = client_verifier(settings.client_authorities.as_ref())?;
         // The settings get new ticket keys: an old ticket holds a client certificate that the new
         // authorities have not verified.
@@ -175,7 +159,7 @@ impl Tls {
         self.certificates.served()
     }
 
-    /// Returns the files that [`Tls::reload`] reads.
+    /// Returns the files that the settings name.
     pub fn files(&self) -> Vec<PathBuf> {
         let settings = self.settings.load();
         let own = settings.certificates.iter().flat_map(|files| [&files.chain, &files.key]);

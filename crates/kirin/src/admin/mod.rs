@@ -9,6 +9,7 @@
 pub mod default_socket;
 mod purge_body;
 mod server_change;
+pub mod unknown_name;
 mod workers_change;
 
 use std::rc::Rc;

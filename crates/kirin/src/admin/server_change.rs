@@ -1,10 +1,9 @@
 //! The changes that operators make to the servers of upstreams.
 
-use kirin_proxy::{OperatorState, ServerChange, Upstream};
+use kirin_proxy::{MAX_WEIGHT, OperatorState, ServerChange, Upstream};
 use serde::Deserialize;
 
-/// The largest weight, as in the configuration.
-const MAX_WEIGHT: u32 = 1000;
+use crate::admin::unknown_name::UnknownName;
 
 /// A change to a server of an upstream.
 #[derive(Debug, Deserialize)]
@@ -47,9 +46,8 @@ impl ChangeRequest {
             (_, Some(_)) => return Err("only `weigh` has a weight".to_owned()),
         };
         let Some(upstream) = upstreams.clone().find(|known| known.name() == self.upstream) else {
-            let known: Vec<&str> = upstreams.map(Upstream::name).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(format!("there is no upstream `{}`; there is {known}", self.upstream));
+            let known = upstreams.map(Upstream::name);
+            return Err(UnknownName::new("upstream", &self.upstream, known).to_string());
         };
         let ChangeRequest { upstream: name, server, .. } = self;
         if upstream.change_server(server, change) == 0 {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use kirin_workers::{App, MAX_WORKERS};
 use serde::Deserialize;
 
+use crate::admin::unknown_name::UnknownName;
+
 /// Another number of workers for an application.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,9 +21,8 @@ impl WorkersRequest {
     /// Makes the change. Returns what was done, or a message for the operator.
     pub fn apply(&self, apps: &[Arc<App>]) -> Result<String, String> {
         let Some(app) = apps.iter().find(|app| app.name() == self.app) else {
-            let known: Vec<&str> = apps.iter().map(|app| app.name()).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(format!("there is no app `{}`; there is {known}", self.app));
+            let known = apps.iter().map(|app| app.name());
+            return Err(UnknownName::new("app", &self.app, known).to_string());
         };
         let (_, configured) = app.wanted_workers();
         let workers = self.workers.unwrap_or(configured);

@@ -1,12 +1,12 @@
 //! The applications, as the program starts and watches them.
 
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
 
 use kirin_workers::{App, AppConfig, AppError, LoadedParent};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
+use crate::life::configured;
 use crate::life::launch::Launch;
 use crate::life::run_directory::RunDirectory;
 
@@ -57,17 +57,11 @@ fn app_config(
     app
 }
 
-/// The longest time between two looks at whether an application is still needed.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-
 /// Stops an application that the configuration no longer has, when no request of a configuration
 /// that had it is in progress any more, but after its own time limit for a request at the latest.
 pub async fn retire(app: Arc<App>, in_use: Weak<()>) {
     let limit = app.request_deadline();
-    let until = Instant::now() + limit;
-    while in_use.strong_count() > 0 && Instant::now() < until {
-        tokio::time::sleep(LOOK_INTERVAL).await;
-    }
+    configured::unused(&in_use, limit).await;
     app.stop(limit).await;
     tracing::info!(app = app.name(), "the workers of before have ended");
 }

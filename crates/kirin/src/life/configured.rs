@@ -1,7 +1,8 @@
 //! A configuration with what was opened for it. The program has one at a time; a reload puts
 //! another in its place.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use kirin_config::{Config, ConfigSource};
 use kirin_gateway::routing::route_names::RouteNames;
@@ -17,6 +18,9 @@ use kirin_workers::App;
 use crate::serve::listener_settings::{self, ListenerSettings, partners};
 use crate::serve::listeners::ListenerSockets;
 use crate::serve::logs::{self, LogError, Logs};
+
+/// The time between two looks at whether a configuration is still in use.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A configuration with what was opened for it.
 pub struct Configured {
@@ -86,7 +90,7 @@ impl Configured {
         connections: &Arc<ConnectionCount>,
     ) -> Result<(Self, Renewals), FollowError> {
         let mut renewals = Renewals::new();
-        let partners = partners(&self.config.listeners, &config.listeners);
+        let partners = partners(&self.config.listeners, &config.listeners).old_of_new;
         for (listener, partner) in config.listeners.iter_mut().zip(partners) {
             let before = partner.and_then(|partner| self.config.listeners[partner].tls.as_ref());
             if let (Some(tls), Some(before)) = (&mut listener.tls, before) {
@@ -108,7 +112,7 @@ impl Configured {
         before: Option<&Self>,
     ) -> Result<Self, LogError> {
         let partners = match before {
-            Some(before) => partners(&before.config.listeners, &config.listeners),
+            Some(before) => partners(&before.config.listeners, &config.listeners).old_of_new,
             None => vec![None; config.listeners.len()],
         };
         let mut logs = before.map_or_else(Logs::new, |before| before.logs.clone());
@@ -175,8 +179,19 @@ impl Configured {
     pub fn set_limits(&self, connections: &ConnectionCount, limit: usize) {
         connections.set_limit(limit);
         self.accounts.set_limits(&self.config);
-        for listener in &*self.listeners {
-            listener.admission.set_limit_per_address(listener.config.connections_per_address);
+        for ListenerSettings { config, .. } in &*self.listeners {
+            if let Some(admission) = &config.limits.admission {
+                admission.set_limit_per_address(config.connections_per_address);
+            }
         }
+    }
+}
+
+/// Waits until no request of a configuration is in progress any more, but for this time at most.
+/// `in_use` is its [`Configured::in_use`].
+pub async fn unused(in_use: &Weak<()>, limit: Duration) {
+    let until = Instant::now() + limit;
+    while in_use.strong_count() > 0 && Instant::now() < until {
+        tokio::time::sleep(LOOK_INTERVAL).await;
     }
 }

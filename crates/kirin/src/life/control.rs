@@ -6,11 +6,12 @@ use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use kirin_observe::reload::{ReloadWish, Reloaded};
 use tokio::sync::{Notify, mpsc};
 
 use crate::life::ending::ProgramEnding;
 use crate::life::reload::{Planned, Reloading};
-use crate::life::reload_request::{ReloadRequest, ReloadWish, Reloaded};
+use crate::life::reload_request::ReloadRequest;
 use crate::life::signals::{SignalCommand, Signals};
 use crate::life::systemd::Systemd;
 use crate::life::upgrade::Upgrade;
@@ -149,7 +150,8 @@ impl Control<'_> {
                 _ = self.reload_now(&wish).await;
             }
             Wanted::ByRequest(ReloadRequest { wish, done }) if wish.dry_run => {
-                _ = done.send(self.dry_run(&wish));
+                let planned = self.reloading.plan(&wish).map(Planned::report);
+                _ = done.send(planned.map_err(|error| error.to_string()));
             }
             Wanted::ByRequest(ReloadRequest { wish, done }) => {
                 // An operator that has gone does not stop the reload.
@@ -167,20 +169,12 @@ impl Control<'_> {
         reloaded
     }
 
-    fn dry_run(&self, wish: &ReloadWish) -> Result<Reloaded, String> {
-        let planned = self.reloading.plan(wish).map_err(|error| error.to_string())?;
-        Ok(Reloaded {
-            changes: planned.changes.iter().map(ToString::to_string).collect(),
-            apps: planned.apps,
-        })
-    }
-
     /// Puts another configuration into force, and loads applications again. The error is a message
     /// for the operator.
     async fn reload(&self, wish: &ReloadWish) -> Result<Reloaded, String> {
         let counters = &self.reloading.parts.counters;
-        let Planned { changes, apps } = match self.reloading.reload(wish).await {
-            Ok(reloaded) => reloaded,
+        let reloaded = match self.reloading.reload(wish).await {
+            Ok(done) => done.report(),
             Err(error) => {
                 counters.count_reload(false);
                 tracing::error!("not reloaded, the configuration of before serves on:\n{error}");
@@ -188,14 +182,13 @@ impl Control<'_> {
             }
         };
         counters.count_reload(true);
-        let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
-        for change in &changes {
+        for change in &reloaded.changes {
             tracing::info!("changed: {change}");
         }
-        let failed = self.load_again(&apps).await;
+        let failed = self.load_again(&reloaded.apps).await;
         if failed.is_empty() {
             tracing::info!("reloaded");
-            return Ok(Reloaded { changes, apps });
+            return Ok(reloaded);
         }
         Err(format!(
             "the workers of before serve on, because the new ones do not start; the configuration \

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use kirin_acme::{Acme, AcmeError, OtherCertificates};
 use kirin_config::difference::{Change, difference};
+use kirin_config::reload_class::ReloadClass;
 use kirin_config::{Config, ConfigErrors, ConfigSource, read_after};
 use kirin_http::ListenAddress;
+use kirin_observe::reload::{ReloadWish, Reloaded};
 use kirin_sockets::Starter;
 use kirin_store::{Now, Store};
 use kirin_traces::{TraceExporter, TraceExporterError};
@@ -16,14 +18,14 @@ use kirin_workers::{App, AppError, AppState};
 use tokio::sync::{Notify, oneshot};
 
 use crate::admin::Admin;
+use crate::admin::unknown_name::UnknownName;
 use crate::life::apps;
 use crate::life::backends::Backends;
 use crate::life::bind::{acme_certificates, listen_where_told, share_descriptors};
-use crate::life::configured::{Configured, FollowError, Renewals};
+use crate::life::configured::{self, Configured, FollowError, Renewals};
 use crate::life::launch::Launch;
 use crate::life::parts::Parts;
 use crate::life::read_again::{self, Unreadable};
-use crate::life::reload_request::ReloadWish;
 use crate::life::run_directory::RunDirectory;
 use crate::serve::event_loop::ServingLoop;
 use crate::serve::listener_settings::partners;
@@ -34,11 +36,11 @@ use crate::serve::sockets::{SocketNumber, Sockets};
 /// The memory by which the store becomes smaller at once.
 const SHRINK_STEP_BYTES: usize = 16 << 20;
 
-/// How often an exporter of traces is looked at before it ends.
-const TRACE_LOOKS: usize = 60;
+/// How long an exporter of traces waits for the requests of its configuration.
+const TRACE_WAIT: Duration = Duration::from_secs(60);
 
-/// The time between two such looks, and the time for the last traces.
-const TRACE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The time for the last traces.
+const LAST_TRACES: Duration = Duration::from_secs(1);
 
 /// Why another configuration does not come into force.
 #[derive(Debug, thiserror::Error)]
@@ -56,8 +58,8 @@ pub enum ReloadError {
     #[error(transparent)]
     Follow(#[from] FollowError),
     /// There is no such application.
-    #[error("there is no app `{0}`; there is {1}")]
-    UnknownApp(String, String),
+    #[error(transparent)]
+    UnknownApp(#[from] UnknownName),
     /// An application cannot be loaded.
     #[error("{0}; nothing is changed")]
     App(#[from] AppError),
@@ -136,6 +138,14 @@ pub struct Planned {
     pub apps: Vec<String>,
 }
 
+impl Planned {
+    /// Returns what an operator gets to know.
+    pub fn report(self) -> Reloaded {
+        let changes = self.changes.iter().map(ToString::to_string).collect();
+        Reloaded { changes, apps: self.apps }
+    }
+}
+
 impl Reloading<'_> {
     /// Returns what would change, if the configuration could come into force.
     pub fn plan(&self, wish: &ReloadWish) -> Result<Planned, ReloadError> {
@@ -184,12 +194,12 @@ impl Reloading<'_> {
         listen_where_told(&mut config, self.told);
         let connections = share_descriptors(&mut config);
         let changes = difference(before_source, &source);
-        let refused: Vec<Change> = changes.needs_upgrade().cloned().collect();
+        let needs_upgrade = |change: &&Change| change.class == ReloadClass::Upgrade;
+        let refused: Vec<Change> = changes.iter().filter(needs_upgrade).cloned().collect();
         if !refused.is_empty() {
             return Err(ReloadError::NeedsUpgrade(refused));
         }
         read_again::check(&config, None)?;
-        let changes = changes.changes().to_vec();
         Ok(Some(Candidate { config, source, changes, connections }))
     }
 
@@ -219,12 +229,12 @@ impl Reloading<'_> {
     /// listeners.
     fn open(&self, config: &Config) -> Result<(Opening<'_>, Vec<ListenerSockets>), ReloadError> {
         let before = self.configured.borrow();
-        let partners_before = partners(&config.listeners, &before.config.listeners);
+        let partners = partners(&before.config.listeners, &config.listeners);
         let is_of_starter = !matches!(self.sockets.borrow().starter(), None | Some(Starter::Kirin));
-        for (at, listener) in before.config.listeners.iter().enumerate() {
-            let is_closed = partners_before[at].is_none();
-            if is_closed && is_of_starter && before.sockets[at].is_inherited {
-                return Err(ReloadError::HandedOver(listener.address.clone()));
+        for closed in partners.removed {
+            if is_of_starter && before.sockets[closed].is_inherited {
+                let address = before.config.listeners[closed].address.clone();
+                return Err(ReloadError::HandedOver(address));
             }
         }
         let mut opening = Opening {
@@ -233,8 +243,8 @@ impl Reloading<'_> {
             loops: self.loops.iter().map(|_| Vec::new()).collect(),
         };
         let mut all = Vec::new();
-        let partners = partners(&before.config.listeners, &config.listeners);
-        for (at, (listener, partner)) in config.listeners.iter().zip(partners).enumerate() {
+        let listeners = config.listeners.iter().zip(partners.old_of_new);
+        for (at, (listener, partner)) in listeners.enumerate() {
             all.push(match partner {
                 Some(partner) => before.sockets[partner].clone(),
                 None => opening.open(at, &listener.address)?,
@@ -282,7 +292,7 @@ impl Reloading<'_> {
     /// Returns the index that each present listener has in the other configuration.
     fn numbers(&self, next: &Configured) -> Arc<[Option<usize>]> {
         let before = self.configured.borrow();
-        partners(&next.config.listeners, &before.config.listeners).into()
+        partners(&next.config.listeners, &before.config.listeners).old_of_new.into()
     }
 
     /// Gives the store the memory of the configuration in force, if the one before had another.
@@ -413,13 +423,8 @@ fn resize(store: &Store, wanted: usize) {
 /// Ends an exporter of traces when no request of its configuration is in progress any more, but
 /// after a minute at the latest.
 async fn retire_traces(traces: TraceExporter, in_use: Weak<()>) {
-    for _ in 0..TRACE_LOOKS {
-        if in_use.strong_count() == 0 {
-            break;
-        }
-        tokio::time::sleep(TRACE_LOOK_INTERVAL).await;
-    }
-    _ = tokio::task::spawn_blocking(move || traces.stop(TRACE_LOOK_INTERVAL)).await;
+    configured::unused(&in_use, TRACE_WAIT).await;
+    _ = tokio::task::spawn_blocking(move || traces.stop(LAST_TRACES)).await;
 }
 
 /// Returns the names of the applications that an operator wants to be loaded again.
@@ -430,10 +435,7 @@ fn wanted_apps(config: &Config, wish: &ReloadWish) -> Result<Vec<String>, Reload
     }
     match wish.apps.iter().find(|wanted| !names().any(|name| name == **wanted)) {
         None => Ok(wish.apps.clone()),
-        Some(unknown) => {
-            let known = names().collect::<Vec<_>>().join(", ");
-            Err(ReloadError::UnknownApp(unknown.clone(), known))
-        }
+        Some(unknown) => Err(UnknownName::new("app", unknown, names()).into()),
     }
 }
 

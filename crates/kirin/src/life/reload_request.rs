@@ -4,32 +4,11 @@
 use http::StatusCode;
 use kirin_http::Response;
 use kirin_observe::answers::{json, text};
-use serde::{Deserialize, Serialize};
+use kirin_observe::reload::{ReloadWish, Reloaded};
 use tokio::sync::{mpsc, oneshot};
 
 /// The most requests that wait while another is carried out.
 const MAX_WAITING: usize = 8;
-
-/// What an operator wants.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReloadWish {
-    /// Only to know what would change.
-    pub dry_run: bool,
-    /// To load all applications again.
-    pub all_apps: bool,
-    /// To load these applications again.
-    pub apps: Vec<String>,
-}
-
-/// What a reload has done, or would do.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct Reloaded {
-    /// What has changed, one line for each.
-    pub changes: Vec<String>,
-    /// The applications that were loaded again.
-    pub apps: Vec<String>,
-}
 
 /// A request for a reload. The error is a message for the operator.
 pub struct ReloadRequest {

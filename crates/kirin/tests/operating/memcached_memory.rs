@@ -47,8 +47,7 @@ fn an_idle_connection_takes_little_memory() {
     clients.iter_mut().for_each(used);
     let each = program.resident_bytes().saturating_sub(before) / clients.len();
     eprintln!("{each} bytes of memory each idle connection");
-    // About 1,300 bytes here with the C library's allocator, and 1,050 in `kirin` with mimalloc. A
-    // buffer for each connection would take several thousand.
+    // It was 823 bytes. A buffer for each connection would take several thousand.
     assert!(each < 1600, "{each} bytes each");
 }
 
