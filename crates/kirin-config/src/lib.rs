@@ -63,9 +63,11 @@ pub use access_log::AccessLogConfig;
 pub use check::{Config, read, read_after, read_command_addresses, warnings};
 pub use listener::ListenerConfig;
 pub use log_target::LogTarget;
+pub use peers::{NetworkError, parse_network};
 pub use source::{ConfigErrors, ConfigSource};
 pub use store::StoreSetup;
 pub use tls::ListenerTls;
+pub use units::Seconds;
 
 /// The configuration file of commands that are not told another one.
 pub const DEFAULT_FILE: &str = "kirin.toml";

@@ -266,6 +266,7 @@ fn limits(section: &ListenerSection, source: &ConfigSource) -> Result<Limits, Co
         write_time: section.write_timeout.into(),
         min_rate_bytes: section.min_rate.0,
         admission: None,
+        blocked: Default::default(),
         client_bytes: None,
     })
 }

@@ -25,27 +25,40 @@ pub fn peers(
 }
 
 fn network(text: &Written<String>, key: &str, source: &ConfigSource) -> Result<IpNet, ConfigError> {
-    let written = text.as_str();
+    parse_network(text).map_err(|error| {
+        let or_unix = match error {
+            NetworkError::Unreadable(_) => ", and not \"unix:\"",
+            _ => "",
+        };
+        source.error(text.span(), format!("`{key}`: {error}{or_unix}"))
+    })
+}
+
+/// Why a text is not the name of a network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkError {
+    /// It is neither an address nor a network.
+    #[error("`{0}` is not an address or a network, such as \"10.0.0.0/8\" or \"2001:db8::/32\"")]
+    Unreadable(String),
+    /// The address has bits that are not in the network.
+    #[error("`{0}` has address bits behind its prefix; the network is {1}")]
+    BitsBehindPrefix(String, IpNet),
+    /// Kirin takes an IPv4 client of an IPv6 socket for an IPv4 client.
+    #[error("write `{0}` as an IPv4 network")]
+    MappedIpv4(String),
+}
+
+/// Reads an address or a network, such as `10.0.0.0/8`. That of an address has no other.
+pub fn parse_network(written: &str) -> Result<IpNet, NetworkError> {
     let parsed = written.parse::<IpAddr>().map(IpNet::from).or_else(|_| written.parse::<IpNet>());
-    let network = parsed.map_err(|_| {
-        let message = format!(
-            "`{key}`: `{written}` is not an address, a network such as \"10.0.0.0/8\" or \"2001:db8::/32\", or \"unix:\""
-        );
-        source.error(text.span(), message)
-    })?;
+    let network = parsed.map_err(|_| NetworkError::Unreadable(written.to_owned()))?;
     if network.addr() != network.network() {
-        let message = format!(
-            "`{key}`: `{written}` has address bits behind its prefix; the network is {}",
-            network.trunc()
-        );
-        return Err(source.error(text.span(), message));
+        return Err(NetworkError::BitsBehindPrefix(written.to_owned(), network.trunc()));
     }
-    // Kirin takes an IPv4 client of an IPv6 socket for an IPv4 client.
-    if let IpNet::V6(v6) = network
-        && v6.addr().to_ipv4_mapped().is_some()
-    {
-        let message = format!("`{key}`: write `{written}` as an IPv4 network");
-        return Err(source.error(text.span(), message));
+    match network {
+        IpNet::V6(v6) if v6.addr().to_ipv4_mapped().is_some() => {
+            Err(NetworkError::MappedIpv4(written.to_owned()))
+        }
+        _ => Ok(network),
     }
-    Ok(network)
 }

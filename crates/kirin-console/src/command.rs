@@ -3,8 +3,10 @@
 use clap::Subcommand;
 
 use crate::advise::{self, Advise};
+use crate::block::{self, BlockArgs, UnblockArgs};
 use crate::explain::{self, Explain};
 use crate::log_sum::{self, LogCommand};
+use crate::maintenance::{self, MaintenanceArgs};
 use crate::profile::{self, ProfileArgs};
 use crate::purge::{self, PurgeArgs};
 use crate::reload::{self, DiffArgs, ReloadArgs};
@@ -49,6 +51,23 @@ A change holds until Kirin is started again, also over reloads that do not chang
   kirin workers web       back to the number of the configuration
 The number holds until Kirin is started again, or a reload changes it in the configuration.")]
     Workers(WorkersArgs),
+    /// Hold a site, a route or everything with 503 (maintenance), and serve it again
+    #[command(after_help = "Examples:
+  kirin maintenance on                            everything
+  kirin maintenance on --site shop.example.org --allow 10.0.0.0/8
+  kirin maintenance on --route /checkout --page /errors/maintenance.html --retry-after 30m
+  kirin maintenance off --route /checkout
+It holds until `off`, or until Kirin is started again. A reload keeps it, unless the file then says
+something else about `maintenance` of the same route.")]
+    Maintenance(MaintenanceArgs),
+    /// Close connections of an address or a network, and refuse its requests, for a time
+    #[command(after_help = "Examples:
+  kirin block 192.0.2.7                  for an hour
+  kirin block 2001:db8::/32 --for 7d
+A client behind a trusted proxy gets 403. The admin and memcached sockets are not affected.")]
+    Block(BlockArgs),
+    /// End a block before its time
+    Unblock(UnblockArgs),
     /// Print the state and the counters of a running Kirin
     #[command(after_help = "Examples:
   kirin status                      the Kirin of ./kirin.toml, of this directory, or the only one
@@ -89,6 +108,9 @@ pub fn run(command: ConsoleCommand) -> Result<(), String> {
         ConsoleCommand::Diff(arguments) => reload::run_diff(&arguments),
         ConsoleCommand::Upstream(arguments) => upstream::run(&arguments),
         ConsoleCommand::Workers(arguments) => workers::run(&arguments),
+        ConsoleCommand::Maintenance(arguments) => maintenance::run(&arguments),
+        ConsoleCommand::Block(arguments) => block::block(&arguments),
+        ConsoleCommand::Unblock(arguments) => block::unblock(&arguments),
         ConsoleCommand::Status(arguments) => status::run(&arguments),
         ConsoleCommand::Profile(arguments) => profile::run(&arguments),
         ConsoleCommand::Top(arguments) => top::run(&arguments),

@@ -6,9 +6,11 @@
 //! What it answers is of `kirin-observe`.
 
 mod advise;
+mod block;
 pub mod command;
 mod explain;
 mod log_sum;
+mod maintenance;
 mod print;
 mod profile;
 mod purge;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kirin_gateway::filters::cache::counters::CacheCounters;
+use kirin_gateway::routing::operator_maintenance::OperatorMaintenance;
 use kirin_proxy::Upstream;
-use kirin_server::{ConnectionCount, LogSink};
+use kirin_server::{BlockedAddresses, ConnectionCount, LogSink};
 use kirin_store::Store;
 use kirin_workers::App;
 use serde_json::Value;
@@ -30,6 +31,10 @@ pub struct ObservedParts {
     pub access_logs: Vec<Arc<LogSink>>,
     /// The connections of all other listeners.
     pub connections: Arc<ConnectionCount>,
+    /// The maintenance that an operator has begun.
+    pub maintenance: Arc<OperatorMaintenance>,
+    /// The addresses that an operator has blocked.
+    pub blocked: Arc<BlockedAddresses>,
     /// The accounts of bytes that are held for clients.
     pub accounts: ClientAccounts,
     /// The addresses of the listeners, as configured.

@@ -1,10 +1,14 @@
 //! The status of the program, as JSON.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use kirin_client_bytes::{AccountFigures, Resource};
 use kirin_gateway::filters::cache::counters;
+use kirin_gateway::routing::access::Maintenance;
+use kirin_gateway::routing::operator_maintenance::HeldRoutes;
 use kirin_proxy::{Availability, ServerStatus, Upstream};
+use kirin_server::{Block, network_name};
 use kirin_workers::{App, AppState, RingStatus, SlowRequest};
 use serde_json::{Map, Value, json};
 
@@ -41,8 +45,37 @@ pub fn status(observed: &ObservedParts) -> Value {
         },
         "apps": observed.apps.iter().map(|app| status_of(app)).collect::<Vec<_>>(),
         "upstreams": upstreams,
+        "maintenance": status_of_maintenance(observed),
+        "blocked": status_of_blocks(observed),
         "cache": counters::sum(&observed.cache_counters),
     })
+}
+
+/// Returns the maintenance that an operator has begun.
+fn status_of_maintenance(observed: &ObservedParts) -> Value {
+    let of_one = |(held, maintenance): &(HeldRoutes, Arc<Maintenance>)| {
+        json!({
+            "held": held.to_string(),
+            "site": held.site,
+            "route": held.route,
+            "page": maintenance.page,
+            "retry_after_seconds": maintenance.retry_after_seconds,
+            "allow": maintenance.except.names(),
+        })
+    };
+    observed.maintenance.list().iter().map(of_one).collect()
+}
+
+/// Returns the addresses that an operator has blocked.
+fn status_of_blocks(observed: &ObservedParts) -> Value {
+    let now = Instant::now();
+    let of_one = |block: &Block| {
+        json!({
+            "network": network_name(block.network),
+            "seconds_left": block.end.saturating_duration_since(now).as_secs(),
+        })
+    };
+    observed.blocked.list(now).iter().map(of_one).collect()
 }
 
 /// Returns the bytes that are held for clients.

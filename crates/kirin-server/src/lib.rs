@@ -23,6 +23,7 @@ pub mod tls;
 pub use connection::counters::ConnectionCounters;
 pub use limits::Limits;
 pub use limits::admission::{ConnectionAdmission, ConnectionCount};
+pub use limits::blocked::{Block, BlockedAddresses, TooManyBlocks, network_name};
 pub use listening::inherited::InheritedSocket;
 pub use listening::listener::{self, BindOptions, ListenError, Listener};
 pub use logging::access_log::{AccessLog, OpenLog};

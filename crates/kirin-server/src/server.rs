@@ -23,7 +23,7 @@ use crate::connection::open_connections::OpenConnections;
 use crate::http1::output::Output;
 use crate::http1::splicing::Pipes;
 use crate::limits::Limits;
-use crate::limits::admission::TooManyOfAddress;
+use crate::limits::admission::{AddressRefusal, TooManyOfAddress};
 use crate::limits::deadlines::Deadlines;
 use crate::observation::Observers;
 use crate::tls::Tls;
@@ -197,18 +197,24 @@ impl<H> Server<H> {
         ClientShare::new(self.client_bytes.as_ref(), address)
     }
 
-    /// Counts the connection for the address of its client. Returns false if that address has too
-    /// many.
-    pub(crate) fn admit_address(&self, io: &Io) -> bool {
-        let Some(admission) = &self.limits.admission else { return true };
-        match admission.admit_address(io.client_peer()) {
-            Ok(None) => true,
-            Ok(Some(permit)) => io.address_permit.set(permit).is_ok(),
+    /// Counts the connection for the address of its client, unless that is refused.
+    pub(crate) fn admit_address(&self, io: &Io) -> Result<(), AddressRefusal> {
+        let client = io.client_peer();
+        if self.limits.blocked.has(client) {
+            self.counters.refused_blocked.add();
+            return Err(AddressRefusal::Blocked);
+        }
+        let Some(admission) = &self.limits.admission else { return Ok(()) };
+        match admission.admit_address(client) {
+            Ok(None) => {}
+            // A client is admitted once.
+            Ok(Some(permit)) => _ = io.address_permit.set(permit),
             Err(TooManyOfAddress) => {
                 self.counters.refused_address.add();
-                false
+                return Err(AddressRefusal::TooMany);
             }
         }
+        Ok(())
     }
 
     /// Returns where the requests of a connection come from, as far as the connection itself tells.

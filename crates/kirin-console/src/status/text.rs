@@ -13,6 +13,9 @@ use crate::units::{bytes, count, duration, latency, number_of, percent, plain};
 /// The column in which the text of a block begins.
 const COLUMN: usize = 14;
 
+/// The most blocked networks that are shown.
+const MAX_BLOCKS_SHOWN: usize = 5;
+
 /// Returns the text for a status in JSON. There are colours if it goes to a terminal.
 pub fn describe(json: &str) -> Result<String, String> {
     let status = serde_json::from_str(json)
@@ -189,6 +192,11 @@ fn warnings(status: &Value) -> Vec<String> {
             }
         }
     }
+    for maintenance in status["maintenance"].as_array().into_iter().flatten() {
+        let held = plain(maintenance["held"].as_str().unwrap_or("?"));
+        found.push(format!("{held}: in maintenance by an operator, clients get 503"));
+    }
+    found.extend(blocked(&status["blocked"]));
     for (value, key, words) in [
         (status, "panics", "errors in Kirin itself (panics) since the start: see the log"),
         (
@@ -214,6 +222,20 @@ fn warnings(status: &Value) -> Vec<String> {
         }
     }
     found
+}
+
+/// Returns a line about the networks that are blocked.
+fn blocked(blocks: &Value) -> Option<String> {
+    let blocks = blocks.as_array().filter(|blocks| !blocks.is_empty())?;
+    let shown = blocks.iter().take(MAX_BLOCKS_SHOWN).map(|block| {
+        let network = plain(block["network"].as_str().unwrap_or("?"));
+        format!("{network} for {}", duration(or_zero(block, "seconds_left")))
+    });
+    let mut shown: Vec<String> = shown.collect();
+    if blocks.len() > MAX_BLOCKS_SHOWN {
+        shown.push(format!("and {} more", blocks.len() - MAX_BLOCKS_SHOWN));
+    }
+    Some(format!("blocked by an operator: {}", shown.join(", ")))
 }
 
 fn clients(text: &mut String, status: &Value) {

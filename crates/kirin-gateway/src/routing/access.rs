@@ -26,7 +26,7 @@ pub struct Denial {
 }
 
 /// The maintenance of a route.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Maintenance {
     /// The path of the page that clients get. `None`: that of `error_pages`, or Kirin's own text.
     pub page: Option<String>,
@@ -57,13 +57,7 @@ impl Access {
         {
             return Some(Refusal { response: Response::error(*status), page: None });
         }
-        let maintenance = self.maintenance.as_ref()?;
-        if maintenance.except.contains(client) {
-            return None;
-        }
-        let mut response = Response::error(StatusCode::SERVICE_UNAVAILABLE);
-        response.fields.push("Retry-After", maintenance.retry_after_seconds.to_string());
-        Some(Refusal { response, page: maintenance.page.as_deref() })
+        self.maintenance.as_ref()?.refuse(client)
     }
 
     /// Returns the digest of the clients that `allow` names, if it does. It is the same after a
@@ -71,6 +65,18 @@ impl Access {
     pub fn allowed_digest(&self) -> Option<u64> {
         let served = self.denial.as_ref()?.except.as_ref()?;
         Some(xxh3_64(&served.canonical_bytes()))
+    }
+}
+
+impl Maintenance {
+    /// Returns the refusal for a request of `client`, if it is not served.
+    pub fn refuse(&self, client: &Peer) -> Option<Refusal<'_>> {
+        if self.except.contains(client) {
+            return None;
+        }
+        let mut response = Response::error(StatusCode::SERVICE_UNAVAILABLE);
+        response.fields.push("Retry-After", self.retry_after_seconds.to_string());
+        Some(Refusal { response, page: self.page.as_deref() })
     }
 }
 

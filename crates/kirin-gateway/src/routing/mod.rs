@@ -6,6 +6,7 @@ pub mod conditions;
 pub mod continuation;
 pub mod error_page;
 pub mod host_table;
+pub mod operator_maintenance;
 pub mod password_checks;
 pub mod password_file;
 pub mod password_hash;

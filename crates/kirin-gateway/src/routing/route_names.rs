@@ -29,6 +29,11 @@ impl RouteNames {
         self.0.get(&number)
     }
 
+    /// Returns the numbers and the names of all routes, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &RouteName)> {
+        self.0.iter().map(|(number, name)| (*number, name))
+    }
+
     /// Returns the labels of the sites of all routes.
     pub fn sites(&self) -> impl Iterator<Item = &str> {
         self.0.values().map(|name| name.site.as_str())

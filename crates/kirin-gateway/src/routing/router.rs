@@ -29,6 +29,7 @@ use crate::request::answers::{Answers, PlaceNumber};
 use crate::request::context::{Request, SharedHead};
 use crate::request::lineage::Lineage;
 use crate::routing::host_table::HostTable;
+use crate::routing::operator_maintenance::OperatorMaintenance;
 use crate::routing::route::{self, Route};
 use crate::routing::route_table::Candidate;
 use crate::routing::settings::GatewayConfig;
@@ -44,6 +45,7 @@ struct Routes {
     /// The routes of all sites, site by site.
     routes: Vec<Route>,
     purge_requests: PurgeRequests,
+    maintenance: Arc<OperatorMaintenance>,
     has_apps: bool,
     /// What the routes of another configuration share with these.
     filters: FilterParts,
@@ -64,6 +66,8 @@ pub struct RouterParts<'a> {
     pub counters: Arc<CacheCounters>,
     /// The sample of responses for `kirin advise`.
     pub sampling: &'a Arc<Sampling>,
+    /// The maintenance that an operator has begun.
+    pub maintenance: Arc<OperatorMaintenance>,
     /// What the place `status` shows.
     pub status_page: StatusPage,
     /// Is held as long as the routes may be asked, by connections or by requests in progress.
@@ -78,7 +82,8 @@ impl Router {
         parts: RouterParts<'_>,
         before: Option<&Self>,
     ) -> Result<Self, PlaceError> {
-        let RouterParts { store, apps, upstreams, counters, sampling, status_page, in_use } = parts;
+        let RouterParts { store, apps, upstreams, counters, .. } = parts;
+        let RouterParts { sampling, status_page, maintenance, in_use, .. } = parts;
         let has_apps = !apps.is_empty() || !upstreams.is_empty();
         let filters = match before {
             Some(before) => before.0.filters.continued(config),
@@ -103,6 +108,7 @@ impl Router {
             sites,
             routes,
             purge_requests,
+            maintenance,
             has_apps,
             filters,
             places,
@@ -191,9 +197,16 @@ impl Answers for Router {
         let kept = SharedHead::new();
         let request =
             route.enter(Request::new(head, origin, &path, &namespace, lineage, self, &kept));
-        match &route.rules {
-            Some(rules) => self.answer_by_rules(route, rules, &request),
-            None => self.ask_places(route, &request, 0),
+        let number = route.note.number;
+        let by_operator = number.and_then(|number| self.0.maintenance.of(number));
+        match (&route.rules, &by_operator) {
+            (Some(rules), by_operator) => {
+                self.answer_by_rules(route, rules, by_operator.as_deref(), &request)
+            }
+            (None, Some(by_operator)) => {
+                self.answer_by_rules(route, &Arc::default(), Some(by_operator), &request)
+            }
+            (None, None) => self.ask_places(route, &request, 0),
         }
     }
 

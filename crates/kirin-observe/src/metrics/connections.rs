@@ -30,7 +30,10 @@ const BY_LISTENER: &[LabelledCounters] = &[
     (&f::CONNECTIONS_ACCEPTED, &[(&[], |counters| &counters.accepted)]),
     (
         &f::CONNECTIONS_REFUSED,
-        &[(&["connections_per_address"], |counters| &counters.refused_address)],
+        &[
+            (&["connections_per_address"], |counters| &counters.refused_address),
+            (&["blocked"], |counters| &counters.refused_blocked),
+        ],
     ),
     (
         &f::ACCEPT_PAUSES,

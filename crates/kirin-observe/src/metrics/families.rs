@@ -64,7 +64,7 @@ families! {
         CONNECTIONS_ACCEPTED = Counter "kirin_connections_accepted" ["listener"]
             "Connections that were accepted.";
         CONNECTIONS_REFUSED = Counter "kirin_connections_refused" ["listener", "limit"]
-            "Connections that were closed at once because of a limit.";
+            "Connections that were closed at once because of a limit, or of a block by an operator.";
         ACCEPT_PAUSES = Counter "kirin_accept_pauses" ["listener", "limit"]
             "Pauses of a tenth of a second in which a listener accepts no connection.";
         CONNECTIONS_TIMED_OUT = Counter "kirin_connections_timed_out" ["listener", "reason"]

@@ -23,6 +23,8 @@ pub struct ConnectionCounters {
     pub accepted: Count,
     /// Connections that were refused because their address has too many.
     pub refused_address: Count,
+    /// Connections that were refused because an operator has blocked their address.
+    pub refused_blocked: Count,
     /// Pauses of accepting because there are as many connections as `connections` allows.
     pub paused_connections: Count,
     /// Pauses of accepting because no descriptor or memory was left.

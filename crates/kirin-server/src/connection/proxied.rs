@@ -73,10 +73,13 @@ pub(crate) async fn receive<H>(server: &Server<H>, io: &Io) -> bool {
     }
     io.set_deadline(HEADER_SECONDS);
     match read_header(io).await {
-        Ok(()) if io.announced.get().is_some() && !server.admit_address(io) => {
-            tracing::debug!(peer = %io.client_peer(), listener = %server.local, "closed: there are too many connections from this address");
-            false
-        }
+        Ok(()) if io.announced.get().is_some() => match server.admit_address(io) {
+            Ok(()) => true,
+            Err(refusal) => {
+                tracing::debug!(peer = %io.client_peer(), listener = %server.local, "closed: {refusal}");
+                false
+            }
+        },
         Ok(()) => true,
         // The load balancer only checks whether the server accepts connections.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,

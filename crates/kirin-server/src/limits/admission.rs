@@ -65,6 +65,17 @@ pub(crate) struct AddressPermit {
     address: u64,
 }
 
+/// Why the connection of a client is closed at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AddressRefusal {
+    /// The client's address already has all the connections that it may have.
+    #[error("there are too many connections from this address")]
+    TooMany,
+    /// An operator has blocked the address.
+    #[error("the address is blocked by an operator")]
+    Blocked,
+}
+
 /// The client's address already has all the connections that it may have.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooManyOfAddress;

@@ -1,6 +1,7 @@
 //! The limits of a listener on what its clients may use.
 
 pub mod admission;
+pub mod blocked;
 pub(crate) mod deadlines;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use kirin_client_bytes::ListenerBytes;
 use kirin_http::request::HeadLimits;
 
 use crate::limits::admission::ConnectionAdmission;
+use crate::limits::blocked::BlockedAddresses;
 
 /// The limits of a listener on what its clients may use.
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ pub struct Limits {
     /// Limits the number of connections; `None` for no limit. Connections above the limit wait in
     /// the kernel's queue.
     pub admission: Option<Arc<ConnectionAdmission>>,
+    /// The addresses whose connections are closed at once.
+    pub blocked: Arc<BlockedAddresses>,
     /// Limits the bytes that are held for clients. Without it, they are not counted.
     pub client_bytes: Option<Arc<ListenerBytes>>,
 }
@@ -45,6 +49,7 @@ impl Default for Limits {
             write_time: Duration::from_secs(60),
             min_rate_bytes: 240,
             admission: None,
+            blocked: Arc::default(),
             client_bytes: None,
         }
     }

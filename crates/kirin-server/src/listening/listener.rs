@@ -18,7 +18,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::connection::io::{Io, Stream};
 use crate::http1::connection;
-use crate::limits::admission::ConnectionAdmission;
+use crate::limits::admission::{AddressRefusal, ConnectionAdmission};
 use crate::server::{InForce, Server};
 use crate::tls::Tls;
 
@@ -290,11 +290,14 @@ pub async fn accept_until<H: Handler>(
         // A trusted proxy connects for many clients. The client that its PROXY header names is
         // counted later.
         server.counters.accepted.add();
-        if !server.trusts(&io.peer) && !server.admit_address(&io) {
-            if refused.is_due(&server) {
-                tracing::warn!(address = %server.local, peer = %io.peer, "connections are refused: there are too many from one address");
+        if !server.trusts(&io.peer) {
+            match server.admit_address(&io) {
+                Ok(()) => {}
+                Err(AddressRefusal::TooMany) if refused.is_due(&server) => {
+                    return tracing::warn!(address = %server.local, peer = %io.peer, "connections are refused: there are too many from one address");
+                }
+                Err(_) => return,
             }
-            return;
         }
         let connection = connection::run(Rc::clone(&in_force), server, Rc::new(io));
         drop(tokio::task::spawn_local(connection));

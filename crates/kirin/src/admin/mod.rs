@@ -6,7 +6,9 @@
 //! is on the machine, may use it. Web pages in a browser on the machine may not. So requests that
 //! such a page could have caused are refused ([`refusal`]).
 
+mod blocks_change;
 pub mod default_socket;
+mod maintenance_change;
 mod purge_body;
 mod server_change;
 pub mod unknown_name;
@@ -40,6 +42,8 @@ use tokio::task::spawn_local;
 
 use crate::life::reload_request::ReloadRequests;
 use crate::serve::sockets::{SocketError, Sockets};
+use blocks_change::{BlockRequest, UnblockRequest};
+use maintenance_change::MaintenanceRequest;
 use purge_body::BodyFormat;
 use server_change::ChangeRequest;
 use workers_change::WorkersRequest;
@@ -61,6 +65,8 @@ POST /profile, as `kirin profile` sends it
 POST /reload, as `kirin reload` sends it
 POST /upstream, as `kirin upstream` sends it
 POST /workers, as `kirin workers` sends it
+POST /maintenance, as `kirin maintenance` sends it
+POST /block and /unblock, as `kirin block` and `kirin unblock` send it
 POST, GET, DELETE /advise, as `kirin advise` sends it
 POST /purge with Content-Type: application/json, such as \
 {\"keys\": [\"/\"], \"prefixes\": [\"/recent/\"], \"tags\": [\"memo-7\"], \"soft\": false}
@@ -159,17 +165,31 @@ impl Handler for Admin {
             ("/workers", &Method::POST) => self.change(request, |parts, change: WorkersRequest| {
                 change.apply(&parts.observed.apps)
             }),
+            ("/maintenance", &Method::POST) => {
+                self.change(request, |parts, change: MaintenanceRequest| {
+                    change.apply(&parts.observed.maintenance, &parts.sites, &parts.route_names)
+                })
+            }
+            ("/block", &Method::POST) => self.change(request, |parts, change: BlockRequest| {
+                change.apply(&parts.observed.blocked)
+            }),
+            ("/unblock", &Method::POST) => self.change(request, |parts, change: UnblockRequest| {
+                change.apply(&parts.observed.blocked)
+            }),
             ("/", &Method::GET | &Method::HEAD) if status_page::is_wanted(request) => {
                 status_page::answer(self.snapshot(), request)
             }
             ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(StatusCode::OK, ENDPOINTS)),
             ("/status" | "/top" | "/metrics" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
-            ("/purge" | "/explain" | "/profile" | "/reload" | "/upstream" | "/workers", _) => {
-                Answer::Now(not_allowed("POST"))
-            }
+            (
+                "/purge" | "/explain" | "/profile" | "/reload" | "/upstream" | "/workers"
+                | "/maintenance" | "/block" | "/unblock",
+                _,
+            ) => Answer::Now(not_allowed("POST")),
             _ => Answer::Now(text(
                 StatusCode::NOT_FOUND,
-                "there is /status, /top, /metrics, /purge, /profile, /advise, /explain, /reload, /upstream and /workers\n",
+                "there is /status, /top, /metrics, /purge, /profile, /advise, /explain, /reload, \
+                 /upstream, /workers, /maintenance, /block and /unblock\n",
             )),
         }
     }

@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use kirin_acme::Challenges;
 use kirin_gateway::filters::cache::counters::CacheCounters;
+use kirin_gateway::routing::operator_maintenance::OperatorMaintenance;
 use kirin_gateway::routing::site_names::SiteNames;
 use kirin_memcache::MemcachedServer;
 use kirin_observe::advise::Runs;
@@ -15,7 +16,7 @@ use kirin_observe::metrics::counters::ProgramCounters;
 use kirin_observe::metrics::{Metrics, NamedParts, WorkerReadings};
 use kirin_observe::observed::{ObservedParts, ProcessCounts};
 use kirin_observe::stage::Stage;
-use kirin_server::ConnectionCount;
+use kirin_server::{BlockedAddresses, ConnectionCount};
 use kirin_store::Store;
 use serde_json::Value;
 use tokio::runtime::Handle;
@@ -44,6 +45,10 @@ pub struct Parts {
     pub challenges: Arc<Challenges>,
     /// The count of client connections.
     pub connections: Arc<ConnectionCount>,
+    /// The maintenance that an operator has begun.
+    pub maintenance: Arc<OperatorMaintenance>,
+    /// The addresses that an operator has blocked.
+    pub blocked: Arc<BlockedAddresses>,
     /// What the main thread counts for metrics.
     pub counters: Arc<ProgramCounters>,
     /// What the program serves, for the status, without its addresses.
@@ -83,6 +88,8 @@ impl Parts {
             admin,
             memcached: Arc::clone(&self.memcached),
             challenges: Arc::clone(&self.challenges),
+            maintenance: Arc::clone(&self.maintenance),
+            blocked: Arc::clone(&self.blocked),
             stage: self.stage.clone(),
             drained: Arc::clone(&self.drained),
         }
@@ -104,6 +111,8 @@ impl Parts {
                 live: self.live.clone(),
                 access_logs: access_logs.clone(),
                 connections: Arc::clone(&self.connections),
+                maintenance: Arc::clone(&self.maintenance),
+                blocked: Arc::clone(&self.blocked),
                 accounts: accounts.clone(),
                 listeners: (config.listeners.iter())
                     .map(|listener| listener.address.to_string())

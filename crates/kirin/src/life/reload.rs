@@ -2,6 +2,7 @@
 //! as a whole or not at all.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use kirin_acme::{Acme, AcmeError, OtherCertificates};
 use kirin_config::difference::{Change, difference};
 use kirin_config::reload_class::ReloadClass;
 use kirin_config::{Config, ConfigErrors, ConfigSource, read_after};
+use kirin_gateway::routing::access::Maintenance;
 use kirin_http::ListenAddress;
 use kirin_observe::reload::{ReloadWish, Reloaded};
 use kirin_sockets::Starter;
@@ -305,6 +307,20 @@ impl Reloading<'_> {
         }
     }
 
+    /// Goes on with the maintenance that an operator has begun, as far as the configuration in
+    /// force does not say something else about it.
+    fn follow_maintenance(&self, before: &Configured) {
+        let now = self.configured.borrow();
+        let (present, earlier) = (maintenance(&now.config), maintenance(&before.config));
+        let is_overridden = |number| {
+            let earlier = earlier.get(&number);
+            earlier.is_some_and(|earlier| present.get(&number) != Some(earlier))
+        };
+        for held in self.parts.maintenance.follow(&now.route_names, is_overridden) {
+            tracing::info!("{held}: the maintenance by an operator has ended with this reload");
+        }
+    }
+
     /// Closes the listeners that the configuration in force no longer has. The loops have closed
     /// their own sockets, or are about to.
     fn close_others(&self, before: &Configured) {
@@ -356,6 +372,7 @@ impl Reloading<'_> {
             let patterns = has_other_patterns.then(|| next.config.url_patterns.clone());
             live.count_by(patterns, Arc::clone(&next.route_sites));
         }
+        self.parts.maintenance.include(&next.route_names);
         let mut committed = Vec::new();
         let ReadyLoops { loops, mut opening } = ready;
         // They stay.
@@ -369,6 +386,7 @@ impl Reloading<'_> {
             _ = is_committed.await;
         }
         let before = self.configured.replace(next);
+        self.follow_maintenance(&before);
         self.resize_store(&before);
         self.close_others(&before);
         self.retire_others(before);
@@ -401,6 +419,12 @@ impl Drop for Opening<'_> {
         let mut sockets = self.sockets.borrow_mut();
         self.opened.drain(..).for_each(|opened| sockets.close(opened));
     }
+}
+
+/// Returns the maintenance of each route, as the configuration has it, by the route's number.
+fn maintenance(config: &Config) -> HashMap<u32, Option<&Maintenance>> {
+    let routes = config.gateway.sites.iter().flat_map(|site| &site.routes);
+    routes.map(|route| (route.number, route.rules.access.maintenance.as_ref())).collect()
 }
 
 /// The certificates of another configuration.

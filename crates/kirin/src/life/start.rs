@@ -97,6 +97,8 @@ pub async fn start(
         memcached,
         challenges: bound.acme.borrow().challenges(),
         connections: Arc::clone(&bound.connections),
+        maintenance: Arc::default(),
+        blocked: Arc::default(),
         counters: Arc::new(ProgramCounters::new(bound.predecessor.is_some())),
         serving: serving(launch),
         advise: Arc::default(),

@@ -9,11 +9,14 @@ use kirin_acme::{CHALLENGE_PATH, Challenges};
 use kirin_gateway::routing::router::Router;
 use kirin_http::host::without_port;
 use kirin_http::{Answer, AnsweredBy, Body, Handler, Origin, RequestHead, Response};
+use kirin_server::BlockedAddresses;
 
 /// The handler of a listener, in front of the routes.
 pub struct Entrance {
     /// The routes. All listeners of a loop share them.
     pub router: Rc<Router>,
+    /// The addresses that an operator has blocked.
+    pub blocked: Arc<BlockedAddresses>,
     /// The port of https to which clients are sent.
     pub redirect_to_https: Option<u16>,
     /// The value of Strict-Transport-Security.
@@ -24,6 +27,11 @@ pub struct Entrance {
 
 impl Handler for Entrance {
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
+        // The server refuses connections. This is for those that are open, and for clients behind
+        // a proxy.
+        if self.blocked.has(origin.peer) {
+            return Answer::Now(Response::error(StatusCode::FORBIDDEN));
+        }
         if is_challenge(request.path) {
             if let Some(response) = self.challenges.answer(request) {
                 return Answer::Now(response);

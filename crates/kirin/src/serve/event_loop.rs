@@ -14,12 +14,13 @@ use kirin_acme::Challenges;
 use kirin_config::Config;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::places::opening::PlaceError;
+use kirin_gateway::routing::operator_maintenance::OperatorMaintenance;
 use kirin_gateway::routing::route_names::RouteNames;
 use kirin_observe::live::observer::LiveLoop;
 use kirin_observe::metrics::counters::LoopCounters;
 use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
 use kirin_proxy::Upstream;
-use kirin_server::OpenLog;
+use kirin_server::{BlockedAddresses, OpenLog};
 use kirin_store::Store;
 use kirin_traces::TraceExporter;
 use kirin_workers::App;
@@ -69,6 +70,10 @@ pub struct LoopResources {
     pub memcached: Arc<kirin_memcache::MemcachedServer>,
     /// The answers to authorities that issue certificates.
     pub challenges: Arc<Challenges>,
+    /// The maintenance that an operator has begun.
+    pub maintenance: Arc<OperatorMaintenance>,
+    /// The addresses that an operator has blocked.
+    pub blocked: Arc<BlockedAddresses>,
     /// What the loops are to do.
     pub stage: watch::Receiver<Stage>,
     /// Where all loops wait for each other when they have drained.

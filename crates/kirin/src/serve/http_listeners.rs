@@ -14,7 +14,9 @@ use kirin_observe::metrics::counters::LoopCounters;
 use kirin_observe::metrics::observer::RequestMetrics;
 use kirin_observe::stage::{Stage, drain_limit};
 use kirin_observe::status_page;
-use kirin_server::{AccessLog, AccessLogs, InForce, Observers, RequestObserver, Server, listener};
+use kirin_server::{
+    AccessLog, AccessLogs, InForce, Limits, Observers, RequestObserver, Server, listener,
+};
 use kirin_traces::TraceObserver;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
@@ -205,6 +207,7 @@ fn open_router(
         upstreams: &resources.upstreams,
         counters: Arc::clone(cache_counters),
         sampling: &sampling,
+        maintenance: Arc::clone(&resources.maintenance),
         status_page,
         in_use: Arc::clone(&resources.in_use),
     };
@@ -245,15 +248,17 @@ impl<'a> Setting<'a> {
     ) -> Option<Server<Entrance>> {
         let resources = self.resources;
         let ListenerSettings { config, log, .. } = resources.listeners.get(number)?.clone();
+        let limits = Limits { blocked: Arc::clone(&resources.blocked), ..config.limits };
         let entrance = Entrance {
             router: Rc::clone(self.router),
+            blocked: Arc::clone(&resources.blocked),
             redirect_to_https: config.redirect_to_https,
             challenges: Arc::clone(&resources.challenges),
             hsts: config.tls.as_ref().and_then(|tls| tls.hsts.as_deref()).map(Rc::from),
         };
         let logs = AccessLogs::new(log.map(AccessLog::new), Rc::clone(&self.route_logs));
         let observers = Observers { logs, others: Rc::clone(&self.observers) };
-        let mut server = Server::new(Rc::new(entrance), address.clone(), config.limits, observers);
+        let mut server = Server::new(Rc::new(entrance), address.clone(), limits, observers);
         if let Some(connections) = counters.connections.get(number) {
             server = server.counting(Arc::clone(connections));
         }

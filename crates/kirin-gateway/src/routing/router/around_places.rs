@@ -9,21 +9,24 @@ use kirin_http::{Answer, RequestBody, RequestHead, RequestPath, Response};
 
 use super::Router;
 use crate::request::context::Request;
-use crate::routing::access::Refusal;
+use crate::routing::access::{Maintenance, Refusal};
 use crate::routing::basic_auth::{Admission, BasicAuth};
 use crate::routing::route::Route;
 use crate::routing::rules::Rules;
 
 impl Router {
-    /// Answers by a route that has rules.
+    /// Answers by a route that has rules, or that an operator holds in maintenance.
     pub(super) fn answer_by_rules(
         &self,
         route: &Route,
         rules: &Arc<Rules>,
+        by_operator: Option<&Maintenance>,
         request: &Request<'_>,
     ) -> Answer {
+        let client = request.origin.peer;
+        let by_operator = || by_operator?.refuse(client);
         // Whoever may purge may also purge what nobody may see.
-        if let Some(refusal) = rules.access.refuse(request.origin.peer)
+        if let Some(refusal) = rules.access.refuse(client).or_else(by_operator)
             && !self.0.purge_requests.is_purge(request.head, request.origin)
         {
             let Refusal { response, page } = refusal;

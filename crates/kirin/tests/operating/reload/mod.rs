@@ -12,36 +12,36 @@ use std::process::Output;
 use kirin_tests::{Kirin, Site, run_kirin};
 
 /// A running Kirin, whose configuration tests change.
-struct Served {
-    kirin: Kirin,
-    site: Site,
+pub struct Served {
+    pub kirin: Kirin,
+    pub site: Site,
 }
 
 impl Served {
     /// Starts with a configuration.
-    fn start(site: Site, config: &str) -> Self {
+    pub fn start(site: Site, config: &str) -> Self {
         let kirin = Kirin::start(&site, config);
         Self { kirin, site }
     }
 
     /// Writes another configuration.
-    fn write(&self, config: &str) {
+    pub fn write(&self, config: &str) {
         std::fs::write(self.site.path("kirin.toml"), config).expect("kirin.toml");
     }
 
     /// Runs a command, such as `reload --dry-run`.
-    fn command(&self, words: &[&str]) -> Output {
+    pub fn command(&self, words: &[&str]) -> Output {
         run_kirin(&self.site, words)
     }
 
     /// Writes another configuration and reloads. Returns what the command has printed.
-    fn reload(&self, config: &str) -> String {
+    pub fn reload(&self, config: &str) -> String {
         self.write(config);
         printed(&self.command(&["reload"]))
     }
 
     /// Writes a configuration that is refused. Returns what the command says.
-    fn refused(&self, config: &str) -> String {
+    pub fn refused(&self, config: &str) -> String {
         self.write(config);
         let output = self.command(&["reload"]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -51,13 +51,13 @@ impl Served {
     }
 
     /// Returns the text at a target.
-    fn text(&self, target: &str) -> String {
+    pub fn text(&self, target: &str) -> String {
         self.kirin.get(target).text()
     }
 }
 
 /// Returns what a successful command has printed.
-fn printed(output: &Output) -> String {
+pub fn printed(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     String::from_utf8_lossy(&output.stdout).into_owned()

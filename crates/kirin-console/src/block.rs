@@ -1,0 +1,41 @@
+//! `kirin block` and `kirin unblock`: an address is not served for a time.
+
+use clap::Args;
+use kirin_config::Seconds;
+use serde_json::json;
+
+use crate::print::print;
+use crate::running::RunningKirin;
+
+/// The arguments of `kirin block`.
+#[derive(Args)]
+pub struct BlockArgs {
+    /// The address, or a network such as 192.0.2.0/24
+    network: String,
+    /// How long, such as 10m or 7d; at most 365d
+    #[arg(long = "for", value_name = "TIME", default_value = "1h")]
+    time: Seconds,
+    #[command(flatten)]
+    at: RunningKirin,
+}
+
+/// The arguments of `kirin unblock`.
+#[derive(Args)]
+pub struct UnblockArgs {
+    /// The address or the network, as it was blocked
+    network: String,
+    #[command(flatten)]
+    at: RunningKirin,
+}
+
+/// Carries out `kirin block`.
+pub fn block(arguments: &BlockArgs) -> Result<(), String> {
+    let BlockArgs { network, time, at } = arguments;
+    print(&at.find()?.post_change("/block", &json!({ "network": network, "time": time }))?)
+}
+
+/// Carries out `kirin unblock`.
+pub fn unblock(arguments: &UnblockArgs) -> Result<(), String> {
+    let UnblockArgs { network, at } = arguments;
+    print(&at.find()?.post_change("/unblock", &json!({ "network": network }))?)
+}

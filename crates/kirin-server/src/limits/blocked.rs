@@ -1,0 +1,182 @@
+//! The addresses that an operator has blocked for a time.
+//!
+//! All listeners and event loops share them. While nobody is blocked, a look costs one load. A
+//! block is counted by the monotonic clock, so nobody prolongs it by setting the time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ipnet::IpNet;
+use kirin_http::{Peer, PeerSet};
+use parking_lot::RwLock;
+
+/// The most networks that are blocked at the same time. Each takes 32 bytes.
+pub const MAX_BLOCKS: usize = 10_000;
+
+/// The addresses that are blocked.
+#[derive(Debug, Default)]
+pub struct BlockedAddresses {
+    /// Whether there may be blocks.
+    is_used: AtomicBool,
+    blocks: RwLock<Blocks>,
+}
+
+#[derive(Debug, Default)]
+struct Blocks {
+    /// The blocks, in the order of their networks.
+    list: Vec<Block>,
+    /// The addresses of all of them.
+    addresses: PeerSet,
+    /// When the first of them ends.
+    first_end: Option<Instant>,
+}
+
+/// A network that is blocked for a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The network. That of a single address has no other.
+    pub network: IpNet,
+    /// When the block ends.
+    pub end: Instant,
+}
+
+/// There are as many blocks as there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{MAX_BLOCKS} networks are blocked already, which is the limit")]
+pub struct TooManyBlocks;
+
+impl BlockedAddresses {
+    /// Blocks a network from `now` on, for `time`. It replaces a block of the same network.
+    pub fn block(&self, network: IpNet, time: Duration, now: Instant) -> Result<(), TooManyBlocks> {
+        let mut blocks = self.blocks.write();
+        blocks.list.retain(|block| block.end > now && block.network != network);
+        if blocks.list.len() >= MAX_BLOCKS {
+            return Err(TooManyBlocks);
+        }
+        let at = blocks.list.partition_point(|block| block.network < network);
+        blocks.list.insert(at, Block { network, end: now + time });
+        self.changed(&mut blocks);
+        Ok(())
+    }
+
+    /// Ends the block of exactly this network. Returns whether there was one.
+    pub fn unblock(&self, network: IpNet, now: Instant) -> bool {
+        let mut blocks = self.blocks.write();
+        blocks.list.retain(|block| block.end > now);
+        let before = blocks.list.len();
+        blocks.list.retain(|block| block.network != network);
+        let is_ended = blocks.list.len() < before;
+        self.changed(&mut blocks);
+        is_ended
+    }
+
+    /// Returns the blocks, in the order of their networks.
+    pub fn list(&self, now: Instant) -> Vec<Block> {
+        let blocks = self.blocks.read();
+        blocks.list.iter().filter(|block| block.end > now).copied().collect()
+    }
+
+    /// Returns whether `peer` is blocked now.
+    pub fn has(&self, peer: &Peer) -> bool {
+        self.is_used.load(Ordering::Relaxed) && self.has_at(peer, Instant::now())
+    }
+
+    fn has_at(&self, peer: &Peer, now: Instant) -> bool {
+        let blocks = self.blocks.read();
+        if blocks.first_end.is_none_or(|end| now < end) {
+            return blocks.addresses.contains(peer);
+        }
+        drop(blocks);
+        let mut blocks = self.blocks.write();
+        blocks.list.retain(|block| block.end > now);
+        self.changed(&mut blocks);
+        blocks.addresses.contains(peer)
+    }
+
+    fn changed(&self, blocks: &mut Blocks) {
+        let Blocks { list, addresses, first_end } = blocks;
+        *addresses = PeerSet::new(list.iter().map(|block| block.network), false);
+        *first_end = list.iter().map(|block| block.end).min();
+        self.is_used.store(!list.is_empty(), Ordering::Relaxed);
+    }
+}
+
+/// Returns the name of a network. That of a single address is the address.
+pub fn network_name(network: IpNet) -> String {
+    match network.prefix_len() == network.max_prefix_len() {
+        true => network.addr().to_string(),
+        false => network.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn network(text: &str) -> IpNet {
+        text.parse().unwrap()
+    }
+
+    fn peer(address: &str) -> Peer {
+        Peer::Tcp((address.parse::<std::net::IpAddr>().unwrap(), 1).into())
+    }
+
+    #[test]
+    fn a_block_ends_by_itself() {
+        let (blocked, start) = (BlockedAddresses::default(), Instant::now());
+        assert!(!blocked.has(&peer("192.0.2.7")));
+        blocked.block(network("192.0.2.7/32"), MINUTE, start).unwrap();
+        blocked.block(network("2001:db8::/32"), 2 * MINUTE, start).unwrap();
+        for (address, is_blocked) in [
+            ("192.0.2.7", true),
+            ("::ffff:192.0.2.7", true),
+            ("192.0.2.8", false),
+            ("2001:db8::1", true),
+        ] {
+            assert_eq!(blocked.has(&peer(address)), is_blocked, "{address}");
+        }
+        assert!(!blocked.has(&Peer::Unix));
+        let before_end = start + MINUTE - Duration::from_millis(1);
+        assert!(blocked.has_at(&peer("192.0.2.7"), before_end));
+        assert!(!blocked.has_at(&peer("192.0.2.7"), start + MINUTE));
+        assert!(blocked.has_at(&peer("2001:db8::1"), start + MINUTE));
+        assert_eq!(blocked.list(start + MINUTE).len(), 1);
+        assert!(!blocked.has_at(&peer("2001:db8::1"), start + 2 * MINUTE));
+        assert!(!blocked.is_used.load(Ordering::Relaxed), "a look costs one load again");
+    }
+
+    #[test]
+    fn a_block_within_another_is_one_of_its_own() {
+        let (blocked, start) = (BlockedAddresses::default(), Instant::now());
+        blocked.block(network("10.0.0.0/8"), MINUTE, start).unwrap();
+        blocked.block(network("10.1.2.3/32"), 9 * MINUTE, start).unwrap();
+        assert!(!blocked.unblock(network("10.0.0.0/9"), start));
+        assert!(blocked.unblock(network("10.0.0.0/8"), start));
+        assert!(blocked.has(&peer("10.1.2.3")) && !blocked.has(&peer("10.1.2.4")));
+        // Another time for the same network.
+        blocked.block(network("10.1.2.3/32"), MINUTE, start).unwrap();
+        let block = Block { network: network("10.1.2.3/32"), end: start + MINUTE };
+        assert_eq!(blocked.list(start), [block]);
+        assert!(!blocked.unblock(network("10.1.2.3/32"), start + MINUTE), "it has ended");
+    }
+
+    #[test]
+    fn the_number_of_blocks_is_limited() {
+        let (blocked, start) = (BlockedAddresses::default(), Instant::now());
+        let address = |number: usize| {
+            IpNet::from(std::net::IpAddr::V4(std::net::Ipv4Addr::from_bits(number as u32)))
+        };
+        let mut blocks = blocked.blocks.write();
+        blocks.list = (0..MAX_BLOCKS)
+            .map(|number| Block { network: address(number), end: start + MINUTE })
+            .collect();
+        drop(blocks);
+        assert_eq!(blocked.block(address(MAX_BLOCKS), MINUTE, start), Err(TooManyBlocks));
+        blocked.block(address(7), MINUTE, start).unwrap();
+        // When the others have ended, there is room.
+        blocked.block(address(MAX_BLOCKS), MINUTE, start + MINUTE).unwrap();
+        assert_eq!(blocked.list(start + MINUTE).len(), 1);
+    }
+}
