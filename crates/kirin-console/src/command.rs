@@ -12,6 +12,7 @@ use crate::purge::{self, PurgeArgs};
 use crate::reload::{self, DiffArgs, ReloadArgs};
 use crate::status::{self, StatusArgs};
 use crate::top::{self, Top};
+use crate::upgrade::{self, UpgradeArgs};
 use crate::upstream::{self, UpstreamArgs};
 use crate::workers::{self, WorkersArgs};
 
@@ -38,6 +39,13 @@ It prints what has changed. If anything is wrong, nothing changes, and the exit 
     Reload(ReloadArgs),
     /// Print what `kirin reload` would change
     Diff(DiffArgs),
+    /// Have a running Kirin start its program file again and hand over to it
+    #[command(after_help = "Examples:
+  kirin upgrade                     after a new program was installed
+  kirin upgrade --timeout 300       its applications may take long to load
+It waits until the new program serves. If that does not start, the old one serves on, the command
+says why, and the exit status is 1.")]
+    Upgrade(UpgradeArgs),
     /// Take a server of an upstream out of service and back, or change its share of requests
     #[command(after_help = "Examples:
   kirin upstream drain api 10.0.0.1:8080     before it is restarted
@@ -106,6 +114,7 @@ pub fn run(command: ConsoleCommand) -> Result<(), String> {
         ConsoleCommand::Purge(arguments) => purge::run(arguments),
         ConsoleCommand::Reload(arguments) => reload::run(&arguments),
         ConsoleCommand::Diff(arguments) => reload::run_diff(&arguments),
+        ConsoleCommand::Upgrade(arguments) => upgrade::run(&arguments),
         ConsoleCommand::Upstream(arguments) => upstream::run(&arguments),
         ConsoleCommand::Workers(arguments) => workers::run(&arguments),
         ConsoleCommand::Maintenance(arguments) => maintenance::run(&arguments),

@@ -20,6 +20,7 @@ mod status;
 mod table;
 mod top;
 mod units;
+mod upgrade;
 mod upstream;
 mod workers;
 

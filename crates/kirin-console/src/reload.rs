@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::print::print;
 use crate::running::RunningKirin;
 use crate::running::target::without_conflict;
+use crate::upgrade::{has_other_program, upgrade};
 
 /// How long the command waits by default, in seconds. An application may take its time to load.
 const WAIT_SECONDS: u64 = 300;
@@ -27,6 +28,9 @@ pub struct ReloadArgs {
     /// Only print what would change
     #[arg(long)]
     dry_run: bool,
+    /// Upgrade instead, if the program file is another one than the running program
+    #[arg(long, conflicts_with = "dry_run")]
+    or_upgrade: bool,
     /// Wait at most this many seconds; Kirin goes on after that
     #[arg(long, value_name = "SECONDS", default_value_t = WAIT_SECONDS,
           value_parser = clap::value_parser!(u64).range(1..=86400))]
@@ -44,7 +48,13 @@ pub struct DiffArgs {
 
 /// Carries out `kirin reload`.
 pub fn run(arguments: &ReloadArgs) -> Result<(), String> {
-    let ReloadArgs { apps, names, dry_run, timeout, at } = arguments;
+    let ReloadArgs { apps, names, dry_run, or_upgrade, timeout, at } = arguments;
+    if *or_upgrade {
+        let target = at.find().map_err(|error| all_errors(at).unwrap_or(error))?;
+        if has_other_program(&target)? {
+            return print(&upgrade(&target, Some(*timeout))?);
+        }
+    }
     let wish = ReloadWish { dry_run: *dry_run, all_apps: *apps, apps: names.clone() };
     let limit = Duration::from_secs(*timeout);
     print(&describe(&ask(at, &wish, limit)?, *dry_run))

@@ -52,6 +52,7 @@ impl<K: Clone + Eq + Hash, V: Default> SeriesTable<K, V> {
     }
 
     /// Calls `count` with the series of `key`, which is created at its first use.
+    #[inline]
     pub fn with(&self, key: &K, count: impl FnOnce(&V)) {
         if let Some((last, series)) = &*self.last.borrow()
             && last == key

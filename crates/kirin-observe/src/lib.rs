@@ -10,7 +10,8 @@
 //! | [`status`], [`top`] | the answers to `GET /status` and `GET /top` |
 //! | [`status_page`] | the same numbers in a browser |
 //! | [`profile`], [`advise`] | the answers to `kirin profile` and `kirin advise` |
-//! | [`reload`] | the request and the answer of `kirin reload` |
+//! | [`reload`], [`upgrade`] | the requests and the answers of these commands |
+//! | [`program_state`] | the program as such, and the other one of an upgrade |
 //! | [`served`], [`socket_directory`] | where a running Kirin is found |
 //! | [`client_accounts`], [`stage`] | the memory of clients, and what the event loops are to do |
 
@@ -21,6 +22,7 @@ pub mod live;
 pub mod metrics;
 pub mod observed;
 pub mod profile;
+pub mod program_state;
 pub mod refusal;
 pub mod reload;
 pub mod served;
@@ -29,3 +31,4 @@ pub mod stage;
 pub mod status;
 pub mod status_page;
 pub mod top;
+pub mod upgrade;

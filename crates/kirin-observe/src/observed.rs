@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::client_accounts::ClientAccounts;
 use crate::live::observer::LiveLoop;
+use crate::program_state::ProgramState;
 
 /// The parts of the program that status, top and the status page are about.
 #[derive(Clone)]
@@ -31,6 +32,8 @@ pub struct ObservedParts {
     pub access_logs: Vec<Arc<LogSink>>,
     /// The connections of all other listeners.
     pub connections: Arc<ConnectionCount>,
+    /// The state of the program as such.
+    pub program: Arc<ProgramState>,
     /// The maintenance that an operator has begun.
     pub maintenance: Arc<OperatorMaintenance>,
     /// The addresses that an operator has blocked.

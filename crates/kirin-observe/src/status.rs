@@ -25,6 +25,7 @@ pub fn status(observed: &ObservedParts) -> Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
+        "program": observed.program.status(),
         "serving": observed.serving,
         "uptime_seconds": observed.started.elapsed().as_secs(),
         "connections": observed.connections.open(),

@@ -76,6 +76,7 @@ impl UrlPatterns {
     ///
     /// `fold` gets each pair of patterns that this call merges. It must add the statistics of
     /// `from` to those of `into`, and clear them, because the number of `from` may be used again.
+    #[inline]
     pub fn pattern_in(
         &mut self,
         site: u32,

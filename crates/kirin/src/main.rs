@@ -9,6 +9,7 @@ mod memcached;
 mod serve;
 mod unknown_words;
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -18,10 +19,10 @@ use kirin_console::{command as console, print};
 use kirin_sockets::Inherited;
 use tikv_jemallocator::Jemalloc;
 
-use command_line::{CommandLine, KirinCommand};
+use command_line::{CommandLine, KirinCommand, Serve};
 use life::launch::Launch;
 use life::program;
-use life::{panics, program_log, read_again, run_directory};
+use life::{panics, program_log, read_again, run_directory, upgrade_channel};
 
 /// With it a script's page takes 12 % less time than with the C library's allocator, and an idle
 /// connection less memory (docs/store.md, bench/results/README.md).
@@ -44,24 +45,10 @@ fn main() -> ExitCode {
 fn run(command_line: CommandLine) -> ExitCode {
     let result = match command_line.command {
         KirinCommand::Memcached { options } => return memcached::run(options, fail),
-        KirinCommand::Serve(serve) => serve.source().and_then(|source| {
-            if serve.print_config() {
-                return print(&source.text);
-            }
-            let inherited = Inherited::take().map_err(|error| error.to_string())?;
-            let config = kirin_config::read(&source).map_err(|error| error.to_string())?;
-            let launch = Launch {
-                inherited,
-                served: Some(serve.served()),
-                config_file: serve.config_file().map(Path::to_owned),
-                listens_where_told: serve.listens_where_told(),
-                pid_file: serve.pid_file().map(Path::to_owned),
-                loaded: None,
-                memcached_port_file: None,
-                foreground: None,
-            };
-            program::run(config, Some(source), launch).map_err(|error| error.to_string())
-        }),
+        KirinCommand::Serve(serve) if serve.print_config() => {
+            serve.source().and_then(|source| print(&source.text))
+        }
+        KirinCommand::Serve(options) => with_inherited(|inherited| serve(&options, inherited)),
         KirinCommand::Check { config } => ConfigSource::read(&config)
             .and_then(|source| kirin_config::read(&source))
             .map_err(|error| error.to_string())
@@ -73,7 +60,7 @@ fn run(command_line: CommandLine) -> ExitCode {
                 print(&format!("{}: good\n", config.display()))
             }),
         KirinCommand::ServeLoaded { directory, app_parent, pid_file } => {
-            serve_loaded(&directory, app_parent, pid_file)
+            with_inherited(|inherited| serve_loaded(inherited, &directory, app_parent, pid_file))
         }
         KirinCommand::Console(command) => console::run(command),
         KirinCommand::ConfigReference => print(&kirin_config::reference::reference()),
@@ -89,12 +76,40 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Runs the program with what it was started with. If it was to take over from another Kirin and
+/// cannot, that one learns why.
+fn with_inherited(serve: impl FnOnce(Inherited) -> Result<(), String>) -> Result<(), String> {
+    let inherited = Inherited::take().map_err(|error| error.to_string())?;
+    let predecessor = inherited.predecessor.as_ref().map(UnixStream::try_clone);
+    let served = serve(inherited);
+    if let (Err(reason), Some(Ok(predecessor))) = (&served, predecessor) {
+        upgrade_channel::tell_failure(&predecessor, reason);
+    }
+    served
+}
+
+fn serve(options: &Serve, inherited: Inherited) -> Result<(), String> {
+    let source = options.source()?;
+    let config = kirin_config::read(&source).map_err(|error| error.to_string())?;
+    let launch = Launch {
+        inherited,
+        served: Some(options.served()),
+        config_file: options.config_file().map(Path::to_owned),
+        listens_where_told: options.listens_where_told(),
+        pid_file: options.pid_file().map(Path::to_owned),
+        loaded: None,
+        memcached_port_file: None,
+        foreground: None,
+    };
+    program::run(config, Some(source), launch).map_err(|error| error.to_string())
+}
+
 fn serve_loaded(
+    inherited: Inherited,
     directory: &Path,
     app_parent: u32,
     pid_file: Option<PathBuf>,
 ) -> Result<(), String> {
-    let inherited = Inherited::take().map_err(|error| error.to_string())?;
     let source = ConfigSource::read(&directory.join(run_directory::CONFIGURATION));
     let source = source.map_err(|error| error.to_string())?;
     let config = kirin_config::read(&source).map_err(|error| error.to_string())?;

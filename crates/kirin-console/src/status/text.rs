@@ -110,6 +110,10 @@ fn title(status: &Value) -> String {
         status["version"].as_str().map(|version| format!("kirin {}", plain(version))),
         number(status, "pid").map(|pid| format!("process {pid}")),
         number(status, "uptime_seconds").map(|seconds| format!("up {}", duration(seconds))),
+        status["program"]
+            .get("serving_seconds")
+            .filter(|seconds| seconds.is_null())
+            .map(|_| "does not serve yet".to_owned()),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -192,6 +196,7 @@ fn warnings(status: &Value) -> Vec<String> {
             }
         }
     }
+    found.extend(program_warnings(&status["program"]));
     for maintenance in status["maintenance"].as_array().into_iter().flatten() {
         let held = plain(maintenance["held"].as_str().unwrap_or("?"));
         found.push(format!("{held}: in maintenance by an operator, clients get 503"));
@@ -220,6 +225,33 @@ fn warnings(status: &Value) -> Vec<String> {
         if or_zero(value, key) > 0 {
             found.extend(counted(value, key, words));
         }
+    }
+    found
+}
+
+/// Returns lines about the program's file and the other program of an upgrade.
+fn program_warnings(program: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    if program["is_replaced"] == true {
+        let file = plain(program["file"].as_str().unwrap_or("?"));
+        found.push(format!("{file} is another program now: `kirin upgrade` starts it"));
+    }
+    if let Some(pid) = number(&program["successor"], "pid") {
+        let successor = &program["successor"];
+        let step = plain(successor["step"].as_str().unwrap_or("starts"));
+        let seconds = duration(or_zero(successor, "seconds"));
+        found.push(format!("an upgrade is going on for {seconds}: process {pid} {step}"));
+    }
+    if let Some(reason) = program["upgrade_failure"]["reason"].as_str() {
+        let ago = duration(or_zero(&program["upgrade_failure"], "seconds_ago"));
+        found.push(format!("the upgrade {ago} ago has failed: {}", plain(reason)));
+    }
+    if let Some(pid) = number(&program["predecessor"], "pid") {
+        let has = match number(&program["predecessor"], "connections") {
+            Some(connections) => number_of(connections, "connection"),
+            None => "what it has begun".to_owned(),
+        };
+        found.push(format!("the program before this one, process {pid}, finishes {has}"));
     }
     found
 }

@@ -86,11 +86,14 @@ impl OperatorMaintenance {
         self.begun.lock().clone()
     }
 
+    /// Returns whether any route is in maintenance.
+    #[inline]
+    pub fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed)
+    }
+
     /// Returns the maintenance of the route with this number.
     pub fn of(&self, route: u32) -> Option<Arc<Maintenance>> {
-        if !self.is_used.load(Ordering::Relaxed) {
-            return None;
-        }
         self.by_route.read().get(&route).cloned()
     }
 

@@ -197,16 +197,14 @@ impl Answers for Router {
         let kept = SharedHead::new();
         let request =
             route.enter(Request::new(head, origin, &path, &namespace, lineage, self, &kept));
-        let number = route.note.number;
-        let by_operator = number.and_then(|number| self.0.maintenance.of(number));
-        match (&route.rules, &by_operator) {
-            (Some(rules), by_operator) => {
-                self.answer_by_rules(route, rules, by_operator.as_deref(), &request)
-            }
-            (None, Some(by_operator)) => {
-                self.answer_by_rules(route, &Arc::default(), Some(by_operator), &request)
-            }
-            (None, None) => self.ask_places(route, &request, 0),
+        if self.0.maintenance.is_used()
+            && let Some(answer) = self.answer_in_maintenance(route, &request)
+        {
+            return answer;
+        }
+        match &route.rules {
+            Some(rules) => self.answer_by_rules(route, rules, None, &request),
+            None => self.ask_places(route, &request, 0),
         }
     }
 

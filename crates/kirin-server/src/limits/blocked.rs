@@ -77,10 +77,12 @@ impl BlockedAddresses {
     }
 
     /// Returns whether `peer` is blocked now.
+    #[inline]
     pub fn has(&self, peer: &Peer) -> bool {
         self.is_used.load(Ordering::Relaxed) && self.has_at(peer, Instant::now())
     }
 
+    #[cold]
     fn has_at(&self, peer: &Peer, now: Instant) -> bool {
         let blocks = self.blocks.read();
         if blocks.first_end.is_none_or(|end| now < end) {

@@ -36,11 +36,12 @@ use kirin_observe::{profile, status, status_page, top};
 use kirin_server::listener::{self, ListenError};
 use kirin_server::{BindOptions, InForce, Limits, Listener, Observers, Server};
 use kirin_store::Now;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use crate::life::reload_request::ReloadRequests;
+use crate::life::control_request::{ControlRequest, ControlRequests, Done};
 use crate::serve::sockets::{SocketError, Sockets};
 use blocks_change::{BlockRequest, UnblockRequest};
 use maintenance_change::MaintenanceRequest;
@@ -63,6 +64,7 @@ GET /metrics, for Prometheus
 POST /explain, as `kirin explain` sends it
 POST /profile, as `kirin profile` sends it
 POST /reload, as `kirin reload` sends it
+POST /upgrade, as `kirin upgrade` sends it
 POST /upstream, as `kirin upstream` sends it
 POST /workers, as `kirin workers` sends it
 POST /maintenance, as `kirin maintenance` sends it
@@ -76,7 +78,7 @@ POST /purge with Content-Type: application/json, such as \
 #[derive(Clone)]
 pub struct Admin {
     parts: Arc<ArcSwap<AdminParts>>,
-    reloads: ReloadRequests,
+    requests: ControlRequests,
 }
 
 /// The parts of the program that operators can see and purge, under one configuration.
@@ -158,7 +160,8 @@ impl Handler for Admin {
             ("/advise", method) => self.current().advise(request, method),
             ("/explain", &Method::POST) => self.current().explain(request, origin.now),
             ("/profile", &Method::POST) => profile::answer(&self.current().observed.apps, request),
-            ("/reload", &Method::POST) => self.reload(request),
+            ("/reload", &Method::POST) => self.control(request, ControlRequest::Reload),
+            ("/upgrade", &Method::POST) => self.control(request, ControlRequest::Upgrade),
             ("/upstream", &Method::POST) => self.change(request, |parts, change: ChangeRequest| {
                 change.apply(parts.observed.upstreams.iter().map(|upstream| &**upstream))
             }),
@@ -182,14 +185,14 @@ impl Handler for Admin {
             ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(StatusCode::OK, ENDPOINTS)),
             ("/status" | "/top" | "/metrics" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
             (
-                "/purge" | "/explain" | "/profile" | "/reload" | "/upstream" | "/workers"
-                | "/maintenance" | "/block" | "/unblock",
+                "/purge" | "/explain" | "/profile" | "/reload" | "/upgrade" | "/upstream"
+                | "/workers" | "/maintenance" | "/block" | "/unblock",
                 _,
             ) => Answer::Now(not_allowed("POST")),
             _ => Answer::Now(text(
                 StatusCode::NOT_FOUND,
                 "there is /status, /top, /metrics, /purge, /profile, /advise, /explain, /reload, \
-                 /upstream, /workers, /maintenance, /block and /unblock\n",
+                 /upgrade, /upstream, /workers, /maintenance, /block and /unblock\n",
             )),
         }
     }
@@ -197,8 +200,8 @@ impl Handler for Admin {
 
 impl Admin {
     /// Returns the answers to operators about these parts.
-    pub fn new(parts: AdminParts, reloads: ReloadRequests) -> Self {
-        Self { parts: Arc::new(ArcSwap::from_pointee(parts)), reloads }
+    pub fn new(parts: AdminParts, requests: ControlRequests) -> Self {
+        Self { parts: Arc::new(ArcSwap::from_pointee(parts)), requests }
     }
 
     /// Answers about other parts from now on.
@@ -211,16 +214,20 @@ impl Admin {
         self.parts.load_full()
     }
 
-    /// Answers `kirin reload`.
-    fn reload(&self, request: &RequestHead<'_>) -> Answer {
+    /// Has the main thread carry out what an operator wishes.
+    fn control<W: DeserializeOwned + 'static, T: Serialize + 'static>(
+        &self,
+        request: &RequestHead<'_>,
+        kind: fn(W, Done<T>) -> ControlRequest,
+    ) -> Answer {
         if let Some(refusal) = refusal_of_body(request) {
             return Answer::Now(refusal);
         }
-        let reloads = self.reloads.clone();
+        let requests = self.requests.clone();
         Answer::later(move |body| async move {
             match read(body).await.map(|body| serde_json::from_slice(&body)) {
                 Err(status) => Response::error(status),
-                Ok(Ok(wish)) => reloads.carry_out(wish).await,
+                Ok(Ok(wish)) => requests.carry_out(|done| kind(wish, done)).await,
                 Ok(Err(error)) => text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
             }
         })

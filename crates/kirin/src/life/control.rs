@@ -5,16 +5,18 @@ use std::collections::VecDeque;
 use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kirin_observe::reload::{ReloadWish, Reloaded};
+use kirin_observe::upgrade::{UpgradeWish, Upgraded};
 use tokio::sync::{Notify, mpsc};
 
+use crate::life::control_request::{ControlRequest, Done};
 use crate::life::ending::ProgramEnding;
 use crate::life::reload::{Planned, Reloading};
-use crate::life::reload_request::ReloadRequest;
 use crate::life::signals::{SignalCommand, Signals};
 use crate::life::systemd::Systemd;
-use crate::life::upgrade::Upgrade;
+use crate::life::upgrade::{Succession, Upgrade};
 use crate::life::upgrade_channel::UpgradeError;
 use crate::serve::logs;
 
@@ -36,11 +38,13 @@ pub struct Control<'a> {
 /// What is going on, and what waits for its end.
 #[derive(Default)]
 struct Progress<'a> {
-    upgrade: Option<Working<'a, Result<u32, UpgradeError>>>,
+    upgrade: Option<Working<'a, Result<Succession, UpgradeError>>>,
+    /// Who waits for the end of the upgrade. The signal does not.
+    upgrade_done: Option<Done<Upgraded>>,
     reload: Option<Working<'a, ()>>,
     waiting: VecDeque<Wanted>,
-    /// Whether an upgrade begins when no reload is going on any more.
-    upgrade_waits: bool,
+    /// The upgrade that begins when no reload is going on any more.
+    upgrade_waits: Option<WantedUpgrade>,
 }
 
 /// A reload that is wanted.
@@ -48,7 +52,14 @@ enum Wanted {
     /// By HUP.
     BySignal,
     /// By a request.
-    ByRequest(ReloadRequest),
+    ByRequest(ReloadWish, Done<Reloaded>),
+}
+
+/// An upgrade that is wanted, by USR2 if nobody waits for it.
+#[derive(Default)]
+struct WantedUpgrade {
+    wish: UpgradeWish,
+    done: Option<Done<Upgraded>>,
 }
 
 impl Control<'_> {
@@ -56,7 +67,7 @@ impl Control<'_> {
     pub async fn carry_out_commands(
         &self,
         signals: &mut Signals,
-        requests: &mut mpsc::Receiver<ReloadRequest>,
+        requests: &mut mpsc::Receiver<ControlRequest>,
     ) -> ProgramEnding {
         let mut progress = Progress::default();
         loop {
@@ -68,14 +79,26 @@ impl Control<'_> {
                         return ending;
                     }
                 }
-                Some(request) = requests.recv() => waiting.push_back(Wanted::ByRequest(request)),
+                Some(request) = requests.recv() => match request {
+                    ControlRequest::Reload(wish, done) => {
+                        waiting.push_back(Wanted::ByRequest(wish, done));
+                    }
+                    ControlRequest::Upgrade(wish, done) => {
+                        let wanted = WantedUpgrade { wish, done: Some(done) };
+                        self.want_upgrade(wanted, &mut progress);
+                    }
+                },
                 () = end_of(reload) => progress.reload = None,
                 upgraded = end_of(upgrade) => match upgraded {
-                    Ok(pid) => return ProgramEnding::Succeeded(pid),
+                    Ok(succession) => {
+                        if let Some(done) = progress.upgrade_done.take() {
+                            _ = done.send(Ok(Upgraded { pid: succession.pid }));
+                        }
+                        return ProgramEnding::Succeeded(succession);
+                    }
                     Err(error) => {
-                        tracing::error!(%error, "upgrade failed; this program keeps serving");
-                        self.reloading.parts.counters.count_failed_upgrade();
                         progress.upgrade = None;
+                        self.upgrade_failed(&error, progress.upgrade_done.take());
                     }
                 },
             }
@@ -87,8 +110,8 @@ impl Control<'_> {
         if progress.reload.is_some() {
             return;
         }
-        if std::mem::take(&mut progress.upgrade_waits) {
-            self.begin_upgrade(progress);
+        if let Some(wanted) = progress.upgrade_waits.take() {
+            self.begin_upgrade(wanted, progress);
         }
         if progress.upgrade.is_some() {
             // The new program reads the configuration of now, and this one ends.
@@ -120,25 +143,42 @@ impl Control<'_> {
             SignalCommand::AddWorker => apps.iter().for_each(|app| app.add_worker()),
             SignalCommand::RemoveWorker => apps.iter().for_each(|app| app.remove_worker()),
             SignalCommand::ReopenLogs => logs::reopen(&self.reloading.configured.borrow().logs),
-            SignalCommand::Upgrade if progress.upgrade.is_some() => {
-                tracing::warn!("USR2 has no effect: an upgrade is going on");
-            }
-            SignalCommand::Upgrade if progress.reload.is_some() => {
-                tracing::info!("the upgrade begins when the reload is done");
-                progress.upgrade_waits = true;
-            }
-            SignalCommand::Upgrade => self.begin_upgrade(progress),
+            SignalCommand::Upgrade => self.want_upgrade(WantedUpgrade::default(), progress),
         }
         None
     }
 
-    fn begin_upgrade<'a>(&'a self, progress: &mut Progress<'a>) {
+    /// Begins an upgrade now, or when the reload that is going on is done.
+    fn want_upgrade<'a>(&'a self, wanted: WantedUpgrade, progress: &mut Progress<'a>) {
+        if progress.upgrade.is_some() || progress.upgrade_waits.is_some() {
+            wanted.refuse("an upgrade is going on");
+        } else if progress.reload.is_some() {
+            tracing::info!("the upgrade begins when the reload is done");
+            progress.upgrade_waits = Some(wanted);
+        } else {
+            self.begin_upgrade(wanted, progress);
+        }
+    }
+
+    fn begin_upgrade<'a>(&'a self, wanted: WantedUpgrade, progress: &mut Progress<'a>) {
         match &self.upgrade {
-            Err(reason) => tracing::error!("USR2 has no effect: {reason}"),
+            Err(reason) => wanted.refuse(reason),
             Ok(upgrade) => {
                 let Reloading { parts, sockets, .. } = &self.reloading;
-                progress.upgrade = Some(Box::pin(upgrade.hand_over(&parts.store, sockets)));
+                let limit = wanted.wish.timeout_seconds.map(Duration::from_secs);
+                progress.upgrade_done = wanted.done;
+                progress.upgrade = Some(Box::pin(upgrade.hand_over(limit, parts, sockets)));
             }
+        }
+    }
+
+    fn upgrade_failed(&self, error: &UpgradeError, done: Option<Done<Upgraded>>) {
+        let reason = error.to_string();
+        tracing::error!(error = %reason, "upgrade failed; this program keeps serving");
+        self.reloading.parts.counters.count_failed_upgrade();
+        self.reloading.parts.program.upgrade_failed(&reason);
+        if let Some(done) = done {
+            _ = done.send(Err(format!("{reason}\nthe program of before serves on")));
         }
     }
 
@@ -149,11 +189,11 @@ impl Control<'_> {
                 // What has failed is in the log.
                 _ = self.reload_now(&wish).await;
             }
-            Wanted::ByRequest(ReloadRequest { wish, done }) if wish.dry_run => {
+            Wanted::ByRequest(wish, done) if wish.dry_run => {
                 let planned = self.reloading.plan(&wish).map(Planned::report);
                 _ = done.send(planned.map_err(|error| error.to_string()));
             }
-            Wanted::ByRequest(ReloadRequest { wish, done }) => {
+            Wanted::ByRequest(wish, done) => {
                 // An operator that has gone does not stop the reload.
                 _ = done.send(self.reload_now(&wish).await);
             }
@@ -217,7 +257,16 @@ impl Wanted {
     fn refuse(self, reason: &str) {
         match self {
             Self::BySignal => tracing::warn!("HUP has no effect: {reason}"),
-            Self::ByRequest(ReloadRequest { done, .. }) => _ = done.send(Err(reason.to_owned())),
+            Self::ByRequest(_, done) => _ = done.send(Err(reason.to_owned())),
+        }
+    }
+}
+
+impl WantedUpgrade {
+    fn refuse(self, reason: &str) {
+        match self.done {
+            None => tracing::error!("USR2 has no effect: {reason}"),
+            Some(done) => _ = done.send(Err(reason.to_owned())),
         }
     }
 }

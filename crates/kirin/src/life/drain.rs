@@ -1,15 +1,19 @@
 //! The last part of the program's life: drain. Responses in progress are finished, applications
 //! end, and the store is saved.
 
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use kirin_observe::stage::Stage;
+use kirin_server::ConnectionCount;
 
 use crate::life::ending::ProgramEnding;
 use crate::life::error::ProgramError;
 use crate::life::signals::Signals;
 use crate::life::start::Started;
+use crate::life::upgrade::Succession;
+use crate::life::upgrade_channel::{Message, UpgradeChannel};
 
 /// How long the end waits for an access log that takes no lines, such as a FIFO without a reader,
 /// and for a collector of traces.
@@ -30,7 +34,7 @@ pub async fn drain(
     match &ending {
         ProgramEnding::NotStarted(_) | ProgramEnding::StoppedAtStart => {}
         ProgramEnding::Stopped(_) | ProgramEnding::AppFailed(_) => bound.systemd.stopping(),
-        ProgramEnding::Succeeded(pid) => {
+        ProgramEnding::Succeeded(Succession { pid, .. }) => {
             bound.systemd.main_process_is(*pid);
             // The successor writes a snapshot of its own, and serves on the same sockets.
             if let Some(snapshot) = &snapshot {
@@ -51,6 +55,14 @@ pub async fn drain(
     let _ = stage.send(if has_served { Stage::Drain(limit) } else { Stage::GiveUp });
     // The loops are told first. Whoever waits for this line then finds them stopping.
     ending.log();
+    let ending = match ending {
+        ProgramEnding::Succeeded(succession) => {
+            let connections = Arc::clone(&parts.connections);
+            tokio::spawn(tell_successor(succession.channel, connections));
+            Ok(())
+        }
+        other => other.into_result(),
+    };
     tokio::select! {
         all_ended = tokio::task::spawn_blocking(move || join_all(threads)) => {
             if !matches!(all_ended, Ok(true)) {
@@ -74,11 +86,24 @@ pub async fn drain(
     if let Some(traces) = traces {
         traces.stop(LAST_LINES);
     }
+    _ = tokio::task::spawn_blocking(move || parts.given_up.wait()).await;
     bound.pid_file = None;
     for log in bound.configured.borrow().logs.values() {
         log.flush(LAST_LINES);
     }
-    ending.into_result()
+    ending
+}
+
+/// Tells the program that serves now how many connections are still here, once a second.
+async fn tell_successor(mut channel: UpgradeChannel, connections: Arc<ConnectionCount>) {
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        second.tick().await;
+        let message = Message::Draining { connections: connections.open() as u64 };
+        if channel.send(&message).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Waits for the end of all threads. Returns whether all have ended without a panic.

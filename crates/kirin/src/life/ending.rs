@@ -6,6 +6,7 @@ use kirin_workers::AppError;
 
 use crate::life::error::ProgramError;
 use crate::life::signals::Stop;
+use crate::life::upgrade::Succession;
 
 /// How long responses in progress may take after TERM or QUIT, or after an upgrade.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
@@ -18,8 +19,8 @@ pub enum ProgramEnding {
     StoppedAtStart,
     /// A signal asked for the end.
     Stopped(Stop),
-    /// Another program serves now, with this process id.
-    Succeeded(u32),
+    /// Another program serves now.
+    Succeeded(Succession),
     /// An application failed for good.
     AppFailed(AppError),
 }
@@ -42,7 +43,7 @@ impl ProgramEnding {
             Self::NotStarted(_) | Self::StoppedAtStart => {}
             Self::Stopped(stop) => tracing::info!("stopping: {}", stop.description()),
             Self::AppFailed(_) => tracing::info!("stopping: {}", Stop::Fast.description()),
-            Self::Succeeded(pid) => tracing::info!(
+            Self::Succeeded(Succession { pid, .. }) => tracing::info!(
                 pid,
                 "upgraded: the new program serves, responses in progress are finished here"
             ),

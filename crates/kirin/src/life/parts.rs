@@ -15,6 +15,7 @@ use kirin_observe::live::observer::LiveLoop;
 use kirin_observe::metrics::counters::ProgramCounters;
 use kirin_observe::metrics::{Metrics, NamedParts, WorkerReadings};
 use kirin_observe::observed::{ObservedParts, ProcessCounts};
+use kirin_observe::program_state::ProgramState;
 use kirin_observe::stage::Stage;
 use kirin_server::{BlockedAddresses, ConnectionCount};
 use kirin_store::Store;
@@ -24,6 +25,7 @@ use tokio::sync::{Barrier, watch};
 
 use crate::admin::{Admin, AdminParts};
 use crate::life::configured::Configured;
+use crate::life::new_process::GivenUpProcesses;
 use crate::life::{panics, program_log};
 use crate::serve::event_loop::LoopResources;
 
@@ -49,6 +51,10 @@ pub struct Parts {
     pub maintenance: Arc<OperatorMaintenance>,
     /// The addresses that an operator has blocked.
     pub blocked: Arc<BlockedAddresses>,
+    /// The state of the program as such.
+    pub program: Arc<ProgramState>,
+    /// New programs of upgrades that were given up.
+    pub given_up: Arc<GivenUpProcesses>,
     /// What the main thread counts for metrics.
     pub counters: Arc<ProgramCounters>,
     /// What the program serves, for the status, without its addresses.
@@ -111,6 +117,7 @@ impl Parts {
                 live: self.live.clone(),
                 access_logs: access_logs.clone(),
                 connections: Arc::clone(&self.connections),
+                program: Arc::clone(&self.program),
                 maintenance: Arc::clone(&self.maintenance),
                 blocked: Arc::clone(&self.blocked),
                 accounts: accounts.clone(),

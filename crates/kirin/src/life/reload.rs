@@ -91,8 +91,8 @@ fn describe(changes: &[Change]) -> String {
     let changes: Vec<String> = changes.iter().map(|change| format!("  {change}")).collect();
     let these = changes.join("\n");
     format!(
-        "these changes need another start of the program, so nothing is changed; `kill -USR2` \
-         starts it again without loss (docs/signals.md):\n{these}"
+        "these changes need another start of the program, so nothing is changed; `kirin upgrade` \
+         starts it again without loss (docs/deploy.md):\n{these}"
     )
 }
 

@@ -13,7 +13,6 @@ use kirin_workers::AppError;
 use tokio::sync::Notify;
 
 use crate::life::apps::first_failure;
-use crate::life::background::Foreground;
 use crate::life::bind::Bound;
 use crate::life::configured::Configured;
 use crate::life::control::Control;
@@ -23,7 +22,7 @@ use crate::life::reload::Reloading;
 use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
 use crate::life::start::Started;
-use crate::life::upgrade::{self, Invocation, Upgrade};
+use crate::life::upgrade::{self, Upgrade};
 
 /// The number of items that the sweep looks at in a second. It holds the lock of a shard for a part
 /// of them at a time.
@@ -36,8 +35,7 @@ pub async fn serve(
     run_directory: &RunDirectory,
     signals: &mut Signals,
 ) -> ProgramEnding {
-    let Started { bound, parts, admin, reload_requests, retiring, snapshot, stage, loops } =
-        started;
+    let Started { bound, parts, admin, requests, retiring, snapshot, stage, loops } = started;
     let predecessor = bound.predecessor.take();
     if let (Some(snapshot), Some(_)) = (&snapshot, &predecessor) {
         // Until now the predecessor alone had all contents.
@@ -45,13 +43,14 @@ pub async fn serve(
     }
     bound.sockets.get_mut().files().own();
     let _ = stage.send(Stage::Serve);
+    parts.program.serves();
     for url in bound.configured.get_mut().urls() {
         tracing::info!("serving on {url}");
     }
     match predecessor {
         // Systemd listens to the predecessor alone until it ends. The predecessor tells it.
         Some(predecessor) => {
-            if let Err(error) = predecessor.dismiss().await {
+            if let Err(error) = predecessor.dismiss(Arc::clone(&parts.program)).await {
                 tracing::warn!(%error, "serving nevertheless");
             }
         }
@@ -83,7 +82,7 @@ pub async fn serve(
     };
     let ending = loop {
         tokio::select! {
-            ending = catch_in(control.carry_out_commands(signals, reload_requests)) => match ending {
+            ending = catch_in(control.carry_out_commands(signals, requests)) => match ending {
                 Ok(ending) => break ending,
                 Err(_) => tracing::error!(
                     "serving goes on, an upgrade or a reload that was going on does not"
@@ -118,15 +117,8 @@ fn plan_upgrade(
     if bound.sockets.get_mut().starter() == Some(Starter::ServerStarter) {
         return Err("start_server would start a third program; send HUP to start_server".into());
     }
-    let invocation = match &launch.loaded {
-        None => {
-            let directory = launch.foreground.as_ref().map(Foreground::directory);
-            Invocation::of_this_process(directory)
-        }
-        Some(loaded) => loaded.invocation.clone().map(Invocation::from),
-    };
-    let invocation =
-        invocation.ok_or("how this program was started is not known, or cannot be done again")?;
+    let invocation = upgrade::invocation(launch)
+        .ok_or("how this program was started is not known, or cannot be done again")?;
     // The operator has made room for the snapshot, and a copy of the store is as large.
     let config = Arc::clone(&bound.configured.borrow().config);
     let store_file = match &config.store.snapshot {

@@ -8,6 +8,7 @@ use std::time::{Instant, SystemTime};
 use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_observe::live::observer::LiveLoop;
 use kirin_observe::metrics::counters::ProgramCounters;
+use kirin_observe::program_state::ProgramState;
 use kirin_observe::stage::Stage;
 use kirin_proxy::Upstream;
 use kirin_store::Store;
@@ -19,15 +20,16 @@ use tokio::sync::{Barrier, mpsc, watch};
 use crate::admin::Admin;
 use crate::life::apps;
 use crate::life::bind::Bound;
+use crate::life::control_request::{ControlRequest, ControlRequests};
 use crate::life::ending::ProgramEnding;
 use crate::life::error::ProgramError;
 use crate::life::launch::Launch;
 use crate::life::parts::Parts;
 use crate::life::pid_file::PidFile;
-use crate::life::reload_request::{ReloadRequest, ReloadRequests};
 use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
 use crate::life::spool_space;
+use crate::life::upgrade::invocation;
 use crate::serve::event_loop::{EventLoop, ServingLoop};
 
 /// What the program has started.
@@ -38,8 +40,8 @@ pub struct Started {
     pub parts: Parts,
     /// The answers to operators.
     pub admin: Admin,
-    /// The reloads that operators ask for.
-    pub reload_requests: mpsc::Receiver<ReloadRequest>,
+    /// The requests of operators that the main thread carries out.
+    pub requests: mpsc::Receiver<ControlRequest>,
     /// Applications that no configuration has any more, and that may not have ended yet.
     pub retiring: RefCell<Vec<Arc<App>>>,
     /// The snapshot file of the store.
@@ -56,7 +58,12 @@ pub async fn start(
     launch: &Launch,
     run_directory: &RunDirectory,
 ) -> Result<Started, ProgramError> {
+    if let Some(predecessor) = &mut bound.predecessor {
+        predecessor.greet().await?;
+    }
     let config = Arc::clone(&bound.configured.borrow().config);
+    let program = invocation(launch).and_then(|invocation| invocation.file());
+    let program = Arc::new(ProgramState::new(program));
     spool_space::check(&config);
     let store = Arc::new(Store::new(config.store.engine.clone()));
     let snapshot = match &config.store.snapshot {
@@ -99,6 +106,8 @@ pub async fn start(
         connections: Arc::clone(&bound.connections),
         maintenance: Arc::default(),
         blocked: Arc::default(),
+        program,
+        given_up: Arc::default(),
         counters: Arc::new(ProgramCounters::new(bound.predecessor.is_some())),
         serving: serving(launch),
         advise: Arc::default(),
@@ -108,8 +117,8 @@ pub async fn start(
         stage: watched,
         drained: Arc::new(Barrier::new(loops.len())),
     };
-    let (requests, reload_requests) = ReloadRequests::channel();
-    let admin = Admin::new(parts.admin_parts(&bound.configured.borrow()), requests);
+    let (sender, requests) = ControlRequests::channel();
+    let admin = Admin::new(parts.admin_parts(&bound.configured.borrow()), sender);
     let resources = parts.loop_resources(&bound.configured.borrow(), admin.clone());
     let listeners = std::mem::take(&mut bound.loops);
     let mut serving = Vec::new();
@@ -119,7 +128,7 @@ pub async fn start(
         serving.push(event_loop.serve(listeners, caches, counters, live, resources.clone())?);
     }
     let retiring = RefCell::default();
-    Ok(Started { bound, parts, admin, reload_requests, retiring, snapshot, stage, loops: serving })
+    Ok(Started { bound, parts, admin, requests, retiring, snapshot, stage, loops: serving })
 }
 
 /// Returns the part of the status that says what this program serves.

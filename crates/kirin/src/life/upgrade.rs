@@ -1,5 +1,5 @@
-//! USR2: a new Kirin takes the place of this one, and no request is lost. `upgrade_channel.rs`
-//! describes how the two programs talk.
+//! `kirin upgrade` and USR2: a new Kirin takes the place of this one, and no request is lost.
+//! `upgrade_channel.rs` describes how the two programs talk.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -13,13 +13,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kirin_http::ListenAddress;
+use kirin_observe::program_state::ProgramState;
 use kirin_sockets::{LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE};
 use kirin_store::{SnapshotTime, Store, save_snapshot_file};
 use kirin_workers::ParentInvocation;
-use rustix::process::{Pid, Signal, kill_process};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
-use crate::life::upgrade_channel::{LOADED, SERVING, STORE, UpgradeChannel, UpgradeError};
+use crate::life::background::Foreground;
+use crate::life::launch::Launch;
+use crate::life::new_process::{GivenUpProcesses, NewProcess};
+use crate::life::parts::Parts;
+use crate::life::upgrade_channel::{Message, UpgradeChannel, UpgradeError};
 use crate::serve::sockets::Sockets;
 
 /// How long the new program may take, in addition to the time that its applications may take to
@@ -36,6 +40,17 @@ pub struct Invocation {
     directory: Option<PathBuf>,
     /// Every variable and its value, if they are not those of this process.
     environment: Option<Vec<(OsString, OsString)>>,
+}
+
+/// Returns how the program is started again. `None`: it is not known, or cannot be done.
+pub fn invocation(launch: &Launch) -> Option<Invocation> {
+    match &launch.loaded {
+        None => {
+            let directory = launch.foreground.as_ref().map(Foreground::directory);
+            Invocation::of_this_process(directory)
+        }
+        Some(loaded) => loaded.invocation.clone().map(Invocation::from),
+    }
 }
 
 /// The invocation of the program that loaded the application and then became Kirin.
@@ -56,6 +71,21 @@ impl Invocation {
             directory: directory.map(Path::to_owned),
             environment: None,
         })
+    }
+
+    /// Returns the file that is started, if it is that of this program: an application that became
+    /// Kirin is started by another one.
+    pub fn file(&self) -> Option<PathBuf> {
+        if self.environment.is_some() {
+            return None;
+        }
+        let program = Path::new(&self.program);
+        let directory = self.directory.as_deref().unwrap_or(Path::new("."));
+        if program.components().count() > 1 {
+            return std::path::absolute(directory.join(program)).ok();
+        }
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path).map(|part| part.join(program)).find(|file| file.is_file())
     }
 
     fn command(&self) -> Command {
@@ -86,24 +116,28 @@ pub struct Upgrade {
 }
 
 impl Upgrade {
-    /// Starts the new program and hands over to it. Returns its process id when it serves.
+    /// Starts the new program and hands over to it. `limit` replaces the time that it may take.
     pub async fn hand_over(
         &self,
-        store: &Arc<Store>,
+        limit: Option<Duration>,
+        parts: &Parts,
         sockets: &RefCell<Sockets>,
-    ) -> Result<u32, UpgradeError> {
-        let mut successor = self.start(&sockets.borrow())?;
+    ) -> Result<Succession, UpgradeError> {
+        let successor = self.start(&sockets.borrow(), &parts.program, &parts.given_up)?;
         let _store_file = RemovedAtEnd(&self.store_file);
-        let taken_over = successor.take_over(store, &self.store_file);
-        let pid = tokio::time::timeout(self.limit, taken_over).await;
-        let pid = pid.map_err(|_| UpgradeError::TooSlow(self.limit))??;
-        successor.serves = true;
-        Ok(pid)
+        let limit = limit.unwrap_or(self.limit);
+        let taken_over = successor.take_over(&parts.store, &self.store_file);
+        tokio::time::timeout(limit, taken_over).await.map_err(|_| UpgradeError::TooSlow(limit))?
     }
 
     /// Starts the new program. No other thread may start a process at the same time, since that
     /// process would inherit the sockets as well.
-    fn start(&self, sockets: &Sockets) -> Result<Successor, UpgradeError> {
+    fn start<'a>(
+        &self,
+        sockets: &Sockets,
+        state: &'a ProgramState,
+        given_up: &Arc<GivenUpProcesses>,
+    ) -> Result<Successor<'a>, UpgradeError> {
         let (ours, theirs) = UnixStream::pair()?;
         // The copies stay open over exec(2). They are closed here when this function ends.
         let channel = rustix::io::dup(&theirs).map_err(io::Error::from)?;
@@ -129,7 +163,12 @@ impl Upgrade {
         };
         let child = command.spawn().map_err(failed)?;
         tracing::info!(pid = child.id(), "upgrading: the new program starts");
-        Ok(Successor { child, channel: UpgradeChannel::new(ours)?, serves: false })
+        state.successor(child.id().unwrap_or_default(), "starts");
+        Ok(Successor {
+            process: NewProcess::new(child, Arc::clone(given_up))?,
+            channel: UpgradeChannel::new(ours)?,
+            state,
+        })
     }
 }
 
@@ -144,21 +183,37 @@ impl Drop for RemovedAtEnd<'_> {
     }
 }
 
-/// The new program as the old one sees it. It is told to end if this is dropped before it serves.
-struct Successor {
-    child: Child,
+/// The new program as the old one sees it.
+struct Successor<'a> {
+    process: NewProcess,
     channel: UpgradeChannel,
-    serves: bool,
+    state: &'a ProgramState,
 }
 
-impl Successor {
-    /// Waits until the new program serves. Returns its process id, which is another than that of
-    /// the child if the child has forked.
-    async fn take_over(&mut self, store: &Arc<Store>, file: &Path) -> Result<u32, UpgradeError> {
-        let line = self.receive().await?;
-        if line != LOADED {
-            return Err(UpgradeError::unexpected(&line));
+/// The program that serves now.
+pub struct Succession {
+    /// Its process id.
+    pub pid: u32,
+    /// Where it hears what this program still does.
+    pub channel: UpgradeChannel,
+}
+
+impl Successor<'_> {
+    /// Waits until the new program serves. Its process id is another than that of the child if the
+    /// child has forked.
+    async fn take_over(
+        mut self,
+        store: &Arc<Store>,
+        file: &Path,
+    ) -> Result<Succession, UpgradeError> {
+        let pid = self.receive().await?.into_peer()?;
+        self.channel.send(&Message::hello()).await?;
+        self.state.successor(pid, "reads its configuration and loads its applications");
+        match self.receive().await? {
+            Message::Loaded => {}
+            other => return Err(UpgradeError::unexpected(&other)),
         }
+        self.state.successor(pid, "takes over the store");
         let (from, to) = (Arc::clone(store), file.to_owned());
         let save = move || save_snapshot_file(&from, &to, SnapshotTime::on_steady_clock(), || true);
         let saved = tokio::task::spawn_blocking(save).await;
@@ -167,26 +222,21 @@ impl Successor {
             items = saved.unwrap_or_default().items,
             "upgrading: the new program gets the store"
         );
-        self.channel.send(&[STORE, file.as_os_str().as_bytes()].concat()).await?;
-        let line = self.receive().await?;
-        let pid =
-            line.strip_prefix(SERVING).and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok());
-        pid.ok_or_else(|| UpgradeError::unexpected(&line))
+        self.channel.send(&Message::Store { path: file.to_string_lossy().into_owned() }).await?;
+        match self.receive().await? {
+            Message::Serving { pid } => {
+                self.process.serves();
+                Ok(Succession { pid, channel: self.channel })
+            }
+            other => Err(UpgradeError::unexpected(&other)),
+        }
     }
 
-    async fn receive(&mut self) -> Result<Vec<u8>, UpgradeError> {
-        self.channel.receive().await?.ok_or(UpgradeError::Ended)
-    }
-}
-
-impl Drop for Successor {
-    fn drop(&mut self) {
-        if !self.serves
-            && let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()))
-        {
-            // TERM and not KILL: it has applications to end, which may still be loading, and a
-            // directory to remove. The call fails if the process has ended.
-            let _ = kill_process(pid, Signal::TERM);
+    async fn receive(&mut self) -> Result<Message, UpgradeError> {
+        match self.channel.receive().await? {
+            Some(Message::Failed { reason }) => Err(UpgradeError::Failed(reason)),
+            Some(message) => Ok(message),
+            None => Err(self.process.ended().await),
         }
     }
 }

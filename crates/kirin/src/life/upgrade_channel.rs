@@ -2,33 +2,101 @@
 //!
 //! The old program starts the program file again, in the same way as it was started itself. The new
 //! one inherits the listening sockets and one end of this channel. It starts everything but accepts
-//! no client. Then they send each other lines:
+//! no client. They send each other messages ([`Message`]), each a line of JSON:
 //!
-//! | from | line | meaning |
+//! | from | message | meaning |
 //! |---|---|---|
+//! | new | `hello` | it has begun, and speaks this version of the hand-over |
+//! | old | `hello` | the same |
 //! | new | `loaded` | its applications are ready |
-//! | old | `store PATH` | the file has the contents of the store, as they were at `loaded` |
-//! | new | `serving PID` | it has the store and accepts connections; the old one ends |
+//! | old | `store` | the file has the contents of the store, as they were at `loaded` |
+//! | new | `serving` | it has the store and accepts connections; the old one ends |
+//! | old | `draining` | the connections that it still has, once a second |
+//! | new | `failed` | it cannot serve, for this reason; it may come instead of any other |
 //!
-//! If the channel ends before that, or the time is over, the new program is ended and the old one
-//! goes on.
+//! If the channel ends before `serving`, or the time is over, the new program is ended and the old
+//! one goes on. After `serving` the channel ends with the old program.
 
-use std::io;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use kirin_store::SnapshotError;
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
-/// The longest line in bytes. It is longer than a path may be.
-const LINE_BYTES: u64 = 8192;
+/// The version of the hand-over. Programs of different versions do not hand over to each other.
+const VERSION: u32 = 2;
 
-/// The line of a new program whose applications are ready.
-pub const LOADED: &[u8] = b"loaded";
-/// The start of the line that names the file with the store.
-pub const STORE: &[u8] = b"store ";
-/// The start of the line with the process id of a new program that serves.
-pub const SERVING: &[u8] = b"serving ";
+/// The longest message in bytes.
+const MESSAGE_BYTES: usize = 64 * 1024;
+
+/// The most bytes of the reason for which a program cannot serve.
+const REASON_BYTES: usize = 8 * 1024;
+
+/// A message of one program to the other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Message {
+    /// The sender is a Kirin.
+    Hello {
+        /// The version of the hand-over that it speaks.
+        hand_over: u32,
+        /// The version of the program.
+        program: String,
+        /// Its process id.
+        pid: u32,
+    },
+    /// The applications of the new program are ready.
+    Loaded,
+    /// The file with the contents of the store.
+    Store {
+        /// Its path, in which a byte that is not UTF-8 is lost.
+        path: String,
+    },
+    /// The new program accepts connections.
+    Serving {
+        /// Its process id.
+        pid: u32,
+    },
+    /// The new program cannot serve.
+    Failed {
+        /// The reason, as it has logged it.
+        reason: String,
+    },
+    /// The old program finishes what it has begun.
+    Draining {
+        /// The connections that it still has.
+        connections: u64,
+    },
+}
+
+impl Message {
+    /// Returns the first message of this program.
+    pub fn hello() -> Self {
+        Self::Hello {
+            hand_over: VERSION,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+        }
+    }
+
+    /// Returns the process id of a program that can take part in the same upgrade, if this is its
+    /// first message.
+    pub fn into_peer(self) -> Result<u32, UpgradeError> {
+        match self {
+            Self::Hello { hand_over: VERSION, pid, .. } => Ok(pid),
+            Self::Hello { program, .. } => Err(UpgradeError::OtherVersion(program)),
+            other => Err(UpgradeError::unexpected(&other)),
+        }
+    }
+
+    fn line(&self) -> io::Result<Vec<u8>> {
+        let mut line = serde_json::to_vec(self)?;
+        line.push(b'\n');
+        Ok(line)
+    }
+}
 
 /// Why an upgrade does not happen.
 #[derive(Debug, thiserror::Error)]
@@ -36,12 +104,21 @@ pub enum UpgradeError {
     /// The program file is gone, or is no program.
     #[error("{0} cannot be started: {1}")]
     Start(String, #[source] io::Error),
-    /// The new program ended. It has logged why.
-    #[error("the new program ended before it served")]
-    Ended,
-    /// The other program sent an unknown line.
+    /// The new program has told why it does not serve.
+    #[error("the new program does not start: {0}")]
+    Failed(String),
+    /// The new program ended. It may have logged why.
+    #[error("the new program ended before it served{0}; the log may say why")]
+    Ended(String),
+    /// The other program sent a message that does not belong there.
     #[error("the new program does not take over; is it another program than kirin? It said {0:?}")]
     Unexpected(String),
+    /// The other program cannot take part in this upgrade.
+    #[error(
+        "kirin {0} and kirin {own} hand over in different ways: start Kirin again to change the \
+         program", own = env!("CARGO_PKG_VERSION")
+    )]
+    OtherVersion(String),
     /// The new program took too long.
     #[error("the new program was not ready within {0:?}")]
     TooSlow(Duration),
@@ -57,9 +134,9 @@ pub enum UpgradeError {
 }
 
 impl UpgradeError {
-    /// Returns the error of a line that is not in the table.
-    pub fn unexpected(line: &[u8]) -> Self {
-        Self::Unexpected(String::from_utf8_lossy(line).into_owned())
+    /// Returns the error of a message that does not belong there.
+    pub fn unexpected(message: &Message) -> Self {
+        Self::Unexpected(format!("{message:?}"))
     }
 }
 
@@ -75,25 +152,104 @@ impl UpgradeChannel {
         Ok(Self { stream: BufReader::new(UnixStream::from_std(stream)?) })
     }
 
-    /// Sends a line.
-    pub async fn send(&mut self, line: &[u8]) -> io::Result<()> {
-        self.stream.get_mut().write_all(&[line, b"\n"].concat()).await
+    /// Sends a message.
+    pub async fn send(&mut self, message: &Message) -> io::Result<()> {
+        self.stream.get_mut().write_all(&message.line()?).await
     }
 
-    /// Waits for the next line. Returns `None` at the end of the channel.
-    pub async fn receive(&mut self) -> io::Result<Option<Vec<u8>>> {
+    /// Waits for the next message. Returns `None` at the end of the channel.
+    pub async fn receive(&mut self) -> Result<Option<Message>, UpgradeError> {
         let mut line = Vec::new();
-        match (&mut self.stream).take(LINE_BYTES).read_until(b'\n', &mut line).await {
-            Ok(_) if line.pop() == Some(b'\n') => Ok(Some(line)),
-            Ok(_) => Ok(None),
-            // The other program ended without reading the last line.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
-            Err(error) => Err(error),
+        match (&mut self.stream).take(MESSAGE_BYTES as u64).read_until(b'\n', &mut line).await {
+            Ok(_) if line.last() == Some(&b'\n') => {}
+            Ok(_) => return Ok(None),
+            // The other program ended without reading the last message.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+            Err(error) => return Err(error.into()),
         }
+        let unreadable = |_| UpgradeError::Unexpected(String::from_utf8_lossy(&line).into_owned());
+        serde_json::from_slice(&line).map(Some).map_err(unreadable)
     }
 
     /// Waits for the next bytes and leaves them in the channel. There are none at its end.
     pub async fn peek(&mut self) -> io::Result<&[u8]> {
         self.stream.fill_buf().await
+    }
+}
+
+/// Tells the old program why this one cannot serve. It is the last that this program does.
+pub fn tell_failure(channel: &std::os::unix::net::UnixStream, reason: &str) {
+    let end = (0..=REASON_BYTES.min(reason.len())).rev().find(|end| reason.is_char_boundary(*end));
+    let reason = reason[..end.unwrap_or(0)].to_owned();
+    let line = Message::Failed { reason }.line();
+    // The old program may have ended. It learns of the failure by the end of this one, too.
+    _ = line.and_then(|line| (&*channel).write_all(&line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channel() -> (UpgradeChannel, std::os::unix::net::UnixStream) {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        (UpgradeChannel::new(ours).unwrap(), theirs)
+    }
+
+    #[tokio::test]
+    async fn messages_arrive_as_they_were_sent() {
+        let (mut ours, theirs) = channel();
+        let mut theirs = UpgradeChannel::new(theirs).unwrap();
+        let all = [Message::hello(), Message::Loaded, Message::Draining { connections: 7 }];
+        for message in &all {
+            ours.send(message).await.unwrap();
+        }
+        drop(ours);
+        for message in all {
+            assert_eq!(theirs.receive().await.unwrap(), Some(message));
+        }
+        assert_eq!(theirs.receive().await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_message_is_an_error_and_a_cut_one_is_the_end() {
+        for (sent, expected) in [
+            (&b"loaded\n"[..], Some("It said \"loaded\\n\"")),
+            (b"{\"hello\":{}}\n", Some("hello")),
+            (b"\n", Some("It said")),
+            (b"\xff\n", Some("It said")),
+            (b"\"load", None),
+            (b"", None),
+        ] {
+            let (mut ours, mut theirs) = channel();
+            theirs.write_all(sent).unwrap();
+            drop(theirs);
+            match (ours.receive().await, expected) {
+                (Ok(None), None) => {}
+                (Err(error), Some(part)) => assert!(error.to_string().contains(part), "{error}"),
+                (received, _) => panic!("{received:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_reason_is_cut_between_two_characters() {
+        let (mut ours, theirs) = channel();
+        tell_failure(&theirs, &"é".repeat(REASON_BYTES));
+        match ours.receive().await.unwrap() {
+            Some(Message::Failed { reason }) => assert_eq!(reason.len(), REASON_BYTES),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn another_version_is_refused_politely() {
+        let hello = |hand_over| Message::Hello { hand_over, program: "9.9".into(), pid: 7 };
+        assert_eq!(hello(VERSION).into_peer().unwrap(), 7);
+        let refused = hello(VERSION + 1).into_peer().unwrap_err().to_string();
+        assert!(
+            refused.contains("kirin 9.9") && refused.contains("start Kirin again"),
+            "{refused}"
+        );
+        assert!(matches!(Message::Loaded.into_peer(), Err(UpgradeError::Unexpected(_))));
     }
 }

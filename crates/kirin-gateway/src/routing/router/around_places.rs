@@ -15,7 +15,19 @@ use crate::routing::route::Route;
 use crate::routing::rules::Rules;
 
 impl Router {
-    /// Answers by a route that has rules, or that an operator holds in maintenance.
+    /// Answers by a route that an operator holds in maintenance. Returns `None` for another route.
+    #[cold]
+    pub(super) fn answer_in_maintenance(
+        &self,
+        route: &Route,
+        request: &Request<'_>,
+    ) -> Option<Answer> {
+        let maintenance = self.0.maintenance.of(route.note.number?)?;
+        let rules = route.rules.clone().unwrap_or_default();
+        Some(self.answer_by_rules(route, &rules, Some(&maintenance), request))
+    }
+
+    /// Answers by a route that has rules. `by_operator` is maintenance that an operator has begun.
     pub(super) fn answer_by_rules(
         &self,
         route: &Route,
