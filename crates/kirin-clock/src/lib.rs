@@ -48,6 +48,13 @@ fn boot_offset() -> Offset {
     *OFFSET.get_or_init(|| Offset::between(wall(), read(ClockId::Boottime)))
 }
 
+/// Returns by how many nanoseconds the steady clock of this process is ahead of `CLOCK_BOOTTIME`,
+/// which is the same in all processes.
+pub fn nanos_ahead_of_boot() -> i64 {
+    let Offset { seconds, nanos } = boot_offset();
+    seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(nanos)
+}
+
 /// Returns the whole seconds of the steady clock. It is the same in all threads.
 pub fn steady_seconds() -> u64 {
     let boot = clock_gettime(ClockId::Boottime);

@@ -151,6 +151,7 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
         if self.session.watcher().is_some() {
             return self.poll_watch(cx, executor, buffers);
         }
+        ready!(executor.server().poll_unpaused(cx));
         if self.draining && !self.has_yielded {
             self.has_yielded = true;
             // The first poll wakes the task after the loop has looked at its sockets. A plain wake

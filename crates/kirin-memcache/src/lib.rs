@@ -12,6 +12,7 @@ mod connection;
 mod counters;
 mod execute;
 mod output;
+mod pause;
 mod prefix_statistics;
 mod serve;
 mod server;

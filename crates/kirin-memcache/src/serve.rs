@@ -3,6 +3,7 @@
 //! [`serve`] is spawned once for each listener on each loop.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -10,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -45,15 +47,22 @@ enum Accepted {
 }
 
 impl MemcachedSocket {
-    async fn accept(&self) -> io::Result<Accepted> {
-        match self {
-            MemcachedSocket::Tcp(listener) => {
-                listener.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer))
-            }
-            MemcachedSocket::Unix(listener) => {
-                listener.accept().await.map(|(stream, _)| Accepted::Unix(stream))
-            }
-        }
+    /// Accepts a client, but not during a pause. Clients then wait in the socket, which another
+    /// process may have as well.
+    async fn accept(&self, server: &MemcachedServer) -> io::Result<Accepted> {
+        poll_fn(|cx| {
+            ready!(server.poll_unpaused(cx));
+            Poll::Ready(match self {
+                MemcachedSocket::Tcp(listener) => {
+                    let accepted = ready!(listener.poll_accept(cx));
+                    accepted.map(|(stream, peer)| Accepted::Tcp(stream, peer))
+                }
+                MemcachedSocket::Unix(listener) => {
+                    ready!(listener.poll_accept(cx)).map(|(stream, _)| Accepted::Unix(stream))
+                }
+            })
+        })
+        .await
     }
 }
 
@@ -72,8 +81,10 @@ pub async fn serve(
     let mut warned_at: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {
+            // A client that comes then is left to another process.
+            biased;
             () = &mut shutdown => break,
-            accepted = listener.accept() => accepted,
+            accepted = listener.accept(executor.server()) => accepted,
         };
         match accepted {
             // A panic in admitting one connection must not end the accepting of others.

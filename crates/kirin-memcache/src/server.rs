@@ -2,12 +2,14 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use kirin_store::Store;
 
 use crate::codec::CodecLimits;
 use crate::counters::{MemcachedCounters, read};
+use crate::pause::Pause;
 use crate::prefix_statistics::PrefixStatistics;
 use crate::snapshot_file::SnapshotFile;
 use crate::watch::{ObservedBits, Watchers};
@@ -104,9 +106,26 @@ pub struct MemcachedServer {
     watchers: Arc<Watchers>,
     prefixes: PrefixStatistics,
     started: Instant,
+    pause: Pause,
 }
 
 impl MemcachedServer {
+    /// Begins a pause: commands of all clients wait, and nobody is accepted. An event loop may
+    /// still carry out the commands that it has begun.
+    pub fn pause(&self) {
+        self.pause.begin();
+    }
+
+    /// Ends the pause.
+    pub fn resume(&self) {
+        self.pause.end();
+    }
+
+    /// Waits for the end of a pause, if there is one.
+    pub(crate) fn poll_unpaused(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.pause.poll_over(cx)
+    }
+
     /// Creates a server of `store`.
     pub fn new(store: Arc<Store>, options: ServerOptions) -> Arc<MemcachedServer> {
         let observed = Arc::<ObservedBits>::default();
@@ -120,6 +139,7 @@ impl MemcachedServer {
             loop_counters: Mutex::default(),
             open_connections: AtomicU64::new(0),
             verbosity: AtomicU32::new(options.verbosity),
+            pause: Pause::default(),
             started: Instant::now(),
             options,
         })

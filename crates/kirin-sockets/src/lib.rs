@@ -34,10 +34,19 @@ pub struct Inherited {
     pub starter: Option<Starter>,
     /// The listening sockets.
     pub sockets: Vec<StarterSocket>,
-    /// The channel to the predecessor of this Kirin in an upgrade.
-    pub predecessor: Option<UnixStream>,
+    /// The sockets of the predecessor of this Kirin in an upgrade.
+    pub predecessor: Option<PredecessorSockets>,
     /// The socket of systemd.
     pub notify: Option<NotifySocket>,
+}
+
+/// The sockets by which a Kirin talks to the one that it replaces.
+#[derive(Debug)]
+pub struct PredecessorSockets {
+    /// The channel of messages.
+    pub channel: UnixStream,
+    /// The contents of the store.
+    pub store: UnixStream,
 }
 
 /// An inherited listening stream socket.
@@ -89,12 +98,13 @@ impl Inherited {
         let Variables { given, predecessor, notify } = variables?;
         let predecessor = match predecessor {
             None => None,
-            Some(number) => Some(
-                claims
-                    .claim(number, false)
-                    .map(UnixStream::from)
-                    .map_err(|what| descriptor_error(number, PREDECESSOR_VARIABLE, &what))?,
-            ),
+            Some((channel, store)) => {
+                let claim = |number| {
+                    let claimed = claims.claim(number, false).map(UnixStream::from);
+                    claimed.map_err(|what| descriptor_error(number, PREDECESSOR_VARIABLE, &what))
+                };
+                Some(PredecessorSockets { channel: claim(channel)?, store: claim(store)? })
+            }
         };
         let mut inherited = Self { starter: None, sockets: Vec::new(), predecessor, notify };
         if let Some(Given { starter, descriptors }) = given {

@@ -11,6 +11,7 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 use crate::budget::Budget;
 use crate::config::StoreConfig;
 use crate::eviction::watch::EvictionWatch;
+use crate::hand_over::giving::PendingInvalidations;
 use crate::invalidation::change_log::ChangeLog;
 use crate::invalidation::prefix::PrefixTable;
 use crate::invalidation::tag::TagRegistry;
@@ -38,6 +39,8 @@ pub struct Store {
     pub(crate) tags: TagRegistry,
     pub(crate) prefixes: PrefixTable,
     pub(crate) change_log: Arc<ChangeLog>,
+    /// Notes invalidations while the store is handed over.
+    pub(crate) invalidations: PendingInvalidations,
     /// The shard at which the next search for room begins.
     pub(crate) room_cursor: AtomicUsize,
     pub(crate) sweep_cursor: AtomicUsize,
@@ -116,6 +119,7 @@ impl Store {
             tags: TagRegistry::default(),
             prefixes: PrefixTable::default(),
             change_log: Arc::default(),
+            invalidations: PendingInvalidations::default(),
             room_cursor: AtomicUsize::new(0),
             sweep_cursor: AtomicUsize::new(0),
         }

@@ -9,7 +9,6 @@ mod memcached;
 mod serve;
 mod unknown_words;
 
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -80,7 +79,7 @@ fn fail(message: &str) -> ExitCode {
 /// cannot, that one learns why.
 fn with_inherited(serve: impl FnOnce(Inherited) -> Result<(), String>) -> Result<(), String> {
     let inherited = Inherited::take().map_err(|error| error.to_string())?;
-    let predecessor = inherited.predecessor.as_ref().map(UnixStream::try_clone);
+    let predecessor = inherited.predecessor.as_ref().map(|sockets| sockets.channel.try_clone());
     let served = serve(inherited);
     if let (Err(reason), Some(Ok(predecessor))) = (&served, predecessor) {
         upgrade_channel::tell_failure(&predecessor, reason);

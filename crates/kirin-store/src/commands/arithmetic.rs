@@ -121,6 +121,7 @@ impl Store {
             return Ok(ArithmeticOutcome::OutOfMemory);
         }
         bump(hits);
+        shard.note_write(key);
         self.renew_cas(&mut shard, index, request.new_cas);
         if let Some(expires) = request.touch {
             shard.slot_mut(index).expires = expires.raw();

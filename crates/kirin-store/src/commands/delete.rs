@@ -46,6 +46,7 @@ impl Store {
         // This happens under the lock. A writer that began an earlier item has stored it already,
         // or will see the note.
         self.note_key(hash);
+        shard.note_write(key);
         let Some(index) = self.find_live(&mut shard, hash, key, now) else {
             bump(&shard.counters.delete_misses);
             return DeleteOutcome::NotFound;

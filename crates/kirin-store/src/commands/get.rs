@@ -86,6 +86,7 @@ impl Store {
             return None;
         };
         bump(&shard.counters.touch_hits);
+        shard.note_write(key);
         shard.slot_mut(index).expires = expires.raw();
         let item = shard.item(index, 0);
         shard.mark_fetched(index, now);

@@ -121,6 +121,9 @@ impl Store {
         let is_early = request.recache_before.is_some_and(|before| expires.is_before(before));
         let won = marks & mark::WON == 0 && (is_early || marks & mark::STALE != 0);
         let item = shard.item(index, 0);
+        if won || request.touch.is_some() {
+            shard.note_write(key);
+        }
         if won {
             *shard.slot_mut(index).marks.get_mut() |= mark::WON;
         }

@@ -274,6 +274,7 @@ impl Store {
         if request.compare_cas.is_some() && found.is_some() {
             bump(&shard.counters.cas_hits);
         }
+        shard.note_write(key);
         match found {
             Some(index) => shard.replace(index, prepared),
             None => {
@@ -317,6 +318,7 @@ impl Store {
         let hash = self.hash(key);
         let mut shard = self.lock_shard_of(hash);
         self.note_key(hash);
+        shard.note_write(key);
         if let Some(index) = shard.find(hash, key) {
             shard.remove(index);
         }
@@ -343,6 +345,7 @@ impl Store {
         (prepared.cas, prepared.side.sequence) = self.assign_cas(new_cas);
         prepared.last_access = now;
         bump(&shard.counters.total_items);
+        shard.note_write(key);
         let index = shard.insert(hash, prepared);
         Ok(Some((index, shard.item(index, 0))))
     }

@@ -197,7 +197,7 @@ impl Shard {
         for _ in 0..self.len() * (mark::HITS as usize + 2) + 2 {
             let index = self.queues.last(&self.slab, protected)?;
             let was_in_main = self.slot(index).is_in_main();
-            let hits = *self.slot_mut(index).marks.get_mut() & mark::HITS;
+            let hits = self.slot(index).marks.load(Ordering::Relaxed) & mark::HITS;
             if hits == 0 || dead(self, index) {
                 return Some(index);
             }

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 
 use crate::clock::{Expires, Now};
 use crate::config::TAG_LIMIT_BYTES;
+use crate::hand_over::frame::Invalidated;
 use crate::invalidation::state::{Invalidation, ItemState};
 use crate::items::shard::Shard;
 use crate::items::side_data::SideData;
@@ -20,7 +21,10 @@ impl Store {
     /// Returns false if no item carries the tag.
     pub fn invalidate_tag(&self, tag: &[u8], how: Invalidation) -> bool {
         self.note_tag(tag);
-        self.tags.invalidate(tag, how, self.last_sequence())
+        let sequence = self.last_sequence();
+        let is_carried = self.tags.invalidate(tag, how, sequence);
+        self.invalidations.note(&Invalidated::Tag(tag, how), sequence);
+        is_carried
     }
 
     /// Makes every item stale or invalid whose key starts with `prefix` and that was stored before
@@ -33,10 +37,13 @@ impl Store {
             return false;
         }
         self.note_prefix(prefix);
-        while !self.prefixes.invalidate(prefix, how, &self.sequences) {
+        loop {
+            if let Some(sequence) = self.prefixes.invalidate(prefix, how, &self.sequences) {
+                self.invalidations.note(&Invalidated::Prefix(prefix, how), sequence);
+                return true;
+            }
             self.sweep_everything(now);
         }
-        true
     }
 
     /// Drops all items that were stored before the time `at`. If that time is still to come, the
@@ -45,11 +52,11 @@ impl Store {
         self.flush_if_due(now);
         self.flushes.fetch_add(1, Ordering::Relaxed);
         if at <= now {
-            self.note_prefix(b"");
             self.flush_due.store(0, Ordering::Relaxed);
-            self.flushed_up_to.fetch_max(self.last_sequence(), Ordering::Release);
+            self.flush_now();
         } else {
             self.flush_due.store(at.raw(), Ordering::Relaxed);
+            self.invalidations.note_flush_due(at.raw());
         }
     }
 
@@ -62,9 +69,16 @@ impl Store {
         let ours =
             self.flush_due.compare_exchange(due, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if ours {
-            self.note_prefix(b"");
-            self.flushed_up_to.fetch_max(self.last_sequence(), Ordering::Release);
+            self.flush_now();
         }
+    }
+
+    fn flush_now(&self) {
+        self.note_prefix(b"");
+        let sequence = self.last_sequence();
+        self.flushed_up_to.fetch_max(sequence, Ordering::Release);
+        self.invalidations.note(&Invalidated::All, sequence);
+        self.invalidations.note_flush_due(0);
     }
 
     /// Returns the state of the item in a slot.

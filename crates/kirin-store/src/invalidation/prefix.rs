@@ -48,7 +48,8 @@ impl PrefixEntries {
 }
 
 impl PrefixTable {
-    /// Adds a prefix. Returns false if the table is full and does not have the prefix.
+    /// Adds a prefix. Returns its sequence number, or `None` if the table is full and does not have
+    /// the prefix.
     ///
     /// The entry takes a sequence number of its own, so that [`PrefixTable::retire`] can tell
     /// whether a sweep began before it or after it.
@@ -57,12 +58,22 @@ impl PrefixTable {
         prefix: &[u8],
         how: Invalidation,
         sequences: &AtomicU64,
-    ) -> bool {
+    ) -> Option<u64> {
+        self.invalidate_up_to(prefix, how, || sequences.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Does the same with a sequence number of the caller, which is asked for under the lock.
+    pub(crate) fn invalidate_up_to(
+        &self,
+        prefix: &[u8],
+        how: Invalidation,
+        sequence: impl FnOnce() -> u64,
+    ) -> Option<u64> {
         let mut entries = self.entries.write();
         if entries.by_prefix.len() >= PREFIX_LIMIT && !entries.by_prefix.contains_key(prefix) {
-            return false;
+            return None;
         }
-        let sequence = sequences.fetch_add(1, Ordering::Relaxed) + 1;
+        let sequence = sequence();
         if let Err(at) = entries.lengths.binary_search(&prefix.len()) {
             entries.lengths.insert(at, prefix.len());
         }
@@ -74,7 +85,7 @@ impl PrefixTable {
         debug_assert!(entries.by_prefix.len() <= PREFIX_LIMIT, "{}", entries.by_prefix.len());
         debug_assert!(entries.are_lengths_fewer(), "a length of no prefix is looked up");
         self.newest.fetch_max(sequence, Ordering::Release);
-        true
+        Some(sequence)
     }
 
     /// Returns the state of an item with this sequence number by this table. Reads the key only if
@@ -140,8 +151,8 @@ mod tests {
     #[test]
     fn the_strongest_matching_prefix_decides() {
         let table = PrefixTable::default();
-        assert!(table.invalidate(b"user:42:", Invalidation::Hard, &AtomicU64::new(7)));
-        assert!(table.invalidate(b"user:", Invalidation::Soft, &AtomicU64::new(9)));
+        assert!(table.invalidate(b"user:42:", Invalidation::Hard, &AtomicU64::new(7)).is_some());
+        assert!(table.invalidate(b"user:", Invalidation::Soft, &AtomicU64::new(9)).is_some());
         assert_eq!(table.state_of(8, || b"user:42:name"), ItemState::Invalidated);
         assert_eq!(table.state_of(9, || b"user:42:name"), ItemState::Stale);
         assert_eq!(table.state_of(11, || b"user:42:name"), ItemState::Fresh);
@@ -157,11 +168,15 @@ mod tests {
     fn a_full_table_takes_no_new_prefix() {
         let (table, numbers) = (PrefixTable::default(), AtomicU64::new(0));
         for i in 0..PREFIX_LIMIT {
-            assert!(table.invalidate(format!("p{i}").as_bytes(), Invalidation::Hard, &numbers));
+            assert!(
+                table
+                    .invalidate(format!("p{i}").as_bytes(), Invalidation::Hard, &numbers)
+                    .is_some()
+            );
         }
-        assert!(!table.invalidate(b"one more", Invalidation::Hard, &numbers));
+        assert_eq!(table.invalidate(b"one more", Invalidation::Hard, &numbers), None);
         assert!(
-            table.invalidate(b"p7", Invalidation::Hard, &numbers),
+            table.invalidate(b"p7", Invalidation::Hard, &numbers).is_some(),
             "one that is there may be renewed"
         );
     }

@@ -55,13 +55,18 @@ pub async fn drain(
     let _ = stage.send(if has_served { Stage::Drain(limit) } else { Stage::GiveUp });
     // The loops are told first. Whoever waits for this line then finds them stopping.
     ending.log();
-    let ending = match ending {
-        ProgramEnding::Succeeded(succession) => {
-            let connections = Arc::clone(&parts.connections);
-            tokio::spawn(tell_successor(succession.channel, connections));
-            Ok(())
+    let (ending, giving) = match ending {
+        ProgramEnding::Succeeded(Succession { channel, giving, pause, .. }) => {
+            tokio::spawn(tell_successor(channel, Arc::clone(&parts.connections)));
+            // Public clients leave now. Those of applications go on.
+            drop(pause);
+            let giving = giving.go_on();
+            if let Err(error) = &giving {
+                tracing::error!(%error, "what the last requests change in the store is lost");
+            }
+            (Ok(()), giving.ok())
         }
-        other => other.into_result(),
+        other => (other.into_result(), None),
     };
     tokio::select! {
         all_ended = tokio::task::spawn_blocking(move || join_all(threads)) => {
@@ -86,7 +91,13 @@ pub async fn drain(
     if let Some(traces) = traces {
         traces.stop(LAST_LINES);
     }
-    _ = tokio::task::spawn_blocking(move || parts.given_up.wait()).await;
+    let last = move || {
+        if let Some(giving) = giving {
+            giving.end();
+        }
+        parts.given_up.wait();
+    };
+    _ = tokio::task::spawn_blocking(last).await;
     bound.pid_file = None;
     for log in bound.configured.borrow().logs.values() {
         log.flush(LAST_LINES);

@@ -1,33 +1,61 @@
 //! The predecessor: the old program of an upgrade, as the new one sees it.
 
-use std::io;
+use std::io::{self, BufReader};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use kirin_observe::program_state::ProgramState;
-use kirin_store::{SnapshotTime, Store, load_snapshot_file};
+use kirin_sockets::PredecessorSockets;
+use kirin_store::{Follower, HandOverError, HandOverStep, Now, Store};
 
-use crate::life::upgrade_channel::{Message, UpgradeChannel, UpgradeError};
+use crate::life::upgrade_channel::{Message, StoreStart, UpgradeChannel, UpgradeError};
+
+/// The bytes of the store that are received together.
+const BUFFER_BYTES: usize = 1 << 20;
+
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 /// The Kirin that this one takes over from.
 pub struct Predecessor {
     channel: UpgradeChannel,
+    /// The socket of the store, until the store follows.
+    socket: Option<UnixStream>,
+    /// What it has told at first.
+    store: StoreStart,
     /// Its process id, once it has told it.
     pid: u32,
+    following: Option<StoreFollowing>,
+}
+
+/// The store that follows that of the predecessor.
+struct StoreFollowing {
+    follower: Follower,
+    from: BufReader<UnixStream>,
 }
 
 impl Predecessor {
-    /// Takes over the channel that was inherited.
-    pub fn new(channel: UnixStream) -> io::Result<Self> {
-        Ok(Self { channel: UpgradeChannel::new(channel)?, pid: 0 })
+    /// Takes over the sockets that were inherited.
+    pub fn new(sockets: PredecessorSockets) -> io::Result<Self> {
+        let PredecessorSockets { channel, store } = sockets;
+        let channel = UpgradeChannel::new(channel)?;
+        let start = StoreStart::default();
+        Ok(Self { channel, socket: Some(store), store: start, pid: 0, following: None })
     }
 
     /// Begins the upgrade.
     pub async fn greet(&mut self) -> Result<(), UpgradeError> {
         self.send(&Message::hello()).await?;
         self.pid = self.receive().await?.into_peer()?;
+        match self.receive().await? {
+            Message::Store(start) => self.store = start,
+            other => return Err(UpgradeError::unexpected(&other)),
+        }
         Ok(())
+    }
+
+    /// Returns the first sequence number of this program's store.
+    pub fn first_sequence(&self) -> u64 {
+        self.store.first_sequence
     }
 
     /// Waits until the predecessor ends. It sends no message before this program is ready.
@@ -38,19 +66,29 @@ impl Predecessor {
         }
     }
 
-    /// Tells the predecessor that the applications are ready, and fills `store` with its items.
-    /// Items that the applications have stored while they were loaded stay.
+    /// Tells the predecessor that the applications are ready, and has `store` follow its store.
+    /// Returns when both have the same items. Items that the applications have stored while they
+    /// were loaded stay.
     pub async fn carry_over(&mut self, store: &Arc<Store>) -> Result<(), UpgradeError> {
+        let socket = self.socket.take().ok_or(UpgradeError::PredecessorGone)?;
+        let ahead = kirin_clock::nanos_ahead_of_boot().saturating_sub(self.store.clock_nanos);
+        // Rounded to the nearest second.
+        let ahead_seconds = (ahead + NANOS_PER_SECOND / 2).div_euclid(NANOS_PER_SECOND);
+        let follower = Follower::new(Arc::clone(store), ahead_seconds, Now::on_steady_clock());
+        let from = BufReader::with_capacity(BUFFER_BYTES, socket);
+        let mut following = StoreFollowing { follower, from };
         self.send(&Message::Loaded).await?;
-        let path = match self.receive().await? {
-            Message::Store { path } => PathBuf::from(path),
-            other => return Err(UpgradeError::unexpected(&other)),
-        };
-        let into = Arc::clone(store);
-        let load = move || load_snapshot_file(&into, &path, SnapshotTime::on_steady_clock());
-        let loaded = tokio::task::spawn_blocking(load).await;
-        let loaded = loaded.map_err(|error| io::Error::other(error.to_string()))??;
-        tracing::info!(items = loaded.items, "the store is carried over");
+        let follow = move || following.follow_to(HandOverStep::Switched).map(|()| following);
+        let followed = tokio::task::spawn_blocking(follow).await;
+        let followed = followed.map_err(|error| io::Error::other(error.to_string()))?;
+        self.following = Some(followed.map_err(|error| match error {
+            // It has ended, and not in this program's fault.
+            HandOverError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                UpgradeError::PredecessorGone
+            }
+            other => other.into(),
+        })?);
+        tracing::info!(items = store.stats().curr_items, "the store is handed over");
         Ok(())
     }
 
@@ -59,6 +97,14 @@ impl Predecessor {
     pub async fn dismiss(mut self, state: Arc<ProgramState>) -> Result<(), UpgradeError> {
         self.send(&Message::Serving { pid: std::process::id() }).await?;
         state.predecessor(self.pid, None);
+        if let Some(mut following) = self.following.take() {
+            let follow = move || {
+                if let Err(error) = following.follow_to(HandOverStep::Ended) {
+                    tracing::error!(%error, "what the last requests of the program before this one change in the store is lost");
+                }
+            };
+            std::thread::Builder::new().name("store-following".into()).spawn(follow)?;
+        }
         tokio::spawn(async move {
             while let Ok(Some(message)) = self.channel.receive().await {
                 if let Message::Draining { connections } = message {
@@ -77,5 +123,20 @@ impl Predecessor {
 
     async fn receive(&mut self) -> Result<Message, UpgradeError> {
         self.channel.receive().await?.ok_or(UpgradeError::PredecessorGone)
+    }
+}
+
+impl StoreFollowing {
+    /// Applies what comes, up to this step of the predecessor.
+    fn follow_to(&mut self, wanted: HandOverStep) -> Result<(), HandOverError> {
+        loop {
+            match self.follower.follow(&mut self.from, Now::on_steady_clock)? {
+                step if step == wanted => return Ok(()),
+                HandOverStep::Ended => {
+                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                }
+                _ => {}
+            }
+        }
     }
 }

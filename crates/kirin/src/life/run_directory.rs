@@ -68,11 +68,6 @@ impl RunDirectory {
     pub fn store_socket(&self) -> PathBuf {
         self.path.join(STORE_SOCKET)
     }
-
-    /// Returns the path of the file that carries the store over to a successor.
-    pub fn store_file(&self) -> PathBuf {
-        self.path.join(STORE_FILE)
-    }
 }
 
 impl Drop for RunDirectory {

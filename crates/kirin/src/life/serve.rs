@@ -61,7 +61,7 @@ pub async fn serve(
     }
     bound.acme.get_mut().keep();
     let sweeping = tokio::spawn(sweep(Arc::clone(&parts.store)));
-    let upgrade = plan_upgrade(bound, launch, run_directory);
+    let upgrade = plan_upgrade(bound, launch);
     let control = Control {
         upgrade,
         reloading: Reloading {
@@ -109,26 +109,16 @@ async fn failure(configured: &RefCell<Configured>, has_other_apps: &Notify) -> A
 }
 
 /// Returns how another Kirin can take the place of this one, or why it cannot.
-fn plan_upgrade(
-    bound: &mut Bound,
-    launch: &Launch,
-    run_directory: &RunDirectory,
-) -> Result<Upgrade, String> {
+fn plan_upgrade(bound: &mut Bound, launch: &Launch) -> Result<Upgrade, String> {
     if bound.sockets.get_mut().starter() == Some(Starter::ServerStarter) {
         return Err("start_server would start a third program; send HUP to start_server".into());
     }
     let invocation = upgrade::invocation(launch)
         .ok_or("how this program was started is not known, or cannot be done again")?;
-    // The operator has made room for the snapshot, and a copy of the store is as large.
     let config = Arc::clone(&bound.configured.borrow().config);
-    let store_file = match &config.store.snapshot {
-        None => run_directory.store_file(),
-        Some(path) => path.with_added_extension("upgrade"),
-    };
     let loading = config.apps.iter().map(|app| app.start_limit).max().unwrap_or_default();
     Ok(Upgrade {
         invocation,
-        store_file,
         notify: bound.systemd.socket().cloned(),
         limit: loading + upgrade::LIMIT,
     })

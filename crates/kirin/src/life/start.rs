@@ -66,6 +66,9 @@ pub async fn start(
     let program = Arc::new(ProgramState::new(program));
     spool_space::check(&config);
     let store = Arc::new(Store::new(config.store.engine.clone()));
+    if let Some(predecessor) = &bound.predecessor {
+        store.number_from(predecessor.first_sequence());
+    }
     let snapshot = match &config.store.snapshot {
         Some(path) => Some(Arc::new(SnapshotFile::new(path.clone())?)),
         None => None,

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io;
+use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
@@ -15,15 +16,17 @@ use std::time::Duration;
 use kirin_http::ListenAddress;
 use kirin_observe::program_state::ProgramState;
 use kirin_sockets::{LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE};
-use kirin_store::{SnapshotTime, Store, save_snapshot_file};
+use kirin_store::{HandOver, HandOverError};
 use kirin_workers::ParentInvocation;
 use tokio::process::Command;
 
 use crate::life::background::Foreground;
 use crate::life::launch::Launch;
-use crate::life::new_process::{GivenUpProcesses, NewProcess};
+use crate::life::memcached_pause::MemcachedPause;
+use crate::life::new_process::NewProcess;
 use crate::life::parts::Parts;
-use crate::life::upgrade_channel::{Message, UpgradeChannel, UpgradeError};
+use crate::life::store_giving::StoreGiving;
+use crate::life::upgrade_channel::{Message, StoreStart, UpgradeChannel, UpgradeError};
 use crate::serve::sockets::Sockets;
 
 /// How long the new program may take, in addition to the time that its applications may take to
@@ -107,8 +110,6 @@ impl Invocation {
 pub struct Upgrade {
     /// How the new program is started.
     pub invocation: Invocation,
-    /// The file that carries the contents of the store over.
-    pub store_file: PathBuf,
     /// Where the new program finds systemd.
     pub notify: Option<NotifySocket>,
     /// How long the new program may take.
@@ -123,10 +124,9 @@ impl Upgrade {
         parts: &Parts,
         sockets: &RefCell<Sockets>,
     ) -> Result<Succession, UpgradeError> {
-        let successor = self.start(&sockets.borrow(), &parts.program, &parts.given_up)?;
-        let _store_file = RemovedAtEnd(&self.store_file);
+        let successor = self.start(&sockets.borrow(), parts)?;
         let limit = limit.unwrap_or(self.limit);
-        let taken_over = successor.take_over(&parts.store, &self.store_file);
+        let taken_over = successor.take_over(parts);
         tokio::time::timeout(limit, taken_over).await.map_err(|_| UpgradeError::TooSlow(limit))?
     }
 
@@ -135,12 +135,13 @@ impl Upgrade {
     fn start<'a>(
         &self,
         sockets: &Sockets,
-        state: &'a ProgramState,
-        given_up: &Arc<GivenUpProcesses>,
+        parts: &'a Parts,
     ) -> Result<Successor<'a>, UpgradeError> {
         let (ours, theirs) = UnixStream::pair()?;
+        let (store, their_store) = UnixStream::pair()?;
         // The copies stay open over exec(2). They are closed here when this function ends.
         let channel = rustix::io::dup(&theirs).map_err(io::Error::from)?;
+        let store_socket = rustix::io::dup(&their_store).map_err(io::Error::from)?;
         let mut copies = Vec::new();
         let mut listeners = Vec::new();
         for (address, socket) in sockets.for_successor() {
@@ -154,7 +155,8 @@ impl Upgrade {
         }
         let mut command = self.invocation.command();
         command.env(LISTENERS_VARIABLE, OsString::from_vec(listeners.join(&b';')));
-        command.env(PREDECESSOR_VARIABLE, channel.as_raw_fd().to_string());
+        let own = format!("{}:{}", channel.as_raw_fd(), store_socket.as_raw_fd());
+        command.env(PREDECESSOR_VARIABLE, own);
         if let Some((name, value)) = self.notify.as_ref().map(NotifySocket::variable) {
             command.env(name, value);
         }
@@ -163,23 +165,14 @@ impl Upgrade {
         };
         let child = command.spawn().map_err(failed)?;
         tracing::info!(pid = child.id(), "upgrading: the new program starts");
+        let state = &*parts.program;
         state.successor(child.id().unwrap_or_default(), "starts");
         Ok(Successor {
-            process: NewProcess::new(child, Arc::clone(given_up))?,
+            process: NewProcess::new(child, Arc::clone(&parts.given_up))?,
             channel: UpgradeChannel::new(ours)?,
+            store: StoreSocket(Some(store)),
             state,
         })
-    }
-}
-
-/// The file with the contents of the store. It is removed when the upgrade is over, also when it is
-/// abandoned because the old program is told to end.
-struct RemovedAtEnd<'a>(&'a Path);
-
-impl Drop for RemovedAtEnd<'_> {
-    fn drop(&mut self) {
-        // This fails if the file has not been written yet.
-        let _ = std::fs::remove_file(self.0);
     }
 }
 
@@ -187,7 +180,34 @@ impl Drop for RemovedAtEnd<'_> {
 struct Successor<'a> {
     process: NewProcess,
     channel: UpgradeChannel,
+    store: StoreSocket,
     state: &'a ProgramState,
+}
+
+/// The socket of the store. If the new program is given up, nobody waits any more until it reads.
+struct StoreSocket(Option<UnixStream>);
+
+impl StoreSocket {
+    fn share(&self) -> io::Result<UnixStream> {
+        match &self.0 {
+            Some(socket) => socket.try_clone(),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Leaves the socket open for those who share it.
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for StoreSocket {
+    fn drop(&mut self) {
+        if let Some(socket) = &self.0 {
+            // It fails if the other side has ended.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
 }
 
 /// The program that serves now.
@@ -196,39 +216,58 @@ pub struct Succession {
     pub pid: u32,
     /// Where it hears what this program still does.
     pub channel: UpgradeChannel,
+    /// Sends what the last requests change in the store.
+    pub giving: StoreGiving,
+    /// Memcached clients wait until they can leave.
+    pub pause: MemcachedPause,
 }
 
 impl Successor<'_> {
     /// Waits until the new program serves. Its process id is another than that of the child if the
     /// child has forked.
-    async fn take_over(
-        mut self,
-        store: &Arc<Store>,
-        file: &Path,
-    ) -> Result<Succession, UpgradeError> {
+    async fn take_over(mut self, parts: &Parts) -> Result<Succession, UpgradeError> {
         let pid = self.receive().await?.into_peer()?;
         self.channel.send(&Message::hello()).await?;
+        let start = StoreStart {
+            first_sequence: HandOver::following_sequence(&parts.store),
+            clock_nanos: kirin_clock::nanos_ahead_of_boot(),
+        };
+        self.channel.send(&Message::Store(start)).await?;
         self.state.successor(pid, "reads its configuration and loads its applications");
         match self.receive().await? {
             Message::Loaded => {}
             other => return Err(UpgradeError::unexpected(&other)),
         }
         self.state.successor(pid, "takes over the store");
-        let (from, to) = (Arc::clone(store), file.to_owned());
-        let save = move || save_snapshot_file(&from, &to, SnapshotTime::on_steady_clock(), || true);
-        let saved = tokio::task::spawn_blocking(save).await;
-        let saved = saved.map_err(|error| io::Error::other(error.to_string()))??;
-        tracing::info!(
-            items = saved.unwrap_or_default().items,
-            "upgrading: the new program gets the store"
-        );
-        self.channel.send(&Message::Store { path: file.to_string_lossy().into_owned() }).await?;
+        let giving = StoreGiving::begin(Arc::clone(&parts.store), self.store.share()?)?;
+        let copied = blocking(|| giving.copy()).await?;
+        let (giving, items) = self.unless_ended(copied).await?;
+        tracing::info!(items, "upgrading: the new program has the store");
+        self.state.successor(pid, "is about to serve");
+        let pause = MemcachedPause::begin(&parts.memcached, &parts.handles).await;
+        let switched = blocking(|| giving.switch()).await?;
+        let giving = self.unless_ended(switched).await?;
         match self.receive().await? {
             Message::Serving { pid } => {
                 self.process.serves();
-                Ok(Succession { pid, channel: self.channel })
+                self.store.keep();
+                Ok(Succession { pid, channel: self.channel, giving, pause })
             }
             other => Err(UpgradeError::unexpected(&other)),
+        }
+    }
+
+    /// Returns the result of a step of the store. If that failed because the new program has ended,
+    /// returns how it has ended.
+    async fn unless_ended<T>(
+        &mut self,
+        result: Result<T, HandOverError>,
+    ) -> Result<T, UpgradeError> {
+        match result {
+            Err(HandOverError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Err(self.process.ended().await)
+            }
+            result => Ok(result?),
         }
     }
 
@@ -239,4 +278,12 @@ impl Successor<'_> {
             None => Err(self.process.ended().await),
         }
     }
+}
+
+/// Does work that blocks on a thread of its own.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, UpgradeError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| io::Error::other(error.to_string()).into())
 }

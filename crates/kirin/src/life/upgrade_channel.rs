@@ -7,9 +7,8 @@
 //! | from | message | meaning |
 //! |---|---|---|
 //! | new | `hello` | it has begun, and speaks this version of the hand-over |
-//! | old | `hello` | the same |
-//! | new | `loaded` | its applications are ready |
-//! | old | `store` | the file has the contents of the store, as they were at `loaded` |
+//! | old | `hello`, `store` | the same, and where the numbers and the clock of the store begin |
+//! | new | `loaded` | its applications are ready; the old one sends the store by its own socket |
 //! | new | `serving` | it has the store and accepts connections; the old one ends |
 //! | old | `draining` | the connections that it still has, once a second |
 //! | new | `failed` | it cannot serve, for this reason; it may come instead of any other |
@@ -20,7 +19,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use kirin_store::SnapshotError;
+use kirin_store::HandOverError;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -49,11 +48,8 @@ pub enum Message {
     },
     /// The applications of the new program are ready.
     Loaded,
-    /// The file with the contents of the store.
-    Store {
-        /// Its path, in which a byte that is not UTF-8 is lost.
-        path: String,
-    },
+    /// What the store of the new program has to know before it is used.
+    Store(StoreStart),
     /// The new program accepts connections.
     Serving {
         /// Its process id.
@@ -69,6 +65,15 @@ pub enum Message {
         /// The connections that it still has.
         connections: u64,
     },
+}
+
+/// What the store of the new program has to know before it is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreStart {
+    /// Its first sequence number.
+    pub first_sequence: u64,
+    /// By how many nanoseconds the steady clock of the old program is ahead of `CLOCK_BOOTTIME`.
+    pub clock_nanos: i64,
 }
 
 impl Message {
@@ -122,9 +127,9 @@ pub enum UpgradeError {
     /// The new program took too long.
     #[error("the new program was not ready within {0:?}")]
     TooSlow(Duration),
-    /// The contents of the store cannot be written or read.
-    #[error("the store cannot be carried over: {0}")]
-    Store(#[from] SnapshotError),
+    /// The contents of the store cannot be sent or received.
+    #[error("the store cannot be handed over: {0}")]
+    Store(#[from] HandOverError),
     /// The old program has ended.
     #[error("the kirin that this one was to follow has ended, or has not handed over")]
     PredecessorGone,

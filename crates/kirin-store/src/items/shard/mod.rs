@@ -18,6 +18,7 @@ use hashbrown::HashTable;
 
 use crate::clock::{Expires, Now};
 use crate::eviction::s3fifo::Queues;
+use crate::hand_over::changed_keys::ChangedKeys;
 use crate::items::item::ItemRef;
 use crate::items::prepared_item::{PlacedValue, PreparedItem};
 use crate::items::side_data::{Companion, SideData};
@@ -41,6 +42,8 @@ pub(crate) struct Shard {
     copied: HashSet<u32>,
     /// Bytes of all side data. The other parts know their own size.
     side_bytes: usize,
+    /// Notes changes while the store is handed over.
+    pub(crate) changed: Option<Box<ChangedKeys>>,
     /// The slot at which the sweep continues.
     pub(crate) sweep_cursor: u32,
     /// The last sequence number when the sweep began at slot 0.
@@ -68,6 +71,7 @@ impl Shard {
             sides: HashMap::default(),
             copied: HashSet::default(),
             side_bytes: 0,
+            changed: None,
             sweep_cursor: 0,
             sweep_starts: 0,
             swept_up_to: 0,
@@ -103,8 +107,27 @@ impl Shard {
         self.slab.get(index)
     }
 
+    /// Returns a slot for a change of its item.
     pub(crate) fn slot_mut(&mut self, index: u32) -> &mut Slot {
+        self.note_change(index);
         self.slab.get_mut(index)
+    }
+
+    /// Notes that a client writes or removes the item with this key, whether it is there or not.
+    #[inline]
+    pub(crate) fn note_write(&mut self, key: &[u8]) {
+        if let Some(changed) = &mut self.changed {
+            changed.insert(key);
+        }
+    }
+
+    /// Notes that an item changes, perhaps without the wish of a client.
+    #[inline]
+    fn note_change(&mut self, index: u32) {
+        if self.changed.as_ref().is_some_and(|changed| changed.counts_all) {
+            let Self { changed: Some(changed), slab, log, .. } = self else { return };
+            changed.insert(log.record(slab.get(index).address).key);
+        }
     }
 
     /// Returns the slot at `index` if it holds an item.
@@ -227,11 +250,13 @@ impl Shard {
         queues.insert(slab, index, hash, bytes);
         debug_assert!(self.table.len() == self.slab.len(), "{} keys of items", self.table.len());
         debug_assert!(self.item_bytes(index) == bytes, "{bytes} bytes are counted for {index}");
+        self.note_change(index);
         index
     }
 
     /// Puts new content into a slot. The item keeps its place in its queue.
     pub(crate) fn replace(&mut self, index: u32, prepared: PreparedItem<'_>) {
+        self.note_change(index);
         let (old_bytes, bytes) = (self.item_bytes(index), prepared.bytes());
         self.queues.resize(&mut self.slab, index, old_bytes, bytes);
         self.take_side(index);
@@ -305,7 +330,7 @@ impl Shard {
     /// Gives an item a new CAS unique. `sequence` is the item's sequence number if `cas` differs
     /// from it.
     pub(crate) fn set_cas(&mut self, index: u32, cas: u64, sequence: Option<u64>) {
-        self.slab.get_mut(index).cas = cas;
+        self.slot_mut(index).cas = cas;
         if self.side(index).and_then(|side| side.sequence) != sequence {
             self.change_side(index, |side| side.sequence = sequence);
         }
@@ -319,6 +344,7 @@ impl Shard {
         if !self.side(index).is_none_or(has_only_tags) {
             return None;
         }
+        self.note_change(index);
         self.log.value_mut(self.slab.get(index).address)
     }
 
@@ -366,6 +392,7 @@ impl Shard {
     }
 
     fn remove_hashed(&mut self, index: u32, hash: u64) {
+        self.note_change(index);
         if let Ok(entry) = self.table.find_entry(hash, |&other| other == index) {
             entry.remove();
         }
@@ -390,7 +417,9 @@ impl Shard {
 
     /// Removes all items.
     pub(crate) fn clear(&mut self) {
+        let changed = self.changed.take();
         *self = Shard::new(self.hasher.clone(), self.log.page_bytes());
+        self.changed = changed;
     }
 }
 

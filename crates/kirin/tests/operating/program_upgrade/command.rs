@@ -11,7 +11,7 @@ use super::{APP, CONFIG, Service, has_ended};
 
 impl Service {
     /// Runs a command. Returns its exit status and what it has printed.
-    fn command(&self, words: &[&str]) -> (Option<i32>, String) {
+    pub(super) fn command(&self, words: &[&str]) -> (Option<i32>, String) {
         let output = run_kirin(&self.site, words);
         let said = [&output.stdout[..], &output.stderr[..]].concat();
         (output.status.code(), String::from_utf8_lossy(&said).into_owned())

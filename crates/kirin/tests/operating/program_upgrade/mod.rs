@@ -1,6 +1,8 @@
 //! USR2 through the built program: a new program replaces the old one.
 
 mod command;
+mod faults;
+mod store;
 
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
@@ -156,7 +158,7 @@ fn the_store_is_carried_over_and_its_clients_find_the_new_one() {
         assert_eq!(client.send("get item7\r\n").line(), "VALUE item7 0 7");
     }
     assert!(
-        service.first.log().contains("the store is carried over items=1001"),
+        service.first.log().contains("the store is handed over items=1001"),
         "{}",
         service.first.log()
     );
@@ -249,7 +251,7 @@ fn a_new_program_that_never_serves_changes_nothing() {
     service.signal(Signal::USR2);
     assert_goes_on("the new program ended before it served");
     service.replace_program(failing(
-        r#"exec perl -e 'open my $old, "+<&=", $ENV{KIRIN_PREDECESSOR}; syswrite $old, "{\"hello\":1}\n"; sleep 60'"#,
+        r#"exec perl -e 'open my $old, "+<&=", $ENV{KIRIN_PREDECESSOR} =~ /(\d+)/; syswrite $old, "{\"hello\":1}\n"; sleep 60'"#,
     ));
     service.signal(Signal::USR2);
     assert_goes_on("is it another program than kirin? It said \"{\\\"hello\\\":1}\\n\"");

@@ -1,0 +1,229 @@
+//! The following side of a hand-over.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use foldhash::HashSet;
+
+use crate::clock::{Expires, Now};
+use crate::commands::delete::DeleteRequest;
+use crate::commands::storage::NewItem;
+use crate::eviction::room::Contended;
+use crate::hand_over::frame::{self, Frame, Invalidated, InvalidatedFrame, ItemFrame};
+use crate::hand_over::giving::HandOverError;
+use crate::inspect::ScanCursor;
+use crate::invalidation::change_log::Moment;
+use crate::items::value::NewValue;
+use crate::memory::slab::mark;
+use crate::snapshot::time::translate_expiry;
+use crate::store::Store;
+
+/// What the giving side has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandOverStep {
+    /// It has sent all items once.
+    Copied,
+    /// It has sent all changes. The following side takes writes from now on.
+    Switched,
+    /// It has ended.
+    Ended,
+}
+
+/// The hand-over of a store from another process, from the side that follows.
+#[derive(Debug)]
+pub struct Follower {
+    store: Arc<Store>,
+    /// The keys that this program has written before. Their items stay.
+    own: HashSet<Box<[u8]>>,
+    /// The raw time of a delayed flush, or 0. It counts from the switch on.
+    flush_due: u32,
+    /// The seconds that this program's clock is ahead.
+    ahead_seconds: i64,
+    /// The moment of the switch.
+    switched: Option<Moment>,
+    payload: Vec<u8>,
+}
+
+impl Follower {
+    /// Lets a store follow another one. It must have got its first number by
+    /// [`Store::number_from`]. The clock of its callers is `ahead_seconds` ahead of that of the
+    /// giving side.
+    pub fn new(store: Arc<Store>, ahead_seconds: i64, now: Now) -> Follower {
+        let (mut own, mut cursor) = (HashSet::default(), ScanCursor::default());
+        while store.scan(&mut cursor, now, |item| _ = own.insert(item.key.into())) {}
+        let (switched, payload) = (None, Vec::new());
+        Follower { store, own, ahead_seconds, flush_due: 0, switched, payload }
+    }
+
+    /// Applies what comes until the giving side reaches its next step.
+    pub fn follow(
+        &mut self,
+        from: &mut impl Read,
+        now: impl Fn() -> Now,
+    ) -> Result<HandOverStep, HandOverError> {
+        loop {
+            let mut payload = std::mem::take(&mut self.payload);
+            let Some(kind) = frame::read(from, &mut payload)? else {
+                return Ok(HandOverStep::Ended);
+            };
+            let unreadable = || io::Error::new(io::ErrorKind::InvalidData, "an unreadable frame");
+            let step = match frame::parse(kind, &payload).ok_or_else(unreadable)? {
+                Frame::Copied => Some(HandOverStep::Copied),
+                Frame::Switched => {
+                    self.store.flush_due.store(self.flush_due, Ordering::Relaxed);
+                    self.switched = Some(self.store.moment());
+                    Some(HandOverStep::Switched)
+                }
+                Frame::FlushDue(raw) => {
+                    let due = self.expiry_of_flush(raw);
+                    match self.switched {
+                        None => self.flush_due = due,
+                        Some(_) => self.store.flush_due.store(due, Ordering::Relaxed),
+                    }
+                    None
+                }
+                frame => {
+                    self.apply(&frame, now());
+                    None
+                }
+            };
+            self.payload = payload;
+            if let Some(step) = step {
+                return Ok(step);
+            }
+        }
+    }
+
+    fn apply(&self, frame: &Frame<'_>, now: Now) {
+        match (frame, &self.switched) {
+            (Frame::Item(item), None) => {
+                // Without room there is no item, as with a `set`.
+                if self.store.retry_while_contended(|| self.put(item, now)).is_none() {
+                    self.remove(item.key);
+                }
+                self.store.keep_within_limit(now);
+            }
+            (Frame::Item(item), Some(switched)) => self.write(item, switched, now),
+            (Frame::Absent(key), None) => self.remove(key),
+            (Frame::Absent(key), Some(_)) => _ = self.store.delete(key, now),
+            (Frame::Invalidated(frame), None) => self.store.invalidate_up_to(frame, now),
+            (Frame::Invalidated(InvalidatedFrame { what, .. }), Some(_)) => match *what {
+                Invalidated::Tag(tag, how) => _ = self.store.invalidate_tag(tag, how),
+                Invalidated::Prefix(prefix, how) => {
+                    self.store.invalidate_prefix(prefix, how, now);
+                }
+                Invalidated::All => self.store.flush_all(now, now),
+            },
+            (Frame::FlushDue(_) | Frame::Copied | Frame::Switched, _) => {}
+        }
+    }
+
+    /// Translates a moment of the giving side's clock. The last possible one stands for all later
+    /// ones.
+    fn moment(&self, moment: Now) -> Now {
+        match moment.unix_seconds() {
+            seconds if seconds == u64::from(u32::MAX) => moment,
+            seconds => Now::from_unix_seconds(seconds.saturating_add_signed(self.ahead_seconds)),
+        }
+    }
+
+    /// Translates the raw time of a delayed flush, or 0.
+    fn expiry_of_flush(&self, raw: u32) -> u32 {
+        if raw == 0 { 0 } else { self.moment(Now::from_raw(raw)).raw() }
+    }
+
+    fn expiry(&self, raw: u32) -> Expires {
+        translate_expiry(Expires::from_raw(raw), |moment| self.moment(moment))
+    }
+
+    /// Puts an item where the giving side has it, with all its numbers.
+    fn put(&self, item: &ItemFrame<'_>, now: Now) -> Result<(), Contended> {
+        if self.own.contains(item.key) {
+            return Ok(());
+        }
+        let store = &self.store;
+        let hash = store.hash(item.key);
+        let mut shard = store.lock_shard_of(hash);
+        let found = shard.find(hash, item.key);
+        let expires = self.expiry(item.expires);
+        let is_kept =
+            !expires.is_due(now) && store.is_storable(item.key, item.value.len(), &item.tags);
+        let new = NewItem {
+            value: NewValue::Copied(item.value),
+            flags: item.flags,
+            expires,
+            tags: &item.tags,
+        };
+        let mut prepared = store.prepare(&shard, item.key, &new);
+        prepared.cas = item.cas;
+        prepared.side.sequence = (item.sequence != item.cas).then_some(item.sequence);
+        prepared.last_access = self.moment(Now::from_raw(item.last_access));
+        prepared.marks = item.marks;
+        let has_room = is_kept
+            && store.make_room(
+                &mut shard,
+                |shard| shard.growth_bytes(&prepared, found),
+                found,
+                now,
+            )?;
+        match (found, has_room) {
+            (Some(index), true) => shard.replace(index, prepared),
+            (None, true) => _ = shard.insert(hash, prepared),
+            (Some(index), false) => shard.remove(index),
+            (None, false) => {}
+        }
+        Ok(())
+    }
+
+    /// Removes an item that the giving side no longer has.
+    fn remove(&self, key: &[u8]) {
+        let hash = self.store.hash(key);
+        let mut shard = self.store.lock_shard_of(hash);
+        if let Some(index) = shard.find(hash, key)
+            && !self.own.contains(key)
+        {
+            shard.remove(index);
+        }
+    }
+
+    /// Carries out a write of the giving side that it made after the switch.
+    fn write(&self, item: &ItemFrame<'_>, switched: &Moment, now: Now) {
+        if self.store.change_since(switched, item.key, &item.tags).is_some() {
+            return;
+        }
+        let new = NewItem {
+            value: NewValue::Copied(item.value),
+            flags: item.flags,
+            expires: self.expiry(item.expires),
+            tags: &item.tags,
+        };
+        self.store.set(item.key, new, now);
+        if item.marks & mark::STALE != 0 {
+            let stale = DeleteRequest { invalidate: true, ..DeleteRequest::default() };
+            self.store.meta_delete(item.key, &stale, now);
+        }
+    }
+}
+
+impl Store {
+    /// Lets the sequence numbers of an empty store begin at `first`, which a giving side has told
+    /// ([`HandOver::following_sequence`](crate::HandOver::following_sequence)).
+    pub fn number_from(&self, first: u64) {
+        self.sequences.fetch_max(first, Ordering::Relaxed);
+    }
+
+    /// Invalidates items up to a sequence number that another store has given them.
+    fn invalidate_up_to(&self, frame: &InvalidatedFrame<'_>, now: Now) {
+        let InvalidatedFrame { what, sequence } = frame;
+        match *what {
+            Invalidated::Tag(tag, how) => _ = self.tags.invalidate(tag, how, *sequence),
+            Invalidated::Prefix(prefix, how) => {
+                while self.prefixes.invalidate_up_to(prefix, how, || *sequence).is_none() {
+                    self.sweep_everything(now);
+                }
+            }
+            Invalidated::All => _ = self.flushed_up_to.fetch_max(*sequence, Ordering::Release),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A new program that ends, hangs or talks nonsense at each step of the hand-over. The old one
+//! serves on, and has its store.
+
+use std::os::unix::fs::PermissionsExt;
+
+use kirin_tests::{Memcached, kirin_command, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{APP, CONFIG, Service, begin_upgrade, has_ended};
+
+/// A program that talks as a new Kirin does, as far as `steps` says.
+fn impostor(service: &Service, steps: &str) {
+    let program = format!(
+        r#"#!/usr/bin/perl
+use v5.16; use warnings; use IO::Handle;
+my ($channel, $store) = map {{ open my $socket, '+<&=', $_ or die; $socket->autoflush; $socket }} split /:/, $ENV{{KIRIN_PREDECESSOR}};
+sub say_it {{ print {{$channel}} "$_[0]\n" }}
+sub hello {{ say_it('{{"hello":{{"hand_over":2,"program":"9.9","pid":' . $$ . '}}}}'); <$channel>; <$channel> }}
+sub loaded {{ say_it('"loaded"') }}
+sub receive {{ my $all = ''; while (sysread $store, $all, 65536, length $all) {{ last if $all =~ /\x08\0\0\0\0\z/ }} }}
+{steps}
+"#
+    );
+    service.replace_program(|path| {
+        std::fs::write(&path, program).expect("a program");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("chmod");
+    });
+}
+
+#[test]
+fn a_new_program_that_fails_at_any_step_costs_nothing() {
+    let service = Service::start(CONFIG);
+    let program = kirin_command(&service.site).get_program().to_owned();
+    let first = service.pid();
+    let mut client = Memcached::connect(&service.site.path("store.sock"));
+    for number in 0..2000 {
+        client.set(&format!("item{number}"), &[b'x'; 1000]);
+    }
+    for (steps, timeout, reason) in [
+        ("exit 4;", "20", "ended before it served (exit status: 4)"),
+        ("hello(); kill 9, $$;", "20", "ended before it served (signal: 9 (SIGKILL))"),
+        ("hello(); loaded(); kill 9, $$; ", "20", "signal: 9"),
+        ("hello(); loaded(); receive(); kill 9, $$;", "20", "signal: 9"),
+        ("hello(); loaded(); receive(); say_it('nonsense'); sleep 60;", "20", "nonsense"),
+        ("hello(); loaded(); receive(); say_it('\"loaded\"'); sleep 60;", "20", "Loaded"),
+        (
+            r#"say_it('{"hello":{"hand_over":3,"program":"9.9","pid":1}}'); sleep 60;"#,
+            "20",
+            "kirin 9.9 and kirin",
+        ),
+        (
+            r#"hello(); say_it('{"failed":{"reason":"no disk"}}'); sleep 60;"#,
+            "20",
+            "does not start: no disk",
+        ),
+        ("sleep 60;", "1", "not ready within 1s"),
+        ("hello(); kill 'STOP', $$;", "1", "not ready within 1s"),
+        ("hello(); loaded(); kill 'STOP', $$;", "1", "not ready within 1s"),
+        ("hello(); loaded(); receive(); kill 'STOP', $$;", "1", "not ready within 1s"),
+    ] {
+        impostor(&service, steps);
+        let (code, said) = service.command(&["upgrade", "--timeout", timeout]);
+        assert!(code == Some(1) && said.contains(reason), "{steps}: {said}");
+        assert_eq!(service.pid(), first, "{steps}");
+        // The connection of before is there, and its commands are carried out.
+        client.set("after", steps.as_bytes());
+        assert_eq!(client.get("after").as_deref(), Some(steps.as_bytes()));
+        assert_eq!(client.get("item7").map(|value| value.len()), Some(1000));
+        assert!(service.get("/").starts_with(&format!("{} ", first.expect("a pid"))));
+    }
+    service.replace_program(|path| std::os::unix::fs::symlink(&program, path).expect("a link"));
+    let second = service.upgrade();
+    assert!(service.get("/").starts_with(&format!("{second} ")));
+    let mut client = Memcached::connect(&service.site.path("store.sock"));
+    assert_eq!(client.get("item1999").map(|value| value.len()), Some(1000));
+}
+
+#[test]
+fn a_killed_old_program_takes_the_new_one_along() {
+    let mut service = Service::start(CONFIG);
+    let successor = begin_upgrade(&service);
+    kill_process(Pid::from_raw(service.first.pid() as i32).expect("a pid"), Signal::KILL)
+        .expect("kill");
+    service.first.wait();
+    wait_for("the end of the new program", || has_ended(successor).then_some(()));
+    service.first.wait_for_log("the kirin that this one was to follow has ended");
+}
+
+#[test]
+fn an_old_program_that_is_stopped_and_goes_on_hands_over() {
+    let service = Service::start(CONFIG);
+    let first = service.pid().and_then(Pid::from_raw).expect("a pid");
+    let slow = format!(
+        "open my $f, '>', 'loading'; close $f; select undef, undef, undef, 0.01 until -e 'load';\n{APP}"
+    );
+    std::fs::write(service.site.path("app.psgi"), slow).expect("app.psgi");
+    service.signal(Signal::USR2);
+    service.site.wait_for_files("loading", 1);
+    kill_process(first, Signal::STOP).expect("kill");
+    std::fs::write(service.site.path("load"), "").expect("a file");
+    service.first.wait_for_log("app is loaded");
+    kill_process(first, Signal::CONT).expect("kill");
+    wait_for("the next program", || {
+        service.pid().filter(|pid| *pid != first.as_raw_nonzero().get())
+    });
+    wait_for("the end of the first", || has_ended(first.as_raw_nonzero().get()).then_some(()));
+    assert!(service.get("/").starts_with(&format!("{} ", service.pid().expect("a pid"))));
+}
