@@ -59,6 +59,8 @@ pub(crate) enum CloseReason {
     Ended(SessionEnding),
     #[error("silent for too long")]
     Idle,
+    #[error("another process serves it")]
+    GivenAway,
     #[error(transparent)]
     Failed(#[from] io::Error),
 }
@@ -67,7 +69,9 @@ impl CloseReason {
     /// Returns the reason as memcached tells it to watchers.
     pub(crate) fn word(&self) -> &'static str {
         match self {
-            CloseReason::ByClient | CloseReason::Ended(SessionEnding::Quit) => "normal",
+            CloseReason::ByClient
+            | CloseReason::GivenAway
+            | CloseReason::Ended(SessionEnding::Quit) => "normal",
             CloseReason::Ended(_) | CloseReason::Failed(_) => "error",
             CloseReason::Idle => "idle_timeout",
         }
@@ -88,15 +92,21 @@ pub(crate) struct Connection<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
-    pub(crate) fn new(stream: S) -> Connection<S> {
+    /// Returns the connection of a session, which is new or was begun in another process.
+    pub(crate) fn new(stream: S, session: MemcachedSession) -> Connection<S> {
         Connection {
             stream,
-            session: MemcachedSession::default(),
+            session,
             unsent: None,
             draining: false,
             has_yielded: false,
             ending: None,
         }
+    }
+
+    /// Returns the socket.
+    pub(crate) fn stream(&self) -> &S {
+        &self.stream
     }
 
     /// Serves the client until one side closes the connection.
@@ -150,6 +160,10 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
         }
         if self.session.watcher().is_some() {
             return self.poll_watch(cx, executor, buffers);
+        }
+        if executor.server().has_successor() && !self.draining && self.session.is_between_commands()
+        {
+            return Poll::Ready(Err(CloseReason::GivenAway));
         }
         ready!(executor.server().poll_unpaused(cx));
         if self.draining && !self.has_yielded {

@@ -24,7 +24,7 @@ mod watch;
 pub use counters::MemcachedCounters;
 pub use execute::{Executed, Executor, Listing, VERSION};
 pub use output::{OUTPUT_LIMIT_BYTES, OutputBuffer};
-pub use serve::{MemcachedSocket, serve};
+pub use serve::{MemcachedSocket, serve, serve_adopted};
 pub use server::{Description, MemcachedServer, ServerOptions};
 pub use session::{Flow, MemcachedSession, SessionEnding};
 pub use snapshot_file::{Saving, SnapshotFile, SnapshotFileError};

@@ -6,23 +6,24 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::{Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
 use crate::connection::{CloseReason, Connection, LoopBuffers};
 use crate::counters::{add, read};
 use crate::execute::Executor;
 use crate::server::MemcachedServer;
-use crate::session::SessionEnding;
+use crate::session::{MemcachedSession, SessionEnding};
 use crate::watch::event::WatchedPeer;
 
 /// The pause in accepting if the process has no file descriptor or memory for a connection.
@@ -66,7 +67,9 @@ impl MemcachedSocket {
     }
 }
 
-/// Serves the clients of `listener` until `shutdown` completes, then closes their connections.
+/// Serves the clients of `listener` until `shutdown` completes, then closes their connections. If
+/// another process serves them from then on, they leave to it, and those in the middle of a command
+/// do so after it.
 ///
 /// The caller must run it where `spawn_local` works.
 pub async fn serve(
@@ -74,26 +77,32 @@ pub async fn serve(
     server: Arc<MemcachedServer>,
     shutdown: impl Future<Output = ()>,
 ) {
-    let executor = Rc::new(Executor::new(server));
-    let buffers = Rc::new(LoopBuffers::new());
-    let open = Rc::new(ConnectionTasks::default());
+    let place = ServingPlace::new(server);
+    let server = place.executor.server();
     let mut shutdown = pin!(shutdown);
     let mut warned_at: Option<Instant> = None;
+    let mut has_successor = false;
     loop {
         let accepted = tokio::select! {
             // A client that comes then is left to another process.
             biased;
             () = &mut shutdown => break,
-            accepted = listener.accept(executor.server()) => accepted,
+            () = server.successor_comes(), if !has_successor => {
+                has_successor = true;
+                place.open.wake_all();
+                continue;
+            }
+            accepted = listener.accept(server) => accepted,
         };
         match accepted {
             // A panic in admitting one connection must not end the accepting of others.
             Ok(accepted) => {
-                _ = catch_unwind(AssertUnwindSafe(|| admit(accepted, &executor, &buffers, &open)));
+                let new = MemcachedSession::default;
+                _ = catch_unwind(AssertUnwindSafe(|| place.admit(accepted, new())));
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                add(&executor.counters().listen_disabled_num, 1);
+                add(&place.executor.counters().listen_disabled_num, 1);
                 if warned_at.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
                     warned_at = Some(Instant::now());
                     tracing::warn!(%error, "cannot accept memcached clients, pausing");
@@ -102,12 +111,81 @@ pub async fn serve(
             }
         }
     }
-    open.close_all();
+    match server.has_successor() {
+        true => place.open.leave_all().await,
+        false => place.open.close_all(),
+    }
+}
+
+/// Serves the clients whose sockets another process has handed over, until they leave to the next
+/// one.
+///
+/// The caller must run it where `spawn_local` works.
+pub async fn serve_adopted(
+    server: Arc<MemcachedServer>,
+    mut clients: mpsc::UnboundedReceiver<OwnedFd>,
+) {
+    let mut place = None;
+    loop {
+        tokio::select! {
+            client = clients.recv() => {
+                let Some(client) = client else { break };
+                let place = place.get_or_insert_with(|| ServingPlace::new(Arc::clone(&server)));
+                match Accepted::from_descriptor(client) {
+                    Ok(accepted) => place.admit(accepted, MemcachedSession::begun()),
+                    // It has disconnected meanwhile.
+                    Err(error) => tracing::debug!(%error, "a memcached client is lost"),
+                }
+            }
+            () = server.successor_comes() => break,
+        }
+    }
+    if let Some(place) = place {
+        place.open.leave_all().await;
+    }
+}
+
+/// What the connections of a listener on an event loop share.
+struct ServingPlace {
+    executor: Rc<Executor>,
+    buffers: Rc<LoopBuffers>,
+    open: Rc<ConnectionTasks>,
+}
+
+impl ServingPlace {
+    fn new(server: Arc<MemcachedServer>) -> Self {
+        Self {
+            executor: Rc::new(Executor::new(server)),
+            buffers: Rc::new(LoopBuffers::new()),
+            open: Rc::default(),
+        }
+    }
+
+    fn admit(&self, accepted: Accepted, session: MemcachedSession) {
+        admit(accepted, session, &self.executor, &self.buffers, &self.open);
+    }
+}
+
+impl Accepted {
+    /// Takes over the socket of a client. Must be called on an event loop.
+    fn from_descriptor(client: OwnedFd) -> io::Result<Self> {
+        let family = rustix::net::getsockname(&client)?.address_family();
+        if family == rustix::net::AddressFamily::UNIX {
+            let stream = std::os::unix::net::UnixStream::from(client);
+            stream.set_nonblocking(true)?;
+            return Ok(Self::Unix(UnixStream::from_std(stream)?));
+        }
+        let stream = std::net::TcpStream::from(client);
+        let peer = stream.peer_addr()?;
+        stream.set_nonblocking(true)?;
+        Ok(Self::Tcp(TcpStream::from_std(stream)?, peer))
+    }
 }
 
 /// Starts to serve a client, unless there are too many.
 fn admit(
     accepted: Accepted,
+    session: MemcachedSession,
     executor: &Rc<Executor>,
     buffers: &Rc<LoopBuffers>,
     open: &Rc<ConnectionTasks>,
@@ -128,21 +206,43 @@ fn admit(
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "cannot set TCP_NODELAY");
             }
-            tokio::task::spawn_local(serve_client(stream, WatchedPeer::Tcp(address), slot, buffers))
+            tokio::task::spawn_local(serve_client(
+                stream,
+                session,
+                WatchedPeer::Tcp(address),
+                slot,
+                buffers,
+            ))
         }
-        Accepted::Unix(stream) => {
-            tokio::task::spawn_local(serve_client(stream, WatchedPeer::Unix, slot, buffers))
-        }
+        Accepted::Unix(stream) => tokio::task::spawn_local(serve_client(
+            stream,
+            session,
+            WatchedPeer::Unix,
+            slot,
+            buffers,
+        )),
     };
     open.enter(number, task.abort_handle());
 }
 
 /// The tasks of a loop's connections, which end with the loop. A `JoinSet` does the same with 100
-/// bytes for each connection, this with 16.
+/// bytes for each connection, this with 24.
 #[derive(Debug, Default)]
 struct ConnectionTasks {
-    tasks: RefCell<Vec<Option<AbortHandle>>>,
+    tasks: RefCell<Vec<ConnectionTask>>,
     vacant: RefCell<Vec<usize>>,
+    /// Notified when a task has left, or stays.
+    looked: Notify,
+}
+
+/// The task of a connection.
+#[derive(Debug, Default)]
+struct ConnectionTask {
+    abort: Option<AbortHandle>,
+    /// Wakes the task when it has to leave.
+    waker: Option<Waker>,
+    /// Whether it has looked since, and is in the middle of a command.
+    stays: bool,
 }
 
 impl ConnectionTasks {
@@ -150,28 +250,62 @@ impl ConnectionTasks {
     fn take(&self) -> usize {
         self.vacant.borrow_mut().pop().unwrap_or_else(|| {
             let mut tasks = self.tasks.borrow_mut();
-            tasks.push(None);
+            tasks.push(ConnectionTask::default());
             tasks.len() - 1
         })
     }
 
     fn enter(&self, number: usize, task: AbortHandle) {
         if let Some(place) = self.tasks.borrow_mut().get_mut(number) {
-            *place = Some(task);
+            place.abort = Some(task);
+        }
+    }
+
+    /// Notes how the task of a connection is woken. It stays the same.
+    fn note_waker(&self, number: usize, waker: &Waker) {
+        if let Some(place) = self.tasks.borrow_mut().get_mut(number) {
+            place.waker = Some(waker.clone());
         }
     }
 
     fn leave(&self, number: usize) {
-        let left = self.tasks.borrow_mut().get_mut(number).and_then(Option::take);
+        let left = self.tasks.borrow_mut().get_mut(number).map(std::mem::take);
         self.vacant.borrow_mut().push(number);
         // The task must not be dropped while the list is borrowed, because this may be its last
         // reference.
         drop(left);
+        self.looked.notify_one();
+    }
+
+    /// Notes that a connection cannot leave yet.
+    fn note_stay(&self, number: usize) {
+        if let Some(place) = self.tasks.borrow_mut().get_mut(number) {
+            place.stays = true;
+        }
+        self.looked.notify_one();
+    }
+
+    /// Has all connections leave that are between two commands, and waits until they have.
+    async fn leave_all(&self) {
+        self.wake_all();
+        let may_leave = |task: &ConnectionTask| task.abort.is_some() && !task.stays;
+        while self.tasks.borrow().iter().any(may_leave) {
+            self.looked.notified().await;
+        }
+    }
+
+    /// Wakes all connections, so that they look whether they have to leave.
+    fn wake_all(&self) {
+        self.tasks
+            .borrow()
+            .iter()
+            .filter_map(|task| task.waker.as_ref())
+            .for_each(Waker::wake_by_ref);
     }
 
     fn close_all(&self) {
         let tasks = std::mem::take(&mut *self.tasks.borrow_mut());
-        tasks.into_iter().flatten().for_each(|task| task.abort());
+        tasks.into_iter().filter_map(|task| task.abort).for_each(|task| task.abort());
     }
 }
 
@@ -189,16 +323,38 @@ impl Drop for ConnectionSlot {
     }
 }
 
-async fn serve_client<S: AsyncRead + AsyncWrite + AsRawFd + Unpin>(
+async fn serve_client<S: AsyncRead + AsyncWrite + AsRawFd + AsFd + Unpin>(
     stream: S,
+    session: MemcachedSession,
     peer: WatchedPeer,
     slot: ConnectionSlot,
     buffers: Rc<LoopBuffers>,
 ) {
     let descriptor = stream.as_raw_fd();
     slot.executor.note_opened(peer, descriptor);
-    let mut connection = Connection::new(stream);
-    let closed = connection.run(&slot.executor, &buffers).await;
+    poll_fn(|cx| {
+        slot.open.note_waker(slot.number, cx.waker());
+        Poll::Ready(())
+    })
+    .await;
+    let mut connection = Connection::new(stream, session);
+    let closed = {
+        let mut run = pin!(connection.run(&slot.executor, &buffers));
+        poll_fn(|cx| {
+            let closed = run.as_mut().poll(cx);
+            if closed.is_pending() && slot.executor.server().has_successor() {
+                slot.open.note_stay(slot.number);
+            }
+            closed
+        })
+        .await
+    };
+    if matches!(closed, CloseReason::GivenAway) {
+        match connection.stream().as_fd().try_clone_to_owned() {
+            Ok(socket) => slot.executor.server().give_away(socket),
+            Err(error) => tracing::warn!(%error, "a memcached client has to connect again"),
+        }
+    }
     slot.executor.note_closed(peer, closed.word(), descriptor);
     match &closed {
         CloseReason::ByClient | CloseReason::Ended(SessionEnding::Quit) => {}

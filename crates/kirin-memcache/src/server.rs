@@ -1,11 +1,13 @@
 //! The state that all loops and listeners of one store share.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use kirin_store::Store;
+use tokio::sync::{mpsc, watch};
 
 use crate::codec::CodecLimits;
 use crate::counters::{MemcachedCounters, read};
@@ -107,6 +109,9 @@ pub struct MemcachedServer {
     prefixes: PrefixStatistics,
     started: Instant,
     pause: Pause,
+    /// Where clients go that another process serves from now on.
+    successor: OnceLock<mpsc::UnboundedSender<OwnedFd>>,
+    has_successor: watch::Sender<bool>,
 }
 
 impl MemcachedServer {
@@ -119,6 +124,36 @@ impl MemcachedServer {
     /// Ends the pause.
     pub fn resume(&self) {
         self.pause.end();
+    }
+
+    /// Lets the clients leave to another process, each as soon as it is between two commands. Their
+    /// sockets come out of `successor`. This holds for clients that come from now on, too.
+    pub fn hand_over(&self, successor: mpsc::UnboundedSender<OwnedFd>) {
+        // There is one successor.
+        _ = self.successor.set(successor);
+        self.has_successor.send_replace(true);
+    }
+
+    /// Returns whether clients leave to another process.
+    #[inline]
+    pub fn has_successor(&self) -> bool {
+        self.successor.get().is_some()
+    }
+
+    /// Waits until clients leave to another process.
+    pub(crate) async fn successor_comes(&self) {
+        let mut has_successor = self.has_successor.subscribe();
+        if has_successor.wait_for(|has_successor| *has_successor).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// Gives the socket of a client to the other process.
+    pub(crate) fn give_away(&self, client: OwnedFd) {
+        if let Some(successor) = self.successor.get() {
+            // Without a receiver the client has to connect again.
+            _ = successor.send(client);
+        }
     }
 
     /// Waits for the end of a pause, if there is one.
@@ -140,6 +175,8 @@ impl MemcachedServer {
             open_connections: AtomicU64::new(0),
             verbosity: AtomicU32::new(options.verbosity),
             pause: Pause::default(),
+            successor: OnceLock::new(),
+            has_successor: watch::Sender::new(false),
             started: Instant::now(),
             options,
         })

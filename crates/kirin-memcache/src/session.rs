@@ -120,6 +120,16 @@ impl MemcachedSession {
         }
     }
 
+    /// Returns a session that another process has begun.
+    pub fn begun() -> Self {
+        Self { begun: true, state: SessionState::Idle }
+    }
+
+    /// Returns whether no command has begun.
+    pub fn is_between_commands(&self) -> bool {
+        matches!(self.state, SessionState::Idle)
+    }
+
     /// Returns the buffer of an unfinished data block and the number of missing bytes. A caller
     /// that reads directly into the buffer then calls [`MemcachedSession::block_grew`].
     pub fn block_mut(&mut self) -> Option<(&mut Vec<u8>, usize)> {

@@ -21,6 +21,7 @@ mod server;
 pub mod tls;
 
 pub use connection::counters::ConnectionCounters;
+pub use connection::idle_connection::IdleConnection;
 pub use limits::Limits;
 pub use limits::admission::{ConnectionAdmission, ConnectionCount};
 pub use limits::blocked::{Block, BlockedAddresses, TooManyBlocks, network_name};

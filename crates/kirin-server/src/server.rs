@@ -60,6 +60,8 @@ pub(crate) struct ListenerState {
     pub(crate) pipes: Pipes,
     pub(crate) request_ids: RequestIds,
     pub(crate) stopping: Cell<bool>,
+    /// Whether another process takes the idle connections over.
+    pub(crate) has_successor: Cell<bool>,
     /// Wakes the HTTP/2 connections and the waiting requests when `stopping` is set.
     pub(crate) stop: Notify,
 }
@@ -73,8 +75,15 @@ impl ListenerState {
             pipes: Pipes::default(),
             request_ids: RequestIds::default(),
             stopping: Cell::new(false),
+            has_successor: Cell::new(false),
             stop: Notify::new(),
         }
+    }
+
+    /// Returns whether a connection ends after the response in progress.
+    #[inline]
+    pub(crate) fn ends(&self, io: &Io) -> bool {
+        self.stopping.get() && !(self.has_successor.get() && io.can_move())
     }
 
     /// Waits until the program stops and this client has disconnected.

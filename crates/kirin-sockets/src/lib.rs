@@ -11,6 +11,7 @@
 //! those from 3 on.
 
 mod claim;
+pub mod descriptor_passing;
 pub mod keepalive;
 mod notify;
 pub mod plain_socket;
@@ -47,6 +48,8 @@ pub struct PredecessorSockets {
     pub channel: UnixStream,
     /// The contents of the store.
     pub store: UnixStream,
+    /// Connections of clients.
+    pub connections: UnixStream,
 }
 
 /// An inherited listening stream socket.
@@ -98,12 +101,16 @@ impl Inherited {
         let Variables { given, predecessor, notify } = variables?;
         let predecessor = match predecessor {
             None => None,
-            Some((channel, store)) => {
+            Some([channel, store, connections]) => {
                 let claim = |number| {
                     let claimed = claims.claim(number, false).map(UnixStream::from);
                     claimed.map_err(|what| descriptor_error(number, PREDECESSOR_VARIABLE, &what))
                 };
-                Some(PredecessorSockets { channel: claim(channel)?, store: claim(store)? })
+                Some(PredecessorSockets {
+                    channel: claim(channel)?,
+                    store: claim(store)?,
+                    connections: claim(connections)?,
+                })
             }
         };
         let mut inherited = Self { starter: None, sockets: Vec::new(), predecessor, notify };

@@ -5,7 +5,7 @@
 //! | `KIRIN_LISTENERS` | a Kirin that upgrades itself, `Plack::Handler::Kirin` | as the next |
 //! | `SERVER_STARTER_PORT` | Server::Starter, `start_server` | `host:port=fd`, `port=fd` or `/path=fd`, with `;` between |
 //! | `LISTEN_FDS`, `LISTEN_PID`, `LISTEN_FDNAMES` | systemd, sd_listen_fds(3) | how many from 3 on; for whom; names with `:` between |
-//! | `KIRIN_PREDECESSOR` | a Kirin that upgrades itself | the numbers of the channel and of the store's socket, with `:` between |
+//! | `KIRIN_PREDECESSOR` | a Kirin that upgrades itself | the numbers of three sockets with `:` between: the channel, the store, connections |
 //! | `NOTIFY_SOCKET` | systemd, sd_notify(3) | path, or `@` and an abstract name |
 
 use std::ffi::OsString;
@@ -77,8 +77,8 @@ pub(crate) struct Given {
 #[derive(Debug)]
 pub(crate) struct Variables {
     pub(crate) given: Option<Given>,
-    /// The channel, and the socket of the store.
-    pub(crate) predecessor: Option<(RawFd, RawFd)>,
+    /// The channel, and the sockets of the store and of connections.
+    pub(crate) predecessor: Option<[RawFd; 3]>,
     pub(crate) notify: Option<NotifySocket>,
 }
 
@@ -102,10 +102,10 @@ impl Variables {
         };
         let predecessor = match text(PREDECESSOR_VARIABLE) {
             None => None,
-            Some(value) => Some(pair(&value).ok_or(InheritError::Variable {
+            Some(value) => Some(three(&value).ok_or(InheritError::Variable {
                 name: PREDECESSOR_VARIABLE,
                 value,
-                expected: "the numbers of two descriptors, with `:` between",
+                expected: "the numbers of three descriptors, with `:` between",
             })?),
         };
         Ok(Self { given, predecessor, notify: get(NOTIFY).and_then(NotifySocket::new) })
@@ -156,9 +156,9 @@ fn systemd(
     Ok(Some(Given { starter: Starter::Systemd, descriptors: descriptors.collect() }))
 }
 
-fn pair(text: &str) -> Option<(RawFd, RawFd)> {
-    let (one, other) = text.split_once(':')?;
-    Some((number(one)?, number(other)?))
+fn three(text: &str) -> Option<[RawFd; 3]> {
+    let numbers: Option<Vec<RawFd>> = text.split(':').map(number).collect();
+    numbers?.try_into().ok()
 }
 
 fn number(text: &str) -> Option<RawFd> {

@@ -4,7 +4,7 @@
 //! The connection, the body of the current request and the table of open connections share it
 //! (`Rc`). All of them are on one event loop.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,6 +24,7 @@ use rustix::pipe::SpliceFlags;
 use rustls::ProtocolVersion;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::AbortHandle;
 
 use crate::clock::Clock;
 use crate::connection::presence::Presence;
@@ -146,6 +147,8 @@ pub(crate) struct Io {
     pub(crate) permit: Option<Permit>,
     /// The same for the client's address.
     pub(crate) address_permit: OnceCell<AddressPermit>,
+    /// The task that serves the connection.
+    pub(crate) task: OnceCell<AbortHandle>,
 }
 
 /// The directions that the other end has closed.
@@ -182,7 +185,12 @@ impl Io {
             unread_memory: Cell::default(),
             permit: None,
             address_permit: OnceCell::new(),
+            task: OnceCell::new(),
         }
+    }
+
+    pub(crate) fn stream(&self) -> Ref<'_, Stream> {
+        self.stream.borrow()
     }
 
     /// Returns the time limits that hold for the current request.

@@ -1,6 +1,7 @@
 //! A client connection as a socket: its state, its deadline, and the proxies in front of it.
 
 pub mod counters;
+pub mod idle_connection;
 pub(crate) mod io;
 pub(crate) mod open_connections;
 pub(crate) mod presence;

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 
 use crate::connection::counters::{OpenCounts, TimeoutCounts};
+use crate::connection::idle_connection::IdleConnection;
 use crate::connection::io::{ConnectionPhase, Io};
 use crate::connection::presence::{self, Presence};
 
@@ -109,14 +110,34 @@ impl OpenConnections {
         ended
     }
 
-    /// Ends every connection that waits for a request.
-    pub(crate) fn end_idle(&self) {
-        self.end_if(|io| io.phase.get() == ConnectionPhase::Idle);
+    /// Ends every connection that waits for a request; with `but_movable` only those that another
+    /// process cannot serve.
+    pub(crate) fn end_idle(&self, but_movable: bool) {
+        self.end_if(|io| {
+            io.phase.get() == ConnectionPhase::Idle && !(but_movable && io.can_move())
+        });
     }
 
     /// Ends every connection.
     pub(crate) fn end_all(&self) {
         self.end_if(|_| true);
+    }
+
+    /// Takes the next idle connection behind `cursor` out of this process
+    /// ([`Io::take_idle`]), and moves the cursor.
+    pub(crate) fn take_idle(
+        &self,
+        cursor: &mut usize,
+        needs_header: bool,
+    ) -> Option<IdleConnection> {
+        let slots = self.slots.borrow();
+        while let Some(slot) = slots.connections.get(*cursor) {
+            *cursor += 1;
+            if let Some(taken) = slot.as_ref().and_then(|io| io.take_idle(needs_header)) {
+                return Some(taken);
+            }
+        }
+        None
     }
 
     /// Waits until no connection is left.

@@ -121,7 +121,9 @@ pub(crate) async fn run<H: Handler>(
     let server = accepted_by;
     let _entry = OpenConnections::enter(&server.state.open, &io);
     // Boxed, like everything that an idle connection should not carry.
-    if server.proxy_protocol && !Box::pin(proxied::receive(&server, &io)).await {
+    // One of another process has sent its header there.
+    let needs_header = server.proxy_protocol && !io.has_begun.get() && io.announced.get().is_none();
+    if needs_header && !Box::pin(proxied::receive(&server, &io)).await {
         return;
     }
     if server.tls.is_some() {
@@ -333,7 +335,7 @@ fn answer_from<H: Handler>(
     origin: Origin<'_>,
 ) -> Work {
     let mut exchange = Http1Exchange::new(head);
-    exchange.persistent &= !server.state.stopping.get();
+    exchange.persistent &= !server.state.ends(io);
     io.has_begun.set(true);
     io.received_body.set(0);
     if head.is_misdirected(origin.secure) {
@@ -496,7 +498,7 @@ async fn settle<H: Handler>(
                 }
             };
             response.add_request_id(&request.id);
-            request.exchange.persistent &= io.body_finished.get() && !server.state.stopping.get();
+            request.exchange.persistent &= io.body_finished.get() && !server.state.ends(io);
             send(server, io, response, request).await?
         }
     };

@@ -15,11 +15,13 @@ use kirin_sockets::keepalive;
 use rustix::fs::Mode;
 use rustix::process::umask;
 use socket2::{Domain, Protocol, Socket, Type};
+use tokio::sync::mpsc;
 
+use crate::connection::idle_connection::IdleConnection;
 use crate::connection::io::{Io, Stream};
 use crate::http1::connection;
 use crate::limits::admission::{AddressRefusal, ConnectionAdmission};
-use crate::server::{InForce, Server};
+use crate::server::{InForce, ListenerState, Server};
 use crate::tls::Tls;
 
 /// The most connections that wait to be accepted, unless [`BindOptions`] say otherwise. The kernel
@@ -299,14 +301,57 @@ pub async fn accept_until<H: Handler>(
                 Err(_) => return,
             }
         }
-        let connection = connection::run(Rc::clone(&in_force), server, Rc::new(io));
-        drop(tokio::task::spawn_local(connection));
+        spawn(&in_force, server, io);
     };
     tokio::select! {
         () = stop => {}
         () = accept_connections(&listener, &in_force, &mut serve) => {}
     }
     listener.accept_waiting()?.into_iter().for_each(serve);
+    Ok(())
+}
+
+/// Serves a connection as a task of the current loop.
+fn spawn<H: Handler>(in_force: &Rc<InForce<H>>, server: Rc<Server<H>>, io: Io) {
+    let io = Rc::new(io);
+    let connection = connection::run(Rc::clone(in_force), server, Rc::clone(&io));
+    let task = tokio::task::spawn_local(connection).abort_handle();
+    // It is set once, here.
+    _ = io.task.set(task);
+}
+
+/// Goes on to serve a connection that another process has handed over. The settings are those of a
+/// new connection. Closes it if they ask for TLS.
+pub fn adopt<H: Handler>(in_force: &Rc<InForce<H>>, connection: IdleConnection) -> io::Result<()> {
+    let IdleConnection { descriptor, announced, has_begun } = connection;
+    let server = in_force.current();
+    if server.tls.is_some() {
+        return Ok(());
+    }
+    let accepted = match server.local {
+        ListenAddress::Tcp(_) => {
+            let stream = std::net::TcpStream::from(descriptor);
+            let peer = stream.peer_addr()?;
+            stream.set_nonblocking(true)?;
+            Accepted::Tcp(tokio::net::TcpStream::from_std(stream)?, peer)
+        }
+        ListenAddress::Unix(_) => {
+            let stream = std::os::unix::net::UnixStream::from(descriptor);
+            stream.set_nonblocking(true)?;
+            Accepted::Unix(tokio::net::UnixStream::from_std(stream)?)
+        }
+    };
+    let mut io = accepted.into_io(&server)?;
+    io.permit = server.limits.admission.as_ref().map(ConnectionAdmission::admit);
+    io.has_begun.set(has_begun);
+    if let Some(announced) = announced {
+        // It is set once, here.
+        _ = io.announced.set(Box::new(announced));
+    }
+    server.counters.accepted.add();
+    if server.trusts(&io.peer) || server.admit_address(&io).is_ok() {
+        spawn(in_force, server, io);
+    }
     Ok(())
 }
 
@@ -418,23 +463,50 @@ fn end_heaviest<H>(server: &Server<H>) {
 /// A request may be on its way over a connection that is idle here, most likely over a new one. Its
 /// response tells the client that it is the last (RFC 9112 section 9.6). So a client that sends its
 /// request soon never sees a connection end without a response.
-pub async fn drain<H>(in_force: Rc<InForce<H>>, limit: Duration) {
+///
+/// With a `successor`, idle connections without TLS go there instead, at once or after their
+/// response.
+pub async fn drain<H>(
+    in_force: Rc<InForce<H>>,
+    limit: Duration,
+    successor: Option<mpsc::Sender<IdleConnection>>,
+) {
     let server = in_force.current();
+    let ListenerState { open, .. } = &*server.state;
+    server.state.has_successor.set(successor.is_some());
     server.state.stopping.set(true);
     server.state.stop.notify_waiters();
     let until = Instant::now() + limit;
-    let mut pause = LAST_REQUEST_TIME.min(limit);
-    while tokio::time::timeout(pause, server.state.open.empty()).await.is_err() {
+    let first_pause = LAST_REQUEST_TIME.min(limit);
+    let ends_idle = Instant::now() + first_pause;
+    let mut pause = if successor.is_some() { Duration::ZERO } else { first_pause };
+    while tokio::time::timeout(pause, open.empty()).await.is_err() {
         if Instant::now() >= until {
             let left = server.connections();
             if !limit.is_zero() {
                 tracing::warn!(address = %server.local, left, "connections are cut: their responses took too long");
             }
-            server.state.open.end_all();
+            open.end_all();
             break;
         }
-        server.state.open.end_idle();
+        if let Some(successor) = &successor {
+            hand_over_idle(&server, successor).await;
+        }
+        if Instant::now() >= ends_idle {
+            open.end_idle(successor.is_some());
+        }
         pause = IDLE_CHECK_INTERVAL.min(until.saturating_duration_since(Instant::now()));
     }
     in_force.current().observers.logs.flush();
+}
+
+/// Gives the connections that are idle now to a successor, one after the other: each takes a
+/// descriptor more on its way.
+async fn hand_over_idle<H>(server: &Server<H>, successor: &mpsc::Sender<IdleConnection>) {
+    let mut cursor = 0;
+    while let Some(idle) = server.state.open.take_idle(&mut cursor, server.proxy_protocol) {
+        if successor.send(idle).await.is_err() {
+            return;
+        }
+    }
 }

@@ -153,7 +153,7 @@ pub(crate) fn read(from: &mut impl Read, payload: &mut Vec<u8>) -> io::Result<Op
     }
 }
 
-/// Parses a frame. Returns `None` if it is none.
+/// Parses a frame. Returns `None` for other bytes.
 pub(crate) fn parse(kind: u8, mut payload: &[u8]) -> Option<Frame<'_>> {
     Some(match kind {
         ITEM => Frame::Item(parse_item(payload)?),

@@ -139,7 +139,7 @@ pub async fn serve(listener: Listener, admin: Admin, mut stage: watch::Receiver<
         tracing::error!(%error, "the admin listener cannot be used");
     }
     let limit = drain_limit(stage).await;
-    listener::drain(server, limit).await;
+    listener::drain(server, limit, None).await;
     house.abort();
 }
 

@@ -1,12 +1,16 @@
 //! The last part of the program's life: drain. Responses in progress are finished, applications
 //! end, and the store is saved.
 
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
+use kirin_memcache::MemcachedServer;
 use kirin_observe::stage::Stage;
 use kirin_server::ConnectionCount;
+use kirin_sockets::descriptor_passing::DescriptorSender;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::life::ending::ProgramEnding;
 use crate::life::error::ProgramError;
@@ -14,6 +18,7 @@ use crate::life::signals::Signals;
 use crate::life::start::Started;
 use crate::life::upgrade::Succession;
 use crate::life::upgrade_channel::{Message, UpgradeChannel};
+use crate::serve::handed::send_memcached;
 
 /// How long the end waits for an access log that takes no lines, such as a FIFO without a reader,
 /// and for a collector of traces.
@@ -25,16 +30,19 @@ pub async fn drain(
     ending: ProgramEnding,
     signals: &mut Signals,
 ) -> Result<(), ProgramError> {
-    let Started { mut bound, parts, snapshot, stage, loops, retiring, .. } = started;
+    let Started { mut bound, parts, snapshot, successor, stage, loops, retiring, .. } = started;
     let store = parts.store;
     let traces = bound.configured.get_mut().traces.take();
     let mut apps = bound.configured.get_mut().apps.clone();
     apps.extend(retiring.take());
     let threads = loops.into_iter().map(|event_loop| event_loop.thread).collect();
+    let mut handing = None;
     match &ending {
         ProgramEnding::NotStarted(_) | ProgramEnding::StoppedAtStart => {}
         ProgramEnding::Stopped(_) | ProgramEnding::AppFailed(_) => bound.systemd.stopping(),
-        ProgramEnding::Succeeded(Succession { pid, .. }) => {
+        ProgramEnding::Succeeded(Succession { pid, connections, .. }) => {
+            handing = hand_over_memcached(&parts.memcached, connections);
+            successor.send_replace(Some(Arc::clone(connections)));
             bound.systemd.main_process_is(*pid);
             // The successor writes a snapshot of its own, and serves on the same sockets.
             if let Some(snapshot) = &snapshot {
@@ -80,6 +88,11 @@ pub async fn drain(
             limit = Duration::ZERO;
         }
     }
+    if let Some((end, handing)) = handing {
+        // No loop has a client any more.
+        drop(end);
+        _ = handing.await;
+    }
     for app in &apps {
         app.stop(limit).await;
     }
@@ -105,6 +118,26 @@ pub async fn drain(
     ending
 }
 
+/// Has memcached clients go to the program that serves now, each when it is between two commands.
+/// Returns what ends that.
+fn hand_over_memcached(
+    server: &MemcachedServer,
+    connections: &UnixStream,
+) -> Option<(oneshot::Sender<()>, JoinHandle<()>)> {
+    match connections.try_clone().and_then(DescriptorSender::new) {
+        Ok(sender) => {
+            let (clients, handed) = mpsc::unbounded_channel();
+            let (end, ends) = oneshot::channel();
+            server.hand_over(clients);
+            Some((end, tokio::spawn(send_memcached(handed, sender, ends))))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "memcached clients have to connect again");
+            None
+        }
+    }
+}
+
 /// Tells the program that serves now how many connections are still here, once a second.
 async fn tell_successor(mut channel: UpgradeChannel, connections: Arc<ConnectionCount>) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
@@ -118,6 +151,6 @@ async fn tell_successor(mut channel: UpgradeChannel, connections: Arc<Connection
 }
 
 /// Waits for the end of all threads. Returns whether all have ended without a panic.
-fn join_all(threads: Vec<JoinHandle<()>>) -> bool {
+fn join_all(threads: Vec<std::thread::JoinHandle<()>>) -> bool {
     threads.into_iter().all(|thread| thread.join().is_ok())
 }

@@ -28,6 +28,7 @@ use crate::life::configured::Configured;
 use crate::life::new_process::GivenUpProcesses;
 use crate::life::{panics, program_log};
 use crate::serve::event_loop::LoopResources;
+use crate::serve::handed::ConnectionSocket;
 
 /// What the program counts in statics.
 const PROCESS_COUNTS: ProcessCounts =
@@ -71,6 +72,8 @@ pub struct Parts {
     pub stage: watch::Receiver<Stage>,
     /// Where all loops wait for each other when they have drained.
     pub drained: Arc<Barrier>,
+    /// Where idle connections go when the loops drain.
+    pub successor: watch::Receiver<ConnectionSocket>,
 }
 
 impl Parts {
@@ -98,6 +101,7 @@ impl Parts {
             blocked: Arc::clone(&self.blocked),
             stage: self.stage.clone(),
             drained: Arc::clone(&self.drained),
+            successor: self.successor.clone(),
         }
     }
 

@@ -9,6 +9,7 @@ use kirin_sockets::PredecessorSockets;
 use kirin_store::{Follower, HandOverError, HandOverStep, Now, Store};
 
 use crate::life::upgrade_channel::{Message, StoreStart, UpgradeChannel, UpgradeError};
+use crate::serve::handed::{self, HandedSenders};
 
 /// The bytes of the store that are received together.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -22,6 +23,8 @@ pub struct Predecessor {
     socket: Option<UnixStream>,
     /// What it has told at first.
     store: StoreStart,
+    /// Where its connections come from.
+    connections: UnixStream,
     /// Its process id, once it has told it.
     pid: u32,
     following: Option<StoreFollowing>,
@@ -36,10 +39,11 @@ struct StoreFollowing {
 impl Predecessor {
     /// Takes over the sockets that were inherited.
     pub fn new(sockets: PredecessorSockets) -> io::Result<Self> {
-        let PredecessorSockets { channel, store } = sockets;
+        let PredecessorSockets { channel, store, connections } = sockets;
         let channel = UpgradeChannel::new(channel)?;
         let start = StoreStart::default();
-        Ok(Self { channel, socket: Some(store), store: start, pid: 0, following: None })
+        let (socket, following) = (Some(store), None);
+        Ok(Self { channel, socket, store: start, connections, pid: 0, following })
     }
 
     /// Begins the upgrade.
@@ -92,9 +96,13 @@ impl Predecessor {
         Ok(())
     }
 
-    /// Tells the predecessor that this program accepts connections. The predecessor then ends.
-    /// `state` shows what it does until then.
-    pub async fn dismiss(mut self, state: Arc<ProgramState>) -> Result<(), UpgradeError> {
+    /// Tells the predecessor that this program accepts connections. The predecessor then ends, and
+    /// hands over its connections to `loops`. `state` shows what it does until then.
+    pub async fn dismiss(
+        mut self,
+        state: Arc<ProgramState>,
+        loops: HandedSenders,
+    ) -> Result<(), UpgradeError> {
         self.send(&Message::Serving { pid: std::process::id() }).await?;
         state.predecessor(self.pid, None);
         if let Some(mut following) = self.following.take() {
@@ -105,6 +113,9 @@ impl Predecessor {
             };
             std::thread::Builder::new().name("store-following".into()).spawn(follow)?;
         }
+        let connections = self.connections.try_clone()?;
+        let adopt = move || handed::receive(&connections, &loops);
+        std::thread::Builder::new().name("connections".into()).spawn(adopt)?;
         tokio::spawn(async move {
             while let Ok(Some(message)) = self.channel.receive().await {
                 if let Message::Draining { connections } = message {

@@ -35,7 +35,7 @@ pub async fn serve(
     run_directory: &RunDirectory,
     signals: &mut Signals,
 ) -> ProgramEnding {
-    let Started { bound, parts, admin, requests, retiring, snapshot, stage, loops } = started;
+    let Started { bound, parts, admin, requests, retiring, snapshot, stage, loops, .. } = started;
     let predecessor = bound.predecessor.take();
     if let (Some(snapshot), Some(_)) = (&snapshot, &predecessor) {
         // Until now the predecessor alone had all contents.
@@ -50,7 +50,8 @@ pub async fn serve(
     match predecessor {
         // Systemd listens to the predecessor alone until it ends. The predecessor tells it.
         Some(predecessor) => {
-            if let Err(error) = predecessor.dismiss(Arc::clone(&parts.program)).await {
+            let handed = loops.iter().map(|event_loop| event_loop.handed.clone()).collect();
+            if let Err(error) = predecessor.dismiss(Arc::clone(&parts.program), handed).await {
                 tracing::warn!(%error, "serving nevertheless");
             }
         }

@@ -31,6 +31,7 @@ use crate::life::signals::Signals;
 use crate::life::spool_space;
 use crate::life::upgrade::invocation;
 use crate::serve::event_loop::{EventLoop, ServingLoop};
+use crate::serve::handed::ConnectionSocket;
 
 /// What the program has started.
 pub struct Started {
@@ -46,6 +47,8 @@ pub struct Started {
     pub retiring: RefCell<Vec<Arc<App>>>,
     /// The snapshot file of the store.
     pub snapshot: Option<Arc<SnapshotFile>>,
+    /// Tells the event loops where idle connections go.
+    pub successor: watch::Sender<ConnectionSocket>,
     /// Tells the event loops what to do.
     pub stage: watch::Sender<Stage>,
     /// The event loops.
@@ -100,6 +103,7 @@ pub async fn start(
         Arc::new(LiveLoop::new(started, config.url_patterns.clone(), sites))
     };
     let (stage, watched) = watch::channel(Stage::Prepare);
+    let (successor, watched_successor) = watch::channel(None);
     let parts = Parts {
         store,
         cache_counters: loops.iter().map(|_| Arc::default()).collect(),
@@ -119,6 +123,7 @@ pub async fn start(
         handles,
         stage: watched,
         drained: Arc::new(Barrier::new(loops.len())),
+        successor: watched_successor,
     };
     let (sender, requests) = ControlRequests::channel();
     let admin = Admin::new(parts.admin_parts(&bound.configured.borrow()), sender);
@@ -131,7 +136,17 @@ pub async fn start(
         serving.push(event_loop.serve(listeners, caches, counters, live, resources.clone())?);
     }
     let retiring = RefCell::default();
-    Ok(Started { bound, parts, admin, requests, retiring, snapshot, stage, loops: serving })
+    Ok(Started {
+        bound,
+        parts,
+        admin,
+        requests,
+        retiring,
+        snapshot,
+        successor,
+        stage,
+        loops: serving,
+    })
 }
 
 /// Returns the part of the status that says what this program serves.

@@ -139,9 +139,11 @@ impl Upgrade {
     ) -> Result<Successor<'a>, UpgradeError> {
         let (ours, theirs) = UnixStream::pair()?;
         let (store, their_store) = UnixStream::pair()?;
+        let (connections, their_connections) = UnixStream::pair()?;
         // The copies stay open over exec(2). They are closed here when this function ends.
         let channel = rustix::io::dup(&theirs).map_err(io::Error::from)?;
         let store_socket = rustix::io::dup(&their_store).map_err(io::Error::from)?;
+        let connection_socket = rustix::io::dup(&their_connections).map_err(io::Error::from)?;
         let mut copies = Vec::new();
         let mut listeners = Vec::new();
         for (address, socket) in sockets.for_successor() {
@@ -155,7 +157,8 @@ impl Upgrade {
         }
         let mut command = self.invocation.command();
         command.env(LISTENERS_VARIABLE, OsString::from_vec(listeners.join(&b';')));
-        let own = format!("{}:{}", channel.as_raw_fd(), store_socket.as_raw_fd());
+        let own = [&channel, &store_socket, &connection_socket];
+        let own = own.map(|socket| socket.as_raw_fd().to_string()).join(":");
         command.env(PREDECESSOR_VARIABLE, own);
         if let Some((name, value)) = self.notify.as_ref().map(NotifySocket::variable) {
             command.env(name, value);
@@ -171,6 +174,7 @@ impl Upgrade {
             process: NewProcess::new(child, Arc::clone(&parts.given_up))?,
             channel: UpgradeChannel::new(ours)?,
             store: StoreSocket(Some(store)),
+            connections,
             state,
         })
     }
@@ -181,6 +185,8 @@ struct Successor<'a> {
     process: NewProcess,
     channel: UpgradeChannel,
     store: StoreSocket,
+    /// Where connections go.
+    connections: UnixStream,
     state: &'a ProgramState,
 }
 
@@ -218,6 +224,8 @@ pub struct Succession {
     pub channel: UpgradeChannel,
     /// Sends what the last requests change in the store.
     pub giving: StoreGiving,
+    /// Where connections go.
+    pub connections: Arc<UnixStream>,
     /// Memcached clients wait until they can leave.
     pub pause: MemcachedPause,
 }
@@ -251,7 +259,8 @@ impl Successor<'_> {
             Message::Serving { pid } => {
                 self.process.serves();
                 self.store.keep();
-                Ok(Succession { pid, channel: self.channel, giving, pause })
+                let connections = Arc::new(self.connections);
+                Ok(Succession { pid, channel: self.channel, giving, connections, pause })
             }
             other => Err(UpgradeError::unexpected(&other)),
         }

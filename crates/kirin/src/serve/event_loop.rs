@@ -25,10 +25,11 @@ use kirin_store::Store;
 use kirin_traces::TraceExporter;
 use kirin_workers::App;
 use tokio::runtime::{Handle, LocalRuntime};
-use tokio::sync::{Barrier, mpsc, oneshot, watch};
+use tokio::sync::{Barrier, Notify, mpsc, oneshot, watch};
 use tokio::task::spawn_local;
 
 use crate::admin::{self, Admin, default_socket};
+use crate::serve::handed::{self, ConnectionSocket, Handed};
 use crate::serve::http_listeners::HttpListeners;
 use crate::serve::listener_settings::ListenerSettings;
 use crate::serve::listeners::LoopListeners;
@@ -78,6 +79,8 @@ pub struct LoopResources {
     pub stage: watch::Receiver<Stage>,
     /// Where all loops wait for each other when they have drained.
     pub drained: Arc<Barrier>,
+    /// Where idle connections go when the loops drain.
+    pub successor: watch::Receiver<ConnectionSocket>,
 }
 
 /// What one loop serves. It can be sent to the loop's thread; the router that the loop makes of it
@@ -93,6 +96,8 @@ struct Assignment {
     shared: LoopResources,
     /// Other configurations, in their order.
     reloads: mpsc::UnboundedReceiver<LoopReload>,
+    /// Connections of the program before this one.
+    handed: mpsc::UnboundedReceiver<Handed>,
 }
 
 /// A loop that serves.
@@ -101,6 +106,8 @@ pub struct ServingLoop {
     pub thread: JoinHandle<()>,
     /// Takes other configurations.
     pub reloads: mpsc::UnboundedSender<LoopReload>,
+    /// Takes connections of the program before this one.
+    pub handed: mpsc::UnboundedSender<Handed>,
 }
 
 /// A loop that could not start.
@@ -167,22 +174,26 @@ impl EventLoop {
         shared: LoopResources,
     ) -> Result<ServingLoop, LoopError> {
         let (sender, reloads) = mpsc::unbounded_channel();
-        let assignment = Assignment { listeners, cache_counters, counters, live, shared, reloads };
+        let (hand, handed) = mpsc::unbounded_channel();
+        let assignment =
+            Assignment { listeners, cache_counters, counters, live, shared, reloads, handed };
         self.assignment.send(assignment).map_err(|_| LoopError::Gone)?;
         self.opened.recv().map_err(|_| LoopError::Gone)??;
-        Ok(ServingLoop { thread: self.thread, reloads: sender })
+        Ok(ServingLoop { thread: self.thread, reloads: sender, handed: hand })
     }
 }
 
 /// Opens the routes, serves all listeners, and drains them at the end.
 async fn run(assignment: Assignment, report: &std_mpsc::Sender<Result<(), PlaceError>>) {
-    let Assignment { listeners, cache_counters, counters, live, shared, reloads } = assignment;
+    let Assignment { listeners, cache_counters, counters, live, shared, reloads, handed } =
+        assignment;
     // The rest belongs to the configuration, and goes with it.
-    let (admin, memcached, mut stage, drained) = (
+    let (admin, memcached, mut stage, drained, successor) = (
         shared.admin.clone(),
         Arc::clone(&shared.memcached),
         shared.stage.clone(),
         Arc::clone(&shared.drained),
+        shared.successor.clone(),
     );
     let opened = HttpListeners::open(shared, cache_counters, &counters, live);
     let (mut http, opened) = match opened {
@@ -192,9 +203,12 @@ async fn run(assignment: Assignment, report: &std_mpsc::Sender<Result<(), PlaceE
     if report.send(opened).is_err() || http.is_none() {
         return;
     }
-    let serve_memcached =
-        |listener| spawn_local(memcached::serve(listener, Arc::clone(&memcached), stage.clone()));
-    let memcached_listeners: Vec<_> =
+    let ends = Rc::<Notify>::default();
+    let serve_memcached = |listener| {
+        let (server, ends) = (Arc::clone(&memcached), Rc::clone(&ends));
+        spawn_local(memcached::serve(listener, server, stage.clone(), ends))
+    };
+    let mut memcached_listeners: Vec<_> =
         listeners.memcached.into_iter().map(serve_memcached).collect();
     let serve_admin = |socket| spawn_local(admin::serve(socket, admin.clone(), stage.clone()));
     let serve_metrics = |socket| spawn_local(metrics::serve(socket, admin.clone(), stage.clone()));
@@ -211,11 +225,15 @@ async fn run(assignment: Assignment, report: &std_mpsc::Sender<Result<(), PlaceE
     drop(counters);
     let http = Rc::new(RefCell::new(http));
     spawn_local(loop_reload::take_over(Rc::clone(&http), reloads));
+    let (clients, adopted) = mpsc::unbounded_channel();
+    spawn_local(handed::adopt(Rc::clone(&http), handed, clients));
+    let mut adopting = spawn_local(kirin_memcache::serve_adopted(Arc::clone(&memcached), adopted));
     let limit = drain_limit(stage).await;
     // No configuration comes into force from here on.
     let draining = http.borrow_mut().take();
     if let Some(http) = draining {
-        http.drain(limit).await;
+        let successor = successor.borrow().as_deref().and_then(handed::sender);
+        http.drain(limit, successor).await;
     }
     for ended in operators {
         if let Err(error) = ended.await {
@@ -225,5 +243,13 @@ async fn run(assignment: Assignment, report: &std_mpsc::Sender<Result<(), PlaceE
     // A response on another loop may come from a worker whose connection is registered with this
     // loop's reactor. It would be lost with the reactor.
     let _ = tokio::time::timeout(limit, drained.wait()).await;
+    if memcached.has_successor() {
+        // Their clients go to the next program.
+        ends.notify_waiters();
+        for left in memcached_listeners.iter_mut().chain([&mut adopting]) {
+            let _ = tokio::time::timeout(limit, left).await;
+        }
+    }
     memcached_listeners.iter().for_each(tokio::task::JoinHandle::abort);
+    adopting.abort();
 }

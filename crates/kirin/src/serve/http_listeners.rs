@@ -15,14 +15,17 @@ use kirin_observe::metrics::observer::RequestMetrics;
 use kirin_observe::stage::{Stage, drain_limit};
 use kirin_observe::status_page;
 use kirin_server::{
-    AccessLog, AccessLogs, InForce, Limits, Observers, RequestObserver, Server, listener,
+    AccessLog, AccessLogs, IdleConnection, InForce, Limits, Observers, RequestObserver, Server,
+    listener,
 };
+use kirin_sockets::descriptor_passing::DescriptorSender;
 use kirin_traces::TraceObserver;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
 
 use crate::serve::entrance::Entrance;
 use crate::serve::event_loop::LoopResources;
+use crate::serve::handed;
 use crate::serve::listener_settings::ListenerSettings;
 use crate::serve::listeners::BoundListener;
 
@@ -142,22 +145,43 @@ impl HttpListeners {
         self.metrics.set_apps(before.apps.iter().chain(&self.resources.apps));
     }
 
-    /// Waits until nothing is accepted any more, and ends all connections within `limit`.
-    pub async fn drain(self, limit: Duration) {
-        let (mut accepting, mut servers) = (Vec::new(), Vec::new());
+    /// Goes on to serve a connection of the listener with this bound address, which another process
+    /// has handed over. Closes it if there is no such listener any more.
+    pub fn adopt(&self, address: &str, connection: IdleConnection) {
+        let listener = self.listeners.iter().find(|open| open.address.to_string() == address);
+        if let Some(listener) = listener
+            && let Err(error) = listener::adopt(&listener.in_force, connection)
+        {
+            tracing::debug!(address, %error, "a connection that was handed over is lost");
+        }
+    }
+
+    /// Waits until nothing is accepted any more, and ends all connections within `limit`. Idle ones
+    /// go to `successor`, if there is one.
+    pub async fn drain(self, limit: Duration, successor: Option<Rc<DescriptorSender>>) {
+        let (mut accepting, mut servers, mut sending) = (Vec::new(), Vec::new(), Vec::new());
         for open in self.listeners {
             accepting.push(open.accepting);
-            servers.push(open.in_force);
+            let idle = successor.as_ref().map(|successor| {
+                // Each connection on its way takes a descriptor more.
+                let (idle, handed) = mpsc::channel(1);
+                let address = open.address.to_string();
+                let send = handed::send_http(address, handed, Rc::clone(successor));
+                sending.push(spawn_local(send));
+                idle
+            });
+            servers.push((open.in_force, idle));
         }
         for accepting in accepting {
             if let Err(error) = accepting.await {
                 tracing::error!(%error, "accepting failed");
             }
         }
-        servers.extend(self.closing.iter().filter_map(Weak::upgrade));
-        let drain = |in_force| spawn_local(listener::drain(in_force, limit));
+        let closing = self.closing.iter().filter_map(Weak::upgrade);
+        servers.extend(closing.map(|in_force| (in_force, None)));
+        let drain = |(in_force, idle)| spawn_local(listener::drain(in_force, limit, idle));
         let draining: Vec<_> = servers.into_iter().map(drain).collect();
-        for drained in draining {
+        for drained in draining.into_iter().chain(sending) {
             if let Err(error) = drained.await {
                 tracing::error!(%error, "draining failed");
             }
@@ -186,7 +210,7 @@ impl OpenListener {
             if let Err(error) = accepting.await {
                 tracing::error!(%error, "accepting failed");
             }
-            listener::drain(in_force, NO_LIMIT).await;
+            listener::drain(in_force, NO_LIMIT, None).await;
             upkeep.abort();
         });
         closing

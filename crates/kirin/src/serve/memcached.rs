@@ -1,24 +1,32 @@
 //! The memcached port on an event loop.
 
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use kirin_memcache::MemcachedServer;
 use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
 use kirin_server::Listener;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::serve::listeners::MemcachedListener;
 
 /// Serves the memcached clients of one listener, from its first stage until its clients have to
-/// leave or the task is dropped.
+/// leave, `loop_ends` is notified, or the task is dropped.
 pub async fn serve(
     listener: MemcachedListener,
     server: Arc<MemcachedServer>,
     mut stage: watch::Receiver<Stage>,
+    loop_ends: Rc<Notify>,
 ) {
+    let leave = clients_leave(stage.clone(), listener.has_successor);
+    let clients_leave = async move {
+        tokio::select! {
+            () = leave => {}
+            () = loop_ends.notified() => {}
+        }
+    };
     // An application may fill the store while it loads.
-    let clients_leave = clients_leave(stage.clone(), listener.has_successor);
     if listener.has_predecessor && !wait_to_serve(&mut stage).await {
         return;
     }

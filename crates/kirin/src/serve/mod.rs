@@ -2,6 +2,7 @@
 
 mod entrance;
 pub mod event_loop;
+pub mod handed;
 pub mod http_listeners;
 pub mod listener_settings;
 pub mod listeners;

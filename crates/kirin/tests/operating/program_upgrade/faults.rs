@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{APP, CONFIG, Service, begin_upgrade, has_ended};
 
-/// A program that talks as a new Kirin does, as far as `steps` says.
+/// Puts a program in the place of Kirin that talks as a new one does, as far as `steps` says.
 fn impostor(service: &Service, steps: &str) {
     let program = format!(
         r#"#!/usr/bin/perl
@@ -60,7 +60,7 @@ fn a_new_program_that_fails_at_any_step_costs_nothing() {
     ] {
         impostor(&service, steps);
         let (code, said) = service.command(&["upgrade", "--timeout", timeout]);
-        assert!(code == Some(1) && said.contains(reason), "{steps}: {said}");
+        assert!(code == Some(1) && said.contains(reason), "{steps}: {code:?} {said}");
         assert_eq!(service.pid(), first, "{steps}");
         // The connection of before is there, and its commands are carried out.
         client.set("after", steps.as_bytes());

@@ -1,0 +1,167 @@
+//! Client connections that go from one program to the next in an upgrade, with their sockets: idle
+//! ones of HTTP without TLS, and those of memcached clients between two commands.
+
+use std::cell::RefCell;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use kirin_http::Peer;
+use kirin_server::IdleConnection;
+use kirin_sockets::descriptor_passing::{self, DescriptorSender};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::serve::http_listeners::HttpListeners;
+
+/// How the client of a PROXY header is written that has no address.
+const UNIX: &str = "unix:";
+
+/// What a program says about a connection that it hands over.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum HandedMessage {
+    /// An idle connection of an HTTP listener.
+    Http {
+        /// The address of the listener, as it is bound.
+        listener: String,
+        /// The client that a PROXY header has named: `ADDRESS:PORT` or `unix:`.
+        announced: Option<String>,
+        /// Whether a request has come on it.
+        has_begun: bool,
+    },
+    /// A memcached client between two commands.
+    Memcached,
+}
+
+/// A connection that has been handed over.
+pub enum Handed {
+    /// An idle connection of the HTTP listener with this bound address.
+    Http(String, IdleConnection),
+    /// The socket of a memcached client.
+    Memcached(OwnedFd),
+}
+
+/// The event loops of a new program, as the one before it sees them.
+pub type HandedSenders = Vec<mpsc::UnboundedSender<Handed>>;
+
+/// Returns the end of `socket` by which an event loop hands over its connections. Must be called on
+/// that loop.
+pub fn sender(socket: &UnixStream) -> Option<Rc<DescriptorSender>> {
+    let sender = socket.try_clone().and_then(DescriptorSender::new);
+    if let Err(error) = &sender {
+        tracing::warn!(%error, "idle connections end, and are not handed over");
+    }
+    sender.ok().map(Rc::new)
+}
+
+/// Hands over the idle connections of the HTTP listener with this bound address.
+pub async fn send_http(
+    listener: String,
+    mut idle: mpsc::Receiver<IdleConnection>,
+    sender: Rc<DescriptorSender>,
+) {
+    while let Some(IdleConnection { descriptor, announced, has_begun }) = idle.recv().await {
+        let announced = announced.map(|peer| match peer {
+            Peer::Tcp(address) => address.to_string(),
+            Peer::Unix => UNIX.to_owned(),
+        });
+        let message = HandedMessage::Http { listener: listener.clone(), announced, has_begun };
+        if !send(&sender, &message, &descriptor).await {
+            return;
+        }
+    }
+}
+
+/// Hands over the sockets of memcached clients, and when `end` comes those that wait.
+pub async fn send_memcached(
+    mut clients: mpsc::UnboundedReceiver<OwnedFd>,
+    sender: DescriptorSender,
+    mut end: oneshot::Receiver<()>,
+) {
+    loop {
+        let client = tokio::select! {
+            _ = &mut end, if !clients.is_closed() => {
+                clients.close();
+                continue;
+            }
+            client = clients.recv() => client,
+        };
+        match client {
+            Some(client) if send(&sender, &HandedMessage::Memcached, &client).await => {}
+            _ => return,
+        }
+    }
+}
+
+/// Sends a connection. Returns false if the new program takes none any more.
+async fn send(sender: &DescriptorSender, message: &HandedMessage, descriptor: &OwnedFd) -> bool {
+    let Ok(message) = serde_json::to_vec(message) else { return true };
+    match sender.send(&message, descriptor.as_fd()).await {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(%error, "connections end, and are not handed over any more");
+            false
+        }
+    }
+}
+
+/// Receives connections until the program before this one has ended, and gives them to the event
+/// loops in turn. It blocks.
+pub fn receive(socket: &UnixStream, loops: &HandedSenders) {
+    let mut turn = loops.iter().cycle();
+    loop {
+        let (message, descriptor) = match descriptor_passing::receive(socket) {
+            Ok(Some(received)) => received,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::error!(%error, "connections of the program before this one are lost");
+                return;
+            }
+        };
+        let Some(descriptor) = descriptor else {
+            tracing::warn!("a connection is lost: there is no descriptor for it");
+            continue;
+        };
+        let handed = match serde_json::from_slice(&message) {
+            Ok(HandedMessage::Http { listener, announced, has_begun }) => {
+                let announced = announced.and_then(|peer| match peer.as_str() {
+                    UNIX => Some(Peer::Unix),
+                    address => address.parse().ok().map(Peer::Tcp),
+                });
+                Handed::Http(listener, IdleConnection { descriptor, announced, has_begun })
+            }
+            Ok(HandedMessage::Memcached) => Handed::Memcached(descriptor),
+            Err(error) => {
+                tracing::error!(%error, "a connection of the program before this one is lost");
+                continue;
+            }
+        };
+        if let Some(event_loop) = turn.next() {
+            // A loop that has ended closes it.
+            _ = event_loop.send(handed);
+        }
+    }
+}
+
+/// Goes on to serve connections on this event loop. Those of memcached clients go to `memcached`.
+pub async fn adopt(
+    listeners: Rc<RefCell<Option<HttpListeners>>>,
+    mut handed: mpsc::UnboundedReceiver<Handed>,
+    memcached: mpsc::UnboundedSender<OwnedFd>,
+) {
+    while let Some(handed) = handed.recv().await {
+        match handed {
+            Handed::Http(listener, connection) => {
+                if let Some(listeners) = &*listeners.borrow() {
+                    listeners.adopt(&listener, connection);
+                }
+            }
+            Handed::Memcached(client) => _ = memcached.send(client),
+        }
+    }
+}
+
+/// The socket by which connections go to a new program, once there is one.
+pub type ConnectionSocket = Option<Arc<UnixStream>>;
