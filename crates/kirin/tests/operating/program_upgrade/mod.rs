@@ -1,5 +1,6 @@
 //! USR2 through the built program: a new program replaces the old one.
 
+mod chaos;
 mod command;
 mod connections;
 mod faults;
@@ -43,7 +44,12 @@ struct Service {
 impl Service {
     /// Starts it as `./kirin`, a link that can be changed.
     fn start(config: &str) -> Self {
-        let site = Site::new().with("app.psgi", APP).with("kirin.toml", config);
+        Self::start_in(Site::new().with("app.psgi", APP), config)
+    }
+
+    /// Does the same in a site with an application of its own.
+    fn start_in(site: Site, config: &str) -> Self {
+        let site = site.with("kirin.toml", config);
         symlink(kirin_command(&site).get_program(), site.path("kirin")).expect("a link");
         let first = Kirin::start_command(&mut service_command(&site));
         Self { site, first }

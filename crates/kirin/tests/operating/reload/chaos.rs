@@ -45,7 +45,7 @@ const KINDS: [&str; 8] =
     ["kept", "new connections", "HTTP/2", "uploads", "streams", "WebSocket", "PSGI", "memcached"];
 
 /// Requests that a kept connection sends together.
-const PIPELINED: usize = 16;
+pub const PIPELINED: usize = 16;
 
 /// The size of a run.
 struct Size {
@@ -61,22 +61,57 @@ fn size() -> Size {
 }
 
 /// What all clients share.
-struct Run<'a> {
-    served: &'a Served,
+pub struct Run<'a> {
+    /// Where they connect.
+    pub address: SocketAddr,
+    site: &'a Site,
     counts: [AtomicU64; KINDS.len()],
-    is_over: AtomicBool,
+    pub is_over: AtomicBool,
     /// What the checker knows to be in the store.
     model: Mutex<HashMap<String, Option<String>>>,
 }
 
-impl Run<'_> {
-    fn total(&self) -> u64 {
+/// A kind of clients.
+pub type Clients = fn(&Run<'_>);
+
+impl<'a> Run<'a> {
+    pub fn new(address: SocketAddr, site: &'a Site) -> Self {
+        let (counts, is_over, model) = Default::default();
+        Self { address, site, counts, is_over, model }
+    }
+
+    /// Runs all clients, until `work` has ended the run and returns.
+    pub fn with_clients<T>(&self, clients: &[Clients], work: impl FnOnce() -> T) -> T {
+        std::thread::scope(|scope| {
+            for client in clients {
+                scope.spawn(move || {
+                    // A client that fails ends the run.
+                    let mut guard = EndsIfItPanics { run: self, is_done: false };
+                    client(self);
+                    guard.is_done = true;
+                });
+            }
+            work()
+        })
+    }
+
+    /// Checks that the store has what its client has written. Returns the number of items.
+    pub fn check_store(&self) -> usize {
+        let model = self.model.lock().expect("no panic");
+        let mut store = scripts::memcached(self.site);
+        for (key, value) in &*model {
+            check_item(&mut store, key, value.as_deref());
+        }
+        model.len()
+    }
+
+    pub fn total(&self) -> u64 {
         self.counts.iter().map(|count| count.load(Relaxed)).sum()
     }
 
     /// Calls `work` again and again until the run is over. It returns how many requests it has
     /// made.
-    fn repeat(&self, kind: &str, mut work: impl FnMut(u64) -> u64) {
+    pub fn repeat(&self, kind: &str, mut work: impl FnMut(u64) -> u64) {
         let kind = KINDS.iter().position(|known| *known == kind).expect("a kind");
         let mut round = 0;
         while !self.is_over.load(Relaxed) {
@@ -85,14 +120,31 @@ impl Run<'_> {
         }
     }
 
-    fn address(&self) -> SocketAddr {
-        self.served.kirin.address()
+    /// Waits until so many requests are answered. Requests that stop are a failure.
+    pub fn wait_for_progress(&self, requests: u64) {
+        while self.total() < requests && !self.is_over.load(Relaxed) {
+            let before = self.total();
+            wait_for("another request", || {
+                (self.total() > before || self.is_over.load(Relaxed)).then_some(())
+            });
+        }
+    }
+
+    /// Returns a table of what was answered.
+    pub fn table(&self, seconds: f64) -> String {
+        let mut table =
+            String::from("\n| kind | requests | lost or wrong |\n| --- | ---: | ---: |\n");
+        for (kind, count) in KINDS.iter().zip(&self.counts) {
+            let _ = writeln!(table, "| {kind} | {} | 0 |", count.load(Relaxed));
+        }
+        let _ = writeln!(table, "| all, in {seconds:.1} s | {} | 0 |\n", self.total());
+        table
     }
 }
 
 /// Returns the text of the configuration with this number. Each differs from the one before in
 /// several ways.
-fn config(number: usize, backends: &[Backend], extra: SocketAddr) -> String {
+pub fn config(number: usize, backends: &[Backend], extra: SocketAddr) -> String {
     let variant = number % 3;
     let servers = match number % 4 {
         0 => format!("\"{}\"", backends[0].address()),
@@ -149,7 +201,7 @@ fn refused(number: usize, good: &str) -> (String, &'static str) {
 }
 
 /// Returns a server that answers `/cached`, and echoes 16 bytes at a time after an upgrade.
-fn backend() -> Backend {
+pub fn backend() -> Backend {
     Backend::start(|mut connection| {
         while let Some(request) = connection.read_request() {
             if request.target() != "/ws" {
@@ -171,8 +223,8 @@ fn backend() -> Backend {
     })
 }
 
-fn kept(run: &Run<'_>) {
-    let mut client = Client::connect(run.address());
+pub fn kept(run: &Run<'_>) {
+    let mut client = Client::connect(run.address);
     let request = "GET /file/a.txt HTTP/1.1\r\nHost: a\r\n\r\n".repeat(PIPELINED);
     run.repeat("kept", |_| {
         client.send(&request);
@@ -185,16 +237,16 @@ fn kept(run: &Run<'_>) {
     });
 }
 
-fn new_connections(run: &Run<'_>) {
+pub fn new_connections(run: &Run<'_>) {
     run.repeat("new connections", |_| {
-        let reply = Client::connect(run.address()).get("/page");
+        let reply = Client::connect(run.address).get("/page");
         assert_eq!((reply.status, reply.text().as_str()), (200, "stored"), "{}", reply.head);
         1
     });
 }
 
 fn http2(run: &Run<'_>) {
-    let mut client = Http2Client::connect(run.address());
+    let mut client = Http2Client::connect(run.address);
     run.repeat("HTTP/2", |_| {
         let pending: Vec<_> =
             (0..PIPELINED).map(|_| client.begin("GET", "/file/a.txt", &[])).collect();
@@ -208,8 +260,8 @@ fn http2(run: &Run<'_>) {
     });
 }
 
-fn uploads(run: &Run<'_>) {
-    let mut client = Client::connect(run.address());
+pub fn uploads(run: &Run<'_>) {
+    let mut client = Client::connect(run.address);
     run.repeat("uploads", |round| {
         let length = 1 + (round as usize * 7919) % 100_000;
         let body = vec![b'a' + (round % 26) as u8; length];
@@ -220,9 +272,9 @@ fn uploads(run: &Run<'_>) {
     });
 }
 
-fn streams(run: &Run<'_>) {
+pub fn streams(run: &Run<'_>) {
     let expected: String = (1..=20).map(|part| format!("part {part}\n")).collect();
-    let mut client = Client::connect(run.address());
+    let mut client = Client::connect(run.address);
     run.repeat("streams", |_| {
         assert_eq!(client.get("/stream").text(), expected);
         1
@@ -231,7 +283,7 @@ fn streams(run: &Run<'_>) {
 
 /// Sends messages through one tunnel, which lasts as long as the run.
 fn web_socket(run: &Run<'_>) {
-    let mut client = Client::connect(run.address());
+    let mut client = Client::connect(run.address);
     client.send(
         "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
@@ -245,8 +297,8 @@ fn web_socket(run: &Run<'_>) {
     });
 }
 
-fn psgi(run: &Run<'_>) {
-    let mut client = Client::connect(run.address());
+pub fn psgi(run: &Run<'_>) {
+    let mut client = Client::connect(run.address);
     run.repeat("PSGI", |round| {
         let reply = client.get(&format!("/?{round}"));
         assert_eq!((reply.status, reply.text()), (200, format!("hello {round}")), "{}", reply.head);
@@ -255,8 +307,8 @@ fn psgi(run: &Run<'_>) {
 }
 
 /// Writes, deletes and reads items, and checks every answer.
-fn memcached(run: &Run<'_>) {
-    let mut client = scripts::memcached(&run.served.site);
+pub fn memcached(run: &Run<'_>) {
+    let mut client = scripts::memcached(run.site);
     let mut known: HashMap<String, Option<String>> = HashMap::new();
     run.repeat("memcached", |round| {
         let key = format!("item{}", round % 500);
@@ -293,36 +345,31 @@ fn held(served: &Served) -> Held {
 }
 
 /// Reloads again and again. Returns what the process held after the tenth reload and at the end.
-fn reloads(run: &Run<'_>, size: &Size, backends: &[Backend], extra: SocketAddr) -> (Held, Held) {
+fn reloads(
+    run: &Run<'_>,
+    served: &Served,
+    size: &Size,
+    backends: &[Backend],
+    extra: SocketAddr,
+) -> (Held, Held) {
     let _over = SetAtEnd(&run.is_over);
     let mut first = None;
     for number in 1..=size.reloads {
-        let due = size.requests * number as u64 / size.reloads as u64;
-        wait_for_progress(run, due);
+        run.wait_for_progress(size.requests * number as u64 / size.reloads as u64);
         // Each fifth comes by a refused one before it.
         let good = config(number, backends, extra);
         if number.is_multiple_of(5) {
             let (bad, said) = refused(number / 5, &good);
-            let refusal = run.served.refused(&bad);
+            let refusal = served.refused(&bad);
             assert!(refusal.contains(said), "{said}: {refusal}");
         }
-        let said = run.served.reload(&good);
+        let said = served.reload(&good);
         assert!(said.ends_with("reloaded\n"), "{said}");
         if number == 10 {
-            first = Some(settled(run.served));
+            first = Some(settled(served));
         }
     }
-    (first.expect("more than ten reloads"), settled(run.served))
-}
-
-/// Waits until so many requests are answered. Requests that stop are a failure.
-fn wait_for_progress(run: &Run<'_>, requests: u64) {
-    while run.total() < requests && !run.is_over.load(Relaxed) {
-        let before = run.total();
-        wait_for("another request", || {
-            (run.total() > before || run.is_over.load(Relaxed)).then_some(())
-        });
-    }
+    (first.expect("more than ten reloads"), settled(served))
 }
 
 /// Returns what the process holds when the workers of before have ended.
@@ -333,12 +380,8 @@ fn settled(served: &Served) -> Held {
     held(served)
 }
 
-#[test]
-fn chaos() {
-    let size = size();
-    let backends = [backend(), backend()];
-    let port = LeasedPort::lease();
-    let extra: SocketAddr = ([127, 0, 0, 1], port.number()).into();
+/// Returns a site with what all configurations name.
+pub fn site() -> Site {
     let mut site = Site::new()
         .with("app.psgi", APP)
         .with("bad.psgi", "die 'no such table'")
@@ -347,35 +390,35 @@ fn chaos() {
         site = site.with(&format!("v{variant}/a.txt"), variant.to_string());
         site = site.with(&format!("v{variant}/file/a.txt"), variant.to_string());
     }
-    let served = Served::start(site, &config(0, &backends, extra));
+    site
+}
+
+#[test]
+fn chaos() {
+    let size = size();
+    let backends = [backend(), backend()];
+    let port = LeasedPort::lease();
+    let extra: SocketAddr = ([127, 0, 0, 1], port.number()).into();
+    let served = Served::start(site(), &config(0, &backends, extra));
     scripts::memcached(&served.site).set("/page", b"text/plain\r\nstored");
-    let run = Run {
-        served: &served,
-        counts: Default::default(),
-        is_over: AtomicBool::new(false),
-        model: Mutex::default(),
-    };
+    let run = Run::new(served.kirin.address(), &served.site);
     let began = Instant::now();
-    let clients: [fn(&Run<'_>); KINDS.len()] =
+    let clients: [Clients; KINDS.len()] =
         [kept, new_connections, http2, uploads, streams, web_socket, psgi, memcached];
-    let (first, last) = std::thread::scope(|scope| {
-        let run = &run;
-        for client in clients {
-            scope.spawn(move || {
-                // A client that fails ends the run.
-                let mut guard = EndsIfItPanics { run, is_done: false };
-                client(run);
-                guard.is_done = true;
-            });
-        }
-        reloads(run, &size, &backends, extra)
-    });
-    let model = run.model.lock().expect("no panic");
-    let mut store = scripts::memcached(&served.site);
-    for (key, value) in &*model {
-        check_item(&mut store, key, value.as_deref());
-    }
-    println!("{}", table(&run, &size, began.elapsed().as_secs_f64(), first, last, model.len()));
+    let (first, last) =
+        run.with_clients(&clients, || reloads(&run, &served, &size, &backends, extra));
+    let items = run.check_store();
+    println!(
+        "{}{} reloads, and {} that were refused. {items} items of the store are as written.\n\
+         After the tenth reload: {} KB, {} descriptors. At the end: {} KB, {} descriptors.",
+        run.table(began.elapsed().as_secs_f64()),
+        size.reloads,
+        size.reloads / 5,
+        first.kilobytes,
+        first.descriptors,
+        last.kilobytes,
+        last.descriptors
+    );
     let log = served.kirin.log();
     assert!(!log.contains("panicked"), "{log}");
     // Clients and servers have more connections at one moment than at another. A descriptor that
@@ -400,32 +443,4 @@ impl Drop for EndsIfItPanics<'_> {
 fn check_item(store: &mut Memcached, key: &str, value: Option<&str>) {
     let found = store.get(key).map(|value| String::from_utf8_lossy(&value).into_owned());
     assert_eq!(found.as_deref(), value, "{key}");
-}
-
-fn table(
-    run: &Run<'_>,
-    size: &Size,
-    seconds: f64,
-    first: Held,
-    last: Held,
-    items: usize,
-) -> String {
-    let mut table = String::from("\n| kind | requests | lost or wrong |\n| --- | ---: | ---: |\n");
-    for (kind, count) in KINDS.iter().zip(&run.counts) {
-        let _ = writeln!(table, "| {kind} | {} | 0 |", count.load(Relaxed));
-    }
-    let refused = size.reloads / 5;
-    let _ = writeln!(
-        table,
-        "| all, in {seconds:.1} s | {} | 0 |\n\n\
-         {} reloads, and {refused} that were refused. {items} items of the store are as written.\n\
-         After the tenth reload: {} KB, {} descriptors. At the end: {} KB, {} descriptors.",
-        run.total(),
-        size.reloads,
-        first.kilobytes,
-        first.descriptors,
-        last.kilobytes,
-        last.descriptors
-    );
-    table
 }

@@ -1,7 +1,7 @@
 //! `kirin reload`: another configuration comes into force while the program serves.
 
 mod backends;
-mod chaos;
+pub mod chaos;
 mod configuration;
 mod counts;
 mod listeners;
