@@ -106,6 +106,8 @@ pub struct ServerStatus {
     pub name: String,
     /// Whether it gets requests.
     pub availability: Availability,
+    /// What an operator has said about it.
+    pub operator: OperatorState,
     /// Requests in flight.
     pub in_flight: u32,
     /// The most requests at the same time.
@@ -238,6 +240,7 @@ impl Servers {
                 EjectionState::Active => Availability::Draining,
                 EjectionState::Trial | EjectionState::Ejected => Availability::Ejected,
             },
+            operator: server.operated.state(),
             in_flight: server.in_flight.load(Relaxed),
             max_in_flight: server.max_in_flight,
             weight: server.present_weight(),

@@ -89,7 +89,8 @@ fn as_named(route: String, names: &RouteNames) -> String {
     }
 }
 
-fn peers(list: &[String]) -> Result<PeerSet, NetworkError> {
+/// Reads addresses and networks, and `unix:`.
+pub fn peers(list: &[String]) -> Result<PeerSet, NetworkError> {
     let is_unix = |written: &&String| *written == "unix:";
     let networks = list.iter().filter(|written| !is_unix(written));
     let networks = networks.map(|written| parse_network(written)).collect::<Result<Vec<_>, _>>()?;

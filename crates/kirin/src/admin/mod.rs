@@ -9,6 +9,7 @@
 mod blocks_change;
 pub mod default_socket;
 mod maintenance_change;
+pub mod operator_changes;
 mod purge_body;
 mod server_change;
 pub mod unknown_name;

@@ -8,6 +8,7 @@ use kirin_observe::program_state::ProgramState;
 use kirin_sockets::PredecessorSockets;
 use kirin_store::{Follower, HandOverError, HandOverStep, Now, Store};
 
+use crate::admin::operator_changes::OperatorChange;
 use crate::life::upgrade_channel::{Message, StoreStart, UpgradeChannel, UpgradeError};
 use crate::serve::handed::{self, HandedSenders};
 
@@ -71,9 +72,12 @@ impl Predecessor {
     }
 
     /// Tells the predecessor that the applications are ready, and has `store` follow its store.
-    /// Returns when both have the same items. Items that the applications have stored while they
-    /// were loaded stay.
-    pub async fn carry_over(&mut self, store: &Arc<Store>) -> Result<(), UpgradeError> {
+    /// Returns when both have the same items, with what operators have changed there. Items that
+    /// the applications have stored while they were loaded stay.
+    pub async fn carry_over(
+        &mut self,
+        store: &Arc<Store>,
+    ) -> Result<Vec<OperatorChange>, UpgradeError> {
         let socket = self.socket.take().ok_or(UpgradeError::PredecessorGone)?;
         let ahead = kirin_clock::nanos_ahead_of_boot().saturating_sub(self.store.clock_nanos);
         // Rounded to the nearest second.
@@ -93,7 +97,10 @@ impl Predecessor {
             other => other.into(),
         })?);
         tracing::info!(items = store.stats().curr_items, "the store is handed over");
-        Ok(())
+        match self.receive().await? {
+            Message::Changes(changes) => Ok(changes),
+            other => Err(UpgradeError::unexpected(&other)),
+        }
     }
 
     /// Tells the predecessor that this program accepts connections. The predecessor then ends, and

@@ -17,7 +17,7 @@ use kirin_workers::App;
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc, watch};
 
-use crate::admin::Admin;
+use crate::admin::{Admin, operator_changes};
 use crate::life::apps;
 use crate::life::bind::Bound;
 use crate::life::control_request::{ControlRequest, ControlRequests};
@@ -173,7 +173,7 @@ pub async fn wait_until_ready(
 }
 
 async fn get_ready(started: &mut Started, launch: &Launch) -> Result<(), ProgramError> {
-    let Started { bound, parts: Parts { store, .. }, .. } = started;
+    let Started { bound, parts: Parts { store, .. }, admin, .. } = started;
     let apps = &bound.configured.get_mut().apps.clone();
     let Some(predecessor) = &mut bound.predecessor else { return Ok(apps::all_ready(apps).await?) };
     tokio::select! {
@@ -181,7 +181,8 @@ async fn get_ready(started: &mut Started, launch: &Launch) -> Result<(), Program
         // It was killed, as a rule, and its store is lost. The service manager starts it again.
         gone = predecessor.gone() => return Err(gone.into()),
     }
-    predecessor.carry_over(store).await?;
+    let changes = predecessor.carry_over(store).await?;
+    operator_changes::apply(changes, &admin.current());
     // This program can still be given up without harm, if the file cannot be written.
     if let Some(path) = &launch.pid_file {
         bound.pid_file = Some(PidFile::write(path, None)?);

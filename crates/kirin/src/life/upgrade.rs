@@ -20,6 +20,7 @@ use kirin_store::{HandOver, HandOverError};
 use kirin_workers::ParentInvocation;
 use tokio::process::Command;
 
+use crate::admin::{Admin, operator_changes};
 use crate::life::background::Foreground;
 use crate::life::launch::Launch;
 use crate::life::memcached_pause::MemcachedPause;
@@ -122,11 +123,12 @@ impl Upgrade {
         &self,
         limit: Option<Duration>,
         parts: &Parts,
+        admin: &Admin,
         sockets: &RefCell<Sockets>,
     ) -> Result<Succession, UpgradeError> {
         let successor = self.start(&sockets.borrow(), parts)?;
         let limit = limit.unwrap_or(self.limit);
-        let taken_over = successor.take_over(parts);
+        let taken_over = successor.take_over(parts, admin);
         tokio::time::timeout(limit, taken_over).await.map_err(|_| UpgradeError::TooSlow(limit))?
     }
 
@@ -233,7 +235,7 @@ pub struct Succession {
 impl Successor<'_> {
     /// Waits until the new program serves. Its process id is another than that of the child if the
     /// child has forked.
-    async fn take_over(mut self, parts: &Parts) -> Result<Succession, UpgradeError> {
+    async fn take_over(mut self, parts: &Parts, admin: &Admin) -> Result<Succession, UpgradeError> {
         let pid = self.receive().await?.into_peer()?;
         self.channel.send(&Message::hello()).await?;
         let start = StoreStart {
@@ -253,6 +255,7 @@ impl Successor<'_> {
         tracing::info!(items, "upgrading: the new program has the store");
         self.state.successor(pid, "is about to serve");
         let pause = MemcachedPause::begin(&parts.memcached, &parts.handles).await;
+        self.channel.send(&Message::Changes(operator_changes::collect(&admin.current()))).await?;
         let switched = blocking(|| giving.switch()).await?;
         let giving = self.unless_ended(switched).await?;
         match self.receive().await? {

@@ -9,6 +9,7 @@
 //! | new | `hello` | it has begun, and speaks this version of the hand-over |
 //! | old | `hello`, `store` | the same, and where the numbers and the clock of the store begin |
 //! | new | `loaded` | its applications are ready; the old one sends the store by its own socket |
+//! | old | `changes` | the store is sent; what operators have changed |
 //! | new | `serving` | it has the store and accepts connections; the old one ends |
 //! | old | `draining` | the connections that it still has, once a second |
 //! | new | `failed` | it cannot serve, for this reason; it may come instead of any other |
@@ -19,6 +20,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use crate::admin::operator_changes::OperatorChange;
 use kirin_store::HandOverError;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -27,8 +29,8 @@ use tokio::net::UnixStream;
 /// The version of the hand-over. Programs of different versions do not hand over to each other.
 const VERSION: u32 = 2;
 
-/// The longest message in bytes.
-const MESSAGE_BYTES: usize = 64 * 1024;
+/// The longest message in bytes. There may be 10,000 blocked networks.
+const MESSAGE_BYTES: usize = 4 << 20;
 
 /// The most bytes of the reason for which a program cannot serve.
 const REASON_BYTES: usize = 8 * 1024;
@@ -50,6 +52,8 @@ pub enum Message {
     Loaded,
     /// What the store of the new program has to know before it is used.
     Store(StoreStart),
+    /// What operators have changed in the old program.
+    Changes(Vec<OperatorChange>),
     /// The new program accepts connections.
     Serving {
         /// Its process id.

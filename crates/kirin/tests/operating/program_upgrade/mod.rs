@@ -1,5 +1,6 @@
 //! USR2 through the built program: a new program replaces the old one.
 
+mod by_hand;
 mod chaos;
 mod command;
 mod connections;
