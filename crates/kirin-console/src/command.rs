@@ -51,7 +51,7 @@ says why, and the exit status is 1.")]
   kirin upstream drain api 10.0.0.1:8080     before it is restarted
   kirin upstream enable api 10.0.0.1:8080
   kirin upstream weigh api 10.0.0.1:8080 3
-A change holds until Kirin is started again, also over reloads that do not change this server.")]
+A change holds until Kirin is started again, also over reloads and upgrades.")]
     Upstream(UpstreamArgs),
     /// Give an application another number of workers
     #[command(after_help = "Examples:

@@ -20,11 +20,12 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use crate::admin::operator_changes::OperatorChange;
 use kirin_store::HandOverError;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
+
+use crate::admin::operator_changes::OperatorChange;
 
 /// The version of the hand-over. Programs of different versions do not hand over to each other.
 const VERSION: u32 = 2;

@@ -1,5 +1,5 @@
-//! Chaos: clients of eight kinds, while one program after the other takes over. No request is lost or
-//! answered wrongly, no acknowledged write is lost, and no memcached client has to connect again.
+//! Chaos: clients of eight kinds, while one program after the other takes over. No request is lost
+//! or answered wrongly, no acknowledged write is lost, and no memcached client connects again.
 //!
 //! `make test` runs ten upgrades, `make chaos` fifty (`KIRIN_CHAOS=long`).
 
