@@ -48,6 +48,7 @@ from comparisons import (
     ssi,
     store_page,
     tls,
+    upgrade,
     websocket,
 )
 from comparisons.cache_hit_ratio import CacheEntrant
@@ -85,7 +86,7 @@ COMPARISONS: dict[str, Comparison] = {
 # These comparisons do not measure CPU time under a load. They make tables of their own.
 OTHERS = {
     one.NAME: one
-    for one in (crowd, reload, restart, idle_memory, slow_attack, hit_ratio, memory_per_item, cache_hit_ratio)
+    for one in (crowd, reload, restart, upgrade, idle_memory, slow_attack, hit_ratio, memory_per_item, cache_hit_ratio)
 }
 NAMES = [*COMPARISONS, *OTHERS]
 
