@@ -106,3 +106,30 @@ fn an_old_program_that_is_stopped_and_goes_on_hands_over() {
     wait_for("the end of the first", || has_ended(first.as_raw_nonzero().get()).then_some(()));
     assert!(service.get("/").starts_with(&format!("{} ", service.pid().expect("a pid"))));
 }
+
+#[test]
+fn without_descriptors_the_old_program_serves_on() {
+    let service = Service::start(CONFIG);
+    let pid = service.first.pid().to_string();
+    // Kirin finds its descriptors in the table from the lowest number on.
+    let limit = |number: &str| {
+        let set = std::process::Command::new("prlimit")
+            .args(["--pid", &pid, &format!("--nofile={number}:")])
+            .status()
+            .expect("prlimit is part of util-linux");
+        assert!(set.success());
+    };
+    let mut kept = Memcached::connect(&service.site.path("store.sock"));
+    kept.set("key", b"value");
+    let mut admin = kirin_tests::Client::connect(service.address());
+    assert_eq!(admin.get("/").status, 200);
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors").count();
+    limit(&(open + 2).to_string());
+    service.signal(Signal::USR2);
+    service.first.wait_for_log("upgrade failed; this program keeps serving");
+    assert_eq!(kept.get("key").as_deref(), Some(&b"value"[..]));
+    assert_eq!(admin.get("/").status, 200);
+    limit("1024");
+    let second = service.upgrade();
+    assert!(service.get("/").starts_with(&format!("{second} ")));
+}
