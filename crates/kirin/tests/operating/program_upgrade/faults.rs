@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use kirin_tests::{Memcached, kirin_command, wait_for};
+use kirin_tests::{Memcached, Site, kirin_command, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{APP, CONFIG, Service, begin_upgrade, has_ended};
@@ -132,4 +132,72 @@ fn without_descriptors_the_old_program_serves_on() {
     limit("1024");
     let second = service.upgrade();
     assert!(service.get("/").starts_with(&format!("{second} ")));
+}
+
+#[test]
+fn a_new_program_ends_when_the_old_one_ends_at_any_step() {
+    let site = Site::new().with("app.psgi", APP).with("kirin.toml", CONFIG);
+    let program = kirin_command(&site).get_program().to_string_lossy().into_owned();
+    for (steps, reason) in [
+        ("", "has ended, or has not handed over"),
+        ("hello(2);", "has ended, or has not handed over"),
+        ("hello(3); <$channel>;", "hand over in different ways"),
+        ("hello(2); loaded();", "has ended, or has not handed over"),
+        ("hello(2); loaded(); give(qq{\\x02\\x03\\0\\0\\0abc});", "has not handed over"),
+        ("hello(2); loaded(); give(qq{\\x02\\x03\\0\\0\\0a});", "has not handed over"),
+        ("hello(2); loaded(); give(qq{\\x63\\0\\0\\0\\0}); <$channel>;", "an unreadable frame"),
+        ("hello(2); loaded(); give(qq{\\x08\\0\\0\\0\\0});", "has not handed over"),
+    ] {
+        // It talks as an old Kirin does, as far as the steps say.
+        let old = format!(
+            r#"use v5.16; use warnings; use Socket; use IO::Handle;
+            $^F = 255;
+            my (@ours, @theirs);
+            for (1 .. 3) {{ socketpair my $one, my $other, AF_UNIX, SOCK_STREAM, 0 or die; $one->autoflush; push @ours, $one; push @theirs, $other }}
+            my $pid = fork // die;
+            if (!$pid) {{
+                close $_ for @ours;
+                $ENV{{KIRIN_PREDECESSOR}} = join ':', map {{ fileno $_ }} @theirs;
+                exec '{program}', 'serve', '--config', 'kirin.toml' or die;
+            }}
+            @theirs = ();
+            my ($channel, $store, $connections) = @ours;
+            sub hello {{ <$channel>; print {{$channel}} qq({{"hello":{{"hand_over":$_[0],"program":"9.9","pid":$$}}}}\n{{"store":{{"first_sequence":5,"clock_nanos":0}}}}\n) }}
+            sub loaded {{ <$channel> }}
+            sub give {{ print {{$store}} $_[0] }}
+            {steps}
+            undef $_ for $channel, $store, $connections; @ours = ();
+            waitpid $pid, 0;
+            exit $? >> 8;"#
+        );
+        let output = std::process::Command::new("perl")
+            .args(["-e", &old])
+            .current_dir(site.root())
+            .env("KIRIN_ADMIN_DIRECTORY", site.admin_directory())
+            .output()
+            .expect("perl");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && said.contains(reason), "{steps}: {said}");
+        assert!(!said.contains("serving on"), "{steps}: {said}");
+    }
+}
+
+#[test]
+fn an_upgrade_begins_when_a_reload_is_done() {
+    let service = Service::start(CONFIG);
+    let first = service.pid().expect("a pid");
+    let slow = format!(
+        "open my $f, '>', \"loading.$$\"; close $f; select undef, undef, undef, 0.01 until -e 'load';\n{APP}"
+    );
+    std::fs::write(service.site.path("app.psgi"), slow).expect("app.psgi");
+    service.signal(Signal::HUP);
+    service.site.wait_for_files("loading.", 1);
+    service.signal(Signal::USR2);
+    service.first.wait_for_log("the upgrade begins when the reload is done");
+    std::fs::write(service.site.path("load"), "").expect("a file");
+    let second = wait_for("the next program", || service.pid().filter(|pid| *pid != first));
+    let log = service.first.log();
+    assert!(log.find("reloaded") < log.find("upgrading: the new program starts"), "{log}");
+    assert!(log.contains("reloaded"), "{log}");
+    wait_for("its answer", || service.get("/").starts_with(&format!("{second} ")).then_some(()));
 }
