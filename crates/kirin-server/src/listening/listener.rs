@@ -490,7 +490,9 @@ pub async fn drain<H>(
             break;
         }
         if let Some(successor) = &successor {
-            hand_over_idle(&server, successor).await;
+            // A process that hangs does not keep this one.
+            let left = until.saturating_duration_since(Instant::now());
+            _ = tokio::time::timeout(left, hand_over_idle(&server, successor)).await;
         }
         if Instant::now() >= ends_idle {
             open.end_idle(successor.is_some());

@@ -91,7 +91,8 @@ pub async fn drain(
     if let Some((end, handing)) = handing {
         // No loop has a client any more.
         drop(end);
-        _ = handing.await;
+        // A new program that hangs does not keep this one.
+        _ = tokio::time::timeout(limit, handing).await;
     }
     for app in &apps {
         app.stop(limit).await;

@@ -20,6 +20,9 @@ const FEW_CHANGES: usize = 100;
 /// program follows do not keep it from serving.
 const ROUNDS: usize = 1000;
 
+/// How long the new program may take nothing after the switch.
+const WRITE_TIME: Duration = Duration::from_secs(5);
+
 /// The time between two looks for changes after the switch.
 const INTERVAL: Duration = Duration::from_millis(1);
 
@@ -57,6 +60,8 @@ impl StoreGiving {
 
     /// Goes on to send what the last requests of this program change, until it is told to end.
     pub fn go_on(mut self) -> std::io::Result<GivingThread> {
+        // A new program that hangs does not keep this one.
+        self.to.get_ref().set_write_timeout(Some(WRITE_TIME))?;
         let ends = Arc::<AtomicBool>::default();
         let told = Arc::clone(&ends);
         let run = move || {

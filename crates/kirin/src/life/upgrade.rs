@@ -255,9 +255,10 @@ impl Successor<'_> {
         tracing::info!(items, "upgrading: the new program has the store");
         self.state.successor(pid, "is about to serve");
         let pause = MemcachedPause::begin(&parts.memcached, &parts.handles).await;
-        self.channel.send(&Message::Changes(operator_changes::collect(&admin.current()))).await?;
         let switched = blocking(|| giving.switch()).await?;
         let giving = self.unless_ended(switched).await?;
+        // The new program reads this when it has the store.
+        self.channel.send(&Message::Changes(operator_changes::collect(&admin.current()))).await?;
         match self.receive().await? {
             Message::Serving { pid } => {
                 self.process.serves();

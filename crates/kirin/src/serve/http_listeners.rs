@@ -2,7 +2,7 @@
 
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::places::opening::PlaceError;
@@ -181,11 +181,21 @@ impl HttpListeners {
         servers.extend(closing.map(|in_force| (in_force, None)));
         let drain = |(in_force, idle)| spawn_local(listener::drain(in_force, limit, idle));
         let draining: Vec<_> = servers.into_iter().map(drain).collect();
-        for drained in draining.into_iter().chain(sending) {
+        let began = Instant::now();
+        for drained in draining {
             if let Err(error) = drained.await {
                 tracing::error!(%error, "draining failed");
             }
         }
+        // A successor that hangs does not keep this program.
+        let left = limit.saturating_sub(began.elapsed());
+        let sent = async {
+            for sent in sending {
+                // It has no panic.
+                _ = sent.await;
+            }
+        };
+        _ = tokio::time::timeout(left, sent).await;
     }
 }
 

@@ -201,3 +201,22 @@ fn an_upgrade_begins_when_a_reload_is_done() {
     assert!(log.contains("reloaded"), "{log}");
     wait_for("its answer", || service.get("/").starts_with(&format!("{second} ")).then_some(()));
 }
+
+#[test]
+fn a_new_program_that_hangs_does_not_keep_the_old_one() {
+    let mut service = Service::start(CONFIG);
+    let first = service.pid().expect("a pid");
+    let kept = kirin_tests::Client::connect(service.address());
+    let mut busy = kirin_tests::Client::connect(service.address());
+    busy.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+    service.site.wait_for_files("begun.", 1);
+    service.signal(Signal::USR2);
+    let second = wait_for("the next program", || service.pid().filter(|pid| *pid != first));
+    service.first.wait_for_log("upgraded: the new program serves");
+    let second = Pid::from_raw(second).expect("a pid");
+    kill_process(second, Signal::STOP).expect("kill");
+    kill_process(Pid::from_raw(first).expect("a pid"), Signal::TERM).expect("kill");
+    assert_eq!(service.first.wait().code(), Some(0));
+    kill_process(second, Signal::CONT).expect("kill");
+    drop(kept);
+}
