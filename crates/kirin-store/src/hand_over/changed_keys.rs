@@ -51,6 +51,7 @@ impl ChangedKeys {
     }
 
     /// Notes a key. Drops it if too many wait.
+    #[cold]
     pub(crate) fn insert(&mut self, key: &[u8]) {
         if self.keys.contains(key) {
             return;

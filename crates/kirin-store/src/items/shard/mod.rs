@@ -124,8 +124,15 @@ impl Shard {
     /// Notes that an item changes, perhaps without the wish of a client.
     #[inline]
     fn note_change(&mut self, index: u32) {
-        if self.changed.as_ref().is_some_and(|changed| changed.counts_all) {
-            let Self { changed: Some(changed), slab, log, .. } = self else { return };
+        if self.changed.is_some() {
+            self.note_key_of(index);
+        }
+    }
+
+    #[cold]
+    fn note_key_of(&mut self, index: u32) {
+        let Self { changed: Some(changed), slab, log, .. } = self else { return };
+        if changed.counts_all {
             changed.insert(log.record(slab.get(index).address).key);
         }
     }
