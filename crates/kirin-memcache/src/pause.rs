@@ -30,10 +30,16 @@ impl Pause {
     }
 
     /// Waits for the end of the pause, if there is one.
+    #[inline]
     pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.is_on.load(Ordering::Relaxed) {
-            return Poll::Ready(());
+        match self.is_on.load(Ordering::Relaxed) {
+            false => Poll::Ready(()),
+            true => self.poll_end(cx),
         }
+    }
+
+    #[cold]
+    fn poll_end(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut waiting = self.waiting.lock();
         if !self.is_on.load(Ordering::SeqCst) {
             return Poll::Ready(());

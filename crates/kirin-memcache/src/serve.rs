@@ -226,7 +226,7 @@ fn admit(
 }
 
 /// The tasks of a loop's connections, which end with the loop. A `JoinSet` does the same with 100
-/// bytes for each connection, this with 24.
+/// bytes for each connection, this with 32.
 #[derive(Debug, Default)]
 struct ConnectionTasks {
     tasks: RefCell<Vec<ConnectionTask>>,

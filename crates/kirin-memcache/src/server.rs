@@ -157,6 +157,7 @@ impl MemcachedServer {
     }
 
     /// Waits for the end of a pause, if there is one.
+    #[inline]
     pub(crate) fn poll_unpaused(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.pause.poll_over(cx)
     }
