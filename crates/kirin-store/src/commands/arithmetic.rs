@@ -5,6 +5,7 @@ use std::io::Write;
 use crate::clock::{Expires, Now};
 use crate::commands::storage::{NUMBER_LIMIT_BYTES, NewItem};
 use crate::eviction::room::Contended;
+use crate::hand_over::changed_keys::ItemStep;
 use crate::items::item::ItemRef;
 use crate::statistics::counters::bump;
 use crate::store::{ShardGuard, Store};
@@ -121,9 +122,10 @@ impl Store {
             return Ok(ArithmeticOutcome::OutOfMemory);
         }
         bump(hits);
-        shard.note_write(key);
+        shard.note_step(key, ItemStep::Count(request.direction, request.delta));
         self.renew_cas(&mut shard, index, request.new_cas);
         if let Some(expires) = request.touch {
+            shard.note_step(key, ItemStep::Touch(expires));
             shard.slot_mut(index).expires = expires.raw();
         }
         shard.mark_used(index, now);

@@ -46,15 +46,17 @@ impl Store {
         // This happens under the lock. A writer that began an earlier item has stored it already,
         // or will see the note.
         self.note_key(hash);
-        shard.note_write(key);
         let Some(index) = self.find_live(&mut shard, hash, key, now) else {
             bump(&shard.counters.delete_misses);
+            // The store that follows may have it.
+            shard.note_write(key);
             return DeleteOutcome::NotFound;
         };
         if request.compare_cas.is_some_and(|cas| cas != shard.slot(index).cas) {
             bump(&shard.counters.delete_misses);
             return DeleteOutcome::Exists;
         }
+        shard.note_write(key);
         if !request.invalidate && !request.remove_value {
             bump(&shard.counters.delete_hits);
             shard.remove(index);

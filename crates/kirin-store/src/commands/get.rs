@@ -1,6 +1,7 @@
 //! `get`, `gat` and `touch`.
 
 use crate::clock::{Expires, Now};
+use crate::hand_over::changed_keys::ItemStep;
 use crate::invalidation::state::ItemState;
 use crate::items::item::ItemRef;
 use crate::memory::slab::{Slot, mark};
@@ -86,7 +87,7 @@ impl Store {
             return None;
         };
         bump(&shard.counters.touch_hits);
-        shard.note_write(key);
+        shard.note_step(key, ItemStep::Touch(expires));
         shard.slot_mut(index).expires = expires.raw();
         let item = shard.item(index, 0);
         shard.mark_fetched(index, now);

@@ -6,6 +6,7 @@
 use crate::clock::{Expires, Now};
 use crate::commands::storage::NewItem;
 use crate::eviction::room::Contended;
+use crate::hand_over::changed_keys::ItemStep;
 use crate::items::item::ItemRef;
 use crate::memory::slab::mark;
 use crate::statistics::counters::bump;
@@ -121,8 +122,8 @@ impl Store {
         let is_early = request.recache_before.is_some_and(|before| expires.is_before(before));
         let won = marks & mark::WON == 0 && (is_early || marks & mark::STALE != 0);
         let item = shard.item(index, 0);
-        if won || request.touch.is_some() {
-            shard.note_write(key);
+        if let Some(expires) = request.touch {
+            shard.note_step(key, ItemStep::Touch(expires));
         }
         if won {
             *shard.slot_mut(index).marks.get_mut() |= mark::WON;

@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use foldhash::HashSet;
 
+use crate::clock::Expires;
+use crate::commands::arithmetic::Direction;
+
 /// The most bytes that the keys of all shards take. When they take more, the hand-over has failed.
 pub(crate) const PENDING_LIMIT_BYTES: usize = 64 << 20;
 
@@ -36,10 +39,21 @@ impl PendingBytes {
     }
 }
 
+/// A change of an item that keeps the rest of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ItemStep {
+    /// It counts up or down.
+    Count(Direction, u64),
+    /// It gets another expiry.
+    Touch(Expires),
+}
+
 /// The keys of a shard that have changed.
 #[derive(Debug)]
 pub(crate) struct ChangedKeys {
     keys: HashSet<Box<[u8]>>,
+    /// Changes after the switch that the other side has to make to its own item, in their order.
+    steps: Vec<(Box<[u8]>, ItemStep)>,
     /// Whether changes count that no client has asked for, such as an eviction.
     pub(crate) counts_all: bool,
     pending: Arc<PendingBytes>,
@@ -47,7 +61,8 @@ pub(crate) struct ChangedKeys {
 
 impl ChangedKeys {
     pub(crate) fn new(pending: Arc<PendingBytes>) -> ChangedKeys {
-        ChangedKeys { keys: HashSet::default(), counts_all: true, pending }
+        let (keys, steps) = Default::default();
+        ChangedKeys { keys, steps, counts_all: true, pending }
     }
 
     /// Notes a key. Drops it if too many wait.
@@ -61,6 +76,25 @@ impl ChangedKeys {
         }
         self.keys.insert(key.into());
         self.pending.bytes.fetch_add(Self::bytes_of(key), Ordering::Relaxed);
+    }
+
+    /// Notes a step of an item that does not replace it. Before the switch, both sides have the same
+    /// item, so the key is enough. So it is if the whole item has to be sent anyway.
+    #[cold]
+    pub(crate) fn insert_step(&mut self, key: &[u8], step: ItemStep) {
+        if self.counts_all || self.keys.contains(key) {
+            return self.insert(key);
+        }
+        if self.pending.get() > PENDING_LIMIT_BYTES {
+            return self.pending.is_over.store(true, Ordering::Relaxed);
+        }
+        self.steps.push((key.into(), step));
+        self.pending.bytes.fetch_add(Self::bytes_of(key), Ordering::Relaxed);
+    }
+
+    /// Takes all steps. They count as waiting until they are given back.
+    pub(crate) fn take_steps(&mut self) -> Vec<(Box<[u8]>, ItemStep)> {
+        std::mem::take(&mut self.steps)
     }
 
     /// Takes all keys. They count as waiting until they are given back.

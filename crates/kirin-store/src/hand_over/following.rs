@@ -4,12 +4,14 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use foldhash::HashSet;
+use foldhash::{HashMap, HashSet};
 
 use crate::clock::{Expires, Now};
+use crate::commands::arithmetic::ArithmeticRequest;
 use crate::commands::delete::DeleteRequest;
 use crate::commands::storage::NewItem;
 use crate::eviction::room::Contended;
+use crate::hand_over::changed_keys::ItemStep;
 use crate::hand_over::frame::{self, Frame, Invalidated, InvalidatedFrame, ItemFrame};
 use crate::hand_over::giving::HandOverError;
 use crate::inspect::ScanCursor;
@@ -42,6 +44,9 @@ pub struct Follower {
     ahead_seconds: i64,
     /// The moment of the switch.
     switched: Option<Moment>,
+    /// What the giving side has invalidated since: the sequence numbers of this side, by the hashes
+    /// of the names. They keep no later write of that side away.
+    invalidated: HashMap<u64, u64>,
     payload: Vec<u8>,
 }
 
@@ -52,8 +57,15 @@ impl Follower {
     pub fn new(store: Arc<Store>, ahead_seconds: i64, now: Now) -> Follower {
         let (mut own, mut cursor) = (HashSet::default(), ScanCursor::default());
         while store.scan(&mut cursor, now, |item| _ = own.insert(item.key.into())) {}
-        let (switched, payload) = (None, Vec::new());
-        Follower { store, own, ahead_seconds, flush_due: 0, switched, payload }
+        Follower {
+            store,
+            own,
+            ahead_seconds,
+            flush_due: 0,
+            switched: None,
+            invalidated: HashMap::default(),
+            payload: Vec::new(),
+        }
     }
 
     /// Applies what comes until the giving side reaches its next step.
@@ -95,26 +107,40 @@ impl Follower {
         }
     }
 
-    fn apply(&self, frame: &Frame<'_>, now: Now) {
-        match (frame, &self.switched) {
-            (Frame::Item(item), None) => {
+    fn apply(&mut self, frame: &Frame<'_>, now: Now) {
+        match (frame, self.switched.is_some()) {
+            (Frame::Item(item), false) => {
                 // Without room there is no item, as with a `set`.
                 if self.store.retry_while_contended(|| self.put(item, now)).is_none() {
                     self.remove(item.key);
                 }
                 self.store.keep_within_limit(now);
             }
-            (Frame::Item(item), Some(switched)) => self.write(item, switched, now),
-            (Frame::Absent(key), None) => self.remove(key),
-            (Frame::Absent(key), Some(_)) => _ = self.store.delete(key, now),
-            (Frame::Invalidated(frame), None) => self.store.invalidate_up_to(frame, now),
-            (Frame::Invalidated(InvalidatedFrame { what, .. }), Some(_)) => match *what {
-                Invalidated::Tag(tag, how) => _ = self.store.invalidate_tag(tag, how),
-                Invalidated::Prefix(prefix, how) => {
-                    self.store.invalidate_prefix(prefix, how, now);
+            (Frame::Item(item), true) => self.write(item, now),
+            (Frame::Absent(key), false) => self.remove(key),
+            (Frame::Absent(key), true) => {
+                self.store.delete(key, now);
+                self.has_invalidated(self.store.hash(key));
+            }
+            (Frame::Invalidated(frame), false) => self.store.invalidate_up_to(frame, now),
+            (Frame::Invalidated(InvalidatedFrame { what, .. }), true) => {
+                match *what {
+                    Invalidated::Tag(tag, how) => _ = self.store.invalidate_tag(tag, how),
+                    Invalidated::Prefix(prefix, how) => {
+                        self.store.invalidate_prefix(prefix, how, now);
+                    }
+                    Invalidated::All => self.store.flush_all(now, now),
                 }
-                Invalidated::All => self.store.flush_all(now, now),
-            },
+                self.has_invalidated(self.store.hash_of_invalidated(what));
+            }
+            (Frame::Step(key, ItemStep::Touch(expires)), _) => {
+                self.store.touch(key, self.expiry(expires.raw()), now);
+            }
+            (Frame::Step(key, ItemStep::Count(direction, delta)), _) => {
+                let (direction, delta) = (*direction, *delta);
+                let count = ArithmeticRequest { direction, delta, ..ArithmeticRequest::default() };
+                self.store.arithmetic(key, &count, now);
+            }
             (Frame::FlushDue(_) | Frame::Copied | Frame::Switched, _) => {}
         }
     }
@@ -187,9 +213,19 @@ impl Follower {
         }
     }
 
+    /// Notes what the giving side has just invalidated here.
+    fn has_invalidated(&mut self, hash: u64) {
+        if let Some(noted) = self.store.change_log.noted(hash) {
+            self.invalidated.insert(hash, noted);
+        }
+        // Later invalidations have other numbers.
+        self.store.next_sequence();
+    }
+
     /// Carries out a write of the giving side that it made after the switch.
-    fn write(&self, item: &ItemFrame<'_>, switched: &Moment, now: Now) {
-        if self.store.change_since(switched, item.key, &item.tags).is_some() {
+    fn write(&mut self, item: &ItemFrame<'_>, now: Now) {
+        let Some(switched) = &self.switched else { return };
+        if self.store.is_changed_by_others(switched, item.key, &item.tags, &self.invalidated) {
             return;
         }
         let new = NewItem {
@@ -202,6 +238,7 @@ impl Follower {
         if item.marks & mark::STALE != 0 {
             let stale = DeleteRequest { invalidate: true, ..DeleteRequest::default() };
             self.store.meta_delete(item.key, &stale, now);
+            self.has_invalidated(self.store.hash(item.key));
         }
     }
 }

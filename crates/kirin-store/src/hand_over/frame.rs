@@ -9,12 +9,17 @@
 //! prefix  soft u8  sequence u64  prefix
 //! flush   sequence u64
 //! due     time u32, or 0 for none
+//! count   down u8  delta u64  key
+//! touch   expires u32  key
 //! ```
 //!
 //! `copied`, `switched` have no payload. Times are those of the giving side's clock.
 
 use std::io::{self, Read, Write};
 
+use crate::clock::Expires;
+use crate::commands::arithmetic::Direction;
+use crate::hand_over::changed_keys::ItemStep;
 use crate::invalidation::state::Invalidation;
 use crate::items::item::ItemRef;
 
@@ -26,12 +31,15 @@ const FLUSH: u8 = 5;
 const FLUSH_DUE: u8 = 6;
 const COPIED: u8 = 7;
 const SWITCHED: u8 = 8;
+const COUNT: u8 = 9;
+const TOUCH: u8 = 10;
 
 /// What a frame says.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     Item(ItemFrame<'a>),
     Absent(&'a [u8]),
+    Step(&'a [u8], ItemStep),
     Invalidated(InvalidatedFrame<'a>),
     /// The raw time of a delayed flush, or 0.
     FlushDue(u32),
@@ -93,6 +101,24 @@ pub(crate) fn write_item(to: &mut impl Write, item: &ItemRef) -> io::Result<()> 
 
 pub(crate) fn write_absent(to: &mut impl Write, key: &[u8]) -> io::Result<()> {
     write_head(to, ABSENT, key.len())?;
+    to.write_all(key)
+}
+
+pub(crate) fn write_step(to: &mut impl Write, key: &[u8], step: ItemStep) -> io::Result<()> {
+    let mut head = Vec::with_capacity(9);
+    let kind = match step {
+        ItemStep::Count(direction, delta) => {
+            head.push(u8::from(direction == Direction::Down));
+            head.extend_from_slice(&delta.to_le_bytes());
+            COUNT
+        }
+        ItemStep::Touch(expires) => {
+            head.extend_from_slice(&expires.raw().to_le_bytes());
+            TOUCH
+        }
+    };
+    write_head(to, kind, head.len() + key.len())?;
+    to.write_all(&head)?;
     to.write_all(key)
 }
 
@@ -173,6 +199,16 @@ pub(crate) fn parse(kind: u8, mut payload: &[u8]) -> Option<Frame<'_>> {
             Frame::Invalidated(InvalidatedFrame { what: Invalidated::All, sequence })
         }
         FLUSH_DUE => Frame::FlushDue(u32::from_le_bytes(take(&mut payload)?)),
+        COUNT => {
+            let [down] = take(&mut payload)?;
+            let direction = if down == 1 { Direction::Down } else { Direction::Up };
+            let delta = u64::from_le_bytes(take(&mut payload)?);
+            Frame::Step(payload, ItemStep::Count(direction, delta))
+        }
+        TOUCH => {
+            let expires = Expires::from_raw(u32::from_le_bytes(take(&mut payload)?));
+            Frame::Step(payload, ItemStep::Touch(expires))
+        }
         COPIED => Frame::Copied,
         SWITCHED => Frame::Switched,
         _ => return None,

@@ -105,6 +105,7 @@ impl PendingInvalidations {
 pub struct HandOver {
     store: Arc<Store>,
     pending: Arc<PendingBytes>,
+    is_switched: AtomicBool,
 }
 
 impl HandOver {
@@ -122,7 +123,7 @@ impl HandOver {
             let changed = ChangedKeys::new(Arc::clone(&pending));
             store.lock_shard(index).changed = Some(Box::new(changed));
         }
-        Ok(HandOver { store, pending })
+        Ok(HandOver { store, pending, is_switched: AtomicBool::new(false) })
     }
 
     /// Sends all items, each shard in the order of eviction, and the changes that were made
@@ -166,15 +167,25 @@ impl HandOver {
     /// Sends what has changed and was not sent yet. Returns how many keys and invalidations that
     /// were.
     pub fn send_changes(&self, to: &mut impl Write, now: Now) -> Result<usize, HandOverError> {
-        self.send(to, now, false)
+        match self.is_switched.load(Ordering::Relaxed) {
+            false => self.send(to, now, false),
+            true => self.send_late(to, now),
+        }
     }
 
     /// Sends the last changes. From then on, changes are sent as new writes of the following side.
     /// No client may write that gets to know of it: memcached clients have to wait.
     pub fn switch(&self, to: &mut impl Write, now: Now) -> Result<(), HandOverError> {
         self.send(to, now, true)?;
+        self.is_switched.store(true, Ordering::Relaxed);
         frame::write_switched(to)?;
         Ok(to.flush()?)
+    }
+
+    /// Takes a delayed `flush_all` back, because the following side carries it out. Call this when
+    /// the following side has taken over.
+    pub fn leave_flush(&self) {
+        self.store.flush_due.store(0, Ordering::Relaxed);
     }
 
     /// Returns the bytes of the keys that have changed and were not sent yet.
@@ -187,65 +198,124 @@ impl HandOver {
         store.last_sequence() + SEQUENCE_DISTANCE
     }
 
+    /// Sends what has changed up to the switch.
     fn send(&self, to: &mut impl Write, now: Now, is_switch: bool) -> Result<usize, HandOverError> {
         let mut sent = 0;
         if self.pending.get() > 0 || is_switch {
             for index in 0..self.store.shards.len() {
-                sent += self.send_shard(index, to, now, is_switch)?;
+                let keys = self.take_keys(index, is_switch);
+                for some in keys.chunks(ITEMS_PER_LOCK) {
+                    self.send_states(some, &self.read_states(index, some, now), to)?;
+                }
+                sent += keys.len();
             }
         }
+        // After the items: one that was read before an invalidation is sent before it, too. The
+        // sequence numbers tell which items an invalidation is about.
+        sent += self.send_invalidations(to)?;
+        self.sent(sent, to)
+    }
+
+    /// Sends what has changed after the switch. The sequence numbers mean nothing to the following
+    /// side any more, so the order counts: an item that was stored after an invalidation is sent
+    /// after it.
+    fn send_late(&self, to: &mut impl Write, now: Now) -> Result<usize, HandOverError> {
+        let mut sent = self.send_invalidations(to)?;
+        let mut changed = Vec::new();
+        if self.pending.get() > 0 {
+            for index in 0..self.store.shards.len() {
+                // Before the whole items: one that was stored after a step has it.
+                sent += self.send_steps(index, to)?;
+                changed.push((index, self.take_keys(index, false)));
+            }
+        }
+        let states = loop {
+            let read =
+                |(index, keys): &(usize, Vec<Box<[u8]>>)| self.read_states(*index, keys, now);
+            let states: Vec<_> = changed.iter().map(read).collect();
+            match self.send_invalidations(to)? {
+                0 => break states,
+                more => sent += more,
+            }
+        };
+        for ((_, keys), states) in changed.iter().zip(&states) {
+            self.send_states(keys, states, to)?;
+            sent += keys.len();
+        }
+        self.sent(sent, to)
+    }
+
+    fn sent(&self, sent: usize, to: &mut impl Write) -> Result<usize, HandOverError> {
         if self.pending.is_over() {
             return Err(HandOverError::TooFast);
-        }
-        // After the items: one that was read before an invalidation is sent before it, too.
-        let Waiting { list, flush_due, .. } = self.store.invalidations.take()?;
-        sent += list.len();
-        for (name, kind, sequence) in list {
-            let what = match kind {
-                InvalidationKind::Tag(how) => Invalidated::Tag(&name, how),
-                InvalidationKind::Prefix(how) => Invalidated::Prefix(&name, how),
-                InvalidationKind::All => Invalidated::All,
-            };
-            frame::write_invalidated(to, &InvalidatedFrame { what, sequence })?;
-        }
-        if let Some(raw) = flush_due {
-            frame::write_flush_due(to, raw)?;
-            sent += 1;
         }
         to.flush()?;
         Ok(sent)
     }
 
-    fn send_shard(
-        &self,
-        index: usize,
-        to: &mut impl Write,
-        now: Now,
-        is_switch: bool,
-    ) -> Result<usize, HandOverError> {
+    /// Sends the steps of the items of a shard. Returns how many there were.
+    fn send_steps(&self, index: usize, to: &mut impl Write) -> io::Result<usize> {
         let mut shard = self.store.lock_shard(index);
         let Some(changed) = &mut shard.changed else { return Ok(0) };
-        changed.counts_all &= !is_switch;
-        let keys: Vec<Box<[u8]>> = changed.take().into_iter().collect();
+        let steps = changed.take_steps();
         drop(shard);
-        for some in keys.chunks(ITEMS_PER_LOCK) {
-            let states: Vec<Option<ItemRef>> = {
-                let shard = self.store.shards[index].shard.read();
-                let state = |key: &[u8]| {
-                    let found = shard.find(self.store.hash(key), key)?;
-                    self.store.living(&shard, found, now)
-                };
-                some.iter().map(|key| state(key)).collect()
-            };
-            for (key, state) in some.iter().zip(&states) {
-                match state {
-                    Some(item) => frame::write_item(to, item)?,
-                    None => frame::write_absent(to, key)?,
-                }
-                self.pending.give_back(ChangedKeys::bytes_of(key));
-            }
+        for (key, step) in &steps {
+            frame::write_step(to, key, *step)?;
+            self.pending.give_back(ChangedKeys::bytes_of(key));
         }
-        Ok(keys.len())
+        Ok(steps.len())
+    }
+
+    /// Takes the keys of a shard that have changed.
+    fn take_keys(&self, index: usize, is_switch: bool) -> Vec<Box<[u8]>> {
+        let mut shard = self.store.lock_shard(index);
+        let Some(changed) = &mut shard.changed else { return Vec::new() };
+        changed.counts_all &= !is_switch;
+        changed.take().into_iter().collect()
+    }
+
+    /// Returns the present states of keys.
+    fn read_states(&self, index: usize, keys: &[Box<[u8]>], now: Now) -> Vec<Option<ItemRef>> {
+        let shard = self.store.shards[index].shard.read();
+        let state = |key: &[u8]| {
+            let found = shard.find(self.store.hash(key), key)?;
+            self.store.living(&shard, found, now)
+        };
+        keys.iter().map(|key| state(key)).collect()
+    }
+
+    fn send_states(
+        &self,
+        keys: &[Box<[u8]>],
+        states: &[Option<ItemRef>],
+        to: &mut impl Write,
+    ) -> io::Result<()> {
+        for (key, state) in keys.iter().zip(states) {
+            match state {
+                Some(item) => frame::write_item(to, item)?,
+                None => frame::write_absent(to, key)?,
+            }
+            self.pending.give_back(ChangedKeys::bytes_of(key));
+        }
+        Ok(())
+    }
+
+    /// Sends the invalidations that wait. Returns how many there were.
+    fn send_invalidations(&self, to: &mut impl Write) -> Result<usize, HandOverError> {
+        let Waiting { list, flush_due, .. } = self.store.invalidations.take()?;
+        for (name, kind, sequence) in &list {
+            let what = match kind {
+                InvalidationKind::Tag(how) => Invalidated::Tag(name, *how),
+                InvalidationKind::Prefix(how) => Invalidated::Prefix(name, *how),
+                InvalidationKind::All => Invalidated::All,
+            };
+            let sequence = *sequence;
+            frame::write_invalidated(to, &InvalidatedFrame { what, sequence })?;
+        }
+        if let Some(raw) = flush_due {
+            frame::write_flush_due(to, raw)?;
+        }
+        Ok(list.len() + usize::from(flush_due.is_some()))
     }
 }
 

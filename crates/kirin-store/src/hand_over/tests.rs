@@ -373,3 +373,98 @@ fn no_write_is_lost_while_threads_write() {
     });
     assert_eq!(seen(&new, NOON), seen(&old, NOON));
 }
+
+/// Sends what has changed since, and applies it.
+fn follow_on(hand_over: &HandOver, follower: &mut Follower) {
+    let mut sent = Vec::new();
+    hand_over.send_changes(&mut sent, NOON).unwrap();
+    assert_eq!(follower.follow(&mut &sent[..], || NOON).unwrap(), HandOverStep::Ended);
+}
+
+#[test]
+fn after_the_switch_the_old_side_stores_what_it_has_invalidated_itself() {
+    let (old, new) = (store(), store());
+    for key in [&b"a"[..], b"b", b"c"] {
+        old.set(key, NewItem::new(b"before").tags(&[b"t"]), NOON);
+    }
+    let hand_over = HandOver::begin(Arc::clone(&old)).unwrap();
+    let mut follower = followed(&old, &new, &hand_over);
+    for in_one_batch in [true, false] {
+        let next = |follower: &mut Follower| {
+            if !in_one_batch {
+                follow_on(&hand_over, follower);
+            }
+        };
+        old.delete(b"a", NOON);
+        next(&mut follower);
+        old.set(b"a", NewItem::new(b"late").tags(&[b"t"]), NOON);
+        next(&mut follower);
+        old.invalidate_tag(b"t", Invalidation::Hard);
+        next(&mut follower);
+        old.set(b"b", NewItem::new(b"late").tags(&[b"t"]), NOON);
+        next(&mut follower);
+        old.invalidate_prefix(b"c", Invalidation::Hard, NOON);
+        next(&mut follower);
+        old.set(b"c", NewItem::new(b"late"), NOON);
+        follow_on(&hand_over, &mut follower);
+        let late = Some(b"late".to_vec());
+        assert_eq!((value(&new, b"a"), value(&new, b"b")), (None, late.clone()));
+        assert_eq!(value(&new, b"c"), late);
+    }
+    // The new side purges later, so what is made at that time is not stored.
+    new.delete(b"b", NOON);
+    old.set(b"b", NewItem::new(b"later"), NOON);
+    follow_on(&hand_over, &mut follower);
+    assert_eq!(value(&new, b"b"), None);
+}
+
+#[test]
+fn after_the_switch_a_refused_command_and_a_delayed_flush_change_nothing() {
+    let (old, new) = (store(), store());
+    old.set(b"a", NewItem::new(b"before"), NOON);
+    old.flush_all(NOON.plus_seconds(10), NOON);
+    let hand_over = HandOver::begin(Arc::clone(&old)).unwrap();
+    let mut follower = followed(&old, &new, &hand_over);
+    hand_over.leave_flush();
+    new.set(b"a", NewItem::new(b"new"), NOON);
+    let other_cas = DeleteRequest { compare_cas: Some(u64::MAX), ..DeleteRequest::default() };
+    old.meta_delete(b"a", &other_cas, NOON);
+    follow_on(&hand_over, &mut follower);
+    assert_eq!(value(&new, b"a"), Some(b"new".to_vec()));
+    // It flushes once, at its time.
+    let later = NOON.plus_seconds(11);
+    assert!(new.peek(b"a", later).is_none());
+    new.set(b"b", NewItem::new(b"new"), later);
+    old.delete(b"none", later);
+    follow_on(&hand_over, &mut follower);
+    assert!(new.peek(b"b", later).is_some());
+}
+
+#[test]
+fn after_the_switch_both_sides_count_and_touch_one_item() {
+    let (old, new) = (store(), store());
+    for key in [&b"n"[..], b"m"] {
+        old.set(key, NewItem::new(b"5"), NOON);
+    }
+    let hand_over = HandOver::begin(Arc::clone(&old)).unwrap();
+    let mut follower = followed(&old, &new, &hand_over);
+    let count = |store: &Store, key: &[u8], delta| {
+        store.arithmetic(key, &ArithmeticRequest { delta, ..Default::default() }, NOON);
+    };
+    count(&new, b"n", 1000);
+    count(&old, b"n", 1);
+    new.set(b"m", NewItem::new(b"70"), NOON);
+    let soon = Expires::after_seconds(9, NOON);
+    old.touch(b"m", soon, NOON);
+    count(&old, b"m", 7);
+    follow_on(&hand_over, &mut follower);
+    assert_eq!(value(&new, b"n"), Some(b"1006".to_vec()));
+    assert_eq!(value(&new, b"m"), Some(b"77".to_vec()));
+    assert_eq!(new.peek(b"m", NOON).unwrap().expires(), soon);
+    // A whole item has the steps that it has made.
+    count(&old, b"n", 1);
+    old.set(b"n", NewItem::new(b"20"), NOON);
+    count(&old, b"n", 3);
+    follow_on(&hand_over, &mut follower);
+    assert_eq!(value(&new, b"n"), Some(b"23".to_vec()));
+}

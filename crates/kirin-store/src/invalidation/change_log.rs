@@ -135,6 +135,11 @@ impl ChangeLog {
         }
     }
 
+    /// Returns the sequence number with which the name with this hash was noted last.
+    pub(crate) fn noted(&self, hash: u64) -> Option<u64> {
+        self.stripe(hash).lock().sequences.get(&hash).copied()
+    }
+
     /// Drops the entries that no moment needs. `last_sequence` is the last number that was given.
     pub(crate) fn prune(&self, last_sequence: u64) {
         let oldest = self.oldest_moment();

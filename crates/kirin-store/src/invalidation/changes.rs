@@ -3,6 +3,9 @@
 use std::hash::BuildHasher;
 use std::sync::atomic::{Ordering, fence};
 
+use foldhash::HashMap;
+
+use crate::hand_over::frame::Invalidated;
 use crate::invalidation::change_log::{Change, Moment};
 use crate::items::shard::Shard;
 use crate::store::Store;
@@ -69,14 +72,8 @@ impl Store {
         tags: &[&[u8]],
     ) -> Option<Change> {
         fence(Ordering::SeqCst);
-        let by_key = std::iter::once(hash);
-        let by_tags = tags.iter().map(|tag| self.hash_of(TAG, tag));
-        let by_prefixes = self.change_log.prefix_lengths(key.len()).map(|length| {
-            let prefix = key.get(..length).unwrap_or(key);
-            self.hash_of(PREFIX, prefix)
-        });
         let mut change = None;
-        for hash in by_key.chain(by_tags).chain(by_prefixes) {
+        for hash in self.name_hashes(hash, key, tags) {
             match self.change_log.change_since(hash, since) {
                 Some(Change::Invalidated) => return Some(Change::Invalidated),
                 Some(Change::Unknown) => change = Some(Change::Unknown),
@@ -84,6 +81,42 @@ impl Store {
             }
         }
         change
+    }
+
+    /// Returns whether something has happened since a moment to an item with this key and these
+    /// tags, beside what `own` has: sequence numbers by the hashes of names.
+    pub(crate) fn is_changed_by_others(
+        &self,
+        since: &Moment,
+        key: &[u8],
+        tags: &[&[u8]],
+        own: &HashMap<u64, u64>,
+    ) -> bool {
+        fence(Ordering::SeqCst);
+        self.name_hashes(self.hash(key), key, tags).any(|hash| {
+            let noted = self.change_log.noted(hash);
+            self.change_log.change_since(hash, since).is_some()
+                && own.get(&hash).is_none_or(|own| noted.is_some_and(|noted| noted > *own))
+        })
+    }
+
+    /// Returns the hash under which an invalidation is noted.
+    pub(crate) fn hash_of_invalidated(&self, what: &Invalidated<'_>) -> u64 {
+        match what {
+            Invalidated::Tag(tag, _) => self.hash_of(TAG, tag),
+            Invalidated::Prefix(prefix, _) => self.hash_of(PREFIX, prefix),
+            Invalidated::All => self.hash_of(PREFIX, b""),
+        }
+    }
+
+    /// Returns the hashes of all names by which an item can be invalidated.
+    fn name_hashes(&self, hash: u64, key: &[u8], tags: &[&[u8]]) -> impl Iterator<Item = u64> {
+        let by_tags = tags.iter().map(|tag| self.hash_of(TAG, tag));
+        let by_prefixes = self.change_log.prefix_lengths(key.len()).map(move |length| {
+            let prefix = key.get(..length).unwrap_or(key);
+            self.hash_of(PREFIX, prefix)
+        });
+        std::iter::once(hash).chain(by_tags).chain(by_prefixes)
     }
 
     fn hash_of(&self, kind: u8, name: &[u8]) -> u64 {

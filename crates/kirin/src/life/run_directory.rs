@@ -20,7 +20,6 @@ pub const WORKERS_SOCKET: &str = "workers";
 /// repeated.
 pub const INVOCATION: &str = "invocation";
 const STORE_SOCKET: &str = "store.sock";
-const STORE_FILE: &str = "store.snapshot";
 /// The file that is locked while the directory's Kirin runs.
 const LOCK: &str = "kirin.lock";
 /// The name of the lock file before it is locked. Nothing looks for this name.
@@ -74,8 +73,7 @@ impl Drop for RunDirectory {
     fn drop(&mut self) {
         if self.made.is_none() {
             // Only known files are removed, so that a wrong path does no harm.
-            for name in [CONFIGURATION, WORKERS_SOCKET, INVOCATION, STORE_SOCKET, STORE_FILE, LOCK]
-            {
+            for name in [CONFIGURATION, WORKERS_SOCKET, INVOCATION, STORE_SOCKET, LOCK] {
                 let _ = std::fs::remove_file(self.path.join(name));
             }
             let _ = std::fs::remove_dir(&self.path);

@@ -62,6 +62,7 @@ impl StoreGiving {
     pub fn go_on(mut self) -> std::io::Result<GivingThread> {
         // A new program that hangs does not keep this one.
         self.to.get_ref().set_write_timeout(Some(WRITE_TIME))?;
+        self.hand_over.leave_flush();
         let ends = Arc::<AtomicBool>::default();
         let told = Arc::clone(&ends);
         let run = move || {

@@ -18,7 +18,7 @@ use hashbrown::HashTable;
 
 use crate::clock::{Expires, Now};
 use crate::eviction::s3fifo::Queues;
-use crate::hand_over::changed_keys::ChangedKeys;
+use crate::hand_over::changed_keys::{ChangedKeys, ItemStep};
 use crate::items::item::ItemRef;
 use crate::items::prepared_item::{PlacedValue, PreparedItem};
 use crate::items::side_data::{Companion, SideData};
@@ -118,6 +118,14 @@ impl Shard {
     pub(crate) fn note_write(&mut self, key: &[u8]) {
         if let Some(changed) = &mut self.changed {
             changed.insert(key);
+        }
+    }
+
+    /// Notes a change that a client makes to an item, without the rest of it.
+    #[inline]
+    pub(crate) fn note_step(&mut self, key: &[u8], step: ItemStep) {
+        if let Some(changed) = &mut self.changed {
+            changed.insert_step(key, step);
         }
     }
 
