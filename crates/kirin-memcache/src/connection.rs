@@ -61,6 +61,8 @@ pub(crate) enum CloseReason {
     Idle,
     #[error("another process serves it")]
     GivenAway,
+    #[error("another process has the events")]
+    WatchEnds,
     #[error(transparent)]
     Failed(#[from] io::Error),
 }
@@ -71,6 +73,7 @@ impl CloseReason {
         match self {
             CloseReason::ByClient
             | CloseReason::GivenAway
+            | CloseReason::WatchEnds
             | CloseReason::Ended(SessionEnding::Quit) => "normal",
             CloseReason::Ended(_) | CloseReason::Failed(_) => "error",
             CloseReason::Idle => "idle_timeout",
@@ -158,12 +161,16 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
         if let Some(ending) = self.ending.take() {
             return Poll::Ready(Err(CloseReason::Ended(ending)));
         }
+        if executor.server().has_successor() {
+            if self.session.watcher().is_some() {
+                return Poll::Ready(Err(CloseReason::WatchEnds));
+            }
+            if !self.draining && self.session.is_between_commands() {
+                return Poll::Ready(Err(CloseReason::GivenAway));
+            }
+        }
         if self.session.watcher().is_some() {
             return self.poll_watch(cx, executor, buffers);
-        }
-        if executor.server().has_successor() && !self.draining && self.session.is_between_commands()
-        {
-            return Poll::Ready(Err(CloseReason::GivenAway));
         }
         ready!(executor.server().poll_unpaused(cx));
         if self.draining && !self.has_yielded {

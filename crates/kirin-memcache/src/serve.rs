@@ -231,8 +231,8 @@ fn admit(
 struct ConnectionTasks {
     tasks: RefCell<Vec<ConnectionTask>>,
     vacant: RefCell<Vec<usize>>,
-    /// Notified when a task has left, or stays.
-    looked: Notify,
+    /// Notified when a task has left.
+    left: Notify,
 }
 
 /// The task of a connection.
@@ -241,8 +241,6 @@ struct ConnectionTask {
     abort: Option<AbortHandle>,
     /// Wakes the task when it has to leave.
     waker: Option<Waker>,
-    /// Whether it has looked since, and is in the middle of a command.
-    stays: bool,
 }
 
 impl ConnectionTasks {
@@ -274,23 +272,20 @@ impl ConnectionTasks {
         // The task must not be dropped while the list is borrowed, because this may be its last
         // reference.
         drop(left);
-        self.looked.notify_one();
+        self.left.notify_one();
     }
 
-    /// Notes that a connection cannot leave yet.
-    fn note_stay(&self, number: usize) {
-        if let Some(place) = self.tasks.borrow_mut().get_mut(number) {
-            place.stays = true;
-        }
-        self.looked.notify_one();
+    /// Returns the number of open connections.
+    fn open(&self) -> usize {
+        self.tasks.borrow().len().saturating_sub(self.vacant.borrow().len())
     }
 
-    /// Has all connections leave that are between two commands, and waits until they have.
+    /// Has all connections leave, those in the middle of a command after it, and waits until they
+    /// have.
     async fn leave_all(&self) {
         self.wake_all();
-        let may_leave = |task: &ConnectionTask| task.abort.is_some() && !task.stays;
-        while self.tasks.borrow().iter().any(may_leave) {
-            self.looked.notified().await;
+        while self.open() > 0 {
+            self.left.notified().await;
         }
     }
 
@@ -338,17 +333,7 @@ async fn serve_client<S: AsyncRead + AsyncWrite + AsRawFd + AsFd + Unpin>(
     })
     .await;
     let mut connection = Connection::new(stream, session);
-    let closed = {
-        let mut run = pin!(connection.run(&slot.executor, &buffers));
-        poll_fn(|cx| {
-            let closed = run.as_mut().poll(cx);
-            if closed.is_pending() && slot.executor.server().has_successor() {
-                slot.open.note_stay(slot.number);
-            }
-            closed
-        })
-        .await
-    };
+    let closed = connection.run(&slot.executor, &buffers).await;
     if matches!(closed, CloseReason::GivenAway) {
         match connection.stream().as_fd().try_clone_to_owned() {
             Ok(socket) => slot.executor.server().give_away(socket),

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 /// The state of the program. All threads share it.
 #[derive(Debug, Default)]
@@ -18,6 +19,8 @@ pub struct ProgramState {
     file: Option<(PathBuf, Option<Identity>)>,
     serving_since: OnceLock<Instant>,
     upgrades: Mutex<Upgrades>,
+    /// Notified when the program before this one has ended.
+    alone: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -82,6 +85,23 @@ impl ProgramState {
     /// Notes that the program before this one has ended.
     pub fn predecessor_ended(&self) {
         self.upgrades.lock().predecessor = None;
+        self.alone.notify_waiters();
+    }
+
+    /// Returns whether the program before this one has not ended yet.
+    pub fn has_predecessor(&self) -> bool {
+        self.upgrades.lock().predecessor.is_some()
+    }
+
+    /// Waits until the program before this one has ended.
+    pub async fn is_alone(&self) {
+        loop {
+            let alone = self.alone.notified();
+            if !self.has_predecessor() {
+                return;
+            }
+            alone.await;
+        }
     }
 
     /// Returns the state for the status.

@@ -133,7 +133,9 @@ pub(crate) async fn run<H: Handler>(
             Negotiated::End => return,
         }
     }
-    io.set_deadline(server.deadlines.head);
+    // One of another process is idle already.
+    let has_begun = io.has_begun.get();
+    io.set_deadline(if has_begun { server.deadlines.keep_alive } else { server.deadlines.head });
     // An idle connection must not keep settings that are no longer in force.
     drop(server);
     let mut read = true;

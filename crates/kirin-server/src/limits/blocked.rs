@@ -3,6 +3,7 @@
 //! All listeners and event loops share them. While nobody is blocked, a look costs one load. A
 //! block is counted by the monotonic clock, so nobody prolongs it by setting the time.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -48,15 +49,29 @@ pub struct TooManyBlocks;
 impl BlockedAddresses {
     /// Blocks a network from `now` on, for `time`. It replaces a block of the same network.
     pub fn block(&self, network: IpNet, time: Duration, now: Instant) -> Result<(), TooManyBlocks> {
+        self.block_all([Block { network, end: now + time }], now)
+    }
+
+    /// Does the same with many networks. If there are too many, the last are not blocked.
+    pub fn block_all(
+        &self,
+        new: impl IntoIterator<Item = Block>,
+        now: Instant,
+    ) -> Result<(), TooManyBlocks> {
         let mut blocks = self.blocks.write();
-        blocks.list.retain(|block| block.end > now && block.network != network);
-        if blocks.list.len() >= MAX_BLOCKS {
-            return Err(TooManyBlocks);
+        let of_network = |block: Block| (block.network, block);
+        let present = blocks.list.drain(..).filter(|block| block.end > now);
+        let mut all: BTreeMap<IpNet, Block> = present.map(of_network).collect();
+        let mut is_full = false;
+        for block in new {
+            is_full |= all.len() >= MAX_BLOCKS && !all.contains_key(&block.network);
+            if !is_full {
+                all.insert(block.network, block);
+            }
         }
-        let at = blocks.list.partition_point(|block| block.network < network);
-        blocks.list.insert(at, Block { network, end: now + time });
+        blocks.list = all.into_values().collect();
         self.changed(&mut blocks);
-        Ok(())
+        if is_full { Err(TooManyBlocks) } else { Ok(()) }
     }
 
     /// Ends the block of exactly this network. Returns whether there was one.

@@ -7,7 +7,7 @@ use kirin_config::parse_network;
 use kirin_gateway::routing::access::Maintenance;
 use kirin_gateway::routing::operator_maintenance::HeldRoutes;
 use kirin_proxy::{OperatorState, ServerChange, ServerStatus, Upstream};
-use kirin_server::network_name;
+use kirin_server::{Block, network_name};
 use serde::{Deserialize, Serialize};
 
 use super::AdminParts;
@@ -124,6 +124,16 @@ fn changes_of_server(upstream: &str, server: ServerStatus) -> Vec<OperatorChange
 /// Makes the changes in this program, except where its configuration says something else about the
 /// same thing.
 pub fn apply(changes: Vec<OperatorChange>, parts: &AdminParts) {
+    let now = Instant::now();
+    let blocks = changes.iter().filter_map(|change| match change {
+        OperatorChange::Blocked { network, seconds } => {
+            let network = parse_network(network).ok()?;
+            Some(Block { network, end: now + Duration::from_secs(*seconds) })
+        }
+        _ => None,
+    });
+    // As many as may be are blocked there already.
+    _ = parts.observed.blocked.block_all(blocks, now);
     for change in changes {
         if !apply_one(&change, parts) {
             tracing::info!(?change, "an operator's change ends: the configuration is another one");
@@ -141,11 +151,8 @@ fn apply_one(change: &OperatorChange, parts: &AdminParts) -> bool {
             let held = HeldRoutes { site: site.clone(), route: route.clone() };
             observed.maintenance.begin(held, maintenance, &parts.route_names)
         }
-        OperatorChange::Blocked { network, seconds } => {
-            let time = Duration::from_secs(*seconds);
-            parse_network(network)
-                .is_ok_and(|network| observed.blocked.block(network, time, Instant::now()).is_ok())
-        }
+        // All of them are blocked together.
+        OperatorChange::Blocked { .. } => true,
         OperatorChange::ServerState { upstream, server, is_disabled } => {
             let state =
                 if *is_disabled { OperatorState::Disabled } else { OperatorState::Draining };

@@ -73,6 +73,7 @@ impl Control<'_> {
         loop {
             self.go_on(&mut progress);
             let Progress { upgrade, reload, waiting, .. } = &mut progress;
+            let program = &self.reloading.parts.program;
             tokio::select! {
                 command = signals.next() => {
                     if let Some(ending) = self.carry_out(command, &mut progress) {
@@ -89,6 +90,8 @@ impl Control<'_> {
                     }
                 },
                 () = end_of(reload) => progress.reload = None,
+                // An upgrade may wait for it.
+                () = program.is_alone(), if program.has_predecessor() => {}
                 upgraded = end_of(upgrade) => match upgraded {
                     Ok(succession) => {
                         if let Some(done) = progress.upgrade_done.take() {
@@ -110,7 +113,9 @@ impl Control<'_> {
         if progress.reload.is_some() {
             return;
         }
-        if let Some(wanted) = progress.upgrade_waits.take() {
+        if !self.reloading.parts.program.has_predecessor()
+            && let Some(wanted) = progress.upgrade_waits.take()
+        {
             self.begin_upgrade(wanted, progress);
         }
         if progress.upgrade.is_some() {
@@ -154,6 +159,10 @@ impl Control<'_> {
             wanted.refuse("an upgrade is going on");
         } else if progress.reload.is_some() {
             tracing::info!("the upgrade begins when the reload is done");
+            progress.upgrade_waits = Some(wanted);
+        } else if self.reloading.parts.program.has_predecessor() {
+            // What it still sends would be lost with this one.
+            tracing::info!("the upgrade begins when the program before this one has ended");
             progress.upgrade_waits = Some(wanted);
         } else {
             self.begin_upgrade(wanted, progress);

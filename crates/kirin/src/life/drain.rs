@@ -2,6 +2,7 @@
 //! end, and the store is saved.
 
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::life::ending::ProgramEnding;
 use crate::life::error::ProgramError;
+use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
 use crate::life::start::Started;
 use crate::life::upgrade::Succession;
@@ -28,6 +30,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 pub async fn drain(
     started: Started,
     ending: ProgramEnding,
+    run_directory: &RunDirectory,
     signals: &mut Signals,
 ) -> Result<(), ProgramError> {
     let Started { mut bound, parts, snapshot, successor, stage, loops, retiring, .. } = started;
@@ -41,7 +44,8 @@ pub async fn drain(
         ProgramEnding::NotStarted(_) | ProgramEnding::StoppedAtStart => {}
         ProgramEnding::Stopped(_) | ProgramEnding::AppFailed(_) => bound.systemd.stopping(),
         ProgramEnding::Succeeded(Succession { pid, connections, .. }) => {
-            handing = hand_over_memcached(&parts.memcached, connections);
+            let store_socket = run_directory.store_socket();
+            handing = hand_over_memcached(&parts.memcached, connections, store_socket);
             successor.send_replace(Some(Arc::clone(connections)));
             bound.systemd.main_process_is(*pid);
             // The successor writes a snapshot of its own, and serves on the same sockets.
@@ -124,13 +128,14 @@ pub async fn drain(
 fn hand_over_memcached(
     server: &MemcachedServer,
     connections: &UnixStream,
+    store_socket: PathBuf,
 ) -> Option<(oneshot::Sender<()>, JoinHandle<()>)> {
     match connections.try_clone().and_then(DescriptorSender::new) {
         Ok(sender) => {
             let (clients, handed) = mpsc::unbounded_channel();
             let (end, ends) = oneshot::channel();
             server.hand_over(clients);
-            Some((end, tokio::spawn(send_memcached(handed, sender, ends))))
+            Some((end, tokio::spawn(send_memcached(handed, sender, store_socket, ends))))
         }
         Err(error) => {
             tracing::warn!(%error, "memcached clients have to connect again");

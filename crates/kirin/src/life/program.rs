@@ -69,5 +69,5 @@ async fn live(
         Ok(()) => serve(&mut started, &launch, run_directory, &mut signals).await,
         Err(ending) => ending,
     };
-    drain(started, ending, &mut signals).await
+    drain(started, ending, run_directory, &mut signals).await
 }

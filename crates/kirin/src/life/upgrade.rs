@@ -107,6 +107,10 @@ impl Invocation {
     }
 }
 
+/// How long memcached clients wait for the new program to serve. It has nothing to do any more but
+/// to begin.
+const SWITCH_LIMIT: Duration = Duration::from_secs(10);
+
 /// What an upgrade needs.
 pub struct Upgrade {
     /// How the new program is started.
@@ -255,17 +259,26 @@ impl Successor<'_> {
         tracing::info!(items, "upgrading: the new program has the store");
         self.state.successor(pid, "is about to serve");
         let pause = MemcachedPause::begin(&parts.memcached, &parts.handles).await;
+        let switch = tokio::time::timeout(SWITCH_LIMIT, self.switch(giving, admin)).await;
+        let (pid, giving) = switch.map_err(|_| UpgradeError::TooSlow(SWITCH_LIMIT))??;
+        self.process.serves();
+        self.store.keep();
+        let connections = Arc::new(self.connections);
+        Ok(Succession { pid, channel: self.channel, giving, connections, pause })
+    }
+
+    /// Sends the last changes, and waits until the new program serves. Returns its process id.
+    async fn switch(
+        &mut self,
+        giving: StoreGiving,
+        admin: &Admin,
+    ) -> Result<(u32, StoreGiving), UpgradeError> {
         let switched = blocking(|| giving.switch()).await?;
         let giving = self.unless_ended(switched).await?;
         // The new program reads this when it has the store.
         self.channel.send(&Message::Changes(operator_changes::collect(&admin.current()))).await?;
         match self.receive().await? {
-            Message::Serving { pid } => {
-                self.process.serves();
-                self.store.keep();
-                let connections = Arc::new(self.connections);
-                Ok(Succession { pid, channel: self.channel, giving, connections, pause })
-            }
+            Message::Serving { pid } => Ok((pid, giving)),
             other => Err(UpgradeError::unexpected(&other)),
         }
     }

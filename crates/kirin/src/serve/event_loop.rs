@@ -187,6 +187,7 @@ impl EventLoop {
 async fn run(assignment: Assignment, report: &std_mpsc::Sender<Result<(), PlaceError>>) {
     let Assignment { listeners, cache_counters, counters, live, shared, reloads, handed } =
         assignment;
+    let served = shared.config.store.memcached.clone();
     // The rest belongs to the configuration, and goes with it.
     let (admin, memcached, mut stage, drained, successor) = (
         shared.admin.clone(),
@@ -226,7 +227,7 @@ async fn run(assignment: Assignment, report: &std_mpsc::Sender<Result<(), PlaceE
     let http = Rc::new(RefCell::new(http));
     spawn_local(loop_reload::take_over(Rc::clone(&http), reloads));
     let (clients, adopted) = mpsc::unbounded_channel();
-    spawn_local(handed::adopt(Rc::clone(&http), handed, clients));
+    spawn_local(handed::adopt(Rc::clone(&http), handed, served, clients));
     let mut adopting = spawn_local(kirin_memcache::serve_adopted(Arc::clone(&memcached), adopted));
     let limit = drain_limit(stage).await;
     // No configuration comes into force from here on.
@@ -246,9 +247,12 @@ async fn run(assignment: Assignment, report: &std_mpsc::Sender<Result<(), PlaceE
     if memcached.has_successor() {
         // Their clients go to the next program.
         ends.notify_waiters();
-        for left in memcached_listeners.iter_mut().chain([&mut adopting]) {
-            let _ = tokio::time::timeout(limit, left).await;
-        }
+        let all = async {
+            for left in memcached_listeners.iter_mut().chain([&mut adopting]) {
+                let _ = left.await;
+            }
+        };
+        let _ = tokio::time::timeout(limit, all).await;
     }
     memcached_listeners.iter().for_each(tokio::task::JoinHandle::abort);
     adopting.abort();

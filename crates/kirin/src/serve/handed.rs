@@ -2,14 +2,19 @@
 //! ones of HTTP without TLS, and those of memcached clients between two commands.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use kirin_http::Peer;
+use kirin_http::{ListenAddress, Peer};
 use kirin_server::IdleConnection;
 use kirin_sockets::descriptor_passing::{self, DescriptorSender};
+use rustix::net::SocketAddrUnix;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
@@ -32,15 +37,19 @@ enum HandedMessage {
         has_begun: bool,
     },
     /// A memcached client between two commands.
-    Memcached,
+    Memcached {
+        /// The address to which it has connected. `None`: it is an application of the program.
+        listener: Option<String>,
+    },
 }
 
 /// A connection that has been handed over.
 pub enum Handed {
     /// An idle connection of the HTTP listener with this bound address.
     Http(String, IdleConnection),
-    /// The socket of a memcached client.
-    Memcached(OwnedFd),
+    /// The socket of a memcached client, and the address to which it has connected. Without one, it
+    /// is an application of the program before this one.
+    Memcached(Option<ListenAddress>, OwnedFd),
 }
 
 /// The event loops of a new program, as the one before it sees them.
@@ -74,10 +83,12 @@ pub async fn send_http(
     }
 }
 
-/// Hands over the sockets of memcached clients, and when `end` comes those that wait.
+/// Hands over the sockets of memcached clients, and when `end` comes those that wait. Applications
+/// have connected to `store_socket`.
 pub async fn send_memcached(
     mut clients: mpsc::UnboundedReceiver<OwnedFd>,
     sender: DescriptorSender,
+    store_socket: PathBuf,
     mut end: oneshot::Receiver<()>,
 ) {
     loop {
@@ -88,11 +99,41 @@ pub async fn send_memcached(
             }
             client = clients.recv() => client,
         };
-        match client {
-            Some(client) if send(&sender, &HandedMessage::Memcached, &client).await => {}
-            _ => return,
+        let Some(client) = client else { return };
+        // It has disconnected meanwhile.
+        let Some(address) = local_address(&client) else { continue };
+        let is_own = matches!(&address, ListenAddress::Unix(path) if *path == store_socket);
+        let listener = (!is_own).then(|| address.to_string());
+        let message = HandedMessage::Memcached { listener };
+        if !send(&sender, &message, &client).await {
+            return;
         }
     }
+}
+
+/// Returns the address to which a client has connected.
+fn local_address(client: &OwnedFd) -> Option<ListenAddress> {
+    let address = rustix::net::getsockname(client).ok()?;
+    if let Ok(address) = SocketAddr::try_from(address.clone()) {
+        return Some(ListenAddress::Tcp(address));
+    }
+    let address = SocketAddrUnix::try_from(address).ok()?;
+    let path = OsStr::from_bytes(address.path_bytes()?);
+    Some(ListenAddress::Unix(PathBuf::from(path)))
+}
+
+/// Returns whether one of the addresses of `store.memcached` is that to which a client has
+/// connected.
+fn is_served(address: &ListenAddress, configured: &[ListenAddress]) -> bool {
+    configured.iter().any(|known| match (known, address) {
+        (ListenAddress::Unix(known), ListenAddress::Unix(path)) => known == path,
+        (ListenAddress::Tcp(known), ListenAddress::Tcp(address)) => {
+            // A listener may have any free port.
+            let is_ip = known.ip().is_unspecified() || known.ip() == address.ip().to_canonical();
+            is_ip && (known.port() == 0 || known.port() == address.port())
+        }
+        _ => false,
+    })
 }
 
 /// Sends a connection. Returns false if the new program takes none any more.
@@ -132,7 +173,13 @@ pub fn receive(socket: &UnixStream, loops: &HandedSenders) {
                 });
                 Handed::Http(listener, IdleConnection { descriptor, announced, has_begun })
             }
-            Ok(HandedMessage::Memcached) => Handed::Memcached(descriptor),
+            Ok(HandedMessage::Memcached { listener }) => {
+                match listener.map(|address| address.parse()).transpose() {
+                    Ok(listener) => Handed::Memcached(listener, descriptor),
+                    // No configuration has such an address.
+                    Err(_) => continue,
+                }
+            }
             Err(error) => {
                 tracing::error!(%error, "a connection of the program before this one is lost");
                 continue;
@@ -145,10 +192,12 @@ pub fn receive(socket: &UnixStream, loops: &HandedSenders) {
     }
 }
 
-/// Goes on to serve connections on this event loop. Those of memcached clients go to `memcached`.
+/// Goes on to serve connections on this event loop. Those of memcached clients go to `memcached`, if
+/// they have connected to one of the addresses `served`.
 pub async fn adopt(
     listeners: Rc<RefCell<Option<HttpListeners>>>,
     mut handed: mpsc::UnboundedReceiver<Handed>,
+    served: Vec<ListenAddress>,
     memcached: mpsc::UnboundedSender<OwnedFd>,
 ) {
     while let Some(handed) = handed.recv().await {
@@ -158,10 +207,41 @@ pub async fn adopt(
                     listeners.adopt(&listener, connection);
                 }
             }
-            Handed::Memcached(client) => _ = memcached.send(client),
+            Handed::Memcached(address, client) => {
+                let is_served = |address| is_served(address, &served);
+                if address.as_ref().is_none_or(is_served) {
+                    _ = memcached.send(client);
+                }
+            }
         }
     }
 }
 
 /// The socket by which connections go to a new program, once there is one.
 pub type ConnectionSocket = Option<Arc<UnixStream>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memcached_client_stays_if_its_address_is_still_configured() {
+        let configured: Vec<ListenAddress> =
+            ["127.0.0.1:11211", "0.0.0.0:11212", "127.0.0.1:0", "unix:/run/store.sock"]
+                .map(|address| address.parse().unwrap())
+                .into();
+        for (address, expected) in [
+            ("127.0.0.1:11211", true),
+            ("192.0.2.1:11211", false),
+            ("192.0.2.1:11212", true),
+            ("127.0.0.1:40000", true),
+            ("192.0.2.1:40000", false),
+            ("unix:/run/store.sock", true),
+            ("unix:/run/other.sock", false),
+        ] {
+            let address = address.parse().unwrap();
+            assert_eq!(is_served(&address, &configured), expected, "{address}");
+        }
+        assert!(!is_served(&"127.0.0.1:1".parse().unwrap(), &[]));
+    }
+}

@@ -164,3 +164,76 @@ fn a_memcached_command_that_has_begun_is_answered_first() {
     client.send("mg key v\r\n");
     assert_eq!((client.line(), client.line()), ("VA 10".into(), "0123456789".into()));
 }
+
+#[test]
+fn a_memcached_client_of_a_removed_listener_has_to_leave() {
+    let service = Service::start(CONFIG);
+    let mut client = Raw::connect(&service);
+    client.send("mn\r\n");
+    assert_eq!(client.line(), "MN");
+    let other = CONFIG.replace("unix:store.sock", "unix:other.sock");
+    std::fs::write(service.site.path("kirin.toml"), other).expect("kirin.toml");
+    service.upgrade();
+    let mut rest = Vec::new();
+    // It may be reset, with a command on its way.
+    let _ = client.0.read_to_end(&mut rest);
+    assert_eq!(rest, b"");
+}
+
+#[test]
+fn a_slow_memcached_command_is_waited_for() {
+    let service = Service::start(CONFIG);
+    let first = service.pid().expect("a pid");
+    let mut client = Raw::connect(&service);
+    client.send("mn\r\nms key 10\r\n01234");
+    assert_eq!(client.line(), "MN");
+    service.signal(Signal::USR2);
+    wait_for("the next program", || service.pid().filter(|pid| *pid != first));
+    service.first.wait_for_log("upgraded: the new program serves");
+    client.send("56789\r\n");
+    assert_eq!(client.line(), "HD");
+    wait_for("the end of the old program", || super::has_ended(first).then_some(()));
+    client.send("mg key v\r\n");
+    assert_eq!((client.line(), client.line()), ("VA 10".into(), "0123456789".into()));
+}
+
+#[test]
+fn a_connection_without_an_idle_moment_gets_a_last_response() {
+    let service = Service::start(CONFIG);
+    let first = service.pid().expect("a pid");
+    let mut client = Client::connect(service.address());
+    client.send(GET);
+    service.signal(Signal::USR2);
+    // The next request is always there before the response to the one before is read.
+    let mut answered = 0;
+    wait_for("the last response", || {
+        client.try_send(GET);
+        let reply = client.read_reply();
+        assert_eq!(reply.status, 200);
+        answered += 1;
+        let is_of_next = !reply.text().starts_with(&format!("{first} "));
+        (is_of_next || reply.field("connection") == Some("close")).then_some(())
+    });
+    assert!(answered > 1);
+}
+
+#[test]
+fn an_upgrade_waits_for_the_end_of_the_one_before() {
+    let service = Service::start(CONFIG);
+    let first = service.pid().expect("a pid");
+    let mut busy = Client::connect(service.address());
+    busy.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+    service.site.wait_for_files("begun.", 1);
+    service.signal(Signal::USR2);
+    let second = wait_for("the next program", || service.pid().filter(|pid| *pid != first));
+    wait_for("its answer", || service.get("/").starts_with(&format!("{second} ")).then_some(()));
+    service.signal(Signal::USR2);
+    service.first.wait_for_log("the upgrade begins when the program before this one has ended");
+    std::fs::write(service.site.path("go"), "").expect("go");
+    assert!(busy.read_reply().text().starts_with(&format!("{first} ")));
+    let third = wait_for("the third program", || {
+        service.pid().filter(|pid| ![first, second].contains(pid))
+    });
+    wait_for("the end of the second", || super::has_ended(second).then_some(()));
+    assert_eq!(front(&mut busy), third.to_string());
+}
