@@ -14,10 +14,11 @@ use kirin_http::peer::{Peer, address_key};
 use kirin_http::request_id::RequestIds;
 use kirin_http::request_notes::RequestNotes;
 use kirin_http::trace_context::TraceSampling;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 use crate::clock::Clock;
 use crate::connection::counters::ConnectionCounters;
+use crate::connection::idle_connection::IdleConnection;
 use crate::connection::io::Io;
 use crate::connection::open_connections::OpenConnections;
 use crate::http1::output::Output;
@@ -62,6 +63,8 @@ pub(crate) struct ListenerState {
     pub(crate) stopping: Cell<bool>,
     /// Whether another process takes the idle connections over.
     pub(crate) has_successor: Cell<bool>,
+    /// Where they go.
+    pub(crate) successor: RefCell<Option<mpsc::Sender<IdleConnection>>>,
     /// Wakes the HTTP/2 connections and the waiting requests when `stopping` is set.
     pub(crate) stop: Notify,
 }
@@ -76,6 +79,7 @@ impl ListenerState {
             request_ids: RequestIds::default(),
             stopping: Cell::new(false),
             has_successor: Cell::new(false),
+            successor: RefCell::default(),
             stop: Notify::new(),
         }
     }

@@ -27,6 +27,14 @@ impl Io {
     /// Takes the connection out of this process if it is idle: its task ends without a word to the
     /// client. With `needs_header` it begins with a PROXY header.
     pub(crate) fn take_idle(&self, needs_header: bool) -> Option<IdleConnection> {
+        let idle = self.leave_idle(needs_header)?;
+        // The task does not run any more, even if it is to be woken already.
+        self.task.get()?.abort();
+        Some(idle)
+    }
+
+    /// Does the same for the task itself, which then ends.
+    pub(crate) fn leave_idle(&self, needs_header: bool) -> Option<IdleConnection> {
         let has_begun = self.has_begun.get();
         let announced = self.announced.get().map(|peer| Peer::clone(peer));
         // A part of the header may have been read.
@@ -38,8 +46,8 @@ impl Io {
             return None;
         }
         let descriptor = self.copy_of_socket()?;
-        // The task does not run any more, even if it is to be woken already.
-        self.task.get()?.abort();
+        // Nobody takes it twice.
+        self.phase.set(ConnectionPhase::Busy);
         Some(IdleConnection { descriptor, announced, has_begun })
     }
 

@@ -140,6 +140,10 @@ pub(crate) async fn run<H: Handler>(
     drop(server);
     let mut read = true;
     loop {
+        let has_successor = in_force.borrow().state.has_successor.get();
+        if has_successor && Box::pin(leave(&in_force, &io)).await {
+            return;
+        }
         match poll_fn(|context| read_and_answer(&in_force, &io, context, read)).await {
             Ok(ConnectionStep::Again) => read = true,
             Ok(ConnectionStep::End) => return io.end_tls(),
@@ -159,6 +163,21 @@ pub(crate) async fn run<H: Handler>(
                 return;
             }
         }
+    }
+}
+
+/// Gives the connection to another process if it is idle. The next request may be in its socket
+/// already. Returns whether it has left.
+async fn leave<H>(in_force: &InForce<H>, io: &Io) -> bool {
+    let server = in_force.current();
+    let successor = server.state.successor.borrow().clone();
+    match successor.zip(io.leave_idle(server.proxy_protocol)) {
+        // Without a receiver the connection ends.
+        Some((successor, idle)) => {
+            _ = successor.send(idle).await;
+            true
+        }
+        None => false,
     }
 }
 

@@ -34,9 +34,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long an idle connection stays open for a last request when the program stops.
 const LAST_REQUEST_TIME: Duration = Duration::from_secs(1);
 
-/// How long a connection that is busy may wait for a moment in which it can go to a successor.
-const BUSY_TIME: Duration = Duration::from_secs(5);
-
 /// How often connections that became idle are closed while the program stops.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -478,14 +475,12 @@ pub async fn drain<H>(
     let server = in_force.current();
     let ListenerState { open, .. } = &*server.state;
     server.state.has_successor.set(successor.is_some());
+    server.state.successor.replace(successor.clone());
     server.state.stopping.set(true);
     server.state.stop.notify_waiters();
     let until = Instant::now() + limit;
     let first_pause = LAST_REQUEST_TIME.min(limit);
     let ends_idle = Instant::now() + first_pause;
-    // A client that always has the next request on its way has no moment in which its connection
-    // could go. It gets a last response.
-    let ends_busy = Instant::now() + BUSY_TIME.min(limit / 2);
     let mut pause = if successor.is_some() { Duration::ZERO } else { first_pause };
     while tokio::time::timeout(pause, open.empty()).await.is_err() {
         if Instant::now() >= until {
@@ -504,11 +499,10 @@ pub async fn drain<H>(
         if Instant::now() >= ends_idle {
             open.end_idle(successor.is_some());
         }
-        if Instant::now() >= ends_busy {
-            server.state.has_successor.set(false);
-        }
         pause = IDLE_CHECK_INTERVAL.min(until.saturating_duration_since(Instant::now()));
     }
+    // Whoever receives the connections waits for the end of them.
+    server.state.successor.take();
     in_force.current().observers.logs.flush();
 }
 

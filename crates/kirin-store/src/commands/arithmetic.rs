@@ -5,7 +5,7 @@ use std::io::Write;
 use crate::clock::{Expires, Now};
 use crate::commands::storage::{NUMBER_LIMIT_BYTES, NewItem};
 use crate::eviction::room::Contended;
-use crate::hand_over::changed_keys::ItemStep;
+use crate::hand_over::item_step::ItemStep;
 use crate::items::item::ItemRef;
 use crate::statistics::counters::bump;
 use crate::store::{ShardGuard, Store};
@@ -122,7 +122,11 @@ impl Store {
             return Ok(ArithmeticOutcome::OutOfMemory);
         }
         bump(hits);
-        shard.note_step(key, ItemStep::Count(request.direction, request.delta));
+        let step = match request.direction {
+            Direction::Up => ItemStep::Up(request.delta),
+            Direction::Down => ItemStep::Down(request.delta),
+        };
+        shard.note_step(key, step);
         self.renew_cas(&mut shard, index, request.new_cas);
         if let Some(expires) = request.touch {
             shard.note_step(key, ItemStep::Touch(expires));

@@ -1,7 +1,7 @@
 //! `get`, `gat` and `touch`.
 
 use crate::clock::{Expires, Now};
-use crate::hand_over::changed_keys::ItemStep;
+use crate::hand_over::item_step::ItemStep;
 use crate::invalidation::state::ItemState;
 use crate::items::item::ItemRef;
 use crate::memory::slab::{Slot, mark};

@@ -6,7 +6,7 @@
 use crate::clock::{Expires, Now};
 use crate::commands::storage::NewItem;
 use crate::eviction::room::Contended;
-use crate::hand_over::changed_keys::ItemStep;
+use crate::hand_over::item_step::ItemStep;
 use crate::items::item::ItemRef;
 use crate::memory::slab::mark;
 use crate::statistics::counters::bump;

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use foldhash::HashSet;
 
-use crate::clock::Expires;
-use crate::commands::arithmetic::Direction;
+use crate::hand_over::item_step::ItemStep;
 
 /// The most bytes that the keys of all shards take. When they take more, the hand-over has failed.
 pub(crate) const PENDING_LIMIT_BYTES: usize = 64 << 20;
@@ -39,15 +38,6 @@ impl PendingBytes {
     }
 }
 
-/// A change of an item that keeps the rest of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ItemStep {
-    /// It counts up or down.
-    Count(Direction, u64),
-    /// It gets another expiry.
-    Touch(Expires),
-}
-
 /// The keys of a shard that have changed.
 #[derive(Debug)]
 pub(crate) struct ChangedKeys {
@@ -78,7 +68,7 @@ impl ChangedKeys {
         self.pending.bytes.fetch_add(Self::bytes_of(key), Ordering::Relaxed);
     }
 
-    /// Notes a step of an item that does not replace it. Before the switch, both sides have the same
+    /// Notes a step of an item that does not replace it. Before the switch both sides have the same
     /// item, so the key is enough. So it is if the whole item has to be sent anyway.
     #[cold]
     pub(crate) fn insert_step(&mut self, key: &[u8], step: ItemStep) {

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use foldhash::{HashMap, HashSet};
 
 use crate::clock::{Expires, Now};
-use crate::commands::arithmetic::ArithmeticRequest;
+use crate::commands::arithmetic::{ArithmeticRequest, Direction};
 use crate::commands::delete::DeleteRequest;
 use crate::commands::storage::NewItem;
 use crate::eviction::room::Contended;
-use crate::hand_over::changed_keys::ItemStep;
 use crate::hand_over::frame::{self, Frame, Invalidated, InvalidatedFrame, ItemFrame};
 use crate::hand_over::giving::HandOverError;
+use crate::hand_over::item_step::ItemStep;
 use crate::inspect::ScanCursor;
 use crate::invalidation::change_log::Moment;
 use crate::items::value::NewValue;
@@ -136,10 +136,11 @@ impl Follower {
             (Frame::Step(key, ItemStep::Touch(expires)), _) => {
                 self.store.touch(key, self.expiry(expires.raw()), now);
             }
-            (Frame::Step(key, ItemStep::Count(direction, delta)), _) => {
-                let (direction, delta) = (*direction, *delta);
-                let count = ArithmeticRequest { direction, delta, ..ArithmeticRequest::default() };
-                self.store.arithmetic(key, &count, now);
+            (Frame::Step(key, ItemStep::Up(delta)), _) => {
+                self.count(key, Direction::Up, *delta, now);
+            }
+            (Frame::Step(key, ItemStep::Down(delta)), _) => {
+                self.count(key, Direction::Down, *delta, now);
             }
             (Frame::FlushDue(_) | Frame::Copied | Frame::Switched, _) => {}
         }
@@ -211,6 +212,11 @@ impl Follower {
         {
             shard.remove(index);
         }
+    }
+
+    fn count(&self, key: &[u8], direction: Direction, delta: u64, now: Now) {
+        let count = ArithmeticRequest { direction, delta, ..ArithmeticRequest::default() };
+        self.store.arithmetic(key, &count, now);
     }
 
     /// Notes what the giving side has just invalidated here.

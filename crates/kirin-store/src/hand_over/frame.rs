@@ -9,7 +9,8 @@
 //! prefix  soft u8  sequence u64  prefix
 //! flush   sequence u64
 //! due     time u32, or 0 for none
-//! count   down u8  delta u64  key
+//! up      delta u64  key
+//! down    delta u64  key
 //! touch   expires u32  key
 //! ```
 //!
@@ -18,8 +19,7 @@
 use std::io::{self, Read, Write};
 
 use crate::clock::Expires;
-use crate::commands::arithmetic::Direction;
-use crate::hand_over::changed_keys::ItemStep;
+use crate::hand_over::item_step::ItemStep;
 use crate::invalidation::state::Invalidation;
 use crate::items::item::ItemRef;
 
@@ -31,8 +31,9 @@ const FLUSH: u8 = 5;
 const FLUSH_DUE: u8 = 6;
 const COPIED: u8 = 7;
 const SWITCHED: u8 = 8;
-const COUNT: u8 = 9;
-const TOUCH: u8 = 10;
+const UP: u8 = 9;
+const DOWN: u8 = 10;
+const TOUCH: u8 = 11;
 
 /// What a frame says.
 #[derive(Debug, PartialEq, Eq)]
@@ -105,12 +106,15 @@ pub(crate) fn write_absent(to: &mut impl Write, key: &[u8]) -> io::Result<()> {
 }
 
 pub(crate) fn write_step(to: &mut impl Write, key: &[u8], step: ItemStep) -> io::Result<()> {
-    let mut head = Vec::with_capacity(9);
+    let mut head = Vec::with_capacity(8);
     let kind = match step {
-        ItemStep::Count(direction, delta) => {
-            head.push(u8::from(direction == Direction::Down));
+        ItemStep::Up(delta) => {
             head.extend_from_slice(&delta.to_le_bytes());
-            COUNT
+            UP
+        }
+        ItemStep::Down(delta) => {
+            head.extend_from_slice(&delta.to_le_bytes());
+            DOWN
         }
         ItemStep::Touch(expires) => {
             head.extend_from_slice(&expires.raw().to_le_bytes());
@@ -199,11 +203,13 @@ pub(crate) fn parse(kind: u8, mut payload: &[u8]) -> Option<Frame<'_>> {
             Frame::Invalidated(InvalidatedFrame { what: Invalidated::All, sequence })
         }
         FLUSH_DUE => Frame::FlushDue(u32::from_le_bytes(take(&mut payload)?)),
-        COUNT => {
-            let [down] = take(&mut payload)?;
-            let direction = if down == 1 { Direction::Down } else { Direction::Up };
+        UP => {
             let delta = u64::from_le_bytes(take(&mut payload)?);
-            Frame::Step(payload, ItemStep::Count(direction, delta))
+            Frame::Step(payload, ItemStep::Up(delta))
+        }
+        DOWN => {
+            let delta = u64::from_le_bytes(take(&mut payload)?);
+            Frame::Step(payload, ItemStep::Down(delta))
         }
         TOUCH => {
             let expires = Expires::from_raw(u32::from_le_bytes(take(&mut payload)?));

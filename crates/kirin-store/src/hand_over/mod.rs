@@ -17,5 +17,6 @@ pub(crate) mod changed_keys;
 pub(crate) mod following;
 pub(crate) mod frame;
 pub(crate) mod giving;
+pub(crate) mod item_step;
 #[cfg(test)]
 mod tests;

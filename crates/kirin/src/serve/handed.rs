@@ -192,8 +192,8 @@ pub fn receive(socket: &UnixStream, loops: &HandedSenders) {
     }
 }
 
-/// Goes on to serve connections on this event loop. Those of memcached clients go to `memcached`, if
-/// they have connected to one of the addresses `served`.
+/// Goes on to serve connections on this event loop. Those of memcached clients go to `memcached`,
+/// if they have connected to one of the addresses `served`.
 pub async fn adopt(
     listeners: Rc<RefCell<Option<HttpListeners>>>,
     mut handed: mpsc::UnboundedReceiver<Handed>,

@@ -18,7 +18,8 @@ use hashbrown::HashTable;
 
 use crate::clock::{Expires, Now};
 use crate::eviction::s3fifo::Queues;
-use crate::hand_over::changed_keys::{ChangedKeys, ItemStep};
+use crate::hand_over::changed_keys::ChangedKeys;
+use crate::hand_over::item_step::ItemStep;
 use crate::items::item::ItemRef;
 use crate::items::prepared_item::{PlacedValue, PreparedItem};
 use crate::items::side_data::{Companion, SideData};
