@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::{HashMap, HashSet};
 
@@ -47,6 +47,8 @@ pub struct Follower {
     /// What the giving side has invalidated since: the sequence numbers of this side, by the hashes
     /// of the names. They keep no later write of that side away.
     invalidated: HashMap<u64, u64>,
+    /// The number of the last round of changes that was applied.
+    rounds: Arc<AtomicU64>,
     payload: Vec<u8>,
 }
 
@@ -64,8 +66,15 @@ impl Follower {
             flush_due: 0,
             switched: None,
             invalidated: HashMap::default(),
+            rounds: Arc::default(),
             payload: Vec::new(),
         }
+    }
+
+    /// Returns the number of the last round of changes that was applied, for other threads. It is
+    /// the highest that there is when the giving side has ended.
+    pub fn rounds(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.rounds)
     }
 
     /// Applies what comes until the giving side reaches its next step.
@@ -77,11 +86,16 @@ impl Follower {
         loop {
             let mut payload = std::mem::take(&mut self.payload);
             let Some(kind) = frame::read(from, &mut payload)? else {
+                self.rounds.store(u64::MAX, Ordering::Release);
                 return Ok(HandOverStep::Ended);
             };
             let unreadable = || io::Error::new(io::ErrorKind::InvalidData, "an unreadable frame");
             let step = match frame::parse(kind, &payload).ok_or_else(unreadable)? {
                 Frame::Copied => Some(HandOverStep::Copied),
+                Frame::Round(number) => {
+                    self.rounds.store(number, Ordering::Release);
+                    None
+                }
                 Frame::Switched => {
                     self.store.flush_due.store(self.flush_due, Ordering::Relaxed);
                     self.switched = Some(self.store.moment());
@@ -142,7 +156,7 @@ impl Follower {
             (Frame::Step(key, ItemStep::Down(delta)), _) => {
                 self.count(key, Direction::Down, *delta, now);
             }
-            (Frame::FlushDue(_) | Frame::Copied | Frame::Switched, _) => {}
+            (Frame::FlushDue(_) | Frame::Copied | Frame::Switched | Frame::Round(_), _) => {}
         }
     }
 

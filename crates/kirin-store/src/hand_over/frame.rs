@@ -12,6 +12,7 @@
 //! up      delta u64  key
 //! down    delta u64  key
 //! touch   expires u32  key
+//! round   number u64
 //! ```
 //!
 //! `copied`, `switched` have no payload. Times are those of the giving side's clock.
@@ -34,6 +35,7 @@ const SWITCHED: u8 = 8;
 const UP: u8 = 9;
 const DOWN: u8 = 10;
 const TOUCH: u8 = 11;
+const ROUND: u8 = 12;
 
 /// What a frame says.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub(crate) enum Frame<'a> {
     FlushDue(u32),
     Copied,
     Switched,
+    /// All that was changed before this round of changes has been sent.
+    Round(u64),
 }
 
 /// An item.
@@ -158,6 +162,11 @@ pub(crate) fn write_switched(to: &mut impl Write) -> io::Result<()> {
     write_head(to, SWITCHED, 0)
 }
 
+pub(crate) fn write_round(to: &mut impl Write, number: u64) -> io::Result<()> {
+    write_head(to, ROUND, 8)?;
+    to.write_all(&number.to_le_bytes())
+}
+
 fn write_head(to: &mut impl Write, kind: u8, length: usize) -> io::Result<()> {
     let length = u32::try_from(length).map_err(|_| io::Error::other("an item is too large"))?;
     to.write_all(&[kind])?;
@@ -215,6 +224,7 @@ pub(crate) fn parse(kind: u8, mut payload: &[u8]) -> Option<Frame<'_>> {
             let expires = Expires::from_raw(u32::from_le_bytes(take(&mut payload)?));
             Frame::Step(payload, ItemStep::Touch(expires))
         }
+        ROUND => Frame::Round(u64::from_le_bytes(take(&mut payload)?)),
         COPIED => Frame::Copied,
         SWITCHED => Frame::Switched,
         _ => return None,

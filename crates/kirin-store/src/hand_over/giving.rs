@@ -182,6 +182,20 @@ impl HandOver {
         Ok(to.flush()?)
     }
 
+    /// Sends what has changed after the switch, and then that this round of changes was sent. What
+    /// has changed before this call is in it.
+    pub fn send_round(
+        &self,
+        to: &mut impl Write,
+        number: u64,
+        now: Now,
+    ) -> Result<usize, HandOverError> {
+        let sent = self.send_late(to, now)?;
+        frame::write_round(to, number)?;
+        to.flush()?;
+        Ok(sent)
+    }
+
     /// Takes a delayed `flush_all` back, because the following side carries it out. Call this when
     /// the following side has taken over.
     pub fn leave_flush(&self) {

@@ -1,7 +1,6 @@
 //! The last part of the program's life: drain. Responses in progress are finished, applications
 //! end, and the store is saved.
 
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +8,6 @@ use std::time::Duration;
 use kirin_memcache::MemcachedServer;
 use kirin_observe::stage::Stage;
 use kirin_server::ConnectionCount;
-use kirin_sockets::descriptor_passing::DescriptorSender;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -20,7 +18,7 @@ use crate::life::signals::Signals;
 use crate::life::start::Started;
 use crate::life::upgrade::Succession;
 use crate::life::upgrade_channel::{Message, UpgradeChannel};
-use crate::serve::handed::send_memcached;
+use crate::serve::handed::{ConnectionSender, SuccessorSocket, send_memcached};
 
 /// How long the end waits for an access log that takes no lines, such as a FIFO without a reader,
 /// and for a collector of traces.
@@ -127,10 +125,10 @@ pub async fn drain(
 /// Returns what ends that.
 fn hand_over_memcached(
     server: &MemcachedServer,
-    connections: &UnixStream,
+    connections: &SuccessorSocket,
     store_socket: PathBuf,
 ) -> Option<(oneshot::Sender<()>, JoinHandle<()>)> {
-    match connections.try_clone().and_then(DescriptorSender::new) {
+    match ConnectionSender::new(connections) {
         Ok(sender) => {
             let (clients, handed) = mpsc::unbounded_channel();
             let (end, ends) = oneshot::channel();

@@ -3,6 +3,7 @@
 use std::io::{self, BufReader};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use kirin_observe::program_state::ProgramState;
 use kirin_sockets::PredecessorSockets;
@@ -112,16 +113,21 @@ impl Predecessor {
     ) -> Result<(), UpgradeError> {
         self.send(&Message::Serving { pid: std::process::id() }).await?;
         state.predecessor(self.pid, None);
+        let mut rounds = Arc::default();
         if let Some(mut following) = self.following.take() {
+            rounds = following.follower.rounds();
+            let ended = Arc::clone(&rounds);
             let follow = move || {
                 if let Err(error) = following.follow_to(HandOverStep::Ended) {
+                    // Nobody waits for what does not come.
+                    ended.store(u64::MAX, Ordering::Release);
                     tracing::error!(%error, "what the last requests of the program before this one change in the store is lost");
                 }
             };
             std::thread::Builder::new().name("store-following".into()).spawn(follow)?;
         }
         let connections = self.connections.try_clone()?;
-        let adopt = move || handed::receive(&connections, &loops);
+        let adopt = move || handed::receive(&connections, &loops, &rounds);
         std::thread::Builder::new().name("connections".into()).spawn(adopt)?;
         tokio::spawn(async move {
             while let Ok(Some(message)) = self.channel.receive().await {

@@ -4,7 +4,7 @@
 use std::io::BufWriter;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -30,13 +30,20 @@ const INTERVAL: Duration = Duration::from_millis(1);
 pub struct StoreGiving {
     hand_over: HandOver,
     to: BufWriter<UnixStream>,
+    /// The number of rounds of changes that have begun after the switch.
+    rounds: Arc<AtomicU64>,
 }
 
 impl StoreGiving {
     /// Begins to note what changes in `store`.
     pub fn begin(store: Arc<Store>, to: UnixStream) -> Result<Self, HandOverError> {
         let to = BufWriter::with_capacity(BUFFER_BYTES, to);
-        Ok(Self { hand_over: HandOver::begin(store)?, to })
+        Ok(Self { hand_over: HandOver::begin(store)?, to, rounds: Arc::default() })
+    }
+
+    /// Returns the number of rounds of changes that have begun after the switch, for other threads.
+    pub fn rounds(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.rounds)
     }
 
     /// Sends all items, and what has changed, until there is little left. Returns the number of
@@ -68,7 +75,9 @@ impl StoreGiving {
         let run = move || {
             loop {
                 let is_last = told.load(Ordering::Acquire);
-                if let Err(error) = self.send_changes() {
+                let number = self.rounds.fetch_add(1, Ordering::AcqRel) + 1;
+                let now = Now::on_steady_clock();
+                if let Err(error) = self.hand_over.send_round(&mut self.to, number, now) {
                     tracing::error!(%error, "what the last requests here change in the store is lost");
                     return;
                 }

@@ -28,6 +28,7 @@ use crate::life::new_process::NewProcess;
 use crate::life::parts::Parts;
 use crate::life::store_giving::StoreGiving;
 use crate::life::upgrade_channel::{Message, StoreStart, UpgradeChannel, UpgradeError};
+use crate::serve::handed::SuccessorSocket;
 use crate::serve::sockets::Sockets;
 
 /// How long the new program may take, in addition to the time that its applications may take to
@@ -231,7 +232,7 @@ pub struct Succession {
     /// Sends what the last requests change in the store.
     pub giving: StoreGiving,
     /// Where connections go.
-    pub connections: Arc<UnixStream>,
+    pub connections: Arc<SuccessorSocket>,
     /// Memcached clients wait until they can leave.
     pub pause: MemcachedPause,
 }
@@ -263,7 +264,8 @@ impl Successor<'_> {
         let (pid, giving) = switch.map_err(|_| UpgradeError::TooSlow(SWITCH_LIMIT))??;
         self.process.serves();
         self.store.keep();
-        let connections = Arc::new(self.connections);
+        let (socket, rounds) = (self.connections, giving.rounds());
+        let connections = Arc::new(SuccessorSocket { socket, rounds });
         Ok(Succession { pid, channel: self.channel, giving, connections, pause })
     }
 

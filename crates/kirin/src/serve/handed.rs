@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -10,6 +11,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use kirin_http::{ListenAddress, Peer};
 use kirin_server::IdleConnection;
@@ -19,6 +22,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::serve::http_listeners::HttpListeners;
+
+/// How long a connection waits for the changes of the store that were made before it.
+const ROUND_LIMIT: Duration = Duration::from_secs(1);
+
+/// The time between two looks for them.
+const ROUND_INTERVAL: Duration = Duration::from_micros(200);
 
 /// How the client of a PROXY header is written that has no address.
 const UNIX: &str = "unix:";
@@ -43,6 +52,46 @@ enum HandedMessage {
     },
 }
 
+/// A message with a connection, and the round of changes of the store before which the new program
+/// must not serve it: what the client has written by it is in there.
+type NumberedMessage = (u64, HandedMessage);
+
+/// Where connections go in an upgrade.
+pub struct SuccessorSocket {
+    /// The socket.
+    pub socket: UnixStream,
+    /// The number of rounds of changes of the store that have begun.
+    pub rounds: Arc<AtomicU64>,
+}
+
+/// The end of the socket by which an event loop hands over its connections.
+pub struct ConnectionSender {
+    sender: DescriptorSender,
+    rounds: Arc<AtomicU64>,
+}
+
+impl ConnectionSender {
+    /// Returns the end of `successor` of an event loop. Must be called on that loop.
+    pub fn new(successor: &SuccessorSocket) -> io::Result<Self> {
+        let sender = DescriptorSender::new(successor.socket.try_clone()?)?;
+        Ok(Self { sender, rounds: Arc::clone(&successor.rounds) })
+    }
+
+    /// Sends a connection. Returns false if the new program takes none any more.
+    async fn send(&self, message: HandedMessage, descriptor: &OwnedFd) -> bool {
+        // The round that is going on may have looked at the store already.
+        let message: NumberedMessage = (self.rounds.load(Ordering::Acquire) + 1, message);
+        let Ok(message) = serde_json::to_vec(&message) else { return true };
+        match self.sender.send(&message, descriptor.as_fd()).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, "connections end, and are not handed over any more");
+                false
+            }
+        }
+    }
+}
+
 /// A connection that has been handed over.
 pub enum Handed {
     /// An idle connection of the HTTP listener with this bound address.
@@ -55,10 +104,10 @@ pub enum Handed {
 /// The event loops of a new program, as the one before it sees them.
 pub type HandedSenders = Vec<mpsc::UnboundedSender<Handed>>;
 
-/// Returns the end of `socket` by which an event loop hands over its connections. Must be called on
-/// that loop.
-pub fn sender(socket: &UnixStream) -> Option<Rc<DescriptorSender>> {
-    let sender = socket.try_clone().and_then(DescriptorSender::new);
+/// Returns the end of `successor` by which an event loop hands over its connections. Must be called
+/// on that loop.
+pub fn sender(successor: &SuccessorSocket) -> Option<Rc<ConnectionSender>> {
+    let sender = ConnectionSender::new(successor);
     if let Err(error) = &sender {
         tracing::warn!(%error, "idle connections end, and are not handed over");
     }
@@ -69,7 +118,7 @@ pub fn sender(socket: &UnixStream) -> Option<Rc<DescriptorSender>> {
 pub async fn send_http(
     listener: String,
     mut idle: mpsc::Receiver<IdleConnection>,
-    sender: Rc<DescriptorSender>,
+    sender: Rc<ConnectionSender>,
 ) {
     while let Some(IdleConnection { descriptor, announced, has_begun }) = idle.recv().await {
         let announced = announced.map(|peer| match peer {
@@ -77,7 +126,7 @@ pub async fn send_http(
             Peer::Unix => UNIX.to_owned(),
         });
         let message = HandedMessage::Http { listener: listener.clone(), announced, has_begun };
-        if !send(&sender, &message, &descriptor).await {
+        if !sender.send(message, &descriptor).await {
             return;
         }
     }
@@ -87,7 +136,7 @@ pub async fn send_http(
 /// have connected to `store_socket`.
 pub async fn send_memcached(
     mut clients: mpsc::UnboundedReceiver<OwnedFd>,
-    sender: DescriptorSender,
+    sender: ConnectionSender,
     store_socket: PathBuf,
     mut end: oneshot::Receiver<()>,
 ) {
@@ -105,7 +154,7 @@ pub async fn send_memcached(
         let is_own = matches!(&address, ListenAddress::Unix(path) if *path == store_socket);
         let listener = (!is_own).then(|| address.to_string());
         let message = HandedMessage::Memcached { listener };
-        if !send(&sender, &message, &client).await {
+        if !sender.send(message, &client).await {
             return;
         }
     }
@@ -136,22 +185,12 @@ fn is_served(address: &ListenAddress, configured: &[ListenAddress]) -> bool {
     })
 }
 
-/// Sends a connection. Returns false if the new program takes none any more.
-async fn send(sender: &DescriptorSender, message: &HandedMessage, descriptor: &OwnedFd) -> bool {
-    let Ok(message) = serde_json::to_vec(message) else { return true };
-    match sender.send(&message, descriptor.as_fd()).await {
-        Ok(()) => true,
-        Err(error) => {
-            tracing::warn!(%error, "connections end, and are not handed over any more");
-            false
-        }
-    }
-}
-
 /// Receives connections until the program before this one has ended, and gives them to the event
-/// loops in turn. It blocks.
-pub fn receive(socket: &UnixStream, loops: &HandedSenders) {
+/// loops in turn. It blocks. `rounds` is the number of the last round of changes that is in the
+/// store.
+pub fn receive(socket: &UnixStream, loops: &HandedSenders, rounds: &AtomicU64) {
     let mut turn = loops.iter().cycle();
+    let mut is_followed = true;
     loop {
         let (message, descriptor) = match descriptor_passing::receive(socket) {
             Ok(Some(received)) => received,
@@ -165,24 +204,28 @@ pub fn receive(socket: &UnixStream, loops: &HandedSenders) {
             tracing::warn!("a connection is lost: there is no descriptor for it");
             continue;
         };
-        let handed = match serde_json::from_slice(&message) {
-            Ok(HandedMessage::Http { listener, announced, has_begun }) => {
+        let (round, message) = match serde_json::from_slice::<NumberedMessage>(&message) {
+            Ok(numbered) => numbered,
+            Err(error) => {
+                tracing::error!(%error, "a connection of the program before this one is lost");
+                continue;
+            }
+        };
+        is_followed = is_followed && wait_for_round(rounds, round);
+        let handed = match message {
+            HandedMessage::Http { listener, announced, has_begun } => {
                 let announced = announced.and_then(|peer| match peer.as_str() {
                     UNIX => Some(Peer::Unix),
                     address => address.parse().ok().map(Peer::Tcp),
                 });
                 Handed::Http(listener, IdleConnection { descriptor, announced, has_begun })
             }
-            Ok(HandedMessage::Memcached { listener }) => {
+            HandedMessage::Memcached { listener } => {
                 match listener.map(|address| address.parse()).transpose() {
                     Ok(listener) => Handed::Memcached(listener, descriptor),
                     // No configuration has such an address.
                     Err(_) => continue,
                 }
-            }
-            Err(error) => {
-                tracing::error!(%error, "a connection of the program before this one is lost");
-                continue;
             }
         };
         if let Some(event_loop) = turn.next() {
@@ -190,6 +233,19 @@ pub fn receive(socket: &UnixStream, loops: &HandedSenders) {
             _ = event_loop.send(handed);
         }
     }
+}
+
+/// Waits until the store has a round of changes. Returns false if it does not come.
+fn wait_for_round(rounds: &AtomicU64, wanted: u64) -> bool {
+    let until = Instant::now() + ROUND_LIMIT;
+    while rounds.load(Ordering::Acquire) < wanted {
+        if Instant::now() >= until {
+            tracing::warn!("connections are served, and the store may not have their last writes");
+            return false;
+        }
+        std::thread::sleep(ROUND_INTERVAL);
+    }
+    true
 }
 
 /// Goes on to serve connections on this event loop. Those of memcached clients go to `memcached`,
@@ -218,7 +274,7 @@ pub async fn adopt(
 }
 
 /// The socket by which connections go to a new program, once there is one.
-pub type ConnectionSocket = Option<Arc<UnixStream>>;
+pub type ConnectionSocket = Option<Arc<SuccessorSocket>>;
 
 #[cfg(test)]
 mod tests {

@@ -18,14 +18,13 @@ use kirin_server::{
     AccessLog, AccessLogs, IdleConnection, InForce, Limits, Observers, RequestObserver, Server,
     listener,
 };
-use kirin_sockets::descriptor_passing::DescriptorSender;
 use kirin_traces::TraceObserver;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
 
 use crate::serve::entrance::Entrance;
 use crate::serve::event_loop::LoopResources;
-use crate::serve::handed;
+use crate::serve::handed::{self, ConnectionSender};
 use crate::serve::listener_settings::ListenerSettings;
 use crate::serve::listeners::BoundListener;
 
@@ -158,7 +157,7 @@ impl HttpListeners {
 
     /// Waits until nothing is accepted any more, and ends all connections within `limit`. Idle ones
     /// go to `successor`, if there is one.
-    pub async fn drain(self, limit: Duration, successor: Option<Rc<DescriptorSender>>) {
+    pub async fn drain(self, limit: Duration, successor: Option<Rc<ConnectionSender>>) {
         let (mut accepting, mut servers, mut sending) = (Vec::new(), Vec::new(), Vec::new());
         for open in self.listeners {
             accepting.push(open.accepting);

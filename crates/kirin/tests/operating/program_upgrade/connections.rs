@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 
-use kirin_tests::{Client, Http2Client, wait_for};
+use kirin_tests::{Client, Http2Client, wait_for, wait_limit};
 use rustix::process::Signal;
 
 use super::{CONFIG, Service};
@@ -106,6 +106,7 @@ struct Raw(BufReader<UnixStream>);
 impl Raw {
     fn connect(service: &Service) -> Self {
         let stream = UnixStream::connect(service.site.path("store.sock")).expect("the store");
+        stream.set_read_timeout(Some(wait_limit())).expect("a limit");
         Self(BufReader::new(stream))
     }
 
@@ -181,20 +182,31 @@ fn a_memcached_client_of_a_removed_listener_has_to_leave() {
 }
 
 #[test]
-fn a_slow_memcached_command_is_waited_for() {
+fn a_slow_memcached_command_is_waited_for_and_seen_at_once() {
     let service = Service::start(CONFIG);
     let first = service.pid().expect("a pid");
-    let mut client = Raw::connect(&service);
-    client.send("mn\r\nms key 10\r\n01234");
-    assert_eq!(client.line(), "MN");
+    let mut clients: Vec<Raw> = (0..50).map(|_| Raw::connect(&service)).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(&format!("mn\r\nms key{number} 10\r\n01234"));
+        assert_eq!(client.line(), "MN");
+    }
     service.signal(Signal::USR2);
     wait_for("the next program", || service.pid().filter(|pid| *pid != first));
     service.first.wait_for_log("upgraded: the new program serves");
-    client.send("56789\r\n");
-    assert_eq!(client.line(), "HD");
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send("56789\r\n");
+        assert_eq!(client.line(), "HD");
+        // The new program answers, and has what the old one has stored.
+        client.send(&format!("mg key{number} v\r\n"));
+        assert_eq!((client.line(), client.line()), ("VA 10".into(), "0123456789".into()));
+        client.send(&format!("ms key{number} 3\r\nnew\r\n"));
+        assert_eq!(client.line(), "HD");
+    }
     wait_for("the end of the old program", || super::has_ended(first).then_some(()));
-    client.send("mg key v\r\n");
-    assert_eq!((client.line(), client.line()), ("VA 10".into(), "0123456789".into()));
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(&format!("mg key{number} v\r\n"));
+        assert_eq!((client.line(), client.line()), ("VA 3".into(), "new".into()));
+    }
 }
 
 #[test]
