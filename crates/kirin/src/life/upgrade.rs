@@ -242,12 +242,12 @@ impl Successor<'_> {
     /// child has forked.
     async fn take_over(mut self, parts: &Parts, admin: &Admin) -> Result<Succession, UpgradeError> {
         let pid = self.receive().await?.into_peer()?;
-        self.channel.send(&Message::hello()).await?;
+        self.send(&Message::hello()).await?;
         let start = StoreStart {
             first_sequence: HandOver::following_sequence(&parts.store),
             clock_nanos: kirin_clock::nanos_ahead_of_boot(),
         };
-        self.channel.send(&Message::Store(start)).await?;
+        self.send(&Message::Store(start)).await?;
         self.state.successor(pid, "reads its configuration and loads its applications");
         match self.receive().await? {
             Message::Loaded => {}
@@ -278,7 +278,7 @@ impl Successor<'_> {
         let switched = blocking(|| giving.switch()).await?;
         let giving = self.unless_ended(switched).await?;
         // The new program reads this when it has the store.
-        self.channel.send(&Message::Changes(operator_changes::collect(&admin.current()))).await?;
+        self.send(&Message::Changes(operator_changes::collect(&admin.current()))).await?;
         match self.receive().await? {
             Message::Serving { pid } => Ok((pid, giving)),
             other => Err(UpgradeError::unexpected(&other)),
@@ -293,9 +293,24 @@ impl Successor<'_> {
     ) -> Result<T, UpgradeError> {
         match result {
             Err(HandOverError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                Err(self.process.ended().await)
+                Err(self.last_words().await)
             }
             result => Ok(result?),
+        }
+    }
+
+    async fn send(&mut self, message: &Message) -> Result<(), UpgradeError> {
+        match self.channel.send(message).await {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(self.last_words().await),
+            sent => Ok(sent?),
+        }
+    }
+
+    /// Returns why the new program has ended: as it has told, or as its process has ended.
+    async fn last_words(&mut self) -> UpgradeError {
+        match self.receive().await {
+            Err(error) => error,
+            Ok(_) => self.process.ended().await,
         }
     }
 
