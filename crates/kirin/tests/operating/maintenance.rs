@@ -103,7 +103,7 @@ fn a_reload_keeps_maintenance_unless_the_file_says_something_else() {
         with_route.replace(shop, &format!("{shop}maintenance = {{ allow = [\"127.0.0.0/8\"] }}\n"));
     served.reload(&serves);
     assert_eq!(statuses(&served), [200, 200, 404, 503]);
-    assert!(served.kirin.log().contains("route /shop: the maintenance by an operator has ended"));
+    served.kirin.wait_for_log("route /shop: the maintenance by an operator has ended");
     let without_b = serves.split("[[site]]\nhosts = [\"b.test\"]").next().expect("a text");
     served.reload(without_b);
     served.reload(&serves);

@@ -196,9 +196,10 @@ fn an_upgrade_begins_when_a_reload_is_done() {
     service.first.wait_for_log("the upgrade begins when the reload is done");
     std::fs::write(service.site.path("load"), "").expect("a file");
     let second = wait_for("the next program", || service.pid().filter(|pid| *pid != first));
+    service.first.wait_for_log("upgrading: the new program starts");
     let log = service.first.log();
-    assert!(log.find("reloaded") < log.find("upgrading: the new program starts"), "{log}");
-    assert!(log.contains("reloaded"), "{log}");
+    let reloaded = log.find(" reloaded").expect("a line about the reload");
+    assert!(Some(reloaded) < log.find("upgrading: the new program starts"), "{log}");
     wait_for("its answer", || service.get("/").starts_with(&format!("{second} ")).then_some(()));
 }
 

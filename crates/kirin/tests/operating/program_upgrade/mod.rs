@@ -165,11 +165,7 @@ fn the_store_is_carried_over_and_its_clients_find_the_new_one() {
         let mut client = Memcached::connect(&store);
         assert_eq!(client.send("get item7\r\n").line(), "VALUE item7 0 7");
     }
-    assert!(
-        service.first.log().contains("the store is handed over items=1001"),
-        "{}",
-        service.first.log()
-    );
+    service.first.wait_for_log("the store is handed over items=1001");
 }
 
 #[test]
