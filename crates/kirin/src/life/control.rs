@@ -13,6 +13,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::life::control_request::{ControlRequest, Done};
 use crate::life::ending::ProgramEnding;
+use crate::life::pid_file::PidFile;
 use crate::life::reload::{Planned, Reloading};
 use crate::life::signals::{SignalCommand, Signals};
 use crate::life::systemd::Systemd;
@@ -29,6 +30,8 @@ pub struct Control<'a> {
     pub upgrade: Result<Upgrade, String>,
     /// How to put another configuration into force.
     pub reloading: Reloading<'a>,
+    /// The file with the process id of this program.
+    pub pid_file: Option<&'a PidFile>,
     /// Makes ACME ask for due certificates at once.
     pub renew_certificates: Arc<Notify>,
     /// The service manager.
@@ -184,6 +187,10 @@ impl Control<'_> {
     fn upgrade_failed(&self, error: &UpgradeError, done: Option<Done<Upgraded>>) {
         let reason = error.to_string();
         tracing::error!(error = %reason, "upgrade failed; this program keeps serving");
+        // The new program may have written its own id.
+        if let Some(Err(error)) = self.pid_file.map(PidFile::write_again) {
+            tracing::error!("{error}");
+        }
         self.reloading.parts.counters.count_failed_upgrade();
         self.reloading.parts.program.upgrade_failed(&reason);
         if let Some(done) = done {

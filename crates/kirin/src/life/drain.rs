@@ -24,6 +24,9 @@ use crate::serve::handed::{ConnectionSender, SuccessorSocket, send_memcached};
 /// and for a collector of traces.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
+/// The time between two looks whether the event loops have ended.
+const END_INTERVAL: Duration = Duration::from_millis(2);
+
 /// Ends the program, and returns the error that it ends with.
 pub async fn drain(
     started: Started,
@@ -79,8 +82,8 @@ pub async fn drain(
         other => (other.into_result(), None),
     };
     tokio::select! {
-        all_ended = tokio::task::spawn_blocking(move || join_all(threads)) => {
-            if !matches!(all_ended, Ok(true)) {
+        all_ended = join_all(threads) => {
+            if !all_ended {
                 tracing::error!("an event loop ended by a panic");
             }
         }
@@ -107,13 +110,11 @@ pub async fn drain(
     if let Some(traces) = traces {
         traces.stop(LAST_LINES);
     }
-    let last = move || {
-        if let Some(giving) = giving {
-            giving.end();
-        }
-        parts.given_up.wait();
-    };
-    _ = tokio::task::spawn_blocking(last).await;
+    // The calls block. There is nothing else to do any more.
+    if let Some(giving) = giving {
+        giving.end();
+    }
+    parts.given_up.wait();
     bound.pid_file = None;
     for log in bound.configured.borrow().logs.values() {
         log.flush(LAST_LINES);
@@ -155,6 +156,10 @@ async fn tell_successor(mut channel: UpgradeChannel, connections: Arc<Connection
 }
 
 /// Waits for the end of all threads. Returns whether all have ended without a panic.
-fn join_all(threads: Vec<std::thread::JoinHandle<()>>) -> bool {
+async fn join_all(threads: Vec<std::thread::JoinHandle<()>>) -> bool {
+    // A thread that waits for them would be simpler. There may be no memory for one.
+    while !threads.iter().all(std::thread::JoinHandle::is_finished) {
+        tokio::time::sleep(END_INTERVAL).await;
+    }
     threads.into_iter().all(|thread| thread.join().is_ok())
 }

@@ -17,6 +17,7 @@ mod loaded_invocation;
 mod log_line;
 mod memcached_pause;
 mod new_process;
+mod own_thread;
 pub mod panics;
 mod parts;
 mod pid_file;

@@ -2,13 +2,14 @@
 //! told to end, and killed if it does not.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::fstat;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::process::Child;
 
@@ -23,10 +24,21 @@ const STATUS_WAIT: Duration = Duration::from_secs(2);
 /// The process of a new program. It is told to end if this is dropped before it serves.
 pub struct NewProcess {
     child: Child,
+    /// The name of its end of the channel in `/proc`.
+    channel: String,
     /// Names the process, also when its number has been given to another one.
     descriptor: OwnedFd,
     given_up: Arc<GivenUpProcesses>,
-    serves: bool,
+    reached: Reached,
+}
+
+/// How far a new program has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reached {
+    Start,
+    /// It was told to serve, and may have begun.
+    Go,
+    Serving,
 }
 
 /// The processes that have been told to end.
@@ -34,17 +46,42 @@ pub struct NewProcess {
 pub struct GivenUpProcesses(Mutex<Vec<JoinHandle<()>>>);
 
 impl NewProcess {
-    /// Takes a process that has just been started. `given_up` gets it if it does not serve.
-    pub fn new(child: Child, given_up: Arc<GivenUpProcesses>) -> io::Result<Self> {
+    /// Takes a process that has just been started with `channel`. `given_up` gets it if it does not
+    /// serve.
+    pub fn new(
+        child: Child,
+        channel: impl AsFd,
+        given_up: Arc<GivenUpProcesses>,
+    ) -> io::Result<Self> {
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         let pid = pid.ok_or_else(|| io::Error::other("the new process has ended"))?;
         let descriptor = pidfd_open(pid, PidfdFlags::empty())?;
-        Ok(Self { child, descriptor, given_up, serves: false })
+        let channel = format!("socket:[{}]", fstat(channel)?.st_ino);
+        Ok(Self { child, channel, descriptor, given_up, reached: Reached::Start })
+    }
+
+    /// Notes the process id that the new program has told. It is another one than that of the
+    /// child if the child has started the program once more, in the background.
+    pub fn is(&mut self, told: u32) {
+        let Some(pid) = Pid::from_raw(told.cast_signed()) else { return };
+        let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+        // Numbers differ between containers: it is the process that has the channel.
+        let open = std::fs::read_dir(format!("/proc/{told}/fd")).into_iter().flatten().flatten();
+        let mut names = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        if names.any(|name| name.as_os_str() == self.channel.as_str()) {
+            self.descriptor = descriptor;
+        }
+    }
+
+    /// Notes that the program is told to serve. If it is given up, it is killed at once: by TERM it
+    /// would end as a program does that has served, and remove the files of its sockets.
+    pub fn goes(&mut self) {
+        self.reached = Reached::Go;
     }
 
     /// Notes that the program serves. It goes on by itself.
     pub fn serves(&mut self) {
-        self.serves = true;
+        self.reached = Reached::Serving;
     }
 
     /// Returns the error of a program that has closed its channel before it served.
@@ -59,8 +96,13 @@ impl NewProcess {
 
 impl Drop for NewProcess {
     fn drop(&mut self) {
-        if self.serves {
-            return;
+        match self.reached {
+            Reached::Start => {}
+            Reached::Go => {
+                let _ = pidfd_send_signal(&self.descriptor, Signal::KILL);
+                return;
+            }
+            Reached::Serving => return,
         }
         // TERM and not KILL at first: it has applications to end, which may still be loading, and a
         // directory to remove. The calls fail if the process has ended.

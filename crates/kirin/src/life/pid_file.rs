@@ -27,19 +27,33 @@ impl PidFile {
     /// Writes the file. A reader sees the old content or the complete number. Root follows no link
     /// of `user`, who will serve, and gives the file to that user.
     pub fn write(path: &Path, user: Option<&User>) -> Result<Self, PidFileError> {
-        let text = format!("{}\n", std::process::id());
-        ParentDirectory::check(path, user)
-            .and_then(|()| match replace_file_for(path, &text, user) {
-                // Root has started the program that this one takes over from, and only root can
-                // make files in the directory. The file itself belongs to the user that serves.
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    overwrite(path, &text).map_err(|_| error)
-                }
-                written => written,
-            })
-            .map_err(|source| PidFileError { path: path.to_owned(), source })?;
+        write_own_id(path, user)?;
         Ok(Self { path: path.to_owned() })
     }
+
+    /// Writes the file again if another process has written its own id there, or has removed it.
+    pub fn write_again(&self) -> Result<(), PidFileError> {
+        if self.is_own() { Ok(()) } else { write_own_id(&self.path, None) }
+    }
+
+    fn is_own(&self) -> bool {
+        let content = std::fs::read_to_string(&self.path).unwrap_or_default();
+        content.trim_end() == std::process::id().to_string()
+    }
+}
+
+fn write_own_id(path: &Path, user: Option<&User>) -> Result<(), PidFileError> {
+    let text = format!("{}\n", std::process::id());
+    ParentDirectory::check(path, user)
+        .and_then(|()| match replace_file_for(path, &text, user) {
+            // Root has started the program that this one takes over from, and only root can
+            // make files in the directory. The file itself belongs to the user that serves.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                overwrite(path, &text).map_err(|_| error)
+            }
+            written => written,
+        })
+        .map_err(|source| PidFileError { path: path.to_owned(), source })
 }
 
 /// Writes a file beside `path` and renames it, so that `path` never has a part of `text`. A link at
@@ -76,8 +90,7 @@ fn replace_file_for(path: &Path, text: &str, user: Option<&User>) -> io::Result<
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        let content = std::fs::read_to_string(&self.path).unwrap_or_default();
-        if content.trim_end() == std::process::id().to_string() {
+        if self.is_own() {
             // Nothing depends on the file any more. In a directory of root it stays and is empty.
             if std::fs::remove_file(&self.path).is_err() {
                 let _ = overwrite(&self.path, "");
@@ -105,6 +118,9 @@ mod tests {
         assert!(!path.exists());
 
         let file = PidFile::write(&path, None).unwrap();
+        std::fs::write(&path, "1\n").unwrap();
+        file.write_again().unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
         std::fs::write(&path, "1\n").unwrap();
         drop(file);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n");

@@ -4,12 +4,14 @@ use std::io::{self, BufReader};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc;
 
 use kirin_observe::program_state::ProgramState;
 use kirin_sockets::PredecessorSockets;
 use kirin_store::{Follower, HandOverError, HandOverStep, Now, Store};
 
 use crate::admin::operator_changes::OperatorChange;
+use crate::life::own_thread::on_own_thread;
 use crate::life::upgrade_channel::{Message, StoreStart, UpgradeChannel, UpgradeError};
 use crate::serve::handed::{self, HandedSenders};
 
@@ -30,6 +32,8 @@ pub struct Predecessor {
     /// Its process id, once it has told it.
     pid: u32,
     following: Option<StoreFollowing>,
+    /// Threads that begin when this program serves.
+    waiting: Vec<mpsc::Sender<()>>,
 }
 
 /// The store that follows that of the predecessor.
@@ -44,8 +48,8 @@ impl Predecessor {
         let PredecessorSockets { channel, store, connections } = sockets;
         let channel = UpgradeChannel::new(channel)?;
         let start = StoreStart::default();
-        let (socket, following) = (Some(store), None);
-        Ok(Self { channel, socket, store: start, connections, pid: 0, following })
+        let (socket, following, waiting) = (Some(store), None, Vec::new());
+        Ok(Self { channel, socket, store: start, connections, pid: 0, following, waiting })
     }
 
     /// Begins the upgrade.
@@ -88,8 +92,7 @@ impl Predecessor {
         let mut following = StoreFollowing { follower, from };
         self.send(&Message::Loaded).await?;
         let follow = move || following.follow_to(HandOverStep::Switched).map(|()| following);
-        let followed = tokio::task::spawn_blocking(follow).await;
-        let followed = followed.map_err(|error| io::Error::other(error.to_string()))?;
+        let followed = on_own_thread("store-following", follow).await?;
         self.following = Some(followed.map_err(|error| match error {
             // It has ended, and not in this program's fault.
             HandOverError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -104,31 +107,59 @@ impl Predecessor {
         }
     }
 
-    /// Tells the predecessor that this program accepts connections. The predecessor then ends, and
-    /// hands over its connections to `loops`. `state` shows what it does until then.
-    pub async fn dismiss(
-        mut self,
-        state: Arc<ProgramState>,
-        loops: HandedSenders,
-    ) -> Result<(), UpgradeError> {
-        self.send(&Message::Serving { pid: std::process::id() }).await?;
-        state.predecessor(self.pid, None);
+    /// Tells the predecessor that this program can serve, and waits until it may. The connections
+    /// of the predecessor will go to `loops`.
+    pub async fn wait_for_go(&mut self, loops: HandedSenders) -> Result<(), UpgradeError> {
+        // Afterwards nothing may fail any more.
+        self.start_threads(loops)?;
+        self.send(&Message::Ready).await?;
+        match self.receive().await? {
+            Message::Go => Ok(()),
+            other => Err(UpgradeError::unexpected(&other)),
+        }
+    }
+
+    /// Starts the threads that take what the predecessor sends when this program serves.
+    fn start_threads(&mut self, loops: HandedSenders) -> io::Result<()> {
         let mut rounds = Arc::default();
         if let Some(mut following) = self.following.take() {
             rounds = following.follower.rounds();
             let ended = Arc::clone(&rounds);
-            let follow = move || {
+            self.start_thread("store-following", move || {
                 if let Err(error) = following.follow_to(HandOverStep::Ended) {
                     // Nobody waits for what does not come.
                     ended.store(u64::MAX, Ordering::Release);
-                    tracing::error!(%error, "what the last requests of the program before this one change in the store is lost");
+                    tracing::error!(%error, "what the old program still changes in the store is lost");
                 }
-            };
-            std::thread::Builder::new().name("store-following".into()).spawn(follow)?;
+            })?;
         }
         let connections = self.connections.try_clone()?;
-        let adopt = move || handed::receive(&connections, &loops, &rounds);
-        std::thread::Builder::new().name("connections".into()).spawn(adopt)?;
+        self.start_thread("connections", move || handed::receive(&connections, &loops, &rounds))
+    }
+
+    /// Starts a thread that waits until this program serves.
+    fn start_thread(&mut self, name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let (begin, begins) = mpsc::channel();
+        let run = move || {
+            // It fails if this program does not come to serve.
+            if begins.recv().is_ok() {
+                run();
+            }
+        };
+        std::thread::Builder::new().name(name.to_owned()).spawn(run)?;
+        self.waiting.push(begin);
+        Ok(())
+    }
+
+    /// Tells the predecessor that this program accepts connections. The predecessor then ends, and
+    /// hands over its connections. `state` shows what it does until then.
+    pub async fn dismiss(mut self, state: Arc<ProgramState>) -> Result<(), UpgradeError> {
+        for thread in self.waiting.drain(..) {
+            // It has nothing to do if it has ended.
+            _ = thread.send(());
+        }
+        self.send(&Message::Serving { pid: std::process::id() }).await?;
+        state.predecessor(self.pid, None);
         tokio::spawn(async move {
             while let Ok(Some(message)) = self.channel.receive().await {
                 if let Message::Draining { connections } = message {

@@ -37,11 +37,6 @@ pub async fn serve(
 ) -> ProgramEnding {
     let Started { bound, parts, admin, requests, retiring, snapshot, stage, loops, .. } = started;
     let predecessor = bound.predecessor.take();
-    if let (Some(snapshot), Some(_)) = (&snapshot, &predecessor) {
-        // Until now the predecessor alone had all contents.
-        snapshot.own();
-    }
-    bound.sockets.get_mut().files().own();
     let _ = stage.send(Stage::Serve);
     parts.program.serves();
     for url in bound.configured.get_mut().urls() {
@@ -50,10 +45,14 @@ pub async fn serve(
     match predecessor {
         // Systemd listens to the predecessor alone until it ends. The predecessor tells it.
         Some(predecessor) => {
-            let handed = loops.iter().map(|event_loop| event_loop.handed.clone()).collect();
-            if let Err(error) = predecessor.dismiss(Arc::clone(&parts.program), handed).await {
+            if let Err(error) = predecessor.dismiss(Arc::clone(&parts.program)).await {
                 tracing::warn!(%error, "serving nevertheless");
             }
+            // Until now they were the predecessor's.
+            if let Some(snapshot) = &snapshot {
+                snapshot.own();
+            }
+            bound.sockets.get_mut().files().own();
         }
         None => bound.systemd.ready(),
     }
@@ -78,6 +77,7 @@ pub async fn serve(
             has_other_apps: Notify::new(),
             told: &bound.told,
         },
+        pid_file: bound.pid_file.as_ref(),
         renew_certificates: bound.acme.borrow().renew_now(),
         systemd: &bound.systemd,
     };

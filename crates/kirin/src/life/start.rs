@@ -173,7 +173,7 @@ pub async fn wait_until_ready(
 }
 
 async fn get_ready(started: &mut Started, launch: &Launch) -> Result<(), ProgramError> {
-    let Started { bound, parts: Parts { store, .. }, admin, .. } = started;
+    let Started { bound, parts: Parts { store, .. }, admin, loops, .. } = started;
     let apps = &bound.configured.get_mut().apps.clone();
     let Some(predecessor) = &mut bound.predecessor else { return Ok(apps::all_ready(apps).await?) };
     tokio::select! {
@@ -183,7 +183,9 @@ async fn get_ready(started: &mut Started, launch: &Launch) -> Result<(), Program
     }
     let changes = predecessor.carry_over(store).await?;
     operator_changes::apply(changes, &admin.current());
-    // This program can still be given up without harm, if the file cannot be written.
+    let handed = loops.iter().map(|event_loop| event_loop.handed.clone()).collect();
+    predecessor.wait_for_go(handed).await?;
+    // This program can still be given up, if the file cannot be written.
     if let Some(path) = &launch.pid_file {
         bound.pid_file = Some(PidFile::write(path, None)?);
     }

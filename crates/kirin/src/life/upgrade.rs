@@ -25,6 +25,7 @@ use crate::life::background::Foreground;
 use crate::life::launch::Launch;
 use crate::life::memcached_pause::MemcachedPause;
 use crate::life::new_process::NewProcess;
+use crate::life::own_thread::on_own_thread;
 use crate::life::parts::Parts;
 use crate::life::store_giving::StoreGiving;
 use crate::life::upgrade_channel::{Message, StoreStart, UpgradeChannel, UpgradeError};
@@ -133,8 +134,8 @@ impl Upgrade {
     ) -> Result<Succession, UpgradeError> {
         let successor = self.start(&sockets.borrow(), parts)?;
         let limit = limit.unwrap_or(self.limit);
-        let taken_over = successor.take_over(parts, admin);
-        tokio::time::timeout(limit, taken_over).await.map_err(|_| UpgradeError::TooSlow(limit))?
+        let ready = within(limit, successor.get_ready(parts, admin)).await?;
+        ready.go().await
     }
 
     /// Starts the new program. No other thread may start a process at the same time, since that
@@ -178,7 +179,7 @@ impl Upgrade {
         let state = &*parts.program;
         state.successor(child.id().unwrap_or_default(), "starts");
         Ok(Successor {
-            process: NewProcess::new(child, Arc::clone(&parts.given_up))?,
+            process: NewProcess::new(child, &theirs, Arc::clone(&parts.given_up))?,
             channel: UpgradeChannel::new(ours)?,
             store: StoreSocket(Some(store)),
             connections,
@@ -237,11 +238,15 @@ pub struct Succession {
     pub pause: MemcachedPause,
 }
 
-impl Successor<'_> {
-    /// Waits until the new program serves. Its process id is another than that of the child if the
-    /// child has forked.
-    async fn take_over(mut self, parts: &Parts, admin: &Admin) -> Result<Succession, UpgradeError> {
+impl<'a> Successor<'a> {
+    /// Waits until the new program can serve.
+    async fn get_ready(
+        mut self,
+        parts: &Parts,
+        admin: &Admin,
+    ) -> Result<ReadySuccessor<'a>, UpgradeError> {
         let pid = self.receive().await?.into_peer()?;
+        self.process.is(pid);
         self.send(&Message::hello()).await?;
         let start = StoreStart {
             first_sequence: HandOver::following_sequence(&parts.store),
@@ -255,32 +260,37 @@ impl Successor<'_> {
         }
         self.state.successor(pid, "takes over the store");
         let giving = StoreGiving::begin(Arc::clone(&parts.store), self.store.share()?)?;
-        let copied = blocking(|| giving.copy()).await?;
+        let copied = on_own_thread("store-giving", || giving.copy()).await?;
         let (giving, items) = self.unless_ended(copied).await?;
         tracing::info!(items, "upgrading: the new program has the store");
         self.state.successor(pid, "is about to serve");
         let pause = MemcachedPause::begin(&parts.memcached, &parts.handles).await;
-        let switch = tokio::time::timeout(SWITCH_LIMIT, self.switch(giving, admin)).await;
-        let (pid, giving) = switch.map_err(|_| UpgradeError::TooSlow(SWITCH_LIMIT))??;
-        self.process.serves();
-        self.store.keep();
-        let (socket, rounds) = (self.connections, giving.rounds());
-        let connections = Arc::new(SuccessorSocket { socket, rounds });
-        Ok(Succession { pid, channel: self.channel, giving, connections, pause })
+        let giving = within(SWITCH_LIMIT, self.switch(giving, admin)).await?;
+        Ok(ReadySuccessor { successor: self, giving, pause })
     }
 
-    /// Sends the last changes, and waits until the new program serves. Returns its process id.
+    /// Sends the last changes, and waits until the new program has them.
     async fn switch(
         &mut self,
         giving: StoreGiving,
         admin: &Admin,
-    ) -> Result<(u32, StoreGiving), UpgradeError> {
-        let switched = blocking(|| giving.switch()).await?;
+    ) -> Result<StoreGiving, UpgradeError> {
+        let switched = on_own_thread("store-giving", || giving.switch()).await?;
         let giving = self.unless_ended(switched).await?;
         // The new program reads this when it has the store.
         self.send(&Message::Changes(operator_changes::collect(&admin.current()))).await?;
         match self.receive().await? {
-            Message::Serving { pid } => Ok((pid, giving)),
+            Message::Ready => Ok(giving),
+            other => Err(UpgradeError::unexpected(&other)),
+        }
+    }
+
+    /// Tells the new program to serve, and waits until it does. Returns its process id.
+    async fn go(&mut self) -> Result<u32, UpgradeError> {
+        self.process.goes();
+        self.send(&Message::Go).await?;
+        match self.receive().await? {
+            Message::Serving { pid } => Ok(pid),
             other => Err(UpgradeError::unexpected(&other)),
         }
     }
@@ -323,10 +333,29 @@ impl Successor<'_> {
     }
 }
 
-/// Does work that blocks on a thread of its own.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
+/// A new program that can serve.
+struct ReadySuccessor<'a> {
+    successor: Successor<'a>,
+    giving: StoreGiving,
+    pause: MemcachedPause,
+}
+
+impl ReadySuccessor<'_> {
+    /// Has it serve. Until it does, this program can still give it up.
+    async fn go(self) -> Result<Succession, UpgradeError> {
+        let Self { mut successor, giving, pause } = self;
+        let pid = within(SWITCH_LIMIT, successor.go()).await?;
+        successor.process.serves();
+        successor.store.keep();
+        let (socket, rounds) = (successor.connections, giving.rounds());
+        let connections = Arc::new(SuccessorSocket { socket, rounds });
+        Ok(Succession { pid, channel: successor.channel, giving, connections, pause })
+    }
+}
+
+async fn within<T>(
+    limit: Duration,
+    step: impl Future<Output = Result<T, UpgradeError>>,
 ) -> Result<T, UpgradeError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| io::Error::other(error.to_string()).into())
+    tokio::time::timeout(limit, step).await.map_err(|_| UpgradeError::TooSlow(limit))?
 }

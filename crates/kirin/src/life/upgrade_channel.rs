@@ -10,12 +10,16 @@
 //! | old | `hello`, `store` | the same, and where the numbers and the clock of the store begin |
 //! | new | `loaded` | its applications are ready; the old one sends the store by its own socket |
 //! | old | `changes` | the store is sent; what operators have changed |
-//! | new | `serving` | it has the store and accepts connections; the old one ends |
+//! | new | `ready` | it has the store, and waits |
+//! | old | `go` | it accepts connections until the new one does; the new one may serve |
+//! | new | `serving` | it accepts connections; the old one ends |
 //! | old | `draining` | the connections that it still has, once a second |
 //! | new | `failed` | it cannot serve, for this reason; it may come instead of any other |
 //!
 //! If the channel ends before `serving`, or the time is over, the new program is ended and the old
-//! one goes on. After `serving` the channel ends with the old program.
+//! one goes on. Before `go` the new program changes nothing that belongs to the old one. After it,
+//! the old one ends it by KILL, so that it takes nothing along. After `serving` the channel ends
+//! with the old program.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -28,7 +32,7 @@ use tokio::net::UnixStream;
 use crate::admin::operator_changes::OperatorChange;
 
 /// The version of the hand-over. Programs of different versions do not hand over to each other.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The longest message in bytes. There may be 10,000 blocked networks.
 const MESSAGE_BYTES: usize = 4 << 20;
@@ -55,6 +59,10 @@ pub enum Message {
     Store(StoreStart),
     /// What operators have changed in the old program.
     Changes(Vec<OperatorChange>),
+    /// The new program can serve as soon as it is told to.
+    Ready,
+    /// The new program may serve.
+    Go,
     /// The new program accepts connections.
     Serving {
         /// Its process id.
@@ -209,7 +217,8 @@ mod tests {
     async fn messages_arrive_as_they_were_sent() {
         let (mut ours, theirs) = channel();
         let mut theirs = UpgradeChannel::new(theirs).unwrap();
-        let all = [Message::hello(), Message::Loaded, Message::Draining { connections: 7 }];
+        let all =
+            [Message::hello(), Message::Loaded, Message::Go, Message::Draining { connections: 7 }];
         for message in &all {
             ours.send(message).await.unwrap();
         }

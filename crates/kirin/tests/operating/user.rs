@@ -41,7 +41,7 @@ fn ids(pid: u32) -> Vec<String> {
 }
 
 /// Returns a copy of the program that other users can run. They may not reach the built one.
-fn program_for_everybody(site: &Site) -> PathBuf {
+pub fn program_for_everybody(site: &Site) -> PathBuf {
     let program = site.path("kirin");
     fs::copy(kirin_tests::binary(), &program).expect("a copy");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");

@@ -1,12 +1,15 @@
 //! A new program that ends, hangs or talks nonsense at each step of the hand-over. The old one
 //! serves on, and has its store.
 
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command;
 
-use kirin_tests::{Memcached, Site, kirin_command, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
+use kirin_tests::{Client, Kirin, Memcached, Site, kirin_command, wait_for};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-use super::{APP, CONFIG, Service, begin_upgrade, has_ended};
+use super::{APP, CONFIG, Service, begin_upgrade, has_ended, service_command};
+use crate::user::program_for_everybody;
 
 /// Puts a program in the place of Kirin that talks as a new one does, as far as `steps` says.
 fn impostor(service: &Service, steps: &str) {
@@ -15,8 +18,10 @@ fn impostor(service: &Service, steps: &str) {
 use v5.16; use warnings; use IO::Handle;
 my ($channel, $store) = map {{ open my $socket, '+<&=', $_ or die; $socket->autoflush; $socket }} split /:/, $ENV{{KIRIN_PREDECESSOR}};
 sub say_it {{ print {{$channel}} "$_[0]\n" }}
-sub hello {{ say_it('{{"hello":{{"hand_over":2,"program":"9.9","pid":' . $$ . '}}}}'); <$channel>; <$channel> }}
+sub hello {{ say_it('{{"hello":{{"hand_over":3,"program":"9.9","pid":' . $$ . '}}}}'); <$channel>; <$channel> }}
 sub loaded {{ say_it('"loaded"') }}
+sub ready {{ receive(); <$channel>; say_it('"ready"'); <$channel> =~ /go/ or die }}
+sub write_pid {{ open my $file, '>', 'pid' or die; say {{$file}} $$; close $file }}
 sub receive {{ my $all = ''; while (sysread $store, $all, 65536, length $all) {{ last if $all =~ /\x08\0\0\0\0\z/ }} }}
 {steps}
 "#
@@ -44,7 +49,7 @@ fn a_new_program_that_fails_at_any_step_costs_nothing() {
         ("hello(); loaded(); receive(); say_it('nonsense'); sleep 60;", "20", "nonsense"),
         ("hello(); loaded(); receive(); say_it('\"loaded\"'); sleep 60;", "20", "Loaded"),
         (
-            r#"say_it('{"hello":{"hand_over":3,"program":"9.9","pid":1}}'); sleep 60;"#,
+            r#"say_it('{"hello":{"hand_over":4,"program":"9.9","pid":1}}'); sleep 60;"#,
             "20",
             "kirin 9.9 and kirin",
         ),
@@ -57,6 +62,25 @@ fn a_new_program_that_fails_at_any_step_costs_nothing() {
         ("hello(); kill 'STOP', $$;", "1", "not ready within 1s"),
         ("hello(); loaded(); kill 'STOP', $$;", "1", "not ready within 1s"),
         ("hello(); loaded(); receive(); kill 'STOP', $$;", "1", "not ready within 1s"),
+        ("hello(); loaded(); ready(); kill 9, $$;", "20", "signal: 9"),
+        ("hello(); loaded(); ready(); write_pid(); kill 9, $$;", "20", "signal: 9"),
+        (
+            "hello(); loaded(); ready(); unlink 'pid'; say_it('\"loaded\"'); sleep 60;",
+            "20",
+            "Loaded",
+        ),
+        (
+            r#"hello(); loaded(); ready(); say_it('{"failed":{"reason":"no disk"}}'); sleep 60;"#,
+            "20",
+            "does not start: no disk",
+        ),
+        // It may have begun to serve, so the time for loading does not hold. It has started itself
+        // once more, as it does in the background.
+        (
+            "exit if fork; hello(); loaded(); ready(); write_pid(); rename 'pid', 'forked'; kill 'STOP', $$;",
+            "1",
+            "not ready within 10s",
+        ),
     ] {
         impostor(&service, steps);
         let (code, said) = service.command(&["upgrade", "--timeout", timeout]);
@@ -68,6 +92,9 @@ fn a_new_program_that_fails_at_any_step_costs_nothing() {
         assert_eq!(client.get("item7").map(|value| value.len()), Some(1000));
         assert!(service.get("/").starts_with(&format!("{} ", first.expect("a pid"))));
     }
+    let forked = std::fs::read_to_string(service.site.path("forked")).expect("a pid");
+    let forked = forked.trim().parse().expect("a pid");
+    wait_for("the end of the program that hangs", || has_ended(forked).then_some(()));
     service.replace_program(|path| std::os::unix::fs::symlink(&program, path).expect("a link"));
     let second = service.upgrade();
     assert!(service.get("/").starts_with(&format!("{second} ")));
@@ -140,13 +167,18 @@ fn a_new_program_ends_when_the_old_one_ends_at_any_step() {
     let program = kirin_command(&site).get_program().to_string_lossy().into_owned();
     for (steps, reason) in [
         ("", "has ended, or has not handed over"),
-        ("hello(2);", "has ended, or has not handed over"),
-        ("hello(3); <$channel>;", "hand over in different ways"),
-        ("hello(2); loaded();", "has ended, or has not handed over"),
-        ("hello(2); loaded(); give(qq{\\x02\\x03\\0\\0\\0abc});", "has not handed over"),
-        ("hello(2); loaded(); give(qq{\\x02\\x03\\0\\0\\0a});", "has not handed over"),
-        ("hello(2); loaded(); give(qq{\\x63\\0\\0\\0\\0}); <$channel>;", "an unreadable frame"),
-        ("hello(2); loaded(); give(qq{\\x08\\0\\0\\0\\0});", "has not handed over"),
+        ("hello(3);", "has ended, or has not handed over"),
+        ("hello(4); <$channel>;", "hand over in different ways"),
+        ("hello(3); loaded();", "has ended, or has not handed over"),
+        ("hello(3); loaded(); give(qq{\\x02\\x03\\0\\0\\0abc});", "has not handed over"),
+        ("hello(3); loaded(); give(qq{\\x02\\x03\\0\\0\\0a});", "has not handed over"),
+        ("hello(3); loaded(); give(qq{\\x63\\0\\0\\0\\0}); <$channel>;", "an unreadable frame"),
+        ("hello(3); loaded(); give(qq{\\x08\\0\\0\\0\\0});", "has not handed over"),
+        // It does not serve before it is told to.
+        (
+            "hello(3); loaded(); give(qq{\\x08\\0\\0\\0\\0}); changes(); <$channel> =~ /ready/ or die;",
+            "has not handed over",
+        ),
     ] {
         // It talks as an old Kirin does, as far as the steps say.
         let old = format!(
@@ -164,6 +196,7 @@ fn a_new_program_ends_when_the_old_one_ends_at_any_step() {
             my ($channel, $store, $connections) = @ours;
             sub hello {{ <$channel>; print {{$channel}} qq({{"hello":{{"hand_over":$_[0],"program":"9.9","pid":$$}}}}\n{{"store":{{"first_sequence":5,"clock_nanos":0}}}}\n) }}
             sub loaded {{ <$channel> }}
+            sub changes {{ say {{$channel}} '{{"changes":[]}}' }}
             sub give {{ print {{$store}} $_[0] }}
             {steps}
             undef $_ for $channel, $store, $connections; @ours = ();
@@ -220,4 +253,132 @@ fn a_new_program_that_hangs_does_not_keep_the_old_one() {
     assert_eq!(service.first.wait().code(), Some(0));
     kill_process(second, Signal::CONT).expect("kill");
     drop(kept);
+}
+
+/// Sets a limit of a process, as `prlimit` has it, as the user of the process: root in a container
+/// may not.
+fn limit_process(pid: u32, limit: &str) {
+    let ids = fs::metadata(format!("/proc/{pid}")).expect("a process");
+    let mut command = Command::new("setpriv");
+    if geteuid().is_root() {
+        command.arg(format!("--reuid={}", ids.uid()));
+        command.args([&format!("--regid={}", ids.gid()), "--clear-groups"]);
+    }
+    command.args(["prlimit", "--pid", &pid.to_string(), limit]);
+    assert!(command.status().expect("setpriv is part of util-linux").success());
+}
+
+#[test]
+fn a_program_that_can_start_no_process_serves_on() {
+    // The limit does not hold for root.
+    let user = if geteuid().is_root() { "user = \"nobody\"\n" } else { "" };
+    let config = format!(
+        "{user}threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemcached = [\"127.0.0.1:0\"]\n\
+         [[route]]\npath = \"/\"\ntry = [\"store\"]\n"
+    );
+    let site = Site::new().with("kirin.toml", config);
+    fs::set_permissions(site.root(), PermissionsExt::from_mode(0o755)).expect("a mode");
+    program_for_everybody(&site);
+    let first = Kirin::start_command(&mut service_command(&site));
+    let service = Service { site, first };
+    let mut client = Client::connect(service.address());
+    assert_eq!(client.get("/").status, 404);
+    limit_process(service.first.pid(), "--nproc=1:");
+    service.signal(Signal::USR2);
+    service.first.wait_for_log("./kirin cannot be started: Resource temporarily unavailable");
+    service.first.wait_for_log("upgrade failed; this program keeps serving");
+    assert_eq!(client.get("/").status, 404);
+    assert_eq!(Client::connect(service.address()).get("/").status, 404);
+    limit_process(service.first.pid(), "--nproc=1000:");
+    service.upgrade();
+    assert_eq!(client.get("/").status, 404);
+}
+
+#[test]
+fn a_new_program_without_memory_costs_nothing() {
+    let service = Service::start(CONFIG);
+    let program = kirin_command(&service.site).get_program().to_owned();
+    let first = service.pid();
+    Memcached::connect(&service.site.path("store.sock")).set("/page", b"text/plain\r\nkept");
+    // With little memory the loader fails, then threads, then applications.
+    let mut failures = 0;
+    for kilobytes in (8_000..).step_by(10_000) {
+        service.replace_program(|path| {
+            let limited = format!("#!/bin/sh\nulimit -v {kilobytes}\nexec {program:?} \"$@\"\n");
+            fs::write(&path, limited).expect("a program");
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("chmod");
+        });
+        let (code, said) = service.command(&["upgrade", "--timeout", "20"]);
+        if code == Some(0) {
+            // It may have no memory for the next request.
+            break;
+        }
+        assert!(code == Some(1) && said.contains("the new program"), "{code:?} {said}");
+        assert_eq!((service.pid(), service.get("/page")), (first, "kept".to_owned()), "{said}");
+        failures += 1;
+    }
+    assert!(failures > 0);
+}
+
+/// A library that moves the clock of the day by the seconds in the file `clock`.
+const CLOCK: &str = r#"
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static long moved_by(void) {
+    long seconds = 0;
+    FILE *file = fopen("CLOCK", "re");
+    if (file) { if (fscanf(file, "%ld", &seconds) != 1) seconds = 0; fclose(file); }
+    return seconds;
+}
+int clock_gettime(clockid_t id, struct timespec *now) {
+    int result = syscall(SYS_clock_gettime, id, now);
+    if (result == 0 && id == CLOCK_REALTIME) now->tv_sec += moved_by();
+    return result;
+}
+"#;
+
+#[test]
+fn a_clock_that_jumps_changes_no_lifetime() {
+    let site = Site::new().with("app.psgi", APP).with("kirin.toml", CONFIG);
+    let file = site.path("clock").to_string_lossy().into_owned();
+    fs::write(site.path("clock.c"), CLOCK.replace("CLOCK\"", &format!("{file}\"")))
+        .expect("a file");
+    let compiled = Command::new("cc")
+        .args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", "clock.so", "clock.c"])
+        .current_dir(site.root())
+        .status();
+    assert!(compiled.expect("a C compiler").success());
+    std::os::unix::fs::symlink(kirin_command(&site).get_program(), site.path("kirin"))
+        .expect("a link");
+    let library = site.path("clock.so");
+    let first = Kirin::start_command(service_command(&site).env("LD_PRELOAD", library));
+    let service = Service { site, first };
+    let store = service.site.path("store.sock");
+    let mut client = Memcached::connect(&store);
+    client.send("set page 0 1000 4\r\nkept\r\n").line();
+    client.send("set ends 0 1 4\r\ngone\r\n").line();
+    let real = || std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock").as_secs();
+    client.send(format!("set absolute 0 {} 4\r\nkept\r\n", real() + 1000)).line();
+    let left = |key: &str| -> u64 {
+        let line = Memcached::connect(&store).send(format!("mg {key} t\r\n")).line();
+        let seconds = line.strip_prefix("HD t").and_then(|seconds| seconds.parse().ok());
+        seconds.unwrap_or_else(|| panic!("{line}"))
+    };
+    for moved in ["3600", "-3600"] {
+        fs::write(service.site.path("clock"), moved).expect("a file");
+        service.upgrade();
+        for key in ["page", "absolute"] {
+            assert!((900..=1000).contains(&left(key)), "{key}: {}", left(key));
+        }
+    }
+    // What is stored under the other clock is measured by it.
+    let absolute = real() - 3600 + 500;
+    Memcached::connect(&store).send(format!("set absolute 0 {absolute} 4\r\nkept\r\n")).line();
+    assert!((400..=500).contains(&left("absolute")), "{}", left("absolute"));
+    wait_for("the end of an item", || {
+        (Memcached::connect(&store).send("mg ends t\r\n").line() == "EN").then_some(())
+    });
 }

@@ -470,4 +470,5 @@ open my $f, '>', 'asked'; print {$f} scalar <$store>; close $f; rename 'asked', 
     assert!(answer.starts_with("SERVER_ERROR"), "{answer}");
     let now = std::fs::read(service.site.path("store.snapshot")).expect("a snapshot");
     assert!(now == snapshot, "the snapshot has changed");
+    service.first.wait_for_log("upgraded: the new program serves");
 }
