@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -66,6 +67,13 @@ pub enum KirinCommand {
         /// memcached's options
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
+    },
+    /// Start the new program of an upgrade
+    #[command(hide = true, disable_help_flag = true)]
+    Launch {
+        /// The program and its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        words: Vec<OsString>,
     },
     /// Print the configuration reference as Markdown
     #[command(hide = true)]

@@ -20,6 +20,7 @@ use tikv_jemallocator::Jemalloc;
 
 use command_line::{CommandLine, KirinCommand, Serve};
 use life::launch::Launch;
+use life::launcher;
 use life::program;
 use life::{panics, program_log, read_again, run_directory, upgrade_channel};
 
@@ -62,6 +63,7 @@ fn run(command_line: CommandLine) -> ExitCode {
             with_inherited(|inherited| serve_loaded(inherited, &directory, app_parent, pid_file))
         }
         KirinCommand::Console(command) => console::run(command),
+        KirinCommand::Launch { words } => return launcher::run(&words),
         KirinCommand::ConfigReference => print(&kirin_config::reference::reference()),
     };
     match result {

@@ -13,6 +13,7 @@ mod drain;
 mod ending;
 pub mod error;
 pub mod launch;
+pub mod launcher;
 mod loaded_invocation;
 mod log_line;
 mod memcached_pause;

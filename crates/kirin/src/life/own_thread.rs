@@ -5,8 +5,8 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-/// Does `work` on a thread that is called `name`. It fails if there is no memory for a thread, where
-/// [`tokio::task::spawn_blocking`] would panic.
+/// Does `work` on a thread that is called `name`. It fails if there is no memory for a thread,
+/// where [`tokio::task::spawn_blocking`] would panic.
 pub async fn on_own_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,

@@ -2,14 +2,13 @@
 //! `upgrade_channel.rs` describes how the two programs talk.
 
 use std::cell::RefCell;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::net::Shutdown;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +22,7 @@ use tokio::process::Command;
 use crate::admin::{Admin, operator_changes};
 use crate::life::background::Foreground;
 use crate::life::launch::Launch;
+use crate::life::launcher;
 use crate::life::memcached_pause::MemcachedPause;
 use crate::life::new_process::NewProcess;
 use crate::life::own_thread::on_own_thread;
@@ -94,15 +94,17 @@ impl Invocation {
         std::env::split_paths(&path).map(|part| part.join(program)).find(|file| file.is_file())
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments);
+    /// Returns the command that starts the program by a launcher. `control` is for the launcher.
+    fn command(&self, control: OwnedFd) -> Command {
+        // The program file may have been replaced or removed.
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("kirin").arg(launcher::COMMAND);
+        command.arg(&self.program).args(&self.arguments).stdin(control);
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }
         if let Some(environment) = &self.environment {
-            // This process has the control channel of the application as its standard input.
-            command.env_clear().stdin(Stdio::null());
+            command.env_clear();
             command.envs(environment.iter().map(|(name, value)| (name, value)));
         }
         command
@@ -141,7 +143,7 @@ impl Upgrade {
     /// Starts the new program. No other thread may start a process at the same time, since that
     /// process would inherit the sockets as well.
     fn start<'a>(
-        &self,
+        &'a self,
         sockets: &Sockets,
         parts: &'a Parts,
     ) -> Result<Successor<'a>, UpgradeError> {
@@ -163,7 +165,8 @@ impl Upgrade {
             listeners.push([name, format!("={}", copy.as_raw_fd()).into_bytes()].concat());
             copies.push(copy);
         }
-        let mut command = self.invocation.command();
+        let (control, their_control) = UnixStream::pair()?;
+        let mut command = self.invocation.command(their_control.into());
         command.env(LISTENERS_VARIABLE, OsString::from_vec(listeners.join(&b';')));
         let own = [&channel, &store_socket, &connection_socket];
         let own = own.map(|socket| socket.as_raw_fd().to_string()).join(":");
@@ -174,16 +177,16 @@ impl Upgrade {
         let failed = |error| {
             UpgradeError::Start(self.invocation.program.to_string_lossy().into_owned(), error)
         };
-        let child = command.spawn().map_err(failed)?;
-        tracing::info!(pid = child.id(), "upgrading: the new program starts");
-        let state = &*parts.program;
-        state.successor(child.id().unwrap_or_default(), "starts");
+        let launcher = command.spawn().map_err(failed)?;
+        // The command has a copy of the launcher's end.
+        drop(command);
         Ok(Successor {
-            process: NewProcess::new(child, &theirs, Arc::clone(&parts.given_up))?,
+            process: NewProcess::new(launcher, control, &theirs, Arc::clone(&parts.given_up))?,
             channel: UpgradeChannel::new(ours)?,
             store: StoreSocket(Some(store)),
             connections,
-            state,
+            state: &parts.program,
+            program: &self.invocation.program,
         })
     }
 }
@@ -196,6 +199,8 @@ struct Successor<'a> {
     /// Where connections go.
     connections: UnixStream,
     state: &'a ProgramState,
+    /// The program file.
+    program: &'a OsStr,
 }
 
 /// The socket of the store. If the new program is given up, nobody waits any more until it reads.
@@ -245,6 +250,12 @@ impl<'a> Successor<'a> {
         parts: &Parts,
         admin: &Admin,
     ) -> Result<ReadySuccessor<'a>, UpgradeError> {
+        let started = self.process.started().await;
+        let pid = started.map_err(|error| {
+            UpgradeError::Start(self.program.to_string_lossy().into_owned(), error)
+        })?;
+        tracing::info!(pid, "upgrading: the new program starts");
+        self.state.successor(pid, "starts");
         let pid = self.receive().await?.into_peer()?;
         self.process.is(pid);
         self.send(&Message::hello()).await?;
@@ -345,7 +356,7 @@ impl ReadySuccessor<'_> {
     async fn go(self) -> Result<Succession, UpgradeError> {
         let Self { mut successor, giving, pause } = self;
         let pid = within(SWITCH_LIMIT, successor.go()).await?;
-        successor.process.serves();
+        successor.process.serves().await;
         successor.store.keep();
         let (socket, rounds) = (successor.connections, giving.rounds());
         let connections = Arc::new(SuccessorSocket { socket, rounds });

@@ -22,6 +22,7 @@ mod metrics;
 mod outputs;
 mod profile;
 mod program_upgrade;
+mod real_systemd;
 mod reload;
 mod status_page;
 mod systemd;

@@ -49,7 +49,7 @@ pub fn program_for_everybody(site: &Site) -> PathBuf {
 }
 
 /// Returns a site that all users can read, with the modules, as when they are installed.
-fn site() -> Site {
+pub fn site() -> Site {
     let site = Site::new().with("app.psgi", APP).with("kirin.toml", CONFIG);
     fs::set_permissions(site.root(), fs::Permissions::from_mode(0o755)).expect("a mode");
     let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../adapters/perl/lib");
