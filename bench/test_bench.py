@@ -345,6 +345,14 @@ totals: 10000
             written, "# a\n[requests]\npage = 4\n\n# b\n[parts]\nhead = 5\n\n# c\n[at_6fc4559]\npage = 3\n"
         )
 
+    def test_a_count_may_scatter_and_grow_a_little(self) -> None:
+        case, counts = instructions.CASES[0], {"page": 1000, "head": 100}
+        self.assertEqual(instructions.above(case, {"page": 1010, "head": 101}, counts, 1.0), [])
+        self.assertEqual(instructions.above(case, {"page": 1011, "head": 102}, counts, 1.0), ["page", "head"])
+        # Other processes and other machines scatter by more where a case or a part says so.
+        self.assertEqual(instructions.above(case, {"page": 1000, "host": 457}, {"host": 417}, 0.0), [])
+        self.assertEqual(instructions.above(case, {"page": 1000, "host": 458}, {"host": 417}, 0.0), ["host"])
+
     def test_functions_are_sorted_by_their_change(self) -> None:
         now = instructions.Counted(10.0, {"a": 5.0, "b": 5.0}, {})
         before = instructions.Counted(12.0, {"a": 4.0, "c": 8.0}, {})
