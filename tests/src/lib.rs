@@ -38,6 +38,7 @@ pub use status::ADMIN;
 pub use terminal::Terminal;
 pub use tls::{TlsClient, TlsSetup};
 
+use std::fmt::Display;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -79,8 +80,8 @@ fn wait_factor() -> f64 {
 /// Waits until `condition` returns a value.
 ///
 /// # Panics
-/// Panics if it does not within [`wait_limit`]. The message names what was missing.
-pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+/// Panics if it does not within [`wait_limit`]. The message names what was missing, as it is then.
+pub fn wait_for<T>(what: &(impl Display + ?Sized), mut condition: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(value) = condition() {

@@ -1,5 +1,6 @@
 //! The program under test as a child process.
 
+use std::fmt::from_fn;
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -139,9 +140,8 @@ impl Kirin {
 
     /// Waits until the log has `text`.
     pub fn wait_for_log(&self, text: &str) {
-        wait_for(&format!("`{text}` in the log:\n{}", self.log()), || {
-            self.log().contains(text).then_some(())
-        });
+        let missing = from_fn(|output| write!(output, "`{text}` in the log:\n{}", self.log()));
+        wait_for(&missing, || self.log().contains(text).then_some(()));
     }
 
     /// Waits until no event loop accepts connections. The log says that the program stops before
