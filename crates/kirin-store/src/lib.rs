@@ -33,6 +33,7 @@ mod sweep;
 
 pub use clock::{Expires, Now};
 pub use commands::arithmetic::{ArithmeticOutcome, ArithmeticRequest, Counted, Direction};
+pub use commands::copy::CopiedItem;
 pub use commands::delete::{DeleteOutcome, DeleteRequest};
 pub use commands::meta_get::{GetRequest, MetaHit, MetaOutcome};
 pub use commands::storage::{NewItem, StoreMode, StoreOutcome, StoreRequest};

@@ -2,6 +2,7 @@
 
 pub(crate) mod arithmetic;
 pub(crate) mod companion;
+pub(crate) mod copy;
 pub(crate) mod delete;
 pub(crate) mod get;
 pub(crate) mod meta_get;

@@ -148,7 +148,7 @@ impl Store {
             }
             return StoreOutcome::TooLarge;
         }
-        let outcome = self.retry_while_contended(|| self.try_store(hash, key, &item, request, now));
+        let outcome = self.retry_while_contended(|| self.try_store(hash, key, &item, request, 0, now));
         match outcome.unwrap_or(StoreOutcome::OutOfMemory) {
             StoreOutcome::TooLarge => {
                 bump(&counters.store_too_large);
@@ -183,12 +183,14 @@ impl Store {
         None
     }
 
-    fn try_store(
+    /// Stores an item with these marks beside those that the command gives it.
+    pub(crate) fn try_store(
         &self,
         hash: u64,
         key: &[u8],
         item: &NewItem<'_>,
         request: &StoreRequest<'_>,
+        mut marks: u8,
         now: Now,
     ) -> Result<StoreOutcome, Contended> {
         let mut shard = self.lock_shard_of(hash);
@@ -201,7 +203,6 @@ impl Store {
             return Ok(StoreOutcome::NotStored);
         }
         let found = self.find_live(&mut shard, hash, key, now);
-        let mut marks = 0;
         let mut expires = item.expires;
         if let Some(index) = found {
             let slot = shard.slot_mut(index);
@@ -209,7 +210,7 @@ impl Store {
             match compare(slot, request) {
                 StorageComparison::Proceed => {}
                 StorageComparison::ProceedStale => {
-                    marks = mark::STALE | old_marks & mark::WON;
+                    marks |= mark::STALE | old_marks & mark::WON;
                     expires = Expires::from_raw(slot.expires);
                 }
                 StorageComparison::Stop(outcome) => {

@@ -73,7 +73,7 @@ impl Store {
         }
     }
 
-    fn flush_now(&self) {
+    pub(crate) fn flush_now(&self) {
         self.note_prefix(b"");
         let sequence = self.last_sequence();
         self.flushed_up_to.fetch_max(sequence, Ordering::Release);
