@@ -283,7 +283,7 @@ PARTS = (
     Part("ring_put", "psgi", ("kirin_ring::queue::Queue::put",)),
     Part("ring_finished", "psgi", ("kirin_ring::ring::Ring::finished",)),
     Part("memcached_codec", "memcached_get", ("kirin_memcache::codec::parse",)),
-    Part("memcached_answer", "memcached_get", ("kirin_memcache::execute::Executor::execute",)),
+    Part("memcached_answer", "memcached_get", ("kirin_memcache::execute::Executor::execute",), scatter=20),
 )
 
 
