@@ -41,8 +41,8 @@ impl Store {
             unchanged_since: Some(since),
             ..StoreRequest::default()
         };
-        let marks = if copy.is_stale { mark::STALE } else { 0 }
-            | if copy.is_won { mark::WON } else { 0 };
+        let marks =
+            if copy.is_stale { mark::STALE } else { 0 } | if copy.is_won { mark::WON } else { 0 };
         let hash = self.hash(key);
         let outcome = self
             .retry_while_contended(|| self.try_store(hash, key, &copy.item, &request, marks, now));

@@ -148,7 +148,8 @@ impl Store {
             }
             return StoreOutcome::TooLarge;
         }
-        let outcome = self.retry_while_contended(|| self.try_store(hash, key, &item, request, 0, now));
+        let outcome =
+            self.retry_while_contended(|| self.try_store(hash, key, &item, request, 0, now));
         match outcome.unwrap_or(StoreOutcome::OutOfMemory) {
             StoreOutcome::TooLarge => {
                 bump(&counters.store_too_large);

@@ -1,0 +1,315 @@
+//! One connection to a server, which reports changes of all that was read over it.
+//!
+//! The crate `redis` frames the commands and matches the replies (RESP3). It never repeats a command
+//! and never connects anew. It hands over each push of the server before any later reply, in the
+//! same task. So an invalidation has been applied when the reply behind it is seen.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{
+    AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, ProtocolVersion, PushInfo, PushKind,
+    RedisConnectionInfo, RedisError, ServerErrorKind, Value,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinHandle;
+
+use crate::address::{Address, Topology};
+use crate::engine_scripts::ScriptHashes;
+use crate::error::{ConnectError, LEAST_VERSION, OriginError};
+
+/// Commands that wait until the connection's task takes them.
+const QUEUE_LENGTH: usize = 1024;
+
+/// What the server tells without having been asked.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Push {
+    /// These keys have changed, or are no longer watched.
+    Changed(Vec<Vec<u8>>),
+    /// All keys have gone.
+    AllChanged,
+    /// The connection has ended. It may be said twice.
+    Ended,
+}
+
+/// Takes what the server tells. It must not wait.
+pub(crate) type PushReceiver = Arc<dyn Fn(Push) + Send + Sync>;
+
+/// What the server says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// `redis` or `valkey`.
+    pub name: String,
+    /// The version.
+    pub version: String,
+    /// Whether the server may evict keys that do not expire (`maxmemory-policy` `allkeys-*`), or
+    /// does not say so.
+    pub evicts: bool,
+}
+
+/// A connection. It ends when the last clone is dropped.
+pub(crate) struct Connection {
+    commands: MultiplexedConnection,
+    limit: Duration,
+    pub(crate) facts: ServerFacts,
+    pub(crate) scripts: OnceLock<ScriptHashes>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Reports the end of a connection, also if its task is aborted.
+struct ReportEnd(PushReceiver);
+
+impl Drop for ReportEnd {
+    fn drop(&mut self) {
+        (self.0)(Push::Ended);
+    }
+}
+
+impl Connection {
+    /// Connects to the server of `address`. From then on it reports changes to `receiver`. All of it
+    /// together may take `limit`, and so may each command later.
+    pub(crate) async fn open(
+        address: &Address,
+        limit: Duration,
+        receiver: PushReceiver,
+    ) -> Result<Self, ConnectError> {
+        let opened = tokio::time::timeout(limit, Self::open_at_leisure(address, limit, receiver));
+        opened.await.unwrap_or_else(|_| {
+            let reason = format!("no answer within {} ms", limit.as_millis());
+            Err(ConnectError::Unreachable { address: address.to_string(), reason })
+        })
+    }
+
+    async fn open_at_leisure(
+        address: &Address,
+        limit: Duration,
+        receiver: PushReceiver,
+    ) -> Result<Self, ConnectError> {
+        let unreachable =
+            |reason: String| ConnectError::Unreachable { address: address.to_string(), reason };
+        let info = introduction(address);
+        let opened = match &address.topology {
+            Topology::UnixSocket { path, .. } => {
+                let stream = UnixStream::connect(path).await;
+                begin(stream.map_err(|error| unreachable(error.to_string()))?, &info, receiver)
+                    .await
+            }
+            Topology::Server { node, tls: false, .. } => {
+                let stream = TcpStream::connect((node.host.as_str(), node.port)).await;
+                let stream = stream.map_err(|error| unreachable(error.to_string()))?;
+                stream.set_nodelay(true).map_err(|error| unreachable(error.to_string()))?;
+                begin(stream, &info, receiver).await
+            }
+            Topology::Server { .. } | Topology::Sentinel { .. } | Topology::Cluster { .. } => {
+                return Err(ConnectError::NotYet(address.to_string()));
+            }
+        };
+        let (commands, task) = opened.map_err(|error| unreachable(text_of(&error)))?;
+        let facts = ServerFacts::default();
+        let mut connection = Self { commands, limit, facts, scripts: OnceLock::new(), task };
+        connection.facts = connection.read_facts(address).await?;
+        let mut tracking = redis::cmd("CLIENT");
+        tracking.arg("TRACKING").arg("ON");
+        connection.ask(&tracking).await.map_err(|error| unreachable(error.to_string()))?;
+        Ok(connection)
+    }
+
+    /// Asks the server what it is. Returns an error if it cannot be an origin.
+    async fn read_facts(&self, address: &Address) -> Result<ServerFacts, ConnectError> {
+        let hello = self.ask(&redis::cmd("HELLO")).await;
+        let hello = hello.map_err(|error| ConnectError::Unreachable {
+            address: address.to_string(),
+            reason: error.to_string(),
+        })?;
+        let field = |name: &str| {
+            let fields = hello.as_map_iter()?;
+            let (_, value) = fields.into_iter().find(|(key, _)| text(key) == name)?;
+            Some(text(value))
+        };
+        let name = field("server").unwrap_or_default();
+        let version = field("version").unwrap_or_default();
+        if !is_late_enough(&version) {
+            let found = format!("{name} {version}");
+            return Err(ConnectError::TooOld { address: address.to_string(), found });
+        }
+        let wrong = |found, advice| {
+            Err(ConnectError::WrongKind { address: address.to_string(), found, advice })
+        };
+        match field("mode").as_deref() {
+            Some("cluster") => {
+                return wrong("a node of a cluster", "its address begins with redis-cluster://");
+            }
+            Some("sentinel") => {
+                return wrong("a Sentinel", "its address begins with redis-sentinel://");
+            }
+            _ => {}
+        }
+        if field("role").is_some_and(|role| role != "master") {
+            return wrong("a replica", "the origin must be a master, because Kirin writes to it");
+        }
+        Ok(ServerFacts { name, version, evicts: self.evicts().await })
+    }
+
+    /// Returns whether the server may evict keys that do not expire. A server that does not allow
+    /// the question may.
+    async fn evicts(&self) -> bool {
+        let mut info = redis::cmd("INFO");
+        info.arg("memory");
+        let Ok(info) = self.ask(&info).await else { return true };
+        let info = text(&info);
+        let policy = info.lines().find_map(|line| line.strip_prefix("maxmemory_policy:"));
+        policy.is_none_or(|policy| policy.starts_with("allkeys"))
+    }
+
+    /// Sends a command and waits for its reply, at most for the limit of this connection.
+    pub(crate) async fn ask(&self, command: &Cmd) -> Result<Value, OriginError> {
+        let mut commands = self.commands.clone();
+        self.within_limit(command.query_async(&mut commands)).await
+    }
+
+    /// Sends several commands at once and waits for their replies. An error of one command is its
+    /// reply.
+    pub(crate) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Value>, OriginError> {
+        let mut connection = self.commands.clone();
+        self.within_limit(commands.query_async(&mut connection)).await
+    }
+
+    async fn within_limit<T>(
+        &self,
+        replies: impl Future<Output = Result<T, RedisError>>,
+    ) -> Result<T, OriginError> {
+        match tokio::time::timeout(self.limit, replies).await {
+            Ok(replied) => replied.map_err(|error| origin_error(&error)),
+            Err(_) => Err(OriginError::TimedOut(self.limit)),
+        }
+    }
+}
+
+/// Returns how Kirin introduces itself to the server.
+fn introduction(address: &Address) -> RedisConnectionInfo {
+    let mut info = RedisConnectionInfo::default()
+        .set_protocol(ProtocolVersion::RESP3)
+        .set_lib_name("kirin", env!("CARGO_PKG_VERSION"))
+        .set_db(i64::from(address.database()));
+    if let Some(credentials) = &address.credentials {
+        info = info.set_password(credentials.password());
+        if let Some(user) = credentials.user() {
+            info = info.set_username(user);
+        }
+    }
+    info
+}
+
+/// Introduces Kirin, and starts the task of the connection.
+async fn begin<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    info: &RedisConnectionInfo,
+    receiver: PushReceiver,
+) -> Result<(MultiplexedConnection, JoinHandle<()>), RedisError> {
+    let report_end = ReportEnd(Arc::clone(&receiver));
+    let config = AsyncConnectionConfig::new()
+        .set_response_timeout(None)
+        .set_pipeline_buffer_size(QUEUE_LENGTH)
+        .set_push_sender(move |push: PushInfo| {
+            if let Some(push) = understood(push) {
+                receiver(push);
+            }
+            Ok::<(), redis::aio::SendError>(())
+        });
+    let (commands, driver) = MultiplexedConnection::new_with_config(info, stream, config).await?;
+    let task = tokio::spawn(async move {
+        let _report_end = report_end;
+        driver.await;
+    });
+    Ok((commands, task))
+}
+
+/// Returns what a push means for Kirin.
+fn understood(push: PushInfo) -> Option<Push> {
+    match (push.kind, push.data.into_iter().next()) {
+        (PushKind::Invalidate, Some(Value::Array(keys))) => {
+            let names = keys.into_iter().map(|key| match key {
+                Value::BulkString(name) => Some(name),
+                _ => None,
+            });
+            // What is not understood may have been any key.
+            Some(names.collect::<Option<_>>().map_or(Push::AllChanged, Push::Changed))
+        }
+        // FLUSHALL and FLUSHDB send null.
+        (PushKind::Invalidate, _) => Some(Push::AllChanged),
+        (PushKind::Disconnection, _) => Some(Push::Ended),
+        _ => None,
+    }
+}
+
+fn is_late_enough(version: &str) -> bool {
+    let numbers = |version: &str| -> Vec<u32> {
+        version.split('.').map(|number| number.parse().unwrap_or(0)).collect()
+    };
+    numbers(version) >= numbers(LEAST_VERSION)
+}
+
+/// Returns the text of a reply that is one.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::SimpleString(text) => text.clone(),
+        Value::VerbatimString { text, .. } => text.clone(),
+        Value::Int(number) => number.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// Returns an error of the server as its own text, and another one as that of the crate.
+fn text_of(error: &RedisError) -> String {
+    match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        _ => error.to_string(),
+    }
+}
+
+fn origin_error(error: &RedisError) -> OriginError {
+    match error.kind() {
+        ErrorKind::Server(ServerErrorKind::BusyLoading | ServerErrorKind::MasterDown) => {
+            OriginError::Away(text_of(error))
+        }
+        ErrorKind::Server(_) | ErrorKind::Extension => OriginError::Refused(text_of(error)),
+        ErrorKind::Io => OriginError::Interrupted(text_of(error)),
+        _ => OriginError::Unexpected(text_of(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pushes_name_keys_or_all() {
+        let push = |data| understood(PushInfo { kind: PushKind::Invalidate, data });
+        let name = |name: &str| Value::BulkString(name.as_bytes().to_vec());
+        let keys = push(vec![Value::Array(vec![name("a"), name("b")])]);
+        assert_eq!(keys, Some(Push::Changed(vec![b"a".to_vec(), b"b".to_vec()])));
+        assert_eq!(push(vec![Value::Nil]), Some(Push::AllChanged));
+        assert_eq!(push(vec![]), Some(Push::AllChanged));
+        assert_eq!(push(vec![Value::Array(vec![Value::Int(1)])]), Some(Push::AllChanged));
+        let other = PushInfo { kind: PushKind::Message, data: vec![name("a")] };
+        assert_eq!(understood(other), None);
+    }
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        for (version, is_enough) in
+            [("6.2.14", true), ("6.2.5", false), ("6.10.0", true), ("7.0.15", true), ("", false)]
+        {
+            assert_eq!(is_late_enough(version), is_enough, "{version}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The server's clock, as this machine knows it between two looks at it.
+//!
+//! Versions of items are times of the server in microseconds, so that all Kirins agree on which is
+//! newer. A look takes a trip, so the server's time is only known to lie between two bounds. The
+//! version of a write is the upper one.
+
+use std::time::Instant;
+
+/// The last look at the server's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineClock {
+    /// The server's time since the Unix epoch.
+    micros: u64,
+    /// When this machine has asked for it.
+    asked_at: Instant,
+}
+
+impl EngineClock {
+    /// Returns the clock after a look.
+    pub fn new(micros: u64, asked_at: Instant) -> Self {
+        Self { micros, asked_at }
+    }
+
+    /// Returns a time that the server has not passed at `now`.
+    pub fn at_most(&self, now: Instant) -> u64 {
+        self.micros + micros(now.saturating_duration_since(self.asked_at))
+    }
+}
+
+fn micros(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_server_has_not_passed_its_time_and_what_has_gone_by_since() {
+        let asked_at = Instant::now();
+        let clock = EngineClock::new(1_000_000, asked_at);
+        assert_eq!(clock.at_most(asked_at + Duration::from_secs(2)), 3_000_000);
+    }
+}

@@ -1,0 +1,217 @@
+//! An origin: the server behind a store, as the rest of the program sees it.
+//!
+//! The store is a near cache of the server. A hit never comes here. A miss asks the server
+//! ([`StoreOrigin::load`]) and keeps a copy, which the server reports when it changes. A write is done
+//! when the server has it ([`StoreOrigin::write`], [`StoreOrigin::purge`]).
+//!
+//! [`StoreOrigin::run`] keeps the connection, on a thread of its own. Commands are sent from any thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use arc_swap::ArcSwapOption;
+use kirin_store::{Invalidation, Now, Store};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+
+use crate::absent_keys::AbsentKeys;
+use crate::config::OriginConfig;
+use crate::connection::{Connection, Push};
+use crate::counters::{OriginCounters, add};
+use crate::engine_clock::EngineClock;
+use crate::error::OriginError;
+use crate::names::Name;
+use crate::numbers::Numbers;
+use crate::reading::UNREADABLE;
+use crate::state::OriginState;
+
+/// The most commands that wait for an answer of the server. The next one fails at once.
+const MOST_IN_FLIGHT: usize = 4096;
+
+/// A server behind a store.
+pub struct StoreOrigin {
+    pub(crate) config: OriginConfig,
+    pub(crate) store: Arc<Store>,
+    pub(crate) numbers: Numbers,
+    pub(crate) absent_keys: AbsentKeys,
+    pub(crate) clock: Mutex<Option<EngineClock>>,
+    /// The last version that this machine has given to a write.
+    last_version: AtomicU64,
+    pub(crate) state: Mutex<OriginState>,
+    pub(crate) counters: OriginCounters,
+    connection: ArcSwapOption<Connection>,
+    in_flight: Semaphore,
+    /// The number of the present or the last connection.
+    pub(crate) epoch: AtomicU64,
+    /// The numbers on the server have changed, and were not read yet.
+    pub(crate) numbers_are_due: AtomicBool,
+    /// Wakes the task of [`StoreOrigin::run`]: something is due, or the connection has ended.
+    pub(crate) wake: Notify,
+    /// One task at a time reads the numbers.
+    pub(crate) reading_numbers: tokio::sync::Mutex<()>,
+}
+
+impl StoreOrigin {
+    /// Creates the origin of a store. It is away until [`StoreOrigin::run`] has connected.
+    pub fn new(config: OriginConfig, store: Arc<Store>) -> Arc<Self> {
+        Arc::new(Self {
+            config,
+            store,
+            numbers: Numbers::default(),
+            absent_keys: AbsentKeys::default(),
+            clock: Mutex::default(),
+            last_version: AtomicU64::new(0),
+            state: Mutex::default(),
+            counters: OriginCounters::default(),
+            connection: ArcSwapOption::empty(),
+            in_flight: Semaphore::new(MOST_IN_FLIGHT),
+            epoch: AtomicU64::new(0),
+            numbers_are_due: AtomicBool::new(false),
+            wake: Notify::new(),
+            reading_numbers: tokio::sync::Mutex::new(()),
+        })
+    }
+
+    /// Returns the settings.
+    pub fn config(&self) -> &OriginConfig {
+        &self.config
+    }
+
+    /// Returns the counters.
+    pub fn counters(&self) -> &OriginCounters {
+        &self.counters
+    }
+
+    /// Returns whether there is a connection, and why not.
+    pub fn state(&self) -> OriginState {
+        self.state.lock().clone()
+    }
+
+    /// Returns a version for a write that begins now: greater than `after`, than all that this
+    /// machine has used, and than those of all writes that were done before. It is about the
+    /// server's time in microseconds.
+    pub fn next_version(&self, after: u64) -> u64 {
+        let time = self.clock.lock().map_or(0, |clock| clock.at_most(Instant::now()));
+        let least = time.max(after.saturating_add(1));
+        let next = |last: u64| Some(least.max(last + 1).min(UNREADABLE - 1));
+        let update = self.last_version.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        next(update.unwrap_or_default()).unwrap_or(least)
+    }
+
+    /// Returns whether the server is known not to have an item. The caller has looked into the store
+    /// before.
+    pub fn is_absent(&self, key: &[u8]) -> bool {
+        // Nobody proves what is known without the time at which it would be forgotten.
+        self.absent_keys.has(key) && self.store.will_forget()
+    }
+
+    /// Returns the connection, or why there is none.
+    pub(crate) fn connection(&self) -> Result<Arc<Connection>, OriginError> {
+        self.connection.load_full().ok_or_else(|| OriginError::Away(self.state.lock().reason()))
+    }
+
+    /// Lets commands use a connection.
+    pub(crate) fn serve_with(&self, connection: Arc<Connection>) {
+        self.connection.store(Some(connection));
+    }
+
+    /// Lets no command use a connection any more, and wakes the task that makes the next one.
+    pub(crate) fn end_connection(&self, epoch: u64) {
+        if self.epoch.load(Ordering::Acquire) == epoch {
+            self.connection.store(None);
+            self.wake.notify_one();
+        }
+    }
+
+    /// Returns whether commands use a connection.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connection.load().is_some()
+    }
+
+    /// Takes the right to send a command.
+    pub(crate) fn permit(&self) -> Result<SemaphorePermit<'_>, OriginError> {
+        self.in_flight.try_acquire().map_err(|_| OriginError::Busy(MOST_IN_FLIGHT))
+    }
+
+    /// Counts the failure of a command, and ends a connection to a server that takes no writes any
+    /// more.
+    pub(crate) fn failed(&self, error: OriginError) -> OriginError {
+        match &error {
+            OriginError::TimedOut(_) => add(&self.counters.timeouts, 1),
+            OriginError::Refused(reason) if reason.starts_with("READONLY") => {
+                add(&self.counters.failures, 1);
+                self.end_connection(self.epoch.load(Ordering::Acquire));
+            }
+            _ => add(&self.counters.failures, 1),
+        }
+        error
+    }
+
+    /// Takes what the server has told over the connection `epoch`.
+    ///
+    /// Each name is noted in the store's log of changes before it leaves a table. A reader enters it
+    /// into the table and then looks into the log. So what has crossed its answer does not stay.
+    pub(crate) fn receive(&self, epoch: u64, push: Push) {
+        match push {
+            Push::Changed(names) => {
+                add(&self.counters.invalidations, names.len() as u64);
+                names.iter().for_each(|name| self.name_has_changed(name));
+            }
+            Push::AllChanged => {
+                add(&self.counters.invalidations, 1);
+                self.forget_everything();
+                self.read_numbers_soon();
+            }
+            Push::Ended => self.end_connection(epoch),
+        }
+    }
+
+    fn name_has_changed(&self, name: &[u8]) {
+        match self.config.names.parse(name) {
+            Some(Name::Item(key)) => self.key_has_changed(key),
+            Some(Name::Tag(tag)) => {
+                self.store.invalidate_tag(tag, Invalidation::Hard);
+                self.numbers.forget_tag(tag);
+            }
+            Some(Name::Number | Name::Purges) => self.read_numbers_soon(),
+            None => {}
+        }
+    }
+
+    /// Drops what is known of a key.
+    pub(crate) fn key_has_changed(&self, key: &[u8]) {
+        self.store.discard(key);
+        self.absent_keys.remove(key);
+    }
+
+    /// Drops the copies below a prefix. The empty prefix is that of all.
+    pub(crate) fn prefix_was_purged(&self, prefix: &[u8], now: Now) {
+        if prefix.is_empty() {
+            self.store.forget_all();
+        } else {
+            self.store.invalidate_prefix(prefix, Invalidation::Hard, now);
+        }
+    }
+
+    /// Drops all that is known of the server.
+    pub(crate) fn forget_everything(&self) {
+        self.store.forget_all();
+        self.absent_keys.forget_all();
+        self.numbers.forget();
+    }
+
+    fn read_numbers_soon(&self) {
+        self.numbers_are_due.store(true, Ordering::SeqCst);
+        self.wake.notify_one();
+    }
+}
+
+impl std::fmt::Debug for StoreOrigin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreOrigin")
+            .field("address", &self.config.address.to_string())
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! Purges keys, tags and prefixes on the server: one write, however many items that makes invalid.
+
+use kirin_store::{Invalidation, Now};
+
+use crate::connection::Connection;
+use crate::counters::add;
+use crate::engine_scripts::PURGE;
+use crate::error::OriginError;
+use crate::origin::StoreOrigin;
+use crate::writing::three;
+
+/// What is to be purged.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Purge<'a> {
+    /// Keys of items.
+    pub keys: &'a [&'a [u8]],
+    /// Tags.
+    pub tags: &'a [&'a [u8]],
+    /// Prefixes of keys. The empty one purges all items.
+    pub prefixes: &'a [&'a [u8]],
+}
+
+/// What a purge has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PurgeFound {
+    /// The number of items under the keys.
+    pub items: u64,
+    /// The number of tags that items carry, or have carried lately.
+    pub tags: u64,
+}
+
+impl StoreOrigin {
+    /// Purges. When this returns, the server has done all of it, and this machine has no copy of it.
+    pub async fn purge(
+        &self,
+        purge: &Purge<'_>,
+        how: Invalidation,
+        now: Now,
+    ) -> Result<PurgeFound, OriginError> {
+        let connection = self.connection()?;
+        let _permit = self.permit()?;
+        let purged = self.purge_over(&connection, purge, how).await;
+        // Also after an error: the server may have done it.
+        for key in purge.keys {
+            self.key_has_changed(key);
+        }
+        for tag in purge.tags {
+            self.store.invalidate_tag(tag, Invalidation::Hard);
+            self.numbers.forget_tag(tag);
+        }
+        for prefix in purge.prefixes {
+            self.prefix_was_purged(prefix, now);
+        }
+        purged.map_err(|error| self.failed(error))
+    }
+
+    /// Purges all items.
+    pub(crate) async fn purge_everything(
+        &self,
+        connection: &Connection,
+    ) -> Result<(), OriginError> {
+        let all = Purge { prefixes: &[b""], ..Purge::default() };
+        self.purge_over(connection, &all, Invalidation::Hard).await.map(|_| ())
+    }
+
+    async fn purge_over(
+        &self,
+        connection: &Connection,
+        purge: &Purge<'_>,
+        how: Invalidation,
+    ) -> Result<PurgeFound, OriginError> {
+        let names = &self.config.names;
+        let mut keys = vec![names.number().to_vec(), names.purges().to_vec()];
+        keys.extend(purge.tags.iter().map(|tag| names.tag(tag)));
+        keys.extend(purge.keys.iter().map(|key| names.item(key)));
+        let tag_count = purge.tags.len().to_string();
+        let word: &[u8] = match how {
+            Invalidation::Hard => b"hard",
+            Invalidation::Soft => b"soft",
+        };
+        let mut arguments = vec![word, tag_count.as_bytes()];
+        arguments.extend(purge.prefixes);
+        add(&self.counters.purges, 1);
+        let [number, items, tags] = three(&connection.run(PURGE, &keys, &arguments).await?)?;
+        self.numbers.learn(number);
+        Ok(PurgeFound { items, tags })
+    }
+}

@@ -1,0 +1,175 @@
+//! Writes items to the server.
+
+use std::num::NonZeroU64;
+
+use kirin_store::{Expires, Now};
+
+use crate::counters::add;
+use crate::encoding::{EncodedItem, ItemHead};
+use crate::engine_scripts::{PUT, TOUCH};
+use crate::error::OriginError;
+use crate::origin::StoreOrigin;
+
+/// How long the server remembers that an item was removed. A page that was begun before is not
+/// stored meanwhile, and afterwards no page is in progress any more.
+const TOMBSTONE_SECONDS: u64 = 600;
+
+/// A write of one key.
+#[derive(Clone, Debug)]
+pub struct Write<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// What the key is to have.
+    pub content: Content<'a>,
+    /// The version that the content gets. It must be greater than that of what is there
+    /// ([`StoreOrigin::next_version`]).
+    pub version: u64,
+    /// What must be there for the write to be done.
+    pub condition: Condition,
+}
+
+/// What a key is to have.
+#[derive(Clone, Debug)]
+pub enum Content<'a> {
+    /// An item.
+    Item {
+        /// The value.
+        value: &'a [u8],
+        /// The client flags.
+        flags: u32,
+        /// When the item expires.
+        expires: Expires,
+        /// The tags.
+        tags: &'a [&'a [u8]],
+        /// The CAS unique that a client has chosen.
+        chosen_cas: Option<NonZeroU64>,
+        /// Whether the item is stale.
+        is_stale: bool,
+        /// Whether a client has won the right to recache it.
+        is_won: bool,
+    },
+    /// No item.
+    Nothing,
+}
+
+/// What must be there for a write to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Anything.
+    Any,
+    /// The version that was loaded. No purge may have come since.
+    Unchanged {
+        /// [`Loaded::version`](crate::reading::Loaded::version).
+        version: u64,
+        /// [`Loaded::made`](crate::reading::Loaded::made).
+        made: u64,
+    },
+}
+
+/// The outcome of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// The server has it.
+    Done,
+    /// Something else is there, or it was purged. The caller loads the item and decides again.
+    Conflict {
+        /// The version that is there.
+        version: u64,
+    },
+}
+
+impl StoreOrigin {
+    /// Writes a key. When this returns [`Written::Done`], the server has it, and this machine has no
+    /// older copy.
+    pub async fn write(&self, write: &Write<'_>, now: Now) -> Result<Written, OriginError> {
+        let names = &self.config.names;
+        let (condition, expected, made) = match write.condition {
+            Condition::Any => ("any", 0, None),
+            Condition::Unchanged { version, made } => ("version", version, Some(made)),
+        };
+        let mut head =
+            ItemHead { made: made.unwrap_or(0), version: write.version, ..ItemHead::default() };
+        let (encoded, expires, tags) = match &write.content {
+            Content::Item { value, flags, expires, tags, chosen_cas, is_stale, is_won } => {
+                head = ItemHead {
+                    flags: *flags,
+                    chosen_cas: *chosen_cas,
+                    is_stale: *is_stale,
+                    is_won: *is_won,
+                    ..head
+                };
+                (EncodedItem::encode(&head, tags, value), *expires, *tags)
+            }
+            Content::Nothing => {
+                head.is_tombstone = true;
+                let expires = Expires::after_seconds(TOMBSTONE_SECONDS, now);
+                (EncodedItem::encode(&head, &[], b""), expires, &[][..])
+            }
+        };
+        let encoded = encoded.map_err(|error| OriginError::Unexpected(error.to_string()))?;
+        let mut keys =
+            vec![names.item(write.key), names.number().to_vec(), names.purges().to_vec()];
+        keys.extend(tags.iter().map(|tag| names.tag(tag)));
+        let (expected, made) = (expected.to_string(), made.map(|made| made.to_string()));
+        let milliseconds = milliseconds_left(expires, now).to_string();
+        let connection = self.connection()?;
+        let _permit = self.permit()?;
+        add(&self.counters.writes, 1);
+        let evicts = if connection.facts.evicts { b"1" } else { b"0" };
+        let arguments = [
+            condition.as_bytes(),
+            expected.as_bytes(),
+            made.as_deref().unwrap_or_default().as_bytes(),
+            milliseconds.as_bytes(),
+            evicts,
+            encoded.as_bytes(),
+        ];
+        let outcome = connection.run(PUT, &keys, &arguments).await;
+        // Also after an error: the server may have done it.
+        self.key_has_changed(write.key);
+        let [status, number, version] = three(&outcome.map_err(|error| self.failed(error))?)?;
+        self.numbers.learn(number);
+        if status == 1 {
+            return Ok(Written::Done);
+        }
+        add(&self.counters.write_conflicts, 1);
+        Ok(Written::Conflict { version })
+    }
+
+    /// Changes when an item expires, if it has the version that was loaded. `tags` are those of the
+    /// item. Returns false if something else is there.
+    pub async fn touch(
+        &self,
+        key: &[u8],
+        tags: &[&[u8]],
+        version: u64,
+        expires: Expires,
+        now: Now,
+    ) -> Result<bool, OriginError> {
+        let mut keys = vec![self.config.names.item(key)];
+        keys.extend(tags.iter().map(|tag| self.config.names.tag(tag)));
+        let (version, left) = (version.to_string(), milliseconds_left(expires, now).to_string());
+        let connection = self.connection()?;
+        let _permit = self.permit()?;
+        add(&self.counters.writes, 1);
+        let outcome = connection.run(TOUCH, &keys, &[version.as_bytes(), left.as_bytes()]).await;
+        self.key_has_changed(key);
+        let outcome = outcome.map_err(|error| self.failed(error))?;
+        Ok(outcome.first() == Some(&1))
+    }
+}
+
+/// Returns the milliseconds until an expiry, as the scripts want them: 0 for never. An item that has
+/// expired already gets the shortest time.
+fn milliseconds_left(expires: Expires, now: Now) -> u64 {
+    expires.seconds_left(now).map_or(0, |seconds| (seconds * 1000).max(1))
+}
+
+/// Returns the three numbers of a script's reply.
+pub(crate) fn three(numbers: &[i64]) -> Result<[u64; 3], OriginError> {
+    let converted: Option<Vec<u64>> =
+        numbers.iter().map(|number| u64::try_from(*number).ok()).collect();
+    converted
+        .and_then(|numbers| numbers.try_into().ok())
+        .ok_or_else(|| OriginError::Unexpected(format!("{numbers:?} of a script")))
+}

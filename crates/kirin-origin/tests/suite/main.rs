@@ -1,0 +1,9 @@
+//! The crate against a real redis-server.
+
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by them")]
+
+mod engine;
+mod machine;
+mod near_copies;
+mod origin_away;
+mod scripts;

@@ -1,0 +1,126 @@
+//! The server goes away, hangs or comes back.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use kirin_origin::{OriginError, Written};
+use kirin_tests::{RedisServer, wait_for};
+
+use crate::machine::{Item, Machine};
+
+#[test]
+fn copies_outlive_their_server_for_a_while_and_what_comes_back_is_read_anew() {
+    let mut server = RedisServer::start();
+    let machine = Machine::of(&server);
+    machine.set(&Item::new("key", "old"));
+    assert_eq!(machine.read("key").as_deref(), Some("old"));
+    assert_eq!(machine.loaded_value("nothing"), None);
+    server.kill();
+    machine.wait_until_away();
+    assert_eq!(machine.copy("key").as_deref(), Some("old"));
+    assert!(matches!(machine.load("key"), Err(OriginError::Away(_))));
+    assert!(matches!(machine.write(&Item::new("key", "new")), Err(OriginError::Away(_))));
+    wait_for("the copy to be forgotten", || machine.copy("key").is_none().then_some(()));
+    assert!(!machine.origin.is_absent(b"nothing"), "nobody proves that any more");
+    server.restart();
+    machine.wait_until_connected();
+    assert_eq!(machine.read("key"), None);
+    machine.set(&Item::new("key", "new"));
+    assert_eq!(machine.read("key").as_deref(), Some("new"));
+}
+
+#[test]
+fn a_new_connection_begins_without_copies() {
+    let server = RedisServer::start();
+    // The copies would live for a day.
+    let machine = Machine::at(&format!("redis://{}", server.address()), 86_400);
+    machine.wait_until_connected();
+    let other = Machine::of(&server);
+    machine.set(&Item::new("key", "old"));
+    machine.read("key");
+    let connections = &machine.origin.counters().connections;
+    let before = connections.load(Ordering::Relaxed);
+    server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    wait_for("another connection", || (connections.load(Ordering::Relaxed) > before).then_some(()));
+    assert_eq!(machine.copy("key"), None);
+    other.wait_until_connected();
+    other.set(&Item::new("key", "new"));
+    assert_eq!(machine.read("key").as_deref(), Some("new"));
+}
+
+#[test]
+fn a_server_that_hangs_delays_nobody_for_longer_than_the_limit() {
+    let server = RedisServer::start();
+    let machine = Machine::of(&server);
+    machine.set(&Item::new("key", "value"));
+    server.pause();
+    let begun = Instant::now();
+    let written = machine.write(&Item::new("key", "new"));
+    let took = begun.elapsed();
+    let limit = machine.origin.config().timeout;
+    assert!(took < limit + Duration::from_secs(5), "{took:?}");
+    // The connection may be given up while the command waits.
+    assert!(
+        matches!(written, Err(OriginError::TimedOut(_) | OriginError::Interrupted(_))),
+        "{written:?}"
+    );
+    machine.wait_until_away();
+    server.resume();
+    machine.wait_until_connected();
+    machine.set(&Item::new("key", "newer"));
+    assert_eq!(machine.read("key").as_deref(), Some("newer"));
+}
+
+#[test]
+fn a_start_without_the_server_says_why_and_connects_later() {
+    let mut server = RedisServer::start();
+    server.kill();
+    let machine = Machine::at(&format!("redis://{}", server.address()), 5);
+    let reason = wait_for("a reason", || match machine.load("key") {
+        Err(OriginError::Away(reason)) if reason.contains("Connection refused") => Some(reason),
+        _ => None,
+    });
+    assert!(reason.contains(&format!("redis://{}", server.address())), "{reason}");
+    server.restart();
+    machine.wait_until_connected();
+    assert_eq!(machine.write(&Item::new("key", "value")), Ok(Written::Done));
+}
+
+#[test]
+fn a_server_that_cannot_be_an_origin_is_named() {
+    let server = RedisServer::start();
+    let replica =
+        RedisServer::start_with(&["--replicaof", "127.0.0.1", &server.port().to_string()]);
+    let machine = Machine::at(&format!("redis://{}", replica.address()), 5);
+    wait_for("the reason", || machine.wait_until_away().contains("is a replica").then_some(()));
+    let locked = RedisServer::start_with(&["--requirepass", "secret word"]);
+    let machine = Machine::at(&format!("redis://:wrong@{}", locked.address()), 5);
+    let reason = wait_for("the reason", || {
+        Some(machine.wait_until_away()).filter(|reason| reason.contains("WRONGPASS"))
+    });
+    assert!(!reason.contains("wrong@"), "{reason}");
+    let machine = Machine::at(&format!("redis://:secret%20word@{}", locked.address()), 5);
+    machine.wait_until_connected();
+}
+
+#[test]
+fn scripts_that_the_server_has_forgotten_are_loaded_again() {
+    let server = RedisServer::start();
+    let machine = Machine::of(&server);
+    machine.set(&Item::new("key", "old"));
+    assert_eq!(server.command(&["SCRIPT", "FLUSH"]), "OK");
+    machine.set(&Item::new("key", "new"));
+    assert_eq!(machine.read("key").as_deref(), Some("new"));
+}
+
+#[test]
+fn a_machine_that_reaches_its_server_over_a_socket_works_alike() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("redis.sock");
+    let path = socket.to_str().expect("text");
+    let _server = RedisServer::start_with(&["--unixsocket", path]);
+    let machine = Machine::at(&format!("redis+unix://{path}"), 5);
+    machine.wait_until_connected();
+    machine.set(&Item::new("key", "value"));
+    assert_eq!(machine.read("key").as_deref(), Some("value"));
+}
