@@ -181,7 +181,9 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
         }
         executor.set_descriptor(self.stream.as_raw_fd());
         let mut output = OutputBuffer::in_buffer(buffers.output.take());
-        let flow = if self.draining {
+        let flow = if self.session.is_at_origin() {
+            self.session.poll_origin(cx, executor, &mut output).map(Ok)
+        } else if self.draining {
             executor.tick();
             Poll::Ready(Ok(self.session.feed(&[], executor, &mut output)))
         } else {

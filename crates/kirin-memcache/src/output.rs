@@ -93,6 +93,16 @@ impl OutputBuffer {
         }
     }
 
+    /// Adds all of another output, none of which has been sent.
+    pub(crate) fn append(&mut self, other: OutputBuffer) {
+        debug_assert!(other.text_sent == 0, "{} bytes would be sent again", other.text_sent);
+        let before = self.text.len();
+        self.text.extend_from_slice(&other.text);
+        let moved = other.values.into_iter();
+        self.values.extend(moved.map(|value| LargeValue { at: value.at + before, ..value }));
+        self.unsent += other.unsent;
+    }
+
     /// Returns the unsent text if there is no large value. This is the usual case, for a plain
     /// `write`.
     pub fn as_text(&self) -> Option<&[u8]> {

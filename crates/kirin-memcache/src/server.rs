@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use kirin_store::Store;
+use kirin_origin::StoreOrigin;
+use kirin_store::{Store, StoreStats};
 use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
 
 use crate::codec::CodecLimits;
 use crate::counters::{MemcachedCounters, read};
@@ -41,6 +43,8 @@ pub struct ServerOptions {
     pub counts_prefixes: bool,
     /// The file that the `snapshot` command writes.
     pub snapshot: Option<Arc<SnapshotFile>>,
+    /// The server of whose items the store keeps copies. Default none: the store has the items.
+    pub origin: Option<Arc<StoreOrigin>>,
     /// The settings that only `stats settings` shows.
     pub description: Description,
 }
@@ -82,6 +86,7 @@ impl Default for ServerOptions {
             prefix_delimiter: b':',
             counts_prefixes: false,
             snapshot: None,
+            origin: None,
             description: Description {
                 tcp_port: 0,
                 interfaces: None,
@@ -102,6 +107,10 @@ pub struct MemcachedServer {
     options: ServerOptions,
     /// The counters of each loop. Loops do not write to each other's cache lines.
     loop_counters: Mutex<Vec<Arc<MemcachedCounters>>>,
+    /// The stores on which commands are carried out whose items are at the origin.
+    scratches: Mutex<Vec<Arc<Store>>>,
+    /// The task that carries out a `flush_all` with a delay at the origin.
+    delayed_flush: Mutex<Option<AbortHandle>>,
     open_connections: AtomicU64,
     verbosity: AtomicU32,
     observed: Arc<ObservedBits>,
@@ -173,6 +182,8 @@ impl MemcachedServer {
             prefixes: PrefixStatistics::new(options.prefix_delimiter),
             store,
             loop_counters: Mutex::default(),
+            scratches: Mutex::default(),
+            delayed_flush: Mutex::default(),
             open_connections: AtomicU64::new(0),
             verbosity: AtomicU32::new(options.verbosity),
             pause: Pause::default(),
@@ -231,7 +242,32 @@ impl MemcachedServer {
         counters
     }
 
+    /// Adds a store whose commands are counted.
+    pub(crate) fn add_scratch(&self, store: Arc<Store>) {
+        self.scratches.lock().unwrap_or_else(PoisonError::into_inner).push(store);
+    }
+
+    /// Puts a `flush_all` in the place of one that still waits for its time.
+    pub(crate) fn replace_delayed_flush(&self, flush: Option<AbortHandle>) {
+        let mut waiting = self.delayed_flush.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(replaced) = std::mem::replace(&mut *waiting, flush) {
+            replaced.abort();
+        }
+    }
+
+    /// Returns the counters of the store, with the commands whose items are at the origin.
+    pub(crate) fn store_stats(&self) -> StoreStats {
+        let mut stats = self.store.stats();
+        for scratch in self.scratches.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            stats.add_writes(&scratch.stats());
+        }
+        stats
+    }
+
     pub(crate) fn reset_counters(&self) {
+        for scratch in self.scratches.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            scratch.reset_stats();
+        }
         for counters in self.loops().iter() {
             counters.reset();
         }

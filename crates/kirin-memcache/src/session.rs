@@ -3,8 +3,10 @@
 //! `connection.rs` feeds it the bytes of each read. The tests and the fuzzer feed it the same bytes
 //! in any pieces and get the same answers. Between two commands a session owns no memory.
 
+use std::task::{Context, Poll, ready};
+
 use crate::codec::{self, Close, Command, ParsedInput};
-use crate::execute::{Executed, Executor, Listing};
+use crate::execute::{Executed, Executor, HeldCommand, Listing, OriginWork};
 use crate::output::{OUTPUT_LIMIT_BYTES, OutputBuffer};
 use crate::watch::Watcher;
 
@@ -25,6 +27,8 @@ pub enum Flow {
     /// Send the answers, then the lines of [`MemcachedSession::watcher`] as they come. Input is
     /// ignored from now on.
     Watch,
+    /// Send the answers, then wait for [`MemcachedSession::poll_origin`].
+    Wait,
     /// Send the answers, then close the connection.
     Close(SessionEnding),
 }
@@ -64,6 +68,9 @@ enum SessionState {
     Listing { listing: Box<Listing>, input: Vec<u8> },
     /// The client watches, and gives no more commands.
     Watching(Watcher),
+    /// A command that waits for the origin of the store, and input that waits for its end. The
+    /// first `skip` bytes of what comes next belong to a data block that is skipped.
+    AtOrigin { work: OriginWork, input: Vec<u8>, skip: usize },
     /// A data block that is skipped. This many bytes are still missing.
     Skip(usize),
 }
@@ -98,7 +105,9 @@ impl MemcachedSession {
                 let (data, rest) = input.split_at(missing.min(input.len()));
                 block.extend_from_slice(data);
                 self.state = SessionState::Block { line, block, length };
-                self.finish_block(executor, output);
+                if self.finish_block(executor, output) == Flow::Wait {
+                    return self.feed(rest, executor, output);
+                }
                 self.commands_if_idle(rest, executor, output)
             }
             SessionState::Listing { listing, input: mut pending } => {
@@ -108,6 +117,11 @@ impl MemcachedSession {
             SessionState::Watching(watcher) => {
                 self.state = SessionState::Watching(watcher);
                 Flow::Watch
+            }
+            SessionState::AtOrigin { work, input: mut pending, skip } => {
+                pending.extend_from_slice(input);
+                self.state = SessionState::AtOrigin { work, input: pending, skip };
+                Flow::Wait
             }
             SessionState::Skip(bytes) => {
                 let (skipped, rest) = input.split_at(bytes.min(input.len()));
@@ -171,17 +185,62 @@ impl MemcachedSession {
 
     /// Carries out the storage command if its data block is complete.
     pub fn block_grew(&mut self, executor: &Executor, output: &mut OutputBuffer) -> Flow {
-        self.finish_block(executor, output);
-        Flow::Read
+        self.finish_block(executor, output)
     }
 
-    fn finish_block(&mut self, executor: &Executor, output: &mut OutputBuffer) {
+    fn finish_block(&mut self, executor: &Executor, output: &mut OutputBuffer) -> Flow {
         match std::mem::take(&mut self.state) {
             SessionState::Block { line, block, length } if block.len() == length => {
+                if executor.has_origin() {
+                    let held = HeldCommand { line: line.into(), block: Some(block) };
+                    return self.ask_origin(held, Vec::new(), 0, executor);
+                }
                 executor.execute(codec::parse_stored(&line, block, executor.limits()), output);
             }
             state => self.state = state,
         }
+        Flow::Read
+    }
+
+    /// Lets a command wait for the origin.
+    fn ask_origin(
+        &mut self,
+        command: HeldCommand,
+        input: Vec<u8>,
+        skip: usize,
+        executor: &Executor,
+    ) -> Flow {
+        let Some(work) = executor.begin_at_origin(command) else { return Flow::Read };
+        self.state = SessionState::AtOrigin { work, input, skip };
+        Flow::Wait
+    }
+
+    /// Returns whether a command waits for the origin.
+    pub(crate) fn is_at_origin(&self) -> bool {
+        matches!(self.state, SessionState::AtOrigin { .. })
+    }
+
+    /// Waits for the answer of the origin, and goes on with the input that has waited.
+    pub(crate) fn poll_origin(
+        &mut self,
+        cx: &mut Context<'_>,
+        executor: &Executor,
+        output: &mut OutputBuffer,
+    ) -> Poll<Flow> {
+        let SessionState::AtOrigin { work, input, skip } = &mut self.state else {
+            return Poll::Ready(Flow::Read);
+        };
+        let answer = ready!(work.poll(cx));
+        let (mut pending, skip) = (answer.rest, *skip);
+        pending.append(input);
+        output.append(answer.output);
+        executor.tick();
+        self.state = if skip > 0 { SessionState::Skip(skip) } else { SessionState::Idle };
+        Poll::Ready(if pending.is_empty() {
+            Flow::Read
+        } else {
+            self.feed(&pending, executor, output)
+        })
     }
 
     fn commands_if_idle(
@@ -231,6 +290,12 @@ impl MemcachedSession {
                         Executed::Watching(watcher) => {
                             self.state = SessionState::Watching(watcher);
                             return Flow::Watch;
+                        }
+                        Executed::AtOrigin(line) => {
+                            let command = input.get(..consumed).unwrap_or_default();
+                            let line = line.unwrap_or_else(|| command.to_vec());
+                            let held = HeldCommand { line, block: None };
+                            return self.ask_origin(held, rest.to_vec(), skip, executor);
                         }
                     }
                     if skip > rest.len() {

@@ -26,8 +26,9 @@ pub struct OriginConfig {
 }
 
 impl OriginConfig {
-    /// Returns the settings of a server with the usual limits.
-    pub fn new(address: Address, names: Names) -> Self {
+    /// Returns the settings of a server with the usual names and limits.
+    pub fn new(address: Address) -> Self {
+        let names = Names::default();
         Self { address, names, timeout: DEFAULT_TIMEOUT, stale_limit: DEFAULT_STALE_LIMIT }
     }
 }

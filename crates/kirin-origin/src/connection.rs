@@ -1,8 +1,8 @@
 //! One connection to a server, which reports changes of all that was read over it.
 //!
-//! The crate `redis` frames the commands and matches the replies (RESP3). It never repeats a command
-//! and never connects anew. It hands over each push of the server before any later reply, in the
-//! same task. So an invalidation has been applied when the reply behind it is seen.
+//! The crate `redis` frames the commands and matches the replies (RESP3). It never repeats a
+//! command and never connects again. It hands over each push of the server before any later reply,
+//! in the same task. So an invalidation has been applied when the reply behind it is seen.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub(crate) enum Push {
 /// Takes what the server tells. It must not wait.
 pub(crate) type PushReceiver = Arc<dyn Fn(Push) + Send + Sync>;
 
-/// What the server says of itself.
+/// What the server says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
     /// `redis` or `valkey`.
@@ -74,8 +74,8 @@ impl Drop for ReportEnd {
 }
 
 impl Connection {
-    /// Connects to the server of `address`. From then on it reports changes to `receiver`. All of it
-    /// together may take `limit`, and so may each command later.
+    /// Connects to the server of `address`. From then on it reports changes to `receiver`. All of
+    /// it together may take `limit`, and so may each command later.
     pub(crate) async fn open(
         address: &Address,
         limit: Duration,

@@ -1,5 +1,5 @@
-//! Keeps the connection of an origin: connects, proves again and again that the copies are true, and
-//! connects anew when the connection has ended.
+//! Keeps the connection of an origin: connects, proves again and again that the copies are true,
+//! and connects again when the connection has ended.
 //!
 //! The proof is a trip to the server. All that the server had to tell before it has come before its
 //! reply. So everything was true when the trip began. The store forgets its copies
@@ -164,7 +164,7 @@ impl StoreOrigin {
         let numbers = numbers_of(number).unwrap_or_default();
         let mut table = table_of(table);
         if !table.iter().any(|(prefix, _)| prefix.is_empty()) {
-            // The numbers were lost. The next writer begins anew.
+            // The numbers were lost. The next writer begins again.
             table = vec![(Bytes::new(), Purged { hard: NUMBER_LIMIT, soft: 0 })];
         }
         let now = Now::on_steady_clock();

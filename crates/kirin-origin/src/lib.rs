@@ -12,8 +12,8 @@
 //!   that reads the connection, so no later reply is seen before that.
 //! - A reply that crosses a report of its key is used once and not kept: the reader takes a
 //!   [`Moment`](kirin_store::Moment) of the store before it asks.
-//! - A connection that does not report any more is noticed by what is missing: the store forgets its
-//!   copies a while after the last trip to the server that has succeeded (`keeper.rs`). A new
+//! - A connection that does not report any more is noticed by what is missing: the store forgets
+//!   its copies a while after the last trip to the server that has succeeded (`keeper.rs`). A new
 //!   connection begins without copies.
 //!
 //! # Why a purge reaches what is still being made
@@ -26,10 +26,11 @@
 //! # Why this client
 //!
 //! Of the crates `redis`, `fred` and `rustis` only `redis` hands over reports and replies in their
-//! order, in one task, with the node that they come from, and never sends a command twice. That holds
-//! for its `MultiplexedConnection` alone. Its connection manager, its cluster connection and its own
-//! cache pass reports through further channels. `fred` drops the report of `FLUSHALL` and sends
-//! commands again. So this crate makes its own connections, and uses `redis` for the protocol.
+//! order, in one task, with the node that they come from, and never sends a command twice. That
+//! holds for its `MultiplexedConnection` alone. Its connection manager, its cluster connection and
+//! its own cache pass reports through further channels. `fred` drops the report of `FLUSHALL` and
+//! sends commands again. So this crate makes its own connections, and uses `redis` for the
+//! protocol.
 //!
 //! Redis before 6.2.14 writes reports inside replies, which no client can repair; it is refused.
 

@@ -54,6 +54,13 @@ pub enum KeyPrefixError {
     Brace(String),
 }
 
+impl Default for Names {
+    /// Returns the names with [`DEFAULT_KEY_PREFIX`].
+    fn default() -> Self {
+        Self::with_prefix(DEFAULT_KEY_PREFIX)
+    }
+}
+
 impl Names {
     /// Creates the names with the key prefix `prefix`, which has 1 to [`KEY_PREFIX_LIMIT_BYTES`]
     /// bytes and no braces.
@@ -67,12 +74,16 @@ impl Names {
         if prefix.contains(['{', '}']) {
             return Err(KeyPrefixError::Brace(prefix.into()));
         }
+        Ok(Self::with_prefix(prefix))
+    }
+
+    fn with_prefix(prefix: &str) -> Self {
         let in_one_slot = |end: &str| format!("{{{prefix}}}{end}").into_bytes().into();
-        Ok(Self {
+        Self {
             prefix: prefix.as_bytes().into(),
             number: in_one_slot("n"),
             purges: in_one_slot("p"),
-        })
+        }
     }
 
     /// Returns the name of the number.

@@ -16,7 +16,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::encoding::Purged;
 
-/// The most bytes of names in the table of tags. Beyond that it begins anew.
+/// The most bytes of names in the table of tags. Beyond that it begins again.
 const TAG_NAMES_BYTES: usize = 8 << 20;
 
 /// What a tag takes in the table beside its name, about.
@@ -71,7 +71,7 @@ impl Numbers {
         self.learned.fetch_max(number, Ordering::SeqCst);
     }
 
-    /// Forgets all, because another server may count anew.
+    /// Forgets all, because another server may count from the start.
     pub fn forget(&self) {
         self.learned.store(0, Ordering::SeqCst);
         *self.prefixes.write() = KnownPrefixes::default();
@@ -83,8 +83,8 @@ impl Numbers {
         self.prefixes.read().complete_up_to
     }
 
-    /// Takes over the table of prefixes as it was when the counter was at `number`. The empty prefix
-    /// stands for all items. Returns the prefixes that were purged since the last table.
+    /// Takes over the table of prefixes as it was when the counter was at `number`. The empty
+    /// prefix stands for all items. Returns the prefixes that were purged since the last table.
     pub fn take_table(
         &self,
         number: u64,
@@ -130,8 +130,8 @@ impl Numbers {
         unknown
     }
 
-    /// Learns the purges of a tag. The caller afterwards asks whether an invalidation of the tag has
-    /// crossed the answer, and if so forgets the tag.
+    /// Learns the purges of a tag. The caller afterwards asks whether an invalidation of the tag
+    /// has crossed the answer, and if so forgets the tag.
     pub fn learn_tag(&self, tag: &Bytes, purged: Purged) {
         let mut tags = self.tags.lock();
         if tags.bytes > TAG_NAMES_BYTES {

@@ -1,10 +1,11 @@
 //! An origin: the server behind a store, as the rest of the program sees it.
 //!
 //! The store is a near cache of the server. A hit never comes here. A miss asks the server
-//! ([`StoreOrigin::load`]) and keeps a copy, which the server reports when it changes. A write is done
-//! when the server has it ([`StoreOrigin::write`], [`StoreOrigin::purge`]).
+//! ([`StoreOrigin::load`]) and keeps a copy, which the server reports when it changes. A write is
+//! done when the server has it ([`StoreOrigin::write`], [`StoreOrigin::purge`]).
 //!
-//! [`StoreOrigin::run`] keeps the connection, on a thread of its own. Commands are sent from any thread.
+//! [`StoreOrigin::run`] keeps the connection, on a thread of its own. Commands are sent from any
+//! thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -99,8 +100,8 @@ impl StoreOrigin {
         next(update.unwrap_or_default()).unwrap_or(least)
     }
 
-    /// Returns whether the server is known not to have an item. The caller has looked into the store
-    /// before.
+    /// Returns whether the server is known not to have an item. The caller has looked into the
+    /// store before.
     pub fn is_absent(&self, key: &[u8]) -> bool {
         // Nobody proves what is known without the time at which it would be forgotten.
         self.absent_keys.has(key) && self.store.will_forget()
@@ -150,8 +151,8 @@ impl StoreOrigin {
 
     /// Takes what the server has told over the connection `epoch`.
     ///
-    /// Each name is noted in the store's log of changes before it leaves a table. A reader enters it
-    /// into the table and then looks into the log. So what has crossed its answer does not stay.
+    /// Each name is noted in the store's log of changes before it leaves a table. A reader enters
+    /// it into the table and then looks into the log. So what has crossed its answer does not stay.
     pub(crate) fn receive(&self, epoch: u64, push: Push) {
         match push {
             Push::Changed(names) => {

@@ -30,7 +30,8 @@ pub struct PurgeFound {
 }
 
 impl StoreOrigin {
-    /// Purges. When this returns, the server has done all of it, and this machine has no copy of it.
+    /// Purges. When this returns, the server has done all of it, and this machine has no copy of
+    /// it.
     pub async fn purge(
         &self,
         purge: &Purge<'_>,

@@ -49,8 +49,9 @@ impl LoadedItem {
         self.decoded.head.is_won && self.decoded.head.is_stale == self.is_stale
     }
 
-    /// Returns the item for a store. `tags` are those of the item.
-    pub fn copied<'a>(&'a self, tags: &'a [&'a [u8]]) -> CopiedItem<'a> {
+    /// Returns the item for a store. `tags` are those of the item, and `was_fetched` is what the
+    /// store shows of earlier reads.
+    pub fn copied<'a>(&'a self, tags: &'a [&'a [u8]], was_fetched: bool) -> CopiedItem<'a> {
         let head = &self.decoded.head;
         CopiedItem {
             item: NewItem::new(self.decoded.value.clone())
@@ -60,6 +61,7 @@ impl LoadedItem {
             cas: head.cas_unique(),
             is_stale: self.is_stale,
             is_won: self.is_won(),
+            was_fetched,
         }
     }
 }
@@ -76,8 +78,8 @@ impl StoreOrigin {
     /// which the server does not have. Takes one trip, and another one for tags that are not known
     /// yet.
     ///
-    /// What is returned was true at some moment during the call. It may have changed by now: then no
-    /// copy is kept.
+    /// What is returned was true at some moment during the call. It may have changed by now: then
+    /// no copy is kept.
     pub async fn load(&self, keys: &[Bytes]) -> Result<Vec<Loaded>, OriginError> {
         let connection = self.connection()?;
         let _permit = self.permit()?;
@@ -94,8 +96,8 @@ impl StoreOrigin {
         let since = self.store.moment();
         let mut commands = redis::pipe();
         commands.ignore_errors();
-        // The numbers come first: what is read behind them was not purged under a smaller one unless
-        // it shows it.
+        // The numbers come first: what is read behind them was not purged under a smaller one
+        // unless it shows it.
         commands.cmd("GET").arg(names.number());
         for key in keys {
             let name = names.item(key);
@@ -203,7 +205,8 @@ impl StoreOrigin {
         };
         let tags: Vec<Bytes> = item.decoded.tags().collect();
         let tags: Vec<&[u8]> = tags.iter().map(|tag| &tag[..]).collect();
-        let is_kept = self.store.keep_copy(key, &item.copied(&tags), since, now);
+        // A copy is made for a reader, who gets the item from here.
+        let is_kept = self.store.keep_copy(key, &item.copied(&tags, true), since, now);
         if !is_kept || !self.store.will_forget() {
             add(&self.counters.copies_refused, 1);
         }

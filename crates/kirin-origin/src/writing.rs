@@ -79,8 +79,8 @@ pub enum Written {
 }
 
 impl StoreOrigin {
-    /// Writes a key. When this returns [`Written::Done`], the server has it, and this machine has no
-    /// older copy.
+    /// Writes a key. When this returns [`Written::Done`], the server has it, and this machine has
+    /// no older copy.
     pub async fn write(&self, write: &Write<'_>, now: Now) -> Result<Written, OriginError> {
         let names = &self.config.names;
         let (condition, expected, made) = match write.condition {
@@ -159,8 +159,8 @@ impl StoreOrigin {
     }
 }
 
-/// Returns the milliseconds until an expiry, as the scripts want them: 0 for never. An item that has
-/// expired already gets the shortest time.
+/// Returns the milliseconds until an expiry, as the scripts want them: 0 for never. An item that
+/// has expired already gets the shortest time.
 fn milliseconds_left(expires: Expires, now: Now) -> u64 {
     expires.seconds_left(now).map_or(0, |seconds| (seconds * 1000).max(1))
 }

@@ -122,15 +122,7 @@ impl Executor {
                 self.store().meta_delete(&meta.key.bytes, &request, now)
             }
         };
-        let code = match outcome {
-            DeleteOutcome::Deleted if flags.quiet => return,
-            DeleteOutcome::Deleted => "HD",
-            DeleteOutcome::NotFound => "NF",
-            DeleteOutcome::Exists => "EX",
-        };
-        output.push(code.as_bytes());
-        push_echo(&meta.key, flags, output);
-        output.push(b"\r\n");
+        push_deleted(outcome, meta, output);
     }
 
     pub(super) fn meta_arithmetic(
@@ -291,6 +283,19 @@ fn push_hit(
         output.value(item);
         output.push(b"\r\n");
     }
+}
+
+/// Answers an `md`.
+pub(super) fn push_deleted(outcome: DeleteOutcome, meta: &Meta<'_>, output: &mut OutputBuffer) {
+    let code = match outcome {
+        DeleteOutcome::Deleted if meta.flags.quiet => return,
+        DeleteOutcome::Deleted => "HD",
+        DeleteOutcome::NotFound => "NF",
+        DeleteOutcome::Exists => "EX",
+    };
+    output.push(code.as_bytes());
+    push_echo(&meta.key, &meta.flags, output);
+    output.push(b"\r\n");
 }
 
 /// Adds the flags that every answer returns: opaque and key.

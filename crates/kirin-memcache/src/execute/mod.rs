@@ -3,6 +3,7 @@
 //! Each loop has one [`Executor`]. Each command ends in one call of the store, which is atomic.
 //! This module only translates commands into requests, and outcomes into lines.
 
+mod at_origin;
 mod listing;
 mod meta;
 mod observe;
@@ -11,6 +12,7 @@ mod stats;
 
 use std::cell::Cell;
 use std::os::fd::RawFd;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use kirin_store::{
@@ -27,6 +29,7 @@ use crate::server::MemcachedServer;
 use crate::snapshot_file::Saving;
 use crate::watch::{ObservedBits, ObservedFlags, Watcher};
 
+pub use at_origin::{HeldCommand, OriginWork};
 pub use listing::Listing;
 
 const NON_NUMERIC: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
@@ -41,6 +44,9 @@ pub const VERSION: &str = concat!("1.6.18-kirin-", env!("CARGO_PKG_VERSION"));
 #[derive(Debug)]
 pub struct Executor {
     server: Arc<MemcachedServer>,
+    store: Arc<Store>,
+    /// The way to the origin of the store, if it has one.
+    at_origin: Option<Rc<at_origin::AtOrigin>>,
     counters: Arc<MemcachedCounters>,
     observed: Arc<ObservedBits>,
     now: Cell<Now>,
@@ -61,14 +67,27 @@ pub enum Executed {
     Listing(Listing),
     /// The connection is shown events from now on, and carries out no more commands.
     Watching(Watcher),
+    /// The items are at the origin of the store. Nothing was done. If there are bytes, they are a
+    /// command line for the keys that are not answered yet.
+    AtOrigin(Option<Vec<u8>>),
 }
 
 impl Executor {
     /// Creates an executor for a loop of `server`.
     pub fn new(server: Arc<MemcachedServer>) -> Executor {
+        let origin = server.options().origin.clone();
+        let at_origin = origin.map(|origin| Rc::new(at_origin::AtOrigin::new(origin, &server)));
+        let store = Arc::clone(server.store());
+        Executor { at_origin, ..Executor::on_store(server, store) }
+    }
+
+    /// Creates an executor that carries out commands on another store.
+    fn on_store(server: Arc<MemcachedServer>, store: Arc<Store>) -> Executor {
         let counters = server.loop_counters();
         let executor = Executor {
             observed: Arc::clone(server.observed()),
+            store,
+            at_origin: None,
             server,
             counters,
             now: Cell::new(Now::from_unix_seconds(0)),
@@ -108,7 +127,12 @@ impl Executor {
     }
 
     fn store(&self) -> &Store {
-        self.server.store()
+        &self.store
+    }
+
+    /// Returns whether the store has an origin.
+    pub(crate) fn has_origin(&self) -> bool {
+        self.at_origin.is_some()
     }
 
     fn now(&self) -> Now {
@@ -117,6 +141,11 @@ impl Executor {
 
     /// Carries out one command.
     pub fn execute(&self, command: Command<'_>, output: &mut OutputBuffer) -> Executed {
+        if let Some(at_origin) = &self.at_origin
+            && !self.is_local(at_origin, &command)
+        {
+            return Executed::AtOrigin(None);
+        }
         // This is the only cost of everything that can be observed.
         let observed = self.observed.load();
         if observed.is_any() {

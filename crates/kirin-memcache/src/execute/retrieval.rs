@@ -17,11 +17,16 @@ impl Executor {
         output: &mut OutputBuffer,
     ) -> Executed {
         let mut keys = retrieval.keys;
+        let mut from = keys.rest();
         while let Some(key) = keys.next() {
             if observed.is_any() {
                 self.note_fetch(key, observed);
             }
             let found = self.find(key, &retrieval);
+            if self.has_origin() && self.is_at_origin(key, found.as_ref()) {
+                return Executed::AtOrigin(Some(rest_of_line(&retrieval, from)));
+            }
+            from = keys.rest();
             if observed.is_any() {
                 self.count_get(key, found.is_some(), observed);
             }
@@ -36,6 +41,39 @@ impl Executor {
         Executed::Done
     }
 
+    /// Looks up one key and writes what is found.
+    pub(super) fn retrieve_key(
+        &self,
+        key: &[u8],
+        retrieval: &Retrieval<'_>,
+        output: &mut OutputBuffer,
+    ) {
+        let observed = self.observed.load();
+        if observed.is_any() {
+            self.note_fetch(key, observed);
+        }
+        let found = self.find(key, retrieval);
+        if observed.is_any() {
+            self.count_get(key, found.is_some(), observed);
+        }
+        if let Some(item) = found {
+            push_item(item, key, retrieval.with_cas, output);
+        }
+    }
+
+    /// Returns whether the origin must be asked: it may have what is not here, and it decides who
+    /// recaches an item.
+    fn is_at_origin(&self, key: &[u8], found: Option<&ItemRef>) -> bool {
+        match found {
+            None => !self.is_absent(key),
+            Some(item) => self
+                .server()
+                .options()
+                .stampede_guard
+                .is_some_and(|guard| self.needs_recaching(item, guard)),
+        }
+    }
+
     fn find(&self, key: &[u8], retrieval: &Retrieval<'_>) -> Option<ItemRef> {
         let now = self.now();
         if let Some(exptime) = retrieval.touch {
@@ -43,23 +81,29 @@ impl Executor {
         }
         let item = self.store().get(key, now)?;
         match self.server().options().stampede_guard {
-            Some(guard) => self.guarded(key, item, guard),
-            None => Some(item),
+            Some(guard) if !self.has_origin() => self.guarded(key, item, guard),
+            _ => Some(item),
         }
+    }
+
+    /// Returns whether an item is stale or about to expire, and no client recaches it yet.
+    fn needs_recaching(&self, item: &ItemRef, guard: Duration) -> bool {
+        let soon = Expires::after_seconds(guard.as_secs(), self.now());
+        let expires_soon = match (item.expires().time(), soon.time()) {
+            (Some(expires), Some(soon)) => expires < soon,
+            _ => false,
+        };
+        !item.is_won() && (expires_soon || item.is_stale())
     }
 
     /// Hides an item that is stale or about to expire from one client. That client recaches it,
     /// while the others read the old item.
     fn guarded(&self, key: &[u8], item: ItemRef, guard: Duration) -> Option<ItemRef> {
-        let now = self.now();
-        let soon = Expires::after_seconds(guard.as_secs(), now);
-        let expires_soon = match (item.expires().time(), soon.time()) {
-            (Some(expires), Some(soon)) => expires < soon,
-            _ => false,
-        };
-        if item.is_won() || !(expires_soon || item.is_stale()) {
+        if !self.needs_recaching(&item, guard) {
             return Some(item);
         }
+        let now = self.now();
+        let soon = Expires::after_seconds(guard.as_secs(), now);
         let request = GetRequest { recache_before: Some(soon), ..GetRequest::default() };
         match self.store().meta_get(key, &request, now) {
             MetaOutcome::Hit(hit) if !hit.won => Some(hit.item),
@@ -85,7 +129,7 @@ fn push_item(item: ItemRef, key: &[u8], with_cas: bool, output: &mut OutputBuffe
 }
 
 /// Returns the command line for the remaining keys.
-fn rest_of_line(retrieval: &Retrieval<'_>, keys: &[u8]) -> Vec<u8> {
+pub(super) fn rest_of_line(retrieval: &Retrieval<'_>, keys: &[u8]) -> Vec<u8> {
     let mut line = match (retrieval.touch, retrieval.with_cas) {
         (None, false) => b"get".to_vec(),
         (None, true) => b"gets".to_vec(),

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use kirin_origin::{OriginState, StoreOrigin};
 use rustix::process::getpid;
 
 use super::{Executor, VERSION};
@@ -27,6 +28,29 @@ impl StatsTable<'_> {
             self.row(name, value);
         }
     }
+}
+
+/// Shows what the origin of the store does.
+fn stats_origin(origin: &StoreOrigin, table: &mut StatsTable<'_>) {
+    let counters = origin.counters();
+    let state = match origin.state() {
+        OriginState::Connected { .. } => "connected",
+        OriginState::Away { .. } => "away",
+    };
+    table.row("origin", &origin.config().address);
+    table.row("origin_state", state);
+    table.numbers([
+        ("origin_connections", read(&counters.connections)),
+        ("origin_reads", read(&counters.reads)),
+        ("origin_read_hits", read(&counters.read_hits)),
+        ("origin_copies_refused", read(&counters.copies_refused)),
+        ("origin_writes", read(&counters.writes)),
+        ("origin_write_conflicts", read(&counters.write_conflicts)),
+        ("origin_purges", read(&counters.purges)),
+        ("origin_invalidations", read(&counters.invalidations)),
+        ("origin_timeouts", read(&counters.timeouts)),
+        ("origin_failures", read(&counters.failures)),
+    ]);
 }
 
 impl Executor {
@@ -57,7 +81,7 @@ impl Executor {
 
     fn stats_general(&self, table: &mut StatsTable<'_>) {
         let counters = self.server.total_counters();
-        let stats = self.store().stats();
+        let stats = self.server.store_stats();
         let watchers = self.server.watchers().counts();
         let options = self.server.options();
         table.row("pid", getpid().as_raw_nonzero());
@@ -122,6 +146,9 @@ impl Executor {
             ("curr_tags", stats.curr_tags),
             ("curr_prefixes", stats.curr_prefixes),
         ]);
+        if let Some(origin) = &options.origin {
+            stats_origin(origin, table);
+        }
     }
 
     fn stats_items(&self, table: &mut StatsTable<'_>) {

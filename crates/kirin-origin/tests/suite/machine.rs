@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kirin_origin::address::Address;
-use kirin_origin::names::{DEFAULT_KEY_PREFIX, Names};
 use kirin_origin::{
     Condition, Content, Loaded, OriginConfig, OriginError, OriginState, Purge, StoreOrigin, Write,
     Written,
@@ -58,11 +57,10 @@ impl Machine {
     /// Starts with an address. Copies live for `stale_seconds` without a proof.
     pub fn at(address: &str, stale_seconds: u64) -> Self {
         let address: Address = address.parse().expect("an address");
-        let names = Names::new(DEFAULT_KEY_PREFIX).expect("a prefix");
         let config = OriginConfig {
             stale_limit: Duration::from_secs(stale_seconds),
             timeout: patient(Duration::from_millis(500)),
-            ..OriginConfig::new(address, names)
+            ..OriginConfig::new(address)
         };
         let store = Arc::new(Store::new(StoreConfig::default()));
         let origin = StoreOrigin::new(config, Arc::clone(&store));

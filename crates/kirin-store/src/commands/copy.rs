@@ -23,6 +23,8 @@ pub struct CopiedItem<'a> {
     pub is_stale: bool,
     /// Whether a client has won the right to recache the item (meta `Z`).
     pub is_won: bool,
+    /// Whether a client has fetched the item (meta `h`).
+    pub was_fetched: bool,
 }
 
 impl Store {
@@ -41,8 +43,10 @@ impl Store {
             unchanged_since: Some(since),
             ..StoreRequest::default()
         };
-        let marks =
-            if copy.is_stale { mark::STALE } else { 0 } | if copy.is_won { mark::WON } else { 0 };
+        let mark = |is_set: bool, mark: u8| if is_set { mark } else { 0 };
+        let marks = mark(copy.is_stale, mark::STALE)
+            | mark(copy.is_won, mark::WON)
+            | mark(copy.was_fetched, mark::FETCHED);
         let hash = self.hash(key);
         let outcome = self
             .retry_while_contended(|| self.try_store(hash, key, &copy.item, &request, marks, now));
@@ -84,7 +88,7 @@ mod tests {
 
     fn copy(value: &'static [u8]) -> CopiedItem<'static> {
         let item = NewItem::new(value).flags(7).tags(&[b"tag"]);
-        CopiedItem { item, cas: 1 << 50, is_stale: false, is_won: false }
+        CopiedItem { item, cas: 1 << 50, is_stale: false, is_won: false, was_fetched: false }
     }
 
     fn store() -> Store {
@@ -98,6 +102,7 @@ mod tests {
         let of = CopiedItem {
             is_stale: true,
             is_won: true,
+            was_fetched: true,
             item: copy(b"value").item.expires(expires),
             ..copy(b"")
         };
@@ -105,6 +110,7 @@ mod tests {
         let item = store.get(b"key", NOW).expect("an item");
         assert_eq!((item.value_slice(), item.flags(), item.cas()), (&b"value"[..], 7, 1 << 50));
         assert_eq!((item.expires(), item.is_stale(), item.is_won()), (expires, true, true));
+        assert!(item.was_fetched());
         assert_eq!(item.tags().collect::<Vec<_>>(), [b"tag"]);
         let stats = store.stats();
         assert_eq!((stats.cmd_set, stats.curr_items), (0, 1));

@@ -69,6 +69,12 @@ impl ItemRef {
         self.cas
     }
 
+    /// Returns the item's sequence number in its store. It changes whenever the item does, and is
+    /// the CAS unique unless a client chose that.
+    pub fn sequence(&self) -> u64 {
+        self.side.as_ref().and_then(|side| side.sequence).unwrap_or(self.cas)
+    }
+
     /// Returns the expiry (meta `t`, with [`Expires::seconds_left`]).
     pub fn expires(&self) -> Expires {
         self.expires

@@ -52,6 +52,27 @@ pub struct StoreStats {
     pub examined_items: u64,
 }
 
+impl StoreStats {
+    /// Adds the writing commands that another store has counted.
+    pub fn add_writes(&mut self, other: &StoreStats) {
+        self.cmd_set += other.cmd_set;
+        self.cmd_flush += other.cmd_flush;
+        self.delete_hits += other.delete_hits;
+        self.delete_misses += other.delete_misses;
+        self.incr_hits += other.incr_hits;
+        self.incr_misses += other.incr_misses;
+        self.decr_hits += other.decr_hits;
+        self.decr_misses += other.decr_misses;
+        self.cas_hits += other.cas_hits;
+        self.cas_misses += other.cas_misses;
+        self.cas_badval += other.cas_badval;
+        self.touch_hits += other.touch_hits;
+        self.touch_misses += other.touch_misses;
+        self.store_too_large += other.store_too_large;
+        self.store_no_memory += other.store_no_memory;
+    }
+}
+
 macro_rules! counters {
     ($($name:ident),* $(,)?) => {
         /// The counters of one shard.

@@ -14,8 +14,9 @@ use kirin_memcache::{
     Executor, Flow, MemcachedServer, MemcachedSession, MemcachedSocket, OutputBuffer,
     ServerOptions, serve,
 };
+use kirin_origin::{OriginConfig, OriginState, StoreOrigin};
 use kirin_store::{Now, Store, StoreConfig};
-use kirin_tests::{LeasedPort, patient};
+use kirin_tests::{LeasedPort, RedisServer, patient};
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
@@ -43,6 +44,8 @@ pub struct Kirin {
     pub address: SocketAddr,
     pub server: Arc<MemcachedServer>,
     loops: Vec<(oneshot::Sender<()>, JoinHandle<()>)>,
+    /// The thread that keeps the connection to the origin, if there is one.
+    origin: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Kirin {
@@ -62,6 +65,43 @@ impl Kirin {
             }
         };
         Kirin::on(address, (0..loops).map(|_| clone()).collect(), options)
+    }
+
+    /// Starts a server of a near cache, and waits until it has a connection to its origin.
+    pub fn before(redis: &RedisServer, options: ServerOptions) -> Kirin {
+        let address = format!("redis://{}", redis.address()).parse().expect("an address");
+        let config =
+            OriginConfig { timeout: patient(Duration::from_secs(5)), ..OriginConfig::new(address) };
+        let item_limit_bytes = options.limits.item_size_bytes;
+        let store =
+            Arc::new(Store::new(StoreConfig { item_limit_bytes, ..StoreConfig::default() }));
+        let origin = StoreOrigin::new(config, Arc::clone(&store));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let kept = Arc::clone(&origin);
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                tokio::select! {
+                    () = kept.run() => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        wait_until("a connection to the origin", || {
+            matches!(origin.state(), OriginState::Connected { .. })
+        });
+        let options = ServerOptions { origin: Some(origin), ..options };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        listener.set_nonblocking(true).expect("a non-blocking listener");
+        let address = listener.local_addr().expect("its address");
+        let listen = move || {
+            let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+            MemcachedSocket::Tcp(listener)
+        };
+        let server = MemcachedServer::new(store, options);
+        let mut kirin = Kirin::serving(address, vec![listen], server);
+        kirin.origin = Some((stop, thread));
+        kirin
     }
 
     /// Starts a server on a unix socket, with `loops` event loops.
@@ -88,6 +128,13 @@ impl Kirin {
         let store =
             StoreConfig { memory_bytes: 256 << 20, item_limit_bytes, ..StoreConfig::default() };
         let server = MemcachedServer::new(Arc::new(Store::new(store)), options);
+        Kirin::serving(address, listeners, server)
+    }
+
+    fn serving<F>(address: SocketAddr, listeners: Vec<F>, server: Arc<MemcachedServer>) -> Kirin
+    where
+        F: FnOnce() -> MemcachedSocket + Send + 'static,
+    {
         let loops = listeners
             .into_iter()
             .map(|listener| {
@@ -106,17 +153,17 @@ impl Kirin {
                 (stop, std::thread::spawn(run))
             })
             .collect();
-        Kirin { address, server, loops }
+        Kirin { address, server, loops, origin: None }
     }
 
     pub fn connect(&self) -> Client {
-        Client::connect(self.address)
+        Client { is_near_cache: self.origin.is_some(), ..Client::connect(self.address) }
     }
 }
 
 impl Drop for Kirin {
     fn drop(&mut self) {
-        for (stop, handle) in self.loops.drain(..) {
+        for (stop, handle) in self.loops.drain(..).chain(self.origin.take()) {
             drop(stop);
             if handle.join().is_err() && !std::thread::panicking() {
                 panic!("an event loop of the server panicked");
@@ -176,6 +223,8 @@ impl Drop for Memcached {
 /// A connection that sends bytes and collects answers.
 pub struct Client {
     pub stream: TcpStream,
+    /// Whether the server keeps copies of items that an origin has.
+    pub is_near_cache: bool,
 }
 
 impl Client {
@@ -183,7 +232,7 @@ impl Client {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(answer_timeout())).expect("a read timeout");
         stream.set_nodelay(true).expect("no delay");
-        Client { stream }
+        Client { stream, is_near_cache: false }
     }
 
     pub fn send(&mut self, bytes: &[u8]) {
@@ -275,6 +324,7 @@ impl Conversation {
             match flow {
                 Flow::Read => break,
                 Flow::Drain => {}
+                Flow::Wait => panic!("a conversation has no origin"),
                 Flow::Watch => {
                     let mut cx = Context::from_waker(Waker::noop());
                     while let Some(watcher) = self.session.watcher()
