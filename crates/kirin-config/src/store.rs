@@ -7,6 +7,7 @@ use std::time::Duration;
 use kirin_http::ListenAddress;
 use kirin_http::token::is_token;
 use kirin_memcache::{ServerOptions, codec};
+use kirin_origin::OriginConfig;
 use kirin_server::BindOptions;
 use kirin_store::StoreConfig;
 use schemars::JsonSchema;
@@ -80,6 +81,8 @@ pub struct StoreSetup {
     pub protocol: ServerOptions,
     /// The snapshot file.
     pub snapshot: Option<PathBuf>,
+    /// The server that has the items.
+    pub origin: Option<OriginConfig>,
 }
 
 /// Checks `section`, apart from its cookie and from who may purge.
@@ -119,6 +122,7 @@ pub fn check_store(
         bind: BindOptions::default(),
         protocol,
         snapshot: snapshot?,
+        origin: None,
     })
 }
 

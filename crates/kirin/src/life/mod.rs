@@ -18,6 +18,7 @@ mod loaded_invocation;
 mod log_line;
 mod memcached_pause;
 mod new_process;
+mod origin_thread;
 mod own_thread;
 pub mod panics;
 mod parts;

@@ -10,8 +10,9 @@ use kirin_observe::live::observer::LiveLoop;
 use kirin_observe::metrics::counters::ProgramCounters;
 use kirin_observe::program_state::ProgramState;
 use kirin_observe::stage::Stage;
+use kirin_origin::StoreOrigin;
 use kirin_proxy::Upstream;
-use kirin_store::Store;
+use kirin_store::{Store, StoreConfig};
 use kirin_traces::TraceExporter;
 use kirin_workers::App;
 use serde_json::{Value, json};
@@ -24,6 +25,7 @@ use crate::life::control_request::{ControlRequest, ControlRequests};
 use crate::life::ending::ProgramEnding;
 use crate::life::error::ProgramError;
 use crate::life::launch::Launch;
+use crate::life::origin_thread;
 use crate::life::parts::Parts;
 use crate::life::pid_file::PidFile;
 use crate::life::run_directory::RunDirectory;
@@ -55,6 +57,10 @@ pub struct Started {
     pub loops: Vec<ServingLoop>,
 }
 
+/// A store for items that are not needed.
+const NOWHERE: StoreConfig =
+    StoreConfig { memory_bytes: 1 << 20, item_limit_bytes: 1 << 10, shards: 1, evict: true };
+
 /// Starts the store, the applications and the event loops.
 pub async fn start(
     mut bound: Bound,
@@ -79,8 +85,13 @@ pub async fn start(
     if let (Some(snapshot), None) = (&snapshot, &bound.predecessor) {
         snapshot.load(&store);
     }
+    let origin = config.store.origin.clone();
+    let origin = origin.map(|origin| StoreOrigin::new(origin, Arc::clone(&store)));
+    if let Some(origin) = &origin {
+        origin_thread::start(Arc::clone(origin))?;
+    }
     let mut protocol =
-        ServerOptions { snapshot: snapshot.clone(), ..config.store.protocol.clone() };
+        ServerOptions { snapshot: snapshot.clone(), origin, ..config.store.protocol.clone() };
     if let Some(address) = bound.memcached_addresses.last() {
         protocol.description.tcp_port = address.port();
     }
@@ -181,7 +192,12 @@ async fn get_ready(started: &mut Started, launch: &Launch) -> Result<(), Program
         // It was killed, as a rule, and its store is lost. The service manager starts it again.
         gone = predecessor.gone() => return Err(gone.into()),
     }
-    let changes = predecessor.carry_over(store).await?;
+    let store = match bound.configured.get_mut().config.store.origin {
+        // Nothing proves the copies of another process. The items are at the origin.
+        Some(_) => Arc::new(Store::new(NOWHERE)),
+        None => Arc::clone(store),
+    };
+    let changes = predecessor.carry_over(&store).await?;
     operator_changes::apply(changes, &admin.current());
     let handed = loops.iter().map(|event_loop| event_loop.handed.clone()).collect();
     predecessor.wait_for_go(handed).await?;

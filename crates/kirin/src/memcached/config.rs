@@ -11,6 +11,7 @@ use kirin_gateway::routing::settings::GatewayConfig;
 use kirin_http::{ListenAddress, PeerSet};
 use kirin_memcache::codec::CodecLimits;
 use kirin_memcache::{Description, ServerOptions};
+use kirin_origin::OriginConfig;
 use kirin_server::BindOptions;
 use kirin_store::{NamespaceNames, StoreConfig};
 use kirin_user::User;
@@ -144,6 +145,7 @@ fn store(options: &Options) -> Result<StoreSetup, MemcachedConfigError> {
             ..defaults
         },
         snapshot: options.snapshot.as_deref().map(absolute).transpose()?,
+        origin: options.origin.clone().map(OriginConfig::new),
     })
 }
 

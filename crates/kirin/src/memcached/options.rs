@@ -7,6 +7,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kirin_origin::address::{Address, Topology};
+
 use crate::memcached::option_names::{LONG_NAMES, WITH_VALUE, WITHOUT_EFFECT, WITHOUT_VALUE};
 
 /// The action that a command line requests.
@@ -73,6 +75,9 @@ pub struct Options {
     /// `-o snapshot=FILE`, an extension of Kirin. Loads the items of this file at the start, and
     /// writes them to it on TERM or INT. Off by default: as in memcached, the store starts empty.
     pub snapshot: Option<PathBuf>,
+    /// `-o origin=ADDRESS`, an extension of Kirin. The items are on a Redis or Valkey server, and
+    /// this store keeps copies of them.
+    pub origin: Option<Address>,
 }
 
 /// An address from `-l`.
@@ -108,6 +113,7 @@ impl Default for Options {
             idle_timeout: None,
             stampede_guard: None,
             snapshot: None,
+            origin: None,
         }
     }
 }
@@ -260,6 +266,11 @@ impl Options {
                 let path = value.filter(|path| !path.is_empty());
                 self.snapshot = Some(path.ok_or("-o snapshot needs a file")?.into());
             }
+            "origin" => {
+                let address =
+                    value.ok_or("-o origin needs an address such as redis://HOST:PORT")?;
+                self.origin = Some(origin(address)?);
+            }
             "no_maxconns_fast" => {
                 return Err(
                     "-o no_maxconns_fast: connections over the limit are always refused at once"
@@ -289,6 +300,11 @@ impl Options {
         if self.item_size_bytes > 1 << 30 {
             return Err("Cannot set item size limit higher than a gigabyte.".into());
         }
+        if self.origin.is_some() && self.snapshot.is_some() {
+            return Err("-o origin and -o snapshot: the items are on the origin, so there is \
+                        nothing to save here"
+                .into());
+        }
         Ok(())
     }
 }
@@ -299,6 +315,15 @@ fn number(letter: char, value: &str, lowest: i64, highest: i64) -> Result<i64, S
         .ok()
         .filter(|number| (lowest..=highest).contains(number))
         .ok_or_else(|| format!("-{letter} {value}: not a number from {lowest} to {highest}"))
+}
+
+/// Returns the address of an origin that this Kirin can use.
+fn origin(text: &str) -> Result<Address, String> {
+    let address: Address = text.parse().map_err(|error| format!("-o origin: {error}"))?;
+    match address.topology {
+        Topology::Server { tls: false, .. } | Topology::UnixSocket { .. } => Ok(address),
+        _ => Err(format!("-o origin={address}: only redis:// and redis+unix:// can be used yet")),
+    }
 }
 
 fn item_size(value: &str) -> Result<usize, String> {

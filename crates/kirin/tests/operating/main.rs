@@ -18,6 +18,7 @@ mod maintenance;
 mod memcached_command_line;
 mod memcached_looking_glass;
 mod memcached_memory;
+mod memcached_origin;
 mod metrics;
 mod outputs;
 mod profile;
