@@ -2,9 +2,10 @@
 
 use std::num::NonZeroU32;
 
+use kirin_client_tls::ClientTlsSettings;
 use kirin_proxy::{
-    Balancing, ClientTls, ClientTlsSettings, ForwardedPolicy, HealthConfig, HostPolicy, Method,
-    PoolLimits, QueueLimits, ServerAddress, ServerConfig, ServerScheme, Timeouts, UpstreamConfig,
+    Balancing, ClientTls, ForwardedPolicy, HealthConfig, HostPolicy, Method, PoolLimits,
+    QueueLimits, ServerAddress, ServerConfig, ServerScheme, Timeouts, UpstreamConfig,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -365,8 +366,7 @@ fn tls(
             (settings, tls.span())
         }
         None => {
-            let settings =
-                ClientTlsSettings { ca: None, server_name: None, verify: true, certificate: None };
+            let settings = ClientTlsSettings::default();
             (settings, section.name.span())
         }
     };

@@ -63,7 +63,7 @@ pub use kirin_balance::{
 };
 pub use place::ProxyPlace;
 pub use server::ProxiedServer;
-pub use tls::{ClientTls, ClientTlsError, ClientTlsSettings};
+pub use tls::ClientTls;
 pub use upstream::Upstream;
 
 /// The label of responses by other HTTP servers.
