@@ -1,6 +1,11 @@
 //! The settings of an origin.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use kirin_client_tls::{ClientTlsError, ClientTlsSettings};
+use rustls::ClientConfig;
 
 use crate::address::Address;
 use crate::names::Names;
@@ -16,6 +21,8 @@ pub const DEFAULT_STALE_LIMIT: Duration = Duration::from_secs(5);
 pub struct OriginConfig {
     /// The server.
     pub address: Address,
+    /// How the server is trusted, if the connection uses TLS.
+    pub tls: Option<Arc<ClientConfig>>,
     /// The names of keys on the server.
     pub names: Names,
     /// How long a command may take. No client waits longer for the server than this for each trip.
@@ -26,9 +33,18 @@ pub struct OriginConfig {
 }
 
 impl OriginConfig {
-    /// Returns the settings of a server with the usual names and limits.
-    pub fn new(address: Address) -> Self {
-        let names = Names::default();
-        Self { address, names, timeout: DEFAULT_TIMEOUT, stale_limit: DEFAULT_STALE_LIMIT }
+    /// Returns the settings of a server with the usual names and limits. If its address says so,
+    /// the connection uses TLS, and the server has a certificate of an authority in the PEM file
+    /// `ca`, or else of one of the system.
+    pub fn new(address: Address, ca: Option<PathBuf>) -> Result<Self, ClientTlsError> {
+        let settings = ClientTlsSettings { ca, ..ClientTlsSettings::default() };
+        let tls = address.uses_tls().then(|| settings.load()).transpose()?.map(Arc::new);
+        Ok(Self {
+            address,
+            tls,
+            names: Names::default(),
+            timeout: DEFAULT_TIMEOUT,
+            stale_limit: DEFAULT_STALE_LIMIT,
+        })
     }
 }

@@ -12,11 +12,14 @@ use redis::{
     AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, ProtocolVersion, PushInfo, PushKind,
     RedisConnectionInfo, RedisError, ServerErrorKind, Value,
 };
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
 
 use crate::address::{Address, Topology};
+use crate::config::OriginConfig;
 use crate::engine_scripts::ScriptHashes;
 use crate::error::{ConnectError, LEAST_VERSION, OriginError};
 
@@ -74,14 +77,14 @@ impl Drop for ReportEnd {
 }
 
 impl Connection {
-    /// Connects to the server of `address`. From then on it reports changes to `receiver`. All of
-    /// it together may take `limit`, and so may each command later.
+    /// Connects to the server. From then on it reports changes to `receiver`. All of it together
+    /// may take the `timeout` of `config`, and so may each command later.
     pub(crate) async fn open(
-        address: &Address,
-        limit: Duration,
+        config: &OriginConfig,
         receiver: PushReceiver,
     ) -> Result<Self, ConnectError> {
-        let opened = tokio::time::timeout(limit, Self::open_at_leisure(address, limit, receiver));
+        let OriginConfig { address, timeout: limit, .. } = config;
+        let opened = tokio::time::timeout(*limit, Self::open_at_leisure(config, receiver));
         opened.await.unwrap_or_else(|_| {
             let reason = format!("no answer within {} ms", limit.as_millis());
             Err(ConnectError::Unreachable { address: address.to_string(), reason })
@@ -89,10 +92,10 @@ impl Connection {
     }
 
     async fn open_at_leisure(
-        address: &Address,
-        limit: Duration,
+        config: &OriginConfig,
         receiver: PushReceiver,
     ) -> Result<Self, ConnectError> {
+        let OriginConfig { address, timeout: limit, .. } = config;
         let unreachable =
             |reason: String| ConnectError::Unreachable { address: address.to_string(), reason };
         let info = introduction(address);
@@ -102,19 +105,30 @@ impl Connection {
                 begin(stream.map_err(|error| unreachable(error.to_string()))?, &info, receiver)
                     .await
             }
-            Topology::Server { node, tls: false, .. } => {
+            Topology::Server { node, .. } => {
                 let stream = TcpStream::connect((node.host.as_str(), node.port)).await;
                 let stream = stream.map_err(|error| unreachable(error.to_string()))?;
                 stream.set_nodelay(true).map_err(|error| unreachable(error.to_string()))?;
-                begin(stream, &info, receiver).await
+                match &config.tls {
+                    None => begin(stream, &info, receiver).await,
+                    Some(tls) => {
+                        let name = ServerName::try_from(node.host.clone());
+                        let name = name.map_err(|error| unreachable(error.to_string()))?;
+                        let connecting = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
+                        let stream =
+                            connecting.await.map_err(|error| unreachable(error.to_string()))?;
+                        begin(stream, &info, receiver).await
+                    }
+                }
             }
-            Topology::Server { .. } | Topology::Sentinel { .. } | Topology::Cluster { .. } => {
+            Topology::Sentinel { .. } | Topology::Cluster { .. } => {
                 return Err(ConnectError::NotYet(address.to_string()));
             }
         };
         let (commands, task) = opened.map_err(|error| unreachable(text_of(&error)))?;
         let facts = ServerFacts::default();
-        let mut connection = Self { commands, limit, facts, scripts: OnceLock::new(), task };
+        let mut connection =
+            Self { commands, limit: *limit, facts, scripts: OnceLock::new(), task };
         connection.facts = connection.read_facts(address).await?;
         let mut tracking = redis::cmd("CLIENT");
         tracking.arg("TRACKING").arg("ON");

@@ -62,7 +62,7 @@ pub enum ConnectError {
         advice: &'static str,
     },
     /// The address is one that this Kirin cannot use yet.
-    #[error("{0} cannot be used yet: it can be redis:// and redis+unix://")]
+    #[error("{0} cannot be used yet: it can be redis://, rediss:// and redis+unix://")]
     NotYet(String),
     /// The connection was there, and has ended.
     #[error("{0}")]

@@ -58,8 +58,7 @@ impl StoreOrigin {
                 origin.receive(epoch, push);
             }
         });
-        let connection =
-            Arc::new(Connection::open(&self.config.address, self.config.timeout, receiver).await?);
+        let connection = Arc::new(Connection::open(&self.config, receiver).await?);
         // What was true on the last connection may have changed since. What is read from now on is
         // reported.
         let learned = self.numbers.learned();

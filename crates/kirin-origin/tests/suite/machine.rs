@@ -1,5 +1,6 @@
 //! A machine: a store with an origin, whose connection a thread keeps.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -56,11 +57,16 @@ impl Machine {
 
     /// Starts with an address. Copies live for `stale_seconds` without a proof.
     pub fn at(address: &str, stale_seconds: u64) -> Self {
+        Self::trusting(address, stale_seconds, None)
+    }
+
+    /// Starts with the authorities of a PEM file.
+    pub fn trusting(address: &str, stale_seconds: u64, ca: Option<PathBuf>) -> Self {
         let address: Address = address.parse().expect("an address");
         let config = OriginConfig {
             stale_limit: Duration::from_secs(stale_seconds),
             timeout: patient(Duration::from_millis(500)),
-            ..OriginConfig::new(address)
+            ..OriginConfig::new(address, ca).expect("settings")
         };
         let store = Arc::new(Store::new(StoreConfig::default()));
         let origin = StoreOrigin::new(config, Arc::clone(&store));

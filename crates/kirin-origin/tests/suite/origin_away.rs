@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use kirin_origin::{OriginError, Written};
-use kirin_tests::{RedisServer, wait_for};
+use kirin_origin::{OriginError, OriginState, Written};
+use kirin_store::Invalidation;
+use kirin_tests::{Authority, LeasedPort, RedisServer, wait_for};
 
 use crate::machine::{Item, Machine};
 
@@ -123,4 +124,81 @@ fn a_machine_that_reaches_its_server_over_a_socket_works_alike() {
     machine.wait_until_connected();
     machine.set(&Item::new("key", "value"));
     assert_eq!(machine.read("key").as_deref(), Some("value"));
+}
+
+#[test]
+fn a_server_with_tls_must_have_a_certificate_that_is_trusted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name);
+    let (authority, other) = (Authority::new("Kirin test"), Authority::new("somebody else"));
+    let issued = authority.issue(&["localhost"]);
+    let files = [
+        ("ca.pem", authority.pem()),
+        ("other.pem", other.pem()),
+        ("chain.pem", issued.chain),
+        ("key.pem", issued.key),
+    ];
+    for (name, text) in files {
+        std::fs::write(path(name), text).expect("a file");
+    }
+    let lease = LeasedPort::lease();
+    let (port, text) = (lease.number().to_string(), |name: &str| path(name).display().to_string());
+    let (chain, key, ca) = (text("chain.pem"), text("key.pem"), text("ca.pem"));
+    let _server = RedisServer::start_with(&[
+        "--tls-port",
+        &port,
+        "--tls-cert-file",
+        &chain,
+        "--tls-key-file",
+        &key,
+        "--tls-ca-cert-file",
+        &ca,
+        "--tls-auth-clients",
+        "no",
+    ]);
+    let address = format!("rediss://localhost:{port}");
+    let machine = Machine::trusting(&address, 5, Some(path("ca.pem")));
+    machine.wait_until_connected();
+    let value = "x".repeat(300_000);
+    machine.set(&Item::new("key", &value));
+    assert_eq!(machine.read("key"), Some(value));
+    let machine = Machine::trusting(&address, 5, Some(path("other.pem")));
+    wait_for("the reason", || machine.wait_until_away().contains("UnknownIssuer").then_some(()));
+    let machine = Machine::trusting(&format!("rediss://127.0.0.1:{port}"), 5, Some(path("ca.pem")));
+    wait_for("the reason", || {
+        machine.wait_until_away().contains("not valid for name").then_some(())
+    });
+}
+
+#[test]
+fn a_user_needs_only_the_commands_that_the_documentation_names() {
+    let documented = include_str!("../../../../docs/memcached.md");
+    let section = documented.split("Kirin needs the commands").nth(1).expect("the list");
+    let list = section.split(". All\nits keys").next().expect("its end");
+    let commands = list
+        .split(['`', ' ', ',', '\n'])
+        .filter(|word| !word.is_empty() && word.chars().all(|letter| letter.is_ascii_uppercase()));
+    let commands: Vec<String> = commands.map(|word| format!("+{}", word.to_lowercase())).collect();
+    assert!(commands.len() > 20, "{commands:?}");
+    let server = RedisServer::start();
+    let rules =
+        ["ACL", "SETUSER", "kirin", "on", ">a@b", "~kirin:*", "~{kirin:}*", "resetchannels"];
+    let rules: Vec<&str> = rules.into_iter().chain(commands.iter().map(String::as_str)).collect();
+    assert_eq!(server.command(&rules), "OK");
+    let machine = Machine::at(&format!("redis://kirin:a%40b@{}", server.address()), 5);
+    machine.wait_until_connected();
+    machine.set(&Item::new("key", "value").tagged(&["tag"]));
+    assert_eq!(machine.read("key").as_deref(), Some("value"));
+    let loaded = machine.load("key").expect("an answer");
+    assert!(machine.touch(&loaded, 100));
+    machine.purge(&["key"], &["tag"], &["prefix"], Invalidation::Soft);
+    for number in 0..1_100 {
+        machine.purge(&[], &[], &[&format!("prefix{number}")], Invalidation::Hard);
+    }
+    machine.set(&Item::new("key", "new").tagged(&["tag"]));
+    assert_eq!(machine.read("key").as_deref(), Some("new"));
+    match machine.origin.state() {
+        OriginState::Connected { server, .. } => assert!(!server.evicts, "INFO is allowed"),
+        OriginState::Away { reason, .. } => panic!("{reason}"),
+    }
 }

@@ -6,12 +6,14 @@ use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kirin_client_tls::ClientTlsError;
 use kirin_config::{Config, StoreSetup};
 use kirin_gateway::routing::settings::GatewayConfig;
 use kirin_http::{ListenAddress, PeerSet};
 use kirin_memcache::codec::CodecLimits;
 use kirin_memcache::{Description, ServerOptions};
 use kirin_origin::OriginConfig;
+use kirin_origin::address::Address;
 use kirin_server::BindOptions;
 use kirin_store::{NamespaceNames, StoreConfig};
 use kirin_user::User;
@@ -45,6 +47,14 @@ pub enum MemcachedConfigError {
         user: String,
         /// The answer of the system.
         source: io::Error,
+    },
+    /// The certificates for the origin cannot be read.
+    #[error("-o origin={address}: {source}")]
+    Origin {
+        /// The address, without a password.
+        address: String,
+        /// The reason.
+        source: ClientTlsError,
     },
     /// A relative path has no meaning, because the working directory is gone.
     #[error("{}: {source}", path.display())]
@@ -145,8 +155,15 @@ fn store(options: &Options) -> Result<StoreSetup, MemcachedConfigError> {
             ..defaults
         },
         snapshot: options.snapshot.as_deref().map(absolute).transpose()?,
-        origin: options.origin.clone().map(OriginConfig::new),
+        origin: options.origin.as_ref().map(|address| origin(address, options)).transpose()?,
     })
+}
+
+/// Returns the settings of the origin. Its address shows no password in an error.
+fn origin(address: &Address, options: &Options) -> Result<OriginConfig, MemcachedConfigError> {
+    let ca = options.origin_ca.as_deref().map(absolute).transpose()?;
+    OriginConfig::new(address.clone(), ca)
+        .map_err(|source| MemcachedConfigError::Origin { address: address.to_string(), source })
 }
 
 /// Returns the addresses to listen on. A host name may have several.

@@ -78,6 +78,9 @@ pub struct Options {
     /// `-o origin=ADDRESS`, an extension of Kirin. The items are on a Redis or Valkey server, and
     /// this store keeps copies of them.
     pub origin: Option<Address>,
+    /// `-o origin_ca=FILE`, an extension of Kirin. The authorities whose certificate the origin may
+    /// have. Those of the system by default.
+    pub origin_ca: Option<PathBuf>,
 }
 
 /// An address from `-l`.
@@ -114,6 +117,7 @@ impl Default for Options {
             stampede_guard: None,
             snapshot: None,
             origin: None,
+            origin_ca: None,
         }
     }
 }
@@ -271,6 +275,10 @@ impl Options {
                     value.ok_or("-o origin needs an address such as redis://HOST:PORT")?;
                 self.origin = Some(origin(address)?);
             }
+            "origin_ca" => {
+                let path = value.filter(|path| !path.is_empty());
+                self.origin_ca = Some(path.ok_or("-o origin_ca needs a file")?.into());
+            }
             "no_maxconns_fast" => {
                 return Err(
                     "-o no_maxconns_fast: connections over the limit are always refused at once"
@@ -300,6 +308,11 @@ impl Options {
         if self.item_size_bytes > 1 << 30 {
             return Err("Cannot set item size limit higher than a gigabyte.".into());
         }
+        if self.origin_ca.is_some() && !self.origin.as_ref().is_some_and(Address::uses_tls) {
+            return Err(
+                "-o origin_ca: only an origin with TLS (rediss://) has a certificate".into()
+            );
+        }
         if self.origin.is_some() && self.snapshot.is_some() {
             return Err("-o origin and -o snapshot: the items are on the origin, so there is \
                         nothing to save here"
@@ -321,8 +334,10 @@ fn number(letter: char, value: &str, lowest: i64, highest: i64) -> Result<i64, S
 fn origin(text: &str) -> Result<Address, String> {
     let address: Address = text.parse().map_err(|error| format!("-o origin: {error}"))?;
     match address.topology {
-        Topology::Server { tls: false, .. } | Topology::UnixSocket { .. } => Ok(address),
-        _ => Err(format!("-o origin={address}: only redis:// and redis+unix:// can be used yet")),
+        Topology::Server { .. } | Topology::UnixSocket { .. } => Ok(address),
+        _ => Err(format!(
+            "-o origin={address}: only redis://, rediss:// and redis+unix:// can be used yet"
+        )),
     }
 }
 

@@ -269,8 +269,13 @@ fn an_origin_that_cannot_be_used_is_refused_at_the_start() {
         ),
         ("origin=http://a", "the scheme `http` of the origin is unknown"),
         (
-            "origin=rediss://:secret@a",
-            "rediss://a:6379: only redis:// and redis+unix:// can be used yet",
+            "origin=redis-cluster://:secret@a",
+            "redis-cluster://a:6379: only redis://, rediss:// and redis+unix:// can be used yet",
+        ),
+        ("origin=rediss://:secret@a,origin_ca=nothing.pem", "/nothing.pem: "),
+        (
+            "origin=redis://a,origin_ca=ca.pem",
+            "-o origin_ca: only an origin with TLS (rediss://) has a certificate",
         ),
         (
             "origin=redis://a,snapshot=file",

@@ -70,8 +70,10 @@ impl Kirin {
     /// Starts a server of a near cache, and waits until it has a connection to its origin.
     pub fn before(redis: &RedisServer, options: ServerOptions) -> Kirin {
         let address = format!("redis://{}", redis.address()).parse().expect("an address");
-        let config =
-            OriginConfig { timeout: patient(Duration::from_secs(5)), ..OriginConfig::new(address) };
+        let config = OriginConfig {
+            timeout: patient(Duration::from_secs(5)),
+            ..OriginConfig::new(address, None).expect("settings")
+        };
         let item_limit_bytes = options.limits.item_size_bytes;
         let store =
             Arc::new(Store::new(StoreConfig { item_limit_bytes, ..StoreConfig::default() }));
