@@ -218,6 +218,9 @@ class Case:
     scatter: int = 0
     """The instructions by which two counts may differ: a worker may answer before Kirin waits."""
 
+    has_origin: bool = False
+    """Whether `kirin memcached` is started, whose items are on a redis-server."""
+
 
 PROXY = '[[upstream]]\nname = "behind"\nservers = ["127.0.0.1:BEHIND"]\n[[route]]\npath = "/"\ntry = ["proxy:behind"]\n'
 INCLUDING = b'text/html\r\n<!--#include virtual="/page" -->' + BODY
@@ -250,6 +253,8 @@ CASES = (
     Case("proxied", lambda kirin: Http1(kirin.port, "/page"), PROXY),
     Case("cached", lambda kirin: Http1(kirin.port, "/page"), PROXY + "cache = true\n"),
     Case("memcached_get", lambda kirin: Memcached(kirin.store, b"get /page\r\n", b"END\r\n")),
+    # The same get where the item is a copy: it must cost at most 1.02 times as much.
+    Case("memcached_get_copy", lambda kirin: Memcached(kirin.store, b"get /page\r\n", b"END\r\n"), has_origin=True),
     Case("memcached_set", lambda kirin: Memcached(kirin.store, b"set k 0 0 1024\r\n%s\r\n" % BODY, b"STORED\r\n")),
 )
 
@@ -302,11 +307,43 @@ def started(program: Path, case: Case) -> Iterator[Kirin]:
             text = text.replace("BEHIND", str(serve_upstream(BODY)))
         (directory / "kirin.toml").write_text(text.replace("DIRECTORY", name))
         callgrind = ["valgrind", "--tool=callgrind", "--compress-strings=no", f"--callgrind-out-file={name}/counts"]
+        if case.has_origin:
+            with serving_copies([*callgrind, program], directory) as pid:
+                yield Kirin(pid, 0, directory / "store.sock", directory)
+            return
         with serving([*callgrind, program], directory) as (process, [port]):
             # A site has its pages below its own name.
             for key, value in (("/page", PAGE), ("/including", INCLUDING), ("127.0.0.1:/page", PAGE)):
                 memcached.set_item(store, key, value)
             yield Kirin(process.pid, port, directory / "store.sock", directory)
+
+
+@contextlib.contextmanager
+def serving_copies(command: Sequence[str | Path], directory: Path) -> Iterator[int]:
+    """Starts a `kirin memcached` before a redis-server, with the page there. Returns its process id.
+    The first get makes the copy.
+    """
+    redis, store = directory / "redis.sock", directory / "store.sock"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    alone = ["--port", "0", "--save", "", "--dir", directory, "--unixsocket", redis]
+    kirin = [*command, "memcached", "-s", store, "-t", "1", "-m", "64", "-o", f"origin=redis+unix://{redis}"]
+    with subprocess.Popen(["redis-server", *alone], **quiet) as server:
+        try:
+            wait_for(redis.exists, 10.0)
+            with subprocess.Popen(kirin, **quiet) as process:
+                try:
+                    address = f"unix:{store}"
+                    connected = wait_for(
+                        lambda: store.exists() and memcached.statistics(address).get("origin_state") == "connected", 120.0
+                    )
+                    if not connected:
+                        raise BenchError("kirin memcached has not connected to its origin")
+                    memcached.set_item(address, "/page", PAGE)
+                    yield process.pid
+                finally:
+                    process.kill()
+        finally:
+            server.kill()
 
 
 def count(program: Path, case: Case) -> Counted:

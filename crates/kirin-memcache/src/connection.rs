@@ -139,6 +139,8 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
                 Ok(Err(closed)) => return closed,
                 // A watcher says nothing. It is idle only if it does not read.
                 Err(_) if self.session.watcher().is_some() && self.unsent.is_none() => {}
+                // It is not the client that is silent.
+                Err(_) if self.session.is_at_origin() => {}
                 Err(_) => {
                     add(&executor.counters().idle_kicks, 1);
                     return CloseReason::Idle;

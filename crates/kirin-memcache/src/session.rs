@@ -105,8 +105,10 @@ impl MemcachedSession {
                 let (data, rest) = input.split_at(missing.min(input.len()));
                 block.extend_from_slice(data);
                 self.state = SessionState::Block { line, block, length };
-                if self.finish_block(executor, output) == Flow::Wait {
-                    return self.feed(rest, executor, output);
+                self.finish_block(executor, output);
+                if let SessionState::AtOrigin { input, .. } = &mut self.state {
+                    input.extend_from_slice(rest);
+                    return Flow::Wait;
                 }
                 self.commands_if_idle(rest, executor, output)
             }
@@ -203,6 +205,7 @@ impl MemcachedSession {
     }
 
     /// Lets a command wait for the origin.
+    #[cold]
     fn ask_origin(
         &mut self,
         command: HeldCommand,
@@ -215,12 +218,27 @@ impl MemcachedSession {
         Flow::Wait
     }
 
+    /// Holds a command, or a line in its place, until the origin has answered.
+    #[cold]
+    fn hold(
+        &mut self,
+        command: &[u8],
+        line: Option<Vec<u8>>,
+        rest: &[u8],
+        skip: usize,
+        executor: &Executor,
+    ) -> Flow {
+        let line = line.unwrap_or_else(|| command.to_vec());
+        self.ask_origin(HeldCommand { line, block: None }, rest.to_vec(), skip, executor)
+    }
+
     /// Returns whether a command waits for the origin.
     pub(crate) fn is_at_origin(&self) -> bool {
         matches!(self.state, SessionState::AtOrigin { .. })
     }
 
     /// Waits for the answer of the origin, and goes on with the input that has waited.
+    #[cold]
     pub(crate) fn poll_origin(
         &mut self,
         cx: &mut Context<'_>,
@@ -292,10 +310,8 @@ impl MemcachedSession {
                             return Flow::Watch;
                         }
                         Executed::AtOrigin(line) => {
-                            let command = input.get(..consumed).unwrap_or_default();
-                            let line = line.unwrap_or_else(|| command.to_vec());
-                            let held = HeldCommand { line, block: None };
-                            return self.ask_origin(held, rest.to_vec(), skip, executor);
+                            let (command, rest) = input.split_at(consumed.min(input.len()));
+                            return self.hold(command, line, rest, skip, executor);
                         }
                     }
                     if skip > rest.len() {

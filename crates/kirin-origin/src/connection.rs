@@ -20,8 +20,9 @@ use tokio_rustls::TlsConnector;
 
 use crate::address::{Address, Topology};
 use crate::config::OriginConfig;
-use crate::engine_scripts::ScriptHashes;
 use crate::error::{ConnectError, LEAST_VERSION, OriginError};
+use crate::replies::{field, text};
+use crate::server_facts::ServerFacts;
 
 /// Commands that wait until the connection's task takes them.
 const QUEUE_LENGTH: usize = 1024;
@@ -40,24 +41,13 @@ pub(crate) enum Push {
 /// Takes what the server tells. It must not wait.
 pub(crate) type PushReceiver = Arc<dyn Fn(Push) + Send + Sync>;
 
-/// What the server says about itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServerFacts {
-    /// `redis` or `valkey`.
-    pub name: String,
-    /// The version.
-    pub version: String,
-    /// Whether the server may evict keys that do not expire (`maxmemory-policy` `allkeys-*`), or
-    /// does not say so.
-    pub evicts: bool,
-}
-
 /// A connection. It ends when the last clone is dropped.
 pub(crate) struct Connection {
     commands: MultiplexedConnection,
     limit: Duration,
     pub(crate) facts: ServerFacts,
-    pub(crate) scripts: OnceLock<ScriptHashes>,
+    /// The names by which the server knows the scripts.
+    pub(crate) scripts: OnceLock<Vec<String>>,
     task: JoinHandle<()>,
 }
 
@@ -143,11 +133,7 @@ impl Connection {
             address: address.to_string(),
             reason: error.to_string(),
         })?;
-        let field = |name: &str| {
-            let fields = hello.as_map_iter()?;
-            let (_, value) = fields.into_iter().find(|(key, _)| text(key) == name)?;
-            Some(text(value))
-        };
+        let field = |name: &str| field(&hello, name);
         let name = field("server").unwrap_or_default();
         let version = field("version").unwrap_or_default();
         if !is_late_enough(&version) {
@@ -169,18 +155,18 @@ impl Connection {
         if field("role").is_some_and(|role| role != "master") {
             return wrong("a replica", "the origin must be a master, because Kirin writes to it");
         }
-        Ok(ServerFacts { name, version, evicts: self.evicts().await })
+        let mut facts = ServerFacts { name, version, evicts: true, run: None };
+        self.read_info(&mut facts).await;
+        Ok(facts)
     }
 
-    /// Returns whether the server may evict keys that do not expire. A server that does not allow
-    /// the question may.
-    async fn evicts(&self) -> bool {
-        let mut info = redis::cmd("INFO");
-        info.arg("memory");
-        let Ok(info) = self.ask(&info).await else { return true };
+    /// Reads what `INFO` tells. A server that does not allow it may evict, and has no known run.
+    async fn read_info(&self, facts: &mut ServerFacts) {
+        let Ok(info) = self.ask(&redis::cmd("INFO")).await else { return };
         let info = text(&info);
-        let policy = info.lines().find_map(|line| line.strip_prefix("maxmemory_policy:"));
-        policy.is_none_or(|policy| policy.starts_with("allkeys"))
+        let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name));
+        facts.evicts = field("maxmemory_policy:").is_none_or(|policy| policy != "noeviction");
+        facts.run = field("run_id:").map(str::to_owned);
     }
 
     /// Sends a command and waits for its reply, at most for the limit of this connection.
@@ -192,8 +178,18 @@ impl Connection {
     /// Sends several commands at once and waits for their replies. An error of one command is its
     /// reply.
     pub(crate) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Value>, OriginError> {
+        let asked = self.ask_all_at_leisure(commands);
+        let limit = self.limit;
+        tokio::time::timeout(limit, asked).await.unwrap_or(Err(OriginError::TimedOut(limit)))
+    }
+
+    /// Does the same for a caller that has a limit of its own.
+    pub(crate) async fn ask_all_at_leisure(
+        &self,
+        commands: &Pipeline,
+    ) -> Result<Vec<Value>, OriginError> {
         let mut connection = self.commands.clone();
-        self.within_limit(commands.query_async(&mut connection)).await
+        commands.query_async(&mut connection).await.map_err(|error| origin_error(&error))
     }
 
     async fn within_limit<T>(
@@ -269,17 +265,6 @@ fn is_late_enough(version: &str) -> bool {
         version.split('.').map(|number| number.parse().unwrap_or(0)).collect()
     };
     numbers(version) >= numbers(LEAST_VERSION)
-}
-
-/// Returns the text of a reply that is one.
-pub(crate) fn text(value: &Value) -> String {
-    match value {
-        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Value::SimpleString(text) => text.clone(),
-        Value::VerbatimString { text, .. } => text.clone(),
-        Value::Int(number) => number.to_string(),
-        _ => String::new(),
-    }
 }
 
 /// Returns an error of the server as its own text, and another one as that of the crate.

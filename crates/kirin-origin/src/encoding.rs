@@ -26,6 +26,10 @@ use kirin_store::{TAG_LIMIT_BYTES, TAGS_PER_ITEM};
 /// doubles, which are exact below it.
 pub const NUMBER_LIMIT: u64 = 1 << 53;
 
+/// The version of a value that this Kirin cannot read. No item has it, so a write with a condition
+/// never replaces such a value.
+pub const UNREADABLE: u64 = NUMBER_LIMIT - 1;
+
 /// The format that is written and read.
 const FORMAT: u8 = 1;
 

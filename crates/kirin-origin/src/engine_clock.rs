@@ -23,7 +23,7 @@ impl EngineClock {
 
     /// Returns a time that the server has not passed at `now`.
     pub fn at_most(&self, now: Instant) -> u64 {
-        self.micros + micros(now.saturating_duration_since(self.asked_at))
+        self.micros.saturating_add(micros(now.saturating_duration_since(self.asked_at)))
     }
 }
 

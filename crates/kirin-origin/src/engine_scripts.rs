@@ -2,9 +2,9 @@
 
 use redis::Value;
 
-use crate::connection::{Connection, text};
+use crate::connection::Connection;
 use crate::error::OriginError;
-use crate::keeper::unexpected;
+use crate::replies::{text, unexpected};
 
 /// Writes an item or a tombstone.
 pub(crate) const PUT: EngineScript = EngineScript { index: 0, name: "put.lua" };
@@ -20,9 +20,6 @@ const TEXTS: [&str; 3] = [
     include_str!("scripts/touch.lua"),
 ];
 
-/// The names by which the server knows the scripts.
-pub(crate) type ScriptHashes = [String; TEXTS.len()];
-
 /// A script.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EngineScript {
@@ -33,11 +30,11 @@ pub(crate) struct EngineScript {
 impl Connection {
     /// Lets the server know the scripts.
     pub(crate) async fn load_scripts(&self) -> Result<(), OriginError> {
-        let mut hashes = ScriptHashes::default();
-        for (hash, script) in hashes.iter_mut().zip(TEXTS) {
+        let mut hashes = Vec::new();
+        for script in TEXTS {
             let mut command = redis::cmd("SCRIPT");
             command.arg("LOAD").arg(script);
-            *hash = text(&self.ask(&command).await?);
+            hashes.push(text(&self.ask(&command).await?));
         }
         // Loaded again after the server has forgotten them, they have the same hashes.
         let _ = self.scripts.set(hashes);

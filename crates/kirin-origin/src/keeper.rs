@@ -7,19 +7,20 @@
 //! process is stopped, or if the network swallows everything: nothing needs to be noticed for it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use kirin_store::Now;
-use redis::Value;
 
-use crate::connection::{Connection, text};
+use crate::connection::Connection;
 use crate::counters::add;
-use crate::encoding::{LastNumbers, NUMBER_LIMIT, Purged};
+use crate::encoding::{NUMBER_LIMIT, Purged};
 use crate::engine_clock::EngineClock;
 use crate::error::{ConnectError, OriginError};
 use crate::origin::StoreOrigin;
+use crate::replies::{field, micros_of, numbers_of, table_of, unexpected};
+use crate::server_facts::ServerFacts;
 use crate::state::OriginState;
 
 /// The pauses between attempts to connect. They double from the first to the longest.
@@ -67,26 +68,21 @@ impl StoreOrigin {
         let ended = |error: OriginError| ConnectError::Ended(error.to_string());
         connection.load_scripts().await.map_err(ended)?;
         self.prove(&connection).await.map_err(ended)?;
-        let known = self.numbers.learned();
-        if known == 0 || known < learned {
-            // The server is new, or it has lost purges: perhaps a replica took over. Nobody knows
-            // which items they had purged.
-            if learned > 0 {
-                tracing::warn!("the origin has lost purges, so all its items are purged");
-            }
+        // Another run of the server may have lost its last writes. So may a replica that took over.
+        let number = self.numbers.complete_up_to();
+        let has_lost = number < learned || learned > 0 && !self.is_same_run(&connection.facts);
+        if has_lost {
+            tracing::warn!("the origin may have lost purges, so all its items are purged");
+        }
+        if number == 0 || has_lost {
             self.purge_everything(&connection).await.map_err(ended)?;
         }
+        *self.last_run.lock() = connection.facts.run.clone();
         add(&self.counters.connections, 1);
         *self.state.lock() =
             OriginState::Connected { since: Instant::now(), server: connection.facts.clone() };
         let (address, server) = (&self.config.address, &connection.facts);
         tracing::info!(%address, server = server.name, version = server.version, "origin connected");
-        if server.evicts {
-            tracing::warn!(
-                "the origin may evict any key (maxmemory-policy): with volatile-* or noeviction, tags outlive \
-                 their items"
-            );
-        }
         self.serve_with(Arc::clone(&connection));
         Ok(connection)
     }
@@ -114,16 +110,39 @@ impl StoreOrigin {
         }
     }
 
+    /// Returns whether this is the run of the server that the last connection was to.
+    fn is_same_run(&self, facts: &ServerFacts) -> bool {
+        facts.run.is_some() && *self.last_run.lock() == facts.run
+    }
+
     /// Makes a trip to the server, and reads the numbers if they are due. Afterwards the copies may
     /// be served for `stale_limit` after the beginning of the trip.
+    ///
+    /// The trip may take half of that time, because it waits behind all replies that are on their
+    /// way.
     async fn prove(&self, connection: &Connection) -> Result<(), OriginError> {
+        let limit = self.config.stale_limit / 2;
+        let proved = tokio::time::timeout(limit, self.prove_at_leisure(connection)).await;
+        proved.unwrap_or(Err(OriginError::TimedOut(limit)))
+    }
+
+    async fn prove_at_leisure(&self, connection: &Connection) -> Result<(), OriginError> {
         let now = Now::on_steady_clock();
         let asked_at = Instant::now();
         if self.numbers_are_due.load(Ordering::SeqCst) {
             self.read_numbers(connection, 0).await?;
         }
-        let time = connection.ask(&redis::cmd("TIME")).await?;
-        let micros = micros_of(&time).ok_or_else(|| unexpected("TIME", &time))?;
+        let mut commands = redis::pipe();
+        commands.cmd("TIME").cmd("HELLO");
+        let replies = connection.ask_all_at_leisure(&commands).await?;
+        let [time, hello] = replies.as_slice() else {
+            return Err(OriginError::Unexpected(format!("{} replies for 2", replies.len())));
+        };
+        // A server that has become a replica goes on to answer.
+        if field(hello, "role").is_some_and(|role| role != "master") {
+            return Err(OriginError::Away("the server has become a replica".into()));
+        }
+        let micros = micros_of(time).ok_or_else(|| unexpected("TIME", time))?;
         *self.clock.lock() = Some(EngineClock::new(micros, asked_at));
         // A change that was told meanwhile proves nothing until it is read.
         if !self.numbers_are_due.load(Ordering::SeqCst) {
@@ -133,28 +152,34 @@ impl StoreOrigin {
     }
 
     /// Reads the numbers of purges and the table of prefixes, and drops the copies that it kills.
-    /// Does nothing if the table is complete up to `wanted` and not due.
+    /// Does nothing if the table is complete up to `wanted` and not due. It takes no longer than a
+    /// command, also if others read before.
     pub(crate) async fn read_numbers(
         &self,
         connection: &Connection,
         wanted: u64,
     ) -> Result<(), OriginError> {
-        let _only_one = self.reading_numbers.lock().await;
-        let is_due = self.numbers_are_due.swap(false, Ordering::SeqCst);
-        if !is_due && self.numbers.complete_up_to() >= wanted {
-            return Ok(());
-        }
-        let read = self.read_numbers_at_once(connection).await;
-        if read.is_err() {
-            self.numbers_are_due.store(true, Ordering::SeqCst);
-        }
-        read
+        let limit = self.config.timeout;
+        let read = tokio::time::timeout(limit, async {
+            let _only_one = self.reading_numbers.lock().await;
+            if !self.numbers_are_due.load(Ordering::SeqCst)
+                && self.numbers.complete_up_to() >= wanted
+            {
+                return Ok(());
+            }
+            let mut reading = NumbersReading::begin(&self.numbers_are_due);
+            let read = self.read_numbers_at_once(connection).await;
+            reading.is_done = read.is_ok();
+            read
+        });
+        read.await.unwrap_or(Err(OriginError::TimedOut(limit)))
     }
 
     async fn read_numbers_at_once(&self, connection: &Connection) -> Result<(), OriginError> {
         let names = &self.config.names;
+        // The table comes second, so it has at least the purges up to the number. A server without
+        // memory takes no MULTI.
         let mut commands = redis::pipe();
-        commands.atomic();
         commands.cmd("GET").arg(names.number()).cmd("HGETALL").arg(names.purges());
         let replies = connection.ask_all(&commands).await?;
         let [number, table] = replies.as_slice() else {
@@ -189,39 +214,25 @@ impl StoreOrigin {
     }
 }
 
-/// Returns the numbers in the reply to `GET {k}n`, if there are any.
-pub(crate) fn numbers_of(reply: &Value) -> Option<LastNumbers> {
-    match reply {
-        Value::BulkString(bytes) => LastNumbers::parse(bytes),
-        _ => None,
+/// A reading of the numbers. If it is given up, they are due again.
+struct NumbersReading<'a> {
+    are_due: &'a AtomicBool,
+    is_done: bool,
+}
+
+impl<'a> NumbersReading<'a> {
+    fn begin(are_due: &'a AtomicBool) -> Self {
+        are_due.store(false, Ordering::SeqCst);
+        Self { are_due, is_done: false }
     }
 }
 
-/// Returns the rows of the reply to `HGETALL {k}p`. A row that nobody can read kills all items.
-fn table_of(reply: &Value) -> Vec<(Bytes, Purged)> {
-    let Some(rows) = reply.as_map_iter() else { return Vec::new() };
-    let rows = rows.map(|(prefix, purged)| match (prefix, purged) {
-        (Value::BulkString(prefix), Value::BulkString(purged)) => {
-            Some((Bytes::copy_from_slice(prefix), Purged::parse(purged)?))
+impl Drop for NumbersReading<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.are_due.store(true, Ordering::SeqCst);
         }
-        _ => None,
-    });
-    rows.collect::<Option<_>>().unwrap_or_default()
-}
-
-/// Returns the time of a reply to `TIME`: seconds and microseconds.
-fn micros_of(reply: &Value) -> Option<u64> {
-    let Value::Array(parts) = reply else { return None };
-    let [seconds, micros] = parts.as_slice() else { return None };
-    let seconds: u64 = text(seconds).parse().ok()?;
-    seconds.checked_mul(1_000_000)?.checked_add(text(micros).parse().ok()?)
-}
-
-/// Returns the error for a reply that a command cannot have.
-pub(crate) fn unexpected(command: &str, reply: &Value) -> OriginError {
-    let mut shown = format!("{reply:?}");
-    shown.truncate(shown.floor_char_boundary(100));
-    OriginError::Unexpected(format!("{shown} to {command}"))
+    }
 }
 
 /// Returns a random factor from one half to one, so that many Kirins do not connect at the same
@@ -240,14 +251,5 @@ mod tests {
         let factors: Vec<f64> = (0..50).map(|_| jitter()).collect();
         assert!(factors.iter().all(|factor| (0.5..=1.0).contains(factor)), "{factors:?}");
         assert!(factors.iter().any(|factor| *factor != factors[0]), "{factors:?}");
-    }
-
-    #[test]
-    fn the_time_of_a_server_has_two_parts() {
-        let part = |text: &str| Value::BulkString(text.as_bytes().to_vec());
-        let time = Value::Array(vec![part("1700000000"), part("000042")]);
-        assert_eq!(micros_of(&time), Some(1_700_000_000_000_042));
-        assert_eq!(micros_of(&Value::Array(vec![part("1")])), None);
-        assert_eq!(micros_of(&Value::Nil), None);
     }
 }

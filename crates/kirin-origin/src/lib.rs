@@ -43,22 +43,25 @@ pub mod encoding;
 mod engine_clock;
 mod engine_scripts;
 mod error;
+mod expiry;
 mod keeper;
 pub mod names;
 mod numbers;
 mod origin;
 mod purging;
 mod reading;
+mod replies;
+mod server_facts;
 mod state;
 mod writing;
 
 pub use config::OriginConfig;
-pub use connection::ServerFacts;
 pub use counters::OriginCounters;
 pub use error::OriginError;
 pub use origin::StoreOrigin;
 pub use purging::{Purge, PurgeFound};
 pub use reading::{Loaded, LoadedItem};
+pub use server_facts::ServerFacts;
 pub use state::OriginState;
 pub use writing::{Condition, Content, Write, Written};
 

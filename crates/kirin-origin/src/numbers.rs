@@ -27,8 +27,11 @@ const TAG_ENTRY_BYTES: usize = 64;
 pub enum Judgement {
     /// The item may be served.
     Fresh,
-    /// The item may be served as one that is stale.
-    Stale,
+    /// The item may be served as one that is stale since a purge with this number.
+    Stale {
+        /// The number.
+        since: u64,
+    },
     /// The item may not be served.
     Dead,
 }
@@ -60,8 +63,7 @@ struct KnownTags {
 }
 
 impl Numbers {
-    /// Returns the greatest number that this Kirin has heard of. What begins now carries it, and is
-    /// dead if a purge comes later.
+    /// Returns the greatest number that this Kirin has ever heard of, on whatever connection.
     pub fn learned(&self) -> u64 {
         self.learned.load(Ordering::SeqCst)
     }
@@ -71,9 +73,13 @@ impl Numbers {
         self.learned.fetch_max(number, Ordering::SeqCst);
     }
 
-    /// Forgets all, because another server may count from the start.
+    /// Begins to count at the number of a purge of all items.
+    pub fn begin_at(&self, number: u64) {
+        self.learned.store(number, Ordering::SeqCst);
+    }
+
+    /// Forgets the purges, because nobody reports them any more.
     pub fn forget(&self) {
-        self.learned.store(0, Ordering::SeqCst);
         *self.prefixes.write() = KnownPrefixes::default();
         *self.tags.lock() = KnownTags::default();
     }
@@ -120,14 +126,22 @@ impl Numbers {
         purged
     }
 
-    /// Returns those of `tags` whose purges are not known.
-    pub fn unknown_tags<'a>(&self, tags: impl Iterator<Item = &'a Bytes>) -> Vec<Bytes> {
-        let known = self.tags.lock();
-        let mut unknown: Vec<Bytes> =
-            tags.filter(|tag| !known.purged.contains_key(*tag)).cloned().collect();
+    /// Returns the purges of those of `tags` that are known, and the other tags.
+    pub fn look_up<'a>(
+        &self,
+        tags: impl Iterator<Item = &'a Bytes>,
+    ) -> (HashMap<Bytes, Purged>, Vec<Bytes>) {
+        let tags_known = self.tags.lock();
+        let (mut known, mut unknown) = (HashMap::new(), Vec::new());
+        for tag in tags {
+            match tags_known.purged.get(tag) {
+                Some(purged) => _ = known.insert(tag.clone(), *purged),
+                None => unknown.push(tag.clone()),
+            }
+        }
         unknown.sort_unstable();
         unknown.dedup();
-        unknown
+        (known, unknown)
     }
 
     /// Learns the purges of a tag. The caller afterwards asks whether an invalidation of the tag
@@ -151,14 +165,16 @@ impl Numbers {
         }
     }
 
-    /// Judges an item that was made under a number. `purged_tags` are the purges of its tags that
-    /// were read for it; the others are looked up. A tag of which nothing is known kills the item.
+    /// Judges an item that was made under a number. `purged_tags` has the purges of its tags; one
+    /// that it does not have kills the item. So does a table of prefixes that is not complete up to
+    /// `wanted`, because another connection has begun meanwhile.
     pub fn judge<'a>(
         &self,
         key: &[u8],
         tags: impl Iterator<Item = &'a Bytes>,
         purged_tags: &HashMap<Bytes, Purged>,
         made: u64,
+        wanted: u64,
     ) -> Judgement {
         let mut newest = Purged::default();
         let mut add = |purged: Purged| {
@@ -167,6 +183,9 @@ impl Numbers {
         };
         {
             let known = self.prefixes.read();
+            if known.complete_up_to < wanted {
+                return Judgement::Dead;
+            }
             add(known.all);
             for length in &known.lengths {
                 if let Some(purged) = key.get(..*length).and_then(|name| known.by_prefix.get(name))
@@ -175,16 +194,15 @@ impl Numbers {
                 }
             }
         }
-        let known = self.tags.lock();
         for tag in tags {
-            match purged_tags.get(tag).or_else(|| known.purged.get(tag)) {
+            match purged_tags.get(tag) {
                 Some(purged) => add(*purged),
                 None => return Judgement::Dead,
             }
         }
         match newest {
             Purged { hard, .. } if hard > made => Judgement::Dead,
-            Purged { soft, .. } if soft > made => Judgement::Stale,
+            Purged { soft, .. } if soft > made => Judgement::Stale { since: soft },
             _ => Judgement::Fresh,
         }
     }
@@ -210,7 +228,8 @@ mod tests {
 
     fn judge(numbers: &Numbers, key: &str, tags: &[&'static str], made: u64) -> Judgement {
         let tags: Vec<Bytes> = tags.iter().map(|tag| Bytes::from_static(tag.as_bytes())).collect();
-        numbers.judge(key.as_bytes(), tags.iter(), &HashMap::new(), made)
+        let (known, _) = numbers.look_up(tags.iter());
+        numbers.judge(key.as_bytes(), tags.iter(), &known, made, 0)
     }
 
     #[test]
@@ -223,7 +242,7 @@ mod tests {
             ("a", &[], 3, Judgement::Fresh),
             ("shop:a", &[], 6, Judgement::Dead),
             ("shop:a", &[], 7, Judgement::Fresh),
-            ("shop:old", &[], 8, Judgement::Stale),
+            ("shop:old", &[], 8, Judgement::Stale { since: 9 }),
             ("shop:old", &[], 9, Judgement::Fresh),
             ("sho", &[], 3, Judgement::Fresh),
             ("a", &["menu"], 7, Judgement::Dead),
@@ -233,6 +252,10 @@ mod tests {
             assert_eq!(judge(&numbers, key, tags, made), judgement, "{key} {tags:?} {made}");
         }
         assert_eq!((numbers.learned(), numbers.complete_up_to()), (9, 9));
+        let incomplete = numbers.judge(b"a", [].iter(), &HashMap::new(), 99, 10);
+        assert_eq!(incomplete, Judgement::Dead, "a purge that the table does not have");
+        numbers.forget();
+        assert_eq!((numbers.learned(), numbers.complete_up_to()), (9, 0));
     }
 
     #[test]
@@ -250,11 +273,12 @@ mod tests {
     fn tags_are_known_until_they_are_forgotten() {
         let numbers = Numbers::default();
         let tags = [Bytes::from_static(b"a"), Bytes::from_static(b"b"), Bytes::from_static(b"a")];
-        assert_eq!(numbers.unknown_tags(tags.iter()), ["a", "b"]);
+        assert_eq!(numbers.look_up(tags.iter()).1, ["a", "b"]);
         numbers.learn_tag(&tags[0], hard(1));
-        assert_eq!(numbers.unknown_tags(tags.iter()), ["b"]);
+        let (known, unknown) = numbers.look_up(tags.iter());
+        assert_eq!((known.get(&tags[0]), unknown), (Some(&hard(1)), vec![tags[1].clone()]));
         numbers.forget_tag(b"a");
-        assert_eq!(numbers.unknown_tags(tags.iter()), ["a", "b"]);
+        assert_eq!(numbers.look_up(tags.iter()).1, ["a", "b"]);
         assert_eq!(numbers.tags.lock().bytes, 0);
     }
 

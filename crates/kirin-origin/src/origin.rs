@@ -20,15 +20,21 @@ use crate::absent_keys::AbsentKeys;
 use crate::config::OriginConfig;
 use crate::connection::{Connection, Push};
 use crate::counters::{OriginCounters, add};
+use crate::encoding::UNREADABLE;
 use crate::engine_clock::EngineClock;
 use crate::error::OriginError;
 use crate::names::Name;
 use crate::numbers::Numbers;
-use crate::reading::UNREADABLE;
 use crate::state::OriginState;
 
 /// The most commands that wait for an answer of the server. The next one fails at once.
 const MOST_IN_FLIGHT: usize = 4096;
+
+/// The most keys that are read at once: their items may have a megabyte each. The next one waits.
+const MOST_KEYS_IN_FLIGHT: usize = 64;
+
+/// In how many groups keys take turns.
+const TURNS: usize = 256;
 
 /// A server behind a store.
 pub struct StoreOrigin {
@@ -49,6 +55,12 @@ pub struct StoreOrigin {
     pub(crate) numbers_are_due: AtomicBool,
     /// Wakes the task of [`StoreOrigin::run`]: something is due, or the connection has ended.
     pub(crate) wake: Notify,
+    /// The run of the server that the last connection was to.
+    pub(crate) last_run: Mutex<Option<String>>,
+    /// The keys that are being read.
+    reads_in_flight: Semaphore,
+    /// Writers of the same key on this machine take turns.
+    turns: Box<[tokio::sync::Mutex<()>]>,
     /// One task at a time reads the numbers.
     pub(crate) reading_numbers: tokio::sync::Mutex<()>,
 }
@@ -70,6 +82,9 @@ impl StoreOrigin {
             epoch: AtomicU64::new(0),
             numbers_are_due: AtomicBool::new(false),
             wake: Notify::new(),
+            last_run: Mutex::default(),
+            reads_in_flight: Semaphore::new(MOST_KEYS_IN_FLIGHT),
+            turns: (0..TURNS).map(|_| tokio::sync::Mutex::default()).collect(),
             reading_numbers: tokio::sync::Mutex::new(()),
         })
     }
@@ -135,12 +150,35 @@ impl StoreOrigin {
         self.in_flight.try_acquire().map_err(|_| OriginError::Busy(MOST_IN_FLIGHT))
     }
 
+    /// Waits until this many keys may be read.
+    pub(crate) async fn permit_to_read(
+        &self,
+        keys: usize,
+    ) -> Result<SemaphorePermit<'_>, OriginError> {
+        let keys = u32::try_from(keys.clamp(1, MOST_KEYS_IN_FLIGHT)).unwrap_or(1);
+        let permit =
+            tokio::time::timeout(self.config.timeout, self.reads_in_flight.acquire_many(keys));
+        match permit.await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(OriginError::Busy(MOST_KEYS_IN_FLIGHT)),
+        }
+    }
+
+    /// Waits for the turn of this caller to read and write a key, but no longer than for a command.
+    /// Without turns, the writers of one machine would be in each other's way. Those of others are
+    /// anyway, so nothing depends on it.
+    pub async fn turn(&self, key: &[u8]) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let sum = key.iter().fold(0usize, |sum, byte| sum.wrapping_mul(31) + usize::from(*byte));
+        let turn = self.turns.get(sum % self.turns.len())?.lock();
+        tokio::time::timeout(self.config.timeout, turn).await.ok()
+    }
+
     /// Counts the failure of a command, and ends a connection to a server that takes no writes any
     /// more.
     pub(crate) fn failed(&self, error: OriginError) -> OriginError {
         match &error {
             OriginError::TimedOut(_) => add(&self.counters.timeouts, 1),
-            OriginError::Refused(reason) if reason.starts_with("READONLY") => {
+            OriginError::Refused(reason) if reason.contains("READONLY") => {
                 add(&self.counters.failures, 1);
                 self.end_connection(self.epoch.load(Ordering::Acquire));
             }

@@ -52,7 +52,7 @@ impl StoreOrigin {
         for prefix in purge.prefixes {
             self.prefix_was_purged(prefix, now);
         }
-        purged.map_err(|error| self.failed(error))
+        purged.map(|(_, found)| found).map_err(|error| self.failed(error))
     }
 
     /// Purges all items.
@@ -61,7 +61,9 @@ impl StoreOrigin {
         connection: &Connection,
     ) -> Result<(), OriginError> {
         let all = Purge { prefixes: &[b""], ..Purge::default() };
-        self.purge_over(connection, &all, Invalidation::Hard).await.map(|_| ())
+        let (number, _) = self.purge_over(connection, &all, Invalidation::Hard).await?;
+        self.numbers.begin_at(number);
+        Ok(())
     }
 
     async fn purge_over(
@@ -69,7 +71,7 @@ impl StoreOrigin {
         connection: &Connection,
         purge: &Purge<'_>,
         how: Invalidation,
-    ) -> Result<PurgeFound, OriginError> {
+    ) -> Result<(u64, PurgeFound), OriginError> {
         let names = &self.config.names;
         let mut keys = vec![names.number().to_vec(), names.purges().to_vec()];
         keys.extend(purge.tags.iter().map(|tag| names.tag(tag)));
@@ -84,6 +86,6 @@ impl StoreOrigin {
         add(&self.counters.purges, 1);
         let [number, items, tags] = three(&connection.run(PURGE, &keys, &arguments).await?)?;
         self.numbers.learn(number);
-        Ok(PurgeFound { items, tags })
+        Ok((number, PurgeFound { items, tags }))
     }
 }

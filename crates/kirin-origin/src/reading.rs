@@ -8,15 +8,12 @@ use redis::Value;
 
 use crate::connection::Connection;
 use crate::counters::add;
-use crate::encoding::{DecodeError, DecodedItem, LastNumbers, NUMBER_LIMIT, Purged};
+use crate::encoding::{DecodeError, DecodedItem, LastNumbers, Purged, UNREADABLE};
 use crate::error::OriginError;
-use crate::keeper::{numbers_of, unexpected};
+use crate::expiry::expiry;
 use crate::numbers::Judgement;
 use crate::origin::StoreOrigin;
-
-/// The version of a value that this Kirin cannot read. No item has it, so a write with a condition
-/// never replaces such a value.
-pub(crate) const UNREADABLE: u64 = NUMBER_LIMIT - 1;
+use crate::replies::{numbers_of, unexpected};
 
 /// What the server has under a key.
 #[derive(Clone, Debug)]
@@ -25,6 +22,8 @@ pub struct Loaded {
     pub key: Bytes,
     /// The version of what is there, be it an item that may be served or not. 0 if nothing is.
     pub version: u64,
+    /// Whether the server has no item: nothing, or a tombstone.
+    pub is_absent: bool,
     /// The number of the last purge that has been looked at.
     pub made: u64,
     /// The item, if it may be served.
@@ -38,17 +37,16 @@ pub struct LoadedItem {
     pub decoded: DecodedItem,
     /// When it expires.
     pub expires: Expires,
+    /// The CAS unique. That of an item that a purge has made stale is another one than before.
+    pub cas: u64,
     /// Whether the item is stale, by a mark of its own or by a purge.
     pub is_stale: bool,
+    /// Whether a client has won the right to recache the item. A purge that makes an item stale
+    /// takes that back.
+    pub is_won: bool,
 }
 
 impl LoadedItem {
-    /// Returns whether a client has won the right to recache the item. A purge that makes an item
-    /// stale takes that back.
-    pub fn is_won(&self) -> bool {
-        self.decoded.head.is_won && self.decoded.head.is_stale == self.is_stale
-    }
-
     /// Returns the item for a store. `tags` are those of the item, and `was_fetched` is what the
     /// store shows of earlier reads.
     pub fn copied<'a>(&'a self, tags: &'a [&'a [u8]], was_fetched: bool) -> CopiedItem<'a> {
@@ -58,9 +56,9 @@ impl LoadedItem {
                 .flags(head.flags)
                 .expires(self.expires)
                 .tags(tags),
-            cas: head.cas_unique(),
+            cas: self.cas,
             is_stale: self.is_stale,
-            is_won: self.is_won(),
+            is_won: self.is_won,
             was_fetched,
         }
     }
@@ -81,19 +79,21 @@ impl StoreOrigin {
     /// What is returned was true at some moment during the call. It may have changed by now: then
     /// no copy is kept.
     pub async fn load(&self, keys: &[Bytes]) -> Result<Vec<Loaded>, OriginError> {
+        // It comes before the connection: what is read over one that is replaced is not kept.
+        let since = self.store.moment();
         let connection = self.connection()?;
-        let _permit = self.permit()?;
+        let _permit = self.permit_to_read(keys.len()).await?;
         add(&self.counters.reads, keys.len() as u64);
-        self.load_over(&connection, keys).await.map_err(|error| self.failed(error))
+        self.load_over(&connection, keys, &since).await.map_err(|error| self.failed(error))
     }
 
     async fn load_over(
         &self,
         connection: &Connection,
         keys: &[Bytes],
+        since: &Moment,
     ) -> Result<Vec<Loaded>, OriginError> {
         let names = &self.config.names;
-        let since = self.store.moment();
         let mut commands = redis::pipe();
         commands.ignore_errors();
         // The numbers come first: what is read behind them was not purged under a smaller one
@@ -117,7 +117,7 @@ impl StoreOrigin {
                 self.read_numbers(connection, numbers.of_prefixes).await?;
             }
         }
-        let purged_tags = self.read_tags(connection, &replies, &since).await?;
+        let purged_tags = self.read_tags(connection, &replies, since).await?;
         let now = Now::on_steady_clock();
         let loaded = keys
             .iter()
@@ -125,12 +125,12 @@ impl StoreOrigin {
             .map(|(key, reply)| self.judged(key, reply, numbers, &purged_tags, now));
         let loaded: Vec<Loaded> = loaded.collect();
         for loaded in &loaded {
-            self.keep_copy(loaded, &since, now);
+            self.keep_copy(loaded, since, now);
         }
         Ok(loaded)
     }
 
-    /// Reads the purges of those tags of the items that are not known.
+    /// Returns the purges of the tags of the items. Reads those that are not known.
     async fn read_tags(
         &self,
         connection: &Connection,
@@ -142,9 +142,9 @@ impl StoreOrigin {
             .filter_map(|reply| reply.item.as_ref())
             .flat_map(|(item, _)| item.tags())
             .collect();
-        let unknown = self.numbers.unknown_tags(tags.iter());
+        let (mut purged_tags, unknown) = self.numbers.look_up(tags.iter());
         if unknown.is_empty() {
-            return Ok(HashMap::new());
+            return Ok(purged_tags);
         }
         let mut command = redis::cmd("MGET");
         for tag in &unknown {
@@ -152,7 +152,6 @@ impl StoreOrigin {
         }
         let reply = connection.ask(&command).await?;
         let Value::Array(values) = &reply else { return Err(unexpected("MGET", &reply)) };
-        let mut purged_tags = HashMap::new();
         for (tag, value) in unknown.into_iter().zip(values) {
             // A tag that the server does not have is not known, and kills the item.
             let Value::BulkString(text) = value else { continue };
@@ -175,20 +174,31 @@ impl StoreOrigin {
         purged_tags: &HashMap<Bytes, Purged>,
         now: Now,
     ) -> Loaded {
-        let made = numbers.map_or(0, |numbers| numbers.of_any);
-        let mut loaded = Loaded { key: key.clone(), version: reply.version, made, item: None };
+        let LastNumbers { of_any, of_prefixes } = numbers.unwrap_or_default();
+        let is_absent = reply.version == 0
+            || reply.item.as_ref().is_some_and(|(item, _)| item.head.is_tombstone);
+        let mut loaded = Loaded {
+            key: key.clone(),
+            version: reply.version,
+            is_absent,
+            made: of_any,
+            item: None,
+        };
         let (Some((decoded, milliseconds)), Some(_)) = (reply.item, numbers) else { return loaded };
-        let tags: Vec<Bytes> = decoded.tags().collect();
-        let judgement = self.numbers.judge(key, tags.iter(), purged_tags, decoded.head.made);
-        if judgement != Judgement::Dead && !decoded.head.is_tombstone {
-            let is_stale = decoded.head.is_stale || judgement == Judgement::Stale;
-            let expires = milliseconds.map_or(Expires::NEVER, |milliseconds| {
-                // The next full second: an item lives as long as its writer has said.
-                Expires::after_seconds(milliseconds.div_ceil(1000), now)
-            });
-            loaded.item = Some(LoadedItem { decoded, expires, is_stale });
-            add(&self.counters.read_hits, 1);
+        if is_absent {
+            return loaded;
         }
+        let (head, tags) = (decoded.head, decoded.tags().collect::<Vec<Bytes>>());
+        let judgement = self.numbers.judge(key, tags.iter(), purged_tags, head.made, of_prefixes);
+        let (cas, is_stale, is_won) = match judgement {
+            Judgement::Dead => return loaded,
+            Judgement::Fresh => (head.cas_unique(), head.is_stale, head.is_won),
+            // All machines get the same number from the purge.
+            Judgement::Stale { since } => (since.max(head.version + 1), true, false),
+        };
+        let expires = milliseconds.map_or(Expires::NEVER, |milliseconds| expiry(milliseconds, now));
+        loaded.item = Some(LoadedItem { decoded, expires, cas, is_stale, is_won });
+        add(&self.counters.read_hits, 1);
         loaded
     }
 
@@ -196,13 +206,13 @@ impl StoreOrigin {
     /// crossed the reply, or if nothing proves it.
     fn keep_copy(&self, loaded: &Loaded, since: &Moment, now: Now) {
         let key = &loaded.key;
-        let Some(item) = &loaded.item else {
+        if loaded.is_absent {
             self.absent_keys.insert(key);
             if self.store.change_since(since, key, &[]).is_some() {
                 self.absent_keys.remove(key);
             }
-            return;
-        };
+        }
+        let Some(item) = &loaded.item else { return };
         let tags: Vec<Bytes> = item.decoded.tags().collect();
         let tags: Vec<&[u8]> = tags.iter().map(|tag| &tag[..]).collect();
         // A copy is made for a reader, who gets the item from here.

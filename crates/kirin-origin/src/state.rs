@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::connection::ServerFacts;
+use crate::server_facts::ServerFacts;
 
 /// Whether there is a connection to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]

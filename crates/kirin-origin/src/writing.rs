@@ -8,6 +8,7 @@ use crate::counters::add;
 use crate::encoding::{EncodedItem, ItemHead};
 use crate::engine_scripts::{PUT, TOUCH};
 use crate::error::OriginError;
+use crate::expiry::milliseconds_left;
 use crate::origin::StoreOrigin;
 
 /// How long the server remembers that an item was removed. A page that was begun before is not
@@ -37,8 +38,8 @@ pub enum Content<'a> {
         value: &'a [u8],
         /// The client flags.
         flags: u32,
-        /// When the item expires.
-        expires: Expires,
+        /// When the item expires. `None` if that is as before.
+        expires: Option<Expires>,
         /// The tags.
         tags: &'a [&'a [u8]],
         /// The CAS unique that a client has chosen.
@@ -103,7 +104,7 @@ impl StoreOrigin {
             Content::Nothing => {
                 head.is_tombstone = true;
                 let expires = Expires::after_seconds(TOMBSTONE_SECONDS, now);
-                (EncodedItem::encode(&head, &[], b""), expires, &[][..])
+                (EncodedItem::encode(&head, &[], b""), Some(expires), &[][..])
             }
         };
         let encoded = encoded.map_err(|error| OriginError::Unexpected(error.to_string()))?;
@@ -111,7 +112,8 @@ impl StoreOrigin {
             vec![names.item(write.key), names.number().to_vec(), names.purges().to_vec()];
         keys.extend(tags.iter().map(|tag| names.tag(tag)));
         let (expected, made) = (expected.to_string(), made.map(|made| made.to_string()));
-        let milliseconds = milliseconds_left(expires, now).to_string();
+        let milliseconds = expires
+            .map_or_else(|| "keep".into(), |expires| milliseconds_left(expires, now).to_string());
         let connection = self.connection()?;
         let _permit = self.permit()?;
         add(&self.counters.writes, 1);
@@ -157,12 +159,6 @@ impl StoreOrigin {
         let outcome = outcome.map_err(|error| self.failed(error))?;
         Ok(outcome.first() == Some(&1))
     }
-}
-
-/// Returns the milliseconds until an expiry, as the scripts want them: 0 for never. An item that
-/// has expired already gets the shortest time.
-fn milliseconds_left(expires: Expires, now: Now) -> u64 {
-    expires.seconds_left(now).map_or(0, |seconds| (seconds * 1000).max(1))
 }
 
 /// Returns the three numbers of a script's reply.

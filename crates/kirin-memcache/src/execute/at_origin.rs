@@ -9,6 +9,7 @@
 //! A `set` needs not know what is there, so nothing is read for it. Purges are one write.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU64;
 use std::os::fd::RawFd;
 use std::pin::Pin;
@@ -27,15 +28,22 @@ use crate::codec::{self, Command, Exptime, Extension, Meta, ParsedInput, Retriev
 use crate::output::OutputBuffer;
 use crate::server::MemcachedServer;
 
-/// How often a command begins again because somebody else was faster.
-const TRIES: usize = 16;
+/// How often a command is tried while somebody else is faster.
+const TRIES: u32 = 16;
+
+/// The longest pause before the second attempt. It grows with each one, so that the writers of
+/// several machines do not stay in each other's way.
+const RETRY_PAUSE: Duration = Duration::from_millis(1);
+
+/// The time between two attempts to carry out a delayed `flush_all`.
+const FLUSH_PAUSE: Duration = Duration::from_secs(1);
 
 /// The most keys of a retrieval that are read at once. The others wait, so the memory of a command
 /// does not grow with its line.
-const KEYS_AT_ONCE: usize = 32;
+const KEYS_AT_ONCE: usize = 8;
 
 /// The least memory of the scratch store in bytes. It takes it only while it has items.
-const SCRATCH_BYTES: usize = 64 << 20;
+const SCRATCH_BYTES: usize = 16 << 20;
 
 /// The way to the origin from one loop.
 pub(super) struct AtOrigin {
@@ -56,6 +64,7 @@ pub struct HeldCommand {
 pub struct OriginWork(Pin<Box<dyn Future<Output = OriginAnswer>>>);
 
 /// The answer to a command.
+#[derive(Default)]
 pub(crate) struct OriginAnswer {
     pub(crate) output: OutputBuffer,
     /// A command line for keys that were not looked up yet.
@@ -76,17 +85,17 @@ impl fmt::Debug for OriginWork {
 
 /// What a command has done to an item.
 struct ItemChange {
-    key: Bytes,
     condition: Condition,
     kind: ChangeKind,
 }
 
 enum ChangeKind {
     /// There is this item now. If only its marks have changed, it keeps its CAS unique but gets
-    /// another version.
+    /// another version. `keeps_expiry` is true if it expires when the one before would have.
     Put {
         item: ItemRef,
         version: u64,
+        keeps_expiry: bool,
     },
     /// The item is the same, and expires at another time.
     Touch {
@@ -122,16 +131,15 @@ impl Executor {
     /// Returns whether an `mg` only shows what the copy has, or finds that there is nothing.
     fn is_local_meta_get(&self, at_origin: &AtOrigin, meta: &Meta<'_>) -> bool {
         let flags = &meta.flags;
-        let changes = flags.vivify.is_some()
-            || flags.ttl.is_some()
-            || flags.recache.is_some_and(|at| at.0 != 0);
-        if changes || flags.new_cas.is_some() {
-            return false;
-        }
-        match self.store().peek(&meta.key.bytes, self.now()) {
-            Some(item) => !item.is_stale(),
-            None => at_origin.origin.is_absent(&meta.key.bytes),
-        }
+        let Some(item) = self.store().peek(&meta.key.bytes, self.now()) else {
+            return flags.vivify.is_none() && at_origin.origin.is_absent(&meta.key.bytes);
+        };
+        // `N` and `E` matter only where there is nothing, and `R` only shortly before the end.
+        let expires_soon = flags.recache.is_some_and(|within| {
+            let (expires, soon) = (item.expires().time(), within.expires(self.now()).time());
+            within.0 != 0 && expires.is_some_and(|expires| soon.is_none_or(|soon| expires < soon))
+        });
+        flags.ttl.is_none() && !expires_soon && !item.is_stale()
     }
 
     /// Returns whether an item is known to be nowhere, or is nobody else's.
@@ -151,8 +159,8 @@ impl AtOrigin {
     pub(super) fn new(origin: Arc<StoreOrigin>, server: &Arc<MemcachedServer>) -> Self {
         let item_limit_bytes = server.options().limits.item_size_bytes;
         let store = Store::new(StoreConfig {
-            // A command adds at most one item to those that were read.
-            memory_bytes: SCRATCH_BYTES.max(item_limit_bytes.saturating_mul(KEYS_AT_ONCE + 8)),
+            // There is one item at a time, and the one that takes its place.
+            memory_bytes: SCRATCH_BYTES.max(item_limit_bytes.saturating_mul(8)),
             item_limit_bytes,
             shards: 1,
             ..StoreConfig::default()
@@ -165,17 +173,17 @@ impl AtOrigin {
     async fn carry_out(&self, held: &HeldCommand, descriptor: RawFd) -> OriginAnswer {
         let Some(command) = self.parse(held) else {
             debug_assert!(false, "a held command is not complete");
-            return OriginAnswer { output: OutputBuffer::default(), rest: Vec::new() };
+            return OriginAnswer::default();
         };
         let is_silent = is_silent(&command);
         drop(command);
         let carried_out = self.try_carry_out(held, descriptor).await;
         carried_out.unwrap_or_else(|error| {
-            let mut output = OutputBuffer::default();
+            let mut answer = OriginAnswer::default();
             if !is_silent {
-                output.line(&format!("SERVER_ERROR {error}"));
+                answer.output.line(&error_line(&error));
             }
-            OriginAnswer { output, rest: Vec::new() }
+            answer
         })
     }
 
@@ -195,73 +203,125 @@ impl AtOrigin {
         held: &HeldCommand,
         descriptor: RawFd,
     ) -> Result<OriginAnswer, OriginError> {
-        // A version that was in the way.
-        let mut after = 0;
-        for _ in 0..TRIES {
+        let Some(command) = self.parse(held) else { return Ok(OriginAnswer::default()) };
+        let (key, is_blind) = match items_of(&command) {
+            Items::Of(key) => (key, false),
+            Items::Blind(key) => (key, true),
+            Items::Many => return self.purge(&command).await,
+            Items::Keys => match &command {
+                Command::Retrieve(retrieval) => return self.retrieve(retrieval, descriptor).await,
+                _ => return Ok(OriginAnswer::default()),
+            },
+            // An error in the data block, for example.
+            Items::None => {
+                let mut answer = OriginAnswer::default();
+                self.scratch.execute(command, &mut answer.output);
+                return Ok(answer);
+            }
+        };
+        drop(command);
+        // A command without a condition needs no turn: it is written in any case.
+        let _turn = if is_blind { None } else { self.origin.turn(&key).await };
+        let mut tries = Tries::default();
+        while let Some(after) = tries.next().await {
+            let loaded = if is_blind { None } else { Some(self.load_one(&key).await?) };
             let Some(command) = self.parse(held) else { break };
-            let (keys, is_blind) = match items_of(&command) {
-                Items::Of(keys) => (keys, false),
-                Items::Blind(key) => (vec![key], true),
-                Items::Many => return self.purge(&command).await,
-                // An error in the data block, for example.
-                Items::None => return Ok(self.on_scratch(command, &[], &[], 0).0),
-            };
-            let loaded = match is_blind {
-                true => Vec::new(),
-                false => self.origin.load(&keys).await?,
-            };
-            let there = loaded.iter().map(|loaded| loaded.version).max().unwrap_or(0);
-            let version = self.origin.next_version(after.max(there));
-            self.scratch.set_descriptor(descriptor);
-            let (answer, changes) = self.on_scratch(command, &keys, &loaded, version);
-            match self.write_all(&changes).await? {
+            let mut answer = OriginAnswer::default();
+            let is_removal = matches!(command, Command::TooLarge { .. });
+            let change = self.on_scratch(&key, loaded.as_ref(), after, descriptor, |executor| {
+                executor.execute(command, &mut answer.output);
+                !is_removal
+            });
+            match self.write(&key, change).await? {
                 Written::Done => return Ok(answer),
-                Written::Conflict { version } => after = version,
+                Written::Conflict { version } => tries.after = version,
             }
         }
         Err(OriginError::Contended)
     }
 
-    /// Carries out a command on the scratch store, which has just the items that were loaded.
-    /// Nothing else happens there meanwhile. `version` is the next CAS unique.
+    /// Looks up the first keys of a retrieval. Each is answered, and what that changes is written,
+    /// before the next one.
+    async fn retrieve(
+        &self,
+        retrieval: &Retrieval<'_>,
+        descriptor: RawFd,
+    ) -> Result<OriginAnswer, OriginError> {
+        let mut answer = OriginAnswer::default();
+        let mut rest = retrieval.keys;
+        let keys: Vec<Bytes> =
+            rest.by_ref().take(KEYS_AT_ONCE).map(Bytes::copy_from_slice).collect();
+        for loaded in self.origin.load(&keys).await? {
+            let key = loaded.key.clone();
+            let mut loaded = Some(loaded);
+            let mut tries = Tries::default();
+            loop {
+                let Some(after) = tries.next().await else { return Err(OriginError::Contended) };
+                let there = match loaded.take() {
+                    Some(loaded) => loaded,
+                    None => self.load_one(&key).await?,
+                };
+                let mut output = OutputBuffer::default();
+                let change = self.on_scratch(&key, Some(&there), after, descriptor, |executor| {
+                    executor.retrieve_key(&key, retrieval, &mut output);
+                    true
+                });
+                match self.write(&key, change).await? {
+                    Written::Done => {
+                        answer.output.append(output);
+                        break;
+                    }
+                    Written::Conflict { version } => tries.after = version,
+                }
+            }
+        }
+        if { rest }.next().is_some() {
+            answer.rest = rest_of_line(retrieval, rest.rest());
+        } else {
+            answer.output.push(b"END\r\n");
+        }
+        Ok(answer)
+    }
+
+    async fn load_one(&self, key: &Bytes) -> Result<Loaded, OriginError> {
+        let loaded = self.origin.load(std::slice::from_ref(key)).await?;
+        loaded.into_iter().next().ok_or_else(|| OriginError::Unexpected("no item for one".into()))
+    }
+
+    /// Carries out a command on the scratch store, which has just the item that was loaded, if
+    /// there is one. Nothing else happens there meanwhile. The next CAS unique is greater than
+    /// `after`.
+    /// `carry_out` returns whether the item may stay. Returns what the command has changed.
     fn on_scratch(
         &self,
-        command: Command<'_>,
-        keys: &[Bytes],
-        loaded: &[Loaded],
-        version: u64,
-    ) -> (OriginAnswer, Vec<ItemChange>) {
+        key: &Bytes,
+        loaded: Option<&Loaded>,
+        after: u64,
+        descriptor: RawFd,
+        carry_out: impl FnOnce(&Executor) -> bool,
+    ) -> Option<ItemChange> {
         let executor = &self.scratch;
         executor.tick();
+        executor.set_descriptor(descriptor);
         let (store, now) = (executor.store(), executor.now());
-        for loaded in loaded {
-            if let Some(item) = &loaded.item {
-                let tags: Vec<Bytes> = item.decoded.tags().collect();
-                let tags: Vec<&[u8]> = tags.iter().map(|tag| &tag[..]).collect();
-                store.keep_copy(&loaded.key, &item.copied(&tags, false), &store.moment(), now);
-            }
+        if let Some(Loaded { item: Some(item), .. }) = loaded {
+            let tags: Vec<Bytes> = item.decoded.tags().collect();
+            let tags: Vec<&[u8]> = tags.iter().map(|tag| &tag[..]).collect();
+            store.keep_copy(key, &item.copied(&tags, false), &store.moment(), now);
         }
-        let before: Vec<Option<ItemRef>> = keys.iter().map(|key| store.peek(key, now)).collect();
+        let before = store.peek(key, now);
+        let there = loaded.map_or(0, |loaded| loaded.version);
+        let version = self.origin.next_version(after.max(there));
         store.number_from(version.saturating_sub(1));
-        let mut answer = OriginAnswer { output: OutputBuffer::default(), rest: Vec::new() };
-        let is_removal = matches!(command, Command::TooLarge { .. });
-        match command {
-            Command::Retrieve(retrieval) => {
-                answer.rest = self.retrieve_some(&retrieval, keys.len(), &mut answer.output);
-            }
-            command => _ = executor.execute(command, &mut answer.output),
-        }
-        let mut changes = Vec::new();
-        for (index, (key, before)) in keys.iter().zip(before).enumerate() {
-            let condition = loaded.get(index).map_or(Condition::Any, |loaded| {
-                Condition::Unchanged { version: loaded.version, made: loaded.made }
-            });
-            let after = store.peek(key, now).filter(|_| !is_removal);
-            let kind = self.change(condition, before.as_ref(), after, version);
-            changes.extend(kind.map(|kind| ItemChange { key: key.clone(), condition, kind }));
-        }
-        keys.iter().for_each(|key| store.discard(key));
-        (answer, changes)
+        let may_stay = carry_out(executor);
+        let condition = loaded.map_or(Condition::Any, |loaded| Condition::Unchanged {
+            version: loaded.version,
+            made: loaded.made,
+        });
+        let now_there = store.peek(key, now).filter(|_| may_stay);
+        store.discard(key);
+        let kind = self.change(condition, before.as_ref(), now_there, version)?;
+        Some(ItemChange { condition, kind })
     }
 
     /// Returns what a command has done to an item.
@@ -282,83 +342,58 @@ impl AtOrigin {
                 };
                 if (before.is_stale(), before.is_won()) != (item.is_stale(), item.is_won()) {
                     let version = self.origin.next_version(version);
-                    Some(ChangeKind::Put { item, version })
+                    let keeps_expiry = before.expires() == item.expires();
+                    Some(ChangeKind::Put { item, version, keeps_expiry })
                 } else if before.expires() != item.expires() {
                     Some(ChangeKind::Touch { item, version: loaded_version })
                 } else {
                     None
                 }
             }
-            (_, Some(item)) => {
+            (before, Some(item)) => {
                 let version = item.sequence();
-                Some(ChangeKind::Put { item, version })
+                // What is left of a second must not become a full one each time.
+                let keeps_expiry = before.is_some_and(|before| before.expires() == item.expires());
+                Some(ChangeKind::Put { item, version, keeps_expiry })
             }
         }
     }
 
-    /// Looks up the first `count` keys of a retrieval. Returns a command line for the others.
-    fn retrieve_some(
-        &self,
-        retrieval: &Retrieval<'_>,
-        count: usize,
-        output: &mut OutputBuffer,
-    ) -> Vec<u8> {
-        let mut keys = retrieval.keys;
-        for key in keys.by_ref().take(count) {
-            self.scratch.retrieve_key(key, retrieval, output);
-        }
-        if { keys }.next().is_some() {
-            return rest_of_line(retrieval, keys.rest());
-        }
-        output.push(b"END\r\n");
-        Vec::new()
-    }
-
-    /// Writes what has changed. Stops at the first item that somebody else has changed.
-    async fn write_all(&self, changes: &[ItemChange]) -> Result<Written, OriginError> {
+    /// Writes what has changed, if anything has.
+    async fn write(&self, key: &[u8], change: Option<ItemChange>) -> Result<Written, OriginError> {
+        let Some(ItemChange { condition, kind }) = change else { return Ok(Written::Done) };
         let now = self.scratch.now();
-        for ItemChange { key, condition, kind } in changes {
-            let written = match kind {
-                ChangeKind::Touch { item, version } => {
-                    let tags: Vec<&[u8]> = item.tags().collect();
-                    let touch = self.origin.touch(key, &tags, *version, item.expires(), now);
-                    match touch.await? {
-                        true => Written::Done,
-                        false => Written::Conflict { version: *version },
-                    }
-                }
-                ChangeKind::Remove { version } => {
-                    let (content, condition) = (Content::Nothing, *condition);
-                    let write = Write { key, content, version: *version, condition };
-                    self.origin.write(&write, now).await?
-                }
-                ChangeKind::Put { item, version } => {
-                    let tags: Vec<&[u8]> = item.tags().collect();
-                    let content = Content::Item {
-                        value: item.value_slice(),
-                        flags: item.flags(),
-                        expires: item.expires(),
-                        tags: &tags,
-                        chosen_cas: NonZeroU64::new(item.cas()).filter(|cas| cas.get() != *version),
-                        is_stale: item.is_stale(),
-                        is_won: item.is_won(),
-                    };
-                    let write = Write { key, content, version: *version, condition: *condition };
-                    self.origin.write(&write, now).await?
-                }
-            };
-            if written != Written::Done {
-                return Ok(written);
+        match kind {
+            ChangeKind::Touch { item, version } => {
+                let tags: Vec<&[u8]> = item.tags().collect();
+                let touched = self.origin.touch(key, &tags, version, item.expires(), now).await?;
+                Ok(if touched { Written::Done } else { Written::Conflict { version } })
+            }
+            ChangeKind::Remove { version } => {
+                let write = Write { key, content: Content::Nothing, version, condition };
+                self.origin.write(&write, now).await
+            }
+            ChangeKind::Put { item, version, keeps_expiry } => {
+                let tags: Vec<&[u8]> = item.tags().collect();
+                let content = Content::Item {
+                    value: item.value_slice(),
+                    flags: item.flags(),
+                    expires: Some(item.expires()).filter(|_| !keeps_expiry),
+                    tags: &tags,
+                    chosen_cas: NonZeroU64::new(item.cas()).filter(|cas| cas.get() != version),
+                    is_stale: item.is_stale(),
+                    is_won: item.is_won(),
+                };
+                self.origin.write(&Write { key, content, version, condition }, now).await
             }
         }
-        Ok(Written::Done)
     }
 
     /// Carries out `flush_all`, and `md` with a tag or a prefix.
     async fn purge(&self, command: &Command<'_>) -> Result<OriginAnswer, OriginError> {
         self.scratch.tick();
         let now = self.scratch.now();
-        let mut answer = OriginAnswer { output: OutputBuffer::default(), rest: Vec::new() };
+        let mut answer = OriginAnswer::default();
         match command {
             Command::FlushAll { delay, noreply } => {
                 let later = match delay {
@@ -397,15 +432,50 @@ impl AtOrigin {
     }
 }
 
+/// The attempts at a command that writes only if nobody else has written.
+#[derive(Default)]
+struct Tries {
+    made: u32,
+    /// A version that was in the way.
+    after: u64,
+}
+
+impl Tries {
+    /// Begins the next attempt, after a pause. Returns the version that it must exceed, or `None`
+    /// if there were enough.
+    async fn next(&mut self) -> Option<u64> {
+        if self.made > 0 {
+            let random = RandomState::new().hash_one(self.made) % 256;
+            let longest = RETRY_PAUSE * self.made;
+            tokio::time::sleep(longest.mul_f64(random as f64 / 256.0)).await;
+        }
+        self.made += 1;
+        (self.made <= TRIES).then_some(self.after)
+    }
+}
+
+/// The longest text of an error in an answer, in bytes.
+const ERROR_LIMIT_BYTES: usize = 400;
+
+/// Returns the answer for an error. Its text may be the server's: it is one line, and not long.
+fn error_line(error: &OriginError) -> String {
+    let mut line = format!("SERVER_ERROR {error}").replace(char::is_control, " ");
+    line.truncate(line.floor_char_boundary(ERROR_LIMIT_BYTES));
+    line
+}
+
 /// Everything, as `flush_all` purges it.
 const EVERYTHING: Purge<'_> = Purge { keys: &[], tags: &[], prefixes: &[b""] };
 
 /// Carries out a `flush_all` with a delay. It is lost if this process ends before.
 async fn flush_later(origin: Arc<StoreOrigin>, delay: Duration) {
     tokio::time::sleep(delay).await;
-    let purged = origin.purge(&EVERYTHING, Invalidation::Hard, Now::on_steady_clock()).await;
-    if let Err(error) = purged {
-        tracing::error!(%error, "a delayed flush_all was not carried out");
+    // It was acknowledged, so it is done as soon as that is possible.
+    while let Err(error) =
+        origin.purge(&EVERYTHING, Invalidation::Hard, Now::on_steady_clock()).await
+    {
+        tracing::warn!(%error, "a delayed flush_all could not be carried out yet");
+        tokio::time::sleep(FLUSH_PAUSE).await;
     }
 }
 
@@ -417,8 +487,10 @@ impl fmt::Debug for AtOrigin {
 
 /// The items that a command needs.
 enum Items {
-    /// Those of these keys.
-    Of(Vec<Bytes>),
+    /// The one of this key.
+    Of(Bytes),
+    /// Those of the keys of a retrieval.
+    Keys,
     /// None: it replaces the one of this key, whatever it is.
     Blind(Bytes),
     /// It does not name them.
@@ -428,13 +500,10 @@ enum Items {
 }
 
 fn items_of(command: &Command<'_>) -> Items {
-    let one = |key: &[u8]| Items::Of(vec![Bytes::copy_from_slice(key)]);
+    let one = |key: &[u8]| Items::Of(Bytes::copy_from_slice(key));
     let blind = |key: &[u8]| Items::Blind(Bytes::copy_from_slice(key));
     match command {
-        Command::Retrieve(retrieval) => {
-            let keys = retrieval.keys.take(KEYS_AT_ONCE).map(Bytes::copy_from_slice);
-            Items::Of(keys.collect())
-        }
+        Command::Retrieve(_) => Items::Keys,
         Command::Store(Storage { mode: StoreMode::Set, compare_cas: None, key, .. }) => blind(key),
         Command::Store(storage) => one(storage.key),
         Command::MetaSet(set) if set.mode == StoreMode::Set && set.flags.cas.is_none() => {

@@ -5,7 +5,8 @@
 --         there) or `page` (what is there is not newer than a page that was begun).
 -- ARGV[2] the version expected, or the version at which the page was begun.
 -- ARGV[3] the number of purges that the item was made under. Empty for `any`: the present number.
--- ARGV[4] milliseconds until the item expires; 0 for never.
+-- ARGV[4] milliseconds until the item expires; 0 for never; `keep` for those that are left of what
+--         is there.
 -- ARGV[5] `1` if the engine may evict keys without a TTL, else `0`.
 -- ARGV[6] the encoded item.
 --
@@ -109,9 +110,18 @@ local function set(key, value, ttl)
   end
 end
 
--- The item comes first: an engine whose memory is full refuses only the first write of a script.
-local ttl = tonumber(ARGV[4])
-set(KEYS[1], item, ttl)
+-- The item comes first: an engine whose memory is full refuses only the first write of a script, but
+-- never a DEL. A tombstone must be written then, too.
+local TOMBSTONE = 4
+if bit.band(string.byte(item, 2), TOMBSTONE) ~= 0 then redis.call("DEL", KEYS[1]) end
+local ttl
+if ARGV[4] == "keep" then
+  ttl = math.max(redis.call("PTTL", KEYS[1]), 0)
+  redis.call("SET", KEYS[1], item, "KEEPTTL")
+else
+  ttl = tonumber(ARGV[4])
+  set(KEYS[1], item, ttl)
+end
 -- Lua would copy a large item twice to change its number.
 if made ~= given_made then redis.call("SETRANGE", KEYS[1], 6, struct.pack("<I8", made)) end
 

@@ -130,7 +130,7 @@ impl Machine {
         let content = Content::Item {
             value: item.value.as_bytes(),
             flags: 7,
-            expires: Expires::NEVER,
+            expires: Some(Expires::NEVER),
             tags: &tags,
             chosen_cas: None,
             is_stale: false,

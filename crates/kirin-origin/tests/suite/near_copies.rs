@@ -131,10 +131,13 @@ fn a_soft_purge_leaves_stale_items() {
         let (_server, first, second) = two_machines();
         first.set(&Item::new("key", "value").tagged(&["tag"]));
         second.read("key");
+        let before = second.load("key").expect("an answer").item.expect("an item").cas;
         first.purge(keys, tags, prefixes, Invalidation::Soft);
         wait_until_dropped(&second, "key");
         let item = second.load("key").expect("an answer").item.expect("an item");
-        assert!(item.is_stale && !item.is_won(), "{names:?}");
+        assert!(item.is_stale && !item.is_won && item.cas > before, "{names:?}");
+        let everywhere = first.load("key").expect("an answer").item.expect("an item").cas;
+        assert_eq!(item.cas, everywhere, "{names:?}");
         let copy = second.store.get(b"key", kirin_store::Now::on_steady_clock()).expect("a copy");
         assert!(copy.is_stale(), "{names:?}");
     }

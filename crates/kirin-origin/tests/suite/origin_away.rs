@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use kirin_origin::{OriginError, OriginState, Written};
+use kirin_origin::{Condition, Content, OriginError, OriginState, Written};
 use kirin_store::Invalidation;
 use kirin_tests::{Authority, LeasedPort, RedisServer, wait_for};
 
@@ -174,7 +174,7 @@ fn a_server_with_tls_must_have_a_certificate_that_is_trusted() {
 fn a_user_needs_only_the_commands_that_the_documentation_names() {
     let documented = include_str!("../../../../docs/memcached.md");
     let section = documented.split("Kirin needs the commands").nth(1).expect("the list");
-    let list = section.split(". All\nits keys").next().expect("its end");
+    let list = section.split(". All").next().expect("its end");
     let commands = list
         .split(['`', ' ', ',', '\n'])
         .filter(|word| !word.is_empty() && word.chars().all(|letter| letter.is_ascii_uppercase()));
@@ -201,4 +201,74 @@ fn a_user_needs_only_the_commands_that_the_documentation_names() {
         OriginState::Connected { server, .. } => assert!(!server.evicts, "INFO is allowed"),
         OriginState::Away { reason, .. } => panic!("{reason}"),
     }
+}
+
+#[test]
+fn a_server_without_memory_still_reads_removes_and_purges() {
+    let server =
+        RedisServer::start_with(&["--maxmemory", "3mb", "--maxmemory-policy", "noeviction"]);
+    let machine = Machine::of(&server);
+    machine.set(&Item::new("key", "value").tagged(&["tag"]));
+    machine.set(&Item::new("other", "value"));
+    let value = "x".repeat(50_000);
+    let refused = (0..200)
+        .find_map(|number| machine.write(&Item::new(&format!("filler{number}"), &value)).err());
+    let refused = refused.expect("the server is full");
+    assert!(
+        matches!(&refused, OriginError::Refused(reason) if reason.contains("OOM")),
+        "{refused}"
+    );
+    machine.purge(&[], &[], &["nothing"], Invalidation::Hard);
+    assert_eq!(machine.loaded_value("key").as_deref(), Some("value"));
+    let removed = machine.write_content("other", Content::Nothing, Condition::Any);
+    assert_eq!(removed, Ok(Written::Done));
+    assert_eq!(machine.loaded_value("other"), None);
+    let second = Machine::of(&server);
+    assert_eq!(second.loaded_value("key").as_deref(), Some("value"));
+    machine.purge(&[], &["tag"], &[], Invalidation::Hard);
+    assert_eq!(second.loaded_value("key").is_some(), second.copy("key").is_some());
+    assert_eq!(machine.loaded_value("key"), None);
+}
+
+#[test]
+fn a_write_that_keeps_the_expiry_keeps_the_part_of_a_second() {
+    let server = RedisServer::start();
+    let machine = Machine::of(&server);
+    machine.set(&Item::new("key", "1"));
+    assert_eq!(server.command(&["PEXPIRE", "kirin:i:key", "90500"]), "1");
+    for number in 0..20 {
+        let loaded = machine.load("key").expect("an answer");
+        let condition = Condition::Unchanged { version: loaded.version, made: loaded.made };
+        let value = number.to_string();
+        let content = Content::Item {
+            value: value.as_bytes(),
+            flags: 0,
+            expires: None,
+            tags: &[],
+            chosen_cas: None,
+            is_stale: false,
+            is_won: false,
+        };
+        assert_eq!(machine.write_content("key", content, condition), Ok(Written::Done));
+        let left: i64 = server.command(&["PTTL", "kirin:i:key"]).parse().expect("a number");
+        assert!((1..=90_500).contains(&left), "{left}");
+    }
+}
+
+#[test]
+fn another_run_of_the_server_begins_without_the_items_of_the_last_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().to_str().expect("text");
+    let mut server = RedisServer::start_with(&["--dir", file, "--dbfilename", "dump.rdb"]);
+    let machine = Machine::of(&server);
+    machine.set(&Item::new("key", "value").tagged(&["tag"]));
+    assert_eq!(server.command(&["SAVE"]), "OK");
+    // The dump does not have this purge.
+    machine.purge(&[], &["tag"], &[], Invalidation::Hard);
+    let connections = || machine.origin.counters().connections.load(Ordering::Relaxed);
+    let before = connections();
+    server.restart();
+    wait_for("another connection", || (connections() > before).then_some(()));
+    assert_ne!(server.command(&["EXISTS", "kirin:i:key"]), "0", "the server has lost nothing else");
+    assert_eq!(machine.loaded_value("key"), None);
 }

@@ -215,6 +215,9 @@ fn one_client_recaches_an_item_and_the_others_wait_for_it() {
     assert_eq!(second.ask("get a\r\n"), "END\r\n");
     assert_eq!(second.ask("get a\r\n"), "VALUE a 0 1\r\n1\r\nEND\r\n");
     assert_eq!(first.ask("get a\r\n"), "VALUE a 0 1\r\n1\r\nEND\r\n");
+    // In one line, too, one look misses.
+    assert_eq!(first.ask("set b 0 20 1\r\n2\r\n"), "STORED\r\n");
+    assert_eq!(second.ask("get b b a\r\n"), "VALUE b 0 1\r\n2\r\nVALUE a 0 1\r\n1\r\nEND\r\n");
 }
 
 #[test]
