@@ -254,7 +254,7 @@ CASES = (
     Case("cached", lambda kirin: Http1(kirin.port, "/page"), PROXY + "cache = true\n"),
     Case("memcached_get", lambda kirin: Memcached(kirin.store, b"get /page\r\n", b"END\r\n")),
     # The same get where the item is a copy: it must cost at most 1.02 times as much.
-    Case("memcached_get_copy", lambda kirin: Memcached(kirin.store, b"get /page\r\n", b"END\r\n"), has_origin=True),
+    Case("memcached_get_copy", lambda kirin: Memcached(kirin.store, b"get /page\r\n", b"END\r\n"), scatter=100, has_origin=True),
     Case("memcached_set", lambda kirin: Memcached(kirin.store, b"set k 0 0 1024\r\n%s\r\n" % BODY, b"STORED\r\n")),
 )
 

@@ -109,6 +109,8 @@ enum ChangeKind {
 
 impl Executor {
     /// Returns whether this machine can answer a command alone.
+    // Stores without an origin do not pay for it.
+    #[cold]
     pub(super) fn is_local(&self, at_origin: &AtOrigin, command: &Command<'_>) -> bool {
         match command {
             // Its keys are looked up one by one.

@@ -63,6 +63,7 @@ impl Executor {
 
     /// Returns whether the origin must be asked: it may have what is not here, and it decides who
     /// recaches an item.
+    #[cold]
     fn is_at_origin(&self, key: &[u8], found: Option<&ItemRef>) -> bool {
         match found {
             None => !self.is_absent(key),
