@@ -54,8 +54,9 @@ pub struct ItemHead {
     /// The number of the last purge that the writer knew. Later purges invalidate the item. It is
     /// below [`NUMBER_LIMIT`].
     pub made: u64,
-    /// A number that only grows, and that changes with each write of the key. It is below
-    /// [`NUMBER_LIMIT`].
+    /// An even number that only grows, and that changes with each write of the key. It is below
+    /// [`NUMBER_LIMIT`]. The odd number after it may be the CAS unique of the item when a purge has
+    /// made it stale. So it is never that of a later item.
     pub version: u64,
     /// The CAS unique, if a client chose it.
     pub chosen_cas: Option<NonZeroU64>,

@@ -58,7 +58,7 @@ mod writing;
 pub use config::OriginConfig;
 pub use counters::OriginCounters;
 pub use error::OriginError;
-pub use origin::StoreOrigin;
+pub use origin::{StoreOrigin, even};
 pub use purging::{Purge, PurgeFound};
 pub use reading::{Loaded, LoadedItem};
 pub use server_facts::ServerFacts;

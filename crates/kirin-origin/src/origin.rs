@@ -104,13 +104,13 @@ impl StoreOrigin {
         self.state.lock().clone()
     }
 
-    /// Returns a version for a write that begins now: greater than `after`, than all that this
-    /// machine has used, and than those of all writes that were done before. It is about the
-    /// server's time in microseconds.
+    /// Returns a version for a write that begins now. It is even, and greater than `after`, than
+    /// all that this machine has used, and than those of all writes that were done before. It is
+    /// about the server's time in microseconds.
     pub fn next_version(&self, after: u64) -> u64 {
         let time = self.clock.lock().map_or(0, |clock| clock.at_most(Instant::now()));
         let least = time.max(after.saturating_add(1));
-        let next = |last: u64| Some(least.max(last + 1).min(UNREADABLE - 1));
+        let next = |last: u64| Some(even(least.max(last + 1)));
         let update = self.last_version.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         next(update.unwrap_or_default()).unwrap_or(least)
     }
@@ -244,6 +244,11 @@ impl StoreOrigin {
         self.numbers_are_due.store(true, Ordering::SeqCst);
         self.wake.notify_one();
     }
+}
+
+/// Returns a number as a version: even, and below the limit.
+pub fn even(number: u64) -> u64 {
+    (number + number % 2).min(UNREADABLE - 1)
 }
 
 impl std::fmt::Debug for StoreOrigin {

@@ -193,8 +193,10 @@ impl StoreOrigin {
         let (cas, is_stale, is_won) = match judgement {
             Judgement::Dead => return loaded,
             Judgement::Fresh => (head.cas_unique(), head.is_stale, head.is_won),
-            // All machines get the same number from the purge.
-            Judgement::Stale { since } => (since.max(head.version + 1), true, false),
+            // The purge has come after the numbers were read, so the item may be an older one.
+            Judgement::Stale { since } if since > of_any => (head.cas_unique(), true, false),
+            // All machines get the same odd number. Versions are even.
+            Judgement::Stale { since } => (since.max(head.version + 1) | 1, true, false),
         };
         let expires = milliseconds.map_or(Expires::NEVER, |milliseconds| expiry(milliseconds, now));
         loaded.item = Some(LoadedItem { decoded, expires, cas, is_stale, is_won });

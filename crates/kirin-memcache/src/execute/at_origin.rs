@@ -19,7 +19,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use kirin_origin::{Condition, Content, Loaded, OriginError, Purge, StoreOrigin, Write, Written};
+use kirin_origin::{
+    Condition, Content, Loaded, OriginError, Purge, StoreOrigin, Write, Written, even,
+};
 use kirin_store::{DeleteOutcome, Invalidation, ItemRef, Now, Store, StoreConfig, StoreMode};
 
 use super::Executor;
@@ -353,7 +355,8 @@ impl AtOrigin {
                 }
             }
             (before, Some(item)) => {
-                let version = item.sequence();
+                // Some commands take more than one number. Then the CAS unique is another one.
+                let version = even(item.sequence());
                 // What is left of a second must not become a full one each time.
                 let keeps_expiry = before.is_some_and(|before| before.expires() == item.expires());
                 Some(ChangeKind::Put { item, version, keeps_expiry })

@@ -127,6 +127,8 @@ for index = first_item, #KEYS do
   local is_item = head ~= "" and bit.band(marks, TOMBSTONE) == 0
   if is_item then items = items + 1 end
   version = version < UNREADABLE and math.max(version + 1, now) or now
+  -- Versions are even, see encoding.rs.
+  version = version + version % 2
   if is_hard or is_item and not is_readable then
     local tombstone = struct.pack("<BBI4I8I8I8B", 1, TOMBSTONE, 0, number, version, 0, 0)
     redis.call("SET", key, tombstone, "PX", KEPT_MS)
