@@ -20,6 +20,7 @@ mod memcached_looking_glass;
 mod memcached_memory;
 mod memcached_origin;
 mod metrics;
+mod origin_chaos;
 mod outputs;
 mod profile;
 mod program_upgrade;

@@ -1,0 +1,152 @@
+//! Several Kirins with one Redis server, each behind its own proxy, and what befalls them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use kirin_tests::{MemcachedClient, MemcachedProgram, RedisServer, memcached_port, wait_for};
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::history::{Fault, History, Machine, Operation};
+use super::proxy::Proxy;
+
+/// A Redis server and the machines before it.
+pub struct Machines {
+    pub redis: Mutex<RedisServer>,
+    pub places: Vec<Place>,
+    began: Instant,
+    last_id: AtomicU64,
+    history: Mutex<History>,
+}
+
+/// A place where a Kirin runs, behind its proxy.
+pub struct Place {
+    pub proxy: Proxy,
+    running: Mutex<Running>,
+}
+
+struct Running {
+    // Killed when another one takes its place.
+    _program: MemcachedProgram,
+    pid: Pid,
+    port: u16,
+    machine: usize,
+}
+
+impl Machines {
+    /// Starts a server and `count` machines. All have reached the server when this returns.
+    pub fn start(count: usize) -> Self {
+        let mut machines = Self {
+            redis: Mutex::new(RedisServer::start()),
+            places: Vec::new(),
+            began: Instant::now(),
+            last_id: AtomicU64::default(),
+            history: Mutex::default(),
+        };
+        machines.places = (0..count).map(|_| machines.place()).collect();
+        machines
+    }
+
+    /// Starts one more machine, which has no copies yet.
+    pub fn place(&self) -> Place {
+        let proxy = Proxy::start(self.redis.lock().address());
+        let running = Mutex::new(self.run(&proxy));
+        let place = Place { proxy, running };
+        place.wait_for_write();
+        place
+    }
+
+    /// Returns the time since the history began.
+    pub fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Returns a number for an operation.
+    pub fn next_id(&self) -> u64 {
+        self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Adds what a client has done.
+    pub fn add(&self, operations: impl IntoIterator<Item = Operation>) {
+        self.history.lock().operations.extend(operations);
+    }
+
+    /// Returns what has happened until now.
+    pub fn history(&self) -> History {
+        self.history.lock().clone()
+    }
+
+    /// Does something harmful to machines, and waits until all of them can write again. Until then
+    /// they may be late.
+    pub fn fault(&self, places: &[usize], harm: impl FnOnce()) {
+        let machines: Vec<usize> =
+            places.iter().map(|place| self.places[*place].machine()).collect();
+        let from = self.now();
+        harm();
+        for (place, machine) in places.iter().zip(machines) {
+            // What is written now went over a connection that has lost nothing.
+            self.places[*place].wait_for_write();
+            self.history.lock().faults.push(Fault { machine, from, until: self.now() });
+        }
+    }
+
+    /// Kills a machine and starts another one in its place.
+    pub fn restart(&self, place: usize) {
+        let place = &self.places[place];
+        let mut running = place.running.lock();
+        running.signal(Signal::KILL);
+        *running = self.run(&place.proxy);
+    }
+
+    fn run(&self, proxy: &Proxy) -> Running {
+        let machine = {
+            let machines = &mut self.history.lock().machines;
+            machines.push(Machine { born: self.now() });
+            machines.len() - 1
+        };
+        let directory = tempfile::tempdir().expect("a directory");
+        let port_file = directory.path().join("port");
+        let origin = format!("origin=redis://{}", proxy.address());
+        let arguments = ["-p", "-1", "-t", "2", "-o", &origin];
+        let program = MemcachedProgram::start(&arguments, Some(&port_file));
+        let port = memcached_port(&port_file);
+        let stats = MemcachedClient::connect(port).ask(b"stats\r\n");
+        let stats = String::from_utf8(stats).expect("text");
+        let pid = stats.lines().find_map(|line| line.strip_prefix("STAT pid ")?.parse().ok());
+        let pid = pid.and_then(Pid::from_raw).expect("a process");
+        Running { _program: program, pid, port, machine }
+    }
+}
+
+impl Place {
+    /// Returns the port of the machine that runs here now, and its number.
+    pub fn address(&self) -> (u16, usize) {
+        let running = self.running.lock();
+        (running.port, running.machine)
+    }
+
+    /// Stops the process for a while.
+    pub fn stop_for(&self, time: Duration) {
+        self.running.lock().signal(Signal::STOP);
+        std::thread::sleep(time);
+        self.running.lock().signal(Signal::CONT);
+    }
+
+    fn machine(&self) -> usize {
+        self.running.lock().machine
+    }
+
+    fn wait_for_write(&self) {
+        let (port, _) = self.address();
+        wait_for("a write", || {
+            let answer = MemcachedClient::connect(port).ask(b"set probe 0 0 1\r\n1\r\n");
+            (answer == b"STORED\r\n").then_some(())
+        });
+    }
+}
+
+impl Running {
+    fn signal(&self, signal: Signal) {
+        kill_process(self.pid, signal).expect("it is there");
+    }
+}
