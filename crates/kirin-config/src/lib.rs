@@ -67,7 +67,7 @@ pub use peers::{NetworkError, parse_network};
 pub use source::{ConfigErrors, ConfigSource};
 pub use store::StoreSetup;
 pub use tls::ListenerTls;
-pub use units::Seconds;
+pub use units::{Milliseconds, Seconds};
 
 /// The configuration file of commands that are not told another one.
 pub const DEFAULT_FILE: &str = "kirin.toml";

@@ -50,7 +50,7 @@ impl<'a> Item<'a> {
 impl Machine {
     /// Starts with a server, and waits until it is connected.
     pub fn of(server: &RedisServer) -> Self {
-        let machine = Self::at(&format!("redis://{}", server.address()), 5);
+        let machine = Self::at(&format!("redis://{}", server.address()), 60);
         machine.wait_until_connected();
         machine
     }
@@ -60,14 +60,25 @@ impl Machine {
         Self::trusting(address, stale_seconds, None)
     }
 
+    /// Starts with the usual limits, which a busy machine may exceed.
+    pub fn hurried(server: &RedisServer) -> Self {
+        let address = format!("redis://{}", server.address());
+        let config = OriginConfig::new(address.parse().expect("an address"), None);
+        Self::with(config.expect("settings"))
+    }
+
     /// Starts with the authorities of a PEM file.
     pub fn trusting(address: &str, stale_seconds: u64, ca: Option<PathBuf>) -> Self {
         let address: Address = address.parse().expect("an address");
         let config = OriginConfig {
             stale_limit: Duration::from_secs(stale_seconds),
-            timeout: patient(Duration::from_millis(500)),
+            timeout: patient(Duration::from_secs(10)),
             ..OriginConfig::new(address, ca).expect("settings")
         };
+        Self::with(config)
+    }
+
+    fn with(config: OriginConfig) -> Self {
         let store = Arc::new(Store::new(StoreConfig::default()));
         let origin = StoreOrigin::new(config, Arc::clone(&store));
         let (stop, stopped) = oneshot::channel();

@@ -12,7 +12,8 @@ use crate::machine::{Item, Machine};
 #[test]
 fn copies_outlive_their_server_for_a_while_and_what_comes_back_is_read_anew() {
     let mut server = RedisServer::start();
-    let machine = Machine::of(&server);
+    let machine = Machine::at(&format!("redis://{}", server.address()), 5);
+    machine.wait_until_connected();
     machine.set(&Item::new("key", "old"));
     assert_eq!(machine.read("key").as_deref(), Some("old"));
     assert_eq!(machine.loaded_value("nothing"), None);
@@ -52,7 +53,8 @@ fn a_new_connection_begins_without_copies() {
 #[test]
 fn a_server_that_hangs_delays_nobody_for_longer_than_the_limit() {
     let server = RedisServer::start();
-    let machine = Machine::of(&server);
+    let machine = Machine::hurried(&server);
+    machine.wait_until_connected();
     machine.set(&Item::new("key", "value"));
     server.pause();
     let begun = Instant::now();
@@ -76,7 +78,7 @@ fn a_server_that_hangs_delays_nobody_for_longer_than_the_limit() {
 fn a_start_without_the_server_says_why_and_connects_later() {
     let mut server = RedisServer::start();
     server.kill();
-    let machine = Machine::at(&format!("redis://{}", server.address()), 5);
+    let machine = Machine::at(&format!("redis://{}", server.address()), 60);
     let reason = wait_for("a reason", || match machine.load("key") {
         Err(OriginError::Away(reason)) if reason.contains("Connection refused") => Some(reason),
         _ => None,
@@ -92,15 +94,15 @@ fn a_server_that_cannot_be_an_origin_is_named() {
     let server = RedisServer::start();
     let replica =
         RedisServer::start_with(&["--replicaof", "127.0.0.1", &server.port().to_string()]);
-    let machine = Machine::at(&format!("redis://{}", replica.address()), 5);
+    let machine = Machine::at(&format!("redis://{}", replica.address()), 60);
     wait_for("the reason", || machine.wait_until_away().contains("is a replica").then_some(()));
     let locked = RedisServer::start_with(&["--requirepass", "secret word"]);
-    let machine = Machine::at(&format!("redis://:wrong@{}", locked.address()), 5);
+    let machine = Machine::at(&format!("redis://:wrong@{}", locked.address()), 60);
     let reason = wait_for("the reason", || {
         Some(machine.wait_until_away()).filter(|reason| reason.contains("WRONGPASS"))
     });
     assert!(!reason.contains("wrong@"), "{reason}");
-    let machine = Machine::at(&format!("redis://:secret%20word@{}", locked.address()), 5);
+    let machine = Machine::at(&format!("redis://:secret%20word@{}", locked.address()), 60);
     machine.wait_until_connected();
 }
 
@@ -120,7 +122,7 @@ fn a_machine_that_reaches_its_server_over_a_socket_works_alike() {
     let socket = directory.path().join("redis.sock");
     let path = socket.to_str().expect("text");
     let _server = RedisServer::start_with(&["--unixsocket", path]);
-    let machine = Machine::at(&format!("redis+unix://{path}"), 5);
+    let machine = Machine::at(&format!("redis+unix://{path}"), 60);
     machine.wait_until_connected();
     machine.set(&Item::new("key", "value"));
     assert_eq!(machine.read("key").as_deref(), Some("value"));
@@ -157,14 +159,15 @@ fn a_server_with_tls_must_have_a_certificate_that_is_trusted() {
         "no",
     ]);
     let address = format!("rediss://localhost:{port}");
-    let machine = Machine::trusting(&address, 5, Some(path("ca.pem")));
+    let machine = Machine::trusting(&address, 60, Some(path("ca.pem")));
     machine.wait_until_connected();
     let value = "x".repeat(300_000);
     machine.set(&Item::new("key", &value));
     assert_eq!(machine.read("key"), Some(value));
-    let machine = Machine::trusting(&address, 5, Some(path("other.pem")));
+    let machine = Machine::trusting(&address, 60, Some(path("other.pem")));
     wait_for("the reason", || machine.wait_until_away().contains("UnknownIssuer").then_some(()));
-    let machine = Machine::trusting(&format!("rediss://127.0.0.1:{port}"), 5, Some(path("ca.pem")));
+    let machine =
+        Machine::trusting(&format!("rediss://127.0.0.1:{port}"), 60, Some(path("ca.pem")));
     wait_for("the reason", || {
         machine.wait_until_away().contains("not valid for name").then_some(())
     });
@@ -185,7 +188,7 @@ fn a_user_needs_only_the_commands_that_the_documentation_names() {
         ["ACL", "SETUSER", "kirin", "on", ">a@b", "~kirin:*", "~{kirin:}*", "resetchannels"];
     let rules: Vec<&str> = rules.into_iter().chain(commands.iter().map(String::as_str)).collect();
     assert_eq!(server.command(&rules), "OK");
-    let machine = Machine::at(&format!("redis://kirin:a%40b@{}", server.address()), 5);
+    let machine = Machine::at(&format!("redis://kirin:a%40b@{}", server.address()), 60);
     machine.wait_until_connected();
     machine.set(&Item::new("key", "value").tagged(&["tag"]));
     assert_eq!(machine.read("key").as_deref(), Some("value"));

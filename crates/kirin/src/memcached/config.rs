@@ -162,8 +162,13 @@ fn store(options: &Options) -> Result<StoreSetup, MemcachedConfigError> {
 /// Returns the settings of the origin. Its address shows no password in an error.
 fn origin(address: &Address, options: &Options) -> Result<OriginConfig, MemcachedConfigError> {
     let ca = options.origin_ca.as_deref().map(absolute).transpose()?;
-    OriginConfig::new(address.clone(), ca)
-        .map_err(|source| MemcachedConfigError::Origin { address: address.to_string(), source })
+    let origin = OriginConfig::new(address.clone(), ca)
+        .map_err(|source| MemcachedConfigError::Origin { address: address.to_string(), source })?;
+    Ok(OriginConfig {
+        timeout: options.origin_timeout.unwrap_or(origin.timeout),
+        stale_limit: options.stale_limit.unwrap_or(origin.stale_limit),
+        ..origin
+    })
 }
 
 /// Returns the addresses to listen on. A host name may have several.

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kirin_config::{Milliseconds, Seconds};
 use kirin_origin::address::{Address, Topology};
 
 use crate::memcached::option_names::{LONG_NAMES, WITH_VALUE, WITHOUT_EFFECT, WITHOUT_VALUE};
@@ -21,6 +22,9 @@ pub enum MemcachedAction {
     /// `-V`: prints the version.
     Version,
 }
+
+/// The shortest time for which copies are served without a proof. Times are whole seconds.
+const LEAST_STALE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The text that `-h` prints.
 pub const HELP: &str = include_str!("help.txt");
@@ -81,6 +85,11 @@ pub struct Options {
     /// `-o origin_ca=FILE`, an extension of Kirin. The authorities whose certificate the origin may
     /// have. Those of the system by default.
     pub origin_ca: Option<PathBuf>,
+    /// `-o origin_timeout=TIME`, an extension of Kirin: how long a trip to the origin may take.
+    pub origin_timeout: Option<Duration>,
+    /// `-o stale_limit=TIME`, an extension of Kirin: how long copies are served that the origin
+    /// does not prove.
+    pub stale_limit: Option<Duration>,
 }
 
 /// An address from `-l`.
@@ -118,6 +127,8 @@ impl Default for Options {
             snapshot: None,
             origin: None,
             origin_ca: None,
+            origin_timeout: None,
+            stale_limit: None,
         }
     }
 }
@@ -279,6 +290,20 @@ impl Options {
                 let path = value.filter(|path| !path.is_empty());
                 self.origin_ca = Some(path.ok_or("-o origin_ca needs a file")?.into());
             }
+            "origin_timeout" => {
+                let time: Milliseconds = value
+                    .unwrap_or_default()
+                    .parse()
+                    .map_err(|error| format!("-o origin_timeout {error}"))?;
+                self.origin_timeout = Some(time.into());
+            }
+            "stale_limit" => {
+                let time: Seconds = value
+                    .unwrap_or_default()
+                    .parse()
+                    .map_err(|error| format!("-o stale_limit {error}"))?;
+                self.stale_limit = Some(time.into());
+            }
             "no_maxconns_fast" => {
                 return Err(
                     "-o no_maxconns_fast: connections over the limit are always refused at once"
@@ -307,6 +332,12 @@ impl Options {
         }
         if self.item_size_bytes > 1 << 30 {
             return Err("Cannot set item size limit higher than a gigabyte.".into());
+        }
+        if self.origin.is_none() && (self.origin_timeout.is_some() || self.stale_limit.is_some()) {
+            return Err("-o origin_timeout and stale_limit: there is no -o origin".into());
+        }
+        if self.stale_limit.is_some_and(|limit| limit < LEAST_STALE_LIMIT) {
+            return Err("-o stale_limit: at least 2s is needed".into());
         }
         if self.origin_ca.is_some() && !self.origin.as_ref().is_some_and(Address::uses_tls) {
             return Err(

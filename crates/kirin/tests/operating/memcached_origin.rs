@@ -30,7 +30,8 @@ impl Machine {
         let directory = tempfile::tempdir().expect("a directory");
         let port_file = directory.path().join("port");
         let origin = format!("origin={address}");
-        let own = ["-p", "-1", "-t", "2", "-o", &origin];
+        // No machine that is busy for a second makes a command fail.
+        let own = ["-p", "-1", "-t", "2", "-o", &origin, "-o", "origin_timeout=10s"];
         let program = MemcachedProgram::start(&[&own, arguments].concat(), Some(&port_file));
         let port = memcached_port(&port_file);
         Self { program, port }
@@ -266,6 +267,9 @@ fn a_new_program_keeps_the_clients_and_reads_the_items_from_the_origin() {
 fn an_origin_that_cannot_be_used_is_refused_at_the_start() {
     for (origin, reason) in [
         ("origin", "-o origin needs an address such as redis://HOST:PORT"),
+        ("origin=redis://a,origin_timeout=5", "-o origin_timeout `5` is not a time"),
+        ("origin=redis://a,stale_limit=1s", "-o stale_limit: at least 2s is needed"),
+        ("stale_limit=5s", "-o origin_timeout and stale_limit: there is no -o origin"),
         (
             "origin=127.0.0.1:6379",
             "the address of the origin has no scheme: write redis://HOST:PORT",
