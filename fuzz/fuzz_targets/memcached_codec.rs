@@ -41,6 +41,7 @@ fn answers(pieces: &[&[u8]]) -> Vec<u8> {
             match flow {
                 Flow::Read | Flow::Watch => break,
                 Flow::Drain => {}
+                Flow::Wait => panic!("the store has no origin"),
                 Flow::Close(_) => return without_changing(answers),
             }
         }
