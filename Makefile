@@ -27,7 +27,7 @@ test: prepare ## Everything that can be wrong, within minutes
 test-long: prepare ## What takes too long for each change: packages, applications, random kills, fuzzing
 	scripts/run-tests long
 
-chaos: prepare ## A million requests of eight kinds under 200 reloads, and under 50 upgrades; ends with tables
+chaos: prepare ## A million requests under 200 reloads and under 50 upgrades, and machines that share items; ends with tables
 	$(CARGO) build --release -p kirin
 	KIRIN_CHAOS=long KIRIN_BINARY=$(CURDIR)/target/release/kirin \
 		$(CARGO) test -q -p kirin --test operating chaos::chaos -- --nocapture --test-threads=1
