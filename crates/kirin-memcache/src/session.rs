@@ -6,7 +6,7 @@
 use std::task::{Context, Poll, ready};
 
 use crate::codec::{self, Close, Command, ParsedInput};
-use crate::execute::{Executed, Executor, HeldCommand, Listing, OriginWork};
+use crate::execute::{Executed, Executor, Listing, OriginWork};
 use crate::output::{OUTPUT_LIMIT_BYTES, OutputBuffer};
 use crate::watch::Watcher;
 
@@ -194,8 +194,8 @@ impl MemcachedSession {
         match std::mem::take(&mut self.state) {
             SessionState::Block { line, block, length } if block.len() == length => {
                 if executor.has_origin() {
-                    let held = HeldCommand { line: line.into(), block: Some(block) };
-                    return self.ask_origin(held, Vec::new(), 0, executor);
+                    let command = [&line[..], &block].concat();
+                    return self.ask_origin(command, Vec::new(), 0, executor);
                 }
                 executor.execute(codec::parse_stored(&line, block, executor.limits()), output);
             }
@@ -204,11 +204,12 @@ impl MemcachedSession {
         Flow::Read
     }
 
-    /// Lets a command wait for the origin.
+    /// Lets a command wait for the origin. It comes with its data block; `input` is what follows,
+    /// of which `skip` bytes are not needed.
     #[cold]
     fn ask_origin(
         &mut self,
-        command: HeldCommand,
+        command: Vec<u8>,
         input: Vec<u8>,
         skip: usize,
         executor: &Executor,
@@ -216,20 +217,6 @@ impl MemcachedSession {
         let Some(work) = executor.begin_at_origin(command) else { return Flow::Read };
         self.state = SessionState::AtOrigin { work, input, skip };
         Flow::Wait
-    }
-
-    /// Holds a command, or a line in its place, until the origin has answered.
-    #[cold]
-    fn hold(
-        &mut self,
-        command: &[u8],
-        line: Option<Vec<u8>>,
-        rest: &[u8],
-        skip: usize,
-        executor: &Executor,
-    ) -> Flow {
-        let line = line.unwrap_or_else(|| command.to_vec());
-        self.ask_origin(HeldCommand { line, block: None }, rest.to_vec(), skip, executor)
     }
 
     /// Returns whether a command waits for the origin.
@@ -310,8 +297,8 @@ impl MemcachedSession {
                             return Flow::Watch;
                         }
                         Executed::AtOrigin(line) => {
-                            let (command, rest) = input.split_at(consumed.min(input.len()));
-                            return self.hold(command, line, rest, skip, executor);
+                            let command = line.unwrap_or_else(|| input[..consumed].to_vec());
+                            return self.ask_origin(command, rest.to_vec(), skip, executor);
                         }
                     }
                     if skip > rest.len() {

@@ -56,11 +56,6 @@ impl Default for AbsentKeys {
 }
 
 impl AbsentKeys {
-    /// Creates an empty table.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     fn with_slots(slot_count: usize) -> Self {
         Self {
             slots: OnceLock::new(),
@@ -127,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_key_is_absent_from_its_insertion_to_its_removal() {
-        let keys = AbsentKeys::new();
+        let keys = AbsentKeys::default();
         assert!(!keys.has(b"a"));
         keys.remove(b"a");
         keys.insert(b"a");
@@ -141,7 +136,7 @@ mod tests {
 
     #[test]
     fn all_keys_are_forgotten_at_once() {
-        let keys = AbsentKeys::new();
+        let keys = AbsentKeys::default();
         for epoch in 0..1000_u64 {
             keys.insert(&epoch.to_le_bytes());
             assert!(keys.has(&epoch.to_le_bytes()));
@@ -152,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_table_takes_memory_with_the_first_key() {
-        let keys = AbsentKeys::new();
+        let keys = AbsentKeys::default();
         assert!(!keys.has(b"a"));
         keys.remove(b"a");
         keys.forget_all();
@@ -163,7 +158,7 @@ mod tests {
 
     #[test]
     fn most_keys_of_a_half_full_table_are_known() {
-        let keys = AbsentKeys::new();
+        let keys = AbsentKeys::default();
         let half = SLOTS as u64 / 2;
         (0..half).for_each(|key| keys.insert(&key.to_le_bytes()));
         let known = (0..half).filter(|key| keys.has(&key.to_le_bytes())).count() as u64;

@@ -171,16 +171,14 @@ impl Connection {
 
     /// Sends a command and waits for its reply, at most for the limit of this connection.
     pub(crate) async fn ask(&self, command: &Cmd) -> Result<Value, OriginError> {
-        let mut commands = self.commands.clone();
-        self.within_limit(command.query_async(&mut commands)).await
+        let mut connection = self.commands.clone();
+        let asked = command.query_async(&mut connection);
+        self.within_limit(async { asked.await.map_err(|error| origin_error(&error)) }).await
     }
 
-    /// Sends several commands at once and waits for their replies. An error of one command is its
-    /// reply.
+    /// Sends several commands at once and waits for their replies, at most for the same limit.
     pub(crate) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Value>, OriginError> {
-        let asked = self.ask_all_at_leisure(commands);
-        let limit = self.limit;
-        tokio::time::timeout(limit, asked).await.unwrap_or(Err(OriginError::TimedOut(limit)))
+        self.within_limit(self.ask_all_at_leisure(commands)).await
     }
 
     /// Does the same for a caller that has a limit of its own.
@@ -194,12 +192,10 @@ impl Connection {
 
     async fn within_limit<T>(
         &self,
-        replies: impl Future<Output = Result<T, RedisError>>,
+        asked: impl Future<Output = Result<T, OriginError>>,
     ) -> Result<T, OriginError> {
-        match tokio::time::timeout(self.limit, replies).await {
-            Ok(replied) => replied.map_err(|error| origin_error(&error)),
-            Err(_) => Err(OriginError::TimedOut(self.limit)),
-        }
+        let limit = self.limit;
+        tokio::time::timeout(limit, asked).await.unwrap_or(Err(OriginError::TimedOut(limit)))
     }
 }
 

@@ -15,8 +15,8 @@ pub(crate) const TOUCH: EngineScript = EngineScript { index: 2, name: "touch.lua
 
 /// Their texts, by their indexes.
 const TEXTS: [&str; 3] = [
-    include_str!("scripts/put.lua"),
-    include_str!("scripts/purge.lua"),
+    concat!(include_str!("scripts/numbers.lua"), include_str!("scripts/put.lua")),
+    concat!(include_str!("scripts/numbers.lua"), include_str!("scripts/purge.lua")),
     include_str!("scripts/touch.lua"),
 ];
 

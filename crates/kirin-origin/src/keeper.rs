@@ -79,8 +79,7 @@ impl StoreOrigin {
         }
         *self.last_run.lock() = connection.facts.run.clone();
         add(&self.counters.connections, 1);
-        *self.state.lock() =
-            OriginState::Connected { since: Instant::now(), server: connection.facts.clone() };
+        *self.state.lock() = OriginState::Connected { server: connection.facts.clone() };
         let (address, server) = (&self.config.address, &connection.facts);
         tracing::info!(%address, server = server.name, version = server.version, "origin connected");
         self.serve_with(Arc::clone(&connection));
@@ -198,19 +197,14 @@ impl StoreOrigin {
         Ok(())
     }
 
-    fn note_away(&self, reason: &ConnectError) {
+    fn note_away(&self, error: &ConnectError) {
+        let away = OriginState::Away { reason: error.to_string() };
         let mut state = self.state.lock();
-        let reason = reason.to_string();
         // A server that stays away is named once.
-        let is_news = !matches!(&*state, OriginState::Away { reason: old, .. } if *old == reason);
-        let since = match &*state {
-            OriginState::Away { since, .. } => *since,
-            OriginState::Connected { .. } => Instant::now(),
-        };
-        if is_news {
-            tracing::warn!(reason, "origin is away");
+        if *state != away {
+            tracing::warn!(reason = %error, "origin is away");
+            *state = away;
         }
-        *state = OriginState::Away { since, reason };
     }
 }
 

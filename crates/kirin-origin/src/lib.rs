@@ -34,7 +34,7 @@
 //!
 //! Redis before 6.2.14 writes reports inside replies, which no client can repair; it is refused.
 
-pub mod absent_keys;
+mod absent_keys;
 pub mod address;
 mod config;
 mod connection;

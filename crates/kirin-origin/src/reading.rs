@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use kirin_store::{CopiedItem, Expires, Moment, NewItem, Now};
+use kirin_store::{CopiedItem, Expires, Moment, NewItem, Now, Store};
 use redis::Value;
 
 use crate::connection::Connection;
@@ -47,20 +47,25 @@ pub struct LoadedItem {
 }
 
 impl LoadedItem {
-    /// Returns the item for a store. `tags` are those of the item, and `was_fetched` is what the
+    /// Keeps a copy of the item in a store, as [`Store::keep_copy`] does. `was_fetched` is what the
     /// store shows of earlier reads.
-    pub fn copied<'a>(&'a self, tags: &'a [&'a [u8]], was_fetched: bool) -> CopiedItem<'a> {
-        let head = &self.decoded.head;
-        CopiedItem {
-            item: NewItem::new(self.decoded.value.clone())
-                .flags(head.flags)
-                .expires(self.expires)
-                .tags(tags),
-            cas: self.cas,
-            is_stale: self.is_stale,
-            is_won: self.is_won,
-            was_fetched,
-        }
+    pub fn keep_in(
+        &self,
+        store: &Store,
+        key: &[u8],
+        was_fetched: bool,
+        since: &Moment,
+        now: Now,
+    ) -> bool {
+        let tags: Vec<Bytes> = self.decoded.tags().collect();
+        let tags: Vec<&[u8]> = tags.iter().map(|tag| &tag[..]).collect();
+        let item = NewItem::new(self.decoded.value.clone())
+            .flags(self.decoded.head.flags)
+            .expires(self.expires)
+            .tags(&tags);
+        let (cas, is_stale, is_won) = (self.cas, self.is_stale, self.is_won);
+        let copy = CopiedItem { item, cas, is_stale, is_won, was_fetched };
+        store.keep_copy(key, &copy, since, now)
     }
 }
 
@@ -103,14 +108,11 @@ impl StoreOrigin {
             let name = names.item(key);
             commands.cmd("GET").arg(&name).cmd("PTTL").arg(&name);
         }
-        let replies = connection.ask_all(&commands).await?;
-        let (numbers, replies) =
-            replies.split_first().ok_or_else(|| unexpected("GET", &Value::Nil))?;
-        let numbers = numbers_of(numbers);
-        let replies: Vec<Reply> = replies.chunks(2).map(reply_of).collect();
-        if replies.len() != keys.len() {
-            return Err(OriginError::Unexpected(format!("{} replies", replies.len())));
-        }
+        let mut replies = connection.ask_all(&commands).await?.into_iter();
+        let numbers = replies.next().as_ref().and_then(numbers_of);
+        let replies = keys.iter().map(|_| Some(reply_of(replies.next()?, &replies.next()?)));
+        let replies = replies.collect::<Option<Vec<Reply>>>();
+        let replies = replies.ok_or_else(|| OriginError::Unexpected("too few replies".into()))?;
         if let Some(numbers) = numbers {
             self.numbers.learn(numbers.of_any);
             if numbers.of_prefixes > self.numbers.complete_up_to() {
@@ -215,28 +217,26 @@ impl StoreOrigin {
             }
         }
         let Some(item) = &loaded.item else { return };
-        let tags: Vec<Bytes> = item.decoded.tags().collect();
-        let tags: Vec<&[u8]> = tags.iter().map(|tag| &tag[..]).collect();
         // A copy is made for a reader, who gets the item from here.
-        let is_kept = self.store.keep_copy(key, &item.copied(&tags, true), since, now);
-        if !is_kept || !self.store.will_forget() {
-            add(&self.counters.copies_refused, 1);
+        let is_kept = item.keep_in(&self.store, key, true, since, now);
+        if is_kept && self.store.will_forget() {
+            return;
         }
-        if is_kept && !self.store.will_forget() {
+        add(&self.counters.copies_refused, 1);
+        if is_kept {
             self.store.discard(key);
         }
     }
 }
 
 /// Takes the replies to `GET` and `PTTL` of one key.
-fn reply_of(replies: &[Value]) -> Reply {
+fn reply_of(value: Value, left: &Value) -> Reply {
     let nothing = Reply { version: 0, item: None };
     let unreadable = Reply { version: UNREADABLE, item: None };
-    let [value, left] = replies else { return nothing };
     let encoded = match value {
         Value::Nil => return nothing,
         Value::BulkString(bytes) if bytes.is_empty() => return nothing,
-        Value::BulkString(bytes) => Bytes::copy_from_slice(bytes),
+        Value::BulkString(bytes) => Bytes::from(bytes),
         _ => return unreadable,
     };
     match DecodedItem::decode(&encoded) {

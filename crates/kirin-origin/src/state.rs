@@ -1,7 +1,5 @@
 //! Whether there is a connection to the server, for people.
 
-use std::time::Instant;
-
 use crate::server_facts::ServerFacts;
 
 /// Whether there is a connection to the server.
@@ -9,15 +7,11 @@ use crate::server_facts::ServerFacts;
 pub enum OriginState {
     /// There is none.
     Away {
-        /// Since when.
-        since: Instant,
         /// Why.
         reason: String,
     },
     /// There is one.
     Connected {
-        /// Since when.
-        since: Instant,
         /// The server.
         server: ServerFacts,
     },
@@ -25,7 +19,7 @@ pub enum OriginState {
 
 impl Default for OriginState {
     fn default() -> Self {
-        Self::Away { since: Instant::now(), reason: "no connection yet".into() }
+        Self::Away { reason: "no connection yet".into() }
     }
 }
 
@@ -33,7 +27,7 @@ impl OriginState {
     /// Returns why there is no connection.
     pub(crate) fn reason(&self) -> String {
         match self {
-            Self::Away { reason, .. } => reason.clone(),
+            Self::Away { reason } => reason.clone(),
             Self::Connected { .. } => "the connection has just ended".into(),
         }
     }

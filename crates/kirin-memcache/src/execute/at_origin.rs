@@ -54,14 +54,6 @@ pub(super) struct AtOrigin {
     scratch: Executor,
 }
 
-/// A command with memory of its own. It is parsed again each time it is carried out.
-pub struct HeldCommand {
-    /// The line, with the data block if that has no memory of its own.
-    pub line: Vec<u8>,
-    /// The data block with its line end.
-    pub block: Option<Vec<u8>>,
-}
-
 /// A command that waits for the origin.
 pub struct OriginWork(Pin<Box<dyn Future<Output = OriginAnswer>>>);
 
@@ -152,7 +144,8 @@ impl Executor {
     }
 
     /// Begins a command whose items are at the origin.
-    pub(crate) fn begin_at_origin(&self, command: HeldCommand) -> Option<OriginWork> {
+    /// `command` is its line, with the data block if it has one.
+    pub(crate) fn begin_at_origin(&self, command: Vec<u8>) -> Option<OriginWork> {
         let at_origin = Rc::clone(self.at_origin.as_ref()?);
         let descriptor = self.descriptor.get();
         Some(OriginWork(Box::pin(async move { at_origin.carry_out(&command, descriptor).await })))
@@ -174,74 +167,48 @@ impl AtOrigin {
         Self { origin, scratch: Executor::on_store(Arc::clone(server), store) }
     }
 
-    async fn carry_out(&self, held: &HeldCommand, descriptor: RawFd) -> OriginAnswer {
-        let Some(command) = self.parse(held) else {
-            debug_assert!(false, "a held command is not complete");
+    async fn carry_out(&self, command: &[u8], descriptor: RawFd) -> OriginAnswer {
+        let parsed = codec::parse(command, self.scratch.limits());
+        let ParsedInput::Command { command, .. } = parsed else {
+            debug_assert!(false, "a command that waits is not complete");
             return OriginAnswer::default();
         };
-        let is_silent = is_silent(&command);
-        drop(command);
-        let carried_out = self.try_carry_out(held, descriptor).await;
+        let carried_out = self.try_carry_out(&command, descriptor).await;
         carried_out.unwrap_or_else(|error| {
             let mut answer = OriginAnswer::default();
-            if !is_silent {
+            if !is_silent(&command) {
                 answer.output.line(&error_line(&error));
             }
             answer
         })
     }
 
-    fn parse<'a>(&self, held: &'a HeldCommand) -> Option<Command<'a>> {
-        let limits = self.scratch.limits();
-        match &held.block {
-            Some(block) => Some(codec::parse_stored(&held.line, block.clone(), limits)),
-            None => match codec::parse(&held.line, limits) {
-                ParsedInput::Command { command, .. } => Some(command),
-                _ => None,
-            },
-        }
-    }
-
     async fn try_carry_out(
         &self,
-        held: &HeldCommand,
+        command: &Command<'_>,
         descriptor: RawFd,
     ) -> Result<OriginAnswer, OriginError> {
-        let Some(command) = self.parse(held) else { return Ok(OriginAnswer::default()) };
-        let (key, is_blind) = match items_of(&command) {
-            Items::Of(key) => (key, false),
-            Items::Blind(key) => (key, true),
-            Items::Many => return self.purge(&command).await,
-            Items::Keys => match &command {
-                Command::Retrieve(retrieval) => return self.retrieve(retrieval, descriptor).await,
-                _ => return Ok(OriginAnswer::default()),
-            },
-            // An error in the data block, for example.
-            Items::None => {
-                let mut answer = OriginAnswer::default();
-                self.scratch.execute(command, &mut answer.output);
-                return Ok(answer);
-            }
+        let mut answer = OriginAnswer::default();
+        let execute = |executor: &Executor| {
+            let mut output = OutputBuffer::default();
+            executor.execute(command.clone(), &mut output);
+            output
         };
-        drop(command);
-        // A command without a condition needs no turn: it is written in any case.
-        let _turn = if is_blind { None } else { self.origin.turn(&key).await };
-        let mut tries = Tries::default();
-        while let Some(after) = tries.next().await {
-            let loaded = if is_blind { None } else { Some(self.load_one(&key).await?) };
-            let Some(command) = self.parse(held) else { break };
-            let mut answer = OriginAnswer::default();
-            let is_removal = matches!(command, Command::TooLarge { .. });
-            let change = self.on_scratch(&key, loaded.as_ref(), after, descriptor, |executor| {
-                executor.execute(command, &mut answer.output);
-                !is_removal
-            });
-            match self.write(&key, change).await? {
-                Written::Done => return Ok(answer),
-                Written::Conflict { version } => tries.after = version,
+        match items_of(command) {
+            Items::Blind(key) => {
+                answer.output = self.until_written(&key, None, descriptor, execute).await?;
             }
+            Items::Of(key) => {
+                let _turn = self.origin.turn(&key).await;
+                let loaded = self.load_one(&key).await?;
+                answer.output = self.until_written(&key, Some(loaded), descriptor, execute).await?;
+            }
+            Items::Keys(retrieval) => return self.retrieve(retrieval, descriptor).await,
+            Items::Many => return self.purge(command).await,
+            // An error in the data block, for example.
+            Items::None => answer.output = execute(&self.scratch),
         }
-        Err(OriginError::Contended)
+        Ok(answer)
     }
 
     /// Looks up the first keys of a retrieval. Each is answered, and what that changes is written,
@@ -257,27 +224,13 @@ impl AtOrigin {
             rest.by_ref().take(KEYS_AT_ONCE).map(Bytes::copy_from_slice).collect();
         for loaded in self.origin.load(&keys).await? {
             let key = loaded.key.clone();
-            let mut loaded = Some(loaded);
-            let mut tries = Tries::default();
-            loop {
-                let Some(after) = tries.next().await else { return Err(OriginError::Contended) };
-                let there = match loaded.take() {
-                    Some(loaded) => loaded,
-                    None => self.load_one(&key).await?,
-                };
+            let look_up = |executor: &Executor| {
                 let mut output = OutputBuffer::default();
-                let change = self.on_scratch(&key, Some(&there), after, descriptor, |executor| {
-                    executor.retrieve_key(&key, retrieval, &mut output);
-                    true
-                });
-                match self.write(&key, change).await? {
-                    Written::Done => {
-                        answer.output.append(output);
-                        break;
-                    }
-                    Written::Conflict { version } => tries.after = version,
-                }
-            }
+                executor.retrieve_key(&key, retrieval, executor.observed.load(), &mut output);
+                output
+            };
+            let output = self.until_written(&key, Some(loaded), descriptor, look_up).await?;
+            answer.output.append(output);
         }
         if { rest }.next().is_some() {
             answer.rest = rest_of_line(retrieval, rest.rest());
@@ -287,6 +240,31 @@ impl AtOrigin {
         Ok(answer)
     }
 
+    /// Carries out a command on the item that was loaded, and writes what it changes. Begins again
+    /// with what is there if somebody else was faster. Without a loaded item it is written in any
+    /// case.
+    async fn until_written(
+        &self,
+        key: &Bytes,
+        mut loaded: Option<Loaded>,
+        descriptor: RawFd,
+        carry_out: impl Fn(&Executor) -> OutputBuffer,
+    ) -> Result<OutputBuffer, OriginError> {
+        let mut tries = Tries::default();
+        while let Some(after) = tries.next().await {
+            let (output, change) =
+                self.on_scratch(key, loaded.as_ref(), after, descriptor, &carry_out);
+            match self.write(key, change).await? {
+                Written::Done => return Ok(output),
+                Written::Conflict { version } => tries.after = version,
+            }
+            if loaded.is_some() {
+                loaded = Some(self.load_one(key).await?);
+            }
+        }
+        Err(OriginError::Contended)
+    }
+
     async fn load_one(&self, key: &Bytes) -> Result<Loaded, OriginError> {
         let loaded = self.origin.load(std::slice::from_ref(key)).await?;
         loaded.into_iter().next().ok_or_else(|| OriginError::Unexpected("no item for one".into()))
@@ -294,74 +272,72 @@ impl AtOrigin {
 
     /// Carries out a command on the scratch store, which has just the item that was loaded, if
     /// there is one. Nothing else happens there meanwhile. The next CAS unique is greater than
-    /// `after`.
-    /// `carry_out` returns whether the item may stay. Returns what the command has changed.
+    /// `after`. Returns the answer, and what the command has changed.
     fn on_scratch(
         &self,
         key: &Bytes,
         loaded: Option<&Loaded>,
         after: u64,
         descriptor: RawFd,
-        carry_out: impl FnOnce(&Executor) -> bool,
-    ) -> Option<ItemChange> {
+        carry_out: impl Fn(&Executor) -> OutputBuffer,
+    ) -> (OutputBuffer, Option<ItemChange>) {
         let executor = &self.scratch;
         executor.tick();
         executor.set_descriptor(descriptor);
         let (store, now) = (executor.store(), executor.now());
         if let Some(Loaded { item: Some(item), .. }) = loaded {
-            let tags: Vec<Bytes> = item.decoded.tags().collect();
-            let tags: Vec<&[u8]> = tags.iter().map(|tag| &tag[..]).collect();
-            store.keep_copy(key, &item.copied(&tags, false), &store.moment(), now);
+            item.keep_in(store, key, false, &store.moment(), now);
         }
         let before = store.peek(key, now);
         let there = loaded.map_or(0, |loaded| loaded.version);
         let version = self.origin.next_version(after.max(there));
         store.number_from(version.saturating_sub(1));
-        let may_stay = carry_out(executor);
-        let condition = loaded.map_or(Condition::Any, |loaded| Condition::Unchanged {
-            version: loaded.version,
-            made: loaded.made,
-        });
-        let now_there = store.peek(key, now).filter(|_| may_stay);
+        let output = carry_out(executor);
+        let now_there = store.peek(key, now);
         store.discard(key);
-        let kind = self.change(condition, before.as_ref(), now_there, version)?;
-        Some(ItemChange { condition, kind })
+        (output, self.change(loaded, before.as_ref(), now_there, version))
     }
 
     /// Returns what a command has done to an item.
     fn change(
         &self,
-        condition: Condition,
+        loaded: Option<&Loaded>,
         before: Option<&ItemRef>,
         after: Option<ItemRef>,
         version: u64,
-    ) -> Option<ChangeKind> {
-        match (before, after) {
-            (None, None) if condition != Condition::Any => None,
-            (_, None) => Some(ChangeKind::Remove { version }),
+    ) -> Option<ItemChange> {
+        let condition = loaded.map_or(Condition::Any, |loaded| Condition::Unchanged {
+            version: loaded.version,
+            made: loaded.made,
+        });
+        let keeps_expiry = |item: &ItemRef| {
+            // What is left of a second must not become a full one each time.
+            before.is_some_and(|before| before.expires() == item.expires())
+        };
+        let kind = match (before, after) {
+            // A command that has looked at nothing may have replaced something.
+            (None, None) if loaded.is_some() => return None,
+            (_, None) => ChangeKind::Remove { version },
             (Some(before), Some(item)) if before.sequence() == item.sequence() => {
-                let loaded_version = match condition {
-                    Condition::Unchanged { version, .. } => version,
-                    Condition::Any => 0,
-                };
-                if (before.is_stale(), before.is_won()) != (item.is_stale(), item.is_won()) {
-                    let version = self.origin.next_version(version);
-                    let keeps_expiry = before.expires() == item.expires();
-                    Some(ChangeKind::Put { item, version, keeps_expiry })
-                } else if before.expires() != item.expires() {
-                    Some(ChangeKind::Touch { item, version: loaded_version })
+                let marks = |item: &ItemRef| (item.is_stale(), item.is_won());
+                if marks(before) != marks(&item) {
+                    let keeps_expiry = keeps_expiry(&item);
+                    ChangeKind::Put { item, version, keeps_expiry }
+                } else if !keeps_expiry(&item) {
+                    let version = loaded.map_or(0, |loaded| loaded.version);
+                    ChangeKind::Touch { item, version }
                 } else {
-                    None
+                    return None;
                 }
             }
-            (before, Some(item)) => {
+            (_, Some(item)) => {
                 // Some commands take more than one number. Then the CAS unique is another one.
                 let version = even(item.sequence());
-                // What is left of a second must not become a full one each time.
-                let keeps_expiry = before.is_some_and(|before| before.expires() == item.expires());
-                Some(ChangeKind::Put { item, version, keeps_expiry })
+                let keeps_expiry = keeps_expiry(&item);
+                ChangeKind::Put { item, version, keeps_expiry }
             }
-        }
+        };
+        Some(ItemChange { condition, kind })
     }
 
     /// Writes what has changed, if anything has.
@@ -491,11 +467,11 @@ impl fmt::Debug for AtOrigin {
 }
 
 /// The items that a command needs.
-enum Items {
+enum Items<'a> {
     /// The one of this key.
     Of(Bytes),
     /// Those of the keys of a retrieval.
-    Keys,
+    Keys(&'a Retrieval<'a>),
     /// None: it replaces the one of this key, whatever it is.
     Blind(Bytes),
     /// It does not name them.
@@ -504,11 +480,11 @@ enum Items {
     None,
 }
 
-fn items_of(command: &Command<'_>) -> Items {
+fn items_of<'a>(command: &'a Command<'a>) -> Items<'a> {
     let one = |key: &[u8]| Items::Of(Bytes::copy_from_slice(key));
     let blind = |key: &[u8]| Items::Blind(Bytes::copy_from_slice(key));
     match command {
-        Command::Retrieve(_) => Items::Keys,
+        Command::Retrieve(retrieval) => Items::Keys(retrieval),
         Command::Store(Storage { mode: StoreMode::Set, compare_cas: None, key, .. }) => blind(key),
         Command::Store(storage) => one(storage.key),
         Command::MetaSet(set) if set.mode == StoreMode::Set && set.flags.cas.is_none() => {

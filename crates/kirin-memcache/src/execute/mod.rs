@@ -29,7 +29,7 @@ use crate::server::MemcachedServer;
 use crate::snapshot_file::Saving;
 use crate::watch::{ObservedBits, ObservedFlags, Watcher};
 
-pub use at_origin::{HeldCommand, OriginWork};
+pub use at_origin::OriginWork;
 pub use listing::Listing;
 
 const NON_NUMERIC: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";

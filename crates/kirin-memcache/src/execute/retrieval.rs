@@ -19,20 +19,10 @@ impl Executor {
         let mut keys = retrieval.keys;
         let mut from = keys.rest();
         while let Some(key) = keys.next() {
-            if observed.is_any() {
-                self.note_fetch(key, observed);
-            }
-            let found = self.find(key, &retrieval);
-            if self.has_origin() && self.is_at_origin(key, found.as_ref()) {
+            if !self.retrieve_key(key, &retrieval, observed, output) {
                 return Executed::AtOrigin(Some(rest_of_line(&retrieval, from)));
             }
             from = keys.rest();
-            if observed.is_any() {
-                self.count_get(key, found.is_some(), observed);
-            }
-            if let Some(item) = found {
-                push_item(item, key, retrieval.with_cas, output);
-            }
             if output.unsent_bytes() > OUTPUT_LIMIT_BYTES && { keys }.next().is_some() {
                 return Executed::Paused(rest_of_line(&retrieval, keys.rest()));
             }
@@ -41,24 +31,35 @@ impl Executor {
         Executed::Done
     }
 
-    /// Looks up one key and writes what is found.
+    /// Looks up one key and writes what is found. Returns false, and does nothing, if the origin
+    /// must be asked.
+    #[inline]
     pub(super) fn retrieve_key(
         &self,
         key: &[u8],
         retrieval: &Retrieval<'_>,
+        observed: ObservedFlags,
         output: &mut OutputBuffer,
-    ) {
-        let observed = self.observed.load();
-        if observed.is_any() {
+    ) -> bool {
+        // A copy is looked at first: whoever asks the origin tells watchers then.
+        let is_copy = self.has_origin();
+        if observed.is_any() && !is_copy {
             self.note_fetch(key, observed);
         }
         let found = self.find(key, retrieval);
+        if is_copy && self.is_at_origin(key, found.as_ref()) {
+            return false;
+        }
         if observed.is_any() {
+            if is_copy {
+                self.note_fetch(key, observed);
+            }
             self.count_get(key, found.is_some(), observed);
         }
         if let Some(item) = found {
             push_item(item, key, retrieval.with_cas, output);
         }
+        true
     }
 
     /// Returns whether the origin must be asked: it may have what is not here, and it decides who

@@ -12,32 +12,12 @@
 -- progress must not be stored there. A value that this script cannot read counts as an item, and
 -- becomes a tombstone in a soft purge too, because the script cannot mark it.
 
--- Redis before 7 must be told that the script writes after TIME. Later servers always allow it.
-if redis.replicate_commands then redis.replicate_commands() end
-
--- The greatest number that a double holds exactly. No readable number reaches it, so adding one is
--- safe.
-local UNREADABLE = 2 ^ 53 - 1
 -- No page takes longer than this. So it is how long tombstones, and tags without items, are kept.
 local KEPT_MS = 600000
 -- More prefixes make each read of an item slower.
 local MOST_PREFIXES = 1024
 -- The marks of an item.
 local STALE, WON, TOMBSTONE = 1, 2, 4
-
--- Returns a number as digits. Lua itself would write `1.8e+15`.
-local function decimal(number)
-  return string.format("%.0f", number)
-end
-
--- Returns the numbers of a text `A:B`, or nothing if a key is absent or has another value.
-local function pair(text)
-  if type(text) ~= "string" then return end
-  local a, b = string.match(text, "^(%d+):(%d+)$")
-  if not a then return end
-  a, b = tonumber(a), tonumber(b)
-  if a < UNREADABLE and b < UNREADABLE then return a, b end
-end
 
 local is_hard = ARGV[1] == "hard"
 local first_item = 3 + tonumber(ARGV[2])

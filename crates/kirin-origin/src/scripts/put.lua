@@ -23,28 +23,8 @@
 -- A value under the item's key that this script cannot read has the version UNREADABLE. It may be
 -- from a newer Kirin, so only `any` replaces it. An empty value counts as absent.
 
--- Redis before 7 must be told that the script writes after TIME. Later servers always allow it.
-if redis.replicate_commands then redis.replicate_commands() end
-
--- The greatest number that a double holds exactly. No readable number reaches it, so adding one is
--- safe.
-local UNREADABLE = 2 ^ 53 - 1
 -- A page in progress may still carry a tag for as long as this after the last item of the tag.
 local TAG_MARGIN_MS = 600000
-
--- Returns a number as digits. Lua itself would write `1.8e+15`.
-local function decimal(number)
-  return string.format("%.0f", number)
-end
-
--- Returns the numbers of a text `A:B`, or nothing if a key is absent or has another value.
-local function pair(text)
-  if type(text) ~= "string" then return end
-  local a, b = string.match(text, "^(%d+):(%d+)$")
-  if not a then return end
-  a, b = tonumber(a), tonumber(b)
-  if a < UNREADABLE and b < UNREADABLE then return a, b end
-end
 
 -- The numbers. They are lost if one of the keys is absent or unreadable, or if `{k}n` is older than
 -- the last flush. Then all items that were made before die, because nobody knows their purges.

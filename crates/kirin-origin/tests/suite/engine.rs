@@ -159,7 +159,10 @@ pub async fn put_over(
     connection: &mut MultiplexedConnection,
     put: &Put<'_>,
 ) -> RedisResult<(u8, u64, u64)> {
-    let script = Script::new(include_str!("../../src/scripts/put.lua"));
+    let script = Script::new(concat!(
+        include_str!("../../src/scripts/numbers.lua"),
+        include_str!("../../src/scripts/put.lua")
+    ));
     let mut call = script.key(ITEM);
     call.key(NUMBER).key(PURGES);
     for tag in put.tags {
@@ -178,7 +181,10 @@ pub async fn purge_over(
     prefixes: &[&str],
     items: &[&str],
 ) -> RedisResult<(u64, u64, u64)> {
-    let script = Script::new(include_str!("../../src/scripts/purge.lua"));
+    let script = Script::new(concat!(
+        include_str!("../../src/scripts/numbers.lua"),
+        include_str!("../../src/scripts/purge.lua")
+    ));
     let mut call = script.key(NUMBER);
     call.key(PURGES);
     for key in tags.iter().chain(items) {

@@ -1,7 +1,5 @@
 //! put.lua: the numbers, the conditions, and what is written.
 
-use std::time::Instant;
-
 use crate::engine::{
     Engine, Head, ITEM, NUMBER, PURGES, Put, TOMBSTONE, UNREADABLE, assert_ttl, item, now,
 };
@@ -210,31 +208,4 @@ fn a_full_engine_refuses_a_write_and_keeps_what_is_there() {
     assert!(error.to_string().contains("OOM"), "{error}");
     assert_eq!(engine.run(&["EXISTS", ITEM]), "1");
     assert_ttl(engine.ttl("kt:t"), 1_202_000);
-}
-
-#[test]
-#[ignore = "it measures; run with --nocapture"]
-fn the_time_of_writes_and_purges() {
-    let engine = Engine::with_number(50);
-    for (name, size) in [("100 B", 100), ("1 MB", 1 << 20)] {
-        let count = 2_000 / (1 + size as u64 / 100_000);
-        let start = Instant::now();
-        for round in 0..count {
-            let version = now() + round;
-            let item = item(0, 0, version, 0, &vec![b'x'; size]);
-            engine.put(&Put { item, tags: &["kt:t"], ttl: 60_000, ..Put::default() });
-        }
-        println!("put of {name}: {:?}", start.elapsed() / count as u32);
-    }
-    let start = Instant::now();
-    for _ in 0..2_000 {
-        engine.purge("hard", &["kt:t"], &[], &[]);
-    }
-    println!("purge of a tag: {:?}", start.elapsed() / 2_000);
-    let start = Instant::now();
-    for _ in 0..2_000 {
-        engine.run(&["PING"]);
-    }
-    println!("PING with a new connection: {:?}", start.elapsed() / 2_000);
-    println!("{}", engine.run(&["INFO", "commandstats"]));
 }
