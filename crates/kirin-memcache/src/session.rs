@@ -194,8 +194,7 @@ impl MemcachedSession {
         match std::mem::take(&mut self.state) {
             SessionState::Block { line, block, length } if block.len() == length => {
                 if executor.has_origin() {
-                    let command = [&line[..], &block].concat();
-                    return self.ask_origin(command, Vec::new(), 0, executor);
+                    return self.ask_origin(line.into(), &block, Vec::new(), 0, executor);
                 }
                 executor.execute(codec::parse_stored(&line, block, executor.limits()), output);
             }
@@ -204,19 +203,35 @@ impl MemcachedSession {
         Flow::Read
     }
 
-    /// Lets a command wait for the origin. It comes with its data block; `input` is what follows,
-    /// of which `skip` bytes are not needed.
+    /// Lets a command wait for the origin, with its data block if that is not behind the line yet.
+    /// Of the `input` that follows, `skip` bytes are not needed.
     #[cold]
     fn ask_origin(
         &mut self,
-        command: Vec<u8>,
+        mut command: Vec<u8>,
+        block: &[u8],
         input: Vec<u8>,
         skip: usize,
         executor: &Executor,
     ) -> Flow {
+        command.extend_from_slice(block);
         let Some(work) = executor.begin_at_origin(command) else { return Flow::Read };
         self.state = SessionState::AtOrigin { work, input, skip };
         Flow::Wait
+    }
+
+    /// Lets a command that is not held yet, or the line in its place, wait for the origin.
+    #[cold]
+    fn hold(
+        &mut self,
+        command: &[u8],
+        line: Option<Vec<u8>>,
+        rest: &[u8],
+        skip: usize,
+        executor: &Executor,
+    ) -> Flow {
+        let command = line.unwrap_or_else(|| command.to_vec());
+        self.ask_origin(command, b"", rest.to_vec(), skip, executor)
     }
 
     /// Returns whether a command waits for the origin.
@@ -297,8 +312,8 @@ impl MemcachedSession {
                             return Flow::Watch;
                         }
                         Executed::AtOrigin(line) => {
-                            let command = line.unwrap_or_else(|| input[..consumed].to_vec());
-                            return self.ask_origin(command, rest.to_vec(), skip, executor);
+                            let (command, rest) = input.split_at(consumed.min(input.len()));
+                            return self.hold(command, line, rest, skip, executor);
                         }
                     }
                     if skip > rest.len() {
