@@ -5,17 +5,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kirin_ssi::{
-    RenderProgress, Rendering, Requested, Requesting, Scope, RenderSource, Syntax, Template, Zone,
+    FoundItem, RenderProgress, RenderSource, Rendering, Requested, Requesting, Scope, Syntax,
+    Template, Zone,
 };
 
 struct Itself {
     page: Arc<Template>,
     requested: usize,
+    /// Every other item is not known when it is first asked for.
+    asked: usize,
 }
 
 impl RenderSource for Itself {
-    fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
-        (key != b"gone").then(|| Arc::clone(&self.page))
+    fn item(&mut self, key: &[u8]) -> FoundItem {
+        self.asked += 1;
+        match key {
+            _ if self.asked % 3 == 0 => FoundItem::Unknown,
+            b"gone" => FoundItem::Missing,
+            _ => FoundItem::Template(Arc::clone(&self.page)),
+        }
     }
 
     fn variable(&mut self, name: &str) -> Option<Bytes> {
@@ -41,13 +49,20 @@ impl RenderSource for Itself {
 /// Compiles and renders `page`. Every other request fails. The page must end, and all of it must be
 /// returned.
 pub fn render(page: &[u8], syntax: Syntax) {
+    let bytes = page.len();
     let page = Arc::new(Template::compile(&Bytes::copy_from_slice(page), syntax));
-    let mut source = Itself { page: Arc::clone(&page), requested: 0 };
+    let mut source = Itself { page: Arc::clone(&page), requested: 0, asked: 0 };
     let mut rendering = Rendering::new(page);
     let answer = |id: usize| (id % 2 == 0).then(|| vec![Bytes::from_static(b"answer")]);
-    while let RenderProgress::Wait(id) = rendering.run(&mut source) {
-        let _ = rendering.take_ready();
-        rendering.fill(id, answer(id));
+    loop {
+        match rendering.run(&mut source) {
+            RenderProgress::Done => break,
+            RenderProgress::Unknown => assert!(rendering.keys_ahead().count() <= bytes),
+            RenderProgress::Wait(id) => {
+                let _ = rendering.take_ready();
+                rendering.fill(id, answer(id));
+            }
+        }
     }
     for id in 0..source.requested {
         rendering.fill(id, answer(id));

@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use kirin_ssi::{
-    RenderProgress, RenderSource, Rendering, Requested, Requesting, Scope, Syntax, Template, Zone,
+    FoundItem, RenderProgress, RenderSource, Rendering, Requested, Requesting, Scope, Syntax,
+    Template, Zone,
 };
 
 /// A fragment under every key, and a value for every variable.
 struct Site(Arc<Template>);
 
 impl RenderSource for Site {
-    fn item(&mut self, _: &[u8]) -> Option<Arc<Template>> {
-        Some(Arc::clone(&self.0))
+    fn item(&mut self, _: &[u8]) -> FoundItem {
+        FoundItem::Template(Arc::clone(&self.0))
     }
 
     fn variable(&mut self, _: &str) -> Option<Bytes> {

@@ -134,7 +134,14 @@ impl Compiler {
 
     fn finish(mut self) -> Template {
         self.end_block();
-        Template { main: self.code.finish(), ..self.template }
+        let main = self.code.finish();
+        let blocks = self.template.blocks.iter().flat_map(|block| &block.instructions);
+        let mut variables: Vec<&str> =
+            main.iter().chain(blocks).flat_map(Instruction::variables).collect();
+        variables.sort_unstable();
+        variables.dedup();
+        let variables = variables.into_iter().map(Into::into).collect();
+        Template { main, variables, ..self.template }
     }
 }
 

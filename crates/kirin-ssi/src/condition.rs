@@ -104,6 +104,15 @@ impl IfCondition {
         }
     }
 
+    /// Returns the names of the variables that it compares.
+    pub(crate) fn variables(&self) -> Vec<&str> {
+        let right = match &self.test {
+            Test::Equals { right, .. } => Some(right),
+            Test::Present | Test::Matches { .. } => None,
+        };
+        self.left.variables().chain(right.into_iter().flat_map(Text::variables)).collect()
+    }
+
     /// Returns the memory besides the page, in bytes. The memory of a regular expression is
     /// unknown, so it counts as a fixed sum.
     pub(crate) fn memory_bytes(&self) -> usize {

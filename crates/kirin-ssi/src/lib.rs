@@ -33,8 +33,8 @@ mod text;
 mod value;
 
 pub use render::{
-    IncludeRefusal, MAX_DEPTH, RenderProblem, RenderProgress, RenderSource, Rendering, Requested,
-    Requesting, Zone,
+    FoundItem, IncludeRefusal, MAX_DEPTH, RenderProblem, RenderProgress, RenderSource, Rendering,
+    Requested, Requesting, Zone,
 };
 pub use scope::Scope;
 pub use syntax::Syntax;

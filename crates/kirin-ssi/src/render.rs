@@ -33,7 +33,7 @@ const TIME_FORMAT: &str = "%A, %d-%b-%Y %H:%M:%S %Z";
 /// The data and requests for a page.
 pub trait RenderSource {
     /// Returns the compiled content under `key`.
-    fn item(&mut self, key: &[u8]) -> Option<Arc<Template>>;
+    fn item(&mut self, key: &[u8]) -> FoundItem;
 
     /// Returns the value of a variable that the page has not set itself. The name is in lower case.
     fn variable(&mut self, name: &str) -> Option<Bytes>;
@@ -48,6 +48,17 @@ pub trait RenderSource {
 
     /// Reports that an include is not requested.
     fn refuse(&mut self, _name: &[u8], _why: IncludeRefusal) {}
+}
+
+/// What is under a key.
+pub enum FoundItem {
+    /// Compiled content.
+    Template(Arc<Template>),
+    /// Nothing.
+    Missing,
+    /// It is not known yet. The rendering stops in front of the include, with
+    /// [`RenderProgress::Unknown`].
+    Unknown,
 }
 
 /// The reason why an include is not requested.
@@ -107,6 +118,8 @@ pub enum RenderProgress {
     Done,
     /// The response to the request with this id is needed first.
     Wait(usize),
+    /// The next include is of an item that is not known yet. The caller continues when it is.
+    Unknown,
 }
 
 /// The first problem of a rendering.
@@ -135,6 +148,16 @@ pub struct Rendering {
     awaited: Option<usize>,
     missing: Option<Bytes>,
     cut: Option<Bytes>,
+}
+
+/// Why a frame is not carried out any further.
+enum FrameStop {
+    /// It has ended.
+    End,
+    /// Another frame, or a response, comes first.
+    OtherFirst,
+    /// The item of its next include is not known yet.
+    Unknown,
 }
 
 /// A page or block whose instructions are being carried out.
@@ -204,7 +227,7 @@ impl Rendering {
         }
     }
 
-    /// Carries out instructions until a response is needed or the page ends.
+    /// Carries out instructions until a response or an item is needed, or the page ends.
     pub fn run(&mut self, source: &mut impl RenderSource) -> RenderProgress {
         loop {
             if let Some(id) = self.awaited {
@@ -217,19 +240,22 @@ impl Rendering {
             if self.frames.is_empty() {
                 return RenderProgress::Done;
             }
-            if self.run_frame(source)
-                && let Some(id) = self.end_frame()
-            {
-                return RenderProgress::Wait(id);
+            match self.run_frame(source) {
+                FrameStop::OtherFirst => {}
+                FrameStop::Unknown => return RenderProgress::Unknown,
+                FrameStop::End => {
+                    if let Some(id) = self.end_frame() {
+                        return RenderProgress::Wait(id);
+                    }
+                }
             }
         }
     }
 
-    /// Carries out instructions of the last frame, until an include makes another frame or a
-    /// response is needed. Returns whether the frame has ended.
-    fn run_frame(&mut self, source: &mut impl RenderSource) -> bool {
+    /// Carries out instructions of the last frame, as far as possible.
+    fn run_frame(&mut self, source: &mut impl RenderSource) -> FrameStop {
         let depth = self.frames.len();
-        let Some(frame) = self.frames.last() else { return false };
+        let Some(frame) = self.frames.last() else { return FrameStop::OtherFirst };
         let template = Arc::clone(&frame.template);
         let instructions = template.instructions(frame.block);
         let mut at = frame.at;
@@ -262,15 +288,33 @@ impl Rendering {
                 Instruction::Jump(to) => at = *to,
                 Instruction::Include(include) => {
                     self.go_on_at(at);
-                    self.include(&template, include, source);
+                    if !self.include(&template, include, source) {
+                        self.go_on_at(at - 1);
+                        return FrameStop::Unknown;
+                    }
                     if self.frames.len() != depth || self.awaited.is_some() {
-                        return false;
+                        return FrameStop::OtherFirst;
                     }
                 }
             }
         }
         self.go_on_at(at);
-        true
+        FrameStop::End
+    }
+
+    /// Returns the keys of items that the present page includes from here on, as far as its text
+    /// names them. They may be needed, so they can be fetched together.
+    pub fn keys_ahead(&self) -> impl Iterator<Item = Bytes> {
+        let ahead = self
+            .frames
+            .last()
+            .and_then(|frame| frame.template.instructions(frame.block).get(frame.at..));
+        ahead.unwrap_or_default().iter().filter_map(|instruction| match instruction {
+            Instruction::Include(include) if include.target == IncludeTarget::Key => {
+                include.name.constant()
+            }
+            _ => None,
+        })
     }
 
     /// Takes the response to the request `id`: its body, or `None` if the request has failed.
@@ -383,42 +427,46 @@ impl Rendering {
         self.pieces.push(echo.encoding.encode(value));
     }
 
+    /// Carries out an include. Returns false if its item is not known yet. Nothing has changed
+    /// then.
     fn include(
         &mut self,
         template: &Arc<Template>,
         include: &Include,
         source: &mut impl RenderSource,
-    ) {
+    ) -> bool {
         let stub = include.stub.map(|stub| self.stub(stub));
         if stub == Some(None) {
             // nginx does the same if there is no such block.
             self.pieces.push(self.error_message.clone());
-            return;
+            return true;
         }
         let stub = stub.flatten();
         let name = self.evaluate(&include.name, source);
-        self.includes += 1;
-        if self.frames.len() > MAX_DEPTH || self.includes > MAX_INCLUDES {
+        if self.frames.len() > MAX_DEPTH || self.includes >= MAX_INCLUDES {
             self.cut.get_or_insert(name.bytes);
             self.show_instead(template, include, stub);
-            return;
+            return true;
         }
         let requested = match include.target {
-            IncludeTarget::Key => {
-                source.item(&name.bytes).map_or(Requested::Failed, Requested::Template)
-            }
+            IncludeTarget::Key => match source.item(&name.bytes) {
+                FoundItem::Template(template) => Requested::Template(template),
+                FoundItem::Missing => Requested::Failed,
+                FoundItem::Unknown => return false,
+            },
             IncludeTarget::Virtual | IncludeTarget::File if self.requests == MAX_REQUESTS => {
                 self.cut.get_or_insert_with(|| name.bytes.clone());
                 Requested::Failed
             }
             target => self.request(target, &name, include.alternate.as_ref(), source),
         };
+        self.includes += 1;
         match requested {
             Requested::Template(content) if !(content.is_empty() && stub.is_some()) => {
                 // Most included items have only text.
                 if let ([Instruction::Literal(bytes)], None) = (&content.main[..], &include.set) {
                     self.pieces.push(bytes.clone());
-                    return;
+                    return true;
                 }
                 let then = match &include.set {
                     Some(variable) => Then::Set(variable.clone(), self.pieces.len()),
@@ -434,6 +482,7 @@ impl Rendering {
                 self.show_instead(template, include, stub);
             }
         }
+        true
     }
 
     fn request(

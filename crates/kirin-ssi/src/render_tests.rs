@@ -334,3 +334,33 @@ fn visitor_text_stays_foreign_in_other_variables() {
     assert_eq!(rendering.run(&mut site), RenderProgress::Done);
     assert_eq!(site.requested, [(IncludeTarget::Virtual, "/q?x=..%2Fx".to_owned())]);
 }
+
+#[test]
+fn a_rendering_stops_in_front_of_an_item_that_is_not_known() {
+    let page =
+        "1<!--# include a -->2<!--# include b -->3<!--# include $v_c -->4<!--# include c -->";
+    let mut site = TestPages::new(&[("a", "A"), ("b", "B"), ("c", "C")]);
+    site.unknown.insert("b".to_owned());
+    let mut rendering = Rendering::new(compile(page));
+    assert_eq!(rendering.run(&mut site), RenderProgress::Unknown);
+    assert_eq!(rendering.keys_ahead().collect::<Vec<_>>(), ["b", "c"]);
+    assert_eq!(rendering.take_ready().concat(), b"1A2");
+    assert_eq!(rendering.run(&mut site), RenderProgress::Done);
+    assert_eq!(rendering.take_ready().concat(), b"B3C4C");
+    assert_eq!(rendering.problem(), None);
+}
+
+#[test]
+fn a_page_names_the_variables_that_it_asks_for() {
+    for (page, names) in [
+        ("<p>", &[][..]),
+        ("<!--# echo var=\"session.name\" --><!--# echo var=\"A\" -->", &["a", "session.name"]),
+        ("<!--# if expr=\"$session = $x\" --><!--# endif -->", &["session", "x"]),
+        ("<!--# set var=\"y\" value=\"a${session.id}b\" -->", &["session.id"]),
+        ("<!--# include virtual=\"/x?$arg_x\" -->", &["arg_x"]),
+        ("<!--# block name=\"b\" --><!--# echo var=\"z\" --><!--# endblock -->", &["z"]),
+        ("<esi:vars>$(HTTP_HOST)</esi:vars>", &["http_host"]),
+    ] {
+        assert_eq!(compile(page).variables().collect::<Vec<_>>(), names, "{page}");
+    }
+}

@@ -14,6 +14,8 @@ pub struct Template {
     pub(crate) main: Vec<Instruction>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) directives: usize,
+    /// The names of the variables that its instructions ask for, each once.
+    pub(crate) variables: Box<[Box<str>]>,
 }
 
 /// A `block`: instructions that only `include stub` carries out.
@@ -114,6 +116,12 @@ impl Template {
         self.main.is_empty()
     }
 
+    /// Returns the names of the variables that its own instructions ask for, in lower case. Pages
+    /// that it includes may ask for others.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.variables.iter().map(|name| &**name)
+    }
+
     /// Returns the memory besides the page itself, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let code = |instructions: &Vec<Instruction>| {
@@ -121,7 +129,8 @@ impl Template {
                 + instructions.iter().map(Instruction::memory_bytes).sum::<usize>()
         };
         let blocks = self.blocks.iter().map(|block| size_of::<Block>() + code(&block.instructions));
-        code(&self.main) + blocks.sum::<usize>()
+        let variables = self.variables.iter().map(|name| size_of::<Box<str>>() + name.len() + 16);
+        code(&self.main) + blocks.sum::<usize>() + variables.sum::<usize>()
     }
 
     /// Returns the instructions of a block, or of the page.
@@ -134,6 +143,26 @@ impl Template {
 }
 
 impl Instruction {
+    /// Returns the names of the variables that the instruction asks for.
+    pub(crate) fn variables(&self) -> Vec<&str> {
+        match self {
+            Self::Echo(echo) => vec![&echo.variable],
+            Self::Write(text) | Self::Set { value: text, .. } => text.variables().collect(),
+            Self::JumpUnless(condition, _) => condition.variables(),
+            Self::Include(include) => include
+                .name
+                .variables()
+                .chain(include.alternate.iter().flat_map(Text::variables))
+                .collect(),
+            Self::Literal(_)
+            | Self::Malformed
+            | Self::Define { .. }
+            | Self::Jump(_)
+            | Self::ErrorMessage(_)
+            | Self::TimeFormat(_) => Vec::new(),
+        }
+    }
+
     fn memory_bytes(&self) -> usize {
         match self {
             Self::Literal(_)

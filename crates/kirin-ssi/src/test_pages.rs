@@ -1,13 +1,13 @@
 //! The data for pages in this crate's tests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::{
-    IncludeTarget, RenderProblem, RenderProgress, RenderSource, Rendering, Requested, Requesting,
-    Scope, Syntax, Template, Zone,
+    FoundItem, IncludeTarget, RenderProblem, RenderProgress, RenderSource, Rendering, Requested,
+    Requesting, Scope, Syntax, Template, Zone,
 };
 
 /// Items of a store, variables named `v_VALUE` and `arg_v_VALUE`, and requests whose responses
@@ -15,6 +15,8 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct TestPages {
     pub(crate) items: HashMap<String, Arc<Template>>,
+    /// The keys of items that are not known yet.
+    pub(crate) unknown: HashSet<String>,
     pub(crate) requested: Vec<(IncludeTarget, String)>,
     /// The value of the variable `evil`.
     pub(crate) evil: &'static str,
@@ -28,8 +30,13 @@ impl TestPages {
 }
 
 impl RenderSource for TestPages {
-    fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
-        self.items.get(std::str::from_utf8(key).ok()?).cloned()
+    fn item(&mut self, key: &[u8]) -> FoundItem {
+        let key = String::from_utf8_lossy(key).into_owned();
+        // Each item is known when it is asked for again.
+        if self.unknown.remove(&key) {
+            return FoundItem::Unknown;
+        }
+        self.items.get(&key).cloned().map_or(FoundItem::Missing, FoundItem::Template)
     }
 
     fn variable(&mut self, name: &str) -> Option<Bytes> {
@@ -78,7 +85,15 @@ pub(crate) fn compile(page: &str) -> Arc<Template> {
 /// `/empty` is empty. Requests for which nothing waits get their responses at the end, the last
 /// request first.
 pub(crate) fn render(page: &str, items: &[(&str, &str)]) -> (String, Option<RenderProblem>) {
-    let mut site = TestPages::new(items);
+    let shown = render_site(page, TestPages::new(items));
+    // It makes no difference when items become known.
+    let keys = items.iter().map(|(key, _)| (*key).to_owned());
+    let unknown = keys.chain(["gone".to_owned()]).collect();
+    assert_eq!(render_site(page, TestPages { unknown, ..TestPages::new(items) }), shown, "{page}");
+    shown
+}
+
+fn render_site(page: &str, mut site: TestPages) -> (String, Option<RenderProblem>) {
     let mut rendering = Rendering::new(compile(page));
     let answer = |rendering: &mut Rendering, site: &TestPages, id: usize| {
         let name = &site.requested[id].1;
@@ -88,8 +103,12 @@ pub(crate) fn render(page: &str, items: &[(&str, &str)]) -> (String, Option<Rend
         });
         rendering.fill(id, body);
     };
-    while let RenderProgress::Wait(id) = rendering.run(&mut site) {
-        answer(&mut rendering, &site, id);
+    loop {
+        match rendering.run(&mut site) {
+            RenderProgress::Done => break,
+            RenderProgress::Unknown => {}
+            RenderProgress::Wait(id) => answer(&mut rendering, &site, id),
+        }
     }
     for id in (0..site.requested.len()).rev() {
         answer(&mut rendering, &site, id);

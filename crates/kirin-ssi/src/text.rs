@@ -98,6 +98,14 @@ impl Text {
         self.0.iter().all(is_literal).then(|| self.evaluate(|_| None).bytes)
     }
 
+    /// Returns the names of its variables.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            TextPart::Literal(_) => None,
+            TextPart::Variable(variable) => Some(&*variable.name),
+        })
+    }
+
     /// Returns the memory besides the page, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.0.capacity() * (size_of::<TextPart>() + size_of::<VariableReference>() + 16)
