@@ -2,7 +2,7 @@
 //!
 //! Versions of items are times of the server in microseconds, so that all Kirins agree on which is
 //! newer. A look takes a trip, so the server's time is only known to lie between two bounds. The
-//! version of a write is the upper one.
+//! version of a write is the upper one. A page that is begun is known by the lower one.
 
 use std::time::Instant;
 
@@ -13,12 +13,19 @@ pub struct EngineClock {
     micros: u64,
     /// When this machine has asked for it.
     asked_at: Instant,
+    /// When it had the answer.
+    answered_at: Instant,
 }
 
 impl EngineClock {
     /// Returns the clock after a look.
-    pub fn new(micros: u64, asked_at: Instant) -> Self {
-        Self { micros, asked_at }
+    pub fn new(micros: u64, asked_at: Instant, answered_at: Instant) -> Self {
+        Self { micros, asked_at, answered_at }
+    }
+
+    /// Returns a time that the server has passed at `now`.
+    pub fn at_least(&self, now: Instant) -> u64 {
+        self.micros.saturating_add(micros(now.saturating_duration_since(self.answered_at)))
     }
 
     /// Returns a time that the server has not passed at `now`.
@@ -37,9 +44,10 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_server_has_not_passed_its_time_and_what_has_gone_by_since() {
+    fn the_time_of_the_server_lies_between_two_bounds() {
         let asked_at = Instant::now();
-        let clock = EngineClock::new(1_000_000, asked_at);
-        assert_eq!(clock.at_most(asked_at + Duration::from_secs(2)), 3_000_000);
+        let clock = EngineClock::new(1_000_000, asked_at, asked_at + Duration::from_secs(1));
+        let now = asked_at + Duration::from_secs(2);
+        assert_eq!((clock.at_least(now), clock.at_most(now)), (2_000_000, 3_000_000));
     }
 }

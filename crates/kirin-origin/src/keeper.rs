@@ -134,6 +134,7 @@ impl StoreOrigin {
         let mut commands = redis::pipe();
         commands.cmd("TIME").cmd("HELLO");
         let replies = connection.ask_all_at_leisure(&commands).await?;
+        let answered_at = Instant::now();
         let [time, hello] = replies.as_slice() else {
             return Err(OriginError::Unexpected(format!("{} replies for 2", replies.len())));
         };
@@ -142,7 +143,7 @@ impl StoreOrigin {
             return Err(OriginError::Away("the server has become a replica".into()));
         }
         let micros = micros_of(time).ok_or_else(|| unexpected("TIME", time))?;
-        *self.clock.lock() = Some(EngineClock::new(micros, asked_at));
+        *self.clock.lock() = Some(EngineClock::new(micros, asked_at, answered_at));
         // A change that was told meanwhile proves nothing until it is read.
         if !self.numbers_are_due.load(Ordering::SeqCst) {
             self.store.forget_at(now.plus_seconds(self.config.stale_limit.as_secs()));

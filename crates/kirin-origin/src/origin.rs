@@ -25,6 +25,7 @@ use crate::engine_clock::EngineClock;
 use crate::error::OriginError;
 use crate::names::Name;
 use crate::numbers::Numbers;
+use crate::page_begin::PageBegin;
 use crate::state::OriginState;
 
 /// The most commands that wait for an answer of the server. The next one fails at once.
@@ -45,6 +46,8 @@ pub struct StoreOrigin {
     pub(crate) clock: Mutex<Option<EngineClock>>,
     /// The last version that this machine has given to a write.
     last_version: AtomicU64,
+    /// The greatest version that this machine has seen on the server.
+    seen_version: AtomicU64,
     pub(crate) state: Mutex<OriginState>,
     pub(crate) counters: OriginCounters,
     connection: ArcSwapOption<Connection>,
@@ -75,6 +78,7 @@ impl StoreOrigin {
             absent_keys: AbsentKeys::default(),
             clock: Mutex::default(),
             last_version: AtomicU64::new(0),
+            seen_version: AtomicU64::new(0),
             state: Mutex::default(),
             counters: OriginCounters::default(),
             connection: ArcSwapOption::empty(),
@@ -115,6 +119,25 @@ impl StoreOrigin {
         next(update.unwrap_or_default()).unwrap_or(least)
     }
 
+    /// Notes the version of something that is on the server.
+    pub(crate) fn has_seen(&self, version: u64) {
+        // A value that cannot be read has no version of its own.
+        if version < UNREADABLE {
+            self.seen_version.fetch_max(version, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns what a page that begins now is to be written with.
+    ///
+    /// What this machine has seen on the server is older than the page. So is what had a version
+    /// before the earliest time that the server may have. What another machine has written within
+    /// the time of a trip before may count as newer. Then the page is not stored.
+    pub fn begin_page(&self) -> PageBegin {
+        let seen = self.seen_version.load(Ordering::Relaxed);
+        let time = self.clock.lock().map_or(0, |clock| clock.at_least(Instant::now()));
+        PageBegin { number: self.numbers.learned(), version: seen.max(time) }
+    }
+
     /// Returns whether the server is known not to have an item. The caller has looked into the
     /// store before.
     pub fn is_absent(&self, key: &[u8]) -> bool {
@@ -140,8 +163,8 @@ impl StoreOrigin {
         }
     }
 
-    /// Returns whether commands use a connection.
-    pub(crate) fn is_connected(&self) -> bool {
+    /// Returns whether there is a connection.
+    pub fn is_connected(&self) -> bool {
         self.connection.load().is_some()
     }
 

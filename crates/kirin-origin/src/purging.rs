@@ -7,7 +7,7 @@ use crate::counters::add;
 use crate::engine_scripts::PURGE;
 use crate::error::OriginError;
 use crate::origin::StoreOrigin;
-use crate::writing::three;
+use crate::replies::counts;
 
 /// What is to be purged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,6 +16,8 @@ pub struct Purge<'a> {
     pub keys: &'a [&'a [u8]],
     /// Tags.
     pub tags: &'a [&'a [u8]],
+    /// Tags that are not counted.
+    pub other_tags: &'a [&'a [u8]],
     /// Prefixes of keys. The empty one purges all items.
     pub prefixes: &'a [&'a [u8]],
 }
@@ -30,28 +32,37 @@ pub struct PurgeFound {
 }
 
 impl StoreOrigin {
-    /// Purges. When this returns, the server has done all of it, and this machine has no copy of
-    /// it.
+    /// Purges. When this returns, this machine has no copy of it, and the server has done all of
+    /// it, unless it is an error.
     pub async fn purge(
         &self,
         purge: &Purge<'_>,
         how: Invalidation,
         now: Now,
     ) -> Result<PurgeFound, OriginError> {
-        let connection = self.connection()?;
-        let _permit = self.permit()?;
-        let purged = self.purge_over(&connection, purge, how).await;
-        // Also after an error: the server may have done it.
+        let purged = self.purge_on_server(purge, how).await;
+        // Also after an error: the server may have done it, and this machine can.
         for key in purge.keys {
             self.key_has_changed(key);
         }
-        for tag in purge.tags {
+        for tag in purge.tags.iter().chain(purge.other_tags) {
             self.store.invalidate_tag(tag, Invalidation::Hard);
             self.numbers.forget_tag(tag);
         }
         for prefix in purge.prefixes {
             self.prefix_was_purged(prefix, now);
         }
+        purged
+    }
+
+    async fn purge_on_server(
+        &self,
+        purge: &Purge<'_>,
+        how: Invalidation,
+    ) -> Result<PurgeFound, OriginError> {
+        let connection = self.connection()?;
+        let _permit = self.permit()?;
+        let purged = self.purge_over(&connection, purge, how).await;
         purged.map(|(_, found)| found).map_err(|error| self.failed(error))
     }
 
@@ -74,18 +85,21 @@ impl StoreOrigin {
     ) -> Result<(u64, PurgeFound), OriginError> {
         let names = &self.config.names;
         let mut keys = vec![names.number().to_vec(), names.purges().to_vec()];
-        keys.extend(purge.tags.iter().map(|tag| names.tag(tag)));
+        keys.extend(purge.tags.iter().chain(purge.other_tags).map(|tag| names.tag(tag)));
         keys.extend(purge.keys.iter().map(|key| names.item(key)));
-        let tag_count = purge.tags.len().to_string();
+        let counted = purge.tags.len().to_string();
+        let tag_count = (purge.tags.len() + purge.other_tags.len()).to_string();
         let word: &[u8] = match how {
             Invalidation::Hard => b"hard",
             Invalidation::Soft => b"soft",
         };
-        let mut arguments = vec![word, tag_count.as_bytes()];
+        let mut arguments = vec![word, tag_count.as_bytes(), counted.as_bytes()];
         arguments.extend(purge.prefixes);
         add(&self.counters.purges, 1);
-        let [number, items, tags] = three(&connection.run(PURGE, &keys, &arguments).await?)?;
+        let [number, items, tags, version] =
+            counts(&connection.run(PURGE, &keys, &arguments).await?)?;
         self.numbers.learn(number);
+        self.has_seen(version);
         Ok((number, PurgeFound { items, tags }))
     }
 }

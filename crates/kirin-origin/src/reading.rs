@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use kirin_store::{CopiedItem, Expires, Moment, NewItem, Now, Store};
+use kirin_store::{CopiedItem, Expires, ItemRef, Moment, NewItem, Now, Store};
 use redis::Value;
 
 use crate::connection::Connection;
@@ -57,6 +57,15 @@ impl LoadedItem {
         since: &Moment,
         now: Now,
     ) -> bool {
+        self.with_copy(was_fetched, |copy| store.keep_copy(key, copy, since, now))
+    }
+
+    /// Returns the item for a reader, without a store.
+    pub fn detached(&self, key: &[u8], now: Now) -> ItemRef {
+        self.with_copy(true, |copy| copy.detached(key, now))
+    }
+
+    fn with_copy<R>(&self, was_fetched: bool, work: impl FnOnce(&CopiedItem<'_>) -> R) -> R {
         let tags: Vec<Bytes> = self.decoded.tags().collect();
         let tags: Vec<&[u8]> = tags.iter().map(|tag| &tag[..]).collect();
         let item = NewItem::new(self.decoded.value.clone())
@@ -64,8 +73,7 @@ impl LoadedItem {
             .expires(self.expires)
             .tags(&tags);
         let (cas, is_stale, is_won) = (self.cas, self.is_stale, self.is_won);
-        let copy = CopiedItem { item, cas, is_stale, is_won, was_fetched };
-        store.keep_copy(key, &copy, since, now)
+        work(&CopiedItem { item, cas, is_stale, is_won, was_fetched })
     }
 }
 
@@ -127,6 +135,7 @@ impl StoreOrigin {
             .map(|(key, reply)| self.judged(key, reply, numbers, &purged_tags, now));
         let loaded: Vec<Loaded> = loaded.collect();
         for loaded in &loaded {
+            self.has_seen(loaded.version);
             self.keep_copy(loaded, since, now);
         }
         Ok(loaded)

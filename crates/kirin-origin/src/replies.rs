@@ -58,6 +58,15 @@ pub(crate) fn unexpected(command: &str, reply: &Value) -> OriginError {
     OriginError::Unexpected(format!("{shown} to {command}"))
 }
 
+/// Returns the numbers of a script's reply.
+pub(crate) fn counts<const COUNT: usize>(numbers: &[i64]) -> Result<[u64; COUNT], OriginError> {
+    let converted: Option<Vec<u64>> =
+        numbers.iter().map(|number| u64::try_from(*number).ok()).collect();
+    converted
+        .and_then(|numbers| numbers.try_into().ok())
+        .ok_or_else(|| OriginError::Unexpected(format!("{numbers:?} of a script")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

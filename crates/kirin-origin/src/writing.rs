@@ -10,6 +10,8 @@ use crate::engine_scripts::{PUT, TOUCH};
 use crate::error::OriginError;
 use crate::expiry::milliseconds_left;
 use crate::origin::StoreOrigin;
+use crate::page_begin::PageBegin;
+use crate::replies::counts;
 
 /// How long the server remembers that an item was removed. A page that was begun before is not
 /// stored meanwhile, and afterwards no page is in progress any more.
@@ -65,6 +67,8 @@ pub enum Condition {
         /// [`Loaded::made`](crate::reading::Loaded::made).
         made: u64,
     },
+    /// Nothing that is newer than a page that was begun. No purge may have come since.
+    NotNewer(PageBegin),
 }
 
 /// The outcome of a write.
@@ -72,11 +76,34 @@ pub enum Condition {
 pub enum Written {
     /// The server has it.
     Done,
-    /// Something else is there, or it was purged. The caller loads the item and decides again.
+    /// Something else is there. The caller loads the item and decides again.
     Conflict {
         /// The version that is there.
         version: u64,
     },
+    /// It was purged, which the writer did not know.
+    Purged {
+        /// The version that is there.
+        version: u64,
+    },
+    /// The version of the write is not greater than the one that is there. The caller tries a
+    /// greater one.
+    Behind {
+        /// The version that is there.
+        version: u64,
+    },
+}
+
+impl Written {
+    /// Returns the version that was in the way, if one was.
+    pub fn in_the_way(self) -> Option<u64> {
+        match self {
+            Self::Done => None,
+            Self::Conflict { version } | Self::Purged { version } | Self::Behind { version } => {
+                Some(version)
+            }
+        }
+    }
 }
 
 impl StoreOrigin {
@@ -87,6 +114,7 @@ impl StoreOrigin {
         let (condition, expected, made) = match write.condition {
             Condition::Any => ("any", 0, None),
             Condition::Unchanged { version, made } => ("version", version, Some(made)),
+            Condition::NotNewer(begin) => ("page", begin.version, Some(begin.number)),
         };
         let mut head =
             ItemHead { made: made.unwrap_or(0), version: write.version, ..ItemHead::default() };
@@ -129,13 +157,18 @@ impl StoreOrigin {
         let outcome = connection.run(PUT, &keys, &arguments).await;
         // Also after an error: the server may have done it.
         self.key_has_changed(write.key);
-        let [status, number, version] = three(&outcome.map_err(|error| self.failed(error))?)?;
+        let [status, number, version] = counts(&outcome.map_err(|error| self.failed(error))?)?;
         self.numbers.learn(number);
+        self.has_seen(version);
         if status == 1 {
             return Ok(Written::Done);
         }
         add(&self.counters.write_conflicts, 1);
-        Ok(Written::Conflict { version })
+        Ok(match status {
+            2 => Written::Purged { version },
+            3 => Written::Behind { version },
+            _ => Written::Conflict { version },
+        })
     }
 
     /// Changes when an item expires, if it has the version that was loaded. `tags` are those of the
@@ -159,13 +192,4 @@ impl StoreOrigin {
         let outcome = outcome.map_err(|error| self.failed(error))?;
         Ok(outcome.first() == Some(&1))
     }
-}
-
-/// Returns the three numbers of a script's reply.
-pub(crate) fn three(numbers: &[i64]) -> Result<[u64; 3], OriginError> {
-    let converted: Option<Vec<u64>> =
-        numbers.iter().map(|number| u64::try_from(*number).ok()).collect();
-    converted
-        .and_then(|numbers| numbers.try_into().ok())
-        .ok_or_else(|| OriginError::Unexpected(format!("{numbers:?} of a script")))
 }

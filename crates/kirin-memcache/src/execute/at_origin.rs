@@ -254,9 +254,9 @@ impl AtOrigin {
         while let Some(after) = tries.next().await {
             let (output, change) =
                 self.on_scratch(key, loaded.as_ref(), after, descriptor, &carry_out);
-            match self.write(key, change).await? {
-                Written::Done => return Ok(output),
-                Written::Conflict { version } => tries.after = version,
+            match self.write(key, change).await?.in_the_way() {
+                None => return Ok(output),
+                Some(version) => tries.after = version,
             }
             if loaded.is_some() {
                 loaded = Some(self.load_one(key).await?);
@@ -446,7 +446,7 @@ fn error_line(error: &OriginError) -> String {
 }
 
 /// Everything, as `flush_all` purges it.
-const EVERYTHING: Purge<'_> = Purge { keys: &[], tags: &[], prefixes: &[b""] };
+const EVERYTHING: Purge<'_> = Purge { keys: &[], tags: &[], other_tags: &[], prefixes: &[b""] };
 
 /// Carries out a `flush_all` with a delay. It is lost if this process ends before.
 async fn flush_later(origin: Arc<StoreOrigin>, delay: Duration) {

@@ -3,10 +3,12 @@
 -- KEYS[1] `{k}n`, KEYS[2] `{k}p`, then the keys of ARGV[2] tags, then the keys of items.
 -- ARGV[1] `hard` (they are gone) or `soft` (they are stale).
 -- ARGV[2] how many tags KEYS has.
--- ARGV[3…] prefixes; the empty one is all items.
+-- ARGV[3] how many of them are counted, the first ones.
+-- ARGV[4…] prefixes; the empty one is all items.
 --
--- Returns {number, items, tags}: the number of this purge, and how many of the named items and tags
--- were there. A tombstone is no item.
+-- Returns {number, items, tags, version}: the number of this purge, how many of the named items and
+-- counted tags were there, and the greatest version that an item or a tombstone has now; 0 for none.
+-- A tombstone is no item.
 --
 -- A hard purge leaves a tombstone under the key of each item, also where nothing was: a page in
 -- progress must not be stored there. A value that this script cannot read counts as an item, and
@@ -21,6 +23,7 @@ local STALE, WON, TOMBSTONE = 1, 2, 4
 
 local is_hard = ARGV[1] == "hard"
 local first_item = 3 + tonumber(ARGV[2])
+local last_counted = 2 + tonumber(ARGV[3])
 local time = redis.call("TIME")
 local now = time[1] * 1000000 + time[2]
 
@@ -30,7 +33,7 @@ local old, number_of_prefixes = pair(redis.pcall("GET", KEYS[1]))
 local flushed = pair(redis.pcall("HGET", KEYS[2], ""))
 local is_lost = not old or not flushed or flushed > old
 local number = math.max((old or 0) + 1, now)
-if is_lost or #ARGV > 2 then number_of_prefixes = number end
+if is_lost or #ARGV > 3 then number_of_prefixes = number end
 
 -- An engine whose memory is full refuses the first write of a script, but never a DEL. A purge must
 -- work then, too.
@@ -58,7 +61,7 @@ for index = 3, first_item - 1 do
   local text = redis.pcall("GET", key)
   local left = -2
   if pair(text) then
-    tags = tags + 1
+    if index <= last_counted then tags = tags + 1 end
     left = redis.call("PTTL", key)
   end
   text = raised(text, number)
@@ -70,7 +73,7 @@ for index = 3, first_item - 1 do
 end
 
 -- An absent prefix was never purged. An unreadable one may have been.
-for index = 3, #ARGV do
+for index = 4, #ARGV do
   local prefix = ARGV[index]
   local text = redis.call("HGET", KEYS[2], prefix)
   redis.call("HSET", KEYS[2], prefix, raised(text, text and number or 0))
@@ -94,7 +97,7 @@ if redis.call("HLEN", KEYS[2]) - 1 > MOST_PREFIXES then
   redis.call("HSET", KEYS[2], "", decimal(hard) .. ":" .. decimal(soft))
 end
 
-local items = 0
+local items, greatest = 0, 0
 for index = first_item, #KEYS do
   local key = KEYS[index]
   local head = redis.pcall("GETRANGE", key, 0, 30)
@@ -109,6 +112,7 @@ for index = first_item, #KEYS do
   version = version < UNREADABLE and math.max(version + 1, now) or now
   -- Versions are even, see encoding.rs.
   version = version + version % 2
+  greatest = math.max(greatest, version)
   if is_hard or is_item and not is_readable then
     local tombstone = struct.pack("<BBI4I8I8I8B", 1, TOMBSTONE, 0, number, version, 0, 0)
     redis.call("SET", key, tombstone, "PX", KEPT_MS)
@@ -121,8 +125,7 @@ for index = first_item, #KEYS do
   end
 end
 
--- A write ends the tracking of a key, and with NOLOOP the caller is not told of its own. These
--- reads begin it again, so that the caller learns of the next purge.
+-- A write ends the tracking of a key, and a read begins it. So the caller learns of the next purge.
 redis.call("GET", KEYS[1])
 redis.call("HLEN", KEYS[2])
-return { number, items, tags }
+return { number, items, tags, greatest }

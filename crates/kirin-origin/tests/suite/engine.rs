@@ -111,7 +111,8 @@ impl Engine {
     ) -> (u64, u64, u64) {
         let mut connection = self.connection.clone();
         let purged = purge_over(&mut connection, kind, tags, prefixes, items);
-        self.wait(purged).expect("purge.lua runs")
+        let (number, found, tags, _) = self.wait(purged).expect("purge.lua runs");
+        (number, found, tags)
     }
 
     pub fn touch(&self, version: u64, ttl: u64, tags: &[&str]) -> u8 {
@@ -180,7 +181,7 @@ pub async fn purge_over(
     tags: &[&str],
     prefixes: &[&str],
     items: &[&str],
-) -> RedisResult<(u64, u64, u64)> {
+) -> RedisResult<(u64, u64, u64, u64)> {
     let script = Script::new(concat!(
         include_str!("../../src/scripts/numbers.lua"),
         include_str!("../../src/scripts/purge.lua")
@@ -190,7 +191,7 @@ pub async fn purge_over(
     for key in tags.iter().chain(items) {
         call.key(*key);
     }
-    call.arg(kind).arg(tags.len());
+    call.arg(kind).arg(tags.len()).arg(tags.len());
     for prefix in prefixes {
         call.arg(*prefix);
     }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use kirin_origin::address::Address;
 use kirin_origin::{
-    Condition, Content, Loaded, OriginConfig, OriginError, OriginState, Purge, StoreOrigin, Write,
-    Written,
+    Begun, Condition, Content, Loaded, Look, NearStore, NotStored, OriginConfig, OriginError,
+    OriginState, Purge, StoreOrigin, Write, Written,
 };
-use kirin_store::{Expires, Invalidation, Now, Store, StoreConfig};
+use kirin_store::{Expires, Invalidation, NewItem, Now, Store, StoreConfig};
 use kirin_tests::{RedisServer, patient, wait_for};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
@@ -157,7 +157,7 @@ impl Machine {
         condition: Condition,
     ) -> Result<Written, OriginError> {
         let after = match condition {
-            Condition::Any => 0,
+            Condition::Any | Condition::NotNewer(_) => 0,
             Condition::Unchanged { version, .. } => version,
         };
         let version = self.origin.next_version(after);
@@ -168,6 +168,36 @@ impl Machine {
     /// Writes, and expects that nothing is in the way.
     pub fn set(&self, item: &Item<'_>) {
         assert_eq!(self.write(item), Ok(Written::Done), "{}", item.key);
+    }
+
+    /// Returns the store with its origin, as the web side has it.
+    pub fn near(&self) -> NearStore {
+        NearStore::new(Arc::clone(&self.store), Some(Arc::clone(&self.origin)))
+    }
+
+    /// Returns what a request finds that may wait.
+    pub fn seen(&self, key: &str) -> Option<String> {
+        let key = Bytes::copy_from_slice(key.as_bytes());
+        let item = match self.near().look(&key, Now::on_steady_clock()) {
+            Look::Item(item) => Some(item),
+            Look::Nothing => None,
+            Look::Unknown => self.calls.block_on(self.near().load(&[key])).remove(0),
+        };
+        item.map(|item| String::from_utf8(item.value().to_vec()).expect("text"))
+    }
+
+    /// Stores a page that was begun at `begun`.
+    pub fn store_page(&self, key: &str, begun: &Begun, tags: &[&str]) -> Result<(), NotStored> {
+        let tags: Vec<&[u8]> = tags.iter().map(|tag| tag.as_bytes()).collect();
+        let (near, now) = (self.near(), Now::on_steady_clock());
+        let item = NewItem::new(b"page").tags(&tags);
+        self.calls.block_on(near.store_page(key.as_bytes(), item, begun, now))
+    }
+
+    /// Watches tags for something that was begun at `begun`.
+    pub fn watch(&self, tags: &[&str], begun: &Begun) -> bool {
+        let tags: Vec<&[u8]> = tags.iter().map(|tag| tag.as_bytes()).collect();
+        self.calls.block_on(self.near().watch(&tags, begun)).expect("an answer")
     }
 
     pub fn touch(&self, loaded: &Loaded, seconds: u64) -> bool {
@@ -183,7 +213,7 @@ impl Machine {
         let keys: Vec<&[u8]> = keys.iter().map(|name| name.as_bytes()).collect();
         let tags: Vec<&[u8]> = tags.iter().map(|name| name.as_bytes()).collect();
         let prefixes: Vec<&[u8]> = prefixes.iter().map(|name| name.as_bytes()).collect();
-        let purge = Purge { keys: &keys, tags: &tags, prefixes: &prefixes };
+        let purge = Purge { keys: &keys, tags: &tags, prefixes: &prefixes, other_tags: &[] };
         let purged = self.origin.purge(&purge, how, Now::on_steady_clock());
         self.calls.block_on(purged).expect("the purge");
     }

@@ -6,4 +6,5 @@ mod engine;
 mod machine;
 mod near_copies;
 mod origin_away;
+mod pages;
 mod scripts;

@@ -70,12 +70,12 @@ fn a_write_with_a_condition_is_refused_if_something_has_changed() {
     let loaded = second.load("key").expect("an answer");
     second.purge(&[], &["tag"], &[], Invalidation::Soft);
     let late = Item::new("key", "2").tagged(&["tag"]).unchanged_since(&loaded);
-    assert!(matches!(second.write(&late), Ok(Written::Conflict { .. })), "a tag was purged");
+    assert!(matches!(second.write(&late), Ok(Written::Purged { .. })), "a tag was purged");
     let loaded = second.load("key").expect("an answer");
     assert!(loaded.item.as_ref().expect("an item").is_stale);
     second.purge(&[], &[], &["other"], Invalidation::Hard);
     let late = Item::new("key", "2").tagged(&["tag"]).unchanged_since(&loaded);
-    assert!(matches!(second.write(&late), Ok(Written::Conflict { .. })), "a prefix was purged");
+    assert!(matches!(second.write(&late), Ok(Written::Purged { .. })), "a prefix was purged");
     let loaded = second.load("key").expect("an answer");
     assert_eq!(second.write(&late.unchanged_since(&loaded)), Ok(Written::Done));
     assert_eq!(first.loaded_value("key").as_deref(), Some("2"));

@@ -6,9 +6,12 @@
 
 use std::sync::atomic::{Ordering, fence};
 
+use bytes::Bytes;
+
 use crate::clock::Now;
 use crate::commands::storage::{NewItem, StoreOutcome, StoreRequest};
 use crate::invalidation::change_log::Moment;
+use crate::items::item::ItemRef;
 use crate::memory::slab::mark;
 use crate::store::Store;
 
@@ -27,6 +30,30 @@ pub struct CopiedItem<'a> {
     pub was_fetched: bool,
 }
 
+impl CopiedItem<'_> {
+    /// Returns the item for a reader, if the copy was not kept. It has no tags, and no companion is
+    /// kept beside it.
+    pub fn detached(&self, key: &[u8], now: Now) -> ItemRef {
+        ItemRef {
+            content: Bytes::from([key, self.item.value.as_slice()].concat()),
+            side: None,
+            cas: self.cas,
+            expires: self.item.expires,
+            last_access: now,
+            flags: self.item.flags,
+            key_len: u16::try_from(key.len()).unwrap_or(u16::MAX),
+            marks: self.marks(),
+        }
+    }
+
+    fn marks(&self) -> u8 {
+        let mark = |is_set: bool, mark: u8| if is_set { mark } else { 0 };
+        mark(self.is_stale, mark::STALE)
+            | mark(self.is_won, mark::WON)
+            | mark(self.was_fetched, mark::FETCHED)
+    }
+}
+
 impl Store {
     /// Keeps a copy, unless something has happened since `since` to the key, a tag of the item or a
     /// prefix of the key. The caller takes that moment before it asks for the original. Returns
@@ -43,10 +70,7 @@ impl Store {
             unchanged_since: Some(since),
             ..StoreRequest::default()
         };
-        let mark = |is_set: bool, mark: u8| if is_set { mark } else { 0 };
-        let marks = mark(copy.is_stale, mark::STALE)
-            | mark(copy.is_won, mark::WON)
-            | mark(copy.was_fetched, mark::FETCHED);
+        let marks = copy.marks();
         let hash = self.hash(key);
         let outcome = self
             .retry_while_contended(|| self.try_store(hash, key, &copy.item, &request, marks, now));
@@ -93,6 +117,23 @@ mod tests {
 
     fn store() -> Store {
         Store::new(StoreConfig::default())
+    }
+
+    #[test]
+    fn a_detached_item_is_the_copy_that_it_was_made_of() {
+        let expires = Expires::after_seconds(60, NOW);
+        let of =
+            CopiedItem { is_stale: true, item: copy(b"value").item.expires(expires), ..copy(b"") };
+        let item = of.detached(b"key", NOW);
+        assert_eq!((item.key(), item.value_slice()), (&b"key"[..], &b"value"[..]));
+        assert_eq!((item.flags(), item.cas(), item.expires()), (7, 1 << 50, expires));
+        assert!(item.is_stale() && !item.is_won());
+        // Nothing of it is kept in a store, even if that has an item with the same key.
+        let store = store();
+        assert!(store.keep_copy(b"key", &of, &store.moment(), NOW));
+        let length = |value: &bytes::Bytes| (value.len(), 8);
+        assert_eq!(*store.companion::<usize>(&item, NOW, length), 5);
+        assert!(store.peek(b"key", NOW).expect("an item").companion::<usize>().is_none());
     }
 
     #[test]

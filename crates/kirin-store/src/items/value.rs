@@ -18,7 +18,8 @@ pub enum NewValue<'a> {
 }
 
 impl NewValue<'_> {
-    pub(crate) fn as_slice(&self) -> &[u8] {
+    /// Borrows the bytes.
+    pub fn as_slice(&self) -> &[u8] {
         match self {
             NewValue::Copied(value) => value,
             NewValue::Owned(value) => value,

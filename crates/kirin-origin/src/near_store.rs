@@ -1,0 +1,132 @@
+//! A store, and the server behind it if there is one.
+//!
+//! The web side reads by it. A hit is a hit of the store. A miss may be something that the server
+//! has: then the request waits for one trip.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kirin_store::{ItemRef, KEY_LIMIT_BYTES, Moment, Now, Store};
+
+use crate::origin::StoreOrigin;
+use crate::page_begin::PageBegin;
+
+/// A store, and the server behind it if there is one. A clone is the same store.
+#[derive(Clone, Debug)]
+pub struct NearStore {
+    pub(crate) store: Arc<Store>,
+    pub(crate) origin: Option<Arc<StoreOrigin>>,
+}
+
+/// What is known of a key without waiting.
+#[derive(Debug)]
+pub enum Look {
+    /// The item.
+    Item(ItemRef),
+    /// There is none, or it cannot be had.
+    Nothing,
+    /// The server may have it ([`NearStore::load`]).
+    Unknown,
+}
+
+/// The moment at which something was begun that is to be stored later. It is not stored if it was
+/// purged since.
+#[derive(Debug)]
+pub struct Begun {
+    /// The moment in the store of this machine.
+    pub moment: Moment,
+    /// What was known of the server.
+    pub(crate) page: Option<PageBegin>,
+}
+
+impl NearStore {
+    /// Joins a store and the server behind it.
+    pub fn new(store: Arc<Store>, origin: Option<Arc<StoreOrigin>>) -> Self {
+        Self { store, origin }
+    }
+
+    /// Returns the store of this machine.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Returns the server behind it.
+    pub fn origin(&self) -> Option<&Arc<StoreOrigin>> {
+        self.origin.as_ref()
+    }
+
+    /// Looks for an item in the memory of this machine.
+    #[inline]
+    pub fn look(&self, key: &[u8], now: Now) -> Look {
+        match self.store.get(key, now) {
+            Some(item) => Look::Item(item),
+            None if self.may_have(key) => Look::Unknown,
+            None => Look::Nothing,
+        }
+    }
+
+    /// Returns whether the server may have an item that this machine does not have.
+    #[inline]
+    pub fn may_have(&self, key: &[u8]) -> bool {
+        self.origin.as_ref().is_some_and(|origin| origin.may_have(key))
+    }
+
+    /// Asks the server for items, and keeps copies of them. It takes no longer than a command. An
+    /// item that cannot be had counts as none.
+    pub async fn load(&self, keys: &[Bytes]) -> Vec<Option<ItemRef>> {
+        let nothing = || vec![None; keys.len()];
+        let Some(origin) = &self.origin else { return nothing() };
+        let limit = origin.config.timeout;
+        tokio::time::timeout(limit, self.load_from(origin, keys))
+            .await
+            .unwrap_or_else(|_| nothing())
+    }
+
+    async fn load_from(&self, origin: &StoreOrigin, keys: &[Bytes]) -> Vec<Option<ItemRef>> {
+        // Many requests may want the same item at the same moment. One of them asks.
+        let _turn = match keys {
+            [key] => {
+                let turn = origin.turn(key).await;
+                let now = Now::on_steady_clock();
+                if let Some(item) = self.store.peek(key, now) {
+                    return vec![Some(item)];
+                }
+                if !origin.may_have(key) {
+                    return vec![None];
+                }
+                turn
+            }
+            _ => None,
+        };
+        let loaded = match origin.load(keys).await {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                tracing::debug!(%error, "items cannot be had from the origin");
+                return vec![None; keys.len()];
+            }
+        };
+        let now = Now::on_steady_clock();
+        let item_of = |loaded: &crate::Loaded| {
+            let item = loaded.item.as_ref()?;
+            let kept = self.store.peek(&loaded.key, now).filter(|kept| kept.cas() == item.cas);
+            Some(kept.unwrap_or_else(|| item.detached(&loaded.key, now)))
+        };
+        loaded.iter().map(item_of).collect()
+    }
+
+    /// Returns the present moment, for something that is begun now and stored later.
+    pub fn begin(&self) -> Begun {
+        // What is known of the server comes first: a purge that is reported in between is after
+        // both.
+        let page = self.origin.as_ref().map(|origin| origin.begin_page());
+        Begun { moment: self.store.moment(), page }
+    }
+}
+
+impl StoreOrigin {
+    /// Returns whether the server may have an item that the store does not have, and can be asked.
+    #[cold]
+    fn may_have(&self, key: &[u8]) -> bool {
+        key.len() <= KEY_LIMIT_BYTES && self.is_connected() && !self.is_absent(key)
+    }
+}

@@ -1,0 +1,95 @@
+//! Pages that take a while to make, and what only one machine has.
+
+use kirin_origin::{Look, NotStored};
+use kirin_store::{Invalidation, NewItem, Now};
+use kirin_tests::{RedisServer, wait_for};
+
+use crate::machine::{Item, Machine};
+
+#[test]
+fn a_page_is_read_by_other_machines_and_kept_there() {
+    let server = RedisServer::start();
+    let (a, b) = (Machine::of(&server), Machine::of(&server));
+    assert_eq!(b.seen("/"), None);
+    a.store_page("/", &a.near().begin(), &["news"]).expect("it is stored");
+    wait_for("the page", || b.seen("/"));
+    assert!(matches!(b.near().look(b"/", Now::on_steady_clock()), Look::Item(_)), "a copy");
+    // What is known to be absent is not asked for again.
+    assert_eq!(b.seen("/none"), None);
+    assert!(matches!(b.near().look(b"/none", Now::on_steady_clock()), Look::Nothing));
+}
+
+#[test]
+fn a_page_that_was_begun_before_a_purge_is_stored_on_no_machine() {
+    let server = RedisServer::start();
+    let (a, b) = (Machine::of(&server), Machine::of(&server));
+    for (key, keys, tags, prefixes, outcome) in [
+        // A purge of a key leaves something under it that is newer than the page.
+        ("/a", &["/a"][..], &[][..], &[][..], Err(NotStored::Newer)),
+        ("/b", &[], &["t"], &[], Err(NotStored::Purged)),
+        // The server has it, and no machine serves it.
+        ("/c", &[], &[], &["/c"], Ok(())),
+        ("/d", &[], &[], &[""], Err(NotStored::Purged)),
+    ] {
+        let (here, there) = (a.near().begin(), b.near().begin());
+        a.purge(keys, tags, prefixes, Invalidation::Hard);
+        assert_eq!(a.store_page(key, &here, &["t"]), outcome.clone());
+        assert!(b.store_page(key, &there, &["t"]).is_err());
+        assert_eq!((a.seen(key), b.seen(key)), (None, None));
+        // The page that is begun after the purge is stored at once on the machine of the purge.
+        assert_eq!(a.store_page(key, &a.near().begin(), &["t"]), Ok(()));
+    }
+}
+
+#[test]
+fn a_page_does_not_replace_a_newer_item() {
+    let server = RedisServer::start();
+    let (a, b) = (Machine::of(&server), Machine::of(&server));
+    let (here, there) = (a.near().begin(), b.near().begin());
+    a.set(&Item::new("k", "newer"));
+    assert_eq!(a.store_page("k", &here, &[]), Err(NotStored::Newer));
+    assert_eq!(b.store_page("k", &there, &[]), Err(NotStored::Newer));
+    assert_eq!(a.seen("k").as_deref(), Some("newer"));
+    // What a machine has written or read itself is older than what it begins then.
+    for _ in 0..100 {
+        assert_eq!(a.store_page("k", &a.near().begin(), &[]), Ok(()));
+        assert_eq!(b.seen("k").as_deref(), Some("page"));
+        b.set(&Item::new("k", "item"));
+        b.load("k").expect("an answer");
+        assert_eq!(b.store_page("k", &b.near().begin(), &[]), Ok(()));
+        a.load("k").expect("an answer");
+    }
+}
+
+#[test]
+fn a_purge_reaches_what_only_another_machine_has() {
+    let server = RedisServer::start();
+    let (a, b) = (Machine::of(&server), Machine::of(&server));
+    for how in [Invalidation::Hard, Invalidation::Soft] {
+        let begun = b.near().begin();
+        assert!(b.watch(&["local"], &begun));
+        let now = Now::on_steady_clock();
+        assert!(b.store.set(b"\0c/", NewItem::new(b"x").tags(&[b"local"]), now).is_stored());
+        a.purge(&[], &["local"], &[], how);
+        wait_for("the purge", || b.copy("\0c/").is_none().then_some(()));
+        // It was begun before the purge.
+        assert!(!b.watch(&["local"], &begun));
+        assert!(b.watch(&["other"], &begun));
+    }
+    let begun = b.near().begin();
+    a.purge(&[], &[], &["\0c/x"], Invalidation::Hard);
+    b.watch(&["local"], &begun);
+    assert!(b.store.change_since(&begun.moment, b"\0c/x/y", &[]).is_some(), "the prefix");
+}
+
+#[test]
+fn an_item_whose_copy_is_not_kept_is_read_all_the_same() {
+    let server = RedisServer::start();
+    let a = Machine::of(&server);
+    // The store of this machine takes no item of this size.
+    let value = "x".repeat(1_100_000);
+    a.set(&Item::new("large", &value));
+    assert_eq!(a.seen("large").map(|value| value.len()), Some(value.len()));
+    assert_eq!(a.copy("large"), None);
+    assert_eq!(a.seen("large").map(|value| value.len()), Some(value.len()));
+}
