@@ -81,6 +81,8 @@ pub enum Unstorable {
     /// More was purged during the fetch than the store remembers, so the response may have been
     /// purged, too.
     TooManyPurges,
+    /// The server behind the store cannot say whether the response was purged.
+    PurgesUnknown,
     /// The response to a later request was stored during the fetch.
     NewerStored,
     /// The store has no room for it.
@@ -90,7 +92,7 @@ pub enum Unstorable {
 impl Unstorable {
     /// All reasons.
     #[cfg(test)]
-    pub(crate) const ALL: [Unstorable; 16] = [
+    pub(crate) const ALL: [Unstorable; 17] = [
         Unstorable::Method,
         Unstorable::Status,
         Unstorable::NoStore,
@@ -105,6 +107,7 @@ impl Unstorable {
         Unstorable::TooLarge,
         Unstorable::PurgedWhileFetched,
         Unstorable::TooManyPurges,
+        Unstorable::PurgesUnknown,
         Unstorable::NewerStored,
         Unstorable::NoMemory,
     ];
@@ -118,6 +121,7 @@ impl Unstorable {
             | Unstorable::Authorization
             | Unstorable::PurgedWhileFetched
             | Unstorable::TooManyPurges
+            | Unstorable::PurgesUnknown
             | Unstorable::NewerStored
             | Unstorable::NoMemory => true,
             Unstorable::NoStore => request.no_store,
@@ -142,6 +146,7 @@ impl Unstorable {
             Unstorable::TooLarge => "too-large",
             Unstorable::PurgedWhileFetched => "purged-while-fetched",
             Unstorable::TooManyPurges => "too-many-purges",
+            Unstorable::PurgesUnknown => "purges-unknown",
             Unstorable::NewerStored => "newer-stored",
             Unstorable::NoMemory => "no-memory",
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use kirin_compress::Codings;
 use kirin_http::{Answer, RequestHead, Response};
-use kirin_store::Store;
+use kirin_origin::NearStore;
 
 use super::advise::sampling::Sampling;
 use super::backend::Backend;
@@ -30,7 +30,7 @@ use crate::routing::settings::{GatewayConfig, RouteConfig, SiteConfig};
 /// The parts that the filters of all routes of one event loop share.
 #[derive(Clone)]
 pub struct FilterParts {
-    store: Arc<Store>,
+    near: NearStore,
     /// The responses with pages of the store.
     pub responses: Rc<PageResponses>,
     /// The items and sessions that pages include.
@@ -45,16 +45,16 @@ impl FilterParts {
     /// Creates the parts. Only this event loop counts in `counters`.
     pub fn new(
         config: &GatewayConfig,
-        store: &Arc<Store>,
+        near: &NearStore,
         sampling: &Arc<Sampling>,
         counters: Arc<CacheCounters>,
     ) -> Self {
         let threads = CompressThreads::default();
-        let responses = PageResponses::new(Arc::clone(store), threads.clone());
+        let responses = PageResponses::new(near.clone(), threads.clone());
         let session_cookie = config.session_cookie.clone();
-        let sources = Rc::new(IncludeSources { store: Arc::clone(store), session_cookie });
+        let sources = Rc::new(IncludeSources { near: near.clone(), session_cookie });
         Self {
-            store: Arc::clone(store),
+            near: near.clone(),
             cache: Cache::new(&responses, counters),
             ssi: SsiFilter::new(Rc::clone(&sources)),
             sampling: Arc::clone(sampling),
@@ -70,14 +70,14 @@ impl FilterParts {
             return self.clone();
         }
         let session_cookie = config.session_cookie.clone();
-        let sources = Rc::new(IncludeSources { store: Arc::clone(&self.store), session_cookie });
+        let sources = Rc::new(IncludeSources { near: self.near.clone(), session_cookie });
         Self { ssi: SsiFilter::new(Rc::clone(&sources)), sources, ..self.clone() }
     }
 
     /// Returns the filter that stores pages of the routes of a site.
     pub fn push(&self, site: &SiteConfig) -> Rc<Push> {
         let reachable = site.routes.iter().map(RouteConfig::reachable);
-        Push::new(Arc::clone(&self.store), Reach::new(Arc::clone(&site.table), reachable))
+        Push::new(self.near.clone(), Reach::new(Arc::clone(&site.table), reachable))
     }
 
     /// Returns the filters of a route. `push` is that of its site.

@@ -11,6 +11,7 @@ use kirin_http::byte_range::{ByteRange, Part, part_of};
 use kirin_http::entity_tag::Tag;
 use kirin_http::preconditions::{self, Candidate, Validators, Verdict};
 use kirin_http::{Answer, Body, FieldLines, RequestFields, RequestHead, Response, partial_content};
+use kirin_origin::NearStore;
 use kirin_store::{ItemRef, Now, Store};
 
 use crate::filters::coded_fields;
@@ -25,7 +26,7 @@ use crate::request::answered_by;
 
 /// Makes the responses of one event loop.
 pub struct PageResponses {
-    store: Arc<Store>,
+    near: NearStore,
     variants: PageVariants,
     threads: CompressThreads,
 }
@@ -44,14 +45,19 @@ pub struct PageRequest<'a> {
 }
 
 impl PageResponses {
-    /// Makes responses with pages of `store`. `threads` compress large pages.
-    pub fn new(store: Arc<Store>, threads: CompressThreads) -> Rc<Self> {
-        Rc::new(Self { store, variants: PageVariants::default(), threads })
+    /// Makes responses with pages of `near`. `threads` compress large pages.
+    pub fn new(near: NearStore, threads: CompressThreads) -> Rc<Self> {
+        Rc::new(Self { near, variants: PageVariants::default(), threads })
     }
 
-    /// Returns the store.
+    /// Returns the store of this machine.
     pub fn store(&self) -> &Arc<Store> {
-        &self.store
+        self.near.store()
+    }
+
+    /// Returns the store with the server behind it.
+    pub fn near(&self) -> &NearStore {
+        &self.near
     }
 
     /// Returns the threads that compress.
@@ -90,7 +96,7 @@ impl PageResponses {
         };
         let variant = |coding| {
             self.variants
-                .get(&self.store, item, page, coding, request.now, &self.threads)
+                .get(self.store(), item, page, coding, request.now, &self.threads)
                 .map(|v| (coding, v))
         };
         let wanted = request.accept.choose(&Coding::ALL, |coding| codings.has(coding));
@@ -189,7 +195,7 @@ impl PageResponses {
         if let Some(body) = last_assembly(item, coding, digest) {
             return Answer::Now(respond(status, coded_fields, Body::Bytes(body)));
         }
-        let (store, now) = (Arc::clone(&self.store), request.now);
+        let (store, now) = (Arc::clone(self.store()), request.now);
         let keep = move |item: &ItemRef, encoded: Vec<u8>| {
             let body = Bytes::from(encoded.into_boxed_slice());
             keep_assembly(&store, item, now, coding, KeptAssembly { digest, body: body.clone() });

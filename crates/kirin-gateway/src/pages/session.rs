@@ -5,6 +5,7 @@
 //! item that is a JSON object is a session. No visitor can name a page, a counter or other data of
 //! the application.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -23,30 +24,13 @@ const ID_DIGITS: std::ops::RangeInclusive<usize> = 32..=128;
 pub struct Session(Arc<SessionItem>);
 
 impl Session {
-    /// Returns the session that the cookie `cookie` of `request` names.
-    pub fn from_request(
-        request: &Request<'_>,
-        cookie: &str,
-        store: &Store,
-        now: Now,
-    ) -> Option<Self> {
-        Self::from_cookies(cookie_fields(request.head), cookie, request.namespace, store, now)
-    }
-
-    /// Returns the session from the values of all `Cookie` fields.
-    pub fn from_cookies<'a>(
-        fields: impl Iterator<Item = &'a [u8]>,
-        cookie: &str,
-        namespace: &Namespace,
-        store: &Store,
-        now: Now,
-    ) -> Option<Self> {
-        let item = item(fields, cookie, namespace, store, now)?;
+    /// Returns the session that an item of `store` is, if it is one.
+    pub fn of_item(item: &ItemRef, store: &Store, now: Now) -> Option<Self> {
         // The application has invalidated a stale item.
         if item.is_stale() {
             return None;
         }
-        let session = store.companion::<SessionItem>(&item, now, SessionItem::parse);
+        let session = store.companion::<SessionItem>(item, now, SessionItem::parse);
         session.is_session().then_some(Self(session))
     }
 
@@ -57,6 +41,11 @@ impl Session {
             rest => self.0.member(rest.strip_prefix('.')?),
         }
     }
+}
+
+/// Returns the key of the session that the cookie `cookie` of `request` names.
+pub fn key_of_request<'a>(request: &Request<'a>, cookie: &str) -> Option<Cow<'a, [u8]>> {
+    request.namespace.full_name(session_id(cookie_fields(request.head), cookie)?)
 }
 
 /// Returns whether `name` is the name of a variable that a session may have.
@@ -73,21 +62,8 @@ pub fn item_of_cookies<'a>(
     store: &Store,
     now: Now,
 ) -> Option<Bytes> {
-    let item = item(fields, cookie, namespace, store, now)?;
-    let is_session = !item.is_stale()
-        && store.companion::<SessionItem>(&item, now, SessionItem::parse).is_session();
-    is_session.then(|| item.value())
-}
-
-/// Returns the item of the site that the values of all `Cookie` fields name.
-fn item<'a>(
-    fields: impl Iterator<Item = &'a [u8]>,
-    cookie: &str,
-    namespace: &Namespace,
-    store: &Store,
-    now: Now,
-) -> Option<ItemRef> {
-    store.get(&namespace.full_name(session_id(fields, cookie)?)?, now)
+    let item = store.get(&namespace.full_name(session_id(fields, cookie)?)?, now)?;
+    Session::of_item(&item, store, now).map(|_| item.value())
 }
 
 /// Returns the value of the first cookie of this name, if it can be a session id. As in
@@ -113,7 +89,8 @@ mod tests {
 
     fn session(store: &Store, cookies: &[&str]) -> Option<Session> {
         let fields = cookies.iter().map(|line| line.as_bytes());
-        Session::from_cookies(fields, "sid", &Namespace::default(), store, NOW)
+        let id = session_id(fields, "sid")?;
+        Session::of_item(&store.get(id, NOW)?, store, NOW)
     }
 
     #[test]

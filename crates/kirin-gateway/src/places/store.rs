@@ -7,9 +7,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{Method, StatusCode};
 use kirin_compress::Codings;
 use kirin_http::Answer;
+use kirin_origin::Look;
 use kirin_ssi::RenderProblem;
 use kirin_store::{ItemRef, Now};
 
@@ -24,6 +26,7 @@ use crate::filters::ssi::streamed;
 use crate::pages::page::Page;
 use crate::pages::page_response::{PageRequest, PageResponses, refusal, respond};
 use crate::pages::store_key::key_of;
+use crate::request::answers::PlaceNumber;
 use crate::request::context::Request;
 
 /// The kind `store`.
@@ -47,18 +50,21 @@ impl OpenPlace for StorePlaceConfig {
         let terms = Terms {
             codings: route.compress.for_pages(),
             is_last: behind.is_empty(),
+            may_run_code: true,
             is_renewable: !behind.is_empty() && route.places.iter().any(runs_code),
             includes: route.ssi.unwrap_or(true),
         };
         let (responses, sources) = (Rc::clone(&resources.responses), Rc::clone(&resources.sources));
-        Ok(Box::new(StorePlace { responses, sources, terms }))
+        Ok(Box::new(StorePlace { responses, sources, number: opening.number, terms }))
     }
 }
 
 /// The place of one route.
+#[derive(Clone)]
 pub struct StorePlace {
     responses: Rc<PageResponses>,
     sources: Rc<IncludeSources>,
+    number: PlaceNumber,
     terms: Terms,
 }
 
@@ -70,18 +76,24 @@ pub struct Terms {
     /// Whether no other place of the route could make the page again. A page with a part missing is
     /// better than none then.
     pub is_last: bool,
+    /// Whether code may be asked if it has no answer.
+    pub may_run_code: bool,
     /// Whether a place behind it runs code, which can renew a stale page.
     pub is_renewable: bool,
     /// Whether directives are carried out.
     pub includes: bool,
 }
 
+/// A page of the store.
+struct StoredPage {
+    item: ItemRef,
+    page: Arc<Page>,
+}
+
 impl StorePlace {
-    fn page(&self, request: &Request<'_>, now: Now) -> Option<(ItemRef, Arc<Page>)> {
-        let store = self.responses.store();
-        let item = store.get(&key_of(request.rewritten, request.namespace)?, now)?;
-        let page = store.companion::<Page>(&item, now, Page::compile);
-        Some((item, page))
+    fn page_of(&self, item: ItemRef, now: Now) -> StoredPage {
+        let page = self.responses.store().companion::<Page>(&item, now, Page::compile);
+        StoredPage { item, page }
     }
 
     fn answer_by(&self, request: &Request<'_>, terms: Terms) -> Option<Answer> {
@@ -89,11 +101,44 @@ impl StorePlace {
         if !head.is_get_or_head() {
             return None;
         }
-        let (item, page) = self.page(request, now)?;
+        let key = key_of(head, request.namespace)?;
+        match self.responses.near().look(&key, now) {
+            Look::Item(item) => self.answer_with(item, request, terms),
+            Look::Nothing => None,
+            Look::Unknown => Some(self.answer_when_loaded(&key, request, terms)),
+        }
+    }
+
+    /// Asks the server behind the store for the page. If that has none, the places behind answer.
+    #[cold]
+    fn answer_when_loaded(&self, key: &[u8], request: &Request<'_>, terms: Terms) -> Answer {
+        let (place, kept, key) = (self.clone(), request.keep(), Bytes::copy_from_slice(key));
+        Answer::later(move |body| async move {
+            let item = place.responses.near().load(&[key]).await.pop().flatten();
+            let answer = kept.with(|request| {
+                let answer = item.and_then(|item| place.answer_with(item, request, terms));
+                answer.unwrap_or_else(|| place.pass_on(request, terms))
+            });
+            answer.response(body).await
+        })
+    }
+
+    /// Asks the places behind this one, after it has waited.
+    fn pass_on(&self, request: &Request<'_>, terms: Terms) -> Answer {
+        if terms.may_run_code {
+            request.routes.ask_behind(self.number, request)
+        } else {
+            request.routes.ask_behind_without_code(self.number, request)
+        }
+    }
+
+    fn answer_with(&self, item: ItemRef, request: &Request<'_>, terms: Terms) -> Option<Answer> {
+        let (head, now) = (request.rewritten, Now::from_unix_seconds(request.origin.now));
+        let StoredPage { item, page } = self.page_of(item, now);
         if !request.protection.admits(page.protection) {
             return None;
         }
-        let Terms { codings, is_last, is_renewable, includes } = terms;
+        let Terms { codings, is_last, is_renewable, includes, .. } = terms;
         if item.is_stale() && is_renewable && head.method == Method::GET && page.renewal.is_due(now)
         {
             return None;
@@ -108,7 +153,7 @@ impl StorePlace {
             return is_last.then(|| Answer::Now(refusal(StatusCode::NOT_ACCEPTABLE)));
         }
         if includes && page.template.is_dynamic() {
-            return self.assemble(item, page, &page_request, is_last, request);
+            return self.assemble(StoredPage { item, page }, &page_request, request, terms);
         }
         Some(Answer::Now(self.responses.plain(&item, &page, page_head, &page_request)))
     }
@@ -116,17 +161,44 @@ impl StorePlace {
     /// Assembles a page for this request: at once if all of it is in memory.
     fn assemble(
         &self,
-        item: ItemRef,
-        page: Arc<Page>,
+        stored: StoredPage,
         page_request: &PageRequest<'_>,
-        is_last: bool,
         request: &Request<'_>,
+        terms: Terms,
     ) -> Option<Answer> {
-        let now = Now::from_unix_seconds(request.origin.now);
+        let (now, page) = (Now::from_unix_seconds(request.origin.now), &stored.page);
         let mut assembly = Assembly::new(&page.template, page.digest, request.lineage.variables());
         let stage = assembly.run(Surroundings { sources: &self.sources, now, request });
+        if stage != AssemblyStage::Unknown {
+            return self.assembled(assembly, stage, stored, page_request, request, terms);
+        }
+        let (place, codings) = (self.clone(), page_request.place_codings());
+        let page_is = KeptSurroundings::new(&self.sources, now, request.keep());
+        Some(Answer::later(move |body| async move {
+            let stage = assembly.know(&page_is).await;
+            let answer = page_is.request.with(|request| {
+                let asked = PageRequest::new(request.rewritten, codings, now);
+                let answer = place.assembled(assembly, stage, stored, &asked, request, terms);
+                answer.unwrap_or_else(|| place.pass_on(request, terms))
+            });
+            answer.response(body).await
+        }))
+    }
+
+    /// Answers with an assembly whose items are known, at once if all of it is.
+    fn assembled(
+        &self,
+        mut assembly: Assembly,
+        stage: AssemblyStage,
+        stored: StoredPage,
+        page_request: &PageRequest<'_>,
+        request: &Request<'_>,
+        terms: Terms,
+    ) -> Option<Answer> {
+        let StoredPage { item, page } = stored;
+        let now = Now::from_unix_seconds(request.origin.now);
         if let Some(RenderProblem::Missing(missing)) = assembly.problem()
-            && !is_last
+            && !terms.is_last
         {
             tracing::debug!(page = %text(item.key()), missing = %text(&missing), "an include is not in the store; the next place answers");
             return None;
@@ -165,14 +237,17 @@ impl Place for StorePlace {
 
     /// Answers as if no other place could make the page again: code is not asked for an error page.
     fn answer_without_code(&self, request: &Request<'_>) -> Option<Answer> {
-        let terms = Terms { is_last: true, is_renewable: false, ..self.terms };
+        let terms = Terms { is_last: true, may_run_code: false, is_renewable: false, ..self.terms };
         self.answer_by(request, terms)
     }
 
     fn has(&self, request: &Request<'_>) -> bool {
         let now = Now::from_unix_seconds(request.origin.now);
-        let page = self.page(request, now);
-        page.is_some_and(|(_, page)| {
+        let key = key_of(request.rewritten, request.namespace);
+        // What only the server behind the store has makes no difference between 404 and 405.
+        let item = key.and_then(|key| self.responses.store().get(&key, now));
+        item.is_some_and(|item| {
+            let StoredPage { page, .. } = self.page_of(item, now);
             page.head.is_some() && request.protection.admits(page.protection)
         })
     }

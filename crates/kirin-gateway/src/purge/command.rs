@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use kirin_cache::key::{target_prefix, target_tags};
 use kirin_http::host::canonical_host;
+use kirin_origin::{NearStore, OriginError, StoreOrigin};
 use kirin_store::{
     DeleteOutcome, DeleteRequest, Invalidation, Namespace, Now, Store, TAG_LIMIT_BYTES,
 };
@@ -126,10 +127,50 @@ impl Purge {
         })
     }
 
-    /// Removes the items from `store`, or marks them as stale. When this returns, every client sees
-    /// the change. A key that is a target, and a prefix of targets, also name what routes have
-    /// cached.
-    pub fn apply(&self, store: &Store, now: Now) -> Purged {
+    /// Removes the items, or marks them as stale. When this returns, every client of this machine
+    /// sees the change, and the server behind the store has it, if there is one. A key that is a
+    /// target, and a prefix of targets, also name what routes have cached.
+    pub async fn apply(&self, near: &NearStore, now: Now) -> Result<Purged, OriginError> {
+        let purged = match near.origin() {
+            Some(origin) => self.apply_to(origin, now).await?,
+            None => self.apply_here(near.store(), now),
+        };
+        COUNTERS.count(&purged);
+        Ok(purged)
+    }
+
+    /// Purges with one write, however many names there are.
+    async fn apply_to(&self, origin: &StoreOrigin, now: Now) -> Result<Purged, OriginError> {
+        let how = if self.soft { Invalidation::Soft } else { Invalidation::Hard };
+        let bytes = |names: &[String]| names.iter().map(|name| name.clone().into_bytes()).collect();
+        let (keys, tags): (Vec<Vec<u8>>, Vec<Vec<u8>>) = (bytes(&self.keys), bytes(&self.tags));
+        let target_tags: Vec<Vec<u8>> = keys.iter().flat_map(|key| target_tags(key)).collect();
+        let prefixes = self.prefixes.iter().flat_map(|prefix| prefixes_of(prefix));
+        let prefixes: Vec<Vec<u8>> = prefixes.collect();
+        fn slices(names: &[Vec<u8>]) -> Vec<&[u8]> {
+            names.iter().map(Vec::as_slice).collect()
+        }
+        let found = origin
+            .purge(
+                &kirin_origin::Purge {
+                    keys: &slices(&keys),
+                    tags: &slices(&tags),
+                    other_tags: &slices(&target_tags),
+                    prefixes: &slices(&prefixes),
+                },
+                how,
+                now,
+            )
+            .await?;
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Ok(Purged {
+            keys: count(found.items),
+            prefixes: self.prefixes.len(),
+            tags: count(found.tags),
+        })
+    }
+
+    fn apply_here(&self, store: &Store, now: Now) -> Purged {
         let how = if self.soft { Invalidation::Soft } else { Invalidation::Hard };
         let delete = DeleteRequest { invalidate: self.soft, ..DeleteRequest::default() };
         let is_there = |key: &&String| {
@@ -141,21 +182,24 @@ impl Purge {
         };
         let is_carried = |tag: &&String| store.invalidate_tag(tag.as_bytes(), how);
         let is_taken = |prefix: &&String| {
-            let mut cached = target_prefix(prefix.as_bytes());
-            // The store takes no longer prefix. A shorter one purges no less.
-            cached.truncate(TAG_LIMIT_BYTES);
+            let [cached, own] = prefixes_of(prefix);
             store.invalidate_prefix(&cached, how, now);
-            let own = prefix.as_bytes();
-            store.invalidate_prefix(&own[..own.len().min(TAG_LIMIT_BYTES)], how, now)
+            store.invalidate_prefix(&own, how, now)
         };
-        let purged = Purged {
+        Purged {
             keys: self.keys.iter().filter(is_there).count(),
             prefixes: self.prefixes.iter().filter(is_taken).count(),
             tags: self.tags.iter().filter(is_carried).count(),
-        };
-        COUNTERS.count(&purged);
-        purged
+        }
     }
+}
+
+/// Returns the prefix of what routes have cached for a prefix of targets, and that of items.
+fn prefixes_of(prefix: &str) -> [Vec<u8>; 2] {
+    let mut prefixes = [target_prefix(prefix.as_bytes()), prefix.as_bytes().to_vec()];
+    // The store takes no longer prefix. A shorter one purges no less.
+    prefixes.iter_mut().for_each(|prefix| prefix.truncate(TAG_LIMIT_BYTES));
+    prefixes
 }
 
 /// Checks a key or a prefix of keys, as a memcached client could have written it.
@@ -232,7 +276,7 @@ mod tests {
             store.set(key.as_bytes(), NewItem::new(b"text/plain\r\n").tags(&[tag.as_bytes()]), now);
         }
         let purge = Purge::parse(br#"tags="y never", keys="/a /gone", prefixes="/c/""#).unwrap();
-        assert_eq!(purge.apply(&store, now), Purged { keys: 1, prefixes: 1, tags: 1 });
+        assert_eq!(purge.apply_here(&store, now), Purged { keys: 1, prefixes: 1, tags: 1 });
         let left: Vec<_> = ["/a", "/b", "/c/1", "/d", "/e"]
             .into_iter()
             .filter(|key| store.get(key.as_bytes(), now).is_some())
@@ -249,7 +293,7 @@ mod tests {
             store.set(key.as_bytes(), NewItem::new(b"text/plain\r\n").tags(&[tag.as_bytes()]), now);
         }
         let purge = Purge::parse(br#"tags="y", keys="/a /gone", prefixes="/c/", soft"#).unwrap();
-        assert_eq!(purge.apply(&store, now), Purged { keys: 1, prefixes: 1, tags: 1 });
+        assert_eq!(purge.apply_here(&store, now), Purged { keys: 1, prefixes: 1, tags: 1 });
         let stale = keys.map(|key| store.get(key.as_bytes(), now).map(|item| item.is_stale()));
         assert_eq!(stale, [Some(true), Some(true), Some(true), Some(false)]);
     }

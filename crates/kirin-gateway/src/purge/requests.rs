@@ -3,33 +3,32 @@
 //! From other peers it is a method as any other, which goes to the application. The router calls
 //! this before it asks places.
 
-use std::sync::Arc;
-
 use http::StatusCode;
-use kirin_http::{AnsweredBy, Body, Origin, PeerSet, RequestHead, Response, proxy_field};
-use kirin_store::{Now, Store};
+use kirin_http::{Answer, AnsweredBy, Body, Origin, PeerSet, RequestHead, Response, proxy_field};
+use kirin_origin::NearStore;
+use kirin_store::Now;
 
-use crate::purge::command::{self, Purge};
+use crate::purge::command::{self, Purge, Purged};
 use crate::request::context::Request;
 
 /// Answers PURGE on one loop.
 pub struct PurgeRequests {
-    store: Arc<Store>,
+    near: NearStore,
     from: PeerSet,
     is_on: bool,
 }
 
 impl PurgeRequests {
-    /// Purges items of `store` for these peers.
-    pub fn new(store: Arc<Store>, from: PeerSet) -> Self {
+    /// Purges items of `near` for these peers.
+    pub fn new(near: NearStore, from: PeerSet) -> Self {
         let is_on = !from.is_empty();
-        Self { store, from, is_on }
+        Self { near, from, is_on }
     }
 
     /// Purges if the request asks for it and comes from a peer that may. The cache of a route knows
     /// the target as the client sent it, the `store` place with its path rewritten. All names are
     /// those of the site that the request is for.
-    pub fn answer(&self, request: &Request<'_>) -> Option<Response> {
+    pub fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         let Request { head: sent, rewritten, origin, .. } = *request;
         if !self.is_purge(sent, origin) {
             return None;
@@ -38,23 +37,36 @@ impl PurgeRequests {
         let purge = match purge {
             Ok(purge) => purge,
             Err(message) => {
-                let mut response = Response::error(StatusCode::BAD_REQUEST);
-                response.body = Body::from(format!("{message}\n").into_bytes());
-                return Some(response);
+                return Some(Answer::Now(error_response(StatusCode::BAD_REQUEST, &message)));
             }
         };
-        let purged = purge.apply(&self.store, Now::from_unix_seconds(origin.now));
-        let mut body = serde_json::to_vec(&purged).unwrap_or_default();
-        body.push(b'\n');
-        let mut response = Response::new(AnsweredBy::SERVER, StatusCode::OK, Body::from(body));
-        response.fields.push("Content-Type", "application/json");
-        Some(response)
+        let (near, now) = (self.near.clone(), Now::from_unix_seconds(origin.now));
+        Some(Answer::later(move |_| async move {
+            match purge.apply(&near, now).await {
+                Ok(purged) => response_of(&purged),
+                Err(error) => error_response(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
+            }
+        }))
     }
 
     /// Returns whether the request asks for a purge and may do so.
     pub fn is_purge(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> bool {
         self.is_on && is_purge(&self.from, request, origin)
     }
+}
+
+fn response_of(purged: &Purged) -> Response {
+    let mut body = serde_json::to_vec(purged).unwrap_or_default();
+    body.push(b'\n');
+    let mut response = Response::new(AnsweredBy::SERVER, StatusCode::OK, Body::from(body));
+    response.fields.push("Content-Type", "application/json");
+    response
+}
+
+fn error_response(status: StatusCode, message: &str) -> Response {
+    let mut response = Response::error(status);
+    response.body = Body::from(format!("{message}\n").into_bytes());
+    response
 }
 
 /// Returns whether the request asks for a purge, and is one of the peers that may. A browser names

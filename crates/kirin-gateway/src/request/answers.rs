@@ -18,6 +18,9 @@ pub trait Answers {
     /// Answers a request by the places behind `place`, which has passed after it has waited.
     fn ask_behind(&self, place: PlaceNumber, request: &Request<'_>) -> Answer;
 
+    /// Answers a request for an error page in the same way. No code is asked for one.
+    fn ask_behind_without_code(&self, place: PlaceNumber, request: &Request<'_>) -> Answer;
+
     /// Returns the routes in a form that outlives the request.
     fn shared(&self) -> Rc<dyn Answers>;
 }
@@ -40,6 +43,10 @@ impl Answers for NoRoutes {
     }
 
     fn ask_behind(&self, _: PlaceNumber, _: &Request<'_>) -> Answer {
+        Answer::Now(Response::error(StatusCode::NOT_FOUND))
+    }
+
+    fn ask_behind_without_code(&self, _: PlaceNumber, _: &Request<'_>) -> Answer {
         Answer::Now(Response::error(StatusCode::NOT_FOUND))
     }
 

@@ -79,6 +79,11 @@ impl Route {
         self.places.iter().skip(first).find_map(|place| place.answer(request))
     }
 
+    /// Asks the places in the same way for an error page, for which no code is asked.
+    pub fn ask_places_without_code(&self, request: &Request<'_>, first: usize) -> Option<Answer> {
+        self.places.iter().skip(first).find_map(|place| place.answer_without_code(request))
+    }
+
     /// Returns the response for a request that no place has answered: nothing has this path, or it
     /// does not take the method.
     pub fn not_answered(&self, request: &Request<'_>) -> Response {

@@ -15,8 +15,9 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use kirin_http::host::canonical_host;
 use kirin_http::{Answer, Handler, Origin, RequestHead, RequestPath, Response};
+use kirin_origin::NearStore;
 use kirin_proxy::Upstream;
-use kirin_store::{Namespace, Store};
+use kirin_store::Namespace;
 use kirin_workers::App;
 
 use crate::filters::advise::sampling::Sampling;
@@ -57,7 +58,7 @@ struct Routes {
 /// The parts of the program that the routes of one event loop need.
 pub struct RouterParts<'a> {
     /// The store.
-    pub store: Arc<Store>,
+    pub store: NearStore,
     /// The applications, in the order of the configuration, to which places refer.
     pub apps: &'a [Arc<App>],
     /// The upstreams, in the same way.
@@ -160,8 +161,8 @@ impl Router {
 
     /// Asks the places of the route, from the place with the index `first` on.
     fn ask_places(&self, route: &Route, request: &Request<'_>, first: usize) -> Answer {
-        if let Some(response) = self.0.purge_requests.answer(request) {
-            return Answer::Now(response);
+        if let Some(answer) = self.0.purge_requests.answer(request) {
+            return answer;
         }
         let answer = route.ask_places(request, first);
         answer.unwrap_or_else(|| Answer::Now(route.not_answered(request)))
@@ -213,6 +214,13 @@ impl Answers for Router {
             Some(route) => self.ask_places(route, request, number.place + 1),
             None => Answer::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR)),
         }
+    }
+
+    fn ask_behind_without_code(&self, number: PlaceNumber, request: &Request<'_>) -> Answer {
+        let route = self.0.routes.get(number.route);
+        let answer =
+            route.and_then(|route| route.ask_places_without_code(request, number.place + 1));
+        answer.unwrap_or_else(|| Answer::Now(Response::error(StatusCode::NOT_FOUND)))
     }
 
     fn shared(&self) -> Rc<dyn Answers> {

@@ -34,6 +34,7 @@ use kirin_observe::observed::ObservedParts;
 use kirin_observe::refusal::refusal;
 use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
 use kirin_observe::{profile, status, status_page, top};
+use kirin_origin::NearStore;
 use kirin_server::listener::{self, ListenError};
 use kirin_server::{BindOptions, InForce, Limits, Listener, Observers, Server};
 use kirin_store::Now;
@@ -87,6 +88,8 @@ pub struct Admin {
 pub struct AdminParts {
     /// What can be seen.
     pub observed: ObservedParts,
+    /// The store that is purged.
+    pub near: NearStore,
     /// The sites, for purges of one of them.
     pub sites: Arc<SiteNames>,
     /// The runs of `kirin advise`.
@@ -328,23 +331,25 @@ impl AdminParts {
                 ));
             }
         };
-        let (store, sites) = (Arc::clone(&self.observed.store), Arc::clone(&self.sites));
+        let (near, sites) = (self.near.clone(), Arc::clone(&self.sites));
         Answer::later(move |body| async move {
             let body = match read(body).await {
                 Ok(body) => body,
                 Err(status) => return Response::error(status),
             };
             match purge_body::parse(form, &body, &sites) {
-                Ok(purge) => {
-                    let purged = purge.apply(&store, Now::from_unix_seconds(now));
-                    tracing::info!(
-                        keys = purged.keys,
-                        prefixes = purged.prefixes,
-                        tags = purged.tags,
-                        "purged by admin"
-                    );
-                    json(&serde_json::json!(purged))
-                }
+                Ok(purge) => match purge.apply(&near, Now::from_unix_seconds(now)).await {
+                    Ok(purged) => {
+                        tracing::info!(
+                            keys = purged.keys,
+                            prefixes = purged.prefixes,
+                            tags = purged.tags,
+                            "purged by admin"
+                        );
+                        json(&serde_json::json!(purged))
+                    }
+                    Err(error) => text(StatusCode::SERVICE_UNAVAILABLE, &format!("{error}\n")),
+                },
                 Err(message) => text(StatusCode::BAD_REQUEST, &format!("{message}\n")),
             }
         })

@@ -17,6 +17,7 @@ use kirin_observe::metrics::{Metrics, NamedParts, WorkerReadings};
 use kirin_observe::observed::{ObservedParts, ProcessCounts};
 use kirin_observe::program_state::ProgramState;
 use kirin_observe::stage::Stage;
+use kirin_origin::{NearStore, StoreOrigin};
 use kirin_server::{BlockedAddresses, ConnectionCount};
 use kirin_store::Store;
 use serde_json::Value;
@@ -38,6 +39,8 @@ const PROCESS_COUNTS: ProcessCounts =
 pub struct Parts {
     /// The store.
     pub store: Arc<Store>,
+    /// The server behind it.
+    pub origin: Option<Arc<StoreOrigin>>,
     /// The counters of the caches, by event loop.
     pub cache_counters: Vec<Arc<CacheCounters>>,
     /// The live tables of requests, by event loop.
@@ -77,6 +80,10 @@ pub struct Parts {
 }
 
 impl Parts {
+    fn near(&self) -> NearStore {
+        NearStore::new(Arc::clone(&self.store), self.origin.clone())
+    }
+
     /// Returns what all event loops share under a configuration.
     pub fn loop_resources(&self, configured: &Configured, admin: Admin) -> LoopResources {
         let sites = configured.config.gateway.sites.iter();
@@ -90,7 +97,7 @@ impl Parts {
             route_names: Arc::clone(&configured.route_names),
             route_paths: Arc::new(paths),
             in_use: Arc::clone(&configured.in_use),
-            store: Arc::clone(&self.store),
+            store: self.near(),
             apps: configured.apps.clone(),
             upstreams: configured.upstreams.clone(),
             traces: configured.traces.clone(),
@@ -132,6 +139,7 @@ impl Parts {
                 started: self.started,
                 process: PROCESS_COUNTS,
             },
+            near: self.near(),
             sites: Arc::new(SiteNames::from_config(&config.gateway)),
             metrics: Arc::new(Metrics {
                 store: Arc::clone(&self.store),

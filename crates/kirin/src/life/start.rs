@@ -90,8 +90,11 @@ pub async fn start(
     if let Some(origin) = &origin {
         origin_thread::start(Arc::clone(origin))?;
     }
-    let mut protocol =
-        ServerOptions { snapshot: snapshot.clone(), origin, ..config.store.protocol.clone() };
+    let mut protocol = ServerOptions {
+        snapshot: snapshot.clone(),
+        origin: origin.clone(),
+        ..config.store.protocol.clone()
+    };
     if let Some(address) = bound.memcached_addresses.last() {
         protocol.description.tcp_port = address.port();
     }
@@ -117,6 +120,7 @@ pub async fn start(
     let (successor, watched_successor) = watch::channel(None);
     let parts = Parts {
         store,
+        origin,
         cache_counters: loops.iter().map(|_| Arc::default()).collect(),
         live: loops.iter().map(|_| new_live()).collect(),
         memcached,

@@ -19,9 +19,9 @@ use kirin_gateway::routing::route_names::RouteNames;
 use kirin_observe::live::observer::LiveLoop;
 use kirin_observe::metrics::counters::LoopCounters;
 use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
+use kirin_origin::NearStore;
 use kirin_proxy::Upstream;
 use kirin_server::{BlockedAddresses, OpenLog};
-use kirin_store::Store;
 use kirin_traces::TraceExporter;
 use kirin_workers::App;
 use tokio::runtime::{Handle, LocalRuntime};
@@ -58,7 +58,7 @@ pub struct LoopResources {
     /// Is held as long as requests may be answered by this configuration.
     pub in_use: Arc<()>,
     /// The store.
-    pub store: Arc<Store>,
+    pub store: NearStore,
     /// The applications.
     pub apps: Vec<Arc<App>>,
     /// The upstreams.

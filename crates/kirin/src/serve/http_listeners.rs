@@ -235,7 +235,7 @@ fn open_router(
     let sampling = admin.sampling();
     let status_page: StatusPage = Rc::new(move |head| status_page::answer(admin.snapshot(), head));
     let parts = RouterParts {
-        store: Arc::clone(&resources.store),
+        store: resources.store.clone(),
         apps: &resources.apps,
         upstreams: &resources.upstreams,
         counters: Arc::clone(cache_counters),

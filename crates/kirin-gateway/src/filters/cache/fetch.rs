@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use http::StatusCode;
 use kirin_cache::validation;
 use kirin_cache::{CacheStatus, Forwarded, Unstorable, surrogate};
@@ -12,10 +13,12 @@ use kirin_client_bytes::ClientShare;
 use kirin_clock::steady_seconds;
 use kirin_compress::Codings;
 use kirin_http::{Answer, CacheResult, FieldLines, RequestBody, Response};
-use kirin_store::{Moment, Now};
+use kirin_origin::Begun;
+use kirin_store::Now;
 use tokio::time::Instant;
 
 use super::cache_request::{CacheRequest, Miss, as_cache, as_known};
+use super::keep::Keep;
 use super::memory::{Cache, CacheEntry};
 use super::pending_fetches::{FetchOutcome, PendingFetch};
 use super::settings::CacheSettings;
@@ -35,7 +38,7 @@ pub struct CacheFetch {
     pub(super) request: KeptRequest,
     backend: Rc<dyn Backend>,
     /// The moment when the place was asked.
-    pub(super) began: Arc<Moment>,
+    pub(super) begun: Arc<Begun>,
     /// The client that the memory of the response is counted for, until it is stored.
     pub(super) share: ClientShare,
 }
@@ -50,9 +53,9 @@ impl CacheFetch {
         backend: Rc<dyn Backend>,
     ) -> Self {
         let (cache, settings) = (Rc::clone(cache), Arc::clone(settings));
-        let (began, share) = (Arc::new(cache.store.moment()), ClientShare::default());
+        let (begun, share) = (Arc::new(cache.near.begin()), ClientShare::default());
         let Miss { request: cache_request, key, why } = miss;
-        Self { cache, settings, cache_request, key, why, request, backend, began, share }
+        Self { cache, settings, cache_request, key, why, request, backend, begun, share }
     }
 
     /// Notes for the log what the cache had.
@@ -93,7 +96,7 @@ impl CacheFetch {
     /// Asks the place to revalidate what is stored, or for the complete response.
     pub async fn go(mut self, pending: Option<PendingFetch>, body: RequestBody) -> Response {
         // The request may have waited until now.
-        self.began = Arc::new(self.cache.store.moment());
+        self.begun = Arc::new(self.cache.near.begin());
         self.share = body.share().clone();
         let stale = match self.find() {
             CacheEntry::Response(found) => Some(found),
@@ -115,7 +118,7 @@ impl CacheFetch {
                 self.cache.counters.not_modified.add();
                 self.note(CacheResult::Revalidated);
                 add_date(&mut response.fields);
-                return self.not_modified(pending, found, &response.fields, delay);
+                return self.not_modified(pending, found, &response.fields, delay).await;
             }
             // The 304 is about another response, so it says nothing.
             self.cache.counters.misses.add();
@@ -144,7 +147,7 @@ impl CacheFetch {
     }
 
     /// Stores the response again with the fields of the 304: it is valid for as long as they say.
-    fn not_modified(
+    async fn not_modified(
         self,
         pending: Option<PendingFetch>,
         found: StoredResponse,
@@ -159,13 +162,8 @@ impl CacheFetch {
         let unstored = self.unstored_fields(said_now);
         let (mut response, outcome) = match self.policy(page_status, &fields, delay) {
             Ok(policy) => {
-                let kept = self.keep(&policy, page_status, &fields).ok_or(Unstorable::TooLarge);
-                let renewed = kept.and_then(|(keep, _)| {
-                    keep.store(&self.cache.store, &[body], Now::on_steady_clock())?;
-                    keep.stored(&self.cache.store, Now::on_steady_clock())
-                        .ok_or(Unstorable::NoMemory)
-                });
-                match renewed {
+                let kept = self.keep(&policy, page_status, &fields).map(|(keep, _)| keep);
+                match self.renew(kept, body).await {
                     Ok(found) => {
                         let ttl = found.cached().map(|cached| found.ttl(cached, received));
                         let status = CacheStatus { stored: true, ttl, ..status };
@@ -189,6 +187,14 @@ impl CacheFetch {
         }
         response.fields.append(&unstored);
         response
+    }
+
+    /// Stores a response again, with other fields.
+    async fn renew(&self, keep: Option<Keep>, body: Bytes) -> Result<StoredResponse, Unstorable> {
+        let (keep, store) = (keep.ok_or(Unstorable::TooLarge)?, &self.cache.store);
+        keep.watch(&self.cache.near).await?;
+        keep.store(store, &[body], Now::on_steady_clock())?;
+        keep.stored(store, Now::on_steady_clock()).ok_or(Unstorable::NoMemory)
     }
 
     /// Returns the stored response, if the place has failed and the response may replace the error

@@ -3,11 +3,12 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{Method, StatusCode};
+use http::Method;
 use kirin_cache::invalidation::{self, RequestTarget};
 use kirin_cache::{CacheStatus, Forwarded, key};
-use kirin_http::{Answer, CacheResult, FieldLines, Response};
-use kirin_store::{Invalidation, Namespace};
+use kirin_http::{Answer, CacheResult, Response};
+use kirin_origin::Purge;
+use kirin_store::{Invalidation, Namespace, Now};
 
 use super::cache_request::{Miss, shortened_query};
 use super::fetch::{CacheFetch, with_cache_status};
@@ -80,9 +81,12 @@ impl Forward {
                     secure: request.origin.secure,
                     host: head.host.to_owned(),
                 };
-                around(backend.answer(request), move |response| {
-                    cache.invalidate(&target, response.status, &response.fields);
-                    with_cache_status(response, CacheStatus::forwarded(Forwarded::Method))
+                let status = CacheStatus::forwarded(Forwarded::Method);
+                let answer = backend.answer(request);
+                Answer::later(move |body| async move {
+                    let response = answer.response(body).await;
+                    cache.invalidate(&target.invalidated_tags(&response)).await;
+                    with_cache_status(response, status)
                 })
             }
             ForwardMode::Pass { miss, is_noted } => {
@@ -99,24 +103,42 @@ impl Forward {
     }
 }
 
-impl Cache {
-    /// Invalidates the stored responses that a request has changed.
-    fn invalidate(&self, target: &ForwardedTarget, status: StatusCode, response: &FieldLines) {
-        if !invalidation::invalidates(&target.method, status) {
-            return;
+impl ForwardedTarget {
+    /// Returns the tags of the stored responses that the request has changed, by its response.
+    fn invalidated_tags(&self, response: &Response) -> Vec<Vec<u8>> {
+        if !invalidation::invalidates(&self.method, response.status) {
+            return Vec::new();
         }
-        let ForwardedTarget { namespace, path, query, secure, host, .. } = target;
+        let Self { namespace, path, query, secure, host, .. } = self;
         let requested = RequestTarget { path, query: query.as_deref(), secure: *secure, host };
-        for target in invalidation::targets(&requested, response) {
+        let tags_of = |target: invalidation::Target| {
             let text = match &target.query {
                 Some(query) => format!("{}?{query}", target.path),
                 None => target.path,
             };
             // The key has the host, but the responses are invalidated for all hosts of the site.
-            let name = [namespace.prefix(), &text].concat();
-            for tag in key::target_tags(name.as_bytes()) {
-                self.store.invalidate_tag(&tag, Invalidation::Hard);
+            key::target_tags([namespace.prefix(), &text].concat().as_bytes())
+        };
+        invalidation::targets(&requested, &response.fields).into_iter().flat_map(tags_of).collect()
+    }
+}
+
+impl Cache {
+    /// Invalidates stored responses, on all machines.
+    async fn invalidate(&self, tags: &[Vec<u8>]) {
+        if tags.is_empty() {
+            return;
+        }
+        let Some(origin) = self.near.origin() else {
+            for tag in tags {
+                self.store.invalidate_tag(tag, Invalidation::Hard);
             }
+            return;
+        };
+        let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
+        let purge = Purge { tags: &tags, ..Purge::default() };
+        if let Err(error) = origin.purge(&purge, Invalidation::Hard, Now::on_steady_clock()).await {
+            tracing::warn!(%error, "a request has changed what other machines may have cached, and they do not learn it");
         }
     }
 }

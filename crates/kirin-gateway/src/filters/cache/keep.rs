@@ -8,8 +8,9 @@ use http::StatusCode;
 use httparse::Header;
 use kirin_cache::{Policy, Unstorable, Vary, key, storable, stored, surrogate, vary};
 use kirin_http::FieldLines;
+use kirin_origin::{Begun, NearStore};
 use kirin_store::{
-    Change, Expires, Moment, NewItem, NewValue, Now, Store, StoreOutcome, StoreRequest, ValueBuffer,
+    Change, Expires, NewItem, NewValue, Now, Store, StoreOutcome, StoreRequest, ValueBuffer,
 };
 
 use super::entry::StoredEntry;
@@ -47,18 +48,18 @@ pub struct Keep {
     expires: Expires,
     limit_bytes: usize,
     /// The moment when it was asked for. It is not stored if it has been purged since.
-    began: Arc<Moment>,
+    begun: Arc<Begun>,
 }
 
 impl Keep {
     /// Prepares to store a response with `fields`, which are those to be stored. `primary_key` is
-    /// the key of its target, `began` the moment when it was asked for. Returns `None` if it cannot
+    /// the key of its target, `begun` the moment when it was asked for. Returns `None` if it cannot
     /// be stored.
     pub fn new(
         request: &Request<'_>,
         settings: &CacheSettings,
         primary_key: &[u8],
-        began: &Arc<Moment>,
+        begun: &Arc<Begun>,
         policy: &Policy,
         status: StatusCode,
         fields: &FieldLines,
@@ -102,7 +103,7 @@ impl Keep {
             head,
             expires,
             limit_bytes: settings.item_limit_bytes,
-            began: Arc::clone(began),
+            begun: Arc::clone(begun),
         })
     }
 
@@ -121,10 +122,23 @@ impl Keep {
     /// Fails if the response has been purged since it was asked for. It is not stored then, and
     /// later requests must not get it.
     pub fn check_unpurged(&self, store: &Store) -> Result<(), Unstorable> {
-        match store.change_since(&self.began, &self.key, &self.tags()) {
+        match store.change_since(&self.begun.moment, &self.key, &self.tags()) {
             None => Ok(()),
             Some(Change::Invalidated) => Err(Unstorable::PurgedWhileFetched),
             Some(Change::Unknown) => Err(Unstorable::TooManyPurges),
+        }
+    }
+
+    /// Makes sure that purges on other machines reach the response when it is stored. Fails as
+    /// [`Keep::check_unpurged`] does. Without a server behind the store it does not wait.
+    pub async fn watch(&self, near: &NearStore) -> Result<(), Unstorable> {
+        match near.watch(&self.tags(), &self.begun).await {
+            Ok(true) => self.check_unpurged(near.store()),
+            Ok(false) => Err(Unstorable::PurgedWhileFetched),
+            Err(error) => {
+                tracing::debug!(%error, "a response is not stored: the origin reports no purges");
+                Err(Unstorable::PurgesUnknown)
+            }
         }
     }
 
@@ -149,7 +163,7 @@ impl Keep {
         let tags = self.tags();
         let item = NewItem { expires: self.expires, ..NewItem::new(self.value(body, body_bytes)) };
         let request =
-            StoreRequest { unchanged_since: Some(&self.began), ..StoreRequest::default() };
+            StoreRequest { unchanged_since: Some(&self.begun.moment), ..StoreRequest::default() };
         match store.store(&self.key, item.tags(&tags), &request, now) {
             StoreOutcome::Stored { .. } => {}
             StoreOutcome::TooLarge => return Err(Unstorable::TooLarge),

@@ -9,6 +9,7 @@ use httparse::Header;
 use kirin_cache::{CacheStatus, Forwarded, Unstorable, vary};
 use kirin_compress::Codings;
 use kirin_http::{RequestHead, Response};
+use kirin_origin::NearStore;
 use kirin_store::{ItemRef, Now, Store};
 
 use super::cache_request::CacheRequest;
@@ -23,6 +24,8 @@ use crate::request::answered_by;
 pub struct Cache {
     /// The memory of all loops.
     pub store: Arc<Store>,
+    /// The same with the server behind it, which reports purges.
+    pub near: NearStore,
     responses: Rc<PageResponses>,
     /// The counters of this loop.
     pub counters: Arc<CacheCounters>,
@@ -52,8 +55,8 @@ impl Cache {
     /// Creates the cache in the store of `responses`, which makes its responses. Only this event
     /// loop counts in `counters`.
     pub fn new(responses: &Rc<PageResponses>, counters: Arc<CacheCounters>) -> Rc<Self> {
-        let (store, responses) = (Arc::clone(responses.store()), Rc::clone(responses));
-        Rc::new(Self { store, responses, counters })
+        let (near, responses) = (responses.near().clone(), Rc::clone(responses));
+        Rc::new(Self { store: Arc::clone(near.store()), near, responses, counters })
     }
 
     /// Returns what is stored for the request with these fields.

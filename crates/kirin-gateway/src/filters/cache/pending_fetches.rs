@@ -48,7 +48,11 @@ impl FetchOutcome {
             Ok(()) | Err(Unstorable::NewerStored) => FetchOutcome::Stored,
             Err(Unstorable::Cookie | Unstorable::Authorization) => FetchOutcome::PerVisitor,
             // A response that is fetched now can be stored.
-            Err(Unstorable::PurgedWhileFetched | Unstorable::TooManyPurges) => FetchOutcome::Lost,
+            Err(
+                Unstorable::PurgedWhileFetched
+                | Unstorable::TooManyPurges
+                | Unstorable::PurgesUnknown,
+            ) => FetchOutcome::Lost,
             Err(_) => FetchOutcome::NotStored,
         }
     }

@@ -34,9 +34,12 @@ impl CacheFetch {
                 Body::Empty | Body::Bytes(_) | Body::Segments(_) | Body::Stream(_)
             );
             let kept = kept.filter(fits).filter(|_| is_in_memory).ok_or(Unstorable::TooLarge)?;
-            kept.0.check_unpurged(&self.cache.store)?;
             Ok((policy, kept))
         });
+        let stored = match stored {
+            Ok((policy, kept)) => kept.0.watch(&self.cache.near).await.map(|()| (policy, kept)),
+            Err(reason) => Err(reason),
+        };
         let (policy, (keep, fields)) = match stored {
             Ok(stored) => stored,
             Err(reason) => {
@@ -156,7 +159,7 @@ impl CacheFetch {
                 request,
                 &self.settings,
                 &self.cache_request.key,
-                &self.began,
+                &self.begun,
                 policy,
                 status,
                 &fields,

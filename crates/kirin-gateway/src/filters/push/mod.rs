@@ -10,23 +10,21 @@
 pub mod dictionary;
 pub mod reach;
 pub mod store_field;
-mod stream_copy;
+mod stored_stream;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Method;
 use kirin_http::media_type::is_html;
-use kirin_http::{Answer, Body, FieldLines, ObservedStream, Response};
+use kirin_http::{Answer, Body, FieldLines, Response};
+use kirin_origin::{Begun, NearStore, NotStored};
 use kirin_ssi::Syntax;
-use kirin_store::{
-    Change, Expires, Moment, Namespace, NewItem, Now, Store, StoreOutcome, StoreRequest,
-};
+use kirin_store::{Expires, Namespace, NewItem, Now};
 
 use crate::filters::backend::Backend;
 use crate::pages::page::may_be_dynamic;
@@ -36,7 +34,7 @@ use crate::request::context::Request;
 use crate::routing::protection::Protection;
 use reach::Reach;
 use store_field::{PushRefusal, STORE, StoreField, stored_head, text_only_line};
-use stream_copy::StreamCopy;
+use stored_stream::StoredStream;
 
 const PURGE: &str = "kirin-purge";
 
@@ -45,7 +43,7 @@ const WARN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Stores and purges for the applications of a site, on one event loop.
 pub struct Push {
-    store: Arc<Store>,
+    near: NearStore,
     reach: Reach,
     warned: RefCell<HashMap<&'static str, Instant>>,
 }
@@ -90,7 +88,7 @@ struct Destination {
     tags: Vec<Vec<u8>>,
     ttl_seconds: Option<u64>,
     protection: Protection,
-    began: Moment,
+    begun: Begun,
     /// The syntaxes whose directives are text in the response, since its route does not carry them
     /// out.
     text_only: Syntax,
@@ -98,9 +96,9 @@ struct Destination {
 }
 
 impl Push {
-    /// Stores pages in `store`. The routes of `reach` answer from it.
-    pub fn new(store: Arc<Store>, reach: Reach) -> Rc<Self> {
-        Rc::new(Self { store, reach, warned: RefCell::default() })
+    /// Stores pages in `near`. The routes of `reach` answer from it.
+    pub fn new(near: NearStore, reach: Reach) -> Rc<Self> {
+        Rc::new(Self { near, reach, warned: RefCell::default() })
     }
 
     /// Returns the answer of an application, and does what it says about the store. The moment
@@ -109,7 +107,7 @@ impl Push {
     fn around(self: &Rc<Self>, request: &Request<'_>, answer: Answer) -> Answer {
         let Answer::Later(later) = answer else { return answer };
         let push = Rc::clone(self);
-        let (push_request, began) = (PushRequest::from_request(request), self.store.moment());
+        let (push_request, begun) = (PushRequest::from_request(request), self.near.begin());
         Answer::later(move |body| async move {
             let response = later(body).await;
             let is_for_us = |(name, _): (&[u8], &[u8])| {
@@ -120,21 +118,21 @@ impl Push {
             {
                 return response;
             }
-            push.carry_out(push_request, began, response)
+            push.carry_out(push_request, begun, response).await
         })
     }
 
-    fn carry_out(
+    async fn carry_out(
         self: &Rc<Self>,
         request: PushRequest,
-        began: Moment,
+        begun: Begun,
         mut response: Response,
     ) -> Response {
         let (to_store, to_purge) =
             (take(&mut response.fields, STORE), take(&mut response.fields, PURGE));
         if let Some(value) = to_purge {
             match Purge::parse(&value) {
-                Ok(purge) => self.purge(&purge, &request),
+                Ok(purge) => self.purge(&purge, &request).await,
                 Err(error) => self.warn("purge", || {
                     tracing::error!(page = %request.target(), value = %text(&value), "Kirin-Purge has no effect: {error}; it is \
                                     written as {}", command::FORM);
@@ -152,26 +150,32 @@ impl Push {
                 return response;
             }
         };
-        if let Err(reason) = self.push(&request, began, field, &mut response) {
+        if let Err(reason) = self.push(&request, begun, field, &mut response).await {
             self.warn_unstorable(&request.target(), &reason);
         }
         response
     }
 
-    fn purge(&self, purge: &Purge, request: &PushRequest) {
-        match purge.within(&request.namespace) {
-            Ok(purge) => drop(purge.apply(&self.store, Now::on_steady_clock())),
-            Err(error) => self.warn("purge", || {
+    async fn purge(&self, purge: &Purge, request: &PushRequest) {
+        let purged = match purge.within(&request.namespace) {
+            Ok(purge) => {
+                let purged = purge.apply(&self.near, Now::on_steady_clock()).await;
+                purged.map_err(|error| error.to_string())
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = purged {
+            self.warn("purge", || {
                 tracing::error!(page = %request.target(), "Kirin-Purge has no effect: {error}");
-            }),
+            });
         }
     }
 
     /// Stores the response, or has it stored while it is sent.
-    fn push(
+    async fn push(
         self: &Rc<Self>,
         request: &PushRequest,
-        began: Moment,
+        begun: Begun,
         field: StoreField,
         response: &mut Response,
     ) -> Result<(), PushRefusal> {
@@ -201,7 +205,7 @@ impl Push {
             tags,
             ttl_seconds,
             protection,
-            began,
+            begun,
             text_only,
             head_bytes,
         };
@@ -211,10 +215,8 @@ impl Push {
         }
         match std::mem::replace(&mut response.body, Body::Empty) {
             Body::Stream(source) => {
-                response.body = Body::Stream(Box::new(ObservedStream::new(
-                    source,
-                    StreamCopy::new(destination, head),
-                )));
+                response.body =
+                    Body::Stream(Box::new(StoredStream::new(source, destination, head)));
             }
             body => {
                 let pieces = match &body {
@@ -222,7 +224,7 @@ impl Push {
                     Body::Segments(segments) => segments,
                     _ => &[],
                 };
-                destination.store(head, pieces);
+                destination.store(head, pieces).await;
                 response.body = body;
             }
         }
@@ -279,11 +281,11 @@ impl Destination {
     fn has_room(&self, bytes: u64) -> bool {
         let tags: Vec<&[u8]> = self.tags.iter().map(Vec::as_slice).collect();
         usize::try_from(bytes)
-            .is_ok_and(|bytes| self.push.store.is_storable(&self.key, bytes, &tags))
+            .is_ok_and(|bytes| self.push.near.store().is_storable(&self.key, bytes, &tags))
     }
 
-    /// Stores a complete response.
-    fn store(&self, mut value: Vec<u8>, pieces: &[Bytes]) {
+    /// Stores a complete response. Afterwards the server behind the store has it, if there is one.
+    async fn store(&self, mut value: Vec<u8>, pieces: &[Bytes]) {
         pieces.iter().for_each(|piece| value.extend_from_slice(piece));
         // Text that looks like a directive in the response stays text when the store serves it.
         let body = &value[self.head_bytes..];
@@ -296,36 +298,35 @@ impl Destination {
             let end_of_fields = self.head_bytes - b"\r\n".len();
             value.splice(end_of_fields..end_of_fields, line.iter().copied());
         }
-        let (store, now) = (&self.push.store, Now::on_steady_clock());
+        let now = Now::on_steady_clock();
         let tags: Vec<&[u8]> = self.tags.iter().map(Vec::as_slice).collect();
         let expires =
             self.ttl_seconds.map_or(Expires::NEVER, |ttl| Expires::after_seconds(ttl, now));
-        let request =
-            StoreRequest { unchanged_since: Some(&self.began), ..StoreRequest::default() };
         let item = NewItem::new(value.as_slice()).expires(expires).tags(&tags);
-        match store.store(&self.key, item, &request, now) {
-            StoreOutcome::Stored { .. } if self.is_unreachable() => {
+        let key = text(&self.key);
+        match self.push.near.store_page(&self.key, item, &self.begun, now).await {
+            Ok(()) if self.is_unreachable() => {
                 if self.protection != Protection::default() {
-                    return tracing::warn!(key = %text(&self.key), "a response is stored that no request is answered with: \
+                    return tracing::warn!(
+                        key,
+                        "a response is stored that no request is answered with: \
                                           it was sent on a route with `basic_auth`, `rate_limit` or `allow`, and no route that serves \
                                           this key has the same. Give them the same, or write pages for everybody with `set_page` \
-                                          of Kirin::Store");
+                                          of Kirin::Store"
+                    );
                 }
-                tracing::warn!(key = %text(&self.key), "a response is stored that no request is answered with: the route of its \
-                               key has no `store` in its `try`; only pages that include it by its key have it");
+                tracing::warn!(
+                    key,
+                    "a response is stored that no request is answered with: the route of its \
+                               key has no `store` in its `try`; only pages that include it by its key have it"
+                );
             }
-            StoreOutcome::Stored { .. } => {}
-            StoreOutcome::NotStored => {
-                let reason = match store.change_since(&self.began, &self.key, &tags) {
-                    Some(Change::Invalidated) => "its page has been purged since it was asked for",
-                    Some(Change::Unknown) => "more has been purged since it was asked for than is remembered",
-                    None => "a newer one has been stored since it was asked for",
-                };
-                tracing::debug!(key = %text(&self.key), "a response is not stored: {reason}");
+            Ok(()) => {}
+            Err(reason @ (NotStored::NoRoom | NotStored::Origin(_))) => {
+                let kind = if reason == NotStored::NoRoom { "no memory" } else { "origin" };
+                self.push.warn(kind, || tracing::warn!(key, "a response is not stored: {reason}"));
             }
-            outcome => self.push.warn("no memory", || {
-                tracing::warn!(key = %text(&self.key), ?outcome, "a response is not stored: there is no room in the store");
-            }),
+            Err(reason) => tracing::debug!(key, "a response is not stored: {reason}"),
         }
     }
 

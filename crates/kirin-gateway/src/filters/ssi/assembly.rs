@@ -22,6 +22,7 @@ use crate::request::lineage::SharedVariables;
 
 /// A page that is being assembled.
 pub struct Assembly {
+    template: Arc<Template>,
     rendering: Rendering,
     parts: Parts,
     /// The variables that it shares with the page that it is a part of.
@@ -35,6 +36,8 @@ pub enum AssemblyStage {
     Whole,
     /// Some subrequests have no answer yet.
     Waiting,
+    /// Some items must be loaded first ([`Assembly::know`]).
+    Unknown,
 }
 
 /// A page with all its parts.
@@ -79,11 +82,15 @@ impl Assembly {
         let (template, around) = (Arc::clone(template), around.cloned());
         let scope = around.as_ref().map(|around| around.given.clone()).unwrap_or_default();
         let parts = Parts::new(digest, &scope);
-        Self { rendering: Rendering::within(template, scope), parts, around }
+        let rendering = Rendering::within(Arc::clone(&template), scope);
+        Self { template, rendering, parts, around }
     }
 
     /// Carries out the directives, as far as that is possible without waiting.
     pub fn run(&mut self, page: Surroundings<'_>) -> AssemblyStage {
+        if !self.parts.knows_session(&self.template, &page) {
+            return AssemblyStage::Unknown;
+        }
         loop {
             let progress = self.rendering.run(&mut PageSource { parts: &mut self.parts, page });
             let answered = std::mem::take(&mut self.parts.answered);
@@ -97,10 +104,32 @@ impl Assembly {
                 }
                 // The page may continue after a part was filled in. An alternate may have been
                 // there at once.
-                RenderProgress::Done | RenderProgress::Wait(_) if !is_over => {}
+                _ if !is_over => self.parts.forget_unknown(),
                 RenderProgress::Done | RenderProgress::Wait(_) => return AssemblyStage::Waiting,
+                RenderProgress::Unknown => {
+                    self.parts.look_ahead(self.rendering.keys_ahead(), &page);
+                    return AssemblyStage::Unknown;
+                }
             }
         }
+    }
+
+    /// Loads the items that must be known first, and goes on as far as possible. No request of a
+    /// part is begun. Call it at the stage [`AssemblyStage::Unknown`].
+    pub async fn know(&mut self, page: &KeptSurroundings) -> AssemblyStage {
+        loop {
+            self.load(page).await;
+            let stage = page.with(|page| self.run(page));
+            if stage != AssemblyStage::Unknown {
+                return stage;
+            }
+        }
+    }
+
+    async fn load(&mut self, page: &KeptSurroundings) {
+        let keys = self.parts.take_unknown();
+        let items = page.sources.near.load(&keys).await;
+        self.parts.learn(keys, items);
     }
 
     /// Waits for all parts, or until `client` has left. Call on an event loop.
@@ -127,6 +156,14 @@ impl Assembly {
                 ids.insert(requests.spawn_local(part).id(), id);
             }
             ready(self);
+            if self.parts.has_unknown() {
+                self.load(page).await;
+                if page.with(|page| self.run(page)) == AssemblyStage::Whole {
+                    ready(self);
+                    break;
+                }
+                continue;
+            }
             let Some(joined) = requests.join_next_with_id().await else { break };
             let (task, part) = match joined {
                 Ok(joined) => joined,

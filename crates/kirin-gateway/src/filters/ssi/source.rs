@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kirin_http::percent;
+use kirin_origin::{Look, NearStore};
 use kirin_ssi::{
-    IncludeRefusal, IncludeTarget, RenderSource, Requested, Requesting, Scope, Template, Zone,
+    FoundItem, IncludeRefusal, IncludeTarget, RenderSource, Requested, Requesting, Scope, Template,
+    Zone,
 };
-use kirin_store::{Now, Store};
+use kirin_store::{ItemRef, Now};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::cacheability::Cacheability;
@@ -20,10 +22,13 @@ use crate::pages::session::{self, Session};
 use crate::request::context::Request;
 use crate::request::lineage::{SharedVariables, SubrequestRefusal};
 
+/// The most items that are loaded because a page may need them next.
+const MOST_ITEMS_AHEAD: usize = 32;
+
 /// The store with the items that pages include, and with the sessions of visitors.
 pub struct IncludeSources {
     /// The store.
-    pub store: Arc<Store>,
+    pub near: NearStore,
     /// The name of the cookie of visitors' sessions.
     pub session_cookie: Option<Arc<str>>,
 }
@@ -58,6 +63,10 @@ pub struct Parts {
     alternates: Vec<(usize, Bytes)>,
     /// The visitor's session, once it has been looked for. All of a page is about the same session.
     session: Option<Option<Session>>,
+    /// The keys of items that must be known before the page goes on.
+    unknown: Vec<Bytes>,
+    /// The items that the page has waited for.
+    loaded: Vec<(Bytes, Option<ItemRef>)>,
 }
 
 impl Parts {
@@ -75,7 +84,78 @@ impl Parts {
             bytes: 0,
             alternates: Vec::new(),
             session: None,
+            unknown: Vec::new(),
+            loaded: Vec::new(),
         }
+    }
+
+    /// Looks for an item. If it is not known, it is noted as one to be loaded.
+    fn look(&mut self, key: &[u8], page: &Surroundings<'_>) -> Look {
+        if let Some((_, item)) = self.loaded.iter().find(|(loaded, _)| loaded == key) {
+            return item.clone().map_or(Look::Nothing, Look::Item);
+        }
+        let found = page.sources.near.look(key, page.now);
+        if let Look::Unknown = found {
+            self.unknown.push(Bytes::copy_from_slice(key));
+        }
+        found
+    }
+
+    /// Looks for the visitor's session, if the page `template` asks for it. Returns false if it
+    /// must be loaded first. Without a server behind the store the session is always known.
+    pub fn knows_session(&mut self, template: &Template, page: &Surroundings<'_>) -> bool {
+        let sources = page.sources;
+        if self.session.is_some()
+            || sources.near.origin().is_none()
+            || !template.variables().any(session::is_variable)
+        {
+            return true;
+        }
+        let Some(cookie) = sources.session_cookie.as_deref() else { return true };
+        let found = match session::key_of_request(page.request, cookie) {
+            None => Look::Nothing,
+            Some(key) => self.look(&key, page),
+        };
+        self.session = match found {
+            Look::Unknown => return false,
+            Look::Nothing => Some(None),
+            Look::Item(item) => Some(Session::of_item(&item, sources.near.store(), page.now)),
+        };
+        true
+    }
+
+    /// Returns whether items must be loaded before the page goes on.
+    pub fn has_unknown(&self) -> bool {
+        !self.unknown.is_empty()
+    }
+
+    /// Notes items that the page may need next, so that one trip brings them together.
+    pub fn look_ahead(&mut self, keys: impl Iterator<Item = Bytes>, page: &Surroundings<'_>) {
+        let near = &page.sources.near;
+        for key in keys.take(MOST_ITEMS_AHEAD) {
+            if let Some(key) = page.request.namespace.full_name(&key)
+                && !self.unknown.iter().any(|other| *other == *key)
+                && near.store().peek(&key, page.now).is_none()
+                && near.may_have(&key)
+            {
+                self.unknown.push(Bytes::copy_from_slice(&key));
+            }
+        }
+    }
+
+    /// Forgets which items are to be loaded: the page asks for them again.
+    pub fn forget_unknown(&mut self) {
+        self.unknown.clear();
+    }
+
+    /// Takes the keys of the items to be loaded.
+    pub fn take_unknown(&mut self) -> Vec<Bytes> {
+        std::mem::take(&mut self.unknown)
+    }
+
+    /// Takes the items that were loaded.
+    pub fn learn(&mut self, keys: Vec<Bytes>, items: Vec<Option<ItemRef>>) {
+        self.loaded.extend(keys.into_iter().zip(items));
     }
 
     /// Returns the digest of the page and its items, if it has nothing else.
@@ -161,14 +241,17 @@ pub struct PageSource<'a> {
 }
 
 impl RenderSource for PageSource<'_> {
-    fn item(&mut self, key: &[u8]) -> Option<Arc<Template>> {
+    fn item(&mut self, key: &[u8]) -> FoundItem {
         let Surroundings { sources, now, request } = self.page;
-        let (store, syntax) = (&sources.store, request.syntax);
-        let page = request
-            .namespace
-            .full_name(key)
-            .and_then(|key| store.get(&key, now))
-            .map(|item| store.companion::<Page>(&item, now, Page::compile).read_with(syntax));
+        let (store, syntax) = (sources.near.store(), request.syntax);
+        let look = request.namespace.full_name(key).map(|key| self.parts.look(&key, &self.page));
+        let item = match look {
+            Some(Look::Item(item)) => Some(item),
+            Some(Look::Unknown) => return FoundItem::Unknown,
+            Some(Look::Nothing) | None => None,
+        };
+        let page =
+            item.map(|item| store.companion::<Page>(&item, now, Page::compile).read_with(syntax));
         let protection = request.protection;
         let page = page.filter(|page| protection.admits(page.protection));
         // The page cannot contain a coded body.
@@ -177,13 +260,16 @@ impl RenderSource for PageSource<'_> {
         let Some(page) = page else {
             // The digest also depends on which part is missing.
             self.parts.items.update(b"missing");
-            return None;
+            return FoundItem::Missing;
         };
+        if !self.parts.knows_session(&page.template, &self.page) {
+            return FoundItem::Unknown;
+        }
         self.parts.items.update(&page.digest.to_le_bytes());
         if let Some(head) = page.head.as_ref().filter(|head| head.says_cacheability) {
             self.parts.cacheability.add_part(&head.fields, kirin_clock::wall_seconds());
         }
-        Some(Arc::clone(&page.template))
+        FoundItem::Template(Arc::clone(&page.template))
     }
 
     fn variable(&mut self, name: &str) -> Option<Bytes> {
@@ -250,10 +336,12 @@ impl PageSource<'_> {
         let cookie = sources.session_cookie.as_deref()?;
         // The absence of a session is about the visitor too.
         self.parts.cacheability.add_session();
-        self.parts
-            .session
-            .get_or_insert_with(|| Session::from_request(request, cookie, &sources.store, now))
-            .as_ref()
+        let store = sources.near.store();
+        let find = || {
+            let item = store.get(&session::key_of_request(request, cookie)?, now)?;
+            Session::of_item(&item, store, now)
+        };
+        self.parts.session.get_or_insert_with(find).as_ref()
     }
 }
 

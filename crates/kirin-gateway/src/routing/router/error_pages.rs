@@ -100,7 +100,7 @@ impl Router {
         let page = Request { rewritten: &rewritten, path: &rewritten_path, ..route.enter(page) };
         // No password was asked for.
         let page = Request { protection: Protection::default(), ..page };
-        route.places.iter().find_map(|place| place.answer_without_code(&page))
+        route.ask_places_without_code(&page, 0)
     }
 }
 
