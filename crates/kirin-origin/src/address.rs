@@ -170,6 +170,12 @@ pub enum AddressError {
         "`?{0}` follows the origin: allowed is `?db=N`, and only for redis+unix and redis-sentinel"
     )]
     Query(String),
+    /// The engine is reached in a way that this Kirin does not know yet.
+    #[error("{0}: only redis://, rediss:// and redis+unix:// can be used yet")]
+    NotYet(String),
+    /// There is a second password.
+    #[error("{0} has a password already")]
+    SecondPassword(String),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -192,6 +198,27 @@ const SCHEMES: [(&str, Kind, bool); 7] = [
 ];
 
 impl Address {
+    /// Parses an address that this Kirin can use.
+    pub fn parse_usable(text: &str) -> Result<Self, AddressError> {
+        let address: Self = text.parse()?;
+        match address.topology {
+            Topology::Server { .. } | Topology::UnixSocket { .. } => Ok(address),
+            _ => Err(AddressError::NotYet(address.to_string())),
+        }
+    }
+
+    /// Returns the address with a password from elsewhere. The user stays.
+    pub fn with_password(self, password: String) -> Result<Self, AddressError> {
+        let user = match self.credentials {
+            Some(ref known) if !known.password.is_empty() => {
+                return Err(AddressError::SecondPassword(self.to_string()));
+            }
+            Some(known) => known.user,
+            None => None,
+        };
+        Ok(Self { credentials: Some(Credentials { user, password }), ..self })
+    }
+
     /// Returns the number of the database.
     pub fn database(&self) -> u32 {
         match self.topology {

@@ -60,6 +60,29 @@ fn an_address_has_its_parts() {
 }
 
 #[test]
+fn a_password_from_elsewhere_is_added_and_never_takes_the_place_of_one() {
+    for (text, user) in [("redis://a", None), ("redis://kirin@a", Some("kirin"))] {
+        let address = parsed(text).with_password("p@ss".into()).expect(text);
+        assert_eq!(address.topology, parsed(text).topology);
+        let credentials = address.credentials.expect("credentials");
+        assert_eq!((credentials.user(), credentials.password()), (user, "p@ss"));
+    }
+    let error = parsed("redis://kirin:secret@a").with_password("other".into()).expect_err("two");
+    assert_eq!(error.to_string(), "redis://kirin@a:6379 has a password already");
+}
+
+#[test]
+fn an_address_that_cannot_be_used_yet_is_refused_without_its_password() {
+    for text in ["redis://a", "rediss://a:7000/1", "redis+unix:///run/redis.sock"] {
+        assert_eq!(Address::parse_usable(text), Ok(parsed(text)), "{text}");
+    }
+    for text in ["redis-sentinel://:secret@a/main", "rediss-cluster://:secret@a"] {
+        let error = Address::parse_usable(text).expect_err(text).to_string();
+        assert!(error.contains("only redis://") && !error.contains("secret"), "{error}");
+    }
+}
+
+#[test]
 fn a_malformed_address_is_refused_with_what_is_allowed() {
     for (text, reason) in [
         ("", "write redis://"),

@@ -16,6 +16,14 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long copies are served without a proof, if nobody has said.
 pub const DEFAULT_STALE_LIMIT: Duration = Duration::from_secs(5);
 
+/// The shortest limit for copies without a proof. The store counts in whole seconds.
+pub const LEAST_STALE_LIMIT: Duration = Duration::from_secs(2);
+
+/// A limit for copies without a proof that is too short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at least {}s is needed", LEAST_STALE_LIMIT.as_secs())]
+pub struct StaleLimitError;
+
 /// The settings of an origin.
 #[derive(Clone, Debug)]
 pub struct OriginConfig {
@@ -28,7 +36,7 @@ pub struct OriginConfig {
     /// How long a command may take. No client waits longer for the server than this for each trip.
     pub timeout: Duration,
     /// How long copies are served when the server no longer proves that they are true. Whole
-    /// seconds, at least 2.
+    /// seconds, at least [`LEAST_STALE_LIMIT`].
     pub stale_limit: Duration,
 }
 
@@ -47,4 +55,9 @@ impl OriginConfig {
             stale_limit: DEFAULT_STALE_LIMIT,
         })
     }
+}
+
+/// Checks how long copies may be served without a proof.
+pub fn check_stale_limit(limit: Duration) -> Result<(), StaleLimitError> {
+    if limit < LEAST_STALE_LIMIT { Err(StaleLimitError) } else { Ok(()) }
 }

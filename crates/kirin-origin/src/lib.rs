@@ -59,7 +59,9 @@ mod state;
 mod watching;
 mod writing;
 
-pub use config::OriginConfig;
+pub use config::{
+    DEFAULT_STALE_LIMIT, DEFAULT_TIMEOUT, OriginConfig, StaleLimitError, check_stale_limit,
+};
 pub use counters::OriginCounters;
 pub use error::OriginError;
 pub use near_store::{Begun, Look, NearStore};

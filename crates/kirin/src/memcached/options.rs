@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kirin_config::{Milliseconds, Seconds};
-use kirin_origin::address::{Address, Topology};
+use kirin_origin::address::Address;
+use kirin_origin::check_stale_limit;
 
 use crate::memcached::option_names::{LONG_NAMES, WITH_VALUE, WITHOUT_EFFECT, WITHOUT_VALUE};
 
@@ -22,9 +23,6 @@ pub enum MemcachedAction {
     /// `-V`: prints the version.
     Version,
 }
-
-/// The shortest time for which copies are served without a proof. Times are whole seconds.
-const LEAST_STALE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The text that `-h` prints.
 pub const HELP: &str = include_str!("help.txt");
@@ -284,7 +282,8 @@ impl Options {
             "origin" => {
                 let address =
                     value.ok_or("-o origin needs an address such as redis://HOST:PORT")?;
-                self.origin = Some(origin(address)?);
+                let address = Address::parse_usable(address);
+                self.origin = Some(address.map_err(|error| format!("-o origin: {error}"))?);
             }
             "origin_ca" => {
                 let path = value.filter(|path| !path.is_empty());
@@ -336,8 +335,8 @@ impl Options {
         if self.origin.is_none() && (self.origin_timeout.is_some() || self.stale_limit.is_some()) {
             return Err("-o origin_timeout and stale_limit: there is no -o origin".into());
         }
-        if self.stale_limit.is_some_and(|limit| limit < LEAST_STALE_LIMIT) {
-            return Err("-o stale_limit: at least 2s is needed".into());
+        if let Some(limit) = self.stale_limit {
+            check_stale_limit(limit).map_err(|error| format!("-o stale_limit: {error}"))?;
         }
         if self.origin_ca.is_some() && !self.origin.as_ref().is_some_and(Address::uses_tls) {
             return Err(
@@ -359,17 +358,6 @@ fn number(letter: char, value: &str, lowest: i64, highest: i64) -> Result<i64, S
         .ok()
         .filter(|number| (lowest..=highest).contains(number))
         .ok_or_else(|| format!("-{letter} {value}: not a number from {lowest} to {highest}"))
-}
-
-/// Returns the address of an origin that this Kirin can use.
-fn origin(text: &str) -> Result<Address, String> {
-    let address: Address = text.parse().map_err(|error| format!("-o origin: {error}"))?;
-    match address.topology {
-        Topology::Server { .. } | Topology::UnixSocket { .. } => Ok(address),
-        _ => Err(format!(
-            "-o origin={address}: only redis://, rediss:// and redis+unix:// can be used yet"
-        )),
-    }
 }
 
 fn item_size(value: &str) -> Result<usize, String> {
