@@ -18,12 +18,13 @@ const OF_SITES_ONLY: [&str; 3] = ["hosts", "name", "route"];
 
 /// The keys whose values are never shown, because they may hold secrets: variables with passwords,
 /// fields and arguments with tokens, URLs with credentials.
-const SECRET_KEYS: [&str; 7] = [
+const SECRET_KEYS: [&str; 8] = [
     "app.env",
     "listener.tls.acme.directory",
     "route.headers",
     "route.match.headers",
     "route.match.query",
+    "store.origin",
     "traces.endpoint",
     "upstream.health.path",
 ];

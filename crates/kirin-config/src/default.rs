@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::units::{ByteSize, Number, Seconds};
+use crate::units::{ByteSize, Milliseconds, Number, Seconds};
 use crate::written::Written;
 
 /// Declares functions for `#[serde(default = "KEY")]`. Each returns the default of the type that
@@ -20,6 +20,11 @@ pub(crate) use defaults;
 /// Returns a time of a crate's type, which is in whole seconds.
 pub fn whole_seconds(time: Duration) -> Seconds {
     Seconds(time.as_secs())
+}
+
+/// Returns a short time of a crate's type, which is in whole milliseconds.
+pub fn milliseconds(time: Duration) -> Milliseconds {
+    Milliseconds(time.as_millis() as u64)
 }
 
 /// Returns a size of a crate's type.

@@ -279,7 +279,7 @@ fn values_that_may_be_secrets_are_not_shown() {
     let upstream = |rest: &str| format!("[[upstream]]\nname = 'u'\nservers = []\n{rest}\n");
     let traces = |rest: &str| format!("[traces]\nendpoint = 'http://{rest}'\n");
     let listener = |rest: &str| format!("[[listener]]\naddress = '1'\n{rest}\n");
-    let rows: [(&str, &str, &[&str]); 12] = [
+    let rows: [(&str, &str, &[&str]); 13] = [
         (
             &app("env = { A = 'S3CRET' }"),
             &app("env = { A = 'S3CRET2' }"),
@@ -328,6 +328,11 @@ fn values_that_may_be_secrets_are_not_shown() {
             &listener(""),
             &listener("tls.acme = { domains = ['a'], directory = 'https://u:S3CRET@a' }"),
             &["[[listener]] 1: tls added"],
+        ),
+        (
+            "[store]\norigin = 'redis://:S3CRET@a'\n",
+            "[store]\norigin = 'redis://:S3CRET2@a'\n",
+            &["[store]: origin changed"],
         ),
     ];
     check(&rows);
@@ -386,6 +391,7 @@ fn a_change_has_the_class_of_its_key() {
         (format!("connections = 1\n{base}"), "", Some("connections"), AtOnce),
         (format!("{base}[store]\nmemory = '8MB'"), "store", Some("memory"), AtOnce),
         (format!("{base}[store]\npurge_from = []"), "store", Some("purge_from"), AtOnce),
+        (format!("{base}[store]\nstale_limit = '9s'"), "store", Some("stale_limit"), Upgrade),
         (format!("{base}[traces]\nendpoint = 'a'"), "traces", None, AtOnce),
         (format!("{base}[[listener]]\naddress = '2'"), "listener", None, AtOnce),
         (format!("{base}[[route]]\npath = '/'"), "route", None, AtOnce),

@@ -5,6 +5,7 @@ use kirin_http::token::is_token;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::default::milliseconds;
 use crate::route::RouteSection;
 use crate::source::{ConfigSource, ErrorCollector};
 use crate::units::{ByteSize, Milliseconds, Number};
@@ -48,7 +49,7 @@ impl Default for OpenFileCacheSection {
             memory: ByteSize(limits.bytes as u64),
             descriptors: None,
             small_file: ByteSize(limits.small_file_bytes as u64),
-            validity: Milliseconds(limits.validity.as_millis() as u64),
+            validity: milliseconds(limits.validity),
         }
     }
 }

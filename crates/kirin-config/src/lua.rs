@@ -4,7 +4,7 @@ use kirin_lua::Limits;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::default::size;
+use crate::default::{milliseconds, size};
 use crate::source::{ConfigError, ConfigSource};
 use crate::units::{ByteSize, Milliseconds};
 
@@ -31,7 +31,7 @@ impl Default for LuaSection {
     fn default() -> Self {
         let limits = Limits::default();
         Self {
-            time_limit: Milliseconds(limits.time.as_millis() as u64),
+            time_limit: milliseconds(limits.time),
             memory_limit: size(limits.memory_bytes),
             body_limit: ByteSize(limits.body_bytes),
         }

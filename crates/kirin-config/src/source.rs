@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::hidden_passwords::without_passwords;
 use crate::written::Written;
 
 /// The text of a configuration and where it came from.
@@ -117,7 +118,7 @@ impl ConfigSource {
         Ok(Self { name: path.display().to_string(), directory, text })
     }
 
-    /// Makes an error at `span` of the text.
+    /// Makes an error at `span` of the text. It has no password of an address.
     pub fn error(&self, span: Range<usize>, message: impl Into<String>) -> ConfigError {
         // A default has the span 0..0, which is no place in the file.
         if span.is_empty() {
@@ -127,7 +128,7 @@ impl ConfigSource {
         let line = self.line_of(span.start);
         let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
         let shown = self.text.lines().nth(line - 1).unwrap_or("").trim_end();
-        let message = format!("{}\n    {shown}", message.into());
+        let message = without_passwords(&format!("{}\n    {shown}", message.into()));
         let place = Some(format!("{}:{line}:{column}", self.name));
         ConfigError { message, place, offset: Some(span.start) }
     }

@@ -7,16 +7,18 @@ use std::time::Duration;
 use kirin_http::ListenAddress;
 use kirin_http::token::is_token;
 use kirin_memcache::{ServerOptions, codec};
-use kirin_origin::OriginConfig;
+use kirin_origin::names::DEFAULT_KEY_PREFIX;
+use kirin_origin::{DEFAULT_STALE_LIMIT, DEFAULT_TIMEOUT, OriginConfig};
 use kirin_server::BindOptions;
 use kirin_store::StoreConfig;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::default::size;
+use crate::default::{milliseconds, size, whole_seconds};
 use crate::listener::check_address;
 use crate::source::{ConfigError, ConfigSource, ErrorCollector};
-use crate::units::{ByteSize, Seconds};
+use crate::store_origin::{check_origin, origin_files};
+use crate::units::{ByteSize, Milliseconds, Seconds};
 use crate::written::Written;
 
 /// The longest name of a cookie, in bytes.
@@ -42,6 +44,25 @@ pub struct StoreSection {
     /// it at the end, and for the command `snapshot` on the memcached port. Times to live count
     /// while Kirin is stopped. Default: none, the store starts empty.
     pub snapshot: Option<Written<String>>,
+    /// A Redis or Valkey server that has the items, for several machines that share them. The store
+    /// keeps copies. `redis://HOST:PORT`, `rediss://HOST:PORT` for TLS, or `redis+unix:///PATH`,
+    /// with a user as in `redis://USER@HOST`, and with the number of a database as in
+    /// `redis://HOST/1` and `redis+unix:///PATH?db=1`. Errors and `kirin status` never show a
+    /// password in it. Default: none, the items are here.
+    pub origin: Option<Written<String>>,
+    /// A PEM file with the authorities of the origin's certificate, if its address is `rediss://`.
+    /// Default: those of the system.
+    pub origin_ca: Option<Written<String>>,
+    /// A file with the password for the origin, in one line, so that it is not in this file. The
+    /// user that serves must be able to read it. A new password needs an upgrade.
+    pub origin_password_file: Option<Written<String>>,
+    /// What the names of all keys on the origin begin with: 1 to 64 bytes without `{` and `}`. All
+    /// Kirins with the same prefix and database share their items.
+    pub origin_prefix: Written<String>,
+    /// How long a trip to the origin may take. A request that needs it waits no longer.
+    pub origin_timeout: Written<Milliseconds>,
+    /// How long copies are served while the origin is away; at least 2 seconds.
+    pub stale_limit: Written<Seconds>,
     /// The cookie whose value is the key of the visitor's session, as session middleware writes it.
     /// The session is a JSON object, the key 32 to 128 hexadecimal digits. Pages then have the
     /// session as `session` variables. Default: none, there are no such variables.
@@ -62,6 +83,12 @@ impl Default for StoreSection {
             memcached: Vec::new(),
             stampede_guard: None,
             snapshot: None,
+            origin: None,
+            origin_ca: None,
+            origin_password_file: None,
+            origin_prefix: Written::default_value(DEFAULT_KEY_PREFIX.into()),
+            origin_timeout: Written::default_value(milliseconds(DEFAULT_TIMEOUT)),
+            stale_limit: Written::default_value(whole_seconds(DEFAULT_STALE_LIMIT)),
             session_cookie: None,
             purge_from: Vec::new(),
         }
@@ -83,6 +110,9 @@ pub struct StoreSetup {
     pub snapshot: Option<PathBuf>,
     /// The server that has the items.
     pub origin: Option<OriginConfig>,
+    /// The files that the settings of the origin come from. They are read again when the
+    /// configuration is.
+    pub origin_files: Vec<PathBuf>,
 }
 
 /// Checks `section`, apart from its cookie and from who may purge.
@@ -104,6 +134,7 @@ pub fn check_store(
     let memcached = errors.keep(check_memcached(section, source));
     let snapshot = section.snapshot.as_ref().map(|file| snapshot(file, source)).transpose();
     let snapshot = errors.keep(snapshot);
+    let origin = check_origin(section, source, errors);
     let engine = StoreConfig { memory_bytes, item_limit_bytes, ..StoreConfig::default() };
     let protocol = ServerOptions {
         limits: codec::CodecLimits {
@@ -122,7 +153,8 @@ pub fn check_store(
         bind: BindOptions::default(),
         protocol,
         snapshot: snapshot?,
-        origin: None,
+        origin: origin?,
+        origin_files: origin_files(section, source),
     })
 }
 

@@ -45,7 +45,9 @@ pub fn check(config: &Config, served: Option<&Served>) -> Result<(), Unreadable>
     };
     let tls = config.listeners.iter().filter_map(|listener| listener.tls.as_ref());
     let of_tls = tls.flat_map(|listener| listener.tls.files());
-    of_config.into_iter().chain(of_tls).try_for_each(|file| check_file(file, user))
+    let of_origin = config.store.origin_files.iter().cloned();
+    let mut files = of_config.into_iter().chain(of_tls).chain(of_origin);
+    files.try_for_each(|file| check_file(file, user))
 }
 
 /// Checks the files of a configuration that this program does not serve. Only root can become the

@@ -156,6 +156,7 @@ fn store(options: &Options) -> Result<StoreSetup, MemcachedConfigError> {
         },
         snapshot: options.snapshot.as_deref().map(absolute).transpose()?,
         origin: options.origin.as_ref().map(|address| origin(address, options)).transpose()?,
+        origin_files: options.origin_ca.as_deref().map(absolute).transpose()?.into_iter().collect(),
     })
 }
 

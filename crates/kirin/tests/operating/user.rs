@@ -228,6 +228,31 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
+fn a_password_of_the_origin_that_only_root_can_read_is_refused_at_once() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let config = "user = \"nobody\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\n\
+                  origin = \"redis://127.0.0.1\"\norigin_password_file = \"password\"\n\
+                  [[route]]\npath = \"/\"\ntry = [\"files:.\"]\n";
+    let site = Site::new().with("kirin.toml", config).with("password", "s3cret\n");
+    set_mode(site.root(), 0o755);
+    set_mode(&site.path("password"), 0o600);
+    let file = site.path("password");
+    for arguments in [&["check"][..], &["serve"]] {
+        let output = run_kirin(&site, arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let expected = format!("{}: the user nobody, who serves, cannot read", file.display());
+        assert!(output.status.code() == Some(1) && said.contains(&expected), "{said}");
+    }
+    set_mode(&file, 0o644);
+    let output = run_kirin(&site, &["check"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let warning = format!("the password file {} can be read by every user", file.display());
+    assert!(output.status.success() && said.contains(&warning), "{said}");
+}
+
+#[test]
 fn a_key_that_only_root_can_read_is_refused_at_once() {
     if !geteuid().is_root() {
         return;
