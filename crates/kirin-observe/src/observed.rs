@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::routing::operator_maintenance::OperatorMaintenance;
+use kirin_origin::StoreOrigin;
 use kirin_proxy::Upstream;
 use kirin_server::{BlockedAddresses, ConnectionCount, LogSink};
 use kirin_store::Store;
@@ -20,6 +21,8 @@ use crate::program_state::ProgramState;
 pub struct ObservedParts {
     /// The store.
     pub store: Arc<Store>,
+    /// The server that has the items of the store.
+    pub origin: Option<Arc<StoreOrigin>>,
     /// The applications.
     pub apps: Vec<Arc<App>>,
     /// The upstreams.

@@ -1,12 +1,14 @@
 //! The status of the program, as JSON.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use kirin_client_bytes::{AccountFigures, Resource};
 use kirin_gateway::filters::cache::counters;
 use kirin_gateway::routing::access::Maintenance;
 use kirin_gateway::routing::operator_maintenance::HeldRoutes;
+use kirin_origin::{OriginState, StoreOrigin};
 use kirin_proxy::{Availability, ServerStatus, Upstream};
 use kirin_server::{Block, network_name};
 use kirin_workers::{App, AppState, RingStatus, SlowRequest};
@@ -44,12 +46,45 @@ pub fn status(observed: &ObservedParts) -> Value {
             "deletes": stats.delete_hits,
             "evictions": stats.evictions,
         },
+        "origin": observed.origin.as_deref().map(status_of_origin),
         "apps": observed.apps.iter().map(|app| status_of(app)).collect::<Vec<_>>(),
         "upstreams": upstreams,
         "maintenance": status_of_maintenance(observed),
         "blocked": status_of_blocks(observed),
         "cache": counters::sum(&observed.cache_counters),
     })
+}
+
+/// Returns the origin of the store. Neither its address nor a reason has a password.
+fn status_of_origin(origin: &StoreOrigin) -> Value {
+    let counters = origin.counters();
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let mut status = json!({
+        "address": origin.config().address.to_string(),
+        "connections": read(&counters.connections),
+        "reads": read(&counters.reads),
+        "read_hits": read(&counters.read_hits),
+        "copies_refused": read(&counters.copies_refused),
+        "writes": read(&counters.writes),
+        "write_conflicts": read(&counters.write_conflicts),
+        "purges": read(&counters.purges),
+        "invalidations": read(&counters.invalidations),
+        "timeouts": read(&counters.timeouts),
+        "failures": read(&counters.failures),
+    });
+    match origin.state() {
+        OriginState::Connected { server } => {
+            status["state"] = "connected".into();
+            status["server"] = server.name.into();
+            status["version"] = server.version.into();
+            status["evicts"] = server.evicts.into();
+        }
+        OriginState::Away { reason } => {
+            status["state"] = "away".into();
+            status["reason"] = reason.into();
+        }
+    }
+    status
 }
 
 /// Returns the maintenance that an operator has begun.

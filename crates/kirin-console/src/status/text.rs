@@ -80,6 +80,7 @@ pub fn render(status: &Value, colours: Colours) -> String {
     text.push('\n');
     clients(&mut text, status);
     store(&mut text, &status["store"]);
+    origin(&mut text, &status["origin"]);
     cache(&mut text, &status["cache"]);
     let add_table = |text: &mut String, table: TextTable| {
         if !table.is_empty() {
@@ -196,6 +197,11 @@ fn warnings(status: &Value) -> Vec<String> {
             }
         }
     }
+    if status["origin"]["state"] == "away" {
+        let address = plain(status["origin"]["address"].as_str().unwrap_or("?"));
+        let reason = plain(status["origin"]["reason"].as_str().unwrap_or("no reason is known"));
+        found.push(format!("the origin {address} is away: {reason}"));
+    }
     found.extend(program_warnings(&status["program"]));
     for maintenance in status["maintenance"].as_array().into_iter().flatten() {
         let held = plain(maintenance["held"].as_str().unwrap_or("?"));
@@ -302,6 +308,32 @@ fn store(text: &mut String, store: &Value) {
         joined([reads, counted(store, "sets", "writes"), counted(store, "deletes", "deletes")]),
     ];
     blocks(text, "store", &lines);
+}
+
+/// Adds the origin of the store, if there is one.
+fn origin(text: &mut String, origin: &Value) {
+    let text_of = |key: &str| origin[key].as_str().map(plain);
+    let server = [text_of("server"), text_of("version")];
+    let server = server.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let state = text_of("state").map(|state| match server.as_str() {
+        "" => state,
+        server => format!("{state} to {server}"),
+    });
+    let lines = [
+        joined([text_of("address"), state]),
+        joined([
+            counted(origin, "reads", "reads"),
+            counted(origin, "read_hits", "of them found an item"),
+            counted(origin, "writes", "writes"),
+            counted(origin, "purges", "purges"),
+        ]),
+        joined([
+            counted(origin, "invalidations", "invalidations"),
+            counted(origin, "timeouts", "timeouts"),
+            counted(origin, "failures", "failures"),
+        ]),
+    ];
+    blocks(text, "origin", &lines);
 }
 
 fn cache(text: &mut String, cache: &Value) {

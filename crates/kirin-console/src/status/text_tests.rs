@@ -168,6 +168,31 @@ fn each_thing_that_is_wrong_has_a_warning() {
 }
 
 #[test]
+fn the_origin_of_the_store_is_shown_and_a_warning_if_it_is_away() {
+    let mut status = busy_site();
+    status["origin"] = json!({
+        "address": "rediss://kirin@10.0.0.5:6379", "state": "connected", "server": "redis",
+        "version": "7.2.4", "reads": 1200, "read_hits": 900, "writes": 70, "purges": 3,
+        "invalidations": 41, "timeouts": 0, "failures": 2,
+    });
+    let text = render(&status, Colours::Off);
+    let block = "\
+origin        rediss://kirin@10.0.0.5:6379, connected to redis 7.2.4
+              1,200 reads, 900 of them found an item, 70 writes, 3 purges
+              41 invalidations, 0 timeouts, 2 failures
+cache ";
+    assert!(text.contains(block), "{text}");
+    assert!(!text.contains("! the origin"), "{text}");
+    status["origin"] =
+        json!({"address": "redis://a:6379", "state": "away", "reason": "no\u{1b} answer"});
+    let text = render(&status, Colours::Off);
+    assert!(text.contains("\n! the origin redis://a:6379 is away: no\u{fffd} answer\n"), "{text}");
+    assert!(text.contains("\norigin        redis://a:6379, away\ncache "), "{text}");
+    status["origin"] = Value::Null;
+    assert_eq!(render(&status, Colours::Off), BUSY_SITE);
+}
+
+#[test]
 fn a_name_cannot_control_the_terminal() {
     let status = json!({"apps": [{"name": "a\u{1b}[2J", "state": "b\nc"}]});
     let text = render(&status, Colours::Off);

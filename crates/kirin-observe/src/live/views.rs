@@ -233,14 +233,14 @@ pub fn cache(snapshot: &Snapshot) -> ViewTable {
     ViewTable { title: "cache", columns: NAME_AND_COUNT.to_vec(), rows, order: None }
 }
 
-/// Returns the numbers of the store.
+/// Returns the numbers of the store, and those of its origin if it has one.
 pub fn store(snapshot: &Snapshot) -> ViewTable {
     let of = |name| snapshot.number(&["store", name]);
     let (hits, misses) = (of("get_hits"), of("get_misses"));
     let row = |name: &str, cell: ViewCell| vec![ViewCell::text(name), cell];
     let count = |name: &str, key| row(name, ViewCell::of(of(key), units::count));
     let share = |share| units::share(share, 1.0);
-    let rows = vec![
+    let mut rows = vec![
         count("items", "items"),
         row("bytes", ViewCell::of(of("bytes"), units::bytes)),
         row("limit", ViewCell::of(of("limit_bytes"), units::bytes)),
@@ -253,7 +253,28 @@ pub fn store(snapshot: &Snapshot) -> ViewTable {
         count("deletes", "deletes"),
         count("evictions", "evictions"),
     ];
+    rows.extend(snapshot.status.get("origin").map_or_else(Vec::new, origin_rows));
     ViewTable { title: "store", columns: NAME_AND_COUNT.to_vec(), rows, order: None }
+}
+
+/// Returns the rows about the origin of the store: whether it is there, why not, and its numbers.
+fn origin_rows(origin: &Value) -> Vec<Vec<ViewCell>> {
+    let Some(state) = origin["state"].as_str() else { return Vec::new() };
+    let mut rows = vec![vec![ViewCell::text("origin"), ViewCell::text(state)]];
+    if let Some(reason) = origin["reason"].as_str() {
+        rows.push(vec![ViewCell::text(reason), ViewCell::text("")]);
+    }
+    for (name, key) in [
+        ("origin reads", "reads"),
+        ("origin reads that hit", "read_hits"),
+        ("origin writes", "writes"),
+        ("origin invalidations", "invalidations"),
+        ("origin timeouts", "timeouts"),
+        ("origin failures", "failures"),
+    ] {
+        rows.push(vec![ViewCell::text(name), count_of(Some(origin), key)]);
+    }
+    rows
 }
 
 const NAME_AND_COUNT: [ViewColumn; 2] = [text("", 9), number("count", 9)];

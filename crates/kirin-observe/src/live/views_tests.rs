@@ -1,5 +1,7 @@
 //! Tests of the tables, and a snapshot for other tests.
 
+use serde_json::json;
+
 use super::*;
 
 /// Returns the snapshot of a small site. The tests of `kirin top` use the same file.
@@ -38,6 +40,21 @@ fn tables_show_the_numbers_of_the_snapshot() {
     }
     assert_eq!(rows(&store(&snapshot))[3], "full|50%");
     assert_eq!(urls(&snapshot, Span::SinceStart).rows.len(), 2);
+}
+
+#[test]
+fn the_store_shows_whether_its_origin_is_there() {
+    let mut snapshot = snapshot();
+    let without = rows(&store(&snapshot));
+    assert!(!without.iter().any(|row| row.contains("origin")), "{without:?}");
+    snapshot.status["origin"] = json!({"state": "connected", "reads": 1500, "timeouts": 2});
+    let with = rows(&store(&snapshot));
+    assert_eq!(with[..without.len()], without);
+    assert_eq!(with[without.len()..][..2], ["origin|connected", "origin reads|1.50k"]);
+    assert!(with.contains(&"origin timeouts|2".into()), "{with:?}");
+    snapshot.status["origin"] = json!({"state": "away", "reason": "no\u{1b} answer"});
+    let away = rows(&store(&snapshot));
+    assert_eq!(away[without.len()..][..2], ["origin|away", "no? answer|"]);
 }
 
 #[test]

@@ -120,6 +120,30 @@ families! {
         PURGED = Counter "kirin_purged_names" ["kind"]
             "Names that purges have found: keys, prefixes and tags.";
     }
+    "Origin of the store" {
+        ORIGIN_CONNECTED = Gauge "kirin_origin_connected" []
+            "Whether the origin is connected. These metrics are there only with `store.origin`.";
+        ORIGIN_CONNECTIONS = Counter "kirin_origin_connections" []
+            "Connections to the origin that were opened.";
+        ORIGIN_READS = Counter "kirin_origin_reads" []
+            "Items that the origin was asked for, because there was no copy.";
+        ORIGIN_READ_HITS = Counter "kirin_origin_read_hits" []
+            "Items that the origin had when it was asked.";
+        ORIGIN_COPIES_REFUSED = Counter "kirin_origin_copies_refused" []
+            "Copies that were not kept, because an invalidation crossed them or nothing proved them.";
+        ORIGIN_WRITES = Counter "kirin_origin_writes" []
+            "Items that were written or removed on the origin.";
+        ORIGIN_WRITE_CONFLICTS = Counter "kirin_origin_write_conflicts" []
+            "Writes that began again, because another writer was faster.";
+        ORIGIN_PURGES = Counter "kirin_origin_purges" []
+            "Purges of keys, tags and prefixes on the origin.";
+        ORIGIN_INVALIDATIONS = Counter "kirin_origin_invalidations" []
+            "Names that the origin has reported as changed.";
+        ORIGIN_TIMEOUTS = Counter "kirin_origin_timeouts" []
+            "Commands to the origin without an answer in time.";
+        ORIGIN_FAILURES = Counter "kirin_origin_failures" []
+            "Other commands to the origin that failed.";
+    }
     "Applications" {
         APP_UP = Gauge "kirin_app_up" ["app"]
             "Whether the application is ready.";

@@ -9,6 +9,7 @@ pub mod counters;
 mod families;
 mod memory;
 pub mod observer;
+mod origin;
 mod process;
 mod program;
 mod requests;
@@ -25,6 +26,7 @@ use kirin_gateway::routing::rate_limit::RateLimit;
 use kirin_gateway::routing::route_names::RouteNames;
 use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response};
 use kirin_metrics::{Exposition, Format};
+use kirin_origin::StoreOrigin;
 use kirin_proxy::Upstream;
 use kirin_server::{ConnectionCount, LogSink, Tls};
 use kirin_store::Store;
@@ -39,6 +41,8 @@ use counters::{LoopCounters, ProgramCounters};
 pub struct Metrics {
     /// The store.
     pub store: Arc<Store>,
+    /// The server that has the items of the store.
+    pub origin: Option<Arc<StoreOrigin>>,
     /// The applications.
     pub apps: Vec<Arc<App>>,
     /// The upstreams.
@@ -154,6 +158,7 @@ impl Metrics {
         self.write_connections(&mut out);
         self.write_tls(&mut out);
         self.write_store(&mut out);
+        self.write_origin(&mut out);
         self.write_apps(&mut out);
         self.write_upstreams(&mut out);
         self.write_program(&mut out);

@@ -39,7 +39,7 @@ const PROCESS_COUNTS: ProcessCounts =
 pub struct Parts {
     /// The store.
     pub store: Arc<Store>,
-    /// The server behind it.
+    /// The server that has the items of the store.
     pub origin: Option<Arc<StoreOrigin>>,
     /// The counters of the caches, by event loop.
     pub cache_counters: Vec<Arc<CacheCounters>>,
@@ -122,6 +122,7 @@ impl Parts {
         AdminParts {
             observed: ObservedParts {
                 store: Arc::clone(&self.store),
+                origin: self.origin.clone(),
                 apps: configured.apps.clone(),
                 upstreams: configured.upstreams.clone(),
                 cache_counters: self.cache_counters.clone(),
@@ -143,6 +144,7 @@ impl Parts {
             sites: Arc::new(SiteNames::from_config(&config.gateway)),
             metrics: Arc::new(Metrics {
                 store: Arc::clone(&self.store),
+                origin: self.origin.clone(),
                 apps: configured.apps.clone(),
                 upstreams: configured.upstreams.clone(),
                 cache_counters: self.cache_counters.clone(),

@@ -21,6 +21,7 @@ mod memcached_memory;
 mod memcached_origin;
 mod metrics;
 mod origin_chaos;
+mod origin_state;
 mod outputs;
 mod profile;
 mod program_upgrade;

@@ -324,6 +324,11 @@ fn the_dashboard_and_the_rules_name_metrics_that_exist() {
     let text = read(&served.kirin);
     let tls = serve_tls(&Authority::new("Kirin test authority"));
     let text = text + &read(&tls.1);
+    let site = Site::new().with("page.txt", "page");
+    let origin = "metrics = \"127.0.0.1:0\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\n\
+                  origin = \"redis+unix:///nothing\"\n[[route]]\npath = \"/\"\n\
+                  try = [\"files:.\"]\n";
+    let text = text + &read(&Kirin::start(&site, origin));
     let exposed: BTreeSet<_> = series(&text)
         .into_keys()
         .map(|series| series.split('{').next().unwrap_or_default().to_owned())
