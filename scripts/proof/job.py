@@ -128,7 +128,7 @@ def end_processes(session, temporary, ended):
     They are in its session, or have its directory in the environment: a daemon leaves its session.
     If the job has `ended`, they have a moment to end by themselves.
     """
-    left = []
+    left = {}
     mark = b"=" + temporary.encode()
     deadline = time.monotonic() + (LAST_MOMENT if ended else 0)
     while time.monotonic() < deadline:
@@ -139,11 +139,12 @@ def end_processes(session, temporary, ended):
         for pid in found:
             command = read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace")
             if pid != session:
-                left.append(command.strip() or f"process {pid}")
+                # One that is about to end has no command line any more.
+                left.setdefault(pid, command.strip() or f"process {pid}")
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
-    return sorted(set(left))
+    return sorted(set(left.values()))
 
 
 def running():
