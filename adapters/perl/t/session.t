@@ -280,6 +280,29 @@ subtest 'a serializer, and times to live' => sub {
     like ${ $browser->{log} }, qr/session is not read/, 'the log has a line';
 };
 
+subtest 'a session that is looked at lives on' => sub {
+    no warnings 'once';
+    local *CountingCache::touch = sub { push @{ $_[0]{calls} }, "touch $_[2]"; 1 };
+    my $now = 1000;
+    no warnings 'redefine';
+    local *Time::HiRes::clock_gettime = sub { $now };
+    my $cache = CountingCache->new;
+    my $browser = site($cache, ttl => 60);
+    does { $_[0]{a} = 1; '' };
+    $browser->get('/');
+    $cache->calls;
+    does { $_[0]{a} };
+    $browser->get('/') for 1 .. 5;
+    is join(', ', grep { $_ ne 'get' } split /, */, $cache->calls), 'touch 60',
+        'but a worker touches it once within a tenth of its life';
+    $now += 5.9;
+    $browser->get('/');
+    unlike $cache->calls, qr/touch/, 'just before';
+    $now += 0.2;
+    $browser->get('/');
+    like $cache->calls, qr/touch 60/, 'and after that';
+};
+
 subtest 'a session that cannot be read is not replaced' => sub {
     my $store = UnreadableStore->new;
     my $browser = site($store);

@@ -11,6 +11,7 @@ use Kirin::Store;
 use Kirin::Worker;
 use Plack::Util;
 use Scalar::Util ();
+use Time::HiRes ();
 
 our $VERSION = $Kirin::Worker::VERSION;
 
@@ -25,6 +26,9 @@ use constant EARLIEST_DATE => 1_000_000_000;
 # How often a session is merged with the writes of other requests before this one gives up. Each
 # time, another request has succeeded.
 use constant MERGES => 100;
+
+# The most sessions of which a worker remembers when it has touched them.
+use constant MOST_TOUCHED => 10_000;
 
 # These ids have as many random bits as the SHA-1 whose form they have.
 use constant ID_BYTES => 20;
@@ -183,10 +187,24 @@ sub commit {
         return 0 if $self->has_failed($env, 'session is not stored');
         $self->remove($env, $old_id) if defined $old_id;
     }
-    elsif (defined $ttl && $store->can('touch')) {
+    elsif (defined $ttl && $store->can('touch') && $self->is_touch_due($session->{id})) {
         $store->touch($session->{id}, $ttl);
-        $self->has_failed($env, 'session is not touched');
+        delete $self->{touched}{ $session->{id} }
+            if $self->has_failed($env, 'session is not touched');
     }
+    return 1;
+}
+
+# Returns whether the life of a session must start again. If this worker has done it within the last
+# tenth of that life, it need not: where several machines share the store, each touch is a write.
+sub is_touch_due {
+    my ($self, $id) = @_;
+    my $now = Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC());
+    my $touched = $self->{touched} //= {};
+    my $last = $touched->{$id};
+    return 0 if defined $last && $now - $last < $self->{ttl} / 10;
+    %$touched = () if keys %$touched >= MOST_TOUCHED;
+    $touched->{$id} = $now;
     return 1;
 }
 
@@ -366,8 +384,8 @@ objects. Numbers and strings, lists and hashes come back as they were.
 =item ttl
 
 How long a session lives in the store, in seconds. C<set> gets it as the third argument. The time
-starts again when the session is written and, if the store has C<touch>, when it is looked at.
-Default: none is given.
+starts again when the session is written and, if the store has C<touch>, when it is looked at. A
+worker does the latter once in a tenth of this time. Default: none is given.
 
 =item keep_empty
 
