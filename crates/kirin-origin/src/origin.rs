@@ -270,7 +270,7 @@ impl StoreOrigin {
 }
 
 /// Returns a number as a version: even, and below the limit.
-pub fn even(number: u64) -> u64 {
+pub(crate) fn even(number: u64) -> u64 {
     (number + number % 2).min(UNREADABLE - 1)
 }
 

@@ -1,16 +1,11 @@
 //! Carries out commands whose items are at the origin of the store.
 //!
-//! A command that the copies on this machine cannot answer goes this way. Its items are read from
-//! the origin into a scratch store. There the command is carried out like any other, so it has no
-//! second meaning. What it has changed is written to the origin, on the condition that nobody has
-//! changed it meanwhile. If somebody has, it begins again with what is there now. The client gets
-//! the answer when the origin has the change.
+//! A command that the copies on this machine cannot answer goes this way. It is carried out on the
+//! items of the origin ([`Scratch`]), and the client gets the answer when the origin has the change.
 //!
 //! A `set` needs not know what is there, so nothing is read for it. Purges are one write.
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
-use std::num::NonZeroU64;
 use std::os::fd::RawFd;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -19,23 +14,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use kirin_origin::{
-    Condition, Content, Loaded, OriginError, Purge, StoreOrigin, Write, Written, even,
-};
-use kirin_store::{DeleteOutcome, Invalidation, ItemRef, Now, Store, StoreConfig, StoreMode};
+use kirin_origin::{OriginError, Purge, Scratch, StoreOrigin};
+use kirin_store::{DeleteOutcome, Invalidation, Now, StoreMode};
 
 use super::Executor;
 use super::retrieval::rest_of_line;
 use crate::codec::{self, Command, Exptime, Extension, Meta, ParsedInput, Retrieval, Storage};
 use crate::output::OutputBuffer;
 use crate::server::MemcachedServer;
-
-/// How often a command is tried while somebody else is faster.
-const TRIES: u32 = 16;
-
-/// The longest pause before the second attempt. It grows with each one, so that the writers of
-/// several machines do not stay in each other's way.
-const RETRY_PAUSE: Duration = Duration::from_millis(1);
 
 /// The time between two attempts to carry out a delayed `flush_all`.
 const FLUSH_PAUSE: Duration = Duration::from_secs(1);
@@ -44,14 +30,12 @@ const FLUSH_PAUSE: Duration = Duration::from_secs(1);
 /// does not grow with its line.
 const KEYS_AT_ONCE: usize = 8;
 
-/// The least memory of the scratch store in bytes. It takes it only while it has items.
-const SCRATCH_BYTES: usize = 16 << 20;
-
 /// The way to the origin from one loop.
 pub(super) struct AtOrigin {
     origin: Arc<StoreOrigin>,
-    /// Carries out commands on the scratch store, whose only items are those of the command.
-    scratch: Executor,
+    scratch: Scratch,
+    /// Carries out commands on the scratch store.
+    executor: Executor,
 }
 
 /// A command that waits for the origin.
@@ -75,30 +59,6 @@ impl fmt::Debug for OriginWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OriginWork").finish_non_exhaustive()
     }
-}
-
-/// What a command has done to an item.
-struct ItemChange {
-    condition: Condition,
-    kind: ChangeKind,
-}
-
-enum ChangeKind {
-    /// There is this item now. If only its marks have changed, it keeps its CAS unique but gets
-    /// another version. `keeps_expiry` is true if it expires when the one before would have.
-    Put {
-        item: ItemRef,
-        version: u64,
-        keeps_expiry: bool,
-    },
-    /// The item is the same, and expires at another time.
-    Touch {
-        item: ItemRef,
-        version: u64,
-    },
-    Remove {
-        version: u64,
-    },
 }
 
 impl Executor {
@@ -155,20 +115,14 @@ impl Executor {
 impl AtOrigin {
     pub(super) fn new(origin: Arc<StoreOrigin>, server: &Arc<MemcachedServer>) -> Self {
         let item_limit_bytes = server.options().limits.item_size_bytes;
-        let store = Store::new(StoreConfig {
-            // There is one item at a time, and the one that takes its place.
-            memory_bytes: SCRATCH_BYTES.max(item_limit_bytes.saturating_mul(8)),
-            item_limit_bytes,
-            shards: 1,
-            ..StoreConfig::default()
-        });
-        let store = Arc::new(store);
-        server.add_scratch(Arc::clone(&store));
-        Self { origin, scratch: Executor::on_store(Arc::clone(server), store) }
+        let scratch = Scratch::new(Arc::clone(&origin), item_limit_bytes);
+        server.add_scratch(Arc::clone(scratch.store()));
+        let executor = Executor::on_store(Arc::clone(server), Arc::clone(scratch.store()));
+        Self { origin, scratch, executor }
     }
 
     async fn carry_out(&self, command: &[u8], descriptor: RawFd) -> OriginAnswer {
-        let parsed = codec::parse(command, self.scratch.limits());
+        let parsed = codec::parse(command, self.executor.limits());
         let ParsedInput::Command { command, .. } = parsed else {
             debug_assert!(false, "a command that waits is not complete");
             return OriginAnswer::default();
@@ -189,26 +143,35 @@ impl AtOrigin {
         descriptor: RawFd,
     ) -> Result<OriginAnswer, OriginError> {
         let mut answer = OriginAnswer::default();
-        let execute = |executor: &Executor| {
-            let mut output = OutputBuffer::default();
-            executor.execute(command.clone(), &mut output);
-            output
+        let run = || {
+            self.on_executor(descriptor, |executor, output| {
+                executor.execute(command.clone(), output);
+            })
         };
         match items_of(command) {
             Items::Blind(key) => {
-                answer.output = self.until_written(&key, None, descriptor, execute).await?;
+                answer.output = self.scratch.replace(&key, run).await?;
             }
-            Items::Of(key) => {
-                let _turn = self.origin.turn(&key).await;
-                let loaded = self.load_one(&key).await?;
-                answer.output = self.until_written(&key, Some(loaded), descriptor, execute).await?;
-            }
+            Items::Of(key) => answer.output = self.scratch.change(&key, run).await?,
             Items::Keys(retrieval) => return self.retrieve(retrieval, descriptor).await,
             Items::Many => return self.purge(command).await,
             // An error in the data block, for example.
-            Items::None => answer.output = execute(&self.scratch),
+            Items::None => answer.output = run(),
         }
         Ok(answer)
+    }
+
+    /// Runs a command for a client on the scratch store. Returns its answer.
+    fn on_executor(
+        &self,
+        descriptor: RawFd,
+        run: impl FnOnce(&Executor, &mut OutputBuffer),
+    ) -> OutputBuffer {
+        let mut output = OutputBuffer::default();
+        self.executor.tick();
+        self.executor.set_descriptor(descriptor);
+        run(&self.executor, &mut output);
+        output
     }
 
     /// Looks up the first keys of a retrieval. Each is answered, and what that changes is written,
@@ -224,12 +187,12 @@ impl AtOrigin {
             rest.by_ref().take(KEYS_AT_ONCE).map(Bytes::copy_from_slice).collect();
         for loaded in self.origin.load(&keys).await? {
             let key = loaded.key.clone();
-            let look_up = |executor: &Executor| {
-                let mut output = OutputBuffer::default();
-                executor.retrieve_key(&key, retrieval, executor.observed.load(), &mut output);
-                output
+            let look_up = || {
+                self.on_executor(descriptor, |executor, output| {
+                    executor.retrieve_key(&key, retrieval, executor.observed.load(), output);
+                })
             };
-            let output = self.until_written(&key, Some(loaded), descriptor, look_up).await?;
+            let output = self.scratch.change_loaded(loaded, look_up).await?;
             answer.output.append(output);
         }
         if { rest }.next().is_some() {
@@ -240,140 +203,9 @@ impl AtOrigin {
         Ok(answer)
     }
 
-    /// Carries out a command on the item that was loaded, and writes what it changes. Begins again
-    /// with what is there if somebody else was faster. Without a loaded item it is written in any
-    /// case.
-    async fn until_written(
-        &self,
-        key: &Bytes,
-        mut loaded: Option<Loaded>,
-        descriptor: RawFd,
-        carry_out: impl Fn(&Executor) -> OutputBuffer,
-    ) -> Result<OutputBuffer, OriginError> {
-        let mut tries = Tries::default();
-        while let Some(after) = tries.next().await {
-            let (output, change) =
-                self.on_scratch(key, loaded.as_ref(), after, descriptor, &carry_out);
-            match self.write(key, change).await?.in_the_way() {
-                None => return Ok(output),
-                Some(version) => tries.after = version,
-            }
-            if loaded.is_some() {
-                loaded = Some(self.load_one(key).await?);
-            }
-        }
-        Err(OriginError::Contended)
-    }
-
-    async fn load_one(&self, key: &Bytes) -> Result<Loaded, OriginError> {
-        let loaded = self.origin.load(std::slice::from_ref(key)).await?;
-        loaded.into_iter().next().ok_or_else(|| OriginError::Unexpected("no item for one".into()))
-    }
-
-    /// Carries out a command on the scratch store, which has just the item that was loaded, if
-    /// there is one. Nothing else happens there meanwhile. The next CAS unique is greater than
-    /// `after`. Returns the answer, and what the command has changed.
-    fn on_scratch(
-        &self,
-        key: &Bytes,
-        loaded: Option<&Loaded>,
-        after: u64,
-        descriptor: RawFd,
-        carry_out: impl Fn(&Executor) -> OutputBuffer,
-    ) -> (OutputBuffer, Option<ItemChange>) {
-        let executor = &self.scratch;
-        executor.tick();
-        executor.set_descriptor(descriptor);
-        let (store, now) = (executor.store(), executor.now());
-        if let Some(Loaded { item: Some(item), .. }) = loaded {
-            item.keep_in(store, key, false, &store.moment(), now);
-        }
-        let before = store.peek(key, now);
-        let there = loaded.map_or(0, |loaded| loaded.version);
-        let version = self.origin.next_version(after.max(there));
-        store.number_from(version.saturating_sub(1));
-        let output = carry_out(executor);
-        let now_there = store.peek(key, now);
-        store.discard(key);
-        (output, self.change(loaded, before.as_ref(), now_there, version))
-    }
-
-    /// Returns what a command has done to an item.
-    fn change(
-        &self,
-        loaded: Option<&Loaded>,
-        before: Option<&ItemRef>,
-        after: Option<ItemRef>,
-        version: u64,
-    ) -> Option<ItemChange> {
-        let condition = loaded.map_or(Condition::Any, |loaded| Condition::Unchanged {
-            version: loaded.version,
-            made: loaded.made,
-        });
-        let keeps_expiry = |item: &ItemRef| {
-            // What is left of a second must not become a full one each time.
-            before.is_some_and(|before| before.expires() == item.expires())
-        };
-        let kind = match (before, after) {
-            // A command that has looked at nothing may have replaced something.
-            (None, None) if loaded.is_some() => return None,
-            (_, None) => ChangeKind::Remove { version },
-            (Some(before), Some(item)) if before.sequence() == item.sequence() => {
-                let marks = |item: &ItemRef| (item.is_stale(), item.is_won());
-                if marks(before) != marks(&item) {
-                    let keeps_expiry = keeps_expiry(&item);
-                    ChangeKind::Put { item, version, keeps_expiry }
-                } else if !keeps_expiry(&item) {
-                    let version = loaded.map_or(0, |loaded| loaded.version);
-                    ChangeKind::Touch { item, version }
-                } else {
-                    return None;
-                }
-            }
-            (_, Some(item)) => {
-                // Some commands take more than one number. Then the CAS unique is another one.
-                let version = even(item.sequence());
-                let keeps_expiry = keeps_expiry(&item);
-                ChangeKind::Put { item, version, keeps_expiry }
-            }
-        };
-        Some(ItemChange { condition, kind })
-    }
-
-    /// Writes what has changed, if anything has.
-    async fn write(&self, key: &[u8], change: Option<ItemChange>) -> Result<Written, OriginError> {
-        let Some(ItemChange { condition, kind }) = change else { return Ok(Written::Done) };
-        let now = self.scratch.now();
-        match kind {
-            ChangeKind::Touch { item, version } => {
-                let tags: Vec<&[u8]> = item.tags().collect();
-                let touched = self.origin.touch(key, &tags, version, item.expires(), now).await?;
-                Ok(if touched { Written::Done } else { Written::Conflict { version } })
-            }
-            ChangeKind::Remove { version } => {
-                let write = Write { key, content: Content::Nothing, version, condition };
-                self.origin.write(&write, now).await
-            }
-            ChangeKind::Put { item, version, keeps_expiry } => {
-                let tags: Vec<&[u8]> = item.tags().collect();
-                let content = Content::Item {
-                    value: item.value_slice(),
-                    flags: item.flags(),
-                    expires: Some(item.expires()).filter(|_| !keeps_expiry),
-                    tags: &tags,
-                    chosen_cas: NonZeroU64::new(item.cas()).filter(|cas| cas.get() != version),
-                    is_stale: item.is_stale(),
-                    is_won: item.is_won(),
-                };
-                self.origin.write(&Write { key, content, version, condition }, now).await
-            }
-        }
-    }
-
     /// Carries out `flush_all`, and `md` with a tag or a prefix.
     async fn purge(&self, command: &Command<'_>) -> Result<OriginAnswer, OriginError> {
-        self.scratch.tick();
-        let now = self.scratch.now();
+        let now = Now::on_steady_clock();
         let mut answer = OriginAnswer::default();
         match command {
             Command::FlushAll { delay, noreply } => {
@@ -386,7 +218,7 @@ impl AtOrigin {
                     tokio::task::spawn_local(flush).abort_handle()
                 });
                 let flushes_now = flush.is_none();
-                self.scratch.server().replace_delayed_flush(flush);
+                self.executor.server().replace_delayed_flush(flush);
                 if flushes_now {
                     self.origin.purge(&EVERYTHING, Invalidation::Hard, now).await?;
                 }
@@ -410,28 +242,6 @@ impl AtOrigin {
             _ => {}
         }
         Ok(answer)
-    }
-}
-
-/// The attempts at a command that writes only if nobody else has written.
-#[derive(Default)]
-struct Tries {
-    made: u32,
-    /// A version that was in the way.
-    after: u64,
-}
-
-impl Tries {
-    /// Begins the next attempt, after a pause. Returns the version that it must exceed, or `None`
-    /// if there were enough.
-    async fn next(&mut self) -> Option<u64> {
-        if self.made > 0 {
-            let random = RandomState::new().hash_one(self.made) % 256;
-            let longest = RETRY_PAUSE * self.made;
-            tokio::time::sleep(longest.mul_f64(random as f64 / 256.0)).await;
-        }
-        self.made += 1;
-        (self.made <= TRIES).then_some(self.after)
     }
 }
 
