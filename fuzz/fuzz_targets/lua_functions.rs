@@ -9,6 +9,7 @@ use std::time::Duration;
 use kirin_http::request::{BodyLength, Version};
 use kirin_http::{Client, ListenAddress, Method, Origin, Peer, RequestHead, RequestNotes};
 use kirin_lua::{CallOutcome, Called, Limits, ScriptFile, Supply};
+use kirin_origin::NearStore;
 use kirin_store::{Namespace, Now, Store, StoreConfig};
 use libfuzzer_sys::fuzz_target;
 
@@ -22,7 +23,7 @@ thread_local! {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/kirin-lua/tests/suite/support/functions.lua");
         let limits = Limits { time: LIMIT, memory_bytes: 32 << 20, body_bytes: 1 << 20 };
         let store = Arc::new(Store::new(StoreConfig::default()));
-        ScriptFile::open(path.into(), store, Rc::new(()), limits).expect("the script loads")
+        ScriptFile::open(path.into(), NearStore::new(store, None), Rc::new(()), limits).expect("the script loads")
     };
 }
 

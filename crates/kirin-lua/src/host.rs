@@ -5,22 +5,37 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kirin_store::{Namespace, Now};
+use kirin_store::{ItemRef, Namespace, Now};
 
 use crate::request::Called;
 
 /// The program around the scripts. Each function may be called at any request, on the event loop.
 /// None may block.
 pub trait Host: 'static {
-    /// Returns the visitor's session as JSON text. Returns `None` without a session, or if sessions
-    /// are not configured.
-    fn session(&self, _request: &Called, _now: Now) -> Option<Bytes> {
+    /// Returns the visitor's session. There is none if sessions are not configured.
+    fn session(&self, _request: &Called, _now: Now) -> VisitorSession {
+        VisitorSession::Nothing
+    }
+
+    /// Returns the JSON text of an item, if it is a session.
+    fn session_text(&self, _item: &ItemRef, _now: Now) -> Option<Bytes> {
         None
     }
 
     /// Records how long a script occupied the event loop. It is not called for calls that did not
     /// look at the clock.
     fn ran(&self, _time: Duration) {}
+}
+
+/// The session of a visitor.
+#[derive(Debug)]
+pub enum VisitorSession {
+    /// Its JSON text.
+    Text(Bytes),
+    /// There is none.
+    Nothing,
+    /// The server behind the store may have the item with this key.
+    Unknown(Bytes),
 }
 
 /// A host without functions.

@@ -6,7 +6,8 @@
 -- in C do not nest deeply, and waiting works inside of a script's own coroutines.
 
 local host = ...
-local error, type, tostring, ipairs, setmetatable = error, type, tostring, ipairs, setmetatable
+local error, type, tostring, ipairs, pairs, setmetatable =
+  error, type, tostring, ipairs, pairs, setmetatable
 local getmetatable, newproxy = getmetatable, newproxy
 local rawequal, select, unpack = rawequal, select, unpack
 local pcall_plain, xpcall_plain, tonumber_plain = pcall, xpcall, tonumber
@@ -357,12 +358,39 @@ function host.methods.form(request) return host.parse_form(request:body()) end
 
 function host.methods.json(request) return kirin.json.decode(request:body()) end
 
+-- With a server behind the store, a function of it may return what the script must wait for.
+if host.has_origin then
+  local store, unknown = kirin.store, host.unknown
+
+  local function known(first, call, ...)
+    if not rawequal(first, unknown) then return first, call, ... end
+    return unpack(wait("store", call), 1, 3)
+  end
+
+  local get_multi = store.get_multi
+  for name, f in pairs(store) do
+    store[name] = function(...) return known(f(...)) end
+  end
+
+  function store.get_multi(keys)
+    local found, call = get_multi(keys)
+    if call then
+      for key, value in pairs(wait("store", call)[1]) do found[key] = value end
+    end
+    return found
+  end
+end
+
 -- A field is made at its first use, and kept.
 host.request_metatable = {
   __index = function(request, name)
     local method = host.methods[name]
     if method then return method end
     local value = host.field(request, name)
+    if type(value) == "userdata" then
+      local text = wait("store", value)[1]
+      value = text and kirin.json.decode(text)
+    end
     rawset_plain(request, name, value)
     return value
   end,

@@ -10,9 +10,10 @@ use kirin_store::Namespace;
 use mlua::{AnyUserData, Lua, LuaString, Result, Table, UserData, Value};
 
 use crate::allowance::Allowance;
-use crate::host::{Host, RunningCall};
+use crate::host::{Host, RunningCall, VisitorSession};
 use crate::json::Json;
 use crate::memory::{Builder, without_limit};
+use crate::store_call::{ReadForm, StoreCall};
 use crate::text_library::{decode_form, unescape_url};
 
 /// The request of one call. It is a copy, because a script may wait and continue when the
@@ -197,8 +198,14 @@ pub(crate) fn add(
             }
             b"cookies" => cookie_table(lua, &time, called).map(Value::Table),
             b"session" => match program.session(called, running.now()) {
-                None => Ok(Value::Nil),
-                Some(text) => Ok(json.decode(lua, &time, &text)?.unwrap_or(Value::Nil)),
+                VisitorSession::Nothing => Ok(Value::Nil),
+                VisitorSession::Text(text) => {
+                    Ok(json.decode(lua, &time, &text)?.unwrap_or(Value::Nil))
+                }
+                // The prelude waits for it.
+                VisitorSession::Unknown(key) => lua
+                    .create_userdata(StoreCall::read(vec![key], ReadForm::Session))
+                    .map(Value::UserData),
             },
             _ => Ok(Value::Nil),
         }

@@ -7,9 +7,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use kirin_store::Store;
+use kirin_origin::NearStore;
 use mlua::{Error, Function, Lua, LuaOptions, LuaString, Result, StdLib, Table, Value};
 
 use crate::allowance::{Allowance, Limits};
@@ -37,7 +36,7 @@ impl Sandbox {
     /// Creates a state for scripts in `directory`.
     pub fn new(
         directory: &Path,
-        store: &Arc<Store>,
+        near: &NearStore,
         program: Rc<dyn Host>,
         limits: &Limits,
     ) -> Result<Self> {
@@ -78,7 +77,11 @@ impl Sandbox {
         host.set("seed", u32::from_ne_bytes(seed))?;
         host.set("require", lua.create_function(require)?)?;
         let kirin = lua.create_table()?;
-        kirin.set("store", store_library::library(&lua, store, &running, &allowance)?)?;
+        let unknown = lua.create_table()?;
+        host.set("has_origin", near.origin().is_some())?;
+        let store = store_library::library(&lua, near, &running, &allowance, &unknown)?;
+        host.set("unknown", unknown)?;
+        kirin.set("store", store)?;
         kirin.set("json", json.library(&lua, &allowance)?)?;
         kirin.set("log", log(&lua)?)?;
         text_library::add(&lua, &kirin, &allowance)?;

@@ -5,12 +5,12 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use kirin_http::Response;
-use kirin_store::{Now, Store};
+use kirin_origin::NearStore;
+use kirin_store::Now;
 use mlua::thread::ThreadStatus;
 use mlua::{Error, Function, IntoLuaMulti, MultiValue, Result, Table, Thread, UserDataRef, Value};
 
@@ -23,6 +23,7 @@ use crate::problem;
 use crate::request::Called;
 use crate::response::response;
 use crate::sandbox::Sandbox;
+use crate::store_call::{StoreCall, StoreReply};
 
 /// The most finished coroutines that are kept for later calls.
 const MAX_IDLE: usize = 16;
@@ -49,6 +50,8 @@ pub enum AwaitedInput {
     Body,
     /// Responses to subrequests, in this order.
     Fetches(Vec<Fetch>),
+    /// What the server behind the store has to say.
+    Store(StoreCall),
 }
 
 /// The result that a waiting call is resumed with.
@@ -58,6 +61,8 @@ pub enum Supply {
     Body(Bytes),
     /// The responses, in the order of the requests.
     Fetched(Vec<Fetched>),
+    /// What the server behind the store has said.
+    Stored(StoreReply),
     /// No result, with the reason.
     Refused(String),
 }
@@ -94,7 +99,7 @@ impl Script {
     /// Loads the script at `path`. Returns the files that were checked, even after a failure.
     pub fn load(
         path: &Path,
-        store: &Arc<Store>,
+        near: &NearStore,
         program: Rc<dyn Host>,
         limits: Limits,
     ) -> (std::result::Result<Rc<Self>, LuaError>, Vec<FileStamp>) {
@@ -103,7 +108,7 @@ impl Script {
             path: path.to_owned(),
             problem: problem::describe(error),
         };
-        let sandbox = match Sandbox::new(directory, store, Rc::clone(&program), &limits) {
+        let sandbox = match Sandbox::new(directory, near, Rc::clone(&program), &limits) {
             Ok(sandbox) => sandbox,
             Err(error) => return (Err(failed(&error)), vec![FileStamp::of(path)]),
         };
@@ -290,6 +295,11 @@ fn wanted(mut values: impl Iterator<Item = Value>) -> Result<AwaitedInput> {
                 .collect::<Result<_>>()
                 .map(AwaitedInput::Fetches)
         }
+        (Some(Value::String(kind)), Some(Value::UserData(call)))
+            if *kind.as_bytes() == *b"store" =>
+        {
+            Ok(AwaitedInput::Store(call.borrow::<StoreCall>()?.clone()))
+        }
         _ => Err(Error::runtime(OUTSIDE)),
     }
 }
@@ -314,7 +324,7 @@ impl Suspended {
         drop(self);
         script.sandbox.allowance.begin(left);
         script.sandbox.running.begin(now, called.namespace());
-        let yielded = match supplied(&script, supply) {
+        let yielded = match supplied(&script, supply, now) {
             Ok(arguments) => script.resume(&thread, arguments),
             Err(error) => Err(error),
         };
@@ -322,7 +332,7 @@ impl Suspended {
     }
 }
 
-fn supplied(script: &Script, supply: Supply) -> Result<(Value, Option<String>)> {
+fn supplied(script: &Script, supply: Supply, now: Now) -> Result<(Value, Option<String>)> {
     let lua = &script.sandbox.lua;
     match supply {
         Supply::Body(body) => Ok((Value::String(lua.create_string(&body)?), None)),
@@ -330,6 +340,10 @@ fn supplied(script: &Script, supply: Supply) -> Result<(Value, Option<String>)> 
         Supply::Fetched(fetched) => {
             let list: Table = lua.create_sequence_from(fetched)?;
             Ok((Value::Table(list), None))
+        }
+        Supply::Stored(reply) => {
+            let values = reply.into_lua(lua, &*script.program, &script.sandbox.allowance, now)?;
+            Ok((Value::Table(lua.create_sequence_from(values)?), None))
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use kirin_store::{Now, Store};
+use kirin_origin::NearStore;
+use kirin_store::Now;
 
 use crate::allowance::Limits;
 use crate::error::LuaError;
@@ -17,7 +17,7 @@ use crate::script::{CallOutcome, Script};
 /// A script that is called, and reloaded when its file changes.
 pub struct ScriptFile {
     path: PathBuf,
-    store: Arc<Store>,
+    near: NearStore,
     program: Rc<dyn Host>,
     limits: Limits,
     script: RefCell<Rc<Script>>,
@@ -31,13 +31,13 @@ impl ScriptFile {
     /// Loads the script at `path`.
     pub fn open(
         path: PathBuf,
-        store: Arc<Store>,
+        near: NearStore,
         program: Rc<dyn Host>,
         limits: Limits,
     ) -> Result<Self, LuaError> {
-        let (script, _) = Script::load(&path, &store, Rc::clone(&program), limits);
+        let (script, _) = Script::load(&path, &near, Rc::clone(&program), limits);
         let (script, looked) = (RefCell::new(script?), Cell::new(Now::from_unix_seconds(0)));
-        Ok(Self { path, store, program, limits, script, looked, seen: RefCell::default() })
+        Ok(Self { path, near, program, limits, script, looked, seen: RefCell::default() })
     }
 
     /// Calls the script for a request, in its newest version that loads. Checks its files once a
@@ -68,7 +68,7 @@ impl ScriptFile {
     /// Reloads the script. If the new version does not load, the old one stays.
     fn load(&self) {
         let (script, stamps) =
-            Script::load(&self.path, &self.store, Rc::clone(&self.program), self.limits);
+            Script::load(&self.path, &self.near, Rc::clone(&self.program), self.limits);
         match script {
             Ok(script) => {
                 tracing::info!(script = %self.path.display(), "loaded");

@@ -2,24 +2,19 @@
 //! of memcached.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use kirin_store::{
-    ArithmeticOutcome, ArithmeticRequest, DeleteOutcome, DeleteRequest, Direction, Expires,
-    Invalidation, ItemRef, NewItem, Now, Store, StoreMode, StoreOutcome, StoreRequest,
-    TAG_LIMIT_BYTES, TAGS_PER_ITEM,
-};
+use kirin_origin::{Look, NearStore};
+use kirin_store::{Direction, Invalidation, StoreMode, TAG_LIMIT_BYTES, TAGS_PER_ITEM};
 use mlua::{
-    Error, FromLua, Lua, LuaString, MetaMethod, MultiValue, Result, Table, UserData,
-    UserDataMethods, Value,
+    AnyUserData, Error, FromLua, IntoLuaMulti, Lua, LuaString, MetaMethod, MultiValue, Result,
+    Table, UserData, UserDataMethods, Value,
 };
 
 use crate::allowance::Allowance;
 use crate::host::RunningCall;
-
-/// The largest integer that is a number in Lua. A larger CAS is text.
-const EXACT: u64 = 1 << 53;
+use crate::store_call::{ReadForm, StoreCall, item_values};
+use crate::store_command::{StoreAction, StoreCommand, Ttl};
 
 /// The most keys of one `get_multi`.
 const MAX_KEYS: usize = 10_000;
@@ -45,20 +40,28 @@ impl UserData for StoredBytes {
 
 #[derive(Clone)]
 struct StoreAccess {
-    store: Arc<Store>,
+    near: NearStore,
     running: RunningCall,
     time: Allowance,
+    /// The first value that a function returns if the script must wait. The second is the call.
+    unknown: Table,
 }
 
-/// Returns the table of functions.
+/// Returns the table of functions. If there is a server behind the store, a function may return
+/// `unknown` and a call that the script must wait for.
 pub(crate) fn library(
     lua: &Lua,
-    store: &Arc<Store>,
+    near: &NearStore,
     running: &RunningCall,
     time: &Allowance,
+    unknown: &Table,
 ) -> Result<Table> {
-    let access =
-        StoreAccess { store: Arc::clone(store), running: running.clone(), time: time.clone() };
+    let access = StoreAccess {
+        near: near.clone(),
+        running: running.clone(),
+        time: time.clone(),
+        unknown: unknown.clone(),
+    };
     let library = lua.create_table()?;
     macro_rules! add {
         ($name:literal, $function:expr) => {
@@ -71,9 +74,7 @@ pub(crate) fn library(
         };
     }
     add!("get", get);
-    add!("piece", |access: &StoreAccess, _: &Lua, key: LuaString| Ok(access
-        .item(&key)?
-        .map(|item| StoredBytes(item.value()))));
+    add!("piece", piece);
     add!("get_multi", get_multi);
     add!("set", |access: &StoreAccess, lua: &Lua, (key, value, options): Storing| {
         access.put(lua, StoreMode::Set, None, &key, &value, options)
@@ -105,28 +106,25 @@ pub(crate) fn library(
         Direction::Down,
         arguments
     ));
-    add!("delete", |access: &StoreAccess, _: &Lua, (key, cas): (LuaString, Option<Cas>)| {
-        let request =
-            DeleteRequest { compare_cas: cas.map(|cas| cas.0), ..DeleteRequest::default() };
-        let key = access.full_name(&key)?;
-        Ok(access.store.meta_delete(&key, &request, access.running.now()) == DeleteOutcome::Deleted)
+    add!("delete", |access: &StoreAccess, lua: &Lua, (key, cas): (LuaString, Option<Cas>)| {
+        let action = StoreAction::Delete { compare_cas: cas.map(|cas| cas.0) };
+        access.carry_out(lua, access.full_name(&key)?, action)
     });
-    add!("touch", |access: &StoreAccess, _: &Lua, (key, ttl): (LuaString, Ttl)| {
-        let now = access.running.now();
-        Ok(access.store.touch(&access.full_name(&key)?, ttl.expires(now), now))
+    add!("touch", |access: &StoreAccess, lua: &Lua, (key, ttl): (LuaString, TtlArgument)| {
+        access.carry_out(lua, access.full_name(&key)?, StoreAction::Touch(ttl.0))
     });
     add!("invalidate_tag", |access: &StoreAccess,
-                            _: &Lua,
+                            lua: &Lua,
                             (tag, how): (LuaString, InvalidationMode)| {
-        Ok(access.store.invalidate_tag(&access.full_name(&tag)?, how.0))
+        access.carry_out(lua, access.full_name(&tag)?, StoreAction::InvalidateTag(how.0))
     });
     add!(
         "invalidate_prefix",
-        |access: &StoreAccess, _: &Lua, (prefix, how): (LuaString, InvalidationMode)| {
+        |access: &StoreAccess, lua: &Lua, (prefix, how): (LuaString, InvalidationMode)| {
             let full =
                 access.running.namespace().full_prefix(&prefix.as_bytes()).map(Cow::into_owned);
             let full = full.ok_or_else(|| of_other_site(&prefix))?;
-            Ok(access.store.invalidate_prefix(&full, how.0, access.running.now()))
+            access.carry_out(lua, full, StoreAction::InvalidatePrefix(how.0))
         }
     );
     Ok(library)
@@ -143,12 +141,28 @@ impl StoreAccess {
         full.ok_or_else(|| of_other_site(name))
     }
 
-    /// Returns the item. Counts its value as work.
-    fn item(&self, key: &LuaString) -> Result<Option<ItemRef>> {
-        self.time.spend_bytes(key.as_bytes().len())?;
-        let item = self.store.get(&self.full_name(key)?, self.running.now());
-        self.time.spend_bytes(item.as_ref().map_or(0, |item| item.value_slice().len()))?;
-        Ok(item)
+    /// Looks for an item. Counts its value as work.
+    fn look(&self, full_name: &[u8]) -> Result<Look> {
+        self.time.spend_bytes(full_name.len())?;
+        let found = self.near.look(full_name, self.running.now());
+        if let Look::Item(item) = &found {
+            self.time.spend_bytes(item.value_slice().len())?;
+        }
+        Ok(found)
+    }
+
+    /// Lets the script wait for a call.
+    fn wait_for(&self, lua: &Lua, call: StoreCall) -> Result<MultiValue> {
+        (self.unknown.clone(), lua.create_userdata(call)?).into_lua_multi(lua)
+    }
+
+    /// Carries out a command, here or on the server behind the store.
+    fn carry_out(&self, lua: &Lua, name: Vec<u8>, action: StoreAction<'_>) -> Result<MultiValue> {
+        let command = StoreCommand { name: Cow::Owned(name), action };
+        if self.near.origin().is_some() {
+            return self.wait_for(lua, StoreCall::change(command.into_owned()));
+        }
+        command.run(self.near.store(), self.running.now()).into_lua(lua)
     }
 
     /// Stores a value. Returns the new CAS, or nil and the reason.
@@ -160,28 +174,15 @@ impl StoreAccess {
         key: &LuaString,
         value: &LuaString,
         options: StoreOptions,
-    ) -> Result<(Value, Option<&'static str>)> {
+    ) -> Result<MultiValue> {
         self.time.spend_bytes(key.as_bytes().len())?;
         self.time.spend_bytes(value.as_bytes().len())?;
-        let now = self.running.now();
         let tags =
             options.tags.iter().map(|tag| self.full_name(tag)).collect::<Result<Vec<_>>>()?;
-        let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
-        let value = value.as_bytes();
-        let item = NewItem::new(&*value)
-            .flags(options.flags)
-            .expires(options.ttl.expires(now))
-            .tags(&tags);
-        let request = StoreRequest { mode, compare_cas, ..StoreRequest::default() };
-        let refusal = match self.store.store(&self.full_name(key)?, item, &request, now) {
-            StoreOutcome::Stored { cas } => return Ok((number(lua, cas)?, None)),
-            StoreOutcome::NotStored => "not stored",
-            StoreOutcome::Exists => "exists",
-            StoreOutcome::NotFound => "not found",
-            StoreOutcome::TooLarge => "too large",
-            StoreOutcome::OutOfMemory => "out of memory",
-        };
-        Ok((Value::Nil, Some(refusal)))
+        let (value, StoreOptions { ttl, flags, .. }) = (value.as_bytes(), options);
+        let value = Cow::Borrowed(&*value);
+        let put = StoreAction::Put { mode, compare_cas, value, flags, ttl, tags };
+        self.carry_out(lua, self.full_name(key)?, put)
     }
 }
 
@@ -194,26 +195,53 @@ fn of_other_site(name: &LuaString) -> Error {
 
 /// Returns value, CAS and flags, or nil if the item does not exist.
 fn get(access: &StoreAccess, lua: &Lua, key: LuaString) -> Result<MultiValue> {
-    let Some(item) = access.item(&key)? else { return Ok(MultiValue::from_iter([Value::Nil])) };
-    let value = Value::String(lua.create_string(item.value_slice())?);
-    Ok(MultiValue::from_iter([value, number(lua, item.cas())?, Value::Number(item.flags().into())]))
+    let key = access.full_name(&key)?;
+    match access.look(&key)? {
+        Look::Item(item) => item_values(lua, Some(&item)),
+        Look::Nothing => item_values(lua, None),
+        Look::Unknown => access.wait_for(lua, StoreCall::read(vec![key.into()], ReadForm::Item)),
+    }
 }
 
-/// Returns a table of the existing values, by key.
-fn get_multi(access: &StoreAccess, lua: &Lua, keys: Table) -> Result<Table> {
+/// Returns the value as it is in memory, or nil if the item does not exist.
+fn piece(access: &StoreAccess, lua: &Lua, key: LuaString) -> Result<MultiValue> {
+    let key = access.full_name(&key)?;
+    match access.look(&key)? {
+        Look::Item(item) => StoredBytes(item.value()).into_lua_multi(lua),
+        Look::Nothing => Value::Nil.into_lua_multi(lua),
+        Look::Unknown => access.wait_for(lua, StoreCall::read(vec![key.into()], ReadForm::Piece)),
+    }
+}
+
+/// Returns a table of the existing values, by key. If some must be waited for, the second value is
+/// the call for those.
+fn get_multi(access: &StoreAccess, lua: &Lua, keys: Table) -> Result<(Table, Option<AnyUserData>)> {
     let count = keys.raw_len();
     if count > MAX_KEYS {
         return Err(Error::runtime(format!("get_multi: {count} keys; {MAX_KEYS} are allowed")));
     }
     let found = lua.create_table_with_capacity(0, count)?;
+    let (mut names, mut unknown) = (Vec::new(), Vec::new());
     for index in 1..=count {
         let key: LuaString = keys.raw_get(index)?;
         access.time.step()?;
-        if let Some(item) = access.item(&key)? {
-            found.raw_set(key, lua.create_string(item.value_slice())?)?;
+        let full = access.full_name(&key)?;
+        match access.look(&full)? {
+            Look::Item(item) => {
+                found.raw_set(key, lua.create_string(item.value_slice())?)?;
+            }
+            Look::Nothing => {}
+            Look::Unknown => {
+                names.push(key.as_bytes().to_vec());
+                unknown.push(full.into());
+            }
         }
     }
-    Ok(found)
+    if unknown.is_empty() {
+        return Ok((found, None));
+    }
+    let call = StoreCall::read(unknown, ReadForm::Table(names));
+    Ok((found, Some(lua.create_userdata(call)?)))
 }
 
 /// Changes a counter. Returns the new value, or nil and the reason.
@@ -222,31 +250,11 @@ fn count(
     lua: &Lua,
     direction: Direction,
     (key, delta, options): Counting,
-) -> Result<(Value, Option<&'static str>)> {
-    let now = access.running.now();
-    let request = ArithmeticRequest {
-        direction,
-        delta: delta.unwrap_or(1),
-        vivify: options.initial.map(|_| options.ttl.expires(now)),
-        initial: options.initial.unwrap_or(0),
-        ..ArithmeticRequest::default()
-    };
-    let refusal = match access.store.arithmetic(&access.full_name(&key)?, &request, now) {
-        ArithmeticOutcome::Counted(counted) => return Ok((number(lua, counted.value)?, None)),
-        ArithmeticOutcome::NotFound => "not found",
-        ArithmeticOutcome::NonNumeric => "not a number",
-        ArithmeticOutcome::Exists => "exists",
-        ArithmeticOutcome::OutOfMemory => "out of memory",
-    };
-    Ok((Value::Nil, Some(refusal)))
-}
-
-/// Returns a number, or its digits if a double is not exact.
-fn number(lua: &Lua, number: u64) -> Result<Value> {
-    if number <= EXACT {
-        return Ok(Value::Number(number as f64));
-    }
-    Ok(Value::String(lua.create_string(itoa::Buffer::new().format(number))?))
+) -> Result<MultiValue> {
+    let CounterOptions { initial, ttl } = options;
+    let delta = delta.unwrap_or(1);
+    let count = StoreAction::Count { direction, delta, initial, ttl };
+    access.carry_out(lua, access.full_name(&key)?, count)
 }
 
 /// Parses a CAS that [`number`] returned.
@@ -261,22 +269,15 @@ impl FromLua for Cas {
 }
 
 /// Parses a time to live in seconds. 0 and nil mean that the item does not expire.
-#[derive(Clone, Copy, Default)]
-struct Ttl(u64);
+struct TtlArgument(Ttl);
 
-impl Ttl {
-    fn expires(self, now: Now) -> Expires {
-        if self.0 == 0 { Expires::NEVER } else { Expires::after_seconds(self.0, now) }
-    }
-}
-
-impl FromLua for Ttl {
+impl FromLua for TtlArgument {
     fn from_lua(value: Value, lua: &Lua) -> Result<Self> {
         match value {
-            Value::Nil => Ok(Self::default()),
+            Value::Nil => Ok(Self(Ttl::default())),
             other => match lua.coerce_number(other)? {
                 // A time shorter than a second counts as one second.
-                Some(seconds) if seconds >= 0.0 => Ok(Self(seconds.ceil() as u64)),
+                Some(seconds) if seconds >= 0.0 => Ok(Self(Ttl(seconds.ceil() as u64))),
                 _ => Err(Error::runtime("ttl is a number of seconds, 0 or more")),
             },
         }
@@ -294,7 +295,7 @@ struct StoreOptions {
 impl FromLua for StoreOptions {
     fn from_lua(value: Value, lua: &Lua) -> Result<Self> {
         let Value::Table(table) = value else {
-            return Ok(Self { ttl: Ttl::from_lua(value, lua)?, ..Self::default() });
+            return Ok(Self { ttl: TtlArgument::from_lua(value, lua)?.0, ..Self::default() });
         };
         let tags = match table.raw_get::<Option<Table>>("tags")? {
             // It reads one tag more than allowed, to refuse it.
@@ -311,7 +312,8 @@ impl FromLua for StoreOptions {
             )));
         }
         let flags: Option<u32> = table.raw_get("flags")?;
-        Ok(Self { ttl: table.raw_get("ttl")?, flags: flags.unwrap_or(0), tags })
+        let TtlArgument(ttl) = table.raw_get("ttl")?;
+        Ok(Self { ttl, flags: flags.unwrap_or(0), tags })
     }
 }
 
@@ -327,7 +329,8 @@ impl FromLua for CounterOptions {
         match Option::<Table>::from_lua(value, lua)? {
             None => Ok(Self::default()),
             Some(table) => {
-                Ok(Self { initial: table.raw_get("initial")?, ttl: table.raw_get("ttl")? })
+                let TtlArgument(ttl) = table.raw_get("ttl")?;
+                Ok(Self { initial: table.raw_get("initial")?, ttl })
             }
         }
     }

@@ -45,25 +45,21 @@ impl Session {
 
 /// Returns the key of the session that the cookie `cookie` of `request` names.
 pub fn key_of_request<'a>(request: &Request<'a>, cookie: &str) -> Option<Cow<'a, [u8]>> {
-    request.namespace.full_name(session_id(cookie_fields(request.head), cookie)?)
+    key_of_cookies(cookie_fields(request.head), cookie, request.namespace)
+}
+
+/// Returns the key of the session that the values of all `Cookie` fields name.
+pub fn key_of_cookies<'a>(
+    fields: impl Iterator<Item = &'a [u8]>,
+    cookie: &str,
+    namespace: &Namespace,
+) -> Option<Cow<'a, [u8]>> {
+    namespace.full_name(session_id(fields, cookie)?)
 }
 
 /// Returns whether `name` is the name of a variable that a session may have.
 pub fn is_variable(name: &str) -> bool {
     name.strip_prefix("session").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-/// Returns the text of the session that the values of all `Cookie` fields name. Scripts read all of
-/// it.
-pub fn item_of_cookies<'a>(
-    fields: impl Iterator<Item = &'a [u8]>,
-    cookie: &str,
-    namespace: &Namespace,
-    store: &Store,
-    now: Now,
-) -> Option<Bytes> {
-    let item = store.get(&namespace.full_name(session_id(fields, cookie)?)?, now)?;
-    Session::of_item(&item, store, now).map(|_| item.value())
 }
 
 /// Returns the value of the first cookie of this name, if it can be a session id. As in

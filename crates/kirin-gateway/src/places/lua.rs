@@ -14,16 +14,18 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use kirin_http::{Answer, Body, BodyLength, FieldLines, RequestBody, Response};
 use kirin_lua::{
-    AwaitedInput, CallOutcome, Called, Fetch, Fetched, Host, ScriptFile, Supply, Suspended,
+    AwaitedInput, CallOutcome, Called, Fetch, Fetched, Host, ScriptFile, StoreCall, Supply,
+    Suspended, VisitorSession,
 };
-use kirin_store::{Now, Store};
+use kirin_origin::{Look, NearStore, Scratch};
+use kirin_store::{ItemRef, Now};
 
 use super::kind::{OpenPlace, PlaceKind};
 use super::opening::{Opening, PlaceError};
 use super::place::Place;
 use super::script_turns::{ScriptTurn, ScriptTurns};
 use crate::filters::chain::Filters;
-use crate::pages::session;
+use crate::pages::session::{self, Session};
 use crate::request::answers::PlaceNumber;
 use crate::request::collected_body::{self, CollectError};
 use crate::request::context::Request;
@@ -49,19 +51,21 @@ impl OpenPlace for File {
 
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
         let (resources, limits) = (opening.resources, opening.resources.config.lua);
-        let store = resources.responses.store();
+        let near = resources.responses.near();
         let program = Rc::new(Program {
-            store: Arc::clone(store),
+            near: near.clone(),
             cookie: resources.config.session_cookie.clone(),
             turns: Rc::clone(&resources.shared.turns),
         });
-        let file = ScriptFile::open(self.0.clone(), Arc::clone(store), program, limits);
+        let file = ScriptFile::open(self.0.clone(), near.clone(), program, limits);
         let body_limit_bytes = opening.route.body_limit_bytes.unwrap_or(u64::MAX);
         Ok(Box::new(LuaPlace(Rc::new(RouteScript {
             file: file.map_err(PlaceError::new)?,
             number: opening.number,
             filters: Rc::clone(opening.filters),
             turns: Rc::clone(&resources.shared.turns),
+            near: near.clone(),
+            scratch: resources.shared.scratch.clone(),
             body_limit_bytes: body_limit_bytes.min(limits.body_bytes),
             fetch_limit_bytes: usize::try_from(limits.body_bytes).unwrap_or(usize::MAX),
         }))))
@@ -78,6 +82,9 @@ struct RouteScript {
     number: PlaceNumber,
     filters: Rc<Filters>,
     turns: Rc<ScriptTurns>,
+    near: NearStore,
+    /// Where changes for the server behind the store are made, if there is one.
+    scratch: Option<Rc<Scratch>>,
     /// The largest body of a request that it reads, in bytes.
     body_limit_bytes: u64,
     /// The largest answer to a subrequest that it reads, in bytes.
@@ -86,20 +93,30 @@ struct RouteScript {
 
 /// The services for scripts: the visitors' sessions, and turns on the event loop.
 struct Program {
-    store: Arc<Store>,
+    near: NearStore,
     cookie: Option<Arc<str>>,
     turns: Rc<ScriptTurns>,
 }
 
 impl Host for Program {
-    fn session(&self, request: &Called, now: Now) -> Option<Bytes> {
-        session::item_of_cookies(
-            request.field_values("cookie"),
-            self.cookie.as_deref()?,
-            request.namespace(),
-            &self.store,
-            now,
-        )
+    fn session(&self, request: &Called, now: Now) -> VisitorSession {
+        let Some(cookie) = self.cookie.as_deref() else { return VisitorSession::Nothing };
+        let fields = request.field_values("cookie");
+        let Some(key) = session::key_of_cookies(fields, cookie, request.namespace()) else {
+            return VisitorSession::Nothing;
+        };
+        match self.near.look(&key, now) {
+            Look::Nothing => VisitorSession::Nothing,
+            Look::Unknown => VisitorSession::Unknown(Bytes::copy_from_slice(&key)),
+            Look::Item(item) => {
+                let text = self.session_text(&item, now);
+                text.map_or(VisitorSession::Nothing, VisitorSession::Text)
+            }
+        }
+    }
+
+    fn session_text(&self, item: &ItemRef, now: Now) -> Option<Bytes> {
+        Session::of_item(item, self.near.store(), now).map(|_| item.value())
     }
 
     fn ran(&self, time: Duration) {
@@ -117,6 +134,7 @@ enum FetchAnswer {
 enum Awaited {
     Body,
     Answers(Vec<FetchAnswer>),
+    Store(StoreCall),
 }
 
 /// The next step of a call, when it has its turn.
@@ -181,6 +199,9 @@ impl RouteScript {
             let supply = match suspended.wanted() {
                 None => Supply::Refused("nothing to wait for".into()),
                 Some(AwaitedInput::Body) => return CallProgress::Waits(suspended, Awaited::Body),
+                Some(AwaitedInput::Store(call)) => {
+                    return CallProgress::Waits(suspended, Awaited::Store(call));
+                }
                 Some(AwaitedInput::Fetches(fetches)) => match self.fetch(request, &fetches) {
                     Err(problem) => Supply::Refused(problem),
                     Ok(answers)
@@ -291,6 +312,12 @@ async fn go_on(
                     Awaited::Answers(answers) => {
                         all(answers).await.map_or_else(Supply::Refused, Supply::Fetched)
                     }
+                    Awaited::Store(call) => match &script.scratch {
+                        Some(scratch) => {
+                            Supply::Stored(call.carry_out(&script.near, scratch).await)
+                        }
+                        None => Supply::Refused("nothing to wait for".into()),
+                    },
                     Awaited::Body => match body.read_whole(script.body_limit_bytes).await {
                         Ok(bytes) => Supply::Body(read.insert(bytes).clone()),
                         Err(error) => {

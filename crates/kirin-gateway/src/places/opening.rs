@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use kirin_files::{AppFiles, FileCache};
+use kirin_origin::{NearStore, Scratch};
 use kirin_proxy::{ProxyPlace, Upstream};
 use kirin_workers::App;
 
@@ -43,6 +44,8 @@ pub struct SharedParts {
     pub app_files: Rc<AppFiles>,
     /// The turns of scripts.
     pub turns: Rc<ScriptTurns>,
+    /// Where scripts change items of the server behind the store, if there is one.
+    pub scratch: Option<Rc<Scratch>>,
     /// The connections to upstreams.
     proxies: Vec<(Arc<Upstream>, Rc<ProxyPlace>)>,
 }
@@ -50,7 +53,12 @@ pub struct SharedParts {
 impl SharedParts {
     /// Returns the parts for a configuration with these upstreams: those of `before` as far as
     /// nothing about them has changed.
-    fn new(config: &GatewayConfig, upstreams: &[Arc<Upstream>], before: Option<&Self>) -> Self {
+    fn new(
+        config: &GatewayConfig,
+        near: &NearStore,
+        upstreams: &[Arc<Upstream>],
+        before: Option<&Self>,
+    ) -> Self {
         let limits = config.open_file_cache;
         let same_limits = before.filter(|before| *before.file_cache.limits() == limits);
         let proxy_of = |upstream: &Arc<Upstream>| {
@@ -69,6 +77,13 @@ impl SharedParts {
         Self {
             file_cache,
             app_files,
+            scratch: match before {
+                Some(before) => before.scratch.clone(),
+                None => near.origin().map(|origin| {
+                    let limit = near.store().item_limit_bytes();
+                    Rc::new(Scratch::new(Arc::clone(origin), limit))
+                }),
+            },
             turns: before.map(|before| Rc::clone(&before.turns)).unwrap_or_default(),
             proxies: upstreams.iter().map(proxy_of).collect(),
         }
@@ -86,7 +101,7 @@ impl<'a> PlaceResources<'a> {
         status_page: StatusPage,
         before: Option<&SharedParts>,
     ) -> Self {
-        let shared = SharedParts::new(config, upstreams, before);
+        let shared = SharedParts::new(config, filters.responses.near(), upstreams, before);
         Self {
             config,
             apps,

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use kirin_lua::{Called, Fault, Host, ScriptFile};
+use kirin_lua::{Called, Fault, Host, ScriptFile, VisitorSession};
+use kirin_origin::NearStore;
 use kirin_store::Now;
 
 use crate::support::{NOW, Site, answered, fault, get, text};
@@ -153,7 +153,7 @@ fn deep_recursion_is_an_error_and_not_a_crash() {
 struct Panicking;
 
 impl Host for Panicking {
-    fn session(&self, _: &Called, _: Now) -> Option<Bytes> {
+    fn session(&self, _: &Called, _: Now) -> VisitorSession {
         panic!("meant to happen: a function that a script calls panics")
     }
 }
@@ -165,8 +165,13 @@ fn a_panic_in_a_function_ends_only_its_call() {
         "page.lua",
         "return function(request) if request.path == '/x' then return request.session end return 'alive' end",
     );
-    let script =
-        ScriptFile::open(path, Arc::clone(&site.store), Rc::new(Panicking), site.limits).unwrap();
+    let script = ScriptFile::open(
+        path,
+        NearStore::new(Arc::clone(&site.store), None),
+        Rc::new(Panicking),
+        site.limits,
+    )
+    .unwrap();
     for _ in 0..2 {
         assert_eq!(fault(script.call(get("/x"), NOW)), Fault::Error);
         assert_eq!(text(&answered(script.call(get("/"), NOW))), "alive");

@@ -310,6 +310,11 @@ impl Store {
             && self.is_size_allowed(key.len(), value_len)
     }
 
+    /// Returns the size of the largest item that is stored, in bytes.
+    pub fn item_limit_bytes(&self) -> usize {
+        self.config.item_limit_bytes
+    }
+
     fn is_size_allowed(&self, key_len: usize, value_len: usize) -> bool {
         value_len.saturating_add(key_len + size_of::<Slot>()) <= self.config.item_limit_bytes
     }

@@ -10,6 +10,7 @@ use kirin_http::{
     Body, Client, ListenAddress, Method, Origin, Peer, RequestHead, RequestNotes, Response,
 };
 use kirin_lua::{CallOutcome, Called, Fault, Limits, LuaError, ScriptFile};
+use kirin_origin::NearStore;
 use kirin_store::{Namespace, Now, Store, StoreConfig};
 use tempfile::TempDir;
 
@@ -41,7 +42,12 @@ impl Site {
 
     pub fn open(&self, source: &str) -> Result<ScriptFile, LuaError> {
         let path = self.write("page.lua", source);
-        ScriptFile::open(path, Arc::clone(&self.store), Rc::new(()), self.limits)
+        ScriptFile::open(
+            path,
+            NearStore::new(Arc::clone(&self.store), None),
+            Rc::new(()),
+            self.limits,
+        )
     }
 
     /// Opens a script whose function has this body.
