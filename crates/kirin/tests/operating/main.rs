@@ -32,3 +32,4 @@ mod systemd;
 mod top;
 mod traces;
 mod user;
+mod web_origin;

@@ -10,7 +10,7 @@ mod checker_tests;
 mod clients;
 mod history;
 mod machines;
-mod proxy;
+pub mod proxy;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
