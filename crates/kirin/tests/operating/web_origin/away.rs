@@ -280,3 +280,34 @@ fn a_purge_that_the_server_does_not_get_is_refused_with_the_reason() {
     a.push("/page", "pushed", "ttl=300");
     a.kirin.wait_for_log("a response is not stored");
 }
+
+#[test]
+fn requests_without_the_server_do_not_fill_the_log() {
+    let mut redis = RedisServer::start();
+    let a = machine("a", &redis, LASTING);
+    redis.kill();
+    a.kirin.wait_for_log("cannot connect");
+    let lines = || a.kirin.log().lines().count();
+    type Request = fn(&Machine, usize);
+    let kinds: [(&str, Request); 4] = [
+        ("pushed pages", |a, number| a.push(&format!("/push/{number}"), "pushed", "ttl=300")),
+        ("purges", |a, _| assert_eq!(a.purge("tags=\"t\"").status, 200)),
+        ("pages that only the server could have", |a, number| {
+            assert_eq!(a.reply(&format!("/only/none/{number}")).status, 404);
+        }),
+        ("unsafe requests", |a, _| {
+            let reply = a.ask("POST", "/cached/page", "Content-Length: 0\r\n");
+            assert_eq!(reply.status, 200);
+        }),
+    ];
+    let mut loud = Vec::new();
+    for (title, ask) in kinds {
+        let before = lines();
+        (0..50).for_each(|number| ask(&a, number));
+        // One line for each event loop, now and then, and those of the connection.
+        if lines() - before > 10 {
+            loud.push(format!("{title}: {} lines", lines() - before));
+        }
+    }
+    assert!(loud.is_empty(), "{loud:?} in\n{}", a.kirin.log());
+}

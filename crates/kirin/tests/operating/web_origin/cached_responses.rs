@@ -125,6 +125,28 @@ fn a_purge_by_any_way_drops_the_cached_responses_of_all_machines() {
 }
 
 #[test]
+fn a_soft_purge_makes_the_cached_responses_of_all_machines_stale() {
+    let Two { redis: _redis, a, b } = Two::start();
+    let target = "/cached/page";
+    for names in [Names::Keys, Names::Prefixes, Names::Tags] {
+        let name = if names == Names::Tags { "t" } else { target };
+        for machine in [&a, &b] {
+            keep(machine, target, "t");
+        }
+        let reply = a.purge(&format!("{names}=\"{name}\", soft"));
+        assert_eq!(reply.status, 200);
+        for machine in [&a, &b] {
+            let status = wait_for("the response to be stale", || {
+                let reply = ask(machine, target, "t");
+                (!is_hit(&reply)).then(|| reply.field("cache-status").map(str::to_owned))
+            });
+            let status = status.expect("a Cache-Status");
+            assert!(status.starts_with("Kirin; fwd=stale"), "{names}: {status}");
+        }
+    }
+}
+
+#[test]
 fn an_unsafe_request_on_one_machine_drops_the_response_on_all() {
     let Two { redis: _redis, a, b } = Two::start();
     let (list, post, other) = ("/cached/list", "/cached/posts/7", "/cached/other");

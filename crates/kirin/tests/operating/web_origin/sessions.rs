@@ -2,7 +2,7 @@
 
 use kirin_tests::{Reply, wait_for};
 
-use super::{Machine, Two, count_of_commands};
+use super::{Machine, Two, address_of, count_of_commands, count_of_writes};
 
 /// A page that shows the visitor.
 const BAR: &str = "text/html\r\n<!--# if expr=\"$session.name\" -->hello \
@@ -110,4 +110,41 @@ fn a_cookie_cannot_name_another_item_of_the_server() {
     }
     assert_eq!(memcached.send(format!("md {} I\r\n", ids[3])).line(), "HD");
     wait_until_shown(&b, &format!("sid={}", ids[3]), "sign in.");
+}
+
+/// Returns for how many milliseconds the server keeps a session.
+fn left(redis: &kirin_tests::RedisServer, cookie: &str) -> i64 {
+    redis.command(&["PTTL", &format!("kirin:i:{}", id_of(cookie))]).parse().expect("a number")
+}
+
+#[test]
+fn a_session_that_is_only_looked_at_is_rarely_written() {
+    let redis = kirin_tests::RedisServer::start();
+    let origin = format!("origin = {:?}\n{}", address_of(&redis), super::CALM);
+    let machine = |name, seconds: u32| {
+        let variables = format!("env = {{ SESSION_SECONDS = \"{seconds}\", ");
+        Machine::start_with(name, &origin, "", |config| config.replace("env = { ", &variables))
+            .connected(1)
+    };
+    let (long, short) = (machine("a", 1000), machine("b", 20));
+    let look = |machine: &Machine, cookie: &str| {
+        assert_eq!(ask(machine, "/direct/session/look", cookie).text(), "mari");
+    };
+    let mari = sign_in(&long, "mari");
+    look(&long, &mari);
+    // In the same second nothing would change.
+    wait_for("a second to pass", || (left(&redis, &mari) < 998_500).then_some(()));
+    let writes = count_of_writes(&redis);
+    for _ in 0..20 {
+        look(&long, &mari);
+    }
+    assert_eq!(count_of_writes(&redis), writes, "in a tenth of its life nothing is written");
+    // A tenth of 20 seconds later it is, so that a visitor who comes often stays signed in.
+    let mari = sign_in(&short, "mari");
+    let writes = count_of_writes(&redis);
+    wait_for("a tenth of the life to pass", || (left(&redis, &mari) < 17_000).then_some(()));
+    assert_eq!(count_of_writes(&redis), writes);
+    look(&short, &mari);
+    wait_for("the session to live longer", || (left(&redis, &mari) > 17_500).then_some(()));
+    assert!(left(&redis, &mari) <= 20_000);
 }
