@@ -82,9 +82,10 @@ async fn change(
         _ => {
             let run = || command.run(scratch.store(), Now::on_steady_clock());
             let key = command.key();
-            return match command.is_blind() {
-                true => scratch.replace(&key, run).await,
-                false => scratch.change(&key, run).await,
+            return match command.action {
+                StoreAction::Delete { .. } => scratch.remove(&key, run).await,
+                _ if command.is_blind() => scratch.replace(&key, run).await,
+                _ => scratch.change(&key, run).await,
             };
         }
     };

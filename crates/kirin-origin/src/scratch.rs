@@ -59,6 +59,14 @@ enum ChangeKind {
     },
 }
 
+/// Whether it is a change that a command finds no item and leaves none.
+#[derive(Clone, Copy)]
+enum Absence {
+    NoChange,
+    /// The command may have been blind, or it removes what other writers have in progress.
+    Change,
+}
+
 impl Scratch {
     /// Creates the scratch store for items up to this size.
     pub fn new(origin: Arc<StoreOrigin>, item_limit_bytes: usize) -> Self {
@@ -85,7 +93,19 @@ impl Scratch {
     ) -> Result<R, OriginError> {
         let _turn = self.origin.turn(key).await;
         let loaded = self.load_one(key).await?;
-        self.until_written(key, Some(loaded), carry_out).await
+        self.until_written(key, Some(loaded), Absence::NoChange, carry_out).await
+    }
+
+    /// Carries out a command that may remove the item of a key. Even if there is none, no page is
+    /// stored under the key that was begun before.
+    pub async fn remove<R>(
+        &self,
+        key: &Bytes,
+        carry_out: impl Fn() -> R,
+    ) -> Result<R, OriginError> {
+        let _turn = self.origin.turn(key).await;
+        let loaded = self.load_one(key).await?;
+        self.until_written(key, Some(loaded), Absence::Change, carry_out).await
     }
 
     /// Carries out a command on an item that was loaded.
@@ -95,7 +115,7 @@ impl Scratch {
         carry_out: impl Fn() -> R,
     ) -> Result<R, OriginError> {
         let key = loaded.key.clone();
-        self.until_written(&key, Some(loaded), carry_out).await
+        self.until_written(&key, Some(loaded), Absence::NoChange, carry_out).await
     }
 
     /// Carries out a command that replaces the item of a key, whatever it is.
@@ -104,7 +124,7 @@ impl Scratch {
         key: &Bytes,
         carry_out: impl Fn() -> R,
     ) -> Result<R, OriginError> {
-        self.until_written(key, None, carry_out).await
+        self.until_written(key, None, Absence::Change, carry_out).await
     }
 
     /// Carries out a command on the item that was loaded, and writes what it changes. Begins again
@@ -114,11 +134,12 @@ impl Scratch {
         &self,
         key: &Bytes,
         mut loaded: Option<Loaded>,
+        absence: Absence,
         carry_out: impl Fn() -> R,
     ) -> Result<R, OriginError> {
         let mut tries = Tries::default();
         while let Some(after) = tries.next().await {
-            let (answer, change) = self.try_once(key, loaded.as_ref(), after, &carry_out);
+            let (answer, change) = self.try_once(key, loaded.as_ref(), after, absence, &carry_out);
             match self.write(key, change).await?.in_the_way() {
                 None => return Ok(answer),
                 Some(version) => tries.after = version,
@@ -143,6 +164,7 @@ impl Scratch {
         key: &Bytes,
         loaded: Option<&Loaded>,
         after: u64,
+        absence: Absence,
         carry_out: impl Fn() -> R,
     ) -> (R, Option<ItemChange>) {
         let (store, now) = (&self.store, Now::on_steady_clock());
@@ -156,7 +178,11 @@ impl Scratch {
         let answer = carry_out();
         let now_there = store.peek(key, now);
         store.discard(key);
-        (answer, self.change_of(loaded, before.as_ref(), now_there, version))
+        let change = match (&before, &now_there, absence) {
+            (None, None, Absence::NoChange) => None,
+            _ => self.change_of(loaded, before.as_ref(), now_there, version),
+        };
+        (answer, change)
     }
 
     /// Returns what a command has done to an item.
@@ -176,8 +202,6 @@ impl Scratch {
             before.is_some_and(|before| before.expires() == item.expires())
         };
         let kind = match (before, after) {
-            // A command that has looked at nothing may have replaced something.
-            (None, None) if loaded.is_some() => return None,
             (_, None) => ChangeKind::Remove { version },
             (Some(before), Some(item)) if before.sequence() == item.sequence() => {
                 let marks = |item: &ItemRef| (item.is_stale(), item.is_won());

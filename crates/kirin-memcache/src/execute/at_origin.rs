@@ -153,6 +153,7 @@ impl AtOrigin {
                 answer.output = self.scratch.replace(&key, run).await?;
             }
             Items::Of(key) => answer.output = self.scratch.change(&key, run).await?,
+            Items::Removed(key) => answer.output = self.scratch.remove(&key, run).await?,
             Items::Keys(retrieval) => return self.retrieve(retrieval, descriptor).await,
             Items::Many => return self.purge(command).await,
             // An error in the data block, for example.
@@ -280,6 +281,8 @@ impl fmt::Debug for AtOrigin {
 enum Items<'a> {
     /// The one of this key.
     Of(Bytes),
+    /// The one of this key, to remove it.
+    Removed(Bytes),
     /// Those of the keys of a retrieval.
     Keys(&'a Retrieval<'a>),
     /// None: it replaces the one of this key, whatever it is.
@@ -303,11 +306,12 @@ fn items_of<'a>(command: &'a Command<'a>) -> Items<'a> {
         Command::MetaSet(set) => one(&set.key.bytes),
         Command::TooLarge { key, .. } => blind(&key.bytes),
         Command::MetaDebug(key) => one(&key.bytes),
-        Command::Delete { key, .. } | Command::Touch { key, .. } => one(key),
+        Command::Delete { key, .. } => Items::Removed(Bytes::copy_from_slice(key)),
+        Command::Touch { key, .. } => one(key),
         Command::Arithmetic(arithmetic) => one(arithmetic.key),
         Command::MetaDelete(meta) => match meta.flags.extension {
             Extension::Tag | Extension::Prefix => Items::Many,
-            _ => one(&meta.key.bytes),
+            _ => Items::Removed(Bytes::copy_from_slice(&meta.key.bytes)),
         },
         Command::MetaGet(meta) | Command::MetaArithmetic(meta, _) => one(&meta.key.bytes),
         Command::FlushAll { .. } => Items::Many,

@@ -10,9 +10,9 @@
 -- counted tags were there, and the greatest version that an item or a tombstone has now; 0 for none.
 -- A tombstone is no item.
 --
--- A hard purge leaves a tombstone under the key of each item, also where nothing was: a page in
--- progress must not be stored there. A value that this script cannot read counts as an item, and
--- becomes a tombstone in a soft purge too, because the script cannot mark it.
+-- A hard purge leaves a tombstone under the key of each item. Where nothing was, a soft purge does
+-- so too: a page in progress must not be stored there. A value that this script cannot read counts
+-- as an item, and becomes a tombstone in a soft purge too, because the script cannot mark it.
 
 -- No page takes longer than this. So it is how long tombstones, and tags without items, are kept.
 local KEPT_MS = 600000
@@ -113,10 +113,10 @@ for index = first_item, #KEYS do
   -- Versions are even, see encoding.rs.
   version = version + version % 2
   greatest = math.max(greatest, version)
-  if is_hard or is_item and not is_readable then
+  if is_hard or not is_item or not is_readable then
     local tombstone = struct.pack("<BBI4I8I8I8B", 1, TOMBSTONE, 0, number, version, 0, 0)
     redis.call("SET", key, tombstone, "PX", KEPT_MS)
-  elseif is_item then
+  else
     -- The version becomes the CAS unique again, as a client's own one would still match.
     marks = bit.bor(bit.band(marks, bit.bnot(WON)), STALE)
     local new_head = string.char(1, marks) .. string.sub(head, 3, 14)

@@ -14,9 +14,10 @@
 -- the end; 0 if nothing is there. A status:
 --   0 changed: the condition is not met.
 --   1 stored.
---   2 purged: a purge after `made` kills the item. For `version` it is also any later soft purge
---     of a tag, and any later purge of a prefix, since the writer did not know them. For `any` it
---     means that the number of a tag is greater than N, which only a lost N can cause.
+--   2 purged: a purge after `made` kills the item. For `version` and `page` it is also any later
+--     soft purge of a tag or of all items, and for `page` any later purge of a prefix of the key.
+--     For `version` it is any later purge of a prefix, since the writer did not know it. For `any`
+--     it means that the number of a tag is greater than N, which only a lost N can cause.
 --   3 the version in ARGV[6] is not greater than the version that is there.
 -- Nothing but `{k}n` and `{k}p` is written with a status other than 1.
 --
@@ -63,6 +64,16 @@ end
 -- the item would survive the next purges.
 local made = math.min(given_made or number, number)
 local is_purged = flushed > made or condition == "version" and number_of_prefixes > made
+if condition == "page" and number_of_prefixes > made then
+  -- `{k}n` begins with the key prefix in braces. The names of items have the prefix and `i:`.
+  local key = string.sub(KEYS[1], #KEYS[2])
+  local fields = redis.call("HGETALL", KEYS[3])
+  for index = 1, #fields, 2 do
+    local hard, soft = pair(fields[index + 1])
+    local is_later = not hard or math.max(hard, soft) > made
+    is_purged = is_purged or is_later and string.sub(key, 1, #fields[index]) == fields[index]
+  end
+end
 local new_tags = {}
 for index = 4, #KEYS do
   local text = redis.pcall("GET", KEYS[index])
@@ -73,7 +84,7 @@ for index = 4, #KEYS do
     hard, soft = (text or ARGV[5] == "1") and number or 0, 0
     new_tags[index] = decimal(hard) .. ":0"
   end
-  is_purged = is_purged or hard > made or condition == "version" and soft > made
+  is_purged = is_purged or hard > made or condition ~= "any" and soft > made
 end
 if is_purged then return { 2, number, there } end
 

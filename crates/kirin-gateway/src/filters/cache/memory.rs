@@ -1,5 +1,6 @@
 //! The cached responses of one event loop, in the memory of the store.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ pub struct Cache {
     responses: Rc<PageResponses>,
     /// The counters of this loop.
     pub counters: Arc<CacheCounters>,
+    /// The second of the last warning that other machines do not learn of a change.
+    pub(super) warned_at: Cell<u64>,
 }
 
 /// The item that the cache has for a request.
@@ -56,7 +59,13 @@ impl Cache {
     /// loop counts in `counters`.
     pub fn new(responses: &Rc<PageResponses>, counters: Arc<CacheCounters>) -> Rc<Self> {
         let (near, responses) = (responses.near().clone(), Rc::clone(responses));
-        Rc::new(Self { store: Arc::clone(near.store()), near, responses, counters })
+        Rc::new(Self {
+            store: Arc::clone(near.store()),
+            near,
+            responses,
+            counters,
+            warned_at: Cell::new(0),
+        })
     }
 
     /// Returns what is stored for the request with these fields.

@@ -53,11 +53,12 @@ fn a_purged_tag_refuses_what_was_made_before() {
 }
 
 #[test]
-fn a_soft_purge_refuses_only_a_write_at_a_version() {
+fn a_soft_purge_refuses_a_write_with_a_condition() {
     let engine = Engine::with_number(50);
     engine.run(&["SET", TAG, "0:45"]);
     assert_eq!(engine.put(&tagged("version", Some(44))), (2, 50, 0));
-    assert_eq!(engine.put(&tagged("page", Some(44))), (1, 50, 100));
+    assert_eq!(engine.put(&tagged("page", Some(44))), (2, 50, 0));
+    assert_eq!(engine.put(&tagged("any", None)), (1, 50, 100));
 }
 
 #[test]
