@@ -11,8 +11,11 @@ const SECRET_KEY: &str = "origin";
 /// How the schemes of an origin begin.
 const SCHEME: &str = "redis";
 
-/// Returns `text` without the values of `origin`, and without what stands before an `@` in other
-/// addresses of an origin: `orign = "redis://:secret@host"` has a password, too.
+/// What stands before a password at the end of an address.
+const SENTINEL_PASSWORD: &str = "sentinel_password=";
+
+/// Returns `text` without the values of `origin`, and without the passwords in other addresses of
+/// an origin, before an `@` and for Sentinels: `orign = "redis://:secret@host"` has one, too.
 pub fn without_passwords(text: &str) -> String {
     let lines: Vec<_> = text.split('\n').map(shown_line).collect();
     lines.join("\n")
@@ -25,12 +28,15 @@ fn shown_line(line: &str) -> Cow<'_, str> {
         return format!("{before} …{end}").into();
     }
     let rest = line.split_once(SCHEME).and_then(|(_, rest)| rest.split_once("://"));
-    match rest.and_then(|(_, rest)| Some((rest, rest.rsplit_once('@')?))) {
-        Some((rest, (_, after))) => {
-            let (before, _) = line.split_at(line.len() - rest.len());
-            format!("{before}…@{after}").into()
-        }
-        None => line.into(),
+    let Some((_, rest)) = rest else { return line.into() };
+    let (before, _) = line.split_at(line.len() - rest.len());
+    let (address, option, end) = match rest.split_once(SENTINEL_PASSWORD) {
+        Some((address, _)) => (address, SENTINEL_PASSWORD, "…"),
+        None => (rest, "", ""),
+    };
+    match address.rsplit_once('@') {
+        Some((_, after)) => format!("{before}…@{after}{option}{end}").into(),
+        None => format!("{before}{address}{option}{end}").into(),
     }
 }
 
@@ -63,6 +69,10 @@ mod tests {
             ("write `origin = \"secret\"`", "write `origin = …`"),
             ("first\norigin = secret\nlast", "first\norigin = …\nlast"),
             ("orign = \"redis://u:se@cret@a/1\"", "orign = \"redis://…@a/1\""),
+            (
+                "orign = \"redis-sentinel://:se@b/c?sentinel_password=se@cret\"",
+                "orign = \"redis-sentinel://…@b/c?sentinel_password=…",
+            ),
             ("origin_ca = \"ca.pem\"", "origin_ca = \"ca.pem\""),
             ("an_origin = 1 # origin", "an_origin = 1 # origin"),
             ("servers = [\"http://a\", \"http://b\"]", "servers = [\"http://a\", \"http://b\"]"),

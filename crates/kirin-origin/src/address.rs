@@ -3,14 +3,17 @@
 //! ```text
 //! redis://[USER[:PASSWORD]@]HOST[:PORT][/DB]
 //! redis+unix://[USER[:PASSWORD]@]/PATH[?db=DB]
-//! redis-sentinel://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]]…/NAME[?db=DB]
+//! redis-sentinel://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]]…/NAME[?OPTION[&OPTION]…]
 //! redis-cluster://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]]…
 //! ```
 //!
 //! `rediss`, `rediss-sentinel` and `rediss-cluster` are the same with TLS. User, password and the
 //! path of a socket are percent-decoded. The crate `url` cannot parse lists of hosts.
 //!
-//! The password appears neither in the texts and debug output of an address, nor in an error.
+//! The options behind a master are `db=DB`, `sentinel_user=USER` and `sentinel_password=PASSWORD`.
+//! Sentinels are not told the password of the servers, because they do not need it.
+//!
+//! The passwords appear neither in the texts and debug output of an address, nor in an error.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -50,6 +53,8 @@ pub struct Address {
     /// The user and the password for the servers of the engine. Without them, Kirin does not log
     /// in.
     pub credentials: Option<Credentials>,
+    /// The user and the password for the Sentinels. Without them, Kirin does not log in there.
+    pub sentinel_credentials: Option<Credentials>,
 }
 
 /// How an engine is reached.
@@ -170,6 +175,12 @@ pub enum AddressError {
         "`?{0}` follows the origin: allowed is `?db=N`, and only for redis+unix and redis-sentinel"
     )]
     Query(String),
+    /// The query of a master has something else, or the same twice.
+    #[error(
+        "`{0}` follows the name of a master: allowed is `?` with db=N, sentinel_user=USER and \
+         sentinel_password=PASSWORD, each once, with `&` between them"
+    )]
+    SentinelQuery(String),
     /// The engine is reached in a way that this Kirin does not know yet.
     #[error("{0}: only redis://, rediss:// and redis+unix:// can be used yet")]
     NotYet(String),
@@ -262,9 +273,13 @@ impl Credentials {
     fn parse(text: &str) -> Result<Option<Self>, AddressError> {
         let (user, password) = text.split_once(':').unwrap_or((text, ""));
         let user = Some(decode_text(user)?).filter(|user| !user.is_empty());
-        let password = decode_text(password)?;
+        Ok(Self::of(user, decode_text(password)?))
+    }
+
+    /// Returns credentials, or `None` if there is neither a user nor a password.
+    fn of(user: Option<String>, password: String) -> Option<Self> {
         let is_empty = user.is_none() && password.is_empty();
-        Ok((!is_empty).then_some(Self { user, password }))
+        (!is_empty).then_some(Self { user, password })
     }
 }
 
@@ -274,11 +289,11 @@ impl NodeAddress {
         let bracketed = text.strip_prefix('[').and_then(|text| text.split_once(']'));
         let (host, port) = match bracketed {
             Some((ip, after)) => {
-                let ip = ip.parse::<Ipv6Addr>().map_err(|_| AddressError::Host(text.into()))?;
+                let ip = ip.parse::<Ipv6Addr>().map_err(|_| AddressError::Host(shown(text)))?;
                 let port = match after.strip_prefix(':') {
                     Some(port) => Some(port),
                     None if after.is_empty() => None,
-                    None => return Err(AddressError::Host(text.into())),
+                    None => return Err(AddressError::Host(shown(text))),
                 };
                 (ip.to_string(), port)
             }
@@ -300,7 +315,7 @@ impl NodeAddress {
 fn host_name(host: &str) -> Result<String, AddressError> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     if host.is_empty() || host.len() > HOST_LIMIT_BYTES || !host.bytes().all(is_name) {
-        return Err(AddressError::Host(host.into()));
+        return Err(AddressError::Host(shown(host)));
     }
     Ok(host.to_ascii_lowercase())
 }
@@ -324,6 +339,7 @@ impl FromStr for Address {
             Some((path, query)) => (path, Some(query)),
             None => (after, None),
         };
+        let mut sentinel_credentials = None;
         let topology = match kind {
             Kind::Server => {
                 let node = match <[NodeAddress; 1]>::try_from(nodes(hosts, DEFAULT_PORT)?) {
@@ -331,7 +347,7 @@ impl FromStr for Address {
                     Err(nodes) => return Err(AddressError::SeveralServers(nodes.len())),
                 };
                 if let Some(query) = query {
-                    return Err(AddressError::Query(query.into()));
+                    return Err(AddressError::Query(shown(query)));
                 }
                 let database = match path.strip_prefix('/').unwrap_or(path) {
                     "" => 0,
@@ -348,17 +364,54 @@ impl FromStr for Address {
             Kind::Sentinel => {
                 let sentinels = nodes(hosts, DEFAULT_SENTINEL_PORT)?;
                 let name = master_name(path.strip_prefix('/').unwrap_or(path))?;
-                Topology::Sentinel { sentinels, name, tls, database: query_database(query)? }
+                let options = SentinelOptions::parse(query)?;
+                let database = options.database.unwrap_or_default();
+                sentinel_credentials = options.credentials();
+                Topology::Sentinel { sentinels, name, tls, database }
             }
             Kind::Cluster => {
                 let nodes = nodes(hosts, DEFAULT_PORT)?;
                 if !matches!(after, "" | "/") {
-                    return Err(AddressError::AfterCluster(after.into()));
+                    return Err(AddressError::AfterCluster(shown(after)));
                 }
                 Topology::Cluster { nodes, tls }
             }
         };
-        Ok(Self { topology, credentials })
+        Ok(Self { topology, credentials, sentinel_credentials })
+    }
+}
+
+/// What the query of a master says.
+#[derive(Default)]
+struct SentinelOptions {
+    database: Option<u32>,
+    user: Option<String>,
+    password: Option<String>,
+}
+
+impl SentinelOptions {
+    fn parse(query: Option<&str>) -> Result<Self, AddressError> {
+        let mut options = Self::default();
+        for option in query.into_iter().flat_map(|query| query.split('&')) {
+            let unknown = || AddressError::SentinelQuery(shown(option));
+            let (name, value) = option.split_once('=').ok_or_else(unknown)?;
+            let was_there = match name {
+                "db" => options.database.replace(parse_database(value)?).is_some(),
+                "sentinel_user" => options.user.replace(decode_text(value)?).is_some(),
+                "sentinel_password" => options.password.replace(decode_text(value)?).is_some(),
+                _ => return Err(unknown()),
+            };
+            if was_there {
+                return Err(unknown());
+            }
+        }
+        Ok(options)
+    }
+
+    /// Returns the user and the password for the Sentinels, if there is one of them.
+    fn credentials(self) -> Option<Credentials> {
+        let user = self.user.filter(|user| !user.is_empty());
+        Credentials::of(user, self.password.unwrap_or_default())
     }
 }
 
@@ -385,7 +438,7 @@ fn nodes(hosts: &str, default_port: u16) -> Result<Vec<NodeAddress>, AddressErro
 fn master_name(name: &str) -> Result<String, AddressError> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     if name.is_empty() || !name.bytes().all(is_allowed) {
-        return Err(AddressError::MasterName(name.into()));
+        return Err(AddressError::MasterName(shown(name)));
     }
     Ok(name.into())
 }
@@ -405,14 +458,19 @@ fn query_database(query: Option<&str>) -> Result<u32, AddressError> {
     let Some(query) = query else { return Ok(0) };
     match query.strip_prefix("db=") {
         Some(number) => parse_database(number),
-        None => Err(AddressError::Query(query.into())),
+        None => Err(AddressError::Query(shown(query))),
     }
 }
 
 fn parse_database(text: &str) -> Result<u32, AddressError> {
     parse_decimal(text)
         .filter(|number| *number <= DATABASE_LIMIT)
-        .ok_or_else(|| AddressError::Database(text.into()))
+        .ok_or_else(|| AddressError::Database(shown(text)))
+}
+
+/// Returns a text for an error. What follows a `=` is left out, because it may be a password.
+fn shown(text: &str) -> String {
+    text.split_once('=').map_or(text, |(name, _)| name).into()
 }
 
 /// Parses a decimal number without a sign.
@@ -448,7 +506,7 @@ impl fmt::Display for NodeAddress {
 }
 
 impl fmt::Display for Address {
-    /// Writes the address without the password.
+    /// Writes the address without the passwords, and without the user of the Sentinels.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match (&self.topology, self.uses_tls()) {
             (Topology::Server { .. }, false) => "redis://",

@@ -26,6 +26,10 @@ fn an_address_is_shown_without_its_password() {
             "rediss-sentinel://u:secret@a,[::2]:5,c:6/my-main_1.x?db=2",
             "rediss-sentinel://u@a:26379,[::2]:5,c:6/my-main_1.x?db=2",
         ),
+        (
+            "redis-sentinel://a/main?sentinel_user=s&db=2&sentinel_password=secret",
+            "redis-sentinel://a:26379/main?db=2",
+        ),
         ("redis-cluster://:secret@a,b:7001", "redis-cluster://a:6379,b:7001"),
         ("rediss-cluster://a/", "rediss-cluster://a:6379"),
     ] {
@@ -56,6 +60,14 @@ fn an_address_has_its_parts() {
     assert_eq!((credentials.user(), credentials.password()), (Some("nopass"), ""));
     for text in ["redis://@a", "redis://:@a", "redis://a"] {
         assert_eq!(parsed(text).credentials, None, "{text}");
+    }
+
+    let address = parsed("redis-sentinel://:p@a/b?sentinel_password=q%26&sentinel_user=s&db=3");
+    let credentials = address.sentinel_credentials.as_ref().expect("credentials");
+    assert_eq!((credentials.user(), credentials.password()), (Some("s"), "q&"));
+    assert_eq!(address.database(), 3);
+    for text in ["redis-sentinel://:p@a/b", "redis-sentinel://a/b?sentinel_user="] {
+        assert_eq!(parsed(text).sentinel_credentials, None, "{text}");
     }
 }
 
@@ -110,7 +122,8 @@ fn a_malformed_address_is_refused_with_what_is_allowed() {
         ("redis://a/2147483648", "from 0 to"),
         ("redis://a/1/", "`1/`"),
         ("redis://a#1", "`#1`"),
-        ("redis://a?db=1", "`?db=1`"),
+        ("redis://a?db=1", "`?db`"),
+        ("redis://a?sentinel_password=secret", "`?sentinel_password`"),
         ("redis://u:se/cret@a", "`%2F` for `/`"),
         ("redis://u:se?cret@a", "`%3F` for `?`"),
         ("redis://u:se%cret@a", "`%25` for `%`"),
@@ -122,14 +135,21 @@ fn a_malformed_address_is_refused_with_what_is_allowed() {
         ("redis+unix:///a%00", "percent-encoded"),
         ("redis+unix:///a@b", "`%40` for `@`"),
         ("redis+unix:///a?db=", "`` is not a database"),
-        ("redis+unix:///a?x=1", "`?x=1`"),
+        ("redis+unix:///a?x=1", "`?x`"),
         ("redis-sentinel://a", "`` is not the name of a master"),
         ("redis-sentinel://a/", "redis-sentinel://HOST/NAME"),
         ("redis-sentinel://a/b/1", "`b/1`"),
         ("redis-sentinel://a,/b", "`` is not the host"),
-        ("redis-sentinel://a/b?db=1&db=2", "`1&db=2`"),
+        ("redis-sentinel://a&sentinel_password=secret", "`a&sentinel_password` is not the host"),
+        ("redis-sentinel://a/b?db=1&db=2", "`db` follows the name of a master"),
+        ("redis-sentinel://a/b?", "each once, with `&` between them"),
+        ("redis-sentinel://a/b?password=secret", "`password` follows"),
+        ("redis-sentinel://a/b?sentinel_password=secret&", "`` follows"),
+        ("redis-sentinel://a/b?sentinel_password=secret%", "`%25` for `%`"),
+        ("redis-sentinel://a/b?db=1;sentinel_password=secret", "`1;sentinel_password` is not"),
+        ("redis-sentinel://a/b&sentinel_password=secret", "`b&sentinel_password` is not"),
         ("redis-cluster://a/1", "`/1` follows"),
-        ("redis-cluster://a?db=1", "`?db=1` follows"),
+        ("redis-cluster://a?db=1", "`?db` follows"),
     ] {
         let error = text.parse::<Address>().expect_err(text).to_string();
         assert!(error.contains(reason), "{text}: {error}");
@@ -159,8 +179,9 @@ proptest! {
         before in "[a-z/?#@:%,]{0,3}",
         after in "[a-z/?#@:%,]{0,3}",
         rest in "([a-z]{0,3}|[a-z]{1,3}/[a-z0-9]{1,2}|/run/a)",
+        option in "([?][a-z&;=]{0,3}sentinel_password=[a-z/?#%&=;]{0,2}HUNTER2[a-z/?#%&=;]{0,2})?",
     ) {
-        let text = format!("{scheme}://{user}:{before}HUNTER2{after}@{rest}");
+        let text = format!("{scheme}://{user}:{before}HUNTER2{after}@{rest}{option}");
         let shown = match text.parse::<Address>() {
             Ok(address) => format!("{address} {address:?}"),
             Err(error) => format!("{error} {error:?}"),
