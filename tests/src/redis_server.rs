@@ -1,4 +1,4 @@
-//! Debian's redis-server, as the engine behind the stores of several Kirins.
+//! Debian's redis-server, as the engine behind the stores of several Kirins, or as a Sentinel.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -10,12 +10,26 @@ use tempfile::TempDir;
 
 use crate::{LeasedPort, wait_for, wait_limit};
 
-/// A redis-server that keeps nothing on disk. It is killed when it is dropped.
+/// What all servers are started with.
+const SERVER_ARGUMENTS: [&str; 6] =
+    ["--save", "", "--appendonly", "no", "--enable-debug-command", "local"];
+
+/// The configuration of a Sentinel, which it writes again itself.
+const SENTINEL_FILE: &str = "sentinel.conf";
+
+/// A redis-server that keeps nothing on disk, or a Sentinel. It is killed when it is dropped.
 pub struct RedisServer {
     child: Child,
+    program: RedisProgram,
     arguments: Vec<String>,
     directory: TempDir,
     lease: LeasedPort,
+}
+
+#[derive(Clone, Copy)]
+enum RedisProgram {
+    Server,
+    Sentinel,
 }
 
 impl RedisServer {
@@ -32,11 +46,27 @@ impl RedisServer {
     /// # Panics
     /// Panics as [`RedisServer::start`] does.
     pub fn start_with(arguments: &[&str]) -> Self {
-        let lease = LeasedPort::lease();
         let directory = tempfile::tempdir().expect("a directory");
+        Self::start_program(RedisProgram::Server, arguments, directory)
+    }
+
+    /// Starts a Sentinel with these lines of its configuration, such as
+    /// `sentinel monitor main 127.0.0.1 6379 2`. Restarted, it goes on with what it has learned.
+    ///
+    /// # Panics
+    /// Panics as [`RedisServer::start`] does.
+    pub fn start_sentinel(configuration: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join(SENTINEL_FILE);
+        std::fs::write(file, configuration).expect("a file");
+        Self::start_program(RedisProgram::Sentinel, &[], directory)
+    }
+
+    fn start_program(program: RedisProgram, arguments: &[&str], directory: TempDir) -> Self {
+        let lease = LeasedPort::lease();
         let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        let child = spawn(&directory, &lease, &arguments);
-        let mut server = Self { child, arguments, directory, lease };
+        let child = spawn(program, &directory, &lease, &arguments);
+        let mut server = Self { child, program, arguments, directory, lease };
         server.wait_until_it_answers();
         server
     }
@@ -63,7 +93,7 @@ impl RedisServer {
     /// Panics as [`RedisServer::start`] does.
     pub fn restart(&mut self) {
         self.kill();
-        self.child = spawn(&self.directory, &self.lease, &self.arguments);
+        self.child = spawn(self.program, &self.directory, &self.lease, &self.arguments);
         self.wait_until_it_answers();
     }
 
@@ -109,7 +139,11 @@ impl RedisServer {
         });
     }
 
-    fn try_command(&self, words: &[&str]) -> io::Result<String> {
+    /// Does the same as [`RedisServer::command`] with a server that may not answer.
+    ///
+    /// # Errors
+    /// Fails if no reply comes.
+    pub fn try_command(&self, words: &[&str]) -> io::Result<String> {
         let mut stream = TcpStream::connect(self.address())?;
         stream.set_read_timeout(Some(wait_limit()))?;
         let mut request = format!("*{}\r\n", words.len());
@@ -127,19 +161,28 @@ impl Drop for RedisServer {
     }
 }
 
-/// Starts the program. It reads no configuration file, so all that counts is here.
-fn spawn(directory: &TempDir, lease: &LeasedPort, arguments: &[String]) -> Child {
+/// Starts the program. A server reads no configuration file, so all that counts is here.
+fn spawn(
+    program: RedisProgram,
+    directory: &TempDir,
+    lease: &LeasedPort,
+    arguments: &[String],
+) -> Child {
     let log = File::options().create(true).append(true).open(directory.path().join("log"));
     let log = log.expect("a file");
-    Command::new("redis-server")
+    let (name, own): (_, &[&str]) = match program {
+        RedisProgram::Server => ("redis-server", &SERVER_ARGUMENTS),
+        RedisProgram::Sentinel => ("redis-sentinel", &[SENTINEL_FILE]),
+    };
+    Command::new(name)
+        .args(own)
         .args(["--bind", "127.0.0.1", "--port", &lease.number().to_string()])
-        .args(["--save", "", "--appendonly", "no", "--enable-debug-command", "local"])
         .args(arguments)
         .current_dir(directory.path())
         .stdout(log.try_clone().expect("a descriptor"))
         .stderr(log)
         .spawn()
-        .expect("redis-server (package redis-server)")
+        .unwrap_or_else(|error| panic!("{name} (the package of this name): {error}"))
 }
 
 /// Reads one reply in the second version of the protocol.
