@@ -12,17 +12,19 @@ use redis::{
     AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, ProtocolVersion, PushInfo, PushKind,
     RedisConnectionInfo, RedisError, ServerErrorKind, Value,
 };
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-use crate::address::{Address, Topology};
+use crate::address::{Credentials, NodeAddress, Topology};
 use crate::config::OriginConfig;
 use crate::error::{ConnectError, LEAST_VERSION, OriginError};
 use crate::replies::{field, text};
-use crate::server_facts::ServerFacts;
+use crate::sentinel::{NamedMaster, Sentinels};
+use crate::server_facts::{ServerFacts, ServerRun};
 
 /// Commands that wait until the connection's task takes them.
 const QUEUE_LENGTH: usize = 1024;
@@ -41,19 +43,26 @@ pub(crate) enum Push {
 /// Takes what the server tells. It must not wait.
 pub(crate) type PushReceiver = Arc<dyn Fn(Push) + Send + Sync>;
 
-/// A connection. It ends when the last clone is dropped.
+/// A connection. It also ends when it is dropped.
 pub(crate) struct Connection {
     commands: MultiplexedConnection,
     limit: Duration,
+    /// The server, without a password.
+    pub(crate) address: String,
+    /// The server, if a Sentinel has named it.
+    pub(crate) master: Option<NamedMaster>,
     pub(crate) facts: ServerFacts,
     /// The names by which the server knows the scripts.
     pub(crate) scripts: OnceLock<Vec<String>>,
-    task: JoinHandle<()>,
+    task: ConnectionTask,
 }
 
-impl Drop for Connection {
+/// The task that reads and writes. It ends when this is dropped.
+pub(crate) struct ConnectionTask(JoinHandle<()>);
+
+impl Drop for ConnectionTask {
     fn drop(&mut self) {
-        self.task.abort();
+        self.0.abort();
     }
 }
 
@@ -67,70 +76,97 @@ impl Drop for ReportEnd {
 }
 
 impl Connection {
-    /// Connects to the server. From then on it reports changes to `receiver`. All of it together
-    /// may take the `timeout` of `config`, and so may each command later.
+    /// Connects to the server, which `sentinels` name if there are any. From then on it reports
+    /// changes to `receiver`. All of it together may take the `timeout` of `config`, so may the
+    /// Sentinels before, and so may each command later.
     pub(crate) async fn open(
         config: &OriginConfig,
+        sentinels: Option<&Sentinels>,
         receiver: PushReceiver,
     ) -> Result<Self, ConnectError> {
-        let OriginConfig { address, timeout: limit, .. } = config;
-        let opened = tokio::time::timeout(*limit, Self::open_at_leisure(config, receiver));
-        opened.await.unwrap_or_else(|_| {
+        let Some(sentinels) = sentinels else {
+            let address = config.address.to_string();
+            return Self::open_server(config, address, None, receiver).await;
+        };
+        let master = sentinels.master().await?;
+        let address = format!("{} of {}", master.node, config.address);
+        Self::open_server(config, address, Some(master), receiver).await
+    }
+
+    /// Connects to the server `master`, or else to the one in the address of `config`. Errors name
+    /// it by `address`.
+    async fn open_server(
+        config: &OriginConfig,
+        address: String,
+        master: Option<NamedMaster>,
+        receiver: PushReceiver,
+    ) -> Result<Self, ConnectError> {
+        let limit = config.timeout;
+        let opened = Self::open_server_at_leisure(config, &address, master, receiver);
+        tokio::time::timeout(limit, opened).await.unwrap_or_else(|_| {
             let reason = format!("no answer within {} ms", limit.as_millis());
-            Err(ConnectError::Unreachable { address: address.to_string(), reason })
+            Err(ConnectError::Unreachable { address, reason })
         })
     }
 
-    async fn open_at_leisure(
+    async fn open_server_at_leisure(
         config: &OriginConfig,
+        address: &str,
+        master: Option<NamedMaster>,
         receiver: PushReceiver,
     ) -> Result<Self, ConnectError> {
-        let OriginConfig { address, timeout: limit, .. } = config;
         let unreachable =
-            |reason: String| ConnectError::Unreachable { address: address.to_string(), reason };
-        let info = introduction(address);
-        let opened = match &address.topology {
-            Topology::UnixSocket { path, .. } => {
-                let stream = UnixStream::connect(path).await;
-                begin(stream.map_err(|error| unreachable(error.to_string()))?, &info, receiver)
-                    .await
+            |reason: String| ConnectError::Unreachable { address: address.into(), reason };
+        let credentials = config.address.credentials.as_ref();
+        let info = introduction(config.address.database(), credentials);
+        let opened = match (&config.address.topology, &master) {
+            (Topology::UnixSocket { path, .. }, _) => match UnixStream::connect(path).await {
+                Ok(stream) => begin(stream, &info, receiver).await,
+                Err(error) => Err(error.to_string()),
+            },
+            (Topology::Server { node, .. }, _)
+            | (Topology::Sentinel { .. }, Some(NamedMaster { node, .. })) => {
+                begin_at(node, config.tls.as_ref(), &info, receiver).await
             }
-            Topology::Server { node, .. } => {
-                let stream = TcpStream::connect((node.host.as_str(), node.port)).await;
-                let stream = stream.map_err(|error| unreachable(error.to_string()))?;
-                stream.set_nodelay(true).map_err(|error| unreachable(error.to_string()))?;
-                match &config.tls {
-                    None => begin(stream, &info, receiver).await,
-                    Some(tls) => {
-                        let name = ServerName::try_from(node.host.clone());
-                        let name = name.map_err(|error| unreachable(error.to_string()))?;
-                        let connecting = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
-                        let stream =
-                            connecting.await.map_err(|error| unreachable(error.to_string()))?;
-                        begin(stream, &info, receiver).await
-                    }
-                }
-            }
-            Topology::Sentinel { .. } | Topology::Cluster { .. } => {
-                return Err(ConnectError::NotYet(address.to_string()));
+            (Topology::Sentinel { .. } | Topology::Cluster { .. }, _) => {
+                return Err(ConnectError::NotYet(address.into()));
             }
         };
-        let (commands, task) = opened.map_err(|error| unreachable(text_of(&error)))?;
-        let facts = ServerFacts::default();
-        let mut connection =
-            Self { commands, limit: *limit, facts, scripts: OnceLock::new(), task };
-        connection.facts = connection.read_facts(address).await?;
+        let (commands, task) = opened.map_err(unreachable)?;
+        let mut connection = Self {
+            commands,
+            limit: config.timeout,
+            address: address.into(),
+            master,
+            facts: ServerFacts::default(),
+            scripts: OnceLock::new(),
+            task,
+        };
+        connection.facts = connection.read_facts().await?;
         let mut tracking = redis::cmd("CLIENT");
         tracking.arg("TRACKING").arg("ON");
         connection.ask(&tracking).await.map_err(|error| unreachable(error.to_string()))?;
         Ok(connection)
     }
 
+    /// Ends the connection. Commands that wait for a reply fail, and so does each later one: a
+    /// server that is no longer the master may still answer.
+    pub(crate) fn end(&self) {
+        self.task.0.abort();
+    }
+
+    /// Returns which run of the server this is, if it says.
+    pub(crate) fn run_of_server(&self) -> Option<ServerRun> {
+        let failover = self.master.as_ref().and_then(|master| master.failover);
+        self.facts.run.clone().map(|id| ServerRun { id, failover })
+    }
+
     /// Asks the server what it is. Returns an error if it cannot be an origin.
-    async fn read_facts(&self, address: &Address) -> Result<ServerFacts, ConnectError> {
+    async fn read_facts(&self) -> Result<ServerFacts, ConnectError> {
+        let address = &self.address;
         let hello = self.ask(&redis::cmd("HELLO")).await;
         let hello = hello.map_err(|error| ConnectError::Unreachable {
-            address: address.to_string(),
+            address: address.clone(),
             reason: error.to_string(),
         })?;
         let field = |name: &str| field(&hello, name);
@@ -138,10 +174,10 @@ impl Connection {
         let version = field("version").unwrap_or_default();
         if !is_late_enough(&version) {
             let found = format!("{name} {version}");
-            return Err(ConnectError::TooOld { address: address.to_string(), found });
+            return Err(ConnectError::TooOld { address: address.clone(), found });
         }
         let wrong = |found, advice| {
-            Err(ConnectError::WrongKind { address: address.to_string(), found, advice })
+            Err(ConnectError::WrongKind { address: address.clone(), found, advice })
         };
         match field("mode").as_deref() {
             Some("cluster") => {
@@ -199,13 +235,17 @@ impl Connection {
     }
 }
 
-/// Returns how Kirin introduces itself to the server.
-fn introduction(address: &Address) -> RedisConnectionInfo {
+/// Returns how Kirin introduces itself to the database of a server, or to a Sentinel, which has
+/// number 0 only.
+pub(crate) fn introduction(
+    database: u32,
+    credentials: Option<&Credentials>,
+) -> RedisConnectionInfo {
     let mut info = RedisConnectionInfo::default()
         .set_protocol(ProtocolVersion::RESP3)
         .set_lib_name("kirin", env!("CARGO_PKG_VERSION"))
-        .set_db(i64::from(address.database()));
-    if let Some(credentials) = &address.credentials {
+        .set_db(i64::from(database));
+    if let Some(credentials) = credentials {
         info = info.set_password(credentials.password());
         if let Some(user) = credentials.user() {
             info = info.set_username(user);
@@ -214,12 +254,29 @@ fn introduction(address: &Address) -> RedisConnectionInfo {
     info
 }
 
-/// Introduces Kirin, and starts the task of the connection.
+/// Connects to a server or a Sentinel, introduces Kirin, and starts the task of the connection.
+/// Returns the reason if that fails.
+pub(crate) async fn begin_at(
+    node: &NodeAddress,
+    tls: Option<&Arc<ClientConfig>>,
+    info: &RedisConnectionInfo,
+    receiver: PushReceiver,
+) -> Result<(MultiplexedConnection, ConnectionTask), String> {
+    let stream = TcpStream::connect((node.host.as_str(), node.port)).await;
+    let stream = stream.map_err(|error| error.to_string())?;
+    stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    let Some(tls) = tls else { return begin(stream, info, receiver).await };
+    let name = ServerName::try_from(node.host.clone()).map_err(|error| error.to_string())?;
+    let stream = TlsConnector::from(Arc::clone(tls)).connect(name, stream).await;
+    begin(stream.map_err(|error| error.to_string())?, info, receiver).await
+}
+
+/// Does the same over a stream.
 async fn begin<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     info: &RedisConnectionInfo,
     receiver: PushReceiver,
-) -> Result<(MultiplexedConnection, JoinHandle<()>), RedisError> {
+) -> Result<(MultiplexedConnection, ConnectionTask), String> {
     let report_end = ReportEnd(Arc::clone(&receiver));
     let config = AsyncConnectionConfig::new()
         .set_response_timeout(None)
@@ -230,12 +287,13 @@ async fn begin<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
             }
             Ok::<(), redis::aio::SendError>(())
         });
-    let (commands, driver) = MultiplexedConnection::new_with_config(info, stream, config).await?;
+    let begun = MultiplexedConnection::new_with_config(info, stream, config).await;
+    let (commands, driver) = begun.map_err(|error| text_of(&error))?;
     let task = tokio::spawn(async move {
         let _report_end = report_end;
         driver.await;
     });
-    Ok((commands, task))
+    Ok((commands, ConnectionTask(task)))
 }
 
 /// Returns what a push means for Kirin.
@@ -264,7 +322,7 @@ fn is_late_enough(version: &str) -> bool {
 }
 
 /// Returns an error of the server as its own text, and another one as that of the crate.
-fn text_of(error: &RedisError) -> String {
+pub(crate) fn text_of(error: &RedisError) -> String {
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         _ => error.to_string(),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::address::NodeAddress;
+
 /// An error of the origin. Its text is for people: it goes to the log and to memcached clients.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OriginError {
@@ -61,8 +63,20 @@ pub enum ConnectError {
         /// What to do.
         advice: &'static str,
     },
+    /// No Sentinel names a master.
+    #[error("no Sentinel names the master `{name}`: {reasons}")]
+    NoMaster {
+        /// The name of the master.
+        name: String,
+        /// What each Sentinel has said, or why it has not.
+        reasons: String,
+    },
+    /// The Sentinels name another master than the one that the connection is to, or there was a
+    /// failover and another one back.
+    #[error("after a failover the Sentinels name the master {0}")]
+    OtherMaster(NodeAddress),
     /// The address is one that this Kirin cannot use yet.
-    #[error("{0} cannot be used yet: it can be redis://, rediss:// and redis+unix://")]
+    #[error("{0} cannot be used yet: an origin can be one server, or a master with Sentinels")]
     NotYet(String),
     /// The connection was there, and has ended.
     #[error("{0}")]

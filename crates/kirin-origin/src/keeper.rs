@@ -20,7 +20,6 @@ use crate::engine_clock::EngineClock;
 use crate::error::{ConnectError, OriginError};
 use crate::origin::StoreOrigin;
 use crate::replies::{field, micros_of, numbers_of, table_of, unexpected};
-use crate::server_facts::ServerFacts;
 use crate::state::OriginState;
 
 /// The pauses between attempts to connect. They double from the first to the longest.
@@ -37,8 +36,18 @@ impl StoreOrigin {
         loop {
             let begun = Instant::now();
             let reason = match self.connect().await {
-                Ok(connection) => self.keep(&connection).await,
-                Err(error) => error,
+                Ok(connection) => {
+                    let reason = tokio::select! {
+                        reason = self.keep(&connection) => reason,
+                        reason = self.watch_master(&connection) => reason,
+                    };
+                    connection.end();
+                    reason
+                }
+                Err(error) => {
+                    self.find_latest_master(&error).await;
+                    error
+                }
             };
             self.note_away(&reason);
             pause = if begun.elapsed() > LONGEST_PAUSE {
@@ -59,29 +68,36 @@ impl StoreOrigin {
                 origin.receive(epoch, push);
             }
         });
-        let connection = Arc::new(Connection::open(&self.config, receiver).await?);
+        let sentinels = self.sentinels.as_ref();
+        let connection = Arc::new(Connection::open(&self.config, sentinels, receiver).await?);
         // What was true on the last connection may have changed since. What is read from now on is
         // reported.
         let learned = self.numbers.learned();
-        self.forget_everything();
+        {
+            // A reader that has its reply from before takes the numbers over first.
+            let _no_reader = self.reading_numbers.lock().await;
+            self.forget_everything();
+        }
         self.numbers_are_due.store(true, Ordering::SeqCst);
         let ended = |error: OriginError| ConnectError::Ended(error.to_string());
         connection.load_scripts().await.map_err(ended)?;
         self.prove(&connection).await.map_err(ended)?;
         // Another run of the server may have lost its last writes. So may a replica that took over.
         let number = self.numbers.complete_up_to();
-        let has_lost = number < learned || learned > 0 && !self.is_same_run(&connection.facts);
+        let run = connection.run_of_server();
+        let is_same_run = run.is_some() && *self.last_run.lock() == run;
+        let has_lost = number < learned || learned > 0 && !is_same_run;
         if has_lost {
             tracing::warn!("the origin may have lost purges, so all its items are purged");
         }
         if number == 0 || has_lost {
             self.purge_everything(&connection).await.map_err(ended)?;
         }
-        *self.last_run.lock() = connection.facts.run.clone();
+        *self.last_run.lock() = run;
         add(&self.counters.connections, 1);
         *self.state.lock() = OriginState::Connected { server: connection.facts.clone() };
-        let (address, server) = (&self.config.address, &connection.facts);
-        tracing::info!(%address, server = server.name, version = server.version, "origin connected");
+        let (address, server) = (&connection.address, &connection.facts);
+        tracing::info!(address, server = server.name, version = server.version, "origin connected");
         self.serve_with(Arc::clone(&connection));
         Ok(connection)
     }
@@ -109,9 +125,24 @@ impl StoreOrigin {
         }
     }
 
-    /// Returns whether this is the run of the server that the last connection was to.
-    fn is_same_run(&self, facts: &ServerFacts) -> bool {
-        facts.run.is_some() && *self.last_run.lock() == facts.run
+    /// Makes the next attempt to connect begin with a Sentinel that knows the latest failover. The
+    /// last one may have missed it, if the server that it has named cannot be used.
+    async fn find_latest_master(&self, error: &ConnectError) {
+        if let (Some(sentinels), false) =
+            (&self.sentinels, matches!(error, ConnectError::NoMaster { .. }))
+        {
+            let _ = sentinels.latest().await;
+        }
+    }
+
+    /// Ends the connection when the Sentinels name another master. Returns only then.
+    async fn watch_master(&self, connection: &Connection) -> ConnectError {
+        let (Some(sentinels), Some(master)) = (&self.sentinels, &connection.master) else {
+            return std::future::pending().await;
+        };
+        let other = sentinels.wait_for_another(master).await;
+        self.end_connection(self.epoch.load(Ordering::Acquire));
+        ConnectError::OtherMaster(other)
     }
 
     /// Makes a trip to the server, and reads the numbers if they are due. Afterwards the copies may

@@ -55,6 +55,7 @@ mod purging;
 mod reading;
 mod replies;
 mod scratch;
+mod sentinel;
 mod server_facts;
 mod state;
 mod watching;

@@ -26,6 +26,8 @@ use crate::error::OriginError;
 use crate::names::Name;
 use crate::numbers::Numbers;
 use crate::page_begin::PageBegin;
+use crate::sentinel::Sentinels;
+use crate::server_facts::ServerRun;
 use crate::state::OriginState;
 
 /// The most commands that wait for an answer of the server. The next one fails at once.
@@ -40,6 +42,8 @@ const TURNS: usize = 256;
 /// A server behind a store.
 pub struct StoreOrigin {
     pub(crate) config: OriginConfig,
+    /// The Sentinels that name the server, if the address has any.
+    pub(crate) sentinels: Option<Sentinels>,
     pub(crate) store: Arc<Store>,
     pub(crate) numbers: Numbers,
     pub(crate) absent_keys: AbsentKeys,
@@ -59,7 +63,7 @@ pub struct StoreOrigin {
     /// Wakes the task of [`StoreOrigin::run`]: something is due, or the connection has ended.
     pub(crate) wake: Notify,
     /// The run of the server that the last connection was to.
-    pub(crate) last_run: Mutex<Option<String>>,
+    pub(crate) last_run: Mutex<Option<ServerRun>>,
     /// The keys that are being read.
     reads_in_flight: Semaphore,
     /// Writers of the same key on this machine take turns.
@@ -72,6 +76,7 @@ impl StoreOrigin {
     /// Creates the origin of a store. It is away until [`StoreOrigin::run`] has connected.
     pub fn new(config: OriginConfig, store: Arc<Store>) -> Arc<Self> {
         Arc::new(Self {
+            sentinels: Sentinels::of(&config),
             config,
             store,
             numbers: Numbers::default(),

@@ -1,4 +1,4 @@
-//! What a server says about itself.
+//! What a server says about itself, and which run of it this is.
 
 /// What a server says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,4 +12,14 @@ pub struct ServerFacts {
     pub evicts: bool,
     /// The run of the server (`run_id`), if it says.
     pub run: Option<String>,
+}
+
+/// A run of a server as the master. Another one may have lost the last writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerRun {
+    /// The run of the server (`run_id`).
+    pub(crate) id: String,
+    /// The number of the failover that has made it the master, if a Sentinel has said it. The same
+    /// run may be the master again after another server was.
+    pub(crate) failover: Option<u64>,
 }

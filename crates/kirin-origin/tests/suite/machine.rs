@@ -62,7 +62,11 @@ impl Machine {
 
     /// Starts with the usual limits, which a busy machine may exceed.
     pub fn hurried(server: &RedisServer) -> Self {
-        let address = format!("redis://{}", server.address());
+        Self::hurried_at(&format!("redis://{}", server.address()))
+    }
+
+    /// Starts with an address and the usual limits.
+    pub fn hurried_at(address: &str) -> Self {
         let config = OriginConfig::new(address.parse().expect("an address"), None);
         Self::with(config.expect("settings"))
     }

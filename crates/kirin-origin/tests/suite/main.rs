@@ -8,3 +8,4 @@ mod near_copies;
 mod origin_away;
 mod pages;
 mod scripts;
+mod sentinel;
