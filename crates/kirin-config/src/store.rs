@@ -47,7 +47,9 @@ pub struct StoreSection {
     /// A Redis or Valkey server that has the items, for several machines that share them. The store
     /// keeps copies. `redis://HOST:PORT`, `rediss://HOST:PORT` for TLS, or `redis+unix:///PATH`,
     /// with a user as in `redis://USER@HOST`, and with the number of a database as in
-    /// `redis://HOST/1` and `redis+unix:///PATH?db=1`. Errors and `kirin status` never show a
+    /// `redis://HOST/1` and `redis+unix:///PATH?db=1`. A master that Sentinels know is
+    /// `redis-sentinel://HOST,HOST,HOST/NAME`, with their hosts, see
+    /// [memcached.md](memcached.md#several-machines). Errors and `kirin status` never show a
     /// password in it. Default: none, the items are here.
     pub origin: Option<Written<String>>,
     /// A PEM file with the authorities of the origin's certificate, if its address is `rediss://`.

@@ -92,11 +92,11 @@ fn wrong_keys_of_an_origin_are_refused_with_what_is_allowed() {
             &["kirin.toml:4:10", "`store.origin`", "has no scheme: write redis://HOST:PORT"][..],
         ),
         ("origin = \"http://a\"\n".into(), &["scheme `http`", "allowed are redis, rediss"]),
+        ("origin = \"redis-sentinel://a\"\n".into(), &["`` is not the name of a master"]),
         (
-            "origin = \"redis-sentinel://a/main\"\n".into(),
-            &["redis-sentinel://a:26379/main: only redis://, rediss:// and redis+unix://"],
+            "origin = \"rediss-cluster://a\"\n".into(),
+            &["rediss-cluster://a:6379: clusters cannot be used yet"],
         ),
-        ("origin = \"rediss-cluster://a\"\n".into(), &["rediss-cluster://a:6379: only redis://"]),
         ("origin = 6379\n".into(), &["`origin` is the number 6379: allowed is a text in quotes"]),
         (
             with("origin_ca = \"ca.pem\"\n"),
@@ -187,6 +187,9 @@ fn no_error_shows_a_password() {
         "origin = redis://:s3cret@a",
         "origin = \"redis://:s3cret@a",
         "orign = \"redis://:s3cret@a\"",
+        "origin = \"redis-sentinel://a/main?sentinel_password=s3cret&x\"",
+        "origin = \"redis-sentinel://a/main&sentinel_password=s3cret\"",
+        "orign = \"redis-sentinel://a/main?sentinel_password=s3cret\"",
     ] {
         let error = store(&format!("{keys}\n")).expect_err(keys);
         assert!(error.contains("kirin.toml:4:") || error.contains("kirin.toml:5:"), "{error}");

@@ -182,7 +182,7 @@ pub enum AddressError {
     )]
     SentinelQuery(String),
     /// The engine is reached in a way that this Kirin does not know yet.
-    #[error("{0}: only redis://, rediss:// and redis+unix:// can be used yet")]
+    #[error("{0}: clusters cannot be used yet")]
     NotYet(String),
     /// There is a second password.
     #[error("{0} has a password already")]
@@ -213,8 +213,10 @@ impl Address {
     pub fn parse_usable(text: &str) -> Result<Self, AddressError> {
         let address: Self = text.parse()?;
         match address.topology {
-            Topology::Server { .. } | Topology::UnixSocket { .. } => Ok(address),
-            _ => Err(AddressError::NotYet(address.to_string())),
+            Topology::Server { .. } | Topology::UnixSocket { .. } | Topology::Sentinel { .. } => {
+                Ok(address)
+            }
+            Topology::Cluster { .. } => Err(AddressError::NotYet(address.to_string())),
         }
     }
 

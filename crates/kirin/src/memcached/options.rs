@@ -222,7 +222,7 @@ impl Options {
                 _ => return Err(format!("-B {value}: one of ascii, auto")),
             },
             'o' => {
-                for suboption in value.split(',').filter(|suboption| !suboption.is_empty()) {
+                for suboption in suboptions(&value).filter(|suboption| !suboption.is_empty()) {
                     self.extended(suboption)?;
                 }
             }
@@ -360,6 +360,29 @@ fn number(letter: char, value: &str, lowest: i64, highest: i64) -> Result<i64, S
         .ok_or_else(|| format!("-{letter} {value}: not a number from {lowest} to {highest}"))
 }
 
+/// Splits the value of `-o` at its commas, but not at those between the Sentinels of an origin. The
+/// `/` before the name of the master ends them.
+fn suboptions(value: &str) -> impl Iterator<Item = &str> {
+    let names_sentinels = |suboption: &str| {
+        let address = suboption.strip_prefix("origin=").and_then(|text| text.split_once("://"));
+        address.is_some_and(|(scheme, servers)| {
+            scheme.ends_with("-sentinel") && !servers.contains('/')
+        })
+    };
+    let mut rest = Some(value);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let is_end = |at: &usize| !text.get(..*at).is_some_and(names_sentinels);
+        let end = text.match_indices(',').map(|(at, _)| at).find(is_end);
+        let (suboption, after) = match end.and_then(|at| text.split_at_checked(at)) {
+            Some((suboption, after)) => (suboption, after.strip_prefix(',')),
+            None => (text, None),
+        };
+        rest = after;
+        Some(suboption)
+    })
+}
+
 fn item_size(value: &str) -> Result<usize, String> {
     let (digits, unit) = match value.char_indices().last() {
         Some((at, 'k' | 'K')) => (&value[..at], 1 << 10),
@@ -454,6 +477,20 @@ mod tests {
     }
 
     #[test]
+    fn an_origin_may_have_several_sentinels_between_other_suboptions() {
+        let read = options(
+            "-o modern,origin=rediss-sentinel://:p@a:1,b,[::1]:2/main?db=3,origin_ca=ca.pem,\
+             stale_limit=9s",
+        );
+        let origin = read.origin.map(|origin| origin.to_string());
+        assert_eq!(origin.as_deref(), Some("rediss-sentinel://a:1,b:26379,[::1]:2/main?db=3"));
+        assert_eq!(read.origin_ca, Some("ca.pem".into()));
+        assert_eq!(read.stale_limit, Some(Duration::from_secs(9)));
+        let server = options("-o origin=redis://a,stale_limit=9s").origin;
+        assert_eq!(server.map(|origin| origin.to_string()).as_deref(), Some("redis://a:6379"));
+    }
+
+    #[test]
     fn the_default_listens_on_this_machine_only() {
         assert_eq!(options(""), Options::default());
         assert!(Options::default().listen.is_empty(), "no address is loopback, see config.rs");
@@ -476,6 +513,8 @@ mod tests {
             ("-I 1", "Item max size cannot be less than 1024 bytes."),
             ("-I 33m -m 64", "Cannot set item size limit higher than 1/2 of memory max."),
             ("-o nonsense", "Illegal suboption \"nonsense\""),
+            ("-o origin=redis-sentinel://a,b", "`` is not the name of a master"),
+            ("-o origin=redis-sentinel://a,stale_limit=9s", "`stale_limit` is not the host"),
             ("-o idle_timeout=x", "is not a number of seconds"),
             ("-l [::1", "not an address"),
             ("-D ::", "-D ::: not one visible ASCII character"),
