@@ -1,8 +1,8 @@
 //! Several `kirin memcached` with one Redis: each keeps copies of its items.
 
+use std::fmt::from_fn;
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Stdio;
 
 use kirin_tests::{
     MemcachedClient, MemcachedProgram, RedisSentinels, RedisServer, memcached_command,
@@ -275,7 +275,7 @@ fn a_new_program_keeps_the_clients_and_reads_the_items_from_the_origin() {
     let origin = format!("origin=redis://{}", redis.address());
     let mut first = memcached_command(&["-p", "-1", "-P", &pid_file, "-o", &origin])
         .env("MEMCACHED_PORT_FILENAME", &port_file)
-        .stderr(Stdio::null())
+        .stderr(std::fs::File::create(path("log")).expect("a log"))
         .spawn()
         .expect("the program starts");
     let port = memcached_port(Path::new(&port_file));
@@ -284,8 +284,15 @@ fn a_new_program_keeps_the_clients_and_reads_the_items_from_the_origin() {
         (client.ask(b"set a 0 0 1\r\n1\r\nget a\r\n") == b"STORED\r\nVALUE a 0 1\r\n1\r\nEND\r\n")
             .then_some(())
     });
-    kill_process(Pid::from_child(&first), Signal::USR2).expect("it is there");
-    assert!(first.wait().expect("its end").success());
+    let log =
+        from_fn(|output| output.write_str(&std::fs::read_to_string(path("log")).expect("it")));
+    let missing = from_fn(|output| write!(output, "the first program to end: {log}"));
+    let status = wait_for(&missing, || {
+        // The port may answer before the program takes signals.
+        let _ = kill_process(Pid::from_child(&first), Signal::USR2);
+        first.try_wait().expect("its end")
+    });
+    assert!(status.success());
     let second = std::fs::read_to_string(&pid_file).expect("a pid file");
     let second: i32 = second.trim().parse().expect("a pid");
     let stats = String::from_utf8(client.ask(b"stats\r\n")).expect("text");
