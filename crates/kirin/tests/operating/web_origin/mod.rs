@@ -11,6 +11,7 @@ mod includes;
 mod page_races;
 mod purging;
 mod pushed_pages;
+mod scripts;
 mod sessions;
 mod sites;
 mod written_pages;
@@ -67,6 +68,9 @@ ssi = true
 path = "/errors"
 try = ["files:public"]
 error_pages = { 404 = "/only/error" }
+[[ROUTE]]
+path = "/script"
+try = ["lua:script.lua"]
 [[ROUTE]]
 path = "/cached"
 try = ["app:web"]
@@ -140,6 +144,31 @@ builder {
 };
 "#;
 
+/// The script of a machine: `/script/NAME?key=…&value=…` calls a function of `kirin.store`.
+const SCRIPT: &str = r#"
+local store = kirin.store
+local calls = {
+  set = function(key, value) return store.set(key, value, { ttl = 1000, tags = { "t" } }) end,
+  guarded = function(key, value) return select(2, pcall(store.add, key, value)) end,
+  many = function(key)
+    local found = store.get_multi { key, "none", "other" }
+    return found[key], found.other
+  end,
+  within = function(key) return coroutine.wrap(function() return store.get(key) end)() end,
+  tag = function(tag) return store.invalidate_tag(tag) end,
+  prefix = function(prefix) return store.invalidate_prefix(prefix, "soft") end,
+  count = function(key) return store.incr(key, 2, { initial = 5 }) end,
+}
+return function(request)
+  local name = request.path:match("%w+$")
+  local key, value = request.args.key, request.args.value
+  if name == "session" then return { body = request.session and request.session.name or "nobody" } end
+  if name == "piece" then return { body = store.piece(key) or "nil" } end
+  local first, second = (calls[name] or store[name])(key, value)
+  return { body = tostring(first) .. " " .. tostring(second) }
+end
+"#;
+
 /// A Kirin with its own application.
 struct Machine {
     site: Site,
@@ -181,7 +210,11 @@ impl Machine {
 
     /// Starts a machine whose configuration is changed before.
     fn start_with(name: &str, store: &str, more: &str, change: impl Fn(String) -> String) -> Self {
-        let site = Site::new().with("app.psgi", APP).with("members", MEMBERS).with("public/x", "");
+        let site = Site::new()
+            .with("app.psgi", APP)
+            .with("members", MEMBERS)
+            .with("public/x", "")
+            .with("script.lua", SCRIPT);
         let config = CONFIG.replace("NAME", name);
         let routes = ROUTES.replace("ROUTE", "route");
         let kirin = Kirin::start(&site, &change(format!("{config}{store}{routes}{more}")));
