@@ -3,9 +3,10 @@
 //!
 //! A [`ScriptFile`] is a script on one event loop, with its own LuaJIT state. A call of it answers,
 //! passes or fails at once. Or it waits for the body of its request, for the responses of other
-//! routes, or for the server behind the store. This crate does no I/O except reading the script's files. The program fetches what a
-//! call waits for, and then resumes the [`Suspended`] call. [`Limits`] bounds the resources of a
-//! script. `sandbox.rs` and `prelude.lua` define the part of Lua that scripts see.
+//! routes, or for the server behind the store. This crate does no I/O except reading the script's
+//! files. The program fetches what a call waits for, and then resumes the [`Suspended`] call.
+//! [`Limits`] bounds the resources of a script. `sandbox.rs` and `prelude.lua` define the part of
+//! Lua that scripts see.
 
 mod allowance;
 mod error;

@@ -1,7 +1,7 @@
 //! Carries out commands whose items are at the origin of the store.
 //!
 //! A command that the copies on this machine cannot answer goes this way. It is carried out on the
-//! items of the origin ([`Scratch`]), and the client gets the answer when the origin has the change.
+//! items of the origin ([`Scratch`]). The client gets the answer when the origin has the change.
 //!
 //! A `set` needs not know what is there, so nothing is read for it. Purges are one write.
 

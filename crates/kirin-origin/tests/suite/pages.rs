@@ -40,7 +40,7 @@ fn a_page_that_was_begun_before_a_purge_is_stored_on_no_machine() {
         // The page that is begun after the purge is stored at once on the machine of the purge.
         assert_eq!(a.store_page(key, &a.near().begin(), &["t"]), Ok(()));
         wait_for("the page", || b.seen(key));
-        // A purge of another prefix is none of its business.
+        // A purge of another tag and prefix does not concern it.
         let there = b.near().begin();
         a.purge(&[], &["other"], &["/other"], Invalidation::Hard);
         assert_eq!(b.store_page(key, &there, &["t"]), Ok(()));
