@@ -58,6 +58,7 @@ mod scratch;
 mod sentinel;
 mod server_facts;
 mod state;
+mod turns;
 mod watching;
 mod writing;
 

@@ -86,7 +86,7 @@ impl NearStore {
         // Many requests may want the same item at the same moment. One of them asks.
         let _turn = match keys {
             [key] => {
-                let turn = origin.turn(key).await;
+                let turn = origin.read_turn(key).await;
                 let now = Now::on_steady_clock();
                 if let Some(item) = self.store.peek(key, now) {
                     return vec![Some(item)];

@@ -29,15 +29,13 @@ use crate::page_begin::PageBegin;
 use crate::sentinel::Sentinels;
 use crate::server_facts::ServerRun;
 use crate::state::OriginState;
+use crate::turns::{Turn, Turns};
 
 /// The most commands that wait for an answer of the server. The next one fails at once.
 const MOST_IN_FLIGHT: usize = 4096;
 
 /// The most keys that are read at once: their items may have a megabyte each. The next one waits.
 const MOST_KEYS_IN_FLIGHT: usize = 64;
-
-/// In how many groups keys take turns.
-const TURNS: usize = 256;
 
 /// A server behind a store.
 pub struct StoreOrigin {
@@ -67,7 +65,9 @@ pub struct StoreOrigin {
     /// The keys that are being read.
     reads_in_flight: Semaphore,
     /// Writers of the same key on this machine take turns.
-    turns: Box<[tokio::sync::Mutex<()>]>,
+    write_turns: Turns,
+    /// So do readers, so that one of them asks. They do not wait for writers.
+    read_turns: Turns,
     /// One task at a time reads the numbers.
     pub(crate) reading_numbers: tokio::sync::Mutex<()>,
 }
@@ -93,7 +93,8 @@ impl StoreOrigin {
             wake: Notify::new(),
             last_run: Mutex::default(),
             reads_in_flight: Semaphore::new(MOST_KEYS_IN_FLIGHT),
-            turns: (0..TURNS).map(|_| tokio::sync::Mutex::default()).collect(),
+            write_turns: Turns::default(),
+            read_turns: Turns::default(),
             reading_numbers: tokio::sync::Mutex::new(()),
         })
     }
@@ -195,10 +196,13 @@ impl StoreOrigin {
     /// Waits for the turn of this caller to read and write a key, but no longer than for a command.
     /// Without turns, the writers of one machine would be in each other's way. Those of others are
     /// anyway, so nothing depends on it.
-    pub async fn turn(&self, key: &[u8]) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        let sum = key.iter().fold(0usize, |sum, byte| sum.wrapping_mul(31) + usize::from(*byte));
-        let turn = self.turns.get(sum % self.turns.len())?.lock();
-        tokio::time::timeout(self.config.timeout, turn).await.ok()
+    pub(crate) async fn write_turn(&self, key: &[u8]) -> Option<Turn<'_>> {
+        self.write_turns.turn(key, self.config.timeout).await
+    }
+
+    /// Waits in the same way for the turn to read a key.
+    pub(crate) async fn read_turn(&self, key: &[u8]) -> Option<Turn<'_>> {
+        self.read_turns.turn(key, self.config.timeout).await
     }
 
     /// Counts the failure of a command, and ends a connection to a server that takes no writes any

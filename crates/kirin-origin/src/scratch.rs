@@ -91,7 +91,7 @@ impl Scratch {
         key: &Bytes,
         carry_out: impl Fn() -> R,
     ) -> Result<R, OriginError> {
-        let _turn = self.origin.turn(key).await;
+        let _turn = self.origin.write_turn(key).await;
         let loaded = self.load_one(key).await?;
         self.until_written(key, Some(loaded), Absence::NoChange, carry_out).await
     }
@@ -103,7 +103,7 @@ impl Scratch {
         key: &Bytes,
         carry_out: impl Fn() -> R,
     ) -> Result<R, OriginError> {
-        let _turn = self.origin.turn(key).await;
+        let _turn = self.origin.write_turn(key).await;
         let loaded = self.load_one(key).await?;
         self.until_written(key, Some(loaded), Absence::Change, carry_out).await
     }
