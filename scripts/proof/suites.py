@@ -15,6 +15,8 @@ PROCESS_A_TEST = (
 # Programs that start applications, which run once more over sockets, without the ring.
 APPLICATIONS = ("kirin/apps", "kirin-workers/suite")
 WITHOUT_RING = {"KIRIN_RING": "0"}
+# The tests against a real server behind the store.
+OF_THE_ORIGIN = "kirin-origin/suite"
 # Tests that start the program with the ring, whatever the environment says.
 OF_THE_RING = ("kirin/apps silent_workers::",)
 # Tests of each place from end to end, for a quick look, and those that take too long for each
@@ -52,10 +54,25 @@ def lint(root):
     ]
 
 
-def units(programs):
-    """Returns a job for each program of unit tests."""
+def units(programs, root):
+    """Returns a job for each program of unit tests, and those that run with Valkey too."""
     alone = [program for program in programs if not program.name.startswith(PROCESS_A_TEST)]
-    return [program.unit_job("units", UNIT_THREADS) for program in alone]
+    jobs = [program.unit_job("units", UNIT_THREADS) for program in alone]
+    valkey = os.path.join(root, "target", "valkey")
+    if os.path.exists(os.path.join(valkey, "redis-server")):
+        jobs += [with_valkey(program, valkey) for program in alone if program.name == OF_THE_ORIGIN]
+    return jobs
+
+
+def with_valkey(program, directory):
+    """Returns a job with all tests that start a redis-server, which is Valkey's instead."""
+    job = program.unit_job("units", UNIT_THREADS)
+    job.name += " with Valkey"
+    # That of PyPI has no TLS.
+    job.command = [*job.command, "--skip", "with_tls"]
+    path = os.environ.get("PATH", os.defpath)
+    job.environment = {**job.environment, "PATH": f"{directory}{os.pathsep}{path}"}
+    return job
 
 
 def one_by_one(suite, programs, environment=None):
@@ -108,7 +125,7 @@ def long(programs, root, cargo):
             jobs.append(job)
     jobs += only(one_by_one("long", chosen), names)
     jobs += only(one_by_one("long-sockets", applications, WITHOUT_RING), names, may_lack=True)
-    for job in units(programs):
+    for job in units(programs, root):
         job.suite, job.limit = "long-units", 1800
         job.environment = {"PROPTEST_CASES": "5000"}
         jobs.append(job)

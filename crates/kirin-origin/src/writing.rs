@@ -116,8 +116,10 @@ impl StoreOrigin {
             Condition::Unchanged { version, made } => ("version", version, Some(made)),
             Condition::NotNewer(begin) => ("page", begin.version, Some(begin.number)),
         };
+        // Without a condition the item gets the present number, which is seldom another one.
+        let made_probably = made.unwrap_or_else(|| self.numbers.learned());
         let mut head =
-            ItemHead { made: made.unwrap_or(0), version: write.version, ..ItemHead::default() };
+            ItemHead { made: made_probably, version: write.version, ..ItemHead::default() };
         let (encoded, expires, tags) = match &write.content {
             Content::Item { value, flags, expires, tags, chosen_cas, is_stale, is_won } => {
                 head = ItemHead {

@@ -8,7 +8,7 @@
 -- ARGV[4] milliseconds until the item expires; 0 for never; `keep` for those that are left of what
 --         is there.
 -- ARGV[5] `1` if the engine may evict keys without a TTL, else `0`.
--- ARGV[6] the encoded item.
+-- ARGV[6] the encoded item. Its own `made` is a guess for `any`.
 --
 -- Returns {status, N, version}: the present number N of `{k}n`, and the version that is there at
 -- the end; 0 if nothing is there. A status:
@@ -114,7 +114,9 @@ else
   set(KEYS[1], item, ttl)
 end
 -- Lua would copy a large item twice to change its number.
-if made ~= given_made then redis.call("SETRANGE", KEYS[1], 6, struct.pack("<I8", made)) end
+if made ~= struct.unpack("<I8", item, 7) then
+  redis.call("SETRANGE", KEYS[1], 6, struct.pack("<I8", made))
+end
 
 -- A tag outlives its items. A new TTL is a change of the tag: each Kirin with copies of its items
 -- is told, and drops them. So the TTL is twice what is needed, and seldom renewed.
