@@ -62,6 +62,9 @@ class Comparison:
     share_cores: bool = False
     """Whether servers and load use both cores together, instead of one each."""
 
+    behind: str = ""
+    """The server behind the rows, whose part of the CPU time has a column. Empty if there is none."""
+
 
 @dataclass(frozen=True)
 class Round:
@@ -82,6 +85,9 @@ class Round:
 
     user_us: float = 0.0
     """The part of `cpu_us` in user space."""
+
+    behind_us: float = 0.0
+    """The part of `cpu_us` of the server behind the compared one."""
 
 
 @dataclass
@@ -114,6 +120,10 @@ class Row:
     @property
     def load_cpu_us(self) -> float:
         return median(r.load_cpu_us for r in self.rounds)
+
+    @property
+    def behind_us(self) -> float:
+        return median(r.behind_us for r in self.rounds)
 
     @property
     def per_second(self) -> float:
@@ -193,11 +203,13 @@ def _measure(server: Server, load: Load, host: Host, seconds: float) -> Round:
     cores = host.cores.server_numbers()
     busy_before, cpu_before = measure.busy_seconds(cores), measure.cpu_seconds(server.roots)
     load_before, ticks_before = measure.ended_children_seconds(), measure.ticks(server.roots)
+    behind_before = measure.cpu_seconds(server.behind)
     try:
         outcome = load.run(host, server, seconds)
     except BenchError as error:
         return Round(0.0, 0.0, 0.0, 0.0, 0.0, str(error).splitlines()[0])
     cpu = measure.cpu_seconds(server.roots) - cpu_before
+    behind = measure.cpu_seconds(server.behind) - behind_before
     user, system = (now - before for now, before in zip(measure.ticks(server.roots), ticks_before, strict=True))
     busy = measure.busy_seconds(cores) - busy_before
     load_cpu = measure.ended_children_seconds() - load_before
@@ -213,4 +225,5 @@ def _measure(server: Server, load: Load, host: Host, seconds: float) -> Round:
         outcome.failure,
         load_cpu / outcome.requests * 1e6,
         cpu / outcome.requests * 1e6 * user / max(1, user + system),
+        behind / outcome.requests * 1e6,
     )

@@ -66,6 +66,11 @@ class Server:
     socket_path: Path | None = None
     """The socket of the server, if it does not listen on a port."""
 
+    behind: list[int] = field(default_factory=list)
+    """Those of `roots` that are a server behind the compared one, whose part of the CPU time has a
+    column.
+    """
+
 
 @dataclass
 class Host:
@@ -78,6 +83,9 @@ class Host:
     """The share of the full size, for comparisons that count requests and not seconds."""
 
     directory: Path = field(init=False)
+    shared: dict[str, Server] = field(default_factory=dict)
+    """The servers behind several rows, by name."""
+
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def __enter__(self) -> Host:
@@ -145,6 +153,7 @@ class Host:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         self._processes.clear()
+        self.shared.clear()
 
     def load_command(self, *command: str | Path) -> list[str]:
         """Returns the command that runs a load generator on its cores."""

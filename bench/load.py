@@ -143,10 +143,7 @@ class HttpLoad:
 
     def run(self, host: Host, server: Server, seconds: float) -> Outcome:
         script = host.directory / "wrk.lua"
-        setup = WRK_FORM.format(form=self.form) if self.form else ""
-        if self.pages:
-            setup += WRK_PAGES.format(pages=self.pages, path=self.pages_path)
-        script.write_text(WRK_SCRIPT.format(setup=setup))
+        script.write_text(WRK_SCRIPT.format(setup=self.setup(server)))
         more = [] if self.keep_alive else ["-H", "Connection: close"]
         if self.cookie:
             more += ["-H", f"Cookie: {self.cookie}"]
@@ -172,6 +169,13 @@ class HttpLoad:
         if self.keep_alive and served < self.connections * STARVED and not failures:
             failures.append(f"only {served:.0f} of {self.connections} connections served")
         return Outcome(int(requests), duration_us / 1e6, p50_us, p99_us, ", ".join(failures))
+
+    def setup(self, _server: Server) -> str:
+        """Returns the part of wrk's script that is for this load."""
+        setup = WRK_FORM.format(form=self.form) if self.form else ""
+        if self.pages:
+            setup += WRK_PAGES.format(pages=self.pages, path=self.pages_path)
+        return setup
 
     def _request_all_pages(self, server: Server) -> None:
         """Requests each page once, so that a slow machine too begins with a filled cache."""

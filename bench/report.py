@@ -81,6 +81,8 @@ def summary(table: Table, comparison: Comparison) -> str:
         "user": lambda row: f"{row.user_us:.2f}",
         "system": lambda row: f"{row.system_us:.2f}",
     }
+    if comparison.behind:
+        columns[f"{comparison.behind}'s part"] = lambda row: f"{row.behind_us:.2f}"
     if floor is not None:
         columns["× floor"] = _times(floor)
     if peer is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from certificate import Certificate
 from host import REPOSITORY, BenchError, Host, Server, free_port, version_of
 from peers import memcached
+from serving import wait_for
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class App:
     ring: bool = True
     """Whether requests go through shared memory."""
 
+
+CONNECT_WITHIN_SECONDS = 10.0
 
 LONGEST_SHOWN = 200
 """The longest sections of a configuration that a report shows, in characters."""
@@ -39,24 +42,28 @@ def start(
     tls: Certificate | None = None,
     session_cookie: str = "",
     access_log: str = "",
+    origin: Server | None = None,
+    env: Mapping[str, str] | None = None,
     more: str = "",
 ) -> Server:
     """Serves `/` from these places. `pages` are stored over Kirin's memcached socket, as an
     application would do it.
 
     With `static` the files of that directory are served below /static. `session_cookie` names the
-    cookie that selects a visitor's item of the store. `access_log` is the value of that key. `more`
-    has further sections.
+    cookie that selects a visitor's item of the store. `access_log` is the value of that key. `origin`
+    is a redis-server behind the store. `env` is for the workers. `more` has further sections.
     """
     _built(host)
     port, store_port = free_port(), free_port()
     store_path = host.directory / f"{name}-store.sock"
     store = f"unix:{store_path}" if unix_store else f"127.0.0.1:{store_port}"
     config = host.directory / f"{name}.toml"
-    config.write_text(_config(port, store, places, app, tls, session_cookie, access_log) + _static(static) + more)
+    config.write_text(_config(port, store, places, app, tls, session_cookie, access_log, origin) + _static(static) + more)
     # Until the adapter is installed, the workers' parent finds it in the repository.
-    env = {"PERL5LIB": str(REPOSITORY / "adapters" / "perl" / "lib")}
+    env = {"PERL5LIB": str(REPOSITORY / "adapters" / "perl" / "lib"), **(env or {})}
     pid = host.start(name, [host.kirin, "serve", "--config", config], port=port, env=env)
+    if origin is not None:
+        connect(store)
     for key, value in (pages or {}).items():
         memcached.set_item(store, key, value)
     about = f"{version_of(str(host.kirin), '--version')}: try = {list(places)}, threads = 1"
@@ -66,6 +73,8 @@ def start(
         about += f", session_cookie = \"{session_cookie}\""
     if access_log:
         about += f", access_log = {access_log}"
+    if origin is not None:
+        about += ", store.origin = \"redis://…\""
     if app is not None:
         about += f", {app.workers} workers"
     # The notes of a comparison describe what is too long for its table of configurations.
@@ -119,6 +128,27 @@ def start_store(host: Host, megabytes: int) -> Server:
     return Server(0, [pid], about, f"unix:{path}")
 
 
+def start_near_store(host: Host, origin: Server) -> Server:
+    """Starts `kirin memcached` before a redis-server."""
+    _built(host)
+    path = host.directory / "kirin-near-store.sock"
+    options = ["-t", "1", "-m", "64", "-o", f"origin={_url(origin)}"]
+    pid = host.start("kirin-near-store", [host.kirin, "memcached", "-s", path, *options], socket_path=path)
+    connect(f"unix:{path}")
+    about = f"{version_of(str(host.kirin), '--version')}: kirin memcached -t 1 -m 64 -o origin=redis://…, unix socket"
+    return Server(0, [pid], about, f"unix:{path}")
+
+
+def _url(origin: Server) -> str:
+    return f"redis://127.0.0.1:{origin.port}"
+
+
+def connect(store: str) -> None:
+    """Waits until the store at this address is connected to its origin."""
+    if not wait_for(lambda: memcached.statistics(store).get("origin_state") == "connected", CONNECT_WITHIN_SECONDS):
+        raise BenchError("kirin does not connect to its origin")
+
+
 def _built(host: Host) -> None:
     if not host.kirin.is_file():
         raise BenchError(
@@ -135,6 +165,7 @@ def _config(
     tls: Certificate | None,
     session_cookie: str,
     access_log: str,
+    origin: Server | None,
 ) -> str:
     quoted = ", ".join(f'"{place}"' for place in places)
     app_section = f'[[app]]\nname = "web"\nload = "{app.load}"\nworkers = {app.workers}\n' if app else ""
@@ -145,6 +176,7 @@ def _config(
     )
     log = f"access_log = {access_log}\n" if access_log else ""
     session = f'session_cookie = "{session_cookie}"\n' if session_cookie else ""
+    origin_key = f'origin = "{_url(origin)}"\n' if origin else ""
     return f"""\
 threads = 1
 
@@ -154,7 +186,7 @@ address = "127.0.0.1:{port}"
 [store]
 memory = "64MB"
 memcached = ["{store}"]
-{session}
+{session}{origin_key}
 {app_section}
 [[route]]
 path = "/"

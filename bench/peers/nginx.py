@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import certificate
-from host import Host, Server, free_port, version_of
+from host import Host, Server, debian_version, free_port, version_of
 from peers import memcached
 
 MODULES = Path("/usr/lib/nginx/modules")
 LUA = ("ndk_http_module.so", "ngx_http_lua_module.so")
 
 HERE = Path(__file__).resolve().parent
-"""The directory of nginx_memcached.lua."""
+"""The directory of nginx_memcached.lua and nginx_redis.lua."""
 
 KEEP = "keepalive_requests 1000000000; keepalive_timeout 600s;"
 """Without it nginx 1.22 closes a connection after 1,000 requests."""
@@ -286,6 +286,24 @@ def lua_memcached(
         server=f"{code}\n{rest}",
         modules=LUA,
         beside=[store],
+    )
+
+
+def lua_redis(host: Host, name: str, behind: Server, code: str, about: str) -> Server:
+    """Starts Lua that uses a redis-server. `code` answers all paths, with `pages` (nginx_redis.lua), the
+    shared dictionary `ngx.shared.pages`, and `REDIS`, the server's port.
+    """
+    client = debian_version("lua-nginx-redis")
+    return start(
+        host,
+        name,
+        f"{about}; {client}; {behind.about}; CPU of both",
+        http=f'{KEEP} lua_package_path "{HERE}/?.lua;;"; lua_shared_dict pages 64m;',
+        server=f"""location / {{ content_by_lua_block {{
+            local pages, REDIS = require "nginx_redis", {behind.port}
+            {code}
+        }} }}""",
+        modules=LUA,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from host import Host, Server, debian_version, free_port
@@ -27,13 +27,14 @@ def start(
     name: str = "starlet",
     *,
     requests_per_connection: int = REQUESTS_PER_CONNECTION,
+    env: Mapping[str, str] | None = None,
 ) -> Server:
     """Starts Starlet with `-E deployment`, because plackup's default environment adds a log, a
     stack trace and a lint middleware.
     """
     port = free_port()
     listen = ["--host", "127.0.0.1", "--port", str(port)]
-    pid = host.start(name, _command(app, workers, requests_per_connection, listen), port=port)
+    pid = host.start(name, _command(app, workers, requests_per_connection, listen), port=port, env=env)
     return Server(port, [pid], _about(workers, requests_per_connection))
 
 
