@@ -36,6 +36,9 @@ from comparisons import (
     many_files,
     memcached_protocol,
     memory_per_item,
+    origin,
+    origin_idle,
+    origin_purge,
     profile,
     proxy,
     psgi,
@@ -81,12 +84,16 @@ COMPARISONS: dict[str, Comparison] = {
         loops.COMPARISON,
         routes.COMPARISON,
         memcached_protocol.COMPARISON,
+        origin.HIT_COMPARISON,
+        origin.MISS_COMPARISON,
+        origin.WRITE_COMPARISON,
     )
 }
 # These comparisons do not measure CPU time under a load. They make tables of their own.
 OTHERS = {
     one.NAME: one
-    for one in (crowd, reload, restart, upgrade, idle_memory, slow_attack, hit_ratio, memory_per_item, cache_hit_ratio)
+    for one in (crowd, reload, restart, upgrade, idle_memory, slow_attack, hit_ratio, memory_per_item, cache_hit_ratio,
+        origin_purge, origin_idle)
 }
 NAMES = [*COMPARISONS, *OTHERS]
 

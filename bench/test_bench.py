@@ -22,12 +22,14 @@ import measure
 import page
 import report
 from comparison import Budget, Comparison, Entrant, Result, Round, Row, Table
-from comparisons import even_memory, hit_ratio, lua_page, session_bar, ssi
+from comparisons import even_memory, hit_ratio, lua_page, origin_idle, session_bar, ssi
 from comparisons.crowd_run import Counts, CrowdLoad
 from contestants import CONTESTANTS, MEMO, on_port
 from host import BENCH, BenchError, Cores, Host, Server, free_port
-from load import HttpLoad
-from peers import memcached
+from fresh_pages_load import FreshPagesLoad, with_reads
+from load import HttpLoad, Outcome
+from peers import memcached, redis
+from set_load import outcome_of
 from standing import Round as Contest
 from standing import Standing
 
@@ -141,6 +143,49 @@ class Report(unittest.TestCase):
     def test_a_budget_against_a_row_that_failed_says_nothing(self) -> None:
         rows = (self.row("kirin", 12.0), self.row("floor", 10.0, "1 connect"))
         self.assertNotIn("Budget", self.text(*rows, budgets=(Budget("b", "kirin", "floor", 9.0),)))
+
+
+    def test_the_part_of_a_server_behind_has_a_column_of_its_name(self) -> None:
+        kirin = self.row("kirin", 12.0)
+        kirin.rounds = [replace(kirin.rounds[0], behind_us=4.5)]
+        comparison = Comparison("name", "question", [kirin.entrant], [self.load], behind="Redis")
+        text = report.markdown(Result(comparison, [Table(self.load, [kirin])], {}), 1, 2.0, "- machine")
+        self.assertIn("| user | system | Redis's part |", text)
+        self.assertIn("| kirin | 1,000 | 12.00 | 3.00 | 9.00 | 4.50 |", text)
+
+
+class Origin(unittest.TestCase):
+    def test_a_near_cache_that_answers_from_its_copies_has_failed(self) -> None:
+        outcome = Outcome(1000, 2.0, 1.0, 2.0)
+        self.assertEqual(with_reads(outcome, 990), outcome)
+        self.assertIn("only 989 of 1,000 pages came from the origin", with_reads(outcome, 989).failure)
+
+    def test_a_run_goes_on_behind_the_last_page_of_the_one_before(self) -> None:
+        load, server = FreshPagesLoad("fresh", b"", begin="/fresh/", fresh=100), Server(80, [], "")
+        self.assertIn("page, pages = wrk.host .. \":\" .. wrk.port, 0, 100", load.setup(server))
+        load.went_on(server, 50)
+        load.went_on(server, 30)
+        self.assertIn("wrk.port, 80, 100", load.setup(server))
+        load.went_on(server, 30)
+        self.assertIn("wrk.port, 10, 100", load.setup(server))
+
+    def test_redis_benchmark_says_how_long_its_commands_took(self) -> None:
+        table = '"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms"\n'
+        outcome = outcome_of(table + '"SET","50000.00","0.3","0.1","0.25","0.4","0.5","0.9"\n', 100_000)
+        self.assertEqual(outcome, Outcome(100_000, 2.0, 250.0, 500.0))
+        with self.assertRaisesRegex(BenchError, "nothing of SET"):
+            outcome_of(table, 100_000)
+
+    def test_a_command_is_an_array_of_bulk_strings(self) -> None:
+        self.assertEqual(redis.encoded("GET", b"k", 7), b"*3\r\n$3\r\nGET\r\n$1\r\nk\r\n$1\r\n7\r\n")
+
+    def test_an_idle_row_has_the_commands_of_its_time_alone(self) -> None:
+        before = origin_idle.Seen(10.0, {"time": 5, "eval": 1}, 100, 200, 1.0, 2.0)
+        after = origin_idle.Seen(14.0, {"time": 13, "hello": 8, "eval": 1}, 180, 600, 1.002, 2.004)
+        self.assertEqual(
+            origin_idle.row("kirin", before, after),
+            ["kirin", "4.0", "2.0", "20", "100", "1000", "500", "8 HELLO, 8 TIME"],
+        )
 
 
 class HitRatio(unittest.TestCase):
