@@ -398,6 +398,12 @@ totals: 10000
         self.assertEqual(instructions.above(case, {"page": 1000, "host": 457}, {"host": 417}, 0.0), [])
         self.assertEqual(instructions.above(case, {"page": 1000, "host": 458}, {"host": 417}, 0.0), ["host"])
 
+    def test_a_hit_of_a_copy_may_take_two_per_cent_more(self) -> None:
+        cases = [case for case in instructions.CASES if case.name in ("page", "page_copy")]
+        self.assertEqual(instructions.above_original({"page": 1000, "page_copy": 1020}, cases), [])
+        self.assertEqual(instructions.above_original({"page": 1000, "page_copy": 1021}, cases), ["page_copy"])
+        self.assertEqual(instructions.above_original({"page_copy": 1021}, cases), [], "nothing to compare with")
+
     def test_functions_are_sorted_by_their_change(self) -> None:
         now = instructions.Counted(10.0, {"a": 5.0, "b": 5.0}, {})
         before = instructions.Counted(12.0, {"a": 4.0, "c": 8.0}, {})
