@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// In how many groups keys take turns.
-const GROUPS: usize = 256;
+const GROUPS: usize = 2048;
 
 /// Lets one caller of each group of keys go on at a time.
 pub(crate) struct Turns(Box<[Mutex<()>]>);
