@@ -138,7 +138,8 @@ fn a_session_that_is_only_looked_at_is_rarely_written() {
     for _ in 0..20 {
         look(&long, &mari);
     }
-    assert_eq!(count_of_writes(&redis), writes, "in a tenth of its life nothing is written");
+    let more = count_of_writes(&redis) - writes;
+    assert!(more <= 1, "{more}: in a tenth of its life each of the two workers touches it once");
     // A tenth of 20 seconds later it is, so that a visitor who comes often stays signed in.
     let mari = sign_in(&short, "mari");
     let writes = count_of_writes(&redis);
