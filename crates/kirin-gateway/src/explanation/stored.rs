@@ -2,12 +2,14 @@
 //! response.
 //!
 //! `kirin explain` makes a [`Question`] from the configuration, and the admin listener answers it.
-//! The answer says nothing about contents. It counts no hit, and changes nothing.
+//! The answer says nothing about contents. It counts no hit, and changes nothing but the copies of
+//! what the server behind the store has.
 
 use bytes::Bytes;
 use httparse::Header;
 use kirin_cache::{Policy, RequestDirectives, Reuse, Stored, reuse, vary};
 use kirin_http::response_head::{self, Field};
+use kirin_origin::NearStore;
 use kirin_store::{ItemRef, Now, Store};
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +107,15 @@ pub struct CachedResponseAnswer {
 }
 
 impl Question {
+    /// Gets a copy of the page if only the server behind the store may have it.
+    pub async fn load(&self, near: &NearStore, now: u64) {
+        let Some(key) = &self.page else { return };
+        let is_here = near.store().peek(key.as_bytes(), Now::from_unix_seconds(now)).is_some();
+        if !is_here && near.may_have(key.as_bytes()) {
+            near.load(&[Bytes::copy_from_slice(key.as_bytes())]).await;
+        }
+    }
+
     /// Looks into `store`, at `now` in Unix seconds of the steady clock.
     pub fn answer(&self, store: &Store, now: u64) -> StoredAnswer {
         let moment = Now::from_unix_seconds(now);

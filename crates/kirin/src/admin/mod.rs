@@ -298,14 +298,17 @@ impl AdminParts {
         if let Some(refusal) = refusal_of_body(request) {
             return Answer::Now(refusal);
         }
-        let store = Arc::clone(&self.observed.store);
+        let near = self.near.clone();
         Answer::later(move |body| async move {
             let body = match read(body).await {
                 Ok(body) => body,
                 Err(status) => return Response::error(status),
             };
             match serde_json::from_slice::<Question>(&body) {
-                Ok(question) => json(&serde_json::json!(question.answer(&store, now))),
+                Ok(question) => {
+                    question.load(&near, now).await;
+                    json(&serde_json::json!(question.answer(near.store(), now)))
+                }
                 Err(error) => text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
             }
         })

@@ -1,6 +1,6 @@
 //! Pages that programs have written over the memcached port or with Kirin::Store.
 
-use kirin_tests::wait_for;
+use kirin_tests::{run_kirin, wait_for};
 
 use super::{Two, count_of_commands};
 
@@ -122,4 +122,15 @@ fn a_page_that_the_next_place_has_is_the_stores_once_it_is_written() {
     b.wait_for_text("/page", "stored");
     a.memcached().delete("/page");
     wait_for("the application", || b.get("/page").starts_with("b ").then_some(()));
+}
+
+#[test]
+fn the_explanation_of_a_request_knows_the_page_that_only_the_server_has() {
+    let Two { redis: _redis, a, b } = Two::start();
+    a.memcached().set("/only/page", b"text/html\r\na page");
+    for (path, text) in [("/only/page", "text/html"), ("/only/none", "there is no page")] {
+        let output = run_kirin(&b.site, &["explain", "GET", &format!("http://127.0.0.1{path}")]);
+        let explanation = String::from_utf8_lossy(&output.stdout);
+        assert!(explanation.contains(text), "{path}: {explanation}");
+    }
 }
