@@ -91,9 +91,7 @@ impl Scratch {
         key: &Bytes,
         carry_out: impl Fn() -> R,
     ) -> Result<R, OriginError> {
-        let _turn = self.origin.write_turn(key).await;
-        let loaded = self.load_one(key).await?;
-        self.until_written(key, Some(loaded), Absence::NoChange, carry_out).await
+        self.in_turn(key, Absence::NoChange, carry_out).await
     }
 
     /// Carries out a command that may remove the item of a key. Even if there is none, no page is
@@ -103,9 +101,18 @@ impl Scratch {
         key: &Bytes,
         carry_out: impl Fn() -> R,
     ) -> Result<R, OriginError> {
+        self.in_turn(key, Absence::Change, carry_out).await
+    }
+
+    async fn in_turn<R>(
+        &self,
+        key: &Bytes,
+        absence: Absence,
+        carry_out: impl Fn() -> R,
+    ) -> Result<R, OriginError> {
         let _turn = self.origin.write_turn(key).await;
         let loaded = self.load_one(key).await?;
-        self.until_written(key, Some(loaded), Absence::Change, carry_out).await
+        self.until_written(key, Some(loaded), absence, carry_out).await
     }
 
     /// Carries out a command on an item that was loaded.
