@@ -124,7 +124,9 @@ impl<'a> Context<'a> {
             history.operations.iter().map(|operation| (operation.id, operation)).collect();
         let mut first_read: HashMap<u64, Duration> = HashMap::new();
         for operation in &history.operations {
-            let Outcome::Value(text, _) = &operation.outcome else { continue };
+            let (Outcome::Value(text, _) | Outcome::Shown(text)) = &operation.outcome else {
+                continue;
+            };
             for id in parts(text).into_iter().flatten() {
                 // The number of a key that is counted names no write.
                 let is_write =
@@ -320,6 +322,7 @@ impl<'a> ItemHistory<'a> {
                         violations.push(broken(Promise::Unique, text, &[first, reader]));
                     }
                 }
+                (_, Outcome::Shown(text)) => violations.extend(self.judge_value(reader, text)),
                 // It was the present value at that moment.
                 (Kind::Cas { unique, expected }, Outcome::Done) => {
                     violations.extend(self.judge_value(reader, expected));

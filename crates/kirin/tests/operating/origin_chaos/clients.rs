@@ -1,7 +1,7 @@
 //! Clients that do all kinds of things at random, and write down what they were told.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -65,7 +65,8 @@ impl<'a> Client<'a> {
     fn act_on_plain(&mut self) {
         let key = self.random.of(&PLAIN);
         match self.random.below(20) {
-            0..8 => _ = self.act(key, Kind::Get),
+            0..4 => _ = self.act(key, Kind::Get),
+            4..8 => _ = self.act(key, Kind::Show),
             8..12 => _ = self.act(key, Kind::Set { tags: Vec::new() }),
             12..15 => self.compare_and_set(key),
             15..17 => _ = self.act(key, Kind::Append),
@@ -77,7 +78,8 @@ impl<'a> Client<'a> {
     fn act_on_tagged(&mut self) {
         let key = self.random.of(&TAGGED);
         match self.random.below(20) {
-            0..9 => _ = self.act(key, Kind::Get),
+            0..4 => _ = self.act(key, Kind::Get),
+            4..9 => _ = self.act(key, Kind::Show),
             9..14 => {
                 let mut tags: Vec<_> =
                     (0..self.random.below(3)).map(|_| self.random.of(&TAGS)).collect();
@@ -98,7 +100,8 @@ impl<'a> Client<'a> {
     fn act_below_a_prefix(&mut self) {
         let key = self.random.of(&BELOW);
         match self.random.below(20) {
-            0..9 => _ = self.act(key, Kind::Get),
+            0..4 => _ = self.act(key, Kind::Get),
+            4..9 => _ = self.act(key, Kind::Show),
             9..15 => _ = self.act(key, Kind::Set { tags: Vec::new() }),
             15..17 => _ = self.act(key, Kind::Append),
             17..19 => self.compare_and_set(key),
@@ -126,7 +129,8 @@ impl<'a> Client<'a> {
 
     /// Does one thing, and writes it down.
     pub fn act(&mut self, key: &str, kind: Kind) -> Outcome {
-        let machine = self.connect();
+        let page = (kind == Kind::Show).then(|| self.place.web_address());
+        let machine = page.map_or_else(|| self.connect(), |(_, machine)| machine);
         let mut operation = Operation {
             id: self.machines.next_id(),
             machine,
@@ -136,12 +140,20 @@ impl<'a> Client<'a> {
             end: Duration::ZERO,
             outcome: Outcome::Unknown,
         };
-        let answer = self.ask(&operation.command()).ok();
+        operation.outcome = match page {
+            Some((address, _)) => {
+                let response = show(address, &operation.command());
+                response.map_or(Outcome::Unknown, |response| Outcome::of_page(&response))
+            }
+            None => {
+                let answer = self.ask(&operation.command()).ok();
+                if answer.is_none() {
+                    self.connection = None;
+                }
+                Outcome::of(answer.as_deref())
+            }
+        };
         operation.end = self.machines.now();
-        if answer.is_none() {
-            self.connection = None;
-        }
-        operation.outcome = Outcome::of(answer.as_deref());
         let outcome = operation.outcome.clone();
         self.operations.push(operation);
         outcome
@@ -179,6 +191,16 @@ impl<'a> Client<'a> {
         answer.truncate(answer.len() - END.len());
         Ok(String::from_utf8(answer).expect("text"))
     }
+}
+
+/// Returns the response to a request on a connection of its own.
+fn show(address: SocketAddr, request: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(wait_limit()))?;
+    stream.write_all(request.as_bytes())?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response)?;
+    Ok(response)
 }
 
 /// Random numbers (SplitMix64).

@@ -32,6 +32,8 @@ pub enum Kind {
     },
     /// `gets`.
     Get,
+    /// `GET` of a page that includes the item.
+    Show,
     /// `cas` with the CAS unique of a value that was read before.
     Cas {
         unique: u64,
@@ -60,6 +62,8 @@ pub enum How {
 pub enum Outcome {
     /// A value and its CAS unique.
     Value(String, u64),
+    /// A value in a page. A page does not tell a missing item from one that cannot be had.
+    Shown(String),
     /// There is no item.
     Absent,
     /// The command was carried out.
@@ -97,7 +101,7 @@ pub struct History {
 }
 
 impl Operation {
-    /// Returns the command line and the data block.
+    /// Returns the command line and the data block, or the request for the page.
     pub fn command(&self) -> String {
         let Self { id, key, kind, .. } = self;
         let id = id.to_string();
@@ -111,6 +115,7 @@ impl Operation {
                 format!("ms {key} {} Ptags={}\r\n{id}\r\n", id.len(), tags.join(","))
             }
             Kind::Get => format!("gets {key}\r\n"),
+            Kind::Show => format!("GET /{key} HTTP/1.0\r\nHost: chaos\r\n\r\n"),
             Kind::Cas { unique, .. } => format!("cas {key} 0 0 {} {unique}\r\n{id}\r\n", id.len()),
             Kind::Append => block(format!("append {key} 0 0 "), &format!("+{id}")),
             Kind::Count => format!("incr {key} 1\r\n"),
@@ -123,7 +128,7 @@ impl Operation {
 
     /// Returns whether a command reads its item at the server, and not a copy.
     pub fn is_strict(&self) -> bool {
-        self.kind != Kind::Get
+        !matches!(self.kind, Kind::Get | Kind::Show)
     }
 
     /// Returns whether the server may have carried it out.
@@ -138,6 +143,18 @@ impl Operation {
 }
 
 impl Outcome {
+    /// Returns what a page shows. Nothing is known if it is not there, or not the item in it.
+    pub fn of_page(response: &str) -> Self {
+        match response.split_once("\r\n\r\n") {
+            Some((head, value))
+                if head.starts_with("HTTP/1.1 200 ") && !value.starts_with("[an error") =>
+            {
+                Self::Shown(value.to_owned())
+            }
+            _ => Self::Unknown,
+        }
+    }
+
     /// Returns what an answer means. `None` is a connection that has ended.
     ///
     /// # Panics

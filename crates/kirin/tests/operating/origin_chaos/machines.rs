@@ -1,14 +1,28 @@
 //! Several Kirins with one Redis server, each behind its own proxy, and what befalls them.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use kirin_tests::{MemcachedClient, MemcachedProgram, RedisServer, memcached_port, wait_for};
+use kirin_tests::{Kirin, LeasedPort, MemcachedClient, RedisServer, Site, wait_for};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::history::{Fault, History, Machine, Operation};
 use super::proxy::Proxy;
+
+/// A machine: its memcached port, and pages that include the items.
+const CONFIG: &str = r#"
+threads = 2
+[[listener]]
+address = "127.0.0.1:0"
+[store]
+memcached = ["MEMCACHED"]
+origin = "redis://ORIGIN"
+[[route]]
+path = "/"
+try = ["store"]
+"#;
 
 /// A Redis server and the machines before it.
 pub struct Machines {
@@ -27,9 +41,9 @@ pub struct Place {
 
 struct Running {
     // Killed when another one takes its place.
-    _program: MemcachedProgram,
-    pid: Pid,
-    port: u16,
+    program: Kirin,
+    _site: Site,
+    memcached: LeasedPort,
     machine: usize,
 }
 
@@ -104,25 +118,26 @@ impl Machines {
             machines.push(Machine { born: self.now() });
             machines.len() - 1
         };
-        let directory = tempfile::tempdir().expect("a directory");
-        let port_file = directory.path().join("port");
-        let origin = format!("origin=redis://{}", proxy.address());
-        let arguments = ["-p", "-1", "-t", "2", "-o", &origin];
-        let program = MemcachedProgram::start(&arguments, Some(&port_file));
-        let port = memcached_port(&port_file);
-        let stats = MemcachedClient::connect(port).ask(b"stats\r\n");
-        let stats = String::from_utf8(stats).expect("text");
-        let pid = stats.lines().find_map(|line| line.strip_prefix("STAT pid ")?.parse().ok());
-        let pid = pid.and_then(Pid::from_raw).expect("a process");
-        Running { _program: program, pid, port, machine }
+        let (site, memcached) = (Site::new(), LeasedPort::lease());
+        let config = CONFIG
+            .replace("MEMCACHED", &memcached.address().to_string())
+            .replace("ORIGIN", &proxy.address().to_string());
+        let program = Kirin::start(&site, &config);
+        Running { program, _site: site, memcached, machine }
     }
 }
 
 impl Place {
-    /// Returns the port of the machine that runs here now, and its number.
+    /// Returns the memcached port of the machine that runs here now, and its number.
     pub fn address(&self) -> (u16, usize) {
         let running = self.running.lock();
-        (running.port, running.machine)
+        (running.memcached.number(), running.machine)
+    }
+
+    /// Returns the address of its pages, and its number.
+    pub fn web_address(&self) -> (SocketAddr, usize) {
+        let running = self.running.lock();
+        (running.program.address(), running.machine)
     }
 
     /// Stops the process for a while.
@@ -147,6 +162,7 @@ impl Place {
 
 impl Running {
     fn signal(&self, signal: Signal) {
-        kill_process(self.pid, signal).expect("it is there");
+        let pid = i32::try_from(self.program.pid()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a process"), signal).expect("it is there");
     }
 }

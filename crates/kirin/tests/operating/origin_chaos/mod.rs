@@ -1,7 +1,7 @@
 //! Chaos with an origin: three Kirins share one Redis server, and a dozen clients write, read,
-//! count, tag and purge. Meanwhile connections are cut, swallow bytes and hold them, processes are
-//! stopped and killed. Each operation is written down, and a checker judges all of them by the
-//! promises of docs/memcached.md.
+//! count, tag and purge, and look at pages that include the items. Meanwhile connections are cut,
+//! swallow bytes and hold them, processes are stopped and killed. Each operation is written down,
+//! and a checker judges all of them by the promises of docs/memcached.md.
 //!
 //! `make test` runs a short form. `make chaos` runs the long one (`KIRIN_CHAOS=long`).
 
@@ -21,7 +21,7 @@ use kirin_tests::{MemcachedClient, SetAtEnd, wait_for, wait_limit};
 
 use checker::{Limits, Promise, Violation, check};
 use clients::{COUNTED, Client, Random, keys};
-use history::{History, Kind, Outcome};
+use history::{History, Kind, Operation, Outcome};
 use machines::{Machines, Place};
 use proxy::Mode;
 
@@ -114,6 +114,16 @@ fn read_in_the_end(machines: &Machines) {
     }
 }
 
+/// Writes a page for each item, which includes it.
+fn write_pages(machines: &Machines) {
+    let mut client = MemcachedClient::connect(machines.places[0].address().0);
+    for key in keys() {
+        let page = format!("text/html\r\n<!--# include {key} -->");
+        let set = format!("set /{key} 0 0 {}\r\n{page}\r\n", page.len());
+        assert_eq!(client.ask(set.as_bytes()), b"STORED\r\n");
+    }
+}
+
 /// Counts from zero.
 fn begin_to_count(machines: &Machines) {
     let mut client = MemcachedClient::connect(machines.places[0].address().0);
@@ -168,6 +178,7 @@ fn chaos() {
     let began = Instant::now();
     let machines = Machines::start(3);
     begin_to_count(&machines);
+    write_pages(&machines);
     with_clients(&machines, true, || {
         let mut random = Random(0);
         (0..rounds()).for_each(|_| every_fault(&machines, &mut random));
@@ -179,6 +190,8 @@ fn chaos() {
         |outcome: Outcome| history.operations.iter().any(|operation| operation.outcome == outcome);
     // The machine whose connection is cut refuses, and the black hole swallows commands.
     assert!(is_met(Outcome::NotDone) && is_met(Outcome::Unknown), "{}", summary(&history, began));
+    let is_shown = |operation: &Operation| matches!(operation.outcome, Outcome::Shown(_));
+    assert!(history.operations.iter().any(is_shown), "{}", summary(&history, began));
     println!("{}", summary(&history, began));
 }
 
@@ -186,6 +199,7 @@ fn chaos() {
 fn chaos_with_a_server_that_loses_its_data() {
     let began = Instant::now();
     let machines = Machines::start(3);
+    write_pages(&machines);
     with_clients(&machines, false, || {
         for _ in 0..2 * rounds() {
             sleep(Duration::from_millis(500));
@@ -206,27 +220,30 @@ fn chaos_with_a_server_that_loses_its_data() {
 
 #[test]
 fn a_machine_that_is_told_nothing_is_found_out() {
-    let machines = Machines::start(2);
-    let [told, untold] = &machines.places[..] else { panic!("two machines") };
-    untold.proxy.drop_invalidations();
-    let limits = Limits { steady: Duration::from_millis(500), ..Limits::default() };
-    let began = Instant::now();
-    loop {
-        let mut writer = Client::new(&machines, told, 0);
-        let mut reader = Client::new(&machines, untold, 0);
-        let set = || Kind::Set { tags: Vec::new() };
-        assert_eq!(writer.act("k0", set()), Outcome::Done);
-        // It keeps a copy, unless a write has crossed the reading.
-        reader.act("k0", Kind::Get);
-        assert_eq!(writer.act("k0", set()), Outcome::Done);
-        sleep(2 * limits.steady);
-        reader.act("k0", Kind::Get);
-        drop((writer, reader));
-        let violations = check(&machines.history(), &limits);
-        if violations.iter().any(|violation| violation.promise == Promise::Fresh) {
-            return;
+    for kind in [Kind::Get, Kind::Show] {
+        let machines = Machines::start(2);
+        write_pages(&machines);
+        let [told, untold] = &machines.places[..] else { panic!("two machines") };
+        untold.proxy.drop_invalidations();
+        let limits = Limits { steady: Duration::from_millis(500), ..Limits::default() };
+        let began = Instant::now();
+        loop {
+            let mut writer = Client::new(&machines, told, 0);
+            let mut reader = Client::new(&machines, untold, 0);
+            let set = || Kind::Set { tags: Vec::new() };
+            assert_eq!(writer.act("k0", set()), Outcome::Done);
+            // It keeps a copy, unless a write has crossed the reading.
+            reader.act("k0", kind.clone());
+            assert_eq!(writer.act("k0", set()), Outcome::Done);
+            sleep(2 * limits.steady);
+            reader.act("k0", kind.clone());
+            drop((writer, reader));
+            let violations = check(&machines.history(), &limits);
+            if violations.iter().any(|violation| violation.promise == Promise::Fresh) {
+                break;
+            }
+            assert!(began.elapsed() < wait_limit(), "{violations:?}");
         }
-        assert!(began.elapsed() < wait_limit(), "{violations:?}");
     }
 }
 
