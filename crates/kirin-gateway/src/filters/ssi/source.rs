@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use foldhash::HashMap;
 use kirin_http::percent;
 use kirin_origin::{Look, NearStore};
 use kirin_ssi::{
@@ -66,7 +67,7 @@ pub struct Parts {
     /// The keys of items that must be known before the page goes on.
     unknown: Vec<Bytes>,
     /// The items that the page has waited for.
-    loaded: Vec<(Bytes, Option<ItemRef>)>,
+    loaded: HashMap<Bytes, Option<ItemRef>>,
 }
 
 impl Parts {
@@ -85,13 +86,13 @@ impl Parts {
             alternates: Vec::new(),
             session: None,
             unknown: Vec::new(),
-            loaded: Vec::new(),
+            loaded: HashMap::default(),
         }
     }
 
     /// Looks for an item. If it is not known, it is noted as one to be loaded.
     fn look(&mut self, key: &[u8], page: &Surroundings<'_>) -> Look {
-        if let Some((_, item)) = self.loaded.iter().find(|(loaded, _)| loaded == key) {
+        if let Some(item) = self.loaded.get(key) {
             return item.clone().map_or(Look::Nothing, Look::Item);
         }
         let found = page.sources.near.look(key, page.now);
