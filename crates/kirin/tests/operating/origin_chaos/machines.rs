@@ -18,7 +18,7 @@ threads = 2
 address = "127.0.0.1:0"
 [store]
 memcached = ["MEMCACHED"]
-origin = "redis://ORIGIN"
+origin = "ORIGIN"
 [[route]]
 path = "/"
 try = ["store"]
@@ -28,6 +28,8 @@ try = ["store"]
 pub struct Machines {
     pub redis: Mutex<RedisServer>,
     pub places: Vec<Place>,
+    /// The address of other servers, which the machines reach without their proxies.
+    others: Option<String>,
     began: Instant,
     last_id: AtomicU64,
     history: Mutex<History>,
@@ -50,9 +52,19 @@ struct Running {
 impl Machines {
     /// Starts a server and `count` machines. All have reached the server when this returns.
     pub fn start(count: usize) -> Self {
+        Self::start_at(None, count)
+    }
+
+    /// Starts machines whose origin has this address. Their proxies are not in between.
+    pub fn of(address: String, count: usize) -> Self {
+        Self::start_at(Some(address), count)
+    }
+
+    fn start_at(others: Option<String>, count: usize) -> Self {
         let mut machines = Self {
             redis: Mutex::new(RedisServer::start()),
             places: Vec::new(),
+            others,
             began: Instant::now(),
             last_id: AtomicU64::default(),
             history: Mutex::default(),
@@ -119,9 +131,10 @@ impl Machines {
             machines.len() - 1
         };
         let (site, memcached) = (Site::new(), LeasedPort::lease());
+        let proxied = || format!("redis://{}", proxy.address());
         let config = CONFIG
             .replace("MEMCACHED", &memcached.address().to_string())
-            .replace("ORIGIN", &proxy.address().to_string());
+            .replace("ORIGIN", &self.others.clone().unwrap_or_else(proxied));
         let program = Kirin::start(&site, &config);
         Running { program, _site: site, memcached, machine }
     }

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use kirin_tests::{MemcachedClient, SetAtEnd, wait_for, wait_limit};
+use kirin_tests::{MemcachedClient, RedisSentinels, SetAtEnd, wait_for, wait_limit};
 
 use checker::{Limits, Promise, Violation, check};
 use clients::{COUNTED, Client, Random, keys};
@@ -208,6 +208,37 @@ fn chaos_with_a_server_that_loses_its_data() {
                 machines.redis.lock().restart();
                 machines.add([checker::loss(machines.next_id(), start, machines.now())]);
             });
+        }
+        sleep(Duration::from_millis(500));
+    });
+    read_in_the_end(&machines);
+    let history = machines.history();
+    let limits = Limits { server_loses: true, ..Limits::default() };
+    assert_kept(&history, &check(&history, &limits));
+    println!("{}", summary(&history, began));
+}
+
+#[test]
+fn chaos_with_failovers() {
+    let began = Instant::now();
+    let sentinels = RedisSentinels::start();
+    let machines = Machines::of(sentinels.address(), 3);
+    write_pages(&machines);
+    with_clients(&machines, false, || {
+        for _ in 0..2 * rounds() {
+            sleep(Duration::from_millis(500));
+            let start = machines.now();
+            machines.fault(&[0, 1, 2], || {
+                let before = &sentinels.servers[sentinels.master()];
+                sentinels.fail_over();
+                // It takes writes until then, which are lost.
+                wait_for("the end of the old master", || {
+                    // The Sentinels end the connections of its clients, this one too.
+                    before.try_command(&["ROLE"]).ok()?.starts_with("slave").then_some(())
+                });
+            });
+            // Each machine that follows purges everything.
+            machines.add([checker::loss(machines.next_id(), start, machines.now())]);
         }
         sleep(Duration::from_millis(500));
     });
