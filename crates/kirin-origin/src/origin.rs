@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
-use kirin_store::{Invalidation, Now, Store};
+use kirin_store::{Invalidation, Now, Store, TAG_LIMIT_BYTES};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
@@ -261,6 +261,8 @@ impl StoreOrigin {
         if prefix.is_empty() {
             self.store.forget_all();
         } else {
+            // The store takes no longer prefix. A shorter one drops no less.
+            let prefix = prefix.get(..TAG_LIMIT_BYTES).unwrap_or(prefix);
             self.store.invalidate_prefix(prefix, Invalidation::Hard, now);
         }
     }

@@ -206,3 +206,17 @@ fn copies_are_those_of_the_server_after_any_race() {
         });
     }
 }
+
+#[test]
+fn a_purge_of_a_long_prefix_drops_the_copies() {
+    let server = RedisServer::start();
+    let (a, b) = (Machine::of(&server), Machine::of(&server));
+    let key = "k".repeat(300);
+    a.set(&Item::new(&key, "old"));
+    for machine in [&a, &b] {
+        assert_eq!(machine.seen(&key).as_deref(), Some("old"));
+    }
+    a.purge(&[], &[], &[&key[..280]], Invalidation::Hard);
+    assert_eq!(a.copy(&key), None);
+    wait_for("the purge", || b.copy(&key).is_none().then_some(()));
+}
