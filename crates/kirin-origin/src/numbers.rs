@@ -144,10 +144,14 @@ impl Numbers {
         (known, unknown)
     }
 
-    /// Learns the purges of a tag. The caller afterwards asks whether an invalidation of the tag
-    /// has crossed the answer, and if so forgets the tag.
-    pub fn learn_tag(&self, tag: &Bytes, purged: Purged) {
+    /// Learns the purges of a tag, unless an invalidation of the tag has crossed the answer, which
+    /// `has_changed` says. It is asked while nobody looks up or forgets a tag: otherwise another
+    /// reader could find an old answer before it is forgotten.
+    pub fn learn_tag(&self, tag: &Bytes, purged: Purged, has_changed: impl FnOnce() -> bool) {
         let mut tags = self.tags.lock();
+        if has_changed() {
+            return;
+        }
         if tags.bytes > TAG_NAMES_BYTES {
             *tags = KnownTags::default();
         }
@@ -236,7 +240,7 @@ mod tests {
     fn a_purge_kills_what_was_made_before_it() {
         let numbers = Numbers::default();
         numbers.take_table(9, table(&[("", hard(3)), ("shop:", hard(7)), ("shop:old", soft(9))]));
-        numbers.learn_tag(&Bytes::from_static(b"menu"), hard(8));
+        numbers.learn_tag(&Bytes::from_static(b"menu"), hard(8), || false);
         for (key, tags, made, judgement) in [
             ("a", &[][..], 2, Judgement::Dead),
             ("a", &[], 3, Judgement::Fresh),
@@ -274,7 +278,9 @@ mod tests {
         let numbers = Numbers::default();
         let tags = [Bytes::from_static(b"a"), Bytes::from_static(b"b"), Bytes::from_static(b"a")];
         assert_eq!(numbers.look_up(tags.iter()).1, ["a", "b"]);
-        numbers.learn_tag(&tags[0], hard(1));
+        numbers.learn_tag(&tags[0], hard(1), || true);
+        assert_eq!(numbers.look_up(tags.iter()).1, ["a", "b"], "it has changed meanwhile");
+        numbers.learn_tag(&tags[0], hard(1), || false);
         let (known, unknown) = numbers.look_up(tags.iter());
         assert_eq!((known.get(&tags[0]), unknown), (Some(&hard(1)), vec![tags[1].clone()]));
         numbers.forget_tag(b"a");
@@ -286,7 +292,7 @@ mod tests {
     fn the_table_of_tags_is_bounded() {
         let numbers = Numbers::default();
         for number in 0..200_000u32 {
-            numbers.learn_tag(&Bytes::from(format!("{number:0100}")), hard(1));
+            numbers.learn_tag(&Bytes::from(format!("{number:0100}")), hard(1), || false);
         }
         let tags = numbers.tags.lock();
         assert!(tags.bytes <= TAG_NAMES_BYTES + 200, "{}", tags.bytes);

@@ -167,10 +167,8 @@ impl StoreOrigin {
             // A tag that the server does not have is not known, and kills the item.
             let Value::BulkString(text) = value else { continue };
             let Some(purged) = Purged::parse(text) else { continue };
-            self.numbers.learn_tag(&tag, purged);
-            if self.store.change_since(since, b"", &[&tag]).is_some() {
-                self.numbers.forget_tag(&tag);
-            }
+            let has_changed = || self.store.change_since(since, b"", &[&tag]).is_some();
+            self.numbers.learn_tag(&tag, purged, has_changed);
             purged_tags.insert(tag, purged);
         }
         Ok(purged_tags)
