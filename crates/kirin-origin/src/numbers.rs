@@ -32,8 +32,10 @@ pub enum Judgement {
         /// The number.
         since: u64,
     },
-    /// The item may not be served.
+    /// The item is dead, and stays so until somebody writes it again.
     Dead,
+    /// The item may not be served, because not all of its purges are known.
+    Unproven,
 }
 
 /// The numbers of purges that are known.
@@ -169,8 +171,8 @@ impl Numbers {
         }
     }
 
-    /// Judges an item that was made under a number. `purged_tags` has the purges of its tags; one
-    /// that it does not have kills the item. So does a table of prefixes that is not complete up to
+    /// Judges an item that was made under a number. `purged_tags` has the purges of its tags. The
+    /// item is unproven if one is missing there, or if the table of prefixes is not complete up to
     /// `wanted`, because another connection has begun meanwhile.
     pub fn judge<'a>(
         &self,
@@ -188,7 +190,7 @@ impl Numbers {
         {
             let known = self.prefixes.read();
             if known.complete_up_to < wanted {
-                return Judgement::Dead;
+                return Judgement::Unproven;
             }
             add(known.all);
             for length in &known.lengths {
@@ -201,7 +203,7 @@ impl Numbers {
         for tag in tags {
             match purged_tags.get(tag) {
                 Some(purged) => add(*purged),
-                None => return Judgement::Dead,
+                None => return Judgement::Unproven,
             }
         }
         match newest {
@@ -251,13 +253,13 @@ mod tests {
             ("sho", &[], 3, Judgement::Fresh),
             ("a", &["menu"], 7, Judgement::Dead),
             ("a", &["menu"], 8, Judgement::Fresh),
-            ("a", &["menu", "unknown"], 99, Judgement::Dead),
+            ("a", &["menu", "unknown"], 99, Judgement::Unproven),
         ] {
             assert_eq!(judge(&numbers, key, tags, made), judgement, "{key} {tags:?} {made}");
         }
         assert_eq!((numbers.learned(), numbers.complete_up_to()), (9, 9));
         let incomplete = numbers.judge(b"a", [].iter(), &HashMap::new(), 99, 10);
-        assert_eq!(incomplete, Judgement::Dead, "a purge that the table does not have");
+        assert_eq!(incomplete, Judgement::Unproven, "a purge that the table does not have");
         numbers.forget();
         assert_eq!((numbers.learned(), numbers.complete_up_to()), (9, 0));
     }

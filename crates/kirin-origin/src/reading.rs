@@ -22,7 +22,8 @@ pub struct Loaded {
     pub key: Bytes,
     /// The version of what is there, be it an item that may be served or not. 0 if nothing is.
     pub version: u64,
-    /// Whether the server has no item: nothing, or a tombstone.
+    /// Whether nobody gets an item before the key is written: there is nothing, a tombstone or an
+    /// item that was purged.
     pub is_absent: bool,
     /// The number of the last purge that has been looked at.
     pub made: u64,
@@ -164,7 +165,7 @@ impl StoreOrigin {
         let reply = connection.ask(&command).await?;
         let Value::Array(values) = &reply else { return Err(unexpected("MGET", &reply)) };
         for (tag, value) in unknown.into_iter().zip(values) {
-            // A tag that the server does not have is not known, and kills the item.
+            // An item with a tag that the server does not have is not served.
             let Value::BulkString(text) = value else { continue };
             let Some(purged) = Purged::parse(text) else { continue };
             let has_changed = || self.store.change_since(since, b"", &[&tag]).is_some();
@@ -200,7 +201,8 @@ impl StoreOrigin {
         let (head, tags) = (decoded.head, decoded.tags().collect::<Vec<Bytes>>());
         let judgement = self.numbers.judge(key, tags.iter(), purged_tags, head.made, of_prefixes);
         let (cas, is_stale, is_won) = match judgement {
-            Judgement::Dead => return loaded,
+            Judgement::Dead => return Loaded { is_absent: true, ..loaded },
+            Judgement::Unproven => return loaded,
             Judgement::Fresh => (head.cas_unique(), head.is_stale, head.is_won),
             // The purge has come after the numbers were read, so the item may be an older one.
             Judgement::Stale { since } if since > of_any => (head.cas_unique(), true, false),

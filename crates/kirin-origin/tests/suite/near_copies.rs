@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use kirin_origin::{Condition, Content, Written};
-use kirin_store::Invalidation;
+use kirin_origin::{Condition, Content, Look, Written};
+use kirin_store::{Invalidation, Now};
 use kirin_tests::{RedisServer, SetAtEnd, wait_for, wait_limit};
 
 use crate::machine::{Item, Machine};
@@ -219,4 +219,24 @@ fn a_purge_of_a_long_prefix_drops_the_copies() {
     a.purge(&[], &[], &[&key[..280]], Invalidation::Hard);
     assert_eq!(a.copy(&key), None);
     wait_for("the purge", || b.copy(&key).is_none().then_some(()));
+}
+
+#[test]
+fn a_purged_item_is_not_asked_for_until_it_is_written_again() {
+    let server = RedisServer::start();
+    let (a, b) = (Machine::of(&server), Machine::of(&server));
+    let is_unknown = |key: &str| {
+        matches!(b.near().look(key.as_bytes(), Now::on_steady_clock()), Look::Unknown)
+    };
+    for (key, tags, prefixes) in
+        [("tagged", &["t"][..], &[][..]), ("named", &[], &["na"]), ("any", &[], &[""])]
+    {
+        a.set(&Item::new(key, "old").tagged(&["t"]));
+        a.purge(&[], tags, prefixes, Invalidation::Hard);
+        // What is seen before the report of the purge proves nothing.
+        wait_for("the purge", || (b.seen(key).is_none() && !is_unknown(key)).then_some(()));
+        a.set(&Item::new(key, "new").tagged(&["t"]));
+        wait_for("the new item", || b.seen(key));
+        assert_eq!(b.seen(key).as_deref(), Some("new"), "{key}");
+    }
 }
