@@ -1,11 +1,11 @@
 //! A call of `kirin.store` that needs the server behind the store. The script waits for it.
 
 use bytes::Bytes;
-use kirin_origin::{NearStore, OriginError, Purge, Scratch};
-use kirin_store::{ItemRef, Now};
+use kirin_origin::{NearStore, NotLoaded, OriginError, Purge, Scratch};
+use kirin_store::{ItemRef, KEY_LIMIT_BYTES, Now, TAG_LIMIT_BYTES};
 use mlua::{IntoLua, IntoLuaMulti, Lua, MultiValue, Result, UserData, Value};
 
-use crate::allowance::Allowance;
+use crate::allowance::{Allowance, out_of_memory};
 use crate::host::Host;
 use crate::store_command::{StoreAction, StoreAnswer, StoreCommand, number};
 use crate::store_library::StoredBytes;
@@ -31,8 +31,8 @@ pub(crate) enum ReadForm {
     Piece,
     /// The text of the visitor's session.
     Session,
-    /// A table of the values, by the names of the script.
-    Table(Vec<Vec<u8>>),
+    /// A table of the values, by the names of the script. They may have this many bytes together.
+    Table { names: Vec<Vec<u8>>, limit_bytes: usize },
 }
 
 /// What the server has said.
@@ -41,7 +41,12 @@ pub struct StoreReply(ReplyKind);
 
 #[derive(Debug)]
 enum ReplyKind {
-    Read { items: Vec<Option<ItemRef>>, form: ReadForm },
+    Read {
+        items: Vec<Option<ItemRef>>,
+        form: ReadForm,
+    },
+    /// The items are larger than the script's memory.
+    TooLarge,
     Changed(StoreCommand<'static>, std::result::Result<StoreAnswer, OriginError>),
 }
 
@@ -60,7 +65,17 @@ impl StoreCall {
     pub async fn carry_out(self, near: &NearStore, scratch: &Scratch) -> StoreReply {
         StoreReply(match self.0 {
             CallKind::Read { keys, form } => {
-                ReplyKind::Read { items: near.load(&keys).await, form }
+                let limit_bytes = match form {
+                    ReadForm::Table { limit_bytes, .. } => limit_bytes,
+                    ReadForm::Item | ReadForm::Piece | ReadForm::Session => usize::MAX,
+                };
+                match near.load_within(&keys, limit_bytes).await {
+                    Ok(items) => ReplyKind::Read { items, form },
+                    Err(NotLoaded::TooLarge) => ReplyKind::TooLarge,
+                    Err(NotLoaded::NoAnswer) => {
+                        ReplyKind::Read { items: vec![None; keys.len()], form }
+                    }
+                }
             }
             CallKind::Change(command) => {
                 let answer = change(&command, near, scratch).await;
@@ -75,12 +90,20 @@ async fn change(
     near: &NearStore,
     scratch: &Scratch,
 ) -> std::result::Result<StoreAnswer, OriginError> {
+    let run = || command.run(scratch.store(), Now::on_steady_clock());
+    // The server gets no names that the store refuses.
+    let limit_bytes = match command.action {
+        StoreAction::InvalidateTag(_) | StoreAction::InvalidatePrefix(_) => TAG_LIMIT_BYTES,
+        _ => KEY_LIMIT_BYTES,
+    };
+    if command.name.len() > limit_bytes {
+        return Ok(run());
+    }
     let names = [&*command.name];
     let (how, purge) = match command.action {
         StoreAction::InvalidateTag(how) => (how, Purge { tags: &names, ..Purge::default() }),
         StoreAction::InvalidatePrefix(how) => (how, Purge { prefixes: &names, ..Purge::default() }),
         _ => {
-            let run = || command.run(scratch.store(), Now::on_steady_clock());
             let key = command.key();
             return match command.action {
                 StoreAction::Delete { .. } => scratch.remove(&key, run).await,
@@ -108,6 +131,7 @@ impl StoreReply {
             ReplyKind::Changed(command, Err(error)) => {
                 return command.failed(lua, &error.to_string());
             }
+            ReplyKind::TooLarge => return Err(out_of_memory()),
             ReplyKind::Read { items, form } => (items, form),
         };
         for item in items.iter().flatten() {
@@ -121,7 +145,7 @@ impl StoreReply {
                 let text = only().and_then(|item| program.session_text(&item, now));
                 text.map(|text| lua.create_string(&text)).transpose()?.into_lua_multi(lua)
             }
-            ReadForm::Table(names) => {
+            ReadForm::Table { names, .. } => {
                 let found = lua.create_table_with_capacity(0, items.len())?;
                 for (name, item) in names.iter().zip(&items) {
                     if let Some(item) = item {

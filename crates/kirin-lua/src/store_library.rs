@@ -2,6 +2,7 @@
 //! of memcached.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use bytes::Bytes;
 use kirin_origin::{Look, NearStore};
@@ -221,7 +222,7 @@ fn get_multi(access: &StoreAccess, lua: &Lua, keys: Table) -> Result<(Table, Opt
         return Err(Error::runtime(format!("get_multi: {count} keys; {MAX_KEYS} are allowed")));
     }
     let found = lua.create_table_with_capacity(0, count)?;
-    let (mut names, mut unknown) = (Vec::new(), Vec::new());
+    let (mut names, mut unknown, mut is_asked) = (Vec::new(), Vec::new(), HashSet::new());
     for index in 1..=count {
         let key: LuaString = keys.raw_get(index)?;
         access.time.step()?;
@@ -232,15 +233,19 @@ fn get_multi(access: &StoreAccess, lua: &Lua, keys: Table) -> Result<(Table, Opt
             }
             Look::Nothing => {}
             Look::Unknown => {
-                names.push(key.as_bytes().to_vec());
-                unknown.push(full.into());
+                let full = Bytes::from(full);
+                if is_asked.insert(full.clone()) {
+                    names.push(key.as_bytes().to_vec());
+                    unknown.push(full);
+                }
             }
         }
     }
     if unknown.is_empty() {
         return Ok((found, None));
     }
-    let call = StoreCall::read(unknown, ReadForm::Table(names));
+    let form = ReadForm::Table { names, limit_bytes: access.time.limit_bytes() };
+    let call = StoreCall::read(unknown, form);
     Ok((found, Some(lua.create_userdata(call)?)))
 }
 

@@ -67,7 +67,7 @@ pub use config::{
 };
 pub use counters::OriginCounters;
 pub use error::OriginError;
-pub use near_store::{Begun, Look, NearStore};
+pub use near_store::{Begun, Look, NearStore, NotLoaded};
 pub use origin::StoreOrigin;
 pub use page_begin::PageBegin;
 pub use page_writing::NotStored;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kirin_store::{ItemRef, KEY_LIMIT_BYTES, Moment, Now, Store};
 
-use crate::origin::StoreOrigin;
+use crate::origin::{MOST_KEYS_IN_FLIGHT, StoreOrigin};
 use crate::page_begin::PageBegin;
 
 /// A store, and the server behind it if there is one. A clone is the same store.
@@ -27,6 +27,17 @@ pub enum Look {
     Nothing,
     /// The server may have it ([`NearStore::load`]).
     Unknown,
+}
+
+/// Why items were not loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotLoaded {
+    /// The server is away, or has not answered in time.
+    #[error("the origin does not answer")]
+    NoAnswer,
+    /// They are larger than the caller wants.
+    #[error("the items are too large together")]
+    TooLarge,
 }
 
 /// The moment at which something was begun that is to be stored later. It is not stored if it was
@@ -71,28 +82,50 @@ impl NearStore {
         self.origin.as_ref().is_some_and(|origin| origin.may_have(key))
     }
 
-    /// Asks the server for items, and keeps copies of them. It takes no longer than a command. An
-    /// item that cannot be had counts as none.
+    /// Asks the server for items, and keeps copies of them. It takes no longer than a command for
+    /// each 64 keys. An item that cannot be had counts as none.
     pub async fn load(&self, keys: &[Bytes]) -> Vec<Option<ItemRef>> {
-        let nothing = || vec![None; keys.len()];
-        let Some(origin) = &self.origin else { return nothing() };
-        let limit = origin.config.timeout;
-        tokio::time::timeout(limit, self.load_from(origin, keys))
-            .await
-            .unwrap_or_else(|_| nothing())
+        let loaded = self.load_within(keys, usize::MAX).await;
+        loaded.unwrap_or_else(|_| vec![None; keys.len()])
     }
 
-    async fn load_from(&self, origin: &StoreOrigin, keys: &[Bytes]) -> Vec<Option<ItemRef>> {
+    /// Does the same, and gives up as soon as the items have more than `limit_bytes` bytes, or if
+    /// the server does not answer in time.
+    pub async fn load_within(
+        &self,
+        keys: &[Bytes],
+        limit_bytes: usize,
+    ) -> Result<Vec<Option<ItemRef>>, NotLoaded> {
+        let Some(origin) = &self.origin else { return Ok(vec![None; keys.len()]) };
+        let (mut items, mut bytes) = (Vec::with_capacity(keys.len()), 0);
+        for keys in keys.chunks(MOST_KEYS_IN_FLIGHT) {
+            let loading = self.load_from(origin, keys);
+            let loaded = tokio::time::timeout(origin.config.timeout, loading).await;
+            let loaded = loaded.unwrap_or(Err(NotLoaded::NoAnswer))?;
+            bytes += loaded.iter().flatten().map(|item| item.value_slice().len()).sum::<usize>();
+            if bytes > limit_bytes {
+                return Err(NotLoaded::TooLarge);
+            }
+            items.extend(loaded);
+        }
+        Ok(items)
+    }
+
+    async fn load_from(
+        &self,
+        origin: &StoreOrigin,
+        keys: &[Bytes],
+    ) -> Result<Vec<Option<ItemRef>>, NotLoaded> {
         // Many requests may want the same item at the same moment. One of them asks.
         let _turn = match keys {
             [key] => {
                 let turn = origin.read_turn(key).await;
                 let now = Now::on_steady_clock();
                 if let Some(item) = self.store.peek(key, now) {
-                    return vec![Some(item)];
+                    return Ok(vec![Some(item)]);
                 }
                 if !origin.may_have(key) {
-                    return vec![None];
+                    return Ok(vec![None]);
                 }
                 turn
             }
@@ -102,7 +135,7 @@ impl NearStore {
             Ok(loaded) => loaded,
             Err(error) => {
                 tracing::debug!(%error, "items cannot be had from the origin");
-                return vec![None; keys.len()];
+                return Err(NotLoaded::NoAnswer);
             }
         };
         let now = Now::on_steady_clock();
@@ -111,7 +144,7 @@ impl NearStore {
             let kept = self.store.peek(&loaded.key, now).filter(|kept| kept.cas() == item.cas);
             Some(kept.unwrap_or_else(|| item.detached(&loaded.key, now)))
         };
-        loaded.iter().map(item_of).collect()
+        Ok(loaded.iter().map(item_of).collect())
     }
 
     /// Returns the present moment, for something that is begun now and stored later.

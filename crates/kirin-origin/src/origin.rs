@@ -35,7 +35,7 @@ use crate::turns::{Turn, Turns};
 const MOST_IN_FLIGHT: usize = 4096;
 
 /// The most keys that are read at once: their items may have a megabyte each. The next one waits.
-const MOST_KEYS_IN_FLIGHT: usize = 64;
+pub(crate) const MOST_KEYS_IN_FLIGHT: usize = 64;
 
 /// A server behind a store.
 pub struct StoreOrigin {

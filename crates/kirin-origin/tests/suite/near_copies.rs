@@ -225,9 +225,8 @@ fn a_purge_of_a_long_prefix_drops_the_copies() {
 fn a_purged_item_is_not_asked_for_until_it_is_written_again() {
     let server = RedisServer::start();
     let (a, b) = (Machine::of(&server), Machine::of(&server));
-    let is_unknown = |key: &str| {
-        matches!(b.near().look(key.as_bytes(), Now::on_steady_clock()), Look::Unknown)
-    };
+    let is_unknown =
+        |key: &str| matches!(b.near().look(key.as_bytes(), Now::on_steady_clock()), Look::Unknown);
     for (key, tags, prefixes) in
         [("tagged", &["t"][..], &[][..]), ("named", &[], &["na"]), ("any", &[], &[""])]
     {

@@ -157,6 +157,13 @@ local calls = {
   within = function(key) return coroutine.wrap(function() return store.get(key) end)() end,
   tag = function(tag) return store.invalidate_tag(tag) end,
   prefix = function(prefix) return store.invalidate_prefix(prefix, "soft") end,
+  numbered = function(prefix, count)
+    local keys = {}
+    for number = 1, count do keys[number], keys[count + number] = prefix .. number, prefix .. 1 end
+    local found, size = store.get_multi(keys), 0
+    for _ in pairs(found) do size = size + 1 end
+    return size
+  end,
   count = function(key) return store.incr(key, 2, { initial = 5 }) end,
 }
 return function(request)

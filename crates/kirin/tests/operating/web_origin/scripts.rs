@@ -129,3 +129,39 @@ fn without_the_server_a_script_goes_on_and_learns_the_reason() {
         assert!(values.starts_with(start), "{name}: {values}");
     }
 }
+
+#[test]
+fn a_script_that_reads_more_than_its_memory_has_room_for_fails_alone() {
+    let Two { redis, a, b } = Two::start();
+    let value = "x".repeat(90_000);
+    let mut memcached = a.memcached();
+    (1..=1000).for_each(|number| memcached.set(&format!("n{number}"), value.as_bytes()));
+    let reads = || super::count_of(&redis, |name| name == "get");
+    let before = reads();
+    assert_eq!(first(&b, "numbered", "key=n&value=100"), "100");
+    let taken = reads() - before;
+    assert!(taken < 150, "{taken} reads: a name that is given twice is read once");
+    let before = reads();
+    assert_eq!(b.reply("/script/numbered?key=n&value=1000").status, 500);
+    let taken = reads() - before;
+    assert!(taken < 900, "{taken} reads, though the first 64 MB are too much");
+    assert_eq!(first(&b, "numbered", "key=n&value=10"), "10");
+}
+
+#[test]
+fn names_that_the_store_refuses_do_not_reach_the_server() {
+    let Two { redis, a, b: _b } = Two::start();
+    let alone = Machine::alone("c");
+    let (key, tag) = ("k".repeat(2049), "t".repeat(251));
+    let writes = super::count_of_writes(&redis);
+    for (name, arguments) in [
+        ("set", format!("key={key}&value=x")),
+        ("delete", format!("key={key}")),
+        ("count", format!("key={key}")),
+        ("tag", format!("key={tag}")),
+        ("prefix", format!("key={tag}")),
+    ] {
+        assert_eq!(call(&a, name, &arguments), call(&alone, name, &arguments), "{name}");
+    }
+    assert_eq!(super::count_of_writes(&redis), writes);
+}
