@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kirin_http::{ClientWatch, InRequest};
+use kirin_origin::NotLoaded;
 use kirin_ssi::{RenderProblem, RenderProgress, Rendering, Template};
 use kirin_store::Now;
 use tokio::task::JoinSet;
@@ -128,8 +129,17 @@ impl Assembly {
 
     async fn load(&mut self, page: &KeptSurroundings) {
         let keys = self.parts.take_unknown();
-        let items = page.sources.near.load(&keys).await;
-        self.parts.learn(keys, items);
+        match page.sources.near.load_within(&keys, self.parts.room_bytes()).await {
+            Ok(items) => self.parts.learn(keys, items),
+            Err(problem) => {
+                if problem == NotLoaded::TooLarge {
+                    page.with(|page| {
+                        tracing::warn!(page = page.name(), "{problem}, no more of them are loaded");
+                    });
+                }
+                self.parts.load_no_more();
+            }
+        }
     }
 
     /// Waits for all parts, or until `client` has left. Call on an event loop.

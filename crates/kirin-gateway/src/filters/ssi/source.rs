@@ -26,6 +26,10 @@ use crate::request::lineage::{SharedVariables, SubrequestRefusal};
 /// The most items that are loaded because a page may need them next.
 const MOST_ITEMS_AHEAD: usize = 32;
 
+/// The largest sum of the items that one page waits for, in bytes. It may hold all of them at once,
+/// even if the store has no room for copies.
+const MAX_LOADED_BYTES: usize = 64 << 20;
+
 /// The store with the items that pages include, and with the sessions of visitors.
 pub struct IncludeSources {
     /// The store.
@@ -68,6 +72,10 @@ pub struct Parts {
     unknown: Vec<Bytes>,
     /// The items that the page has waited for.
     loaded: HashMap<Bytes, Option<ItemRef>>,
+    /// The bytes that they may still have.
+    room_bytes: usize,
+    /// Whether nothing is waited for any more: what is not in memory counts as missing.
+    loads_no_more: bool,
 }
 
 impl Parts {
@@ -87,6 +95,8 @@ impl Parts {
             session: None,
             unknown: Vec::new(),
             loaded: HashMap::default(),
+            room_bytes: MAX_LOADED_BYTES,
+            loads_no_more: false,
         }
     }
 
@@ -95,11 +105,14 @@ impl Parts {
         if let Some(item) = self.loaded.get(key) {
             return item.clone().map_or(Look::Nothing, Look::Item);
         }
-        let found = page.sources.near.look(key, page.now);
-        if let Look::Unknown = found {
-            self.unknown.push(Bytes::copy_from_slice(key));
+        match page.sources.near.look(key, page.now) {
+            Look::Unknown if self.loads_no_more => Look::Nothing,
+            Look::Unknown => {
+                self.unknown.push(Bytes::copy_from_slice(key));
+                Look::Unknown
+            }
+            found => found,
         }
-        found
     }
 
     /// Looks for the visitor's session, if the page `template` asks for it. Returns false if it
@@ -135,6 +148,7 @@ impl Parts {
         let near = &page.sources.near;
         for key in keys.take(MOST_ITEMS_AHEAD) {
             if let Some(key) = page.request.namespace.full_name(&key)
+                && !self.loaded.contains_key(&*key)
                 && !self.unknown.iter().any(|other| *other == *key)
                 && near.store().peek(&key, page.now).is_none()
                 && near.may_have(&key)
@@ -154,9 +168,22 @@ impl Parts {
         std::mem::take(&mut self.unknown)
     }
 
+    /// Returns how many bytes the next items may have that the page waits for.
+    pub fn room_bytes(&self) -> usize {
+        self.room_bytes
+    }
+
     /// Takes the items that were loaded.
     pub fn learn(&mut self, keys: Vec<Bytes>, items: Vec<Option<ItemRef>>) {
+        let bytes: usize = items.iter().flatten().map(|item| item.value_slice().len()).sum();
+        self.room_bytes = self.room_bytes.saturating_sub(bytes);
         self.loaded.extend(keys.into_iter().zip(items));
+    }
+
+    /// Lets the page wait for no further items: the server does not answer in time, or they are too
+    /// large. So a page with many items does not wait for each of them.
+    pub fn load_no_more(&mut self) {
+        self.loads_no_more = true;
     }
 
     /// Returns the digest of the page and its items, if it has nothing else.

@@ -161,6 +161,20 @@ fn a_server_that_hangs_delays_nobody_for_long() {
 }
 
 #[test]
+fn a_page_with_many_items_waits_once_for_a_server_that_hangs() {
+    let redis = RedisServer::start();
+    let a = machine("a", &redis, LASTING);
+    a.get("/warm");
+    redis.pause();
+    let page: String = (0..300).map(|number| format!("<!--# include none-{number} -->")).collect();
+    within(LIMIT, "a page with many items", || {
+        let text = a.ask("GET", "/ssi/page", &format!("X-Value: <{page}>\r\n")).text();
+        assert!(text.starts_with('<') && text.ends_with('>'), "{text}");
+    });
+    redis.resume();
+}
+
+#[test]
 fn requests_that_wait_together_for_a_server_that_hangs_all_go_on() {
     let redis = RedisServer::start();
     let a = machine("a", &redis, LASTING);
