@@ -132,8 +132,9 @@ impl Purge {
     /// target, and a prefix of targets, also name what routes have cached.
     pub async fn apply(&self, near: &NearStore, now: Now) -> Result<Purged, OriginError> {
         let purged = match near.origin() {
-            Some(origin) => self.apply_to(origin, now).await?,
-            None => self.apply_here(near.store(), now),
+            // Each purge is a write that all machines hear of.
+            Some(origin) if !self.is_empty() => self.apply_to(origin, now).await?,
+            _ => self.apply_here(near.store(), now),
         };
         COUNTERS.count(&purged);
         Ok(purged)
