@@ -48,7 +48,8 @@ pub struct StoreSection {
     /// keeps copies. `redis://HOST:PORT`, `rediss://HOST:PORT` for TLS, or `redis+unix:///PATH`,
     /// with a user as in `redis://USER@HOST`, and with the number of a database as in
     /// `redis://HOST/1` and `redis+unix:///PATH?db=1`. A master that Sentinels know is
-    /// `redis-sentinel://HOST,HOST,HOST/NAME`, with their hosts, see
+    /// `redis-sentinel://HOST,HOST,HOST/NAME`, with their hosts. A cluster is
+    /// `redis-cluster://HOST,HOST,HOST`, with some of its nodes. See
     /// [memcached.md](memcached.md#several-machines). Errors and `kirin status` never show a
     /// password in it. Default: none, the items are here.
     pub origin: Option<Written<String>>,

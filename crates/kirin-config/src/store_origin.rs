@@ -92,8 +92,7 @@ fn keys_of_origin(section: &StoreSection) -> impl Iterator<Item = (&'static str,
 }
 
 fn check_address(origin: &Written<String>, source: &ConfigSource) -> Result<Address, ConfigError> {
-    Address::parse_usable(origin)
-        .map_err(|error| source.error(origin.span(), format!("`store.origin`: {error}")))
+    origin.parse().map_err(|error| source.error(origin.span(), format!("`store.origin`: {error}")))
 }
 
 /// Returns the settings with the certificates of authorities. `span` is that of the address.

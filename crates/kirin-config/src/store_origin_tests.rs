@@ -93,10 +93,7 @@ fn wrong_keys_of_an_origin_are_refused_with_what_is_allowed() {
         ),
         ("origin = \"http://a\"\n".into(), &["scheme `http`", "allowed are redis, rediss"]),
         ("origin = \"redis-sentinel://a\"\n".into(), &["`` is not the name of a master"]),
-        (
-            "origin = \"rediss-cluster://a\"\n".into(),
-            &["rediss-cluster://a:6379: clusters cannot be used yet"],
-        ),
+        ("origin = \"rediss-cluster://a/1\"\n".into(), &["`/1` follows the servers of a cluster"]),
         ("origin = 6379\n".into(), &["`origin` is the number 6379: allowed is a text in quotes"]),
         (
             with("origin_ca = \"ca.pem\"\n"),
@@ -180,7 +177,7 @@ fn no_error_shows_a_password() {
         "origin = \"redis://:s3/cret@a\"",
         "origin = \"redis://a:s3cret:1\"",
         "origin = \"redis://u:s3cret\"",
-        "origin = \"redis-cluster://:s3cret@a\"",
+        "origin = \"redis-cluster://:s3cret@a/1\"",
         "origin = \"redis://:s3cret@a\"\norigin_password_file = \"password\"",
         "origin = [\"redis://:s3cret@a\"]",
         "origin = [\"redis://:s3cret\"]",

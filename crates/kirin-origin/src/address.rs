@@ -181,9 +181,6 @@ pub enum AddressError {
          sentinel_password=PASSWORD, each once, with `&` between them"
     )]
     SentinelQuery(String),
-    /// The engine is reached in a way that this Kirin does not know yet.
-    #[error("{0}: clusters cannot be used yet")]
-    NotYet(String),
     /// There is a second password.
     #[error("{0} has a password already")]
     SecondPassword(String),
@@ -209,17 +206,6 @@ const SCHEMES: [(&str, Kind, bool); 7] = [
 ];
 
 impl Address {
-    /// Parses an address that this Kirin can use.
-    pub fn parse_usable(text: &str) -> Result<Self, AddressError> {
-        let address: Self = text.parse()?;
-        match address.topology {
-            Topology::Server { .. } | Topology::UnixSocket { .. } | Topology::Sentinel { .. } => {
-                Ok(address)
-            }
-            Topology::Cluster { .. } => Err(AddressError::NotYet(address.to_string())),
-        }
-    }
-
     /// Returns the address with a password from elsewhere. The user stays.
     pub fn with_password(self, password: String) -> Result<Self, AddressError> {
         let user = match self.credentials {

@@ -84,20 +84,6 @@ fn a_password_from_elsewhere_is_added_and_never_takes_the_place_of_one() {
 }
 
 #[test]
-fn an_address_that_cannot_be_used_yet_is_refused_without_its_password() {
-    for text in ["redis://a", "rediss://a:7000/1", "redis+unix:///a", "redis-sentinel://a/main"] {
-        assert_eq!(Address::parse_usable(text), Ok(parsed(text)), "{text}");
-    }
-    for text in ["redis-cluster://a,b", "rediss-cluster://:secret@a"] {
-        let error = Address::parse_usable(text).expect_err(text).to_string();
-        assert!(
-            error.contains("clusters cannot be used yet") && !error.contains("secret"),
-            "{error}"
-        );
-    }
-}
-
-#[test]
 fn a_malformed_address_is_refused_with_what_is_allowed() {
     for (text, reason) in [
         ("", "write redis://"),

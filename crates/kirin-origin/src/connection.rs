@@ -49,7 +49,7 @@ pub(crate) struct Connection {
     limit: Duration,
     /// The server, without a password.
     pub(crate) address: String,
-    /// The server, if a Sentinel has named it.
+    /// The server, if a Sentinel or a cluster has named it.
     pub(crate) master: Option<NamedMaster>,
     pub(crate) facts: ServerFacts,
     /// The names by which the server knows the scripts.
@@ -88,7 +88,15 @@ impl Connection {
             let address = config.address.to_string();
             return Self::open_server(config, address, None, receiver).await;
         };
-        let master = sentinels.master().await?;
+        Self::open_master(config, sentinels.master().await?, receiver).await
+    }
+
+    /// Connects to a master that Sentinels or the nodes of a cluster have named.
+    pub(crate) async fn open_master(
+        config: &OriginConfig,
+        master: NamedMaster,
+        receiver: PushReceiver,
+    ) -> Result<Self, ConnectError> {
         let address = format!("{} of {}", master.node, config.address);
         Self::open_server(config, address, Some(master), receiver).await
     }
@@ -124,12 +132,11 @@ impl Connection {
                 Ok(stream) => begin(stream, &info, receiver).await,
                 Err(error) => Err(error.to_string()),
             },
-            (Topology::Server { node, .. }, _)
-            | (Topology::Sentinel { .. }, Some(NamedMaster { node, .. })) => {
+            (Topology::Server { node, .. }, _) | (_, Some(NamedMaster { node, .. })) => {
                 begin_at(node, config.tls.as_ref(), &info, receiver).await
             }
-            (Topology::Sentinel { .. } | Topology::Cluster { .. }, _) => {
-                return Err(ConnectError::NotYet(address.into()));
+            (Topology::Sentinel { .. } | Topology::Cluster { .. }, None) => {
+                Err("nobody has named its master".into())
             }
         };
         let (commands, task) = opened.map_err(unreachable)?;
@@ -142,7 +149,12 @@ impl Connection {
             scripts: OnceLock::new(),
             task,
         };
-        connection.facts = connection.read_facts().await?;
+        let is_cluster = matches!(config.address.topology, Topology::Cluster { .. });
+        connection.facts = connection.read_facts(is_cluster).await?;
+        if is_cluster {
+            let failover = connection.cluster_epoch().await.map_err(unreachable)?;
+            connection.master = connection.master.map(|master| NamedMaster { failover, ..master });
+        }
         let mut tracking = redis::cmd("CLIENT");
         tracking.arg("TRACKING").arg("ON");
         connection.ask(&tracking).await.map_err(|error| unreachable(error.to_string()))?;
@@ -162,7 +174,7 @@ impl Connection {
     }
 
     /// Asks the server what it is. Returns an error if it cannot be an origin.
-    async fn read_facts(&self) -> Result<ServerFacts, ConnectError> {
+    async fn read_facts(&self, is_cluster: bool) -> Result<ServerFacts, ConnectError> {
         let address = &self.address;
         let hello = self.ask(&redis::cmd("HELLO")).await;
         let hello = hello.map_err(|error| ConnectError::Unreachable {
@@ -180,11 +192,14 @@ impl Connection {
             Err(ConnectError::WrongKind { address: address.clone(), found, advice })
         };
         match field("mode").as_deref() {
-            Some("cluster") => {
+            Some("cluster") if !is_cluster => {
                 return wrong("a node of a cluster", "its address begins with redis-cluster://");
             }
             Some("sentinel") => {
                 return wrong("a Sentinel", "its address begins with redis-sentinel://");
+            }
+            Some("standalone") if is_cluster => {
+                return wrong("a server without a cluster", "its address begins with redis://");
             }
             _ => {}
         }
@@ -223,7 +238,17 @@ impl Connection {
         commands: &Pipeline,
     ) -> Result<Vec<Value>, OriginError> {
         let mut connection = self.commands.clone();
-        commands.query_async(&mut connection).await.map_err(|error| origin_error(&error))
+        let replies: Result<Vec<Value>, _> = commands.query_async(&mut connection).await;
+        let replies = replies.map_err(|error| origin_error(&error))?;
+        // Another server has the name. Who ignores the errors of values must not ignore that.
+        let elsewhere = replies.iter().find_map(|reply| match reply {
+            Value::ServerError(error) if error.kind().is_some_and(is_of_cluster) => Some(error),
+            _ => None,
+        });
+        match elsewhere {
+            Some(error) => Err(origin_error(&error.clone().into())),
+            None => Ok(replies),
+        }
     }
 
     async fn within_limit<T>(
@@ -329,8 +354,23 @@ pub(crate) fn text_of(error: &RedisError) -> String {
     }
 }
 
+/// Returns whether a server of a cluster does not serve a name, now or any more.
+fn is_of_cluster(kind: ServerErrorKind) -> bool {
+    matches!(
+        kind,
+        ServerErrorKind::Ask
+            | ServerErrorKind::Moved
+            | ServerErrorKind::TryAgain
+            | ServerErrorKind::ClusterDown
+    )
+}
+
 fn origin_error(error: &RedisError) -> OriginError {
     match error.kind() {
+        ErrorKind::Server(ServerErrorKind::Ask | ServerErrorKind::TryAgain) => {
+            let reason = text_of(error);
+            OriginError::Refused(format!("the cluster is moving the slot of this key ({reason})"))
+        }
         ErrorKind::Server(ServerErrorKind::BusyLoading | ServerErrorKind::MasterDown) => {
             OriginError::Away(text_of(error))
         }

@@ -12,12 +12,29 @@ pub(crate) const PUT: EngineScript = EngineScript { index: 0, name: "put.lua" };
 pub(crate) const PURGE: EngineScript = EngineScript { index: 1, name: "purge.lua" };
 /// Changes when an item expires.
 pub(crate) const TOUCH: EngineScript = EngineScript { index: 2, name: "touch.lua" };
+/// The parts of a write in a cluster.
+pub(crate) const PUT_NUMBERS: EngineScript = EngineScript { index: 3, name: "put_numbers.lua" };
+pub(crate) const PUT_TAG: EngineScript = EngineScript { index: 4, name: "put_tag.lua" };
+pub(crate) const PUT_ITEM: EngineScript = EngineScript { index: 5, name: "put_item.lua" };
+/// The parts of a purge in a cluster.
+pub(crate) const PURGE_NAME: EngineScript = EngineScript { index: 6, name: "purge_name.lua" };
+pub(crate) const PURGE_NUMBERS: EngineScript = EngineScript { index: 7, name: "purge_numbers.lua" };
+
+/// Returns the text of a script: what it shares with others, and itself.
+macro_rules! script {
+    ($($part:literal)*) => { concat!($(include_str!(concat!("scripts/", $part, ".lua"))),*) };
+}
 
 /// Their texts, by their indexes.
-const TEXTS: [&str; 3] = [
-    concat!(include_str!("scripts/numbers.lua"), include_str!("scripts/put.lua")),
-    concat!(include_str!("scripts/numbers.lua"), include_str!("scripts/purge.lua")),
-    include_str!("scripts/touch.lua"),
+const TEXTS: [&str; 8] = [
+    script!("numbers" "present" "tags" "item" "put"),
+    script!("numbers" "purging" "purge"),
+    script!("touch"),
+    script!("numbers" "present" "put_numbers"),
+    script!("numbers" "tags" "put_tag"),
+    script!("numbers" "item" "put_item"),
+    script!("numbers" "purging" "purge_name"),
+    script!("numbers" "purging" "purge_numbers"),
 ];
 
 /// A script.
@@ -30,12 +47,11 @@ pub(crate) struct EngineScript {
 impl Connection {
     /// Lets the server know the scripts.
     pub(crate) async fn load_scripts(&self) -> Result<(), OriginError> {
-        let mut hashes = Vec::new();
+        let mut commands = redis::pipe();
         for script in TEXTS {
-            let mut command = redis::cmd("SCRIPT");
-            command.arg("LOAD").arg(script);
-            hashes.push(text(&self.ask(&command).await?));
+            commands.cmd("SCRIPT").arg("LOAD").arg(script);
         }
+        let hashes = self.ask_all(&commands).await?.iter().map(text).collect();
         // Loaded again after the server has forgotten them, they have the same hashes.
         let _ = self.scripts.set(hashes);
         Ok(())

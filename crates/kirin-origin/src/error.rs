@@ -75,9 +75,12 @@ pub enum ConnectError {
     /// failover and another one back.
     #[error("after a failover the Sentinels name the master {0}")]
     OtherMaster(NodeAddress),
-    /// The address is one that this Kirin cannot use yet.
-    #[error("{0} cannot be used yet: an origin can be one server, or a master with Sentinels")]
-    NotYet(String),
+    /// No node of the address knows a cluster with a master for each slot.
+    #[error("no node knows a cluster that can be used: {0}")]
+    NoCluster(String),
+    /// A server of the cluster tells of another map of slots, or of a failover.
+    #[error("the cluster has changed: {0}")]
+    OtherMap(String),
     /// The connection was there, and has ended.
     #[error("{0}")]
     Ended(String),

@@ -23,6 +23,13 @@
 //! were purged under a greater number (`numbers.rs`). So a page that was begun before a purge is
 //! dead wherever it is stored, and a purge of a tag is one write, whatever the number of its items.
 //!
+//! # In a cluster
+//!
+//! There is a connection to each master (`servers.rs`), and all end together (`cluster.rs`). No
+//! script changes names of two slots, so writes and purges have parts (`cluster_writing.rs`,
+//! `cluster_purging.rs`). The counter shows a purge only when all names have it. The reports of two
+//! masters have no order, so a page or a change begins under a number that all have passed.
+//!
 //! # Why this client
 //!
 //! Of the crates `redis`, `fred` and `rustis` only `redis` hands over reports and replies in their
@@ -36,6 +43,9 @@
 
 mod absent_keys;
 pub mod address;
+mod cluster;
+mod cluster_purging;
+mod cluster_writing;
 mod config;
 mod connection;
 mod counters;
@@ -57,6 +67,8 @@ mod replies;
 mod scratch;
 mod sentinel;
 mod server_facts;
+mod servers;
+mod slots;
 mod state;
 mod turns;
 mod watching;

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The braces are a hash tag of Redis Cluster: they put the number and the prefixes into one slot,
-//! so one script can change both. Items and tags are spread over the cluster.
+//! so one script can change both. Items and tags are spread over the cluster (`slots.rs`).
 
 /// The key prefix that is used if the configuration has none.
 pub const DEFAULT_KEY_PREFIX: &str = "kirin:";

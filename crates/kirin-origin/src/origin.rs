@@ -17,8 +17,9 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use crate::absent_keys::AbsentKeys;
+use crate::address::Topology;
 use crate::config::OriginConfig;
-use crate::connection::{Connection, Push};
+use crate::connection::Push;
 use crate::counters::{OriginCounters, add};
 use crate::encoding::UNREADABLE;
 use crate::engine_clock::EngineClock;
@@ -27,7 +28,8 @@ use crate::names::Name;
 use crate::numbers::Numbers;
 use crate::page_begin::PageBegin;
 use crate::sentinel::Sentinels;
-use crate::server_facts::ServerRun;
+use crate::server_facts::ServersRun;
+use crate::servers::Servers;
 use crate::state::OriginState;
 use crate::turns::{Turn, Turns};
 
@@ -52,7 +54,7 @@ pub struct StoreOrigin {
     seen_version: AtomicU64,
     pub(crate) state: Mutex<OriginState>,
     pub(crate) counters: OriginCounters,
-    connection: ArcSwapOption<Connection>,
+    servers: ArcSwapOption<Servers>,
     in_flight: Semaphore,
     /// The number of the present or the last connection.
     pub(crate) epoch: AtomicU64,
@@ -60,8 +62,8 @@ pub struct StoreOrigin {
     pub(crate) numbers_are_due: AtomicBool,
     /// Wakes the task of [`StoreOrigin::run`]: something is due, or the connection has ended.
     pub(crate) wake: Notify,
-    /// The run of the server that the last connection was to.
-    pub(crate) last_run: Mutex<Option<ServerRun>>,
+    /// The run of the servers that the last connection was to.
+    pub(crate) last_run: Mutex<Option<ServersRun>>,
     /// The keys that are being read.
     reads_in_flight: Semaphore,
     /// Writers of the same key on this machine take turns.
@@ -86,7 +88,7 @@ impl StoreOrigin {
             seen_version: AtomicU64::new(0),
             state: Mutex::default(),
             counters: OriginCounters::default(),
-            connection: ArcSwapOption::empty(),
+            servers: ArcSwapOption::empty(),
             in_flight: Semaphore::new(MOST_IN_FLIGHT),
             epoch: AtomicU64::new(0),
             numbers_are_due: AtomicBool::new(false),
@@ -137,11 +139,18 @@ impl StoreOrigin {
     ///
     /// What this machine has seen on the server is older than the page. So is what had a version
     /// before the earliest time that the server may have. What another machine has written within
-    /// the time of a trip before may count as newer. Then the page is not stored.
+    /// the time of a trip before may count as newer. Then the page is not stored. In a cluster, so
+    /// may what was purged since the last proof, and a page that is begun while the cluster is away
+    /// is not stored: its parts may be copies of what was purged (`servers.rs`).
     pub fn begin_page(&self) -> PageBegin {
         let seen = self.seen_version.load(Ordering::Relaxed);
         let time = self.clock.lock().map_or(0, |clock| clock.at_least(Instant::now()));
-        PageBegin { number: self.numbers.learned(), version: seen.max(time) }
+        let number = match (&self.config.address.topology, &*self.servers.load()) {
+            (Topology::Cluster { .. }, None) => 0,
+            (Topology::Cluster { .. }, Some(servers)) => servers.proven(),
+            _ => self.numbers.learned(),
+        };
+        PageBegin { number, version: seen.max(time) }
     }
 
     /// Returns whether the server is known not to have an item. The caller has looked into the
@@ -151,27 +160,27 @@ impl StoreOrigin {
         self.absent_keys.has(key) && self.store.will_forget()
     }
 
-    /// Returns the connection, or why there is none.
-    pub(crate) fn connection(&self) -> Result<Arc<Connection>, OriginError> {
-        self.connection.load_full().ok_or_else(|| OriginError::Away(self.state.lock().reason()))
+    /// Returns the servers, or why there is no connection to them.
+    pub(crate) fn servers(&self) -> Result<Arc<Servers>, OriginError> {
+        self.servers.load_full().ok_or_else(|| OriginError::Away(self.state.lock().reason()))
     }
 
-    /// Lets commands use a connection.
-    pub(crate) fn serve_with(&self, connection: Arc<Connection>) {
-        self.connection.store(Some(connection));
+    /// Lets commands use the connections to servers.
+    pub(crate) fn serve_with(&self, servers: Arc<Servers>) {
+        self.servers.store(Some(servers));
     }
 
-    /// Lets no command use a connection any more, and wakes the task that makes the next one.
+    /// Lets no command use the servers any more, and wakes the task that connects again.
     pub(crate) fn end_connection(&self, epoch: u64) {
         if self.epoch.load(Ordering::Acquire) == epoch {
-            self.connection.store(None);
+            self.servers.store(None);
             self.wake.notify_one();
         }
     }
 
     /// Returns whether there is a connection.
     pub fn is_connected(&self) -> bool {
-        self.connection.load().is_some()
+        self.servers.load().is_some()
     }
 
     /// Takes the right to send a command.
@@ -206,11 +215,15 @@ impl StoreOrigin {
     }
 
     /// Counts the failure of a command, and ends a connection to a server that takes no writes any
-    /// more.
+    /// more, or is no longer the one for a name.
     pub(crate) fn failed(&self, error: OriginError) -> OriginError {
         match &error {
             OriginError::TimedOut(_) => add(&self.counters.timeouts, 1),
-            OriginError::Refused(reason) if reason.contains("READONLY") => {
+            OriginError::Refused(reason)
+                if ["READONLY", "MOVED", "CLUSTERDOWN"]
+                    .iter()
+                    .any(|word| reason.contains(word)) =>
+            {
                 add(&self.counters.failures, 1);
                 self.end_connection(self.epoch.load(Ordering::Acquire));
             }

@@ -1,13 +1,15 @@
 //! Purges keys, tags and prefixes on the server: one write, however many items that makes invalid.
 
+use std::sync::Arc;
+
 use kirin_store::{Invalidation, Now};
 
-use crate::connection::Connection;
 use crate::counters::add;
 use crate::engine_scripts::PURGE;
 use crate::error::OriginError;
 use crate::origin::StoreOrigin;
 use crate::replies::counts;
+use crate::servers::Servers;
 
 /// What is to be purged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +33,21 @@ pub struct PurgeFound {
     pub tags: u64,
 }
 
+impl Purge<'_> {
+    /// Returns whether there is anything beside prefixes.
+    fn has_names(&self) -> bool {
+        !(self.keys.is_empty() && self.tags.is_empty() && self.other_tags.is_empty())
+    }
+}
+
+/// Returns the word of the scripts.
+pub(crate) fn word(how: Invalidation) -> &'static [u8] {
+    match how {
+        Invalidation::Hard => b"hard",
+        Invalidation::Soft => b"soft",
+    }
+}
+
 impl StoreOrigin {
     /// Purges. When this returns, this machine has no copy of it, and the server has done all of
     /// it, unless it is an error.
@@ -52,52 +69,55 @@ impl StoreOrigin {
         for prefix in purge.prefixes {
             self.prefix_was_purged(prefix, now);
         }
-        purged
+        let (servers, found) = purged?;
+        if servers.is_cluster() {
+            // What is begun from now on is younger than the purge, which is done in any case.
+            let _ = tokio::time::timeout(self.config.timeout, self.prove(&servers)).await;
+        }
+        Ok(found)
     }
 
     async fn purge_on_server(
         &self,
         purge: &Purge<'_>,
         how: Invalidation,
-    ) -> Result<PurgeFound, OriginError> {
-        let connection = self.connection()?;
+    ) -> Result<(Arc<Servers>, PurgeFound), OriginError> {
+        let servers = self.servers()?;
         let _permit = self.permit()?;
-        let purged = self.purge_over(&connection, purge, how).await;
-        purged.map(|(_, found)| found).map_err(|error| self.failed(error))
+        let purged = self.purge_over(&servers, purge, how).await;
+        let (_, found) = purged.map_err(|error| self.failed(error))?;
+        Ok((servers, found))
     }
 
     /// Purges all items.
-    pub(crate) async fn purge_everything(
-        &self,
-        connection: &Connection,
-    ) -> Result<(), OriginError> {
+    pub(crate) async fn purge_everything(&self, servers: &Servers) -> Result<(), OriginError> {
         let all = Purge { prefixes: &[b""], ..Purge::default() };
-        let (number, _) = self.purge_over(connection, &all, Invalidation::Hard).await?;
+        let (number, _) = self.purge_over(servers, &all, Invalidation::Hard).await?;
         self.numbers.begin_at(number);
         Ok(())
     }
 
     async fn purge_over(
         &self,
-        connection: &Connection,
+        servers: &Servers,
         purge: &Purge<'_>,
         how: Invalidation,
     ) -> Result<(u64, PurgeFound), OriginError> {
+        add(&self.counters.purges, 1);
+        // Prefixes are where the numbers are.
+        if servers.is_cluster() && purge.has_names() {
+            return self.purge_in_cluster(servers, purge, how).await;
+        }
         let names = &self.config.names;
         let mut keys = vec![names.number().to_vec(), names.purges().to_vec()];
         keys.extend(purge.tags.iter().chain(purge.other_tags).map(|tag| names.tag(tag)));
         keys.extend(purge.keys.iter().map(|key| names.item(key)));
         let counted = purge.tags.len().to_string();
         let tag_count = (purge.tags.len() + purge.other_tags.len()).to_string();
-        let word: &[u8] = match how {
-            Invalidation::Hard => b"hard",
-            Invalidation::Soft => b"soft",
-        };
-        let mut arguments = vec![word, tag_count.as_bytes(), counted.as_bytes()];
+        let mut arguments = vec![word(how), tag_count.as_bytes(), counted.as_bytes()];
         arguments.extend(purge.prefixes);
-        add(&self.counters.purges, 1);
         let [number, items, tags, version] =
-            counts(&connection.run(PURGE, &keys, &arguments).await?)?;
+            counts(&servers.first.run(PURGE, &keys, &arguments).await?)?;
         self.numbers.learn(number);
         self.has_seen(version);
         Ok((number, PurgeFound { items, tags }))

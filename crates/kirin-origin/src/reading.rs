@@ -3,17 +3,18 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use kirin_store::{CopiedItem, Expires, ItemRef, Moment, NewItem, Now, Store};
 use redis::Value;
 
-use crate::connection::Connection;
 use crate::counters::add;
 use crate::encoding::{DecodeError, DecodedItem, LastNumbers, Purged, UNREADABLE};
 use crate::error::OriginError;
 use crate::expiry::expiry;
 use crate::numbers::Judgement;
 use crate::origin::StoreOrigin;
-use crate::replies::{numbers_of, unexpected};
+use crate::replies::numbers_of;
+use crate::servers::Servers;
 
 /// What the server has under a key.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ pub struct Loaded {
     /// Whether nobody gets an item before the key is written: there is nothing, a tombstone or an
     /// item that was purged.
     pub is_absent: bool,
-    /// The number of the last purge that has been looked at.
+    /// The number of the last purge that has been looked at. In a cluster it may be a smaller one.
     pub made: u64,
     /// The item, if it may be served.
     pub item: Option<LoadedItem>,
@@ -88,54 +89,85 @@ struct Reply {
 impl StoreOrigin {
     /// Asks the server for items, and keeps copies of those that may be served. It also remembers
     /// which the server does not have. Takes one trip, and another one for tags that are not known
-    /// yet.
+    /// yet. In a cluster the numbers take a trip of their own before.
     ///
     /// What is returned was true at some moment during the call. It may have changed by now: then
     /// no copy is kept.
     pub async fn load(&self, keys: &[Bytes]) -> Result<Vec<Loaded>, OriginError> {
         // It comes before the connection: what is read over one that is replaced is not kept.
         let since = self.store.moment();
-        let connection = self.connection()?;
+        let servers = self.servers()?;
         let _permit = self.permit_to_read(keys.len()).await?;
         add(&self.counters.reads, keys.len() as u64);
-        self.load_over(&connection, keys, &since).await.map_err(|error| self.failed(error))
+        self.load_from(&servers, keys, &since).await.map_err(|error| self.failed(error))
     }
 
-    async fn load_over(
+    async fn load_from(
         &self,
-        connection: &Connection,
+        servers: &Servers,
         keys: &[Bytes],
         since: &Moment,
     ) -> Result<Vec<Loaded>, OriginError> {
         let names = &self.config.names;
-        let mut commands = redis::pipe();
-        commands.ignore_errors();
+        // What is proven before the reading is proven for the tags that are known.
+        let proven = servers.proven();
+        let parts = servers.divide(keys.iter().enumerate(), |(_, key)| names.item(key));
         // The numbers come first: what is read behind them was not purged under a smaller one
         // unless it shows it.
-        commands.cmd("GET").arg(names.number());
-        for key in keys {
-            let name = names.item(key);
-            commands.cmd("GET").arg(&name).cmd("PTTL").arg(&name);
+        let mut number = Vec::new();
+        let is_one_trip = matches!(&*parts, [(server, _)] if std::ptr::eq(*server, &servers.first));
+        if !is_one_trip {
+            let mut commands = redis::pipe();
+            commands.ignore_errors().cmd("GET").arg(names.number());
+            number = servers.first.ask_all(&commands).await?;
         }
-        let mut replies = connection.ask_all(&commands).await?.into_iter();
-        let numbers = replies.next().as_ref().and_then(numbers_of);
-        let replies = keys.iter().map(|_| Some(reply_of(replies.next()?, &replies.next()?)));
-        let replies = replies.collect::<Option<Vec<Reply>>>();
+        let asked = parts.iter().map(async |(server, part)| {
+            let mut commands = redis::pipe();
+            commands.ignore_errors();
+            if is_one_trip {
+                commands.cmd("GET").arg(names.number());
+            }
+            for (_, key) in part {
+                let name = names.item(key);
+                commands.cmd("GET").arg(&name).cmd("PTTL").arg(&name);
+            }
+            server.ask_all(&commands).await
+        });
+        let mut replies: Vec<Option<Reply>> = keys.iter().map(|_| None).collect();
+        for ((_, part), answers) in parts.iter().zip(try_join_all(asked).await?) {
+            let mut answers = answers.into_iter();
+            if is_one_trip {
+                number.extend(answers.next());
+            }
+            for (index, _) in part {
+                if let (Some(reply), Some(value), Some(left)) =
+                    (replies.get_mut(*index), answers.next(), answers.next())
+                {
+                    *reply = Some(reply_of(value, &left));
+                }
+            }
+        }
+        let numbers = number.first().and_then(numbers_of);
+        let replies: Option<Vec<Reply>> = replies.into_iter().collect();
         let replies = replies.ok_or_else(|| OriginError::Unexpected("too few replies".into()))?;
         if let Some(numbers) = numbers {
             self.numbers.learn(numbers.of_any);
             if numbers.of_prefixes > self.numbers.complete_up_to() {
-                self.read_numbers(connection, numbers.of_prefixes).await?;
+                self.read_numbers(servers, numbers.of_prefixes).await?;
             }
         }
-        let purged_tags = self.read_tags(connection, &replies, since).await?;
+        let purged_tags = self.read_tags(servers, &replies, since).await?;
         let now = Now::on_steady_clock();
         let loaded = keys
             .iter()
             .zip(replies)
             .map(|(key, reply)| self.judged(key, reply, numbers, &purged_tags, now));
-        let loaded: Vec<Loaded> = loaded.collect();
-        for loaded in &loaded {
+        let mut loaded: Vec<Loaded> = loaded.collect();
+        for loaded in &mut loaded {
+            if servers.is_cluster() {
+                // A later purge of a tag may not have been reported yet.
+                loaded.made = loaded.made.min(proven);
+            }
             self.has_seen(loaded.version);
             self.keep_copy(loaded, since, now);
         }
@@ -145,7 +177,7 @@ impl StoreOrigin {
     /// Returns the purges of the tags of the items. Reads those that are not known.
     async fn read_tags(
         &self,
-        connection: &Connection,
+        servers: &Servers,
         replies: &[Reply],
         since: &Moment,
     ) -> Result<HashMap<Bytes, Purged>, OriginError> {
@@ -158,16 +190,12 @@ impl StoreOrigin {
         if unknown.is_empty() {
             return Ok(purged_tags);
         }
-        let mut command = redis::cmd("MGET");
-        for tag in &unknown {
-            command.arg(self.config.names.tag(tag));
-        }
-        let reply = connection.ask(&command).await?;
-        let Value::Array(values) = &reply else { return Err(unexpected("MGET", &reply)) };
+        let names = unknown.iter().map(|tag| self.config.names.tag(tag)).collect();
+        let values = servers.get_all(names).await?;
         for (tag, value) in unknown.into_iter().zip(values) {
             // An item with a tag that the server does not have is not served.
             let Value::BulkString(text) = value else { continue };
-            let Some(purged) = Purged::parse(text) else { continue };
+            let Some(purged) = Purged::parse(&text) else { continue };
             let has_changed = || self.store.change_since(since, b"", &[&tag]).is_some();
             self.numbers.learn_tag(&tag, purged, has_changed);
             purged_tags.insert(tag, purged);

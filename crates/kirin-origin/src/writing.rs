@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 
 use kirin_store::{Expires, Now};
 
+use crate::connection::Connection;
 use crate::counters::add;
 use crate::encoding::{EncodedItem, ItemHead};
 use crate::engine_scripts::{PUT, TOUCH};
@@ -83,7 +84,7 @@ pub enum Written {
     },
     /// It was purged, which the writer did not know.
     Purged {
-        /// The version that is there.
+        /// The version that is there. In a cluster it is 0: nobody has looked.
         version: u64,
     },
     /// The version of the write is not greater than the one that is there. The caller tries a
@@ -110,67 +111,50 @@ impl StoreOrigin {
     /// Writes a key. When this returns [`Written::Done`], the server has it, and this machine has
     /// no older copy.
     pub async fn write(&self, write: &Write<'_>, now: Now) -> Result<Written, OriginError> {
-        let names = &self.config.names;
-        let (condition, expected, made) = match write.condition {
-            Condition::Any => ("any", 0, None),
-            Condition::Unchanged { version, made } => ("version", version, Some(made)),
-            Condition::NotNewer(begin) => ("page", begin.version, Some(begin.number)),
-        };
-        // Without a condition the item gets the present number, which is seldom another one.
-        let made_probably = made.unwrap_or_else(|| self.numbers.learned());
-        let mut head =
-            ItemHead { made: made_probably, version: write.version, ..ItemHead::default() };
-        let (encoded, expires, tags) = match &write.content {
-            Content::Item { value, flags, expires, tags, chosen_cas, is_stale, is_won } => {
-                head = ItemHead {
-                    flags: *flags,
-                    chosen_cas: *chosen_cas,
-                    is_stale: *is_stale,
-                    is_won: *is_won,
-                    ..head
-                };
-                (EncodedItem::encode(&head, tags, value), *expires, *tags)
-            }
-            Content::Nothing => {
-                head.is_tombstone = true;
-                let expires = Expires::after_seconds(TOMBSTONE_SECONDS, now);
-                (EncodedItem::encode(&head, &[], b""), Some(expires), &[][..])
-            }
-        };
-        let encoded = encoded.map_err(|error| OriginError::Unexpected(error.to_string()))?;
-        let mut keys =
-            vec![names.item(write.key), names.number().to_vec(), names.purges().to_vec()];
-        keys.extend(tags.iter().map(|tag| names.tag(tag)));
-        let (expected, made) = (expected.to_string(), made.map(|made| made.to_string()));
-        let milliseconds = expires
-            .map_or_else(|| "keep".into(), |expires| milliseconds_left(expires, now).to_string());
-        let connection = self.connection()?;
+        let order = WriteOrder::of(write, now);
+        let servers = self.servers()?;
         let _permit = self.permit()?;
         add(&self.counters.writes, 1);
-        let evicts = if connection.facts.evicts { b"1" } else { b"0" };
-        let arguments = [
-            condition.as_bytes(),
-            expected.as_bytes(),
-            made.as_deref().unwrap_or_default().as_bytes(),
-            milliseconds.as_bytes(),
-            evicts,
-            encoded.as_bytes(),
-        ];
-        let outcome = connection.run(PUT, &keys, &arguments).await;
+        let written = if servers.is_cluster() {
+            self.write_in_cluster(&servers, &order).await
+        } else {
+            self.write_at_once(&servers.first, &order).await
+        };
         // Also after an error: the server may have done it.
         self.key_has_changed(write.key);
-        let [status, number, version] = counts(&outcome.map_err(|error| self.failed(error))?)?;
+        let (written, number, version) = written.map_err(|error| self.failed(error))?;
         self.numbers.learn(number);
         self.has_seen(version);
-        if status == 1 {
-            return Ok(Written::Done);
+        if written != Written::Done {
+            add(&self.counters.write_conflicts, 1);
         }
-        add(&self.counters.write_conflicts, 1);
-        Ok(match status {
-            2 => Written::Purged { version },
-            3 => Written::Behind { version },
-            _ => Written::Conflict { version },
-        })
+        Ok(written)
+    }
+
+    /// Writes with one script. Returns the present number of purges and the version that is there,
+    /// too.
+    async fn write_at_once(
+        &self,
+        server: &Connection,
+        order: &WriteOrder<'_>,
+    ) -> Result<(Written, u64, u64), OriginError> {
+        let names = &self.config.names;
+        let mut keys =
+            vec![names.item(order.key), names.number().to_vec(), names.purges().to_vec()];
+        keys.extend(order.tags.iter().map(|tag| names.tag(tag)));
+        // Without a condition the item gets the present number, which is seldom another one.
+        let made_probably = order.made.unwrap_or_else(|| self.numbers.learned());
+        let encoded = order.encoded(made_probably)?;
+        let arguments = [
+            order.condition.as_bytes(),
+            order.expected.as_bytes(),
+            order.made_text.as_bytes(),
+            order.milliseconds_text.as_bytes(),
+            evicts(server),
+            encoded.as_bytes(),
+        ];
+        let [status, number, version] = counts(&server.run(PUT, &keys, &arguments).await?)?;
+        Ok((written(status, version), number, version))
     }
 
     /// Changes when an item expires, if it has the version that was loaded. `tags` are those of the
@@ -183,15 +167,101 @@ impl StoreOrigin {
         expires: Expires,
         now: Now,
     ) -> Result<bool, OriginError> {
-        let mut keys = vec![self.config.names.item(key)];
-        keys.extend(tags.iter().map(|tag| self.config.names.tag(tag)));
+        let names = &self.config.names;
+        let mut keys = vec![names.item(key)];
         let (version, left) = (version.to_string(), milliseconds_left(expires, now).to_string());
-        let connection = self.connection()?;
+        let servers = self.servers()?;
         let _permit = self.permit()?;
         add(&self.counters.writes, 1);
-        let outcome = connection.run(TOUCH, &keys, &[version.as_bytes(), left.as_bytes()]).await;
+        let mut outcome = Ok(Vec::new());
+        if servers.is_cluster() {
+            // A tag that outlives its items for longer does no harm.
+            outcome = self.keep_tags(&servers, tags, "", &left).await.map(|_| Vec::new());
+        } else {
+            keys.extend(tags.iter().map(|tag| names.tag(tag)));
+        }
+        if outcome.is_ok() {
+            let server = keys.first().map_or(&servers.first, |name| servers.of(name));
+            outcome = server.run(TOUCH, &keys, &[version.as_bytes(), left.as_bytes()]).await;
+        }
         self.key_has_changed(key);
         let outcome = outcome.map_err(|error| self.failed(error))?;
         Ok(outcome.first() == Some(&1))
     }
+}
+
+/// A write, as the scripts take it.
+pub(crate) struct WriteOrder<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) tags: &'a [&'a [u8]],
+    /// The word for the condition.
+    pub(crate) condition: &'static str,
+    /// The version expected, or the one at which a page was begun.
+    pub(crate) expected: String,
+    /// The number of purges that the writer knows, if the condition has one.
+    pub(crate) made: Option<u64>,
+    /// The same, or nothing.
+    pub(crate) made_text: String,
+    /// The milliseconds until the item expires. `None`: those that are left of what is there.
+    pub(crate) milliseconds: Option<u64>,
+    /// The same, or `keep`.
+    pub(crate) milliseconds_text: String,
+    head: ItemHead,
+    value: &'a [u8],
+}
+
+impl<'a> WriteOrder<'a> {
+    fn of(write: &Write<'a>, now: Now) -> Self {
+        let (condition, expected, made) = match write.condition {
+            Condition::Any => ("any", 0, None),
+            Condition::Unchanged { version, made } => ("version", version, Some(made)),
+            Condition::NotNewer(begin) => ("page", begin.version, Some(begin.number)),
+        };
+        let mut head = ItemHead { version: write.version, ..ItemHead::default() };
+        let (value, expires, tags) = match write.content {
+            Content::Item { value, flags, expires, tags, chosen_cas, is_stale, is_won } => {
+                head = ItemHead { flags, chosen_cas, is_stale, is_won, ..head };
+                (value, expires, tags)
+            }
+            Content::Nothing => {
+                head.is_tombstone = true;
+                (&b""[..], Some(Expires::after_seconds(TOMBSTONE_SECONDS, now)), &[][..])
+            }
+        };
+        let milliseconds = expires.map(|expires| milliseconds_left(expires, now));
+        Self {
+            key: write.key,
+            tags,
+            condition,
+            expected: expected.to_string(),
+            made,
+            made_text: made.map(|made| made.to_string()).unwrap_or_default(),
+            milliseconds,
+            milliseconds_text: milliseconds
+                .map_or_else(|| "keep".into(), |milliseconds| milliseconds.to_string()),
+            head,
+            value,
+        }
+    }
+
+    /// Returns the item that is made under a number of purges.
+    pub(crate) fn encoded(&self, made: u64) -> Result<EncodedItem, OriginError> {
+        let encoded = EncodedItem::encode(&ItemHead { made, ..self.head }, self.tags, self.value);
+        encoded.map_err(|error| OriginError::Unexpected(error.to_string()))
+    }
+}
+
+/// Returns the outcome for a status of the scripts.
+pub(crate) fn written(status: u64, version: u64) -> Written {
+    match status {
+        1 => Written::Done,
+        2 => Written::Purged { version },
+        3 => Written::Behind { version },
+        _ => Written::Conflict { version },
+    }
+}
+
+/// Returns whether a server may evict keys, as the scripts take it.
+pub(crate) fn evicts(server: &Connection) -> &'static [u8] {
+    if server.facts.evicts { b"1" } else { b"0" }
 }

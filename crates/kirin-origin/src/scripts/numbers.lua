@@ -21,3 +21,11 @@ local function pair(text)
   if a < UNREADABLE and b < UNREADABLE then return a, b end
 end
 
+-- Writes a key that expires after `ttl` milliseconds; 0: never.
+local function set(key, value, ttl)
+  if ttl == 0 then
+    redis.call("SET", key, value)
+  else
+    redis.call("SET", key, value, "PX", decimal(ttl))
+  end
+end

@@ -162,6 +162,9 @@ pub async fn put_over(
 ) -> RedisResult<(u8, u64, u64)> {
     let script = Script::new(concat!(
         include_str!("../../src/scripts/numbers.lua"),
+        include_str!("../../src/scripts/present.lua"),
+        include_str!("../../src/scripts/tags.lua"),
+        include_str!("../../src/scripts/item.lua"),
         include_str!("../../src/scripts/put.lua")
     ));
     let mut call = script.key(ITEM);
@@ -184,6 +187,7 @@ pub async fn purge_over(
 ) -> RedisResult<(u64, u64, u64, u64)> {
     let script = Script::new(concat!(
         include_str!("../../src/scripts/numbers.lua"),
+        include_str!("../../src/scripts/purging.lua"),
         include_str!("../../src/scripts/purge.lua")
     ));
     let mut call = script.key(NUMBER);
@@ -192,6 +196,25 @@ pub async fn purge_over(
         call.key(*key);
     }
     call.arg(kind).arg(tags.len()).arg(tags.len());
+    for prefix in prefixes {
+        call.arg(*prefix);
+    }
+    call.invoke_async(connection).await
+}
+
+/// Runs purge_numbers.lua. Returns whether the purge is done, and a number.
+pub async fn note_purge_over(
+    connection: &mut MultiplexedConnection,
+    number: u64,
+    prefixes: &[&str],
+) -> RedisResult<(u64, u64)> {
+    let script = Script::new(concat!(
+        include_str!("../../src/scripts/numbers.lua"),
+        include_str!("../../src/scripts/purging.lua"),
+        include_str!("../../src/scripts/purge_numbers.lua")
+    ));
+    let mut call = script.key(NUMBER);
+    call.key(PURGES).arg("hard").arg(number);
     for prefix in prefixes {
         call.arg(*prefix);
     }

@@ -9,12 +9,73 @@ use bytes::Bytes;
 use kirin_origin::address::Address;
 use kirin_origin::{
     Begun, Condition, Content, Loaded, Look, NearStore, NotStored, OriginConfig, OriginError,
-    OriginState, Purge, StoreOrigin, Write, Written,
+    OriginState, Purge, PurgeFound, StoreOrigin, Write, Written,
 };
 use kirin_store::{Expires, Invalidation, NewItem, Now, Store, StoreConfig};
-use kirin_tests::{RedisServer, patient, wait_for};
+use kirin_tests::{RedisCluster, RedisServer, patient, wait_for};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
+
+/// What machines share: one server, or a cluster.
+pub trait Engine {
+    /// Starts it.
+    fn start() -> Self;
+    /// Returns its address for Kirin.
+    fn address(&self) -> String;
+    /// Returns its servers.
+    fn servers(&self) -> Vec<&RedisServer>;
+    /// Returns the server of a name.
+    fn server_of(&self, name: &str) -> &RedisServer;
+}
+
+impl Engine for RedisServer {
+    fn start() -> Self {
+        Self::start()
+    }
+
+    fn address(&self) -> String {
+        format!("redis://{}", self.address())
+    }
+
+    fn servers(&self) -> Vec<&RedisServer> {
+        vec![self]
+    }
+
+    fn server_of(&self, _name: &str) -> &RedisServer {
+        self
+    }
+}
+
+impl Engine for RedisCluster {
+    fn start() -> Self {
+        Self::start()
+    }
+
+    fn address(&self) -> String {
+        self.address()
+    }
+
+    fn servers(&self) -> Vec<&RedisServer> {
+        self.masters.iter().collect()
+    }
+
+    fn server_of(&self, name: &str) -> &RedisServer {
+        &self.masters[self.master_of(name)]
+    }
+}
+
+/// Makes two tests of one that takes what starts the machines: for a server and for a cluster.
+macro_rules! on_each_engine {
+    ($($name:ident)*) => {
+        mod on_a_server {
+            $(#[test] fn $name() { super::$name::<kirin_tests::RedisServer>(); })*
+        }
+        mod on_a_cluster {
+            $(#[test] fn $name() { super::$name::<kirin_tests::RedisCluster>(); })*
+        }
+    };
+}
+pub(crate) use on_each_engine;
 
 pub struct Machine {
     pub origin: Arc<StoreOrigin>,
@@ -49,8 +110,8 @@ impl<'a> Item<'a> {
 
 impl Machine {
     /// Starts with a server, and waits until it is connected.
-    pub fn of(server: &RedisServer) -> Self {
-        let machine = Self::at(&format!("redis://{}", server.address()), 60);
+    pub fn of(engine: &impl Engine) -> Self {
+        let machine = Self::at(&engine.address(), 60);
         machine.wait_until_connected();
         machine
     }
@@ -123,6 +184,15 @@ impl Machine {
         self.calls.block_on(self.origin.load(&keys)).map(|loaded| loaded[0].clone())
     }
 
+    /// Asks the server for several items.
+    pub fn load_all(&self, keys: &[String]) -> Vec<Option<String>> {
+        let keys: Vec<Bytes> = keys.iter().map(|key| key.clone().into()).collect();
+        let loaded = self.calls.block_on(self.origin.load(&keys)).expect("an answer");
+        let value = |loaded: Loaded| Some(loaded.item?.decoded.value.to_vec());
+        let values = loaded.into_iter().map(value);
+        values.map(|value| value.map(|value| String::from_utf8(value).expect("text"))).collect()
+    }
+
     /// Returns the value that the server has and that may be served.
     pub fn loaded_value(&self, key: &str) -> Option<String> {
         let item = self.load(key).expect("an answer").item?;
@@ -160,13 +230,20 @@ impl Machine {
         content: Content<'_>,
         condition: Condition,
     ) -> Result<Written, OriginError> {
-        let after = match condition {
+        let mut after = match condition {
             Condition::Any | Condition::NotNewer(_) => 0,
             Condition::Unchanged { version, .. } => version,
         };
-        let version = self.origin.next_version(after);
-        let write = Write { key: key.as_bytes(), content, version, condition };
-        self.calls.block_on(self.origin.write(&write, Now::on_steady_clock()))
+        loop {
+            let (key, content) = (key.as_bytes(), content.clone());
+            let version = self.origin.next_version(after);
+            let write = Write { key, content, version, condition };
+            match self.calls.block_on(self.origin.write(&write, Now::on_steady_clock())) {
+                // The clock of another machine may be ahead by the time of a trip.
+                Ok(Written::Behind { version }) => after = version,
+                written => return written,
+            }
+        }
     }
 
     /// Writes, and expects that nothing is in the way.
@@ -211,6 +288,13 @@ impl Machine {
         let expires = Expires::after_seconds(seconds, now);
         let touched = self.origin.touch(&loaded.key, &tags, loaded.version, expires, now);
         self.calls.block_on(touched).expect("an answer")
+    }
+
+    /// Purges a tag, and returns whether the origin has.
+    pub fn try_purge_tag(&self, tag: &str) -> Result<PurgeFound, OriginError> {
+        let purge = Purge { tags: &[tag.as_bytes()], ..Purge::default() };
+        let purged = self.origin.purge(&purge, Invalidation::Hard, Now::on_steady_clock());
+        self.calls.block_on(purged)
     }
 
     pub fn purge(&self, keys: &[&str], tags: &[&str], prefixes: &[&str], how: Invalidation) {

@@ -5,23 +5,37 @@ use std::time::Instant;
 
 use kirin_origin::{Condition, Content, Look, Written};
 use kirin_store::{Invalidation, Now};
-use kirin_tests::{RedisServer, SetAtEnd, wait_for, wait_limit};
+use kirin_tests::{SetAtEnd, wait_for, wait_limit};
 
-use crate::machine::{Item, Machine};
+use crate::machine::{Engine, Item, Machine, on_each_engine};
 
-fn two_machines() -> (RedisServer, Machine, Machine) {
-    let server = RedisServer::start();
-    let (first, second) = (Machine::of(&server), Machine::of(&server));
-    (server, first, second)
+on_each_engine! {
+    a_read_keeps_a_copy_and_a_write_elsewhere_drops_it
+    a_machine_reads_its_own_writes
+    an_absent_key_is_asked_for_once_until_somebody_writes_it
+    a_write_with_a_condition_is_refused_if_something_has_changed
+    a_touch_changes_the_expiry_everywhere
+    a_purge_reaches_every_copy_and_every_item
+    a_soft_purge_leaves_stale_items
+    a_server_that_is_emptied_empties_the_copies
+    an_item_of_a_newer_kirin_is_neither_read_nor_replaced_with_a_condition
+    copies_are_those_of_the_server_after_any_race
+    a_purge_of_a_long_prefix_drops_the_copies
+    a_purged_item_is_not_asked_for_until_it_is_written_again
+}
+
+fn two_machines<E: Engine>() -> (E, Machine, Machine) {
+    let engine = E::start();
+    let (first, second) = (Machine::of(&engine), Machine::of(&engine));
+    (engine, first, second)
 }
 
 fn wait_until_dropped(machine: &Machine, key: &str) {
     wait_for(&format!("the copy of {key} to go"), || machine.copy(key).is_none().then_some(()));
 }
 
-#[test]
-fn a_read_keeps_a_copy_and_a_write_elsewhere_drops_it() {
-    let (_server, first, second) = two_machines();
+fn a_read_keeps_a_copy_and_a_write_elsewhere_drops_it<E: Engine>() {
+    let (_server, first, second) = two_machines::<E>();
     first.set(&Item::new("key", "old").tagged(&["tag"]));
     assert_eq!(second.copy("key"), None);
     assert_eq!(second.loaded_value("key").as_deref(), Some("old"));
@@ -34,9 +48,8 @@ fn a_read_keeps_a_copy_and_a_write_elsewhere_drops_it() {
     assert_eq!(second.read("key").as_deref(), Some("new"));
 }
 
-#[test]
-fn a_machine_reads_its_own_writes() {
-    let (_server, first, _) = two_machines();
+fn a_machine_reads_its_own_writes<E: Engine>() {
+    let (_server, first, _) = two_machines::<E>();
     for number in 0..200 {
         let value = number.to_string();
         first.set(&Item::new("key", &value));
@@ -44,9 +57,8 @@ fn a_machine_reads_its_own_writes() {
     }
 }
 
-#[test]
-fn an_absent_key_is_asked_for_once_until_somebody_writes_it() {
-    let (_server, first, second) = two_machines();
+fn an_absent_key_is_asked_for_once_until_somebody_writes_it<E: Engine>() {
+    let (_server, first, second) = two_machines::<E>();
     assert_eq!(second.loaded_value("key"), None);
     assert!(second.origin.is_absent(b"key"));
     first.set(&Item::new("key", "value"));
@@ -58,9 +70,8 @@ fn an_absent_key_is_asked_for_once_until_somebody_writes_it() {
     assert_eq!(second.loaded_value("key"), None);
 }
 
-#[test]
-fn a_write_with_a_condition_is_refused_if_something_has_changed() {
-    let (_server, first, second) = two_machines();
+fn a_write_with_a_condition_is_refused_if_something_has_changed<E: Engine>() {
+    let (_server, first, second) = two_machines::<E>();
     let nothing = first.load("key").expect("an answer");
     assert_eq!(nothing.version, 0);
     let first_write = Item::new("key", "1").tagged(&["tag"]).unchanged_since(&nothing);
@@ -81,9 +92,8 @@ fn a_write_with_a_condition_is_refused_if_something_has_changed() {
     assert_eq!(first.loaded_value("key").as_deref(), Some("2"));
 }
 
-#[test]
-fn a_touch_changes_the_expiry_everywhere() {
-    let (_server, first, second) = two_machines();
+fn a_touch_changes_the_expiry_everywhere<E: Engine>() {
+    let (_server, first, second) = two_machines::<E>();
     first.set(&Item::new("key", "value").tagged(&["tag"]));
     let loaded = second.load("key").expect("an answer");
     assert!(first.touch(&loaded, 100));
@@ -96,8 +106,7 @@ fn a_touch_changes_the_expiry_everywhere() {
     assert!(!first.touch(&loaded, 100), "something else is there");
 }
 
-#[test]
-fn a_purge_reaches_every_copy_and_every_item() {
+fn a_purge_reaches_every_copy_and_every_item<E: Engine>() {
     type Names = [&'static [&'static str]; 3];
     let purges: [Names; 4] = [
         [&["shop:key"], &[], &[]],
@@ -107,7 +116,7 @@ fn a_purge_reaches_every_copy_and_every_item() {
     ];
     for [keys, tags, prefixes] in purges {
         let what = format!("{keys:?} {tags:?} {prefixes:?}");
-        let (_server, first, second) = two_machines();
+        let (_server, first, second) = two_machines::<E>();
         first.set(&Item::new("shop:key", "value").tagged(&["other", "tag"]));
         first.set(&Item::new("other", "value").tagged(&["other"]));
         for machine in [&first, &second] {
@@ -124,11 +133,10 @@ fn a_purge_reaches_every_copy_and_every_item() {
     }
 }
 
-#[test]
-fn a_soft_purge_leaves_stale_items() {
+fn a_soft_purge_leaves_stale_items<E: Engine>() {
     for names in [[&["key"][..], &[], &[]], [&[], &["tag"], &[]], [&[], &[], &["k"]]] {
         let [keys, tags, prefixes] = names;
-        let (_server, first, second) = two_machines();
+        let (_server, first, second) = two_machines::<E>();
         first.set(&Item::new("key", "value").tagged(&["tag"]));
         second.read("key");
         let before = second.load("key").expect("an answer").item.expect("an item").cas;
@@ -143,23 +151,24 @@ fn a_soft_purge_leaves_stale_items() {
     }
 }
 
-#[test]
-fn a_server_that_is_emptied_empties_the_copies() {
-    let (server, first, second) = two_machines();
+fn a_server_that_is_emptied_empties_the_copies<E: Engine>() {
+    let (server, first, second) = two_machines::<E>();
     first.set(&Item::new("key", "value").tagged(&["tag"]));
     second.read("key");
-    assert_eq!(server.command(&["FLUSHALL"]), "OK");
+    for server in server.servers() {
+        assert_eq!(server.command(&["FLUSHALL"]), "OK");
+    }
     wait_until_dropped(&second, "key");
     assert_eq!(second.loaded_value("key"), None);
     first.set(&Item::new("key", "new").tagged(&["tag"]));
     assert_eq!(second.loaded_value("key").as_deref(), Some("new"));
 }
 
-#[test]
-fn an_item_of_a_newer_kirin_is_neither_read_nor_replaced_with_a_condition() {
-    let (server, first, _) = two_machines();
+fn an_item_of_a_newer_kirin_is_neither_read_nor_replaced_with_a_condition<E: Engine>() {
+    let (server, first, _) = two_machines::<E>();
     first.set(&Item::new("other", "value"));
-    server.command(&["SET", "kirin:i:key", "\u{2}what a later version writes"]);
+    let name = "kirin:i:key";
+    server.server_of(name).command(&["SET", name, "\u{2}what a later version writes"]);
     let loaded = first.load("key").expect("an answer");
     assert!(loaded.item.is_none());
     let conditional = Item::new("key", "value").unchanged_since(&loaded);
@@ -168,9 +177,8 @@ fn an_item_of_a_newer_kirin_is_neither_read_nor_replaced_with_a_condition() {
     assert_eq!(first.loaded_value("key").as_deref(), Some("value"));
 }
 
-#[test]
-fn copies_are_those_of_the_server_after_any_race() {
-    let (_server, first, second) = two_machines();
+fn copies_are_those_of_the_server_after_any_race<E: Engine>() {
+    let (_server, first, second) = two_machines::<E>();
     let refused = || second.origin.counters().copies_refused.load(Ordering::Relaxed);
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -207,9 +215,8 @@ fn copies_are_those_of_the_server_after_any_race() {
     }
 }
 
-#[test]
-fn a_purge_of_a_long_prefix_drops_the_copies() {
-    let server = RedisServer::start();
+fn a_purge_of_a_long_prefix_drops_the_copies<E: Engine>() {
+    let server = E::start();
     let (a, b) = (Machine::of(&server), Machine::of(&server));
     let key = "k".repeat(300);
     a.set(&Item::new(&key, "old"));
@@ -221,9 +228,8 @@ fn a_purge_of_a_long_prefix_drops_the_copies() {
     wait_for("the purge", || b.copy(&key).is_none().then_some(()));
 }
 
-#[test]
-fn a_purged_item_is_not_asked_for_until_it_is_written_again() {
-    let server = RedisServer::start();
+fn a_purged_item_is_not_asked_for_until_it_is_written_again<E: Engine>() {
+    let server = E::start();
     let (a, b) = (Machine::of(&server), Machine::of(&server));
     let is_unknown =
         |key: &str| matches!(b.near().look(key.as_bytes(), Now::on_steady_clock()), Look::Unknown);

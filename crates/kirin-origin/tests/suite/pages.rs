@@ -2,13 +2,20 @@
 
 use kirin_origin::{Look, NotStored};
 use kirin_store::{Invalidation, NewItem, Now};
-use kirin_tests::{RedisServer, wait_for};
+use kirin_tests::wait_for;
 
-use crate::machine::{Item, Machine};
+use crate::machine::{Engine, Item, Machine, on_each_engine};
 
-#[test]
-fn a_page_is_read_by_other_machines_and_kept_there() {
-    let server = RedisServer::start();
+on_each_engine! {
+    a_page_is_read_by_other_machines_and_kept_there
+    a_page_that_was_begun_before_a_purge_is_stored_on_no_machine
+    a_page_does_not_replace_a_newer_item
+    a_purge_reaches_what_only_another_machine_has
+    an_item_whose_copy_is_not_kept_is_read_all_the_same
+}
+
+fn a_page_is_read_by_other_machines_and_kept_there<E: Engine>() {
+    let server = E::start();
     let (a, b) = (Machine::of(&server), Machine::of(&server));
     assert_eq!(b.seen("/"), None);
     a.store_page("/", &a.near().begin(), &["news"]).expect("it is stored");
@@ -19,9 +26,8 @@ fn a_page_is_read_by_other_machines_and_kept_there() {
     assert!(matches!(b.near().look(b"/none", Now::on_steady_clock()), Look::Nothing));
 }
 
-#[test]
-fn a_page_that_was_begun_before_a_purge_is_stored_on_no_machine() {
-    let server = RedisServer::start();
+fn a_page_that_was_begun_before_a_purge_is_stored_on_no_machine<E: Engine>() {
+    let server = E::start();
     let (a, b) = (Machine::of(&server), Machine::of(&server));
     for (key, keys, tags, prefixes, reason) in [
         // A purge of a key leaves something under it that is newer than the page.
@@ -47,9 +53,8 @@ fn a_page_that_was_begun_before_a_purge_is_stored_on_no_machine() {
     }
 }
 
-#[test]
-fn a_page_does_not_replace_a_newer_item() {
-    let server = RedisServer::start();
+fn a_page_does_not_replace_a_newer_item<E: Engine>() {
+    let server = E::start();
     let (a, b) = (Machine::of(&server), Machine::of(&server));
     let (here, there) = (a.near().begin(), b.near().begin());
     a.set(&Item::new("k", "newer"));
@@ -67,9 +72,8 @@ fn a_page_does_not_replace_a_newer_item() {
     }
 }
 
-#[test]
-fn a_purge_reaches_what_only_another_machine_has() {
-    let server = RedisServer::start();
+fn a_purge_reaches_what_only_another_machine_has<E: Engine>() {
+    let server = E::start();
     let (a, b) = (Machine::of(&server), Machine::of(&server));
     for how in [Invalidation::Hard, Invalidation::Soft] {
         let begun = b.near().begin();
@@ -88,9 +92,8 @@ fn a_purge_reaches_what_only_another_machine_has() {
     wait_for("the prefix", || b.store.change_since(&begun.moment, b"\0c/x/y", &[]));
 }
 
-#[test]
-fn an_item_whose_copy_is_not_kept_is_read_all_the_same() {
-    let server = RedisServer::start();
+fn an_item_whose_copy_is_not_kept_is_read_all_the_same<E: Engine>() {
+    let server = E::start();
     let a = Machine::of(&server);
     // The store of this machine takes no item of this size.
     let value = "x".repeat(1_100_000);

@@ -282,7 +282,7 @@ impl Options {
             "origin" => {
                 let address =
                     value.ok_or("-o origin needs an address such as redis://HOST:PORT")?;
-                let address = Address::parse_usable(address);
+                let address: Result<Address, _> = address.parse();
                 self.origin = Some(address.map_err(|error| format!("-o origin: {error}"))?);
             }
             "origin_ca" => {
@@ -360,19 +360,29 @@ fn number(letter: char, value: &str, lowest: i64, highest: i64) -> Result<i64, S
         .ok_or_else(|| format!("-{letter} {value}: not a number from {lowest} to {highest}"))
 }
 
-/// Splits the value of `-o` at its commas, but not at those between the Sentinels of an origin. The
-/// `/` before the name of the master ends them.
+/// Splits the value of `-o` at its commas, but not at those between the Sentinels or the nodes of
+/// an origin. The `/` before the name of the master ends Sentinels. A `/` or a suboption with a `=`
+/// ends nodes.
 fn suboptions(value: &str) -> impl Iterator<Item = &str> {
-    let names_sentinels = |suboption: &str| {
-        let address = suboption.strip_prefix("origin=").and_then(|text| text.split_once("://"));
+    let has_more = |before: &str, after: &str| {
+        let address = before.strip_prefix("origin=").and_then(|text| text.split_once("://"));
         address.is_some_and(|(scheme, servers)| {
-            scheme.ends_with("-sentinel") && !servers.contains('/')
+            let next = after.split(',').next().unwrap_or_default();
+            let may_follow = match scheme {
+                "redis-sentinel" | "rediss-sentinel" => true,
+                "redis-cluster" | "rediss-cluster" => !next.contains('='),
+                _ => false,
+            };
+            may_follow && !servers.contains('/')
         })
     };
     let mut rest = Some(value);
     std::iter::from_fn(move || {
         let text = rest?;
-        let is_end = |at: &usize| !text.get(..*at).is_some_and(names_sentinels);
+        let is_end = |at: &usize| match text.split_at_checked(*at) {
+            Some((before, after)) => !has_more(before, after.strip_prefix(',').unwrap_or(after)),
+            None => true,
+        };
         let end = text.match_indices(',').map(|(at, _)| at).find(is_end);
         let (suboption, after) = match end.and_then(|at| text.split_at_checked(at)) {
             Some((suboption, after)) => (suboption, after.strip_prefix(',')),
@@ -488,6 +498,16 @@ mod tests {
         assert_eq!(read.stale_limit, Some(Duration::from_secs(9)));
         let server = options("-o origin=redis://a,stale_limit=9s").origin;
         assert_eq!(server.map(|origin| origin.to_string()).as_deref(), Some("redis://a:6379"));
+    }
+
+    #[test]
+    fn an_origin_may_have_several_nodes_between_other_suboptions() {
+        for end in [",stale_limit=9s", "/,stale_limit=9s", "/,modern,stale_limit=9s"] {
+            let read = options(&format!("-o modern,origin=redis-cluster://:p=@a:1,b,[::1]:2{end}"));
+            let origin = read.origin.map(|origin| origin.to_string());
+            assert_eq!(origin.as_deref(), Some("redis-cluster://a:1,b:6379,[::1]:2"), "{end}");
+            assert_eq!(read.stale_limit, Some(Duration::from_secs(9)), "{end}");
+        }
     }
 
     #[test]

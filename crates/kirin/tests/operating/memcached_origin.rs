@@ -5,8 +5,8 @@ use std::net::TcpStream;
 use std::path::Path;
 
 use kirin_tests::{
-    MemcachedClient, MemcachedProgram, RedisSentinels, RedisServer, memcached_command,
-    memcached_port, wait_for,
+    MemcachedClient, MemcachedProgram, RedisCluster, RedisSentinels, RedisServer,
+    memcached_command, memcached_port, wait_for,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -230,6 +230,43 @@ fn clients_of_all_machines_go_on_after_a_failover() {
 }
 
 #[test]
+fn clients_of_all_machines_use_a_cluster_and_go_on_after_a_failover() {
+    let mut redis = RedisCluster::with_replicas();
+    let machines = [(); 2].map(|()| Machine::at(&redis.address(), &[]));
+    for machine in &machines {
+        machine.wait_for_stat("origin_state", "connected");
+    }
+    for number in 0..20 {
+        let set = format!("ms a{number} 3 Ptags=tag\r\nold\r\n");
+        machines[0].wait_for_answer(&set, "HD\r\n");
+        let value = format!("VALUE a{number} 0 3\r\nold\r\nEND\r\n");
+        machines[1].wait_for_answer(&format!("get a{number}\r\n"), &value);
+    }
+    assert_eq!(
+        machines[0].ask("incr a0 1\r\n"),
+        "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"
+    );
+    assert_eq!(machines[0].ask("set n 0 0 1\r\n1\r\nincr n 4\r\n"), "STORED\r\n5\r\n");
+    assert_eq!(machines[1].ask("incr n 4\r\n"), "9\r\n");
+    let master = redis.master_of("kirin:i:a0");
+    redis.masters[master].kill();
+    for machine in &machines {
+        machine.wait_for_stat("origin_state", "away");
+    }
+    redis.wait_for_failover(master);
+    for machine in &machines {
+        machine.wait_for_stat("origin_state", "connected");
+    }
+    // Each machine purges everything when it connects, and both have.
+    assert_eq!(machines[1].ask("get a0 a1 a2 a3\r\n"), "END\r\n");
+    assert_eq!(machines[0].ask("set a0 0 0 3\r\nnew\r\n"), "STORED\r\n");
+    machines[1].wait_for_answer("get a0\r\n", "VALUE a0 0 3\r\nnew\r\nEND\r\n");
+    for machine in machines {
+        machine.program.terminate();
+    }
+}
+
+#[test]
 fn a_store_starts_without_its_origin() {
     let mut redis = RedisServer::start();
     redis.kill();
@@ -317,7 +354,7 @@ fn an_origin_that_cannot_be_used_is_refused_at_the_start() {
             "the address of the origin has no scheme: write redis://HOST:PORT",
         ),
         ("origin=http://a", "the scheme `http` of the origin is unknown"),
-        ("origin=redis-cluster://:secret@a", "redis-cluster://a:6379: clusters cannot be used yet"),
+        ("origin=redis-cluster://:secret@a/1", "`/1` follows the servers of a cluster"),
         ("origin=rediss://:secret@a,origin_ca=nothing.pem", "/nothing.pem: "),
         (
             "origin=redis://a,origin_ca=ca.pem",
