@@ -28,6 +28,8 @@ KILLS = "kills::workers_killed_at_random"
 STARTS_KIRIN = ("use NeedsKirin", "use Plackup", "use Served", "Kirin::Front::binary")
 
 UNIT_THREADS = 2
+# Those tests mostly wait for servers.
+WAITING_THREADS = 6
 
 
 def check(root, cargo):
@@ -54,25 +56,30 @@ def lint(root):
     ]
 
 
-def units(programs, root):
-    """Returns a job for each program of unit tests, and those that run with Valkey too."""
+def units(programs):
+    """Returns a job for each program of unit tests."""
     alone = [program for program in programs if not program.name.startswith(PROCESS_A_TEST)]
-    jobs = [program.unit_job("units", UNIT_THREADS) for program in alone]
-    valkey = os.path.join(root, "target", "valkey")
-    if os.path.exists(os.path.join(valkey, "redis-server")):
-        jobs += [with_valkey(program, valkey) for program in alone if program.name == OF_THE_ORIGIN]
+    return [program.unit_job("units", threads_of(program)) for program in alone]
+
+
+def threads_of(program):
+    """Returns how many tests of a program run at the same time."""
+    return WAITING_THREADS if program.name == OF_THE_ORIGIN else UNIT_THREADS
+
+
+def with_valkey(programs, root):
+    """Returns the tests that start a redis-server, which is Valkey's instead."""
+    directory = os.path.join(root, "target", "valkey")
+    if not os.path.exists(os.path.join(directory, "redis-server")):
+        return []
+    jobs = [job for job in units(programs) if job.name == OF_THE_ORIGIN]
+    for job in jobs:
+        job.suite, job.name = "long", job.name + " with Valkey"
+        # That of PyPI has no TLS.
+        job.command = [*job.command, "--skip", "with_tls"]
+        path = os.environ.get("PATH", os.defpath)
+        job.environment = {**job.environment, "PATH": f"{directory}{os.pathsep}{path}"}
     return jobs
-
-
-def with_valkey(program, directory):
-    """Returns a job with all tests that start a redis-server, which is Valkey's instead."""
-    job = program.unit_job("units", UNIT_THREADS)
-    job.name += " with Valkey"
-    # That of PyPI has no TLS.
-    job.command = [*job.command, "--skip", "with_tls"]
-    path = os.environ.get("PATH", os.defpath)
-    job.environment = {**job.environment, "PATH": f"{directory}{os.pathsep}{path}"}
-    return job
 
 
 def one_by_one(suite, programs, environment=None):
@@ -106,7 +113,7 @@ def smoke(programs, root):
 def long(programs, root, cargo):
     """Returns what takes too long for each change: the tests of `scripts/long-tests` with and
     without the ring, random kills in full, all orders of the ring's threads, property tests with
-    more cases, fuzzing, the instructions of requests, and the training of a release."""
+    more cases, with Valkey, fuzzing, the instructions of requests, and the training of a release."""
     chosen = [program for program in programs if program.name.startswith(PROCESS_A_TEST)]
     applications = [program for program in programs if program.name in APPLICATIONS]
     names = listed(root, LONG_LIST)
@@ -125,7 +132,8 @@ def long(programs, root, cargo):
             jobs.append(job)
     jobs += only(one_by_one("long", chosen), names)
     jobs += only(one_by_one("long-sockets", applications, WITHOUT_RING), names, may_lack=True)
-    for job in units(programs, root):
+    jobs += with_valkey(programs, root)
+    for job in units(programs):
         job.suite, job.limit = "long-units", 1800
         job.environment = {"PROPTEST_CASES": "5000"}
         jobs.append(job)
