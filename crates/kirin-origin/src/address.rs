@@ -381,7 +381,10 @@ impl SentinelOptions {
     fn parse(query: Option<&str>) -> Result<Self, AddressError> {
         let mut options = Self::default();
         for option in query.into_iter().flat_map(|query| query.split('&')) {
-            let unknown = || AddressError::SentinelQuery(shown(option));
+            // A password with an `&` goes on there.
+            let is_shown = options.password.is_none();
+            let unknown =
+                || AddressError::SentinelQuery(if is_shown { shown(option) } else { "…".into() });
             let (name, value) = option.split_once('=').ok_or_else(unknown)?;
             let was_there = match name {
                 "db" => options.database.replace(parse_database(value)?).is_some(),

@@ -50,6 +50,7 @@ impl StoreOrigin {
         };
         Ok(values.iter().take(tags.len()).all(is_untouched))
     }
+
     /// Reads tags, and then the number: a purge between the two is reported, because the tags have
     /// been read.
     async fn read_watched(
