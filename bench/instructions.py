@@ -65,8 +65,9 @@ COPY_LIMIT = 1.02
 
 CONNECT_WITHIN_SECONDS = 120.0
 
-IDLE_SECONDS = 2.0
-"""For how long the work that is due each second is counted, which is no work for requests."""
+IDLE_SECONDS = 6.0
+"""For how long the work that is due each second is counted, which is no work for requests. An origin
+is asked twice a second: a look more or less must not matter."""
 
 IDLE_LOOKS = 3
 """How often all threads must be seen asleep. Under valgrind one runs at a time, and in the moment in
@@ -364,7 +365,8 @@ def above(case: Case, now: dict[str, int], before: dict[str, int], allowed: floa
 def above_original(counts: dict[str, int], cases: Sequence[Case]) -> list[str]:
     """Returns the cases with an origin that take more than COPY_LIMIT times what they take without."""
     known = [case for case in cases if counts.get(case.name) and counts.get(case.copy_of)]
-    return [case.name for case in known if counts[case.name] > counts[case.copy_of] * COPY_LIMIT]
+    most = {case.name: counts[case.copy_of] * COPY_LIMIT + case.scatter for case in known}
+    return [name for name, number in most.items() if counts[name] > number]
 
 
 def functions(now: Counted, before: Counted | None, most: int) -> Iterator[str]:

@@ -335,6 +335,11 @@ impl Rendering {
         }
     }
 
+    /// Returns the page, as long as it is not at its end.
+    pub fn template(&self) -> Option<&Template> {
+        self.frames.first().map(|frame| &*frame.template)
+    }
+
     /// Returns the present variables.
     pub fn scope(&self) -> &Scope {
         &self.scope

@@ -23,7 +23,6 @@ use crate::request::lineage::SharedVariables;
 
 /// A page that is being assembled.
 pub struct Assembly {
-    template: Arc<Template>,
     rendering: Rendering,
     parts: Parts,
     /// The variables that it shares with the page that it is a part of.
@@ -83,13 +82,14 @@ impl Assembly {
         let (template, around) = (Arc::clone(template), around.cloned());
         let scope = around.as_ref().map(|around| around.given.clone()).unwrap_or_default();
         let parts = Parts::new(digest, &scope);
-        let rendering = Rendering::within(Arc::clone(&template), scope);
-        Self { template, rendering, parts, around }
+        Self { rendering: Rendering::within(template, scope), parts, around }
     }
 
     /// Carries out the directives, as far as that is possible without waiting.
     pub fn run(&mut self, page: Surroundings<'_>) -> AssemblyStage {
-        if !self.parts.knows_session(&self.template, &page) {
+        if let Some(template) = self.rendering.template()
+            && !self.parts.knows_session(template, &page)
+        {
             return AssemblyStage::Unknown;
         }
         loop {

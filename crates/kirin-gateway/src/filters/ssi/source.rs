@@ -68,14 +68,31 @@ pub struct Parts {
     alternates: Vec<(usize, Bytes)>,
     /// The visitor's session, once it has been looked for. All of a page is about the same session.
     session: Option<Option<Session>>,
-    /// The keys of items that must be known before the page goes on.
+    /// The items that the page waits for or has waited for. Most pages wait for none.
+    awaited: Option<Box<AwaitedItems>>,
+}
+
+/// Items that only the server behind the store has.
+struct AwaitedItems {
+    /// The keys of those that must be known before the page goes on.
     unknown: Vec<Bytes>,
-    /// The items that the page has waited for.
+    /// Those that the page has waited for.
     loaded: HashMap<Bytes, Option<ItemRef>>,
     /// The bytes that they may still have.
     room_bytes: usize,
     /// Whether nothing is waited for any more: what is not in memory counts as missing.
     loads_no_more: bool,
+}
+
+impl Default for AwaitedItems {
+    fn default() -> Self {
+        Self {
+            unknown: Vec::new(),
+            loaded: HashMap::default(),
+            room_bytes: MAX_LOADED_BYTES,
+            loads_no_more: false,
+        }
+    }
 }
 
 impl Parts {
@@ -93,26 +110,35 @@ impl Parts {
             bytes: 0,
             alternates: Vec::new(),
             session: None,
-            unknown: Vec::new(),
-            loaded: HashMap::default(),
-            room_bytes: MAX_LOADED_BYTES,
-            loads_no_more: false,
+            awaited: None,
         }
+    }
+
+    fn awaited(&mut self) -> &mut AwaitedItems {
+        self.awaited.get_or_insert_default()
     }
 
     /// Looks for an item. If it is not known, it is noted as one to be loaded.
     fn look(&mut self, key: &[u8], page: &Surroundings<'_>) -> Look {
-        if let Some(item) = self.loaded.get(key) {
+        if let Some(awaited) = &self.awaited
+            && let Some(item) = awaited.loaded.get(key)
+        {
             return item.clone().map_or(Look::Nothing, Look::Item);
         }
         match page.sources.near.look(key, page.now) {
-            Look::Unknown if self.loads_no_more => Look::Nothing,
-            Look::Unknown => {
-                self.unknown.push(Bytes::copy_from_slice(key));
-                Look::Unknown
-            }
+            Look::Unknown => self.await_item(key),
             found => found,
         }
+    }
+
+    #[cold]
+    fn await_item(&mut self, key: &[u8]) -> Look {
+        let awaited = self.awaited();
+        if awaited.loads_no_more {
+            return Look::Nothing;
+        }
+        awaited.unknown.push(Bytes::copy_from_slice(key));
+        Look::Unknown
     }
 
     /// Looks for the visitor's session, if the page `template` asks for it. Returns false if it
@@ -140,50 +166,53 @@ impl Parts {
 
     /// Returns whether items must be loaded before the page goes on.
     pub fn has_unknown(&self) -> bool {
-        !self.unknown.is_empty()
+        self.awaited.as_ref().is_some_and(|awaited| !awaited.unknown.is_empty())
     }
 
     /// Notes items that the page may need next, so that one trip brings them together.
     pub fn look_ahead(&mut self, keys: impl Iterator<Item = Bytes>, page: &Surroundings<'_>) {
-        let near = &page.sources.near;
+        let (near, awaited) = (&page.sources.near, self.awaited());
         for key in keys.take(MOST_ITEMS_AHEAD) {
             if let Some(key) = page.request.namespace.full_name(&key)
-                && !self.loaded.contains_key(&*key)
-                && !self.unknown.iter().any(|other| *other == *key)
+                && !awaited.loaded.contains_key(&*key)
+                && !awaited.unknown.iter().any(|other| *other == *key)
                 && near.store().peek(&key, page.now).is_none()
                 && near.may_have(&key)
             {
-                self.unknown.push(Bytes::copy_from_slice(&key));
+                awaited.unknown.push(Bytes::copy_from_slice(&key));
             }
         }
     }
 
     /// Forgets which items are to be loaded: the page asks for them again.
     pub fn forget_unknown(&mut self) {
-        self.unknown.clear();
+        if let Some(awaited) = &mut self.awaited {
+            awaited.unknown.clear();
+        }
     }
 
     /// Takes the keys of the items to be loaded.
     pub fn take_unknown(&mut self) -> Vec<Bytes> {
-        std::mem::take(&mut self.unknown)
+        std::mem::take(&mut self.awaited().unknown)
     }
 
     /// Returns how many bytes the next items may have that the page waits for.
-    pub fn room_bytes(&self) -> usize {
-        self.room_bytes
+    pub fn room_bytes(&mut self) -> usize {
+        self.awaited().room_bytes
     }
 
     /// Takes the items that were loaded.
     pub fn learn(&mut self, keys: Vec<Bytes>, items: Vec<Option<ItemRef>>) {
         let bytes: usize = items.iter().flatten().map(|item| item.value_slice().len()).sum();
-        self.room_bytes = self.room_bytes.saturating_sub(bytes);
-        self.loaded.extend(keys.into_iter().zip(items));
+        let awaited = self.awaited();
+        awaited.room_bytes = awaited.room_bytes.saturating_sub(bytes);
+        awaited.loaded.extend(keys.into_iter().zip(items));
     }
 
     /// Lets the page wait for no further items: the server does not answer in time, or they are too
     /// large. So a page with many items does not wait for each of them.
     pub fn load_no_more(&mut self) {
-        self.loads_no_more = true;
+        self.awaited().loads_no_more = true;
     }
 
     /// Returns the digest of the page and its items, if it has nothing else.
