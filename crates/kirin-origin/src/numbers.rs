@@ -75,9 +75,13 @@ impl Numbers {
         self.learned.fetch_max(number, Ordering::SeqCst);
     }
 
-    /// Begins to count at the number of a purge of all items.
+    /// Begins to count at the number of a purge of all items. No earlier purge matters any more. The
+    /// table that the server reports then is no news, so copies that were kept meanwhile stay.
     pub fn begin_at(&self, number: u64) {
         self.learned.store(number, Ordering::SeqCst);
+        let all = Purged { hard: number, soft: 0 };
+        *self.prefixes.write() =
+            KnownPrefixes { complete_up_to: number, all, ..KnownPrefixes::default() };
     }
 
     /// Forgets the purges, because nobody reports them any more.
@@ -262,6 +266,16 @@ mod tests {
         assert_eq!(incomplete, Judgement::Unproven, "a purge that the table does not have");
         numbers.forget();
         assert_eq!((numbers.learned(), numbers.complete_up_to()), (9, 0));
+    }
+
+    #[test]
+    fn a_purge_of_all_items_is_no_news_to_the_one_that_has_made_it() {
+        let numbers = Numbers::default();
+        numbers.begin_at(7);
+        assert_eq!(judge(&numbers, "a", &[], 6), Judgement::Dead);
+        assert_eq!(judge(&numbers, "a", &[], 7), Judgement::Fresh);
+        assert!(numbers.take_table(7, table(&[("", hard(7))])).is_empty());
+        assert_eq!(numbers.take_table(8, table(&[("", hard(8))])), [Bytes::new()]);
     }
 
     #[test]
