@@ -400,8 +400,9 @@ totals: 10000
 
     def test_a_hit_of_a_copy_may_take_two_per_cent_more(self) -> None:
         cases = [case for case in instructions.CASES if case.name in ("page", "page_copy")]
-        self.assertEqual(instructions.above_original({"page": 1000, "page_copy": 1020}, cases), [])
-        self.assertEqual(instructions.above_original({"page": 1000, "page_copy": 1021}, cases), ["page_copy"])
+        # Two counts of this case may also differ by 100.
+        self.assertEqual(instructions.above_original({"page": 1000, "page_copy": 1120}, cases), [])
+        self.assertEqual(instructions.above_original({"page": 1000, "page_copy": 1121}, cases), ["page_copy"])
         self.assertEqual(instructions.above_original({"page_copy": 1021}, cases), [], "nothing to compare with")
 
     def test_functions_are_sorted_by_their_change(self) -> None:

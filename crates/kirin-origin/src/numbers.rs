@@ -75,8 +75,8 @@ impl Numbers {
         self.learned.fetch_max(number, Ordering::SeqCst);
     }
 
-    /// Begins to count at the number of a purge of all items. No earlier purge matters any more. The
-    /// table that the server reports then is no news, so copies that were kept meanwhile stay.
+    /// Begins to count at the number of a purge of all items. No earlier purge matters any more.
+    /// The table that the server reports then is no news, so copies that were kept meanwhile stay.
     pub fn begin_at(&self, number: u64) {
         self.learned.store(number, Ordering::SeqCst);
         let all = Purged { hard: number, soft: 0 };
