@@ -1,7 +1,6 @@
 //! The status of the program, as JSON.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use kirin_client_bytes::{AccountFigures, Resource};
@@ -57,21 +56,10 @@ pub fn status(observed: &ObservedParts) -> Value {
 
 /// Returns the origin of the store. Neither its address nor a reason has a password.
 fn status_of_origin(origin: &StoreOrigin) -> Value {
-    let counters = origin.counters();
-    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let mut status = json!({
-        "address": origin.config().address.to_string(),
-        "connections": read(&counters.connections),
-        "reads": read(&counters.reads),
-        "read_hits": read(&counters.read_hits),
-        "copies_refused": read(&counters.copies_refused),
-        "writes": read(&counters.writes),
-        "write_conflicts": read(&counters.write_conflicts),
-        "purges": read(&counters.purges),
-        "invalidations": read(&counters.invalidations),
-        "timeouts": read(&counters.timeouts),
-        "failures": read(&counters.failures),
-    });
+    let mut status = json!({ "address": origin.config().address.to_string() });
+    for (name, value) in origin.counters().values() {
+        status[name] = value.into();
+    }
     match origin.state() {
         OriginState::Connected { server } => {
             status["state"] = "connected".into();

@@ -54,11 +54,12 @@ impl StoreOrigin {
             }
         }
         let encoded = order.encoded(made)?;
+        let (made_text, milliseconds) = (order.made_text(), order.milliseconds_text());
         let arguments = [
             order.condition.as_bytes(),
             order.expected.as_bytes(),
-            order.made_text.as_bytes(),
-            order.milliseconds_text.as_bytes(),
+            made_text.as_bytes(),
+            milliseconds.as_bytes(),
             encoded.as_bytes(),
         ];
         let server = servers.of(&name);
@@ -77,9 +78,8 @@ impl StoreOrigin {
     ) -> Result<(u64, u64, bool), OriginError> {
         let names = &self.config.names;
         let keys = [names.number().to_vec(), names.purges().to_vec()];
-        let least = least.to_string();
-        let arguments =
-            [order.condition.as_bytes(), order.made_text.as_bytes(), name, least.as_bytes()];
+        let (made_text, least) = (order.made_text(), least.to_string());
+        let arguments = [order.condition.as_bytes(), made_text.as_bytes(), name, least.as_bytes()];
         let [number, made, is_purged] =
             counts(&servers.first.run(PUT_NUMBERS, &keys, &arguments).await?)?;
         Ok((number, made, is_purged == 1))

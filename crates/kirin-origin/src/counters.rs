@@ -27,6 +27,25 @@ pub struct OriginCounters {
     pub connections: AtomicU64,
 }
 
+impl OriginCounters {
+    /// Returns the names and the values of all counters.
+    pub fn values(&self) -> [(&'static str, u64); 10] {
+        [
+            ("connections", &self.connections),
+            ("reads", &self.reads),
+            ("read_hits", &self.read_hits),
+            ("copies_refused", &self.copies_refused),
+            ("writes", &self.writes),
+            ("write_conflicts", &self.write_conflicts),
+            ("purges", &self.purges),
+            ("invalidations", &self.invalidations),
+            ("timeouts", &self.timeouts),
+            ("failures", &self.failures),
+        ]
+        .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
+    }
+}
+
 /// Adds to a counter.
 pub(crate) fn add(counter: &AtomicU64, number: u64) {
     counter.fetch_add(number, Ordering::Relaxed);

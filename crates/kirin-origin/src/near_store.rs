@@ -78,8 +78,13 @@ impl NearStore {
 
     /// Returns whether the server may have an item that this machine does not have.
     #[inline]
-    pub fn may_have(&self, key: &[u8]) -> bool {
+    fn may_have(&self, key: &[u8]) -> bool {
         self.origin.as_ref().is_some_and(|origin| origin.may_have(key))
+    }
+
+    /// Returns whether only the server may have an item. This counts as no use of the item.
+    pub fn is_unknown(&self, key: &[u8], now: Now) -> bool {
+        self.may_have(key) && self.store.peek(key, now).is_none()
     }
 
     /// Asks the server for items, and keeps copies of them. It takes no longer than a command for

@@ -145,11 +145,12 @@ impl StoreOrigin {
         // Without a condition the item gets the present number, which is seldom another one.
         let made_probably = order.made.unwrap_or_else(|| self.numbers.learned());
         let encoded = order.encoded(made_probably)?;
+        let (made_text, milliseconds) = (order.made_text(), order.milliseconds_text());
         let arguments = [
             order.condition.as_bytes(),
             order.expected.as_bytes(),
-            order.made_text.as_bytes(),
-            order.milliseconds_text.as_bytes(),
+            made_text.as_bytes(),
+            milliseconds.as_bytes(),
             evicts(server),
             encoded.as_bytes(),
         ];
@@ -200,12 +201,8 @@ pub(crate) struct WriteOrder<'a> {
     pub(crate) expected: String,
     /// The number of purges that the writer knows, if the condition has one.
     pub(crate) made: Option<u64>,
-    /// The same, or nothing.
-    pub(crate) made_text: String,
     /// The milliseconds until the item expires. `None`: those that are left of what is there.
     pub(crate) milliseconds: Option<u64>,
-    /// The same, or `keep`.
-    pub(crate) milliseconds_text: String,
     head: ItemHead,
     value: &'a [u8],
 }
@@ -228,20 +225,26 @@ impl<'a> WriteOrder<'a> {
                 (&b""[..], Some(Expires::after_seconds(TOMBSTONE_SECONDS, now)), &[][..])
             }
         };
-        let milliseconds = expires.map(|expires| milliseconds_left(expires, now));
         Self {
             key: write.key,
             tags,
             condition,
             expected: expected.to_string(),
             made,
-            made_text: made.map(|made| made.to_string()).unwrap_or_default(),
-            milliseconds,
-            milliseconds_text: milliseconds
-                .map_or_else(|| "keep".into(), |milliseconds| milliseconds.to_string()),
+            milliseconds: expires.map(|expires| milliseconds_left(expires, now)),
             head,
             value,
         }
+    }
+
+    /// Returns `made`, or nothing.
+    pub(crate) fn made_text(&self) -> String {
+        self.made.map(|made| made.to_string()).unwrap_or_default()
+    }
+
+    /// Returns `milliseconds`, or `keep`.
+    pub(crate) fn milliseconds_text(&self) -> String {
+        self.milliseconds.map_or_else(|| "keep".into(), |milliseconds| milliseconds.to_string())
     }
 
     /// Returns the item that is made under a number of purges.

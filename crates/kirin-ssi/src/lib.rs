@@ -23,6 +23,7 @@ mod esi_tests;
 mod limit_tests;
 mod local_target;
 mod render;
+mod render_source;
 mod scope;
 mod ssi;
 mod syntax;
@@ -32,10 +33,8 @@ mod test_pages;
 mod text;
 mod value;
 
-pub use render::{
-    FoundItem, IncludeRefusal, MAX_DEPTH, RenderProblem, RenderProgress, RenderSource, Rendering,
-    Requested, Requesting, Zone,
-};
+pub use render::{MAX_DEPTH, RenderProblem, RenderProgress, Rendering};
+pub use render_source::{FoundItem, IncludeRefusal, RenderSource, Requested, Requesting, Zone};
 pub use scope::Scope;
 pub use syntax::Syntax;
 pub use template::{IncludeTarget, Template};

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 
-use crate::render::RenderSource;
+use crate::render_source::RenderSource;
 
 /// Returns `name`, or the path in it. Returns `None` if it names another server. A relative path
 /// stays relative.

@@ -110,8 +110,7 @@ impl Question {
     /// Gets a copy of the page if only the server behind the store may have it.
     pub async fn load(&self, near: &NearStore, now: u64) {
         let Some(key) = &self.page else { return };
-        let is_here = near.store().peek(key.as_bytes(), Now::from_unix_seconds(now)).is_some();
-        if !is_here && near.may_have(key.as_bytes()) {
+        if near.is_unknown(key.as_bytes(), Now::from_unix_seconds(now)) {
             near.load(&[Bytes::copy_from_slice(key.as_bytes())]).await;
         }
     }

@@ -11,6 +11,7 @@ pub mod compress;
 pub mod compress_codings;
 pub mod compress_threads;
 pub mod push;
+pub mod seldom;
 pub mod ssi;
 #[cfg(test)]
 mod test_fields;

@@ -32,25 +32,15 @@ impl StatsTable<'_> {
 
 /// Shows what the origin of the store does.
 fn stats_origin(origin: &StoreOrigin, table: &mut StatsTable<'_>) {
-    let counters = origin.counters();
     let state = match origin.state() {
         OriginState::Connected { .. } => "connected",
         OriginState::Away { .. } => "away",
     };
     table.row("origin", &origin.config().address);
     table.row("origin_state", state);
-    table.numbers([
-        ("origin_connections", read(&counters.connections)),
-        ("origin_reads", read(&counters.reads)),
-        ("origin_read_hits", read(&counters.read_hits)),
-        ("origin_copies_refused", read(&counters.copies_refused)),
-        ("origin_writes", read(&counters.writes)),
-        ("origin_write_conflicts", read(&counters.write_conflicts)),
-        ("origin_purges", read(&counters.purges)),
-        ("origin_invalidations", read(&counters.invalidations)),
-        ("origin_timeouts", read(&counters.timeouts)),
-        ("origin_failures", read(&counters.failures)),
-    ]);
+    for (name, value) in origin.counters().values() {
+        table.row(&format!("origin_{name}"), value);
+    }
 }
 
 impl Executor {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by them")]
 
+mod certificates;
 mod cluster;
 mod engine;
 mod machine;

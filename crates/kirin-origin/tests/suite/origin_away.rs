@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use kirin_origin::{Condition, Content, OriginError, OriginState, Written};
 use kirin_store::Invalidation;
-use kirin_tests::{Authority, LeasedPort, RedisServer, wait_for};
+use kirin_tests::{LeasedPort, RedisServer, wait_for};
 
+use crate::certificates::Certificates;
 use crate::machine::{Item, Machine};
 
 #[test]
@@ -130,44 +131,23 @@ fn a_machine_that_reaches_its_server_over_a_socket_works_alike() {
 
 #[test]
 fn a_server_with_tls_must_have_a_certificate_that_is_trusted() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| directory.path().join(name);
-    let (authority, other) = (Authority::new("Kirin test"), Authority::new("somebody else"));
-    let issued = authority.issue(&["localhost"]);
-    let files = [
-        ("ca.pem", authority.pem()),
-        ("other.pem", other.pem()),
-        ("chain.pem", issued.chain),
-        ("key.pem", issued.key),
-    ];
-    for (name, text) in files {
-        std::fs::write(path(name), text).expect("a file");
-    }
+    let certificates = Certificates::issue(&["localhost"]);
     let lease = LeasedPort::lease();
-    let (port, text) = (lease.number().to_string(), |name: &str| path(name).display().to_string());
-    let (chain, key, ca) = (text("chain.pem"), text("key.pem"), text("ca.pem"));
-    let _server = RedisServer::start_with(&[
-        "--tls-port",
-        &port,
-        "--tls-cert-file",
-        &chain,
-        "--tls-key-file",
-        &key,
-        "--tls-ca-cert-file",
-        &ca,
-        "--tls-auth-clients",
-        "no",
-    ]);
+    let port = lease.number();
+    let _server = certificates.start_redis(port);
     let address = format!("rediss://localhost:{port}");
-    let machine = Machine::trusting(&address, 60, Some(path("ca.pem")));
+    let machine = Machine::trusting(&address, 60, Some(certificates.authority()));
     machine.wait_until_connected();
     let value = "x".repeat(300_000);
     machine.set(&Item::new("key", &value));
     assert_eq!(machine.read("key"), Some(value));
-    let machine = Machine::trusting(&address, 60, Some(path("other.pem")));
+    let machine = Machine::trusting(&address, 60, Some(certificates.other_authority()));
     wait_for("the reason", || machine.wait_until_away().contains("UnknownIssuer").then_some(()));
-    let machine =
-        Machine::trusting(&format!("rediss://127.0.0.1:{port}"), 60, Some(path("ca.pem")));
+    let machine = Machine::trusting(
+        &format!("rediss://127.0.0.1:{port}"),
+        60,
+        Some(certificates.authority()),
+    );
     wait_for("the reason", || {
         machine.wait_until_away().contains("not valid for name").then_some(())
     });

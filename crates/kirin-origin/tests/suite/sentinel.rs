@@ -1,15 +1,14 @@
 //! The master changes under Sentinels, and the Sentinels go away or disagree.
 
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use kirin_origin::{OriginState, Written};
 use kirin_store::Invalidation;
 use kirin_tests::{
-    Authority, LeasedPort, MASTER_NAME, RedisSentinels, RedisServer, sentinel_lines,
-    start_sentinel, wait_for,
+    LeasedPort, MASTER_NAME, RedisSentinels, RedisServer, sentinel_lines, start_sentinel, wait_for,
 };
 
+use crate::certificates::Certificates;
 use crate::machine::{Item, Machine};
 
 /// Returns whether a machine is connected to a server.
@@ -239,43 +238,19 @@ fn sentinels_have_a_user_and_a_password_of_their_own() {
 
 #[test]
 fn sentinels_and_servers_with_tls_must_have_certificates_that_are_trusted() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| directory.path().join(name).display().to_string();
-    let (authority, other) = (Authority::new("Kirin test"), Authority::new("somebody else"));
     // A Sentinel names servers by their IP addresses unless it is told to use names.
-    let issued = authority.issue(&["localhost", "127.0.0.1"]);
-    let files = [
-        ("ca.pem", authority.pem()),
-        ("other.pem", other.pem()),
-        ("chain.pem", issued.chain),
-        ("key.pem", issued.key),
-    ];
-    for (name, text) in files {
-        std::fs::write(path(name), text).expect("a file");
-    }
+    let certificates = Certificates::issue(&["localhost", "127.0.0.1"]);
     let leases = [(); 2].map(|()| LeasedPort::lease());
     let [port, sentinel_port] = leases.each_ref().map(LeasedPort::number);
-    let settings = |port: u16| {
-        [
-            ("tls-port", port.to_string()),
-            ("tls-cert-file", path("chain.pem")),
-            ("tls-key-file", path("key.pem")),
-            ("tls-ca-cert-file", path("ca.pem")),
-            ("tls-auth-clients", "no".into()),
-            ("tls-replication", "yes".into()),
-        ]
-    };
-    let arguments = settings(port).map(|(name, value)| [format!("--{name}"), value]);
-    let arguments: Vec<&str> = arguments.iter().flatten().map(String::as_str).collect();
-    let server = RedisServer::start_with(&arguments);
-    let lines = settings(sentinel_port).map(|(name, value)| format!("{name} {value}\n")).concat();
+    let server = certificates.start_redis(port);
+    let lines = certificates.settings(sentinel_port);
+    let lines = lines.map(|(name, value)| format!("{name} {value}\n")).concat();
     let _sentinel = start_sentinel(&(lines + &sentinel_lines(port, 1)));
     let address = format!("rediss-sentinel://localhost:{sentinel_port}/{MASTER_NAME}");
-    let trusting = |ca: &str| Machine::trusting(&address, 60, Some(Path::new(&path(ca)).into()));
-    let machine = trusting("ca.pem");
+    let machine = Machine::trusting(&address, 60, Some(certificates.authority()));
     wait_until_at(&machine, &server);
     machine.set(&Item::new("key", "value"));
     assert_eq!(machine.read("key").as_deref(), Some("value"));
-    let machine = trusting("other.pem");
+    let machine = Machine::trusting(&address, 60, Some(certificates.other_authority()));
     wait_for("the reason", || machine.wait_until_away().contains("UnknownIssuer").then_some(()));
 }

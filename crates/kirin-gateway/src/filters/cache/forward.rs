@@ -17,9 +17,6 @@ use super::settings::CacheSettings;
 use crate::filters::backend::Backend;
 use crate::request::context::Request;
 
-/// The shortest time between two warnings, in seconds.
-const WARN_SECONDS: u64 = 10;
-
 /// A request on its way to the place.
 pub struct Forward {
     cache: Rc<Cache>,
@@ -141,12 +138,9 @@ impl Cache {
         let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
         let purge = Purge { tags: &tags, ..Purge::default() };
         if let Err(error) = origin.purge(&purge, Invalidation::Hard, Now::on_steady_clock()).await {
-            // The log says already that the origin is away. This may be so for each request.
-            let now = Now::on_steady_clock().unix_seconds();
-            if now >= self.warned_at.get() + WARN_SECONDS {
-                self.warned_at.set(now);
+            self.warnings.warn("unlearned", || {
                 tracing::warn!(%error, "a request has changed what other machines may have cached, and they do not learn it");
-            }
+            });
         }
     }
 }

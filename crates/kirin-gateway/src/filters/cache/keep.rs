@@ -132,14 +132,17 @@ impl Keep {
     /// Makes sure that purges on other machines reach the response when it is stored. Fails as
     /// [`Keep::check_unpurged`] does. Without a server behind the store it does not wait.
     pub async fn watch(&self, near: &NearStore) -> Result<(), Unstorable> {
-        match near.watch(&self.tags(), &self.begun).await {
-            Ok(true) => self.check_unpurged(near.store()),
-            Ok(false) => Err(Unstorable::PurgedWhileFetched),
-            Err(error) => {
-                tracing::debug!(%error, "a response is not stored: the origin reports no purges");
-                Err(Unstorable::PurgesUnknown)
+        if near.origin().is_some() {
+            match near.watch(&self.tags(), &self.begun).await {
+                Ok(true) => {}
+                Ok(false) => return Err(Unstorable::PurgedWhileFetched),
+                Err(error) => {
+                    tracing::debug!(%error, "a response is not stored: the origin does not say what was purged");
+                    return Err(Unstorable::PurgesUnknown);
+                }
             }
         }
+        self.check_unpurged(near.store())
     }
 
     /// Returns the longest value that may be stored, in bytes.

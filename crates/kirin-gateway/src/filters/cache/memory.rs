@@ -1,6 +1,5 @@
 //! The cached responses of one event loop, in the memory of the store.
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,6 +17,7 @@ use super::counters::CacheCounters;
 use super::entry::StoredEntry;
 use super::keep::{self, Keep};
 use super::stored_response::StoredResponse;
+use crate::filters::seldom::SeldomWarnings;
 use crate::pages::page_response::PageResponses;
 use crate::request::answered_by;
 
@@ -30,8 +30,7 @@ pub struct Cache {
     responses: Rc<PageResponses>,
     /// The counters of this loop.
     pub counters: Arc<CacheCounters>,
-    /// The second of the last warning that other machines do not learn of a change.
-    pub(super) warned_at: Cell<u64>,
+    pub(super) warnings: SeldomWarnings,
 }
 
 /// The item that the cache has for a request.
@@ -64,7 +63,7 @@ impl Cache {
             near,
             responses,
             counters,
-            warned_at: Cell::new(0),
+            warnings: SeldomWarnings::default(),
         })
     }
 

@@ -13,10 +13,7 @@ pub mod store_field;
 mod stored_stream;
 
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Method;
@@ -27,6 +24,7 @@ use kirin_ssi::Syntax;
 use kirin_store::{Expires, Namespace, NewItem, Now};
 
 use crate::filters::backend::Backend;
+use crate::filters::seldom::SeldomWarnings;
 use crate::pages::page::may_be_dynamic;
 use crate::pages::store_key::key_of;
 use crate::purge::command::{self, MAX_KEY_BYTES, Purge};
@@ -38,14 +36,11 @@ use stored_stream::StoredStream;
 
 const PURGE: &str = "kirin-purge";
 
-/// The shortest time between two warnings of one kind.
-const WARN_INTERVAL: Duration = Duration::from_secs(10);
-
 /// Stores and purges for the applications of a site, on one event loop.
 pub struct Push {
     near: NearStore,
     reach: Reach,
-    warned: RefCell<HashMap<&'static str, Instant>>,
+    warnings: SeldomWarnings,
 }
 
 /// The parts of a request on which it depends how its response is stored.
@@ -98,7 +93,7 @@ struct Destination {
 impl Push {
     /// Stores pages in `near`. The routes of `reach` answer from it.
     pub fn new(near: NearStore, reach: Reach) -> Rc<Self> {
-        Rc::new(Self { near, reach, warned: RefCell::default() })
+        Rc::new(Self { near, reach, warnings: SeldomWarnings::default() })
     }
 
     /// Returns the answer of an application, and does what it says about the store. The moment
@@ -133,7 +128,7 @@ impl Push {
         if let Some(value) = to_purge {
             match Purge::parse(&value) {
                 Ok(purge) => self.purge(&purge, &request).await,
-                Err(error) => self.warn("purge", || {
+                Err(error) => self.warnings.warn("purge", || {
                     tracing::error!(page = %request.target(), value = %text(&value), "Kirin-Purge has no effect: {error}; it is \
                                     written as {}", command::FORM);
                 }),
@@ -143,7 +138,7 @@ impl Push {
         let field = match StoreField::parse(&value) {
             Ok(field) => field,
             Err(error) => {
-                self.warn("field", || {
+                self.warnings.warn("field", || {
                     tracing::warn!(page = %request.target(), value = %text(&value), "a response is not stored, its Kirin-Store \
                                    is malformed: {error}; it is written as {}", store_field::FORM);
                 });
@@ -165,7 +160,7 @@ impl Push {
             Err(error) => Err(error),
         };
         if let Err(error) = purged {
-            self.warn("purge", || {
+            self.warnings.warn("purge", || {
                 tracing::error!(page = %request.target(), "Kirin-Purge has no effect: {error}");
             });
         }
@@ -245,18 +240,8 @@ impl Push {
             PushRefusal::ForeignTag => "tag",
             PushRefusal::TooLarge => "too large",
         };
-        self.warn(kind, || tracing::warn!(page = target, "a response is not stored: {reason}"));
-    }
-
-    /// Logs a warning of one kind, unless that was logged a short time ago: it may be true for
-    /// every response.
-    fn warn(&self, kind: &'static str, say: impl FnOnce()) {
-        let now = Instant::now();
-        let last = self.warned.borrow().get(kind).copied();
-        if last.is_none_or(|last| now.duration_since(last) >= WARN_INTERVAL) {
-            self.warned.borrow_mut().insert(kind, now);
-            say();
-        }
+        self.warnings
+            .warn(kind, || tracing::warn!(page = target, "a response is not stored: {reason}"));
     }
 }
 
@@ -324,7 +309,9 @@ impl Destination {
             Ok(()) => {}
             Err(reason @ (NotStored::NoRoom | NotStored::Origin(_))) => {
                 let kind = if reason == NotStored::NoRoom { "no memory" } else { "origin" };
-                self.push.warn(kind, || tracing::warn!(key, "a response is not stored: {reason}"));
+                self.push
+                    .warnings
+                    .warn(kind, || tracing::warn!(key, "a response is not stored: {reason}"));
             }
             Err(reason) => tracing::debug!(key, "a response is not stored: {reason}"),
         }

@@ -176,8 +176,7 @@ impl Parts {
             if let Some(key) = page.request.namespace.full_name(&key)
                 && !awaited.loaded.contains_key(&*key)
                 && !awaited.unknown.iter().any(|other| *other == *key)
-                && near.store().peek(&key, page.now).is_none()
-                && near.may_have(&key)
+                && near.is_unknown(&key, page.now)
             {
                 awaited.unknown.push(Bytes::copy_from_slice(&key));
             }

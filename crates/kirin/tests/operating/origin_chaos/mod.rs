@@ -195,23 +195,18 @@ fn chaos() {
     println!("{}", summary(&history, began));
 }
 
-#[test]
-fn chaos_with_a_server_that_loses_its_data() {
+/// Checks what clients see while the server loses data by `lose` again and again.
+fn chaos_of_losses(machines: &Machines, mut lose: impl FnMut()) {
     let began = Instant::now();
-    let machines = Machines::start(3);
-    write_pages(&machines);
-    with_clients(&machines, false, || {
+    write_pages(machines);
+    with_clients(machines, false, || {
         for _ in 0..2 * rounds() {
             sleep(Duration::from_millis(500));
-            machines.fault(&[0, 1, 2], || {
-                let start = machines.now();
-                machines.redis.lock().restart();
-                machines.add([checker::loss(machines.next_id(), start, machines.now())]);
-            });
+            lose();
         }
         sleep(Duration::from_millis(500));
     });
-    read_in_the_end(&machines);
+    read_in_the_end(machines);
     let history = machines.history();
     let limits = Limits { server_loses: true, ..Limits::default() };
     assert_kept(&history, &check(&history, &limits));
@@ -219,34 +214,35 @@ fn chaos_with_a_server_that_loses_its_data() {
 }
 
 #[test]
+fn chaos_with_a_server_that_loses_its_data() {
+    let machines = Machines::start(3);
+    chaos_of_losses(&machines, || {
+        machines.fault(&[0, 1, 2], || {
+            let start = machines.now();
+            machines.redis.lock().restart();
+            machines.add([checker::loss(machines.next_id(), start, machines.now())]);
+        });
+    });
+}
+
+#[test]
 fn chaos_with_failovers() {
-    let began = Instant::now();
     let sentinels = RedisSentinels::start();
     let machines = Machines::of(sentinels.address(), 3);
-    write_pages(&machines);
-    with_clients(&machines, false, || {
-        for _ in 0..2 * rounds() {
-            sleep(Duration::from_millis(500));
-            let start = machines.now();
-            machines.fault(&[0, 1, 2], || {
-                let before = &sentinels.servers[sentinels.master()];
-                sentinels.fail_over();
-                // It takes writes until then, which are lost.
-                wait_for("the end of the old master", || {
-                    // The Sentinels end the connections of its clients, this one too.
-                    before.try_command(&["ROLE"]).ok()?.starts_with("slave").then_some(())
-                });
+    chaos_of_losses(&machines, || {
+        let start = machines.now();
+        machines.fault(&[0, 1, 2], || {
+            let before = &sentinels.servers[sentinels.master()];
+            sentinels.fail_over();
+            // It takes writes until then, which are lost.
+            wait_for("the end of the old master", || {
+                // The Sentinels end the connections of its clients, this one too.
+                before.try_command(&["ROLE"]).ok()?.starts_with("slave").then_some(())
             });
-            // Each machine that follows purges everything.
-            machines.add([checker::loss(machines.next_id(), start, machines.now())]);
-        }
-        sleep(Duration::from_millis(500));
+        });
+        // Each machine that follows purges everything.
+        machines.add([checker::loss(machines.next_id(), start, machines.now())]);
     });
-    read_in_the_end(&machines);
-    let history = machines.history();
-    let limits = Limits { server_loses: true, ..Limits::default() };
-    assert_kept(&history, &check(&history, &limits));
-    println!("{}", summary(&history, began));
 }
 
 #[test]
