@@ -35,7 +35,7 @@ fuzz_target!(|input: &[u8]| {
         notes: &notes,
     };
     let host = if request.host.is_empty() { HostPolicy::Upstream } else { HostPolicy::Client };
-    let policy = HeadPolicy { host: &host, forwarded: ForwardedPolicy::Both, via: Some("kirin") };
+    let policy = HeadPolicy { host: &host, forwarded: ForwardedPolicy::Both, via: Some("kirin"), given: &[] };
     let mut head = encode(&request, request.target, origin, policy);
     for (framing, expected) in [
         (OutgoingFraming::Nothing, BodyLength::None),

@@ -13,7 +13,7 @@ mod same_name;
 mod script;
 pub mod uwsgi;
 
-pub use meta_variables::MetaVariables;
+pub use meta_variables::{MetaVariables, User, is_given};
 pub use request_block::{NulInPath, RequestBlock};
 pub use response_head::{BadHead, parse_head};
 pub use script::CgiScript;

@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::sync::Arc;
 
 use kirin_http::host::without_port;
 use kirin_http::proxy_fields::is_unambiguous;
@@ -13,7 +14,7 @@ use kirin_http::{
     is_written_by_kirin, percent, proxy_field, write_ip,
 };
 
-use crate::meta_variables::MetaVariables;
+use crate::meta_variables::{MetaVariables, is_given};
 use crate::same_name::SameName;
 
 /// The room before the names and values for what is known last: `NNNN:CONTENT_LENGTH NUL 20 digits
@@ -72,8 +73,10 @@ fn encode(
         push(&mut block, "HTTPS", "on");
     }
     if let Some(user) = meta.user {
-        push(&mut block, "AUTH_TYPE", "Basic");
-        push(&mut block, "REMOTE_USER", user);
+        if let Some(auth_type) = user.auth_type {
+            push(&mut block, "AUTH_TYPE", auth_type);
+        }
+        push(&mut block, "REMOTE_USER", user.name);
     }
     push_client(&mut block, origin.client);
     if !meta.site.is_empty() {
@@ -83,7 +86,7 @@ fn encode(
         push(&mut block, "HTTP_HOST", request.host);
     }
     push_ids(&mut block, origin.notes);
-    let cookies = push_fields(&mut block, request, origin);
+    let cookies = push_fields(&mut block, request, origin, meta.given);
     block.push(b',');
     Ok(RequestBlock { bytes: block, start: 0, cookies })
 }
@@ -271,6 +274,7 @@ fn push_fields(
     block: &mut Vec<u8>,
     request: &RequestHead<'_>,
     origin: Origin<'_>,
+    given: &[Arc<str>],
 ) -> Option<Range<usize>> {
     let fields = request.fields;
     let same_name = SameName::from_fields(fields);
@@ -279,7 +283,8 @@ fn push_fields(
         let name = field.name;
         if !is_unambiguous(name)
             || is_written_by_kirin(name, origin.notes)
-            || proxy_field(name).is_some_and(|field| !is_passed_on(field, name, origin))
+            || proxy_field(name)
+                .is_some_and(|field| !is_passed_on(field, name, origin) && !is_given(given, name))
             || DROPPED.iter().any(|dropped| dropped.eq_ignore_ascii_case(name))
             || !same_name.is_first(index)
         {

@@ -7,6 +7,7 @@ use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, parse};
 use proptest::prelude::*;
 
 use super::*;
+use crate::meta_variables::User;
 
 /// Decodes a block as a worker does: returns names and values, and the rest.
 fn decode(block: &[u8]) -> (Vec<(String, String)>, Vec<u8>) {
@@ -83,7 +84,7 @@ fn the_mount_and_the_user_are_set_by_kirin_and_not_by_the_client() {
         script_name: b"/shop",
         path: Some("/a%20b"),
         site: "example.org",
-        user: Some("Zo\u{eb}"),
+        user: Some(User { name: "Zo\u{eb}", auth_type: Some("Basic") }),
         ..MetaVariables::default()
     };
     let mut block = encode(&head, origin, &meta).unwrap();

@@ -10,6 +10,7 @@ mod access_log;
 mod acme;
 mod admin;
 mod app;
+mod auth_request;
 mod balancing;
 mod cache;
 mod check;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::access::MaintenanceSection;
 use crate::access_log::AccessLogSection;
+use crate::auth_request::AuthRequestSection;
 use crate::cache::CacheSection;
 use crate::file::ConfigFile;
 
@@ -63,15 +64,19 @@ const SECTIONS: [(&str, &str, &str); 17] = [
 const TOP_LEVEL: &str = "Top level";
 const ACCESS_LOG: &str = "`access_log` of a listener, a route or a site";
 const CACHE: &str = "`cache` of a route";
+const AUTH_REQUEST: &str = "`auth_request` of a route";
 const MAINTENANCE: &str = "`maintenance` of a route";
 
 /// Returns the reference as Markdown.
 pub fn reference() -> String {
     let mut out = String::from(INTRODUCTION);
     let headings = SECTIONS.iter().map(|(heading, ..)| *heading);
-    for heading in
-        std::iter::once(TOP_LEVEL).chain(headings).chain([ACCESS_LOG, MAINTENANCE, CACHE])
-    {
+    for heading in std::iter::once(TOP_LEVEL).chain(headings).chain([
+        ACCESS_LOG,
+        MAINTENANCE,
+        AUTH_REQUEST,
+        CACHE,
+    ]) {
         let _ = writeln!(out, "- [{heading}](#{})", anchor(heading));
     }
     for_each_section(|heading, schema, prefix| write_section(&mut out, heading, schema, prefix));
@@ -90,6 +95,8 @@ fn for_each_section(mut take: impl FnMut(&str, &Value, &str)) {
     take(ACCESS_LOG, &access_log, "access_log.");
     let maintenance = schemars::schema_for!(MaintenanceSection).to_value();
     take(MAINTENANCE, &maintenance, "route.maintenance.");
+    let auth_request = schemars::schema_for!(AuthRequestSection).to_value();
+    take(AUTH_REQUEST, &auth_request, "route.auth_request.");
     let cache = schemars::schema_for!(CacheSection).to_value();
     take(CACHE, &cache, "route.cache.");
 }

@@ -11,6 +11,7 @@ use kirin_gateway::places::{proxy, status};
 use kirin_gateway::routing::conditions::RouteConditions;
 use kirin_gateway::routing::password_checks::PasswordChecks;
 use kirin_gateway::routing::path_pattern::PathPattern;
+use kirin_gateway::routing::rules::Rules;
 use kirin_gateway::routing::settings::RouteConfig;
 use kirin_http::ResponseLog;
 use kirin_proxy::BodyBuffering;
@@ -19,6 +20,7 @@ use serde::Deserialize;
 
 use crate::access::{DenyStatus, MaintenanceKey};
 use crate::access_log::{AccessLogConfig, AccessLogKey, LogsOfFile};
+use crate::auth_request::{AuthRequestKey, CheckedAuthRequest, check_auth_request};
 use crate::cache::{CacheKey, check_cache};
 use crate::compress::CompressKey;
 use crate::conditions::{MatchSection, check_conditions};
@@ -54,7 +56,7 @@ pub struct RouteSection {
     /// the directory. `lua:FILE`: the script ([lua.md](lua.md)). `app:NAME`: the application, which
     /// always answers. `proxy:NAME`: the upstream, which always answers, too. `status`: the
     /// status page, to read only ([status-page.md](status-page.md#behind-a-route)); the route needs
-    /// `basic_auth` or `allow`. Required, unless
+    /// `basic_auth`, `auth_request` or `allow`. Required, unless
     /// there is a `redirect`, or a `deny` without `allow`.
     #[serde(default, rename = "try")]
     pub places: Vec<Written<String>>,
@@ -102,6 +104,12 @@ pub struct RouteSection {
     /// What the password is for, as browsers show it.
     #[serde(default)]
     pub basic_auth_realm: Realm,
+    /// The program that decides who may see the route: a path of this site, such as `"/auth"`, or a
+    /// table with the keys below. Kirin asks it with the fields of each request. 2xx lets the
+    /// request pass; 3xx, 401 and 403 are the answer for the visitor
+    /// ([routes.md](routes.md#auth_request)). `false`: nobody is asked, whatever the site says.
+    #[schemars(with = "Option<String>")]
+    pub auth_request: Option<Written<AuthRequestKey>>,
     /// The access log of the responses of this route, in place of that of the listener: what a
     /// listener's `access_log` may be. `false`: they are not logged. Default: the log of the
     /// listener.
@@ -236,6 +244,7 @@ pub fn check_route(
         None => Some(RouteConditions::default()),
     };
     let rules = check_rules(section, path.as_ref(), context.checks, source, errors);
+    let authorized = errors.keep(check_auth_request(section, &context.named, source));
     let places = places(section, &context.named, source, errors);
     if let Some(places) = &places {
         check_keys_of_places(section, places, source, errors);
@@ -247,6 +256,7 @@ pub fn check_route(
     let media_types = Arc::new(check_media_types(section, source, errors));
     let log = context.log(section.access_log.as_ref(), source, errors);
     let places = places?;
+    let CheckedAuthRequest { rule: auth_request, authority } = authorized?;
     let body_limit_bytes = section
         .body_limit
         .or((section.request_buffering == Some(true)).then_some(BUFFERED_BODY_LIMIT))
@@ -264,7 +274,8 @@ pub fn check_route(
         precompressed: section.precompressed,
         index,
         media_types,
-        rules: Arc::new(rules?),
+        rules: Arc::new(Rules { auth_request, ..rules? }),
+        authority,
         body_limit_bytes,
         compress: section.compress.0,
         cache: cache?,
@@ -328,7 +339,8 @@ fn check_keys_of_places(
         }
     }
     let is_protected = section.allow.is_some()
-        || matches!(section.basic_auth.as_deref(), Some(TextOrFalse::Text(_)));
+        || matches!(section.basic_auth.as_deref(), Some(TextOrFalse::Text(_)))
+        || section.auth_request.as_ref().is_some_and(|key| !matches!(**key, AuthRequestKey::Off));
     if places.iter().any(|place| place.kind.name == status::KIND.name) && !is_protected {
         refuse(
             "try",

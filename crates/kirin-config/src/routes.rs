@@ -3,6 +3,7 @@
 use kirin_gateway::routing::route_table::{DuplicateRoute, RouteTable};
 use kirin_gateway::routing::settings::RouteConfig;
 
+use crate::auth_request::check_asked_routes;
 use crate::route::{RouteContext, RouteSection, check_route};
 use crate::rules::check_together;
 use crate::source::{ConfigSource, ErrorCollector};
@@ -20,6 +21,7 @@ pub fn check_routes(
     let routes = routes.into_iter().collect::<Option<Vec<_>>>()?;
     let table = check_table(&routes, sections, source, errors)?;
     check_together(&routes, &table, sections, source, errors);
+    check_asked_routes(&routes, &table, sections, source, errors);
     Some((routes, table))
 }
 

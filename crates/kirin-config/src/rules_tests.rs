@@ -243,3 +243,47 @@ fn redirects_that_end_are_not_reported_as_a_circle() {
         assert!(check_text(&text).is_ok(), "{text}\n{:?}", check_text(&text).err());
     }
 }
+
+#[test]
+fn auth_request_errors_name_what_is_asked_and_what_is_allowed() {
+    let route = |keys: &str| {
+        format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"store\"]\nauth_request = {keys}\n")
+    };
+    for (keys, expected) in [
+        ("true", vec!["kirin.toml:6:16", "allowed is a path such as \"/auth\", false or a table"]),
+        ("\"/auth?x\"", vec!["kirin.toml:6:16", "the route `/` has an `auth_request` itself"]),
+        ("\"auth\"", vec!["kirin.toml:6:16", "`auth` is not a place"]),
+        (
+            "\"store\"",
+            vec!["kirin.toml:6:16", "must be a path of this site, app:NAME or proxy:NAME"],
+        ),
+        ("\"app:auth\"", vec!["kirin.toml:6:16", "there is no app `auth`"]),
+        ("{ path = \"/x\" }", vec!["kirin.toml:6:16", "`ask` is missing"]),
+        ("{ ask = \"/a#b\" }", vec!["kirin.toml:6:24", "must be a path as in a request"]),
+        ("{ ask = \"/a\", path = \"/x\" }", vec!["kirin.toml:6:37", "`path` is for a place"]),
+        ("{ ask = \"/a\", fields = [\"Host\"] }", vec!["kirin.toml:6:40", "Kirin's own"]),
+        (
+            "{ ask = \"/a\", fields = [\"X_User\"] }",
+            vec!["kirin.toml:6:40", "letters, digits and `-`"],
+        ),
+        (
+            "{ ask = \"/a\", response_fields = [\"Location\"] }",
+            vec!["kirin.toml:6:49", "`Location` is Kirin's own"],
+        ),
+        ("{ ask = \"/a\", field = [] }", vec!["kirin.toml:6:30", "unknown key `field`"]),
+    ] {
+        let error = check_text(&route(keys)).expect_err(keys);
+        for part in expected {
+            assert!(error.contains(part), "{keys}: {part}: {error}");
+        }
+    }
+    let without_route = route("\"/auth\"").replace("path = \"/\"", "path = \"/private\"");
+    let error = check_text(&without_route).expect_err("no route");
+    assert!(error.contains("asks `/auth`: no route without `match` has it"), "{error}");
+    let site = format!(
+        "{LISTENER}[[site]]\nhosts = [\"a.example\"]\nauth_request = \"/auth\"\n\
+         [[site.route]]\npath = \"/\"\ntry = [\"store\"]\n\
+         [[site.route]]\npath = \"/auth\"\ntry = [\"store\"]\nauth_request = false\n"
+    );
+    assert!(check_text(&site).is_ok());
+}

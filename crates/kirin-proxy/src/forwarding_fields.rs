@@ -5,10 +5,12 @@
 
 use std::io::Write;
 use std::net::IpAddr;
+use std::sync::Arc;
 
+use kirin_cgi::is_given;
 use kirin_http::{ForwardedFields, Origin, Peer, RequestHead, proxy_field, write_ip};
 
-use crate::config::ForwardedPolicy;
+use crate::request_head::HeadPolicy;
 
 /// Fields that are always written here, whatever the client has sent.
 const WRITTEN: [&str; 4] =
@@ -18,18 +20,23 @@ const WRITTEN: [&str; 4] =
 pub(crate) fn write(
     request: &RequestHead<'_>,
     origin: Origin<'_>,
-    policy: ForwardedPolicy,
+    policy: HeadPolicy<'_>,
     out: &mut Vec<u8>,
 ) {
-    if policy.has_x() {
-        write_x(request, origin, out);
+    if policy.forwarded.has_x() {
+        write_x(request, origin, policy.given, out);
     }
-    if policy.has_forwarded() {
+    if policy.forwarded.has_forwarded() {
         write_forwarded(request, origin, out);
     }
 }
 
-fn write_x(request: &RequestHead<'_>, origin: Origin<'_>, out: &mut Vec<u8>) {
+/// Returns whether a field with this name is always written here, or left out.
+pub(crate) fn writes(name: &str) -> bool {
+    WRITTEN.iter().any(|other| name.eq_ignore_ascii_case(other))
+}
+
+fn write_x(request: &RequestHead<'_>, origin: Origin<'_>, given: &[Arc<str>], out: &mut Vec<u8>) {
     out.extend_from_slice(b"X-Forwarded-For: ");
     let told = origin.proxy.filter(|proxy| proxy.fields == ForwardedFields::X);
     match (told, origin.proxy) {
@@ -56,9 +63,9 @@ fn write_x(request: &RequestHead<'_>, origin: Origin<'_>, out: &mut Vec<u8>) {
         write_line("X-Forwarded-Host", host, out);
     }
     if told.is_some() {
-        let is_written = |name: &str| WRITTEN.iter().any(|other| name.eq_ignore_ascii_case(other));
         for field in request.fields.iter().filter(|field| proxy_field(field.name).is_some()) {
-            if !is_written(field.name) {
+            // The fields of a rule are among the others already.
+            if !writes(field.name) && !is_given(given, field.name) {
                 write_line(field.name, field.value.trim_ascii(), out);
             }
         }

@@ -63,6 +63,7 @@ impl ProxyPlace {
             host: &config.host,
             forwarded: config.forwarded,
             via: config.via.as_deref(),
+            given: meta.given,
         };
         let mut head = encode(request, target, origin, policy);
         head.expects_continue &= !buffered && cgi.is_none();

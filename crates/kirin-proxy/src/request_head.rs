@@ -8,9 +8,11 @@
 use std::collections::HashSet;
 use std::io::Write;
 use std::ops::Range;
+use std::sync::Arc;
 
 use http::Method;
 use http::header::HeaderName;
+use kirin_cgi::is_given;
 use kirin_http::field_list::members;
 use kirin_http::proxy_fields::is_unambiguous;
 use kirin_http::{
@@ -29,6 +31,9 @@ pub struct HeadPolicy<'a> {
     pub forwarded: ForwardedPolicy,
     /// Kirin's name in `Via`; `None` for no `Via`.
     pub via: Option<&'a str>,
+    /// The names of the fields that a rule of the route has set. They reach servers even if a
+    /// client must not send them.
+    pub given: &'a [Arc<str>],
 }
 
 /// The framing of the content after a head.
@@ -113,10 +118,16 @@ pub fn encode(
             Hop::Upgrade | Hop::Dropped => {}
             // `forwarding_fields` writes the fields of proxies.
             Hop::None
-                if proxy_field(field.name).is_some()
-                    || is_written_by_kirin(field.name, origin.notes)
+                if is_written_by_kirin(field.name, origin.notes)
                     || !is_unambiguous(field.name)
-                    || connection_options.names(field.name) => {}
+                    // A client cannot remove with `Connection` what a rule has set.
+                    || match is_given(policy.given, field.name) {
+                        true => forwarding_fields::writes(field.name),
+                        false => {
+                            proxy_field(field.name).is_some()
+                                || connection_options.names(field.name)
+                        }
+                    } => {}
             Hop::None => {
                 bytes.extend_from_slice(field.name.as_bytes());
                 bytes.extend_from_slice(b": ");
@@ -125,7 +136,7 @@ pub fn encode(
             }
         }
     }
-    forwarding_fields::write(request, origin, policy.forwarded, &mut bytes);
+    forwarding_fields::write(request, origin, policy, &mut bytes);
     write_ids(origin.notes, &mut bytes);
     if let Some(name) = policy.via {
         let version = match request.version {

@@ -12,7 +12,7 @@ use super::*;
 
 const CLIENT_HOST: HostPolicy = HostPolicy::Client;
 const PLAIN: HeadPolicy<'static> =
-    HeadPolicy { host: &CLIENT_HOST, forwarded: ForwardedPolicy::Nothing, via: None };
+    HeadPolicy { host: &CLIENT_HOST, forwarded: ForwardedPolicy::Nothing, via: None, given: &[] };
 
 struct From {
     peer: &'static str,
@@ -343,4 +343,19 @@ fn the_id_and_the_trace_are_those_of_kirin() {
         head,
         format!("GET / HTTP/1.1\r\nHost: h\r\ntracestate: a=1\r\ntraceparent: {trace}\r\n\r\n")
     );
+}
+
+#[test]
+fn a_client_cannot_remove_the_fields_of_a_rule() {
+    let request = "GET / HTTP/1.1\r\nHost: h\r\nConnection: Remote-User, X-Own\r\nRemote-User: mari\r\n\
+                   X-Own: 1\r\nX-Remote-User: root\r\nX-Forwarded-Proto: https\r\n\r\n";
+    let given: [Arc<str>; 2] = ["remote-user".into(), "X-Forwarded-Proto".into()];
+    let by_x = From { proxy: Some(("10.0.0.1:1", ForwardedFields::X)), ..STRANGER };
+    for from in [&STRANGER, &by_x] {
+        let policy = HeadPolicy { given: &given, forwarded: ForwardedPolicy::Both, ..PLAIN };
+        let head = wire(encode_text(request, from, policy), OutgoingFraming::Nothing);
+        assert_eq!(head.matches("Remote-User: mari\r\n").count(), 1, "{head}");
+        assert!(!head.contains("X-Own") && !head.contains("https"), "{head}");
+        assert_eq!(head.contains("X-Remote-User"), from.proxy.is_some(), "{head}");
+    }
 }

@@ -320,7 +320,7 @@ fn access_steps(access: &Access, client: &Peer) -> Vec<ExplainedRule> {
     steps
 }
 
-/// Returns the effect of `redirect`, `basic_auth` and `rewrite` on a request.
+/// Returns the effect of `redirect`, `basic_auth`, `auth_request` and `rewrite` on a request.
 fn rule_steps(
     route: &RouteConfig,
     head: &RequestHead<'_>,
@@ -348,6 +348,15 @@ fn rule_steps(
                 format!("the password is looked up in {file}; a wrong one gets 401"),
             ),
         });
+    }
+    if let Some(auth) = &rules.auth_request {
+        let names = auth.fields.as_slice().join(", ");
+        let goes_on = match names.is_empty() {
+            true => "goes on".to_owned(),
+            false => format!("goes on with {names} of the answer"),
+        };
+        let text = format!("asks {auth}: 2xx {goes_on}; 3xx, 401 and 403 are the answer");
+        steps.push(ExplainedRule::new("auth_request", text));
     }
     if let Some(rewrite) = &rules.rewrite {
         let path = rewrite.path(path, &route.path);

@@ -82,7 +82,7 @@ pub fn resolved_path(request: &Request<'_>) -> Option<String> {
 
 /// Returns the values that code gets besides the request. `resolved` is its [`resolved_path`].
 pub fn meta_variables<'a>(request: &Request<'a>, resolved: Option<&'a str>) -> MetaVariables<'a> {
-    let Request { script_name, path_info, user, namespace, .. } = *request;
+    let Request { script_name, path_info, user, namespace, given, .. } = *request;
     let (path, site) = (path_info.or(resolved), namespace.name());
-    MetaVariables { script_name, path, uri_path: resolved, site, user }
+    MetaVariables { script_name, path, uri_path: resolved, site, user, given: given.as_slice() }
 }

@@ -155,7 +155,7 @@ impl Place for LuaPlace {
         let script = &self.0;
         let path = request.path.normalized();
         let Request { rewritten, origin, user, namespace, .. } = *request;
-        let called = Called::of(rewritten, origin, path, user, namespace);
+        let called = Called::of(rewritten, origin, path, user.map(|user| user.name), namespace);
         if !script.turns.is_free() {
             let (script, kept) = (Rc::clone(script), request.keep());
             return Some(Answer::later(move |body| {

@@ -7,9 +7,11 @@ use httparse::Header;
 use kirin_http::{Origin, RequestHead, RequestPath};
 use kirin_ssi::Syntax;
 use kirin_store::Namespace;
+use kirin_workers::User;
 
 use super::answers::Answers;
 use super::field_changes::{FieldChange, apply};
+use super::given_names::GivenNames;
 use super::kept_request::KeptHead;
 use super::lineage::Lineage;
 use crate::routing::protection::Protection;
@@ -36,8 +38,10 @@ pub struct Request<'a> {
     pub script_name: &'a [u8],
     /// The percent-encoded path of which `PATH_INFO` is made, if a `rewrite` changes it.
     pub path_info: Option<&'a str>,
-    /// The user whose password the route has checked.
-    pub user: Option<&'a str>,
+    /// The visitor whom the route has authenticated.
+    pub user: Option<User<'a>>,
+    /// The names of the fields of `head` that a rule has set, and not the client.
+    pub given: &'a GivenNames,
     /// The directives that the route carries out in what files and code answer.
     pub syntax: Syntax,
     /// The conditions that the request has passed. Pages of the store may depend on them.
@@ -59,8 +63,10 @@ pub struct ChangedHead<'a> {
     pub(super) copy: &'a SharedHead,
     /// The fields of the head before `changes`.
     pub(super) fields: &'a [Header<'a>],
-    /// The changes that filters made to the fields.
+    /// The changes that rules and filters made to the fields.
     pub(super) changes: &'a [FieldChange],
+    /// The number of the first of them that rules made. They are also made in the rewritten head.
+    pub(super) changes_of_rules: usize,
 }
 
 impl<'a> Request<'a> {
@@ -84,12 +90,18 @@ impl<'a> Request<'a> {
             script_name: b"",
             path_info: None,
             user: None,
+            given: lineage.given(),
             syntax: Syntax::default(),
             protection: Protection::default(),
             namespace,
             lineage,
             routes,
-            kept: ChangedHead { copy: kept, fields: head.fields, changes: &[] },
+            kept: ChangedHead {
+                copy: kept,
+                fields: head.fields,
+                changes: &[],
+                changes_of_rules: 0,
+            },
         }
     }
 
@@ -119,11 +131,27 @@ impl<'a> Request<'a> {
         work(&Request { head: &head, kept: ChangedHead { changes, ..self.kept }, ..*self })
     }
 
+    /// Calls `work` with this request after `changes`, which set the fields with these names or
+    /// remove them. All places see them, so they come before `rewrite` and before filters.
+    pub fn with_given<R>(
+        &self,
+        names: &GivenNames,
+        changes: &[FieldChange],
+        work: impl FnOnce(&Request<'_>) -> R,
+    ) -> R {
+        let given = self.given.and(names);
+        self.with_changes(changes, |request| {
+            let kept = ChangedHead { changes_of_rules: request.kept.changes.len(), ..request.kept };
+            work(&Request { given: &given, rewritten: request.head, kept, ..*request })
+        })
+    }
+
     /// Calls `work` with this request under another head, which is copied for itself if that must
     /// wait.
     pub fn with_head<R>(&self, head: &RequestHead<'_>, work: impl FnOnce(&Request<'_>) -> R) -> R {
         let copy = SharedHead::new();
-        let kept = ChangedHead { copy: &copy, fields: head.fields, changes: &[] };
+        let kept =
+            ChangedHead { copy: &copy, fields: head.fields, changes: &[], changes_of_rules: 0 };
         work(&Request { head, kept, ..*self })
     }
 }

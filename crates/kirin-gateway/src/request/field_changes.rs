@@ -2,6 +2,7 @@
 //! wait keeps them beside the one copy of its head, and not a second copy.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use httparse::Header;
 
@@ -15,6 +16,8 @@ pub enum FieldChange {
     Replace(&'static str, Vec<u8>),
     /// Adds a line at the end.
     Add(&'static str, Cow<'static, [u8]>),
+    /// Replaces all lines of a field by lines with these values.
+    Set(Arc<str>, Vec<Vec<u8>>),
 }
 
 /// Applies `changes` to `fields`, one after the other.
@@ -26,6 +29,10 @@ pub fn apply<'a>(changes: &'a [FieldChange], fields: &mut Vec<Header<'a>>) {
             }
             FieldChange::Replace(name, value) => replace(fields, name, value),
             FieldChange::Add(name, value) => fields.push(Header { name, value }),
+            FieldChange::Set(name, values) => {
+                fields.retain(|field| !field.name.eq_ignore_ascii_case(name));
+                fields.extend(values.iter().map(|value| Header { name, value }));
+            }
         }
     }
 }
@@ -59,6 +66,8 @@ mod tests {
             FieldChange::Replace("if-match", b"\"new\"".to_vec()),
             FieldChange::Replace("absent", b"x".to_vec()),
             FieldChange::Add("Accept-Encoding", Cow::Borrowed(b"identity")),
+            FieldChange::Set("X-User".into(), vec![b"mari".to_vec(), b"2".to_vec()]),
+            FieldChange::Set("X-Group".into(), Vec::new()),
         ];
         let mut fields = vec![
             header("Range", "bytes=0-"),
@@ -66,8 +75,19 @@ mod tests {
             header("Host", "h"),
             header("if-match", "\"b\""),
             header("RANGE", "x"),
+            header("x-user", "root"),
+            header("X-GROUP", "wheel"),
         ];
         apply(&changes, &mut fields);
-        assert_eq!(lines(&fields), ["If-Match: \"new\"", "Host: h", "Accept-Encoding: identity"]);
+        assert_eq!(
+            lines(&fields),
+            [
+                "If-Match: \"new\"",
+                "Host: h",
+                "Accept-Encoding: identity",
+                "X-User: mari",
+                "X-User: 2"
+            ]
+        );
     }
 }

@@ -11,10 +11,12 @@ use kirin_http::{
 };
 use kirin_ssi::Syntax;
 use kirin_store::Namespace;
+use kirin_workers::User;
 
 use super::answers::Answers;
 use super::context::{ChangedHead, Request, SharedHead};
 use super::field_changes::{FieldChange, apply};
+use super::given_names::GivenNames;
 use super::lineage::Lineage;
 use crate::routing::protection::Protection;
 
@@ -120,6 +122,7 @@ impl KeptHead {
 pub struct KeptRequest {
     head: Rc<KeptHead>,
     changes: Vec<FieldChange>,
+    changes_of_rules: usize,
     /// Target and path that the route has rewritten.
     rewritten: Option<(String, String)>,
     /// The path of the rewritten head, resolved.
@@ -128,7 +131,8 @@ pub struct KeptRequest {
     sent_path: Option<ResolvedPath>,
     script_name: Vec<u8>,
     path_info: Option<String>,
-    user: Option<String>,
+    user: Option<(String, Option<&'static str>)>,
+    given: GivenNames,
     syntax: Syntax,
     protection: Protection,
     namespace: Namespace,
@@ -139,11 +143,12 @@ pub struct KeptRequest {
 impl Request<'_> {
     /// Keeps the request for an answer that must wait. The head is copied the first time only.
     pub fn keep(&self) -> KeptRequest {
-        let ChangedHead { copy, fields, changes } = self.kept;
+        let ChangedHead { copy, fields, changes, changes_of_rules } = self.kept;
         let head = copy.get_or_init(|| Rc::new(KeptHead::copy(self.head, fields, self.origin)));
         KeptRequest {
             head: Rc::clone(head),
             changes: changes.to_vec(),
+            changes_of_rules,
             rewritten: self
                 .is_rewritten()
                 .then(|| (self.rewritten.target.into(), self.rewritten.path.into())),
@@ -151,7 +156,8 @@ impl Request<'_> {
             sent_path: self.sent_path.resolved().cloned(),
             script_name: self.script_name.into(),
             path_info: self.path_info.map(Into::into),
-            user: self.user.map(Into::into),
+            user: self.user.map(|user| (user.name.into(), user.auth_type)),
+            given: self.given.clone(),
             syntax: self.syntax,
             protection: self.protection,
             namespace: self.namespace.clone(),
@@ -178,10 +184,16 @@ impl KeptRequest {
             apply(&self.changes, &mut changed_fields);
             head.fields = &changed_fields;
         }
-        let rewritten = match &self.rewritten {
+        let mut fields_of_rules = Vec::new();
+        let mut rewritten = match &self.rewritten {
             Some((target, path)) => RequestHead { target, path, ..sent },
             None => sent,
         };
+        if self.changes_of_rules > 0 {
+            fields_of_rules.clone_from(&fields);
+            apply(&self.changes[..self.changes_of_rules], &mut fields_of_rules);
+            rewritten.fields = &fields_of_rules;
+        }
         let copy = SharedHead::from(Rc::clone(&self.head));
         let path = RequestPath::from_resolved(rewritten.path, self.path.as_ref());
         let sent_path = RequestPath::from_resolved(head.path, self.sent_path.as_ref());
@@ -193,13 +205,19 @@ impl KeptRequest {
             rewritten: &rewritten,
             script_name: &self.script_name,
             path_info: self.path_info.as_deref(),
-            user: self.user.as_deref(),
+            user: self.user.as_ref().map(|(name, auth_type)| User { name, auth_type: *auth_type }),
+            given: &self.given,
             syntax: self.syntax,
             protection: self.protection,
             namespace: &self.namespace,
             lineage: &self.lineage,
             routes: &*self.routes,
-            kept: ChangedHead { copy: &copy, fields: &fields, changes: &self.changes },
+            kept: ChangedHead {
+                copy: &copy,
+                fields: &fields,
+                changes: &self.changes,
+                changes_of_rules: self.changes_of_rules,
+            },
         })
     }
 }
@@ -210,6 +228,8 @@ mod tests {
 
     use super::*;
     use crate::request::test_requests::with_request;
+
+    const MARI: User<'static> = User { name: "mari", auth_type: Some("Basic") };
 
     fn lines(request: &Request<'_>) -> Vec<String> {
         let line = |field: &Header<'_>| {
@@ -247,7 +267,7 @@ mod tests {
                 path: &path,
                 script_name: b"/s",
                 path_info: Some("/i"),
-                user: Some("mari"),
+                user: Some(MARI),
                 ..*request
             };
             kept.keep().with(|request| {
@@ -257,7 +277,7 @@ mod tests {
                     ("/x/a?b", &b"/x/a"[..])
                 );
                 assert_eq!((request.script_name, request.path_info), (&b"/s"[..], Some("/i")));
-                assert_eq!((request.user, request.origin.now), (Some("mari"), 7));
+                assert_eq!((request.user, request.origin.now), (Some(MARI), 7));
                 assert!(request.is_rewritten());
             });
         });

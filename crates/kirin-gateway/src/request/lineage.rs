@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use kirin_ssi::Scope;
 
+use super::given_names::GivenNames;
+
 /// The most subrequests inside each other. It ends a page that includes itself.
 pub const MAX_DEPTH: u8 = 8;
 
@@ -18,6 +20,8 @@ pub struct Lineage {
     depth: u8,
     /// The variables of the page that includes the answer.
     variables: Option<Rc<SharedVariables>>,
+    /// The fields of the subrequest that a rule has set.
+    given: GivenNames,
     /// The counts for all subrequests of one client's request. The first subrequest creates them.
     family: OnceCell<Rc<SubrequestCount>>,
 }
@@ -79,7 +83,17 @@ impl Lineage {
         }
         family.started.set(started + 1);
         let (variables, family) = (variables.cloned(), Rc::clone(family).into());
-        Ok(Self { depth: self.depth + 1, variables, family })
+        Ok(Self { depth: self.depth + 1, variables, given: GivenNames::default(), family })
+    }
+
+    /// Adds the names of the fields of the subrequest that a rule has set.
+    pub fn with_given(self, given: GivenNames) -> Self {
+        Self { given, ..self }
+    }
+
+    /// Returns the names of the fields of the request that a rule has set.
+    pub fn given(&self) -> &GivenNames {
+        &self.given
     }
 
     /// Returns a copy that counts requests together with this one.

@@ -9,6 +9,7 @@ pub mod answers;
 pub mod collected_body;
 pub mod context;
 pub mod field_changes;
+pub mod given_names;
 pub mod kept_request;
 pub mod lineage;
 pub mod subrequest;

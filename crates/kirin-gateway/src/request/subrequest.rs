@@ -56,6 +56,21 @@ impl Request<'_> {
         others: &[Header<'_>],
         body: BodyLength,
     ) -> Result<Answer, SubrequestRefusal> {
+        self.with_subrequest(method, target, others, body, |head, origin| {
+            self.routes.ask(head, origin, lineage)
+        })
+    }
+
+    /// Calls `ask` with the head of a subrequest, which has `others` in place of the visitor's
+    /// fields of the same names.
+    pub fn with_subrequest(
+        &self,
+        method: &Method,
+        target: &[u8],
+        others: &[Header<'_>],
+        body: BodyLength,
+        ask: impl FnOnce(&RequestHead<'_>, Origin<'_>) -> Answer,
+    ) -> Result<Answer, SubrequestRefusal> {
         let target = absolute_target(self.head.path, target).ok_or(SubrequestRefusal::Target)?;
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -83,7 +98,7 @@ impl Request<'_> {
         };
         let (notes, started) = (self.origin.notes.of_part(), Instant::now());
         let origin = Origin { notes: &notes, ..self.origin };
-        let answer = self.routes.ask(&head, origin, lineage);
+        let answer = ask(&head, origin);
         // A part that is in memory takes no time worth a note.
         if let Some(parts) = notes.steps_so_far() {
             self.origin.notes.steps().add_part(path.into(), started, Rc::clone(parts));

@@ -29,6 +29,8 @@ pub struct Protection {
     certificate: Option<u64>,
     /// `allow`: the networks of the clients.
     allowed: Option<u64>,
+    /// `auth_request`: what the program is asked for.
+    authority: Option<u64>,
 }
 
 impl Protection {
@@ -39,7 +41,10 @@ impl Protection {
             .as_ref()
             .map(|auth| xxh3_64(auth.file_path().as_os_str().as_encoded_bytes()));
         let rate = (!rules.rate_limits.is_empty()).then(|| xxh3_64(name.as_bytes()));
-        Self { password, rate, certificate: None, allowed: rules.access.allowed_digest() }
+        let authority =
+            rules.auth_request.as_ref().map(|auth| xxh3_64(auth.to_string().as_bytes()));
+        let allowed = rules.access.allowed_digest();
+        Self { password, rate, certificate: None, allowed, authority }
     }
 
     /// Adds what the client has shown in the TLS handshake.
@@ -64,6 +69,11 @@ impl Protection {
         self.allowed
     }
 
+    /// Returns whether a program has decided who the visitor is (`auth_request`).
+    pub fn has_authority(self) -> bool {
+        self.authority.is_some()
+    }
+
     /// Returns whether a route with this protection serves the page to some client, if not to every
     /// one.
     pub fn may_serve(self, page: Self) -> bool {
@@ -78,6 +88,7 @@ impl Protection {
             && passes(self.rate, page.rate)
             && passes(self.certificate, page.certificate)
             && passes(self.allowed, page.allowed)
+            && passes(self.authority, page.authority)
     }
 
     /// Reads and removes the field of a stored response. A value that is not understood protects
@@ -86,13 +97,14 @@ impl Protection {
         let Some(value) = fields.get(FIELD) else { return Self::default() };
         let protection = std::str::from_utf8(value).ok().and_then(Self::parse);
         fields.remove(FIELD);
-        // No name has this digest by intention, and no request passes four of them.
+        // No name has this digest by intention, and no request passes five of them.
         let nobody = Some(u64::MAX);
         protection.unwrap_or(Self {
             password: nobody,
             rate: nobody,
             certificate: nobody,
             allowed: nobody,
+            authority: nobody,
         })
     }
 
@@ -101,12 +113,13 @@ impl Protection {
         self.members().into_iter().filter_map(|(word, digest)| digest.and(Some(word))).collect()
     }
 
-    fn members(self) -> [(&'static str, Option<u64>); 4] {
+    fn members(self) -> [(&'static str, Option<u64>); 5] {
         [
             ("password", self.password),
             ("rate", self.rate),
             ("certificate", self.certificate),
             ("allow", self.allowed),
+            ("auth", self.authority),
         ]
     }
 
@@ -121,6 +134,7 @@ impl Protection {
                 "rate" => protection.rate = digest,
                 "certificate" => protection.certificate = digest,
                 "allow" => protection.allowed = digest,
+                "auth" => protection.authority = digest,
                 _ => return None,
             }
         }
@@ -155,6 +169,7 @@ mod tests {
         let certificate = Protection { certificate: Some(4), ..password };
         let office = Protection { allowed: Some(5), ..none };
         let home = Protection { allowed: Some(6), ..none };
+        let signed_on = Protection { authority: Some(7), ..none };
         for (passed, page, admitted) in [
             (none, none, true),
             (password, none, true),
@@ -171,6 +186,9 @@ mod tests {
             (none, office, false),
             (home, office, false),
             (office, password, false),
+            (signed_on, signed_on, true),
+            (none, signed_on, false),
+            (password, signed_on, false),
         ] {
             assert_eq!(passed.admits(page), admitted, "{passed:?} {page:?}");
         }
@@ -184,6 +202,7 @@ mod tests {
             rate: None,
             certificate: Some(u64::MAX - 1),
             allowed: Some(0),
+            authority: Some(7),
         };
         let mut fields = FieldLines::new();
         fields.push(FIELD, written.to_string());

@@ -25,6 +25,15 @@ const NOT_TO_BE_SET: [&str; 11] = [
 /// (RFC 9110 section 15.4.5).
 const NOT_IN_304: [&str; 3] = ["content-type", "content-encoding", "content-language"];
 
+/// Checks that Kirin may set the response field `name`. The error says what is allowed.
+pub fn check_settable(name: &str) -> Result<(), String> {
+    if NOT_TO_BE_SET.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+        return Err(format!("header `{name}` is Kirin's own: it cannot be set or removed"));
+    }
+    let checked = FieldLines::new().try_push(name.as_bytes(), b"");
+    checked.map_err(|error| format!("header `{name}`: {error}"))
+}
+
 /// The fields of `headers`, ready to be applied.
 #[derive(Clone, Debug, Default)]
 pub struct ResponseFields {
@@ -38,9 +47,7 @@ impl ResponseFields {
     /// what is allowed.
     pub fn add(&mut self, name: &str, value: &str) -> Result<(), String> {
         let lower = name.to_ascii_lowercase();
-        if NOT_TO_BE_SET.contains(&lower.as_str()) {
-            return Err(format!("header `{name}` is Kirin's own: it cannot be set or removed"));
-        }
+        check_settable(name)?;
         if self.names.contains(&lower) {
             return Err(format!(
                 "header `{name}` is there twice; names are the same in upper and lower case"

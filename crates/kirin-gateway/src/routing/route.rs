@@ -36,6 +36,8 @@ pub struct Route {
     pub answers_all: bool,
     /// The rules around the places. None if the route only names places.
     pub rules: Option<Arc<Rules>>,
+    /// The place that its `auth_request` asks, if that names one.
+    pub authority: Option<Box<Route>>,
     /// The note about the route: its number, and the access log of its requests.
     pub note: RouteNote,
     syntax: Syntax,
@@ -44,19 +46,23 @@ pub struct Route {
 }
 
 impl Route {
-    /// Opens the places of the route with this index.
+    /// Opens the places of the route with this index. `open_filters` opens the filters of a route.
     pub fn open(
         config: &RouteConfig,
         index: usize,
-        filters: Filters,
+        open_filters: &dyn Fn(&RouteConfig) -> Filters,
         resources: &PlaceResources<'_>,
     ) -> Result<Self, PlaceError> {
-        let filters = Rc::new(filters);
+        let filters = Rc::new(open_filters(config));
         let open = |(place, place_config): (usize, &PlaceConfig)| {
             let number = PlaceNumber { route: index, place };
             place_config.open(&Opening { route: config, number, filters: &filters, resources })
         };
+        let open_authority =
+            |route: &RouteConfig| Self::open(route, index, open_filters, resources);
+        let authority = config.authority.as_deref().map(open_authority).transpose()?.map(Box::new);
         Ok(Self {
+            authority,
             number: index,
             path: config.path.clone(),
             places: config.places.iter().enumerate().map(open).collect::<Result<_, _>>()?,

@@ -6,6 +6,8 @@
 //! in [`around_places`].
 
 mod around_places;
+mod authorization;
+mod description;
 mod error_pages;
 
 use std::borrow::Cow;
@@ -33,7 +35,7 @@ use crate::routing::host_table::HostTable;
 use crate::routing::operator_maintenance::OperatorMaintenance;
 use crate::routing::route::{self, Route};
 use crate::routing::route_table::Candidate;
-use crate::routing::settings::GatewayConfig;
+use crate::routing::settings::{GatewayConfig, RouteConfig};
 use crate::routing::site::Site;
 
 /// The routes of one event loop. A clone is the same router, for an answer that must wait.
@@ -97,8 +99,8 @@ impl Router {
             let push = filters.push(site);
             sites.push(Site::open(site, routes.len(), &config.namespaces));
             for route in &site.routes {
-                let filters = filters.of_route(route, &push);
-                routes.push(Route::open(route, routes.len(), filters, &resources)?);
+                let open_filters = |route: &RouteConfig| filters.of_route(route, &push);
+                routes.push(Route::open(route, routes.len(), &open_filters, &resources)?);
             }
         }
         let places = resources.shared;

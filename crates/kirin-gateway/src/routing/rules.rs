@@ -8,6 +8,7 @@ use http::StatusCode;
 use kirin_http::{Peer, RequestHead, Response};
 
 use crate::routing::access::Access;
+use crate::routing::auth_request::AuthRequest;
 use crate::routing::basic_auth::BasicAuth;
 use crate::routing::error_page::ErrorPages;
 use crate::routing::rate_limit::RateLimit;
@@ -26,6 +27,8 @@ pub struct Rules {
     pub redirect: Option<Redirect>,
     /// The users that may pass.
     pub basic_auth: Option<BasicAuth>,
+    /// The program that decides who may pass.
+    pub auth_request: Option<AuthRequest>,
     /// The path below which places look.
     pub rewrite: Option<Rewrite>,
     /// The pages for errors.
@@ -41,6 +44,7 @@ impl Rules {
             && self.rate_limits.is_empty()
             && self.redirect.is_none()
             && self.basic_auth.is_none()
+            && self.auth_request.is_none()
             && self.rewrite.is_none()
             && !self.change_responses()
     }

@@ -74,6 +74,8 @@ pub struct RouteConfig {
     pub conditions: RouteConditions,
     /// The places, in the order in which they are asked.
     pub places: Vec<PlaceConfig>,
+    /// The route of the place that `auth_request` asks, if it asks a place.
+    pub authority: Option<Box<RouteConfig>>,
     /// Whether directories are listed.
     pub listing: bool,
     /// Which links that lead out of its directories are followed.
@@ -103,6 +105,31 @@ pub struct RouteConfig {
 }
 
 impl RouteConfig {
+    /// Returns a route with one place and no other key, which no path leads to. It has no number,
+    /// because nothing counts its requests for themselves.
+    pub fn unreachable(path: PathPattern, place: PlaceConfig) -> Self {
+        Self {
+            number: u32::MAX,
+            path,
+            conditions: RouteConditions::default(),
+            places: vec![place],
+            authority: None,
+            listing: false,
+            follow_links: FollowLinks::Inside,
+            log: ResponseLog::None,
+            precompressed: false,
+            index: Vec::new(),
+            media_types: Arc::default(),
+            rules: Arc::default(),
+            body_limit_bytes: None,
+            request_buffering: BodyBuffering::Off,
+            compress: Compress::default(),
+            cache: None,
+            ssi: None,
+            esi: false,
+        }
+    }
+
     /// Returns the directives that are carried out in what files and code answer. In pages of the
     /// store, SSI is on by default.
     pub fn syntax(&self) -> Syntax {

@@ -6,6 +6,7 @@
 
 mod access;
 mod ambiguous_paths;
+mod auth_request;
 mod explain;
 mod files;
 mod media_types;

@@ -8,6 +8,7 @@ const BOB: &str = "Authorization: Basic Ym9iOm9wZW5zZXNhbWU=\r\n";
 const ZOE: &str = "Authorization: Basic em9lOm5ld3Bhc3M=\r\n";
 
 const OFFICE: &str = "X-Forwarded-For: 10.200.3.4\r\n";
+const MARI: &str = "X-Sign-On: mari\r\n";
 const ELSEWHERE: &str = "X-Forwarded-For: 192.0.2.1\r\n";
 /// A client whose trusted proxy passes on the address that the client has made up.
 const LIAR: &str = "X-Forwarded-For: 10.200.3.4, 192.0.2.1\r\n";
@@ -57,6 +58,20 @@ try = ["app:web"]
 allow = ["10.0.0.0/8"]
 cache = true
 [[route]]
+path = "/signed"
+try = ["app:web"]
+auth_request = "/auth"
+rewrite = "/app"
+[[route]]
+path = "/signed-cached"
+try = ["app:web"]
+auth_request = "/auth"
+rewrite = "/app"
+cache = true
+[[route]]
+path = "/auth"
+try = ["lua:auth.lua"]
+[[route]]
 path = "/open"
 try = ["app:web"]
 rewrite = "/app"
@@ -90,6 +105,20 @@ path = "/other-office"
 try = ["store"]
 allow = ["10.128.0.0/9"]
 rewrite = "/app"
+[[route]]
+path = "/same-signed"
+try = ["store"]
+auth_request = "/auth"
+rewrite = "/app"
+[[route]]
+path = "/other-signed"
+try = ["store"]
+auth_request = "/auth?other"
+rewrite = "/app"
+[[route]]
+path = "/signed-page"
+try = ["store"]
+auth_request = "/auth"
 [[route]]
 path = "/closed"
 try = ["store", "files:public", "app:web"]
@@ -145,6 +174,13 @@ return function(request)
 end
 "#;
 
+/// Lets Mari pass.
+const AUTH: &str = r#"
+return function(request)
+  return { status = request.headers["x-sign-on"] == "mari" and 204 or 401 }
+end
+"#;
+
 struct Running {
     kirin: Kirin,
     store: Memcached,
@@ -155,6 +191,7 @@ fn serve() -> Running {
     let site = Site::new()
         .with("app.psgi", APP)
         .with("store.lua", LUA)
+        .with("auth.lua", AUTH)
         .with("fallback.lua", "return function() return { body = 'nothing' } end")
         .with("members", BOB_LINE)
         .with("others", ZOE_LINE)
@@ -173,6 +210,9 @@ fn serve() -> Running {
         ("/page/maintained", "virtual=\"/maintained/x\""),
         ("/office-page/key", "key=\"/app/x\""),
         ("/members-page/key", "key=\"/app/x\""),
+        ("/signed-page/key", "key=\"/app/x\""),
+        ("/page/push-signed", "virtual=\"/signed/x\""),
+        ("/page/same-signed", "virtual=\"/same-signed/x\""),
     ] {
         store.set(page, format!("text/html\r\n[<!--# include {include} -->]").as_bytes());
     }
@@ -193,6 +233,7 @@ enum Protection {
     Password,
     Rate,
     Office,
+    SignedOn,
 }
 
 fn ask(running: &Running, method: &str, target: &str, fields: &str) -> Reply {
@@ -204,7 +245,7 @@ fn stores(running: &mut Running, method: &str, target: &str, fields: &str) {
     assert_eq!((reply.status, reply.text().trim_matches(['[', ']'])), (200, "secret"), "{target}");
 }
 
-const WAYS_IN: [In; 14] = [
+const WAYS_IN: [In; 17] = [
     In {
         name: "Kirin-Store",
         protection: Protection::Password,
@@ -270,6 +311,21 @@ const WAYS_IN: [In; 14] = [
         store: |r| stores(r, "GET", "/page/push-office", OFFICE),
     },
     In {
+        name: "Kirin-Store, auth_request",
+        protection: Protection::SignedOn,
+        store: |r| stores(r, "GET", "/signed/x", MARI),
+    },
+    In {
+        name: "Kirin-Store of a route with auth_request and a cache",
+        protection: Protection::SignedOn,
+        store: |r| stores(r, "GET", "/signed-cached/x", MARI),
+    },
+    In {
+        name: "Kirin-Store of a part, auth_request",
+        protection: Protection::SignedOn,
+        store: |r| stores(r, "GET", "/page/push-signed", MARI),
+    },
+    In {
         name: "Kirin-Store, open",
         protection: Protection::None,
         store: |r| stores(r, "GET", "/open/x", ""),
@@ -302,11 +358,52 @@ fn shows(running: &Running, target: &str, fields: &str) -> bool {
 
 const OPEN: &[Protection] = &[Protection::None];
 const MEMBERS: &[Protection] = &[Protection::None, Protection::Password];
+const SIGNED_ON: &[Protection] = &[Protection::None, Protection::SignedOn];
 const COLLEAGUES: &[Protection] = &[Protection::None, Protection::Office];
-const ALL: &[Protection] =
-    &[Protection::None, Protection::Password, Protection::Rate, Protection::Office];
+const ALL: &[Protection] = &[
+    Protection::None,
+    Protection::Password,
+    Protection::Rate,
+    Protection::Office,
+    Protection::SignedOn,
+];
 
-const WAYS_OUT: [Out; 30] = [
+const WAYS_OUT: [Out; 37] = [
+    Out {
+        name: "store behind the same auth_request",
+        shows: |r| shows(r, "/same-signed/x", MARI),
+        gives: SIGNED_ON,
+    },
+    Out {
+        name: "the same for another visitor",
+        shows: |r| shows(r, "/same-signed/x", BOB),
+        gives: &[],
+    },
+    Out {
+        name: "store behind another auth_request",
+        shows: |r| shows(r, "/other-signed/x", MARI),
+        gives: OPEN,
+    },
+    Out {
+        name: "include virtual of the same auth_request, by another visitor",
+        shows: |r| shows(r, "/page/same-signed", ""),
+        gives: &[],
+    },
+    Out {
+        name: "include key behind the same auth_request",
+        shows: |r| shows(r, "/signed-page/key", MARI),
+        gives: SIGNED_ON,
+    },
+    Out {
+        name: "fetch of a route with the same auth_request",
+        shows: |r| shows(r, "/lua/fetch?/same-signed/x", MARI),
+        gives: SIGNED_ON,
+    },
+    Out {
+        name: "fetch of a route with the same auth_request, by another visitor",
+        shows: |r| shows(r, "/lua/fetch?/same-signed/x", OFFICE),
+        gives: &[],
+    },
     Out { name: "store of another route", shows: |r| shows(r, "/app/x", ""), gives: OPEN },
     Out {
         name: "the same, with a password that nobody asks for",
@@ -502,7 +599,9 @@ fn the_log_says_that_a_protected_page_is_served_by_no_route() {
     let running = serve();
     let reply = ask(&running, "GET", "/rate/x", "");
     assert_eq!(reply.status, 200);
-    running.kirin.wait_for_log("it was sent on a route with `basic_auth`, `rate_limit` or `allow`");
+    running.kirin.wait_for_log(
+        "it was sent on a route with `basic_auth`, `auth_request`, `rate_limit` or `allow`",
+    );
 }
 
 /// Two listeners with their own authorities for clients, and one without TLS.

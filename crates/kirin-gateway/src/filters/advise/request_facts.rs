@@ -132,7 +132,7 @@ fn visitor(request: &Request<'_>, key: &RandomState) -> Visitor {
         visitor.credentials = Some(key.hash_one((visitor.credentials, value)));
     };
     if let Some(user) = request.user {
-        add_credential(hash(user.as_bytes()));
+        add_credential(hash(user.name.as_bytes()));
     }
     if let Client::Verified(certificate) = origin.client {
         add_credential(key.hash_one((&certificate.subject, &certificate.serial)));

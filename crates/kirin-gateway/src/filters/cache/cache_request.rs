@@ -89,9 +89,11 @@ impl CacheRequest {
             key,
             directives: RequestDirectives::from_fields(request.fields),
             has_cookie: false,
-            // The application also knows the user by a certificate, or by the name that Kirin has
-            // checked.
-            has_authorization: user.is_some() || matches!(origin.client, Client::Verified(_)),
+            // The application also knows the user by a certificate, by the name that Kirin has
+            // checked, or by the fields of `auth_request`.
+            has_authorization: user.is_some()
+                || protection.has_authority()
+                || matches!(origin.client, Client::Verified(_)),
             is_plain: request.method == Method::GET,
             is_partial: false,
         };

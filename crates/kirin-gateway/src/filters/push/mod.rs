@@ -295,7 +295,7 @@ impl Destination {
                     return tracing::warn!(
                         key,
                         "a response is stored that no request is answered with: \
-                                          it was sent on a route with `basic_auth`, `rate_limit` or `allow`, and no route that serves \
+                                          it was sent on a route with `basic_auth`, `auth_request`, `rate_limit` or `allow`, and no route that serves \
                                           this key has the same. Give them the same, or write pages for everybody with `set_page` \
                                           of Kirin::Store"
                     );

@@ -334,7 +334,7 @@ impl RenderSource for PageSource<'_> {
             return self.session()?.variable(name);
         }
         let Request { head, origin, user, .. } = *self.page.request;
-        let variable = variables::variable(name, head, origin, user);
+        let variable = variables::variable(name, head, origin, user.map(|user| user.name));
         if variable
             .as_ref()
             .map_or_else(|| variables::is_visitors(name), |variable| variable.is_visitors)

@@ -1,11 +1,13 @@
 //! The rules of a route around its places: `deny`, `allow`, `maintenance`, `rate_limit`,
-//! `redirect`, `basic_auth` and `rewrite` before them, `error_pages` and `headers` after them.
+//! `redirect`, `basic_auth`, `auth_request` and `rewrite` before them, `error_pages` and `headers`
+//! after them.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use http::StatusCode;
 use kirin_http::{Answer, RequestBody, RequestHead, RequestPath, Response};
+use kirin_workers::User;
 
 use super::Router;
 use crate::request::context::Request;
@@ -56,7 +58,7 @@ impl Router {
                 let (path, query) = (request.sent_path, request.head.query);
                 Answer::Now(redirect.respond(path, &route.path, query))
             }
-            (None, None) => self.ask_rewritten(route, rules, request),
+            (None, None) => self.ask_authorized(route, rules, request),
             (None, Some(basic_auth)) => self.ask_with_password(route, rules, basic_auth, request),
         };
         match answer {
@@ -91,7 +93,8 @@ impl Router {
     ) -> Answer {
         match basic_auth.admit(request.head, request.origin.peer, request.origin.now) {
             Admission::Admitted(user) => {
-                self.ask_rewritten(route, rules, &Request { user: Some(&user), ..*request })
+                let user = Some(with_password(&user));
+                self.ask_authorized(route, rules, &Request { user, ..*request })
             }
             Admission::Refused(response) => Answer::Now(response),
             Admission::ToCheck(check) => {
@@ -106,9 +109,9 @@ impl Router {
                         Err(refused) => return refused,
                     };
                     let answer = kept.with(|request| {
-                        let request = Request { user: Some(&user), ..*request };
+                        let request = Request { user: Some(with_password(&user)), ..*request };
                         match router.0.routes.get(number) {
-                            Some(route) => router.ask_rewritten(route, &rules, &request),
+                            Some(route) => router.ask_authorized(route, &rules, &request),
                             None => Answer::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR)),
                         }
                     });
@@ -119,7 +122,12 @@ impl Router {
     }
 
     /// Asks the places with the path rewritten.
-    fn ask_rewritten(&self, route: &Route, rules: &Rules, request: &Request<'_>) -> Answer {
+    pub(super) fn ask_rewritten(
+        &self,
+        route: &Route,
+        rules: &Rules,
+        request: &Request<'_>,
+    ) -> Answer {
         let Some(rewrite) = &rules.rewrite else { return self.ask_places(route, request, 0) };
         let head = request.head;
         let path = rewrite.path(request.sent_path, &route.path);
@@ -141,4 +149,9 @@ impl Router {
         };
         self.ask_places(route, &request, 0)
     }
+}
+
+/// Returns a visitor whose password is right.
+fn with_password(name: &str) -> User<'_> {
+    User { name, auth_type: Some("Basic") }
 }
