@@ -96,7 +96,7 @@ const TABLE: &[KeyGroup] = &[
     group("upstream", AtOnce, "host forwarded via root index extension", ""),
     group("upstream", AtOnce, "connect_timeout send_timeout first_byte_timeout idle_timeout", ""),
     group("upstream", AtOnce, "keep_connections keep_time max_requests max_age resolve", ""),
-    group("upstream", AtOnce, "health tls", ""),
+    group("upstream", AtOnce, "health tls sendfile accel_redirect", ""),
     group("upstream.health", AtOnce, "path host interval timeout status", ""),
     group("upstream.health", AtOnce, "healthy_after unhealthy_after", ""),
     group("upstream.tls", AtOnce, "ca server_name verify certificate", ""),

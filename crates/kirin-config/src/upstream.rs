@@ -1,11 +1,13 @@
 //! `[[upstream]]`: other servers, and how Kirin uses them.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use kirin_client_tls::ClientTlsSettings;
+use kirin_http::RequestPath;
 use kirin_proxy::{
-    Balancing, ClientTls, ForwardedPolicy, HealthConfig, HostPolicy, Method, PoolLimits,
-    QueueLimits, ServerAddress, ServerConfig, ServerScheme, Timeouts, UpstreamConfig,
+    Balancing, ClientTls, ForwardedPolicy, HealthConfig, HostPolicy, Method, NamedFilesConfig,
+    PoolLimits, QueueLimits, ServerAddress, ServerConfig, ServerScheme, Timeouts, UpstreamConfig,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -140,6 +142,15 @@ pub struct UpstreamSection {
     /// start of `SCRIPT_FILENAME`. If it is not on this machine, write an absolute path of the
     /// server.
     pub root: Option<Written<String>>,
+    /// The directories whose files servers may name in `X-Sendfile`, for Kirin to send
+    /// ([proxy.md](proxy.md#files-that-servers-name)). A response with a file that is not below one
+    /// of them is answered 500. Default: none, and a response that names a file is answered 502.
+    #[serde(default)]
+    pub sendfile: Vec<Written<String>>,
+    /// The same for `X-Accel-Redirect`, which has a path of the site: paths, and the directory of
+    /// each, such as `{ "/protected" = "/srv/files" }`. Clients cannot ask for these paths.
+    #[serde(default)]
+    pub accel_redirect: BTreeMap<Written<String>, Written<String>>,
     /// For `fastcgi://` servers: the script of a directory. The one of the root serves all paths
     /// that name no script. Default: `index.php`.
     pub index: Option<Written<String>>,
@@ -253,6 +264,7 @@ pub fn check_upstream(
     let via = errors.keep(via(&section.via, source));
     let uses_tls = servers.iter().any(|server| server.address.scheme == ServerScheme::Https);
     let tls = errors.keep(tls(section, uses_tls, source));
+    let named_files = errors.keep(named_files(section, source));
     let (fastcgi, _) = (fastcgi?, named?);
     let idle = match &section.keep_connections {
         Some(idle) => idle.length(),
@@ -282,9 +294,36 @@ pub fn check_upstream(
         via: via?,
         tls: tls?,
         fastcgi,
+        named_files: named_files?,
         resolve: section.resolve.into(),
         spool_directory: std::env::temp_dir(),
     })
+}
+
+/// Checks the directories of files that servers may name.
+fn named_files(
+    section: &UpstreamSection,
+    source: &ConfigSource,
+) -> Result<NamedFilesConfig, ConfigError> {
+    let roots = section.sendfile.iter().map(|root| source.existing_directory(root));
+    let location = |(path, directory): (&Written<String>, &Written<String>)| {
+        let decoded = path.trim_end_matches('/');
+        let is_path = path.starts_with('/') && RequestPath::parse(path).is_ok();
+        if !is_path || path.contains(['%', '?', '*', '{']) || path.contains("//") {
+            let message = format!(
+                "`accel_redirect` has the path `{}`: it must be a path, written decoded, such as \
+                 `/protected`",
+                path.as_str()
+            );
+            return Err(source.error(path.span(), message));
+        }
+        Ok((format!("{decoded}/"), source.existing_directory(directory)?))
+    };
+    let mut locations: Vec<_> =
+        section.accel_redirect.iter().map(location).collect::<Result<_, _>>()?;
+    // The longest path counts.
+    locations.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+    Ok(NamedFilesConfig { roots: roots.collect::<Result<_, _>>()?, locations })
 }
 
 fn health(

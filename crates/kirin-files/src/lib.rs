@@ -37,6 +37,7 @@ mod redirect;
 mod representation;
 mod respond;
 mod root;
+mod sendfile_roots;
 
 pub use app_files::{AppFile, AppFiles, NotThatFile, SeenFile};
 pub use app_response::ANSWERED_BY_APP;
@@ -44,6 +45,7 @@ pub use config::{CacheLimits, FilesConfig, FilesError, FollowLinks};
 pub use file_cache::FileCache;
 pub use files::Files;
 pub use media_type::MediaTypes;
+pub use sendfile_roots::{NotSent, SendfileRoots};
 
 /// The label of responses by files.
 pub const ANSWERED_BY: kirin_http::AnsweredBy = kirin_http::AnsweredBy::new("files");

@@ -40,10 +40,30 @@ pub struct UpstreamConfig {
     pub tls: ClientTls,
     /// The mapping of requests to scripts, if the servers speak FastCGI. Then all of them do.
     pub fastcgi: Option<FastCgiConfig>,
+    /// The files that servers may name for Kirin to send.
+    pub named_files: NamedFilesConfig,
     /// The time between two lookups of the servers' names.
     pub resolve: Duration,
     /// The directory for large request bodies that are read completely before they are sent.
     pub spool_directory: PathBuf,
+}
+
+/// The files that servers may name in a response, for Kirin to send as its body. With neither, a
+/// response that names a file is answered 502.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedFilesConfig {
+    /// The directories of files that `X-Sendfile` names by their paths.
+    pub roots: Vec<PathBuf>,
+    /// The paths that `X-Accel-Redirect` may begin with, and the directory of each. A path ends in
+    /// `/`.
+    pub locations: Vec<(String, PathBuf)>,
+}
+
+impl NamedFilesConfig {
+    /// Returns whether servers may name no files.
+    pub fn is_empty(&self) -> bool {
+        self.roots.is_empty() && self.locations.is_empty()
+    }
 }
 
 /// The mapping of requests to scripts of FastCGI servers.

@@ -265,6 +265,9 @@ impl Exchange<'_> {
         mut buffer: PooledBuffer,
         request: &OutgoingHead,
     ) -> Result<Response, ProxyFailure> {
+        if head.names_file && self.local.config().named_files.is_empty() {
+            return Err(ProxyFailure::NamedFile);
+        }
         let (length, mut decoder) = (head.body.length(), head.body.decoder());
         let mut data = BytesMut::new();
         let broken =

@@ -50,6 +50,10 @@ pub(crate) enum ProxyFailure {
     /// HTTP/2 cannot express the request's target or host. The client gets 400.
     #[error("target or host cannot be sent by HTTP/2")]
     NotForHttp2,
+    #[error(
+        "names a file for Kirin to send (`X-Sendfile` or `X-Accel-Redirect`), which its upstream does not allow: add `sendfile` or `accel_redirect`"
+    )]
+    NamedFile,
     /// The client has not sent the body correctly.
     #[error(transparent)]
     RequestBody(#[from] BodyError),
@@ -130,7 +134,7 @@ impl ProxyFailure {
             ProxyFailure::RequestBody(_) | ProxyFailure::Spool(_) | ProxyFailure::ClientGone => {
                 false
             }
-            ProxyFailure::RequestTooLong(_) => false,
+            ProxyFailure::RequestTooLong(_) | ProxyFailure::NamedFile => false,
             _ => true,
         }
     }

@@ -34,6 +34,7 @@ use crate::sending::{SendError, Sending};
 use crate::server::ProxiedServer;
 use crate::timed_attempt::TimedAttempt;
 use crate::upstream_request::{UpstreamRequest, client_gone};
+use crate::upstream_response::is_about_file;
 
 /// Bytes of a body that are passed on at once.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -128,6 +129,11 @@ pub(crate) async fn exchange(
     }
     let (parts, received) = head.into_parts();
     let mut fields = http2_head::fields(&parts.headers, config.via.as_deref())?;
+    if config.named_files.is_empty()
+        && parts.headers.keys().any(|name| is_about_file(name.as_str()))
+    {
+        return Err(ProxyFailure::NamedFile);
+    }
     let length = http2_head::length(&parts.headers);
     let (status, is_head) = (parts.status, request.head.method == Method::HEAD);
     if status.is_informational() {

@@ -56,7 +56,7 @@ pub mod upstream_response;
 pub use address::{AddressError, Location, ServerAddress, ServerScheme};
 pub use config::{
     Balancing, BodyBuffering, FastCgiConfig, ForwardedPolicy, HashKey, HealthConfig, HostPolicy,
-    MAX_WEIGHT, PoolLimits, QueueLimits, ServerConfig, Timeouts, UpstreamConfig,
+    MAX_WEIGHT, NamedFilesConfig, PoolLimits, QueueLimits, ServerConfig, Timeouts, UpstreamConfig,
 };
 pub use kirin_balance::{
     Availability, Method, OperatorState, QueueStatus, ServerChange, ServerStatus,

@@ -12,7 +12,7 @@ use kirin_http::{
 
 use crate::address::ServerScheme;
 use crate::cgi::CgiRequest;
-use crate::config::{BodyBuffering, ServerConfig, UpstreamConfig};
+use crate::config::{BodyBuffering, NamedFilesConfig, ServerConfig, UpstreamConfig};
 use crate::content::Content;
 use crate::failure::ProxyFailure;
 use crate::local_upstream::LocalUpstream;
@@ -36,7 +36,18 @@ impl ProxyPlace {
         Self(Rc::new(LocalUpstream::new(upstream)))
     }
 
-    /// Answers one request. The servers get `target` as path and query. Call this on an event loop.
+    /// Returns the name of the upstream.
+    pub fn name(&self) -> &str {
+        &self.0.config().name
+    }
+
+    /// Returns the files that the servers may name in their responses.
+    pub fn named_files(&self) -> &NamedFilesConfig {
+        &self.0.config().named_files
+    }
+
+    /// Answers one request. A response may name a file of [`ProxyPlace::named_files`]. The servers
+    /// get `target` as path and query. Call this on an event loop.
     ///
     /// `meta` is for servers that speak FastCGI, SCGI or uwsgi. `buffering` says whether the
     /// request's body is read completely before it is sent to a server.

@@ -24,6 +24,18 @@ pub struct UpstreamHead {
     pub trailer: Vec<Vec<u8>>,
     /// Fields that must not be trailers, because `Connection` names them.
     pub no_trailers: Vec<HeaderName>,
+    /// Whether a field names a file for Kirin to send.
+    pub names_file: bool,
+}
+
+/// Returns whether a field of this name is about a file that Kirin should send.
+pub fn is_about_file(name: &str) -> bool {
+    match name.len() {
+        10 => name.eq_ignore_ascii_case("x-sendfile"),
+        16 => name.eq_ignore_ascii_case("x-accel-redirect"),
+        20 => name.eq_ignore_ascii_case("x-lighttpd-send-file"),
+        _ => false,
+    }
 }
 
 /// Parses the head at the start of `input`. Returns it with its length; `None` if it is not
@@ -36,7 +48,9 @@ pub fn read_head(
     let mut keep_alive = None;
     let mut upgrade: Vec<Vec<u8>> = Vec::new();
     let mut trailer: Vec<Vec<u8>> = Vec::new();
+    let mut names_file = false;
     let parsed = response_head::parse(input, |name, value| {
+        names_file |= is_about_file(name);
         match name.len() {
             7 if name.eq_ignore_ascii_case("upgrade") => upgrade.push(value.to_vec()),
             10 if name.eq_ignore_ascii_case("keep-alive") => keep_alive = timeout(value),
@@ -66,7 +80,8 @@ pub fn read_head(
     }
     let body = ReceivedBody::new(head.framing, status, is_head);
     let (close, no_trailers) = (head.close, head.named_by_connection);
-    let head = UpstreamHead { status, fields, body, close, keep_alive, trailer, no_trailers };
+    let head =
+        UpstreamHead { status, fields, body, close, keep_alive, trailer, no_trailers, names_file };
     Ok(Some((ReceivedHead::Final(head), length)))
 }
 

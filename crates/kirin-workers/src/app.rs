@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kirin_client_bytes::NoRoom;
+use kirin_files::SendfileRoots;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -21,7 +22,6 @@ use crate::profile::RunningProfile;
 use crate::read_ahead::ReadAhead;
 use crate::replacement::{ReplaceReason, resident_bytes};
 use crate::ring::{RingOwner, RingStatus};
-use crate::sendfile::SendfileRoots;
 use crate::slow_requests::{SlowRequest, SlowRequests};
 use crate::stacks::{StackError, StackReader};
 use crate::worker::{Place, Ring, WorkerConnection};

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use kirin_cgi::RequestBlock;
 use kirin_client_bytes::ClientShare;
-use kirin_files::{AppFile, AppFiles, NotThatFile};
+use kirin_files::{AppFiles, NotThatFile};
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
     Body, BodyDecoder, FieldLines, Informational, InformationalBudget, ReceivedHead, RequestFields,
@@ -25,7 +25,6 @@ use crate::handed_file::HandedFile;
 use crate::pool::Refused;
 use crate::read_ahead::ReadAhead;
 use crate::response_pump::PumpedBody;
-use crate::sendfile::NotSent;
 use crate::slow_watch;
 use crate::tunnel::WorkerTunnel;
 use crate::worker::WorkerConnection;
@@ -399,10 +398,10 @@ pub(crate) fn file_response(
             };
             found.map_err(|error| Failure::File { pid, path, error })?
         }
-        HandedFile::Named(path) => match find_named(app, &request.files, &path, now) {
+        HandedFile::Named(path) => match app.sendfile_roots().find(&request.files, &path, now) {
             Ok(file) => file,
             Err(error) => {
-                tracing::error!(app = app.name(), %error, "file is not sent");
+                tracing::error!(app = app.name(), %error, "X-Sendfile: the file is not sent");
                 return Ok(Response::error(error.status()));
             }
         },
@@ -412,21 +411,6 @@ pub(crate) fn file_response(
         return Ok(file.respond(head.fields, &fields, request.is_head));
     }
     Ok(file.whole(head.status, head.fields, request.is_head))
-}
-
-/// Opens the file that the application has named.
-fn find_named(
-    app: &App,
-    files: &AppFiles,
-    path: &Path,
-    now: Instant,
-) -> Result<Rc<AppFile>, NotSent> {
-    let opened = app.sendfile_roots().open_below(path)?;
-    match files.named(path, opened, now) {
-        Ok(Some(file)) => Ok(file),
-        Ok(None) => Err(NotSent::NotAFile(path.to_owned())),
-        Err(error) => Err(NotSent::Unreadable { path: path.to_owned(), error }),
-    }
 }
 
 /// Returns a response that has been read completely.

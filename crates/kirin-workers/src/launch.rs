@@ -11,6 +11,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use kirin_files::SendfileRoots;
 use rustix::process::Pid;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::UnboundedSender;
@@ -20,7 +21,6 @@ use crate::config::{AppConfig, LoadedParent};
 use crate::error::AppError;
 use crate::event::Event;
 use crate::parent::{Parent, ParentSpec, WorkerSocket};
-use crate::sendfile::SendfileRoots;
 
 /// The generation of a parent that was loaded before Kirin.
 const FIRST: u64 = 1;

@@ -36,7 +36,6 @@ mod response_pump;
 mod ring;
 mod ring_exchange;
 mod sampler;
-mod sendfile;
 mod slow_requests;
 mod slow_watch;
 mod stacks;

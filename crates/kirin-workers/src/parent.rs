@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use kirin_files::SendfileRoots;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
@@ -23,7 +24,6 @@ use crate::config::{AppConfig, ParentInvocation};
 use crate::control::{self, ControlLine, MAX_LINE_BYTES};
 use crate::error::AppError;
 use crate::event::Event;
-use crate::sendfile::SendfileRoots;
 
 /// The pause between two checks whether a process has ended.
 const WAIT_PAUSE: Duration = Duration::from_millis(10);

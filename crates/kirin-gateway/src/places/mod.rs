@@ -8,6 +8,7 @@ pub mod files;
 pub mod hidden_scripts;
 pub mod kind;
 pub mod lua;
+pub mod named_files;
 pub mod opening;
 pub mod place;
 pub mod proxy;

@@ -10,6 +10,7 @@ use kirin_proxy::BodyBuffering;
 
 use super::app::{meta_variables, resolved_path};
 use super::kind::{OpenPlace, PlaceKind};
+use super::named_files::NamedFiles;
 use super::opening::{Opening, PlaceError};
 use super::place::Place;
 use crate::filters::advise::sampled_backend::SampledBackend;
@@ -32,8 +33,12 @@ struct UpstreamIndex(usize);
 
 impl OpenPlace for UpstreamIndex {
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Place>, PlaceError> {
+        let upstream = Rc::clone(&opening.resources.upstreams[self.0]);
+        let named_files =
+            NamedFiles::open(upstream.named_files(), &opening.resources.shared.app_files)?;
         let backend = UpstreamBackend {
-            upstream: Rc::clone(&opening.resources.upstreams[self.0]),
+            upstream,
+            named_files,
             buffering: opening.route.request_buffering,
             body_limit_bytes: opening.route.body_limit_bytes,
         };
@@ -53,6 +58,8 @@ pub struct FilteredProxy {
 /// An upstream, behind the filters.
 struct UpstreamBackend {
     upstream: Rc<kirin_proxy::ProxyPlace>,
+    /// The files that its servers may name.
+    named_files: Option<Rc<NamedFiles>>,
     /// Whether the upstream gets complete bodies only.
     buffering: BodyBuffering,
     body_limit_bytes: Option<u64>,
@@ -66,6 +73,15 @@ impl Place for FilteredProxy {
 
 impl Backend for UpstreamBackend {
     fn answer(&self, request: &Request<'_>) -> Answer {
+        match &self.named_files {
+            None => self.ask(request),
+            Some(files) => files.around(self.upstream.name(), request, |request| self.ask(request)),
+        }
+    }
+}
+
+impl UpstreamBackend {
+    fn ask(&self, request: &Request<'_>) -> Answer {
         let resolved = resolved_path(request);
         let meta = meta_variables(request, resolved.as_deref());
         let (upstream, buffering) = (&self.upstream, self.buffering);

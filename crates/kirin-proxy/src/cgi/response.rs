@@ -3,7 +3,7 @@
 use kirin_cgi::{BadHead, parse_head};
 use kirin_http::{ReceivedBody, ReceivedHead};
 
-use crate::upstream_response::UpstreamHead;
+use crate::upstream_response::{UpstreamHead, is_about_file};
 
 /// Parses the head at the start of `input`. Returns it with its length; `None` if it is not
 /// complete. `is_kept` says whether the connection can take another request.
@@ -25,6 +25,8 @@ pub(crate) fn read_head(
     let Some((head, length)) = parse_head(input)? else { return Ok(None) };
     let body = ReceivedBody::new(head.framing, head.status, is_head);
     let (status, fields) = (head.status, head.fields);
+    let is_about_file = |name: &[u8]| std::str::from_utf8(name).is_ok_and(is_about_file);
+    let names_file = fields.iter().any(|(name, _)| is_about_file(name));
     let (trailer, no_trailers) = (Vec::new(), Vec::new());
     let head = UpstreamHead {
         status,
@@ -34,6 +36,7 @@ pub(crate) fn read_head(
         keep_alive: None,
         trailer,
         no_trailers,
+        names_file,
     };
     Ok(Some((ReceivedHead::Final(head), length)))
 }

@@ -7,6 +7,7 @@
 mod balancing;
 mod fastcgi;
 mod grpc;
+mod named_files;
 mod operating;
 mod proxy;
 mod proxy_failure_counts;

@@ -1,47 +1,75 @@
-//! The directories for files that an application names in `X-Sendfile`.
+//! The directories for files that an application or an upstream names in its response
+//! (`X-Sendfile`, `X-Accel-Redirect`).
 
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
 
 use kirin_http::StatusCode;
-use kirin_spool::is_out_of_descriptors;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::app_files::{AppFile, AppFiles};
 
 /// The open directories.
-pub(crate) struct SendfileRoots(Vec<Root>);
+#[derive(Debug)]
+pub struct SendfileRoots(Vec<Root>);
 
+#[derive(Debug)]
 struct Root {
     path: PathBuf,
     directory: OwnedFd,
 }
 
-/// Why a file is not sent.
+/// The reason why a file is not sent.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotSent {
-    #[error("X-Sendfile: {} is not below any of the app's sendfile roots", .0.display())]
+pub enum NotSent {
+    /// The configuration does not allow its directory.
+    #[error("{} is not below any directory of `sendfile`", .0.display())]
     Outside(PathBuf),
-    #[error("X-Sendfile: {}: {error}", path.display())]
-    Unreadable { path: PathBuf, error: io::Error },
-    #[error("X-Sendfile: {} is not a file", .0.display())]
+    /// The file cannot be opened or read.
+    #[error("{}: {error}", path.display())]
+    Unreadable {
+        /// The path that was named.
+        path: PathBuf,
+        /// The error of the system.
+        error: io::Error,
+    },
+    /// It is a directory, a socket or a device.
+    #[error("{} is not a file", .0.display())]
     NotAFile(PathBuf),
 }
 
 impl NotSent {
-    pub(crate) fn status(&self) -> StatusCode {
+    /// Returns the status for the client: the program has named a wrong file, or Kirin has no
+    /// descriptor left.
+    pub fn status(&self) -> StatusCode {
+        let is_temporary = |error: &io::Error| {
+            [Errno::MFILE, Errno::NFILE]
+                .map(Errno::raw_os_error)
+                .map(Some)
+                .contains(&error.raw_os_error())
+        };
         match self {
-            NotSent::Unreadable { error, .. } if is_out_of_descriptors(error) => {
+            NotSent::Unreadable { error, .. } if is_temporary(error) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
+
+    /// Returns whether there is no such file.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, NotSent::Unreadable { error, .. } if error.kind() == io::ErrorKind::NotFound)
+    }
 }
 
 impl SendfileRoots {
     /// Opens the directories.
-    pub(crate) fn open(paths: &[PathBuf]) -> io::Result<Self> {
+    pub fn open(paths: &[PathBuf]) -> io::Result<Self> {
         let open = |path: &PathBuf| {
             let path = path.canonicalize()?;
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -52,12 +80,12 @@ impl SendfileRoots {
     }
 
     /// Returns the paths of the directories, without symbolic links.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().map(|root| root.path.as_path())
     }
 
     /// Opens `path` if it is below one of the directories.
-    pub(crate) fn open_below(&self, path: &Path) -> Result<File, NotSent> {
+    fn open_below(&self, path: &Path) -> Result<File, NotSent> {
         let unreadable = |error: io::Error| NotSent::Unreadable { path: path.to_owned(), error };
         // The directories are canonical. So a path through a symbolic link to the same place is
         // found to be below.
@@ -72,6 +100,22 @@ impl SendfileRoots {
         let file = rustix::fs::openat2(&root.directory, relative, flags, Mode::empty(), resolve)
             .map_err(|error| unreadable(error.into()))?;
         Ok(File::from(file))
+    }
+
+    /// Finds the file at `path`, which must be below one of the directories, in the cache `files`
+    /// or on the disk.
+    pub fn find(
+        &self,
+        files: &AppFiles,
+        path: &Path,
+        now: Instant,
+    ) -> Result<Rc<AppFile>, NotSent> {
+        let opened = self.open_below(path)?;
+        match files.named(path, opened, now) {
+            Ok(Some(file)) => Ok(file),
+            Ok(None) => Err(NotSent::NotAFile(path.to_owned())),
+            Err(error) => Err(NotSent::Unreadable { path: path.to_owned(), error }),
+        }
     }
 }
 
