@@ -9,6 +9,7 @@ mod ambiguous_paths;
 mod auth_request;
 mod explain;
 mod files;
+mod like_nginx;
 mod media_types;
 mod protected_pages;
 mod route_patterns;
