@@ -8,11 +8,19 @@ mod backends;
 mod nginx;
 mod pair;
 
+mod access;
+mod bad_requests;
+mod compression;
 mod conditions;
 mod directories;
+mod error_pages;
+mod fields;
+mod limits;
 mod locations;
 mod mounts;
+mod passwords;
 mod paths;
+mod real_ip;
 mod redirects;
 mod server_names;
 mod try_files;
@@ -32,11 +40,19 @@ use pair::{Expected, Pair, Request};
 
 /// The pairs of each topic.
 const TOPICS: &[&[Pair]] = &[
+    access::PAIRS,
+    bad_requests::PAIRS,
+    compression::PAIRS,
     conditions::PAIRS,
     directories::PAIRS,
+    error_pages::PAIRS,
+    fields::PAIRS,
+    limits::PAIRS,
     locations::PAIRS,
     mounts::PAIRS,
+    passwords::PAIRS,
     paths::PAIRS,
+    real_ip::PAIRS,
     redirects::PAIRS,
     server_names::PAIRS,
     try_files::PAIRS,
