@@ -14,16 +14,19 @@ mod compression;
 mod conditions;
 mod directories;
 mod error_pages;
+mod fastcgi;
 mod fields;
 mod limits;
 mod locations;
 mod mounts;
 mod passwords;
 mod paths;
+mod proxy;
 mod real_ip;
 mod redirects;
 mod server_names;
 mod try_files;
+mod upstreams;
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -46,16 +49,19 @@ const TOPICS: &[&[Pair]] = &[
     conditions::PAIRS,
     directories::PAIRS,
     error_pages::PAIRS,
+    fastcgi::PAIRS,
     fields::PAIRS,
     limits::PAIRS,
     locations::PAIRS,
     mounts::PAIRS,
     passwords::PAIRS,
     paths::PAIRS,
+    proxy::PAIRS,
     real_ip::PAIRS,
     redirects::PAIRS,
     server_names::PAIRS,
     try_files::PAIRS,
+    upstreams::PAIRS,
 ];
 
 /// The listener of every Kirin. A pair may begin with more keys of it.
