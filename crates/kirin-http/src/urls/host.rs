@@ -12,14 +12,17 @@ use crate::request::Reject;
 const MAX_NAME_BYTES: usize = 253;
 
 /// Checks that `value` is `uri-host [ ":" port ]` and not empty (RFC 9112 section 3.2, RFC 3986
-/// section 3.2.2). Then it can be handed to an application and stand in a redirect.
+/// section 3.2.2). Then it can be handed to an application and stand in a redirect. A name must
+/// have no empty label (RFC 1034 section 3.1), though the grammar of RFC 3986 allows it.
 pub fn parse_host(value: &[u8]) -> Result<&str, Reject> {
     let bad = Reject::Bad("Host is not a host");
     let text = std::str::from_utf8(value).map_err(|_| bad)?;
     let name_end = match value.first() {
         Some(b'[') => {
             let end = memchr::memchr(b']', value).ok_or(bad)?;
-            text[1..end].parse::<Ipv6Addr>().map_err(|_| bad)?;
+            if text[1..end].parse::<Ipv6Addr>().is_err() && !is_future_address(&value[1..end]) {
+                return Err(bad);
+            }
             end + 1
         }
         _ => match registered_name_length(value) {
@@ -50,21 +53,36 @@ fn is_port(digits: &[u8]) -> bool {
     number <= 65_535
 }
 
-/// Returns how many bytes at the start of `value` are a `reg-name` of RFC 3986.
+/// Returns whether `text` is an `IPvFuture` of RFC 3986.
+fn is_future_address(text: &[u8]) -> bool {
+    let [b'v' | b'V', rest @ ..] = text else { return false };
+    let Some(dot) = memchr::memchr(b'.', rest) else { return false };
+    let (version, address) = (&rest[..dot], &rest[dot + 1..]);
+    let is_in_address = |byte: &u8| IS_IN_NAME[usize::from(*byte)] || matches!(byte, b'.' | b':');
+    !version.is_empty()
+        && version.iter().all(u8::is_ascii_hexdigit)
+        && !address.is_empty()
+        && address.iter().all(is_in_address)
+}
+
+/// Returns how many bytes at the start of `value` are a `reg-name` of RFC 3986 without empty
+/// labels. An empty label at its end is the root of the DNS.
 fn registered_name_length(value: &[u8]) -> usize {
     let is_hex = |at: usize| value.get(at).is_some_and(u8::is_ascii_hexdigit);
     let mut length = 0;
     loop {
         length += match value.get(length) {
             Some(byte) if IS_IN_NAME[usize::from(*byte)] => 1,
+            Some(b'.') if length > 0 && value[length - 1] != b'.' => 1,
             Some(b'%') if is_hex(length + 1) && is_hex(length + 2) => 3,
             _ => return length,
         };
     }
 }
 
-/// Whether a byte may be in a `reg-name` as it is: `unreserved` and `sub-delims`.
-static IS_IN_NAME: [bool; 256] = alphanumeric_or(b"._-~!$&'()*+,;=");
+/// Whether a byte may be in a label of a `reg-name` as it is: `unreserved` and `sub-delims`,
+/// without the dot between labels.
+static IS_IN_NAME: [bool; 256] = alphanumeric_or(b"_-~!$&'()*+,;=");
 
 /// Returns a host without its port. `host` has passed [`parse_host`], or is empty.
 pub fn without_port(host: &str) -> &str {
@@ -162,6 +180,31 @@ mod tests {
         ] {
             assert!(host.is_empty() || parse_host(host.as_bytes()).is_ok(), "{host}");
             assert_eq!(without_port(host), name);
+        }
+    }
+
+    #[test]
+    fn a_host_has_no_empty_label_and_may_be_an_address_of_the_future() {
+        for host in [
+            "a",
+            "a.",
+            "a.b",
+            "a.b.:80",
+            "a.b:",
+            "%41.b",
+            "[::1]",
+            "[v1.a]",
+            "[V1f.a:b.c]:80",
+            "[v1..]",
+            "127.0.0.1",
+        ] {
+            assert_eq!(parse_host(host.as_bytes()).ok(), Some(host), "{host}");
+        }
+        for host in [
+            "", ".", "..", "..x", ".x", "a..b", "a..", "a..:80", ".:80", ":80", "[]", "[v1]",
+            "[v1.]", "[v.a]", "[vg.a]", "[v1.a/]", "[v1.a", "[v1.%41]", "[1.a]", "[v1.a]b",
+        ] {
+            assert!(parse_host(host.as_bytes()).is_err(), "{host}");
         }
     }
 

@@ -60,9 +60,9 @@ try = ["files:files"]
             alike("GET /a.txt\nHost: example.org.evil.com"),
             differs(
                 "GET /a.txt\nHost: .example.org",
-                "x-site: wildcard",
-                "x-site: default",
-                "a wildcard stands for names whose labels are not empty",
+                "200; body: a; x-site: wildcard",
+                "400; body: own text",
+                "a name with an empty label is not a host",
             ),
             alike("GET /a.txt\nHost: xn--mnchen-3ya.de"),
             alike("GET /a.txt\nHost: XN--MNCHEN-3YA.DE"),
