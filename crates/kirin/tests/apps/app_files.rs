@@ -345,7 +345,7 @@ fn objects_and_names_count_below_the_configured_roots_only() {
     for kind in ["/named_outside", "/named-link", "/named-none", "/named-"] {
         assert_eq!(client.get(kind).status, 500, "{kind}");
     }
-    kirin.wait_for_log("not below any of the app's sendfile roots");
+    kirin.wait_for_log("is not below any directory of `sendfile`");
     // A name is not an open file, so Kirin checks again what it leads to.
     std::fs::write(site.path("static/small.txt"), "9876543210").expect("written");
     assert_whole(&client.get("/named-small.txt"), b"9876543210");
