@@ -2,7 +2,7 @@
 //! paths exist, and all values are in range.
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kirin_gateway::routing::password_checks::PasswordChecks;
@@ -22,7 +22,7 @@ use crate::files::{check_index_scripts, read_open_file_cache};
 use crate::listener::{
     ListenerConfig, check_acme_listeners, check_address, check_listener, too_small_for_clients,
 };
-use crate::load::{Loaded, load};
+use crate::load::{Loaded, load, load_command_addresses};
 use crate::lua::check_lua;
 use crate::peers::peers;
 use crate::place::Named;
@@ -33,7 +33,7 @@ use crate::store::{StoreSetup, check_session_cookie, check_store};
 use crate::traces::check_traces;
 use crate::unique::check_unique;
 use crate::units::Number;
-use crate::upstream::check_upstream;
+use crate::upstream::{UpstreamSection, check_upstream};
 use crate::written::Written;
 
 /// A checked configuration.
@@ -77,6 +77,10 @@ pub struct Config {
     pub password_checks: Option<Arc<PasswordChecks>>,
     /// The number of the next route that no configuration had before.
     pub next_route: u32,
+    /// The included files, and the directories in which `include` looks for files.
+    pub included_paths: Vec<PathBuf>,
+    /// What is probably wrong.
+    pub warnings: Vec<ConfigError>,
 }
 
 /// Reads and checks a configuration. The errors are all that it has.
@@ -99,8 +103,8 @@ fn read_with(source: &ConfigSource, before: Option<&Config>) -> Result<Config, C
     for error in loaded.errors.iter().cloned().chain(loaded.unusable_keys(source)) {
         errors.push(error);
     }
-    for error in later.into_errors() {
-        loaded.keep_own(error, &mut errors);
+    for error in loaded.own_errors(later.into_errors()) {
+        errors.push(error);
     }
     let mut config = errors.finish(config, source)?;
     config.continue_from(before);
@@ -112,7 +116,7 @@ fn read_with(source: &ConfigSource, before: Option<&Config>) -> Result<Config, C
 pub fn read_command_addresses(
     source: &ConfigSource,
 ) -> Result<(Option<ListenAddress>, Vec<ListenAddress>), ConfigErrors> {
-    let loaded = load(source);
+    let loaded = load_command_addresses(source);
     let mut errors = ErrorCollector::default();
     for error in &loaded.errors {
         errors.push(error.clone());
@@ -222,9 +226,11 @@ fn check(
             script_extensions,
             open_file_cache: read_open_file_cache(&file.open_file_cache),
         },
+        warnings: warnings(&file.upstream, &upstreams, source),
         upstreams,
         password_checks: Some(checks),
         next_route: 0,
+        included_paths: source.included_paths().to_vec(),
     })
 }
 
@@ -256,13 +262,13 @@ fn check_addresses(file: &ConfigFile, source: &ConfigSource, errors: &mut ErrorC
             continue;
         }
         match seen.iter().find(|(_, _, other)| *other == address) {
-            Some((other, line, _)) => {
+            Some((other, first, _)) => {
                 let address = written.as_str();
-                let message =
-                    format!("`{address}` is already the address of {other}, on line {line}");
+                let line = source.line_seen_from(*first, written.span().start);
+                let message = format!("`{address}` is already the address of {other}, on {line}");
                 errors.push(source.error(written.span(), message));
             }
-            None => seen.push((part, source.line_of(written.span().start), address)),
+            None => seen.push((part, written.span().start, address)),
         }
     }
 }
@@ -314,19 +320,23 @@ fn check_url_patterns(
 
 /// Returns what is probably wrong in a configuration that is good: the directory of a FastCGI
 /// upstream does not exist. A server in a container may have it, so that this is not an error.
-pub fn warnings(config: &Config) -> Vec<String> {
-    let with_root = |upstream: &UpstreamConfig| {
+fn warnings(
+    sections: &[UpstreamSection],
+    upstreams: &[UpstreamConfig],
+    source: &ConfigSource,
+) -> Vec<ConfigError> {
+    let without_root = |(section, upstream): (&UpstreamSection, &UpstreamConfig)| {
         let root = Path::new(&upstream.fastcgi.as_ref()?.root);
-        (!root.is_dir()).then(|| {
-            format!(
-                "upstream `{}`: its `root` {} is not a directory on this machine; a server on \
-                 this machine finds no scripts there",
-                upstream.name,
-                root.display()
-            )
-        })
+        let written = section.root.as_ref().filter(|_| !root.is_dir())?;
+        let message = format!(
+            "warning: upstream `{}`: its `root` {} is not a directory on this machine; a server \
+             on this machine finds no scripts there",
+            upstream.name,
+            root.display()
+        );
+        Some(source.error(written.span(), message))
     };
-    config.upstreams.iter().filter_map(with_root).collect()
+    sections.iter().zip(upstreams).filter_map(without_root).collect()
 }
 
 /// Returns the extensions of all FastCGI upstreams. They count for every directory: scripts include

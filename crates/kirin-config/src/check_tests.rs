@@ -8,11 +8,7 @@ pub(in super::super) fn check_text(text: &str) -> Result<Config, String> {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("app.psgi"), "sub {}").unwrap();
     std::fs::create_dir(directory.path().join("public")).unwrap();
-    let source = ConfigSource {
-        name: "kirin.toml".into(),
-        directory: directory.path().into(),
-        text: text.into(),
-    };
+    let source = ConfigSource::from_text("kirin.toml", directory.path(), text);
     read(&source).map_err(|error| error.to_string())
 }
 
@@ -369,11 +365,7 @@ fn a_route_keeps_its_number_and_no_other_gets_it() {
         let routes = config.gateway.sites.iter().flat_map(|site| &site.routes);
         routes.map(|route| (route.path.to_string(), route.number)).collect::<Vec<_>>()
     };
-    let source = |paths: &[&str]| ConfigSource {
-        name: "kirin.toml".into(),
-        directory: ".".into(),
-        text: text(paths),
-    };
+    let source = |paths: &[&str]| ConfigSource::from_text("kirin.toml", ".", text(paths));
     let first = read(&source(&["/a", "/b"])).unwrap();
     assert_eq!(numbers(&first), [("/a".into(), 0), ("/b".into(), 1)]);
     let second = read_after(&source(&["/new", "/b"]), &first).unwrap();

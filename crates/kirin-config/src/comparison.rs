@@ -7,7 +7,9 @@ use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use crate::difference::{Change, ChangeKind, OldAndNew};
 use crate::partners::Partners;
+use crate::placement::as_written;
 use crate::reload_class::{ReloadClass, TABLES_WITH_DEFAULTS, class_of, is_section};
+use crate::source::ConfigSource;
 use crate::value_text::{name_text, shown, shown_difference, value_text, write_key};
 
 /// The arrays of tables at the top level.
@@ -49,17 +51,23 @@ struct Position {
 }
 
 /// The changes so far.
-#[derive(Default)]
-struct Comparison {
+struct Comparison<'a> {
     changes: Vec<Change>,
+    /// The old and the new configuration.
+    sources: [&'a ConfigSource; 2],
 }
 
-/// Returns the changes that lead from the document `old` to the document `new`.
-pub fn compare(old: &DeTable<'_>, new: &DeTable<'_>) -> Vec<Change> {
-    let mut comparison = Comparison::default();
+/// A value with the place where it is written.
+type PlacedValue<'v, 'a> = Option<&'v Spanned<DeValue<'a>>>;
+
+/// Returns the changes that lead from the document `old` to the document `new`. They are of the
+/// configurations in `sources`.
+pub fn compare(old: &DeTable<'_>, new: &DeTable<'_>, sources: [&ConfigSource; 2]) -> Vec<Change> {
+    let mut comparison = Comparison { changes: Vec::new(), sources };
     let top_level = Position::section("");
     for key in keys_of_both(old, new) {
-        let (old, new) = (value_of(old, key), value_of(new, key));
+        let (old_placed, new_placed) = (old.get(key), new.get(key));
+        let [old, new] = [old_placed, new_placed].map(|value| value.map(Spanned::get_ref));
         let section = Position::section(key);
         if let Some(kind) = ITEMS.iter().find(|kind| **kind == key) {
             comparison.items(kind, None, &tables(old), &tables(new));
@@ -79,14 +87,14 @@ pub fn compare(old: &DeTable<'_>, new: &DeTable<'_>) -> Vec<Change> {
                 }
                 (None, Some(DeValue::Table(_))) => comparison.complete(section, key, true),
                 (Some(DeValue::Table(_)), None) => comparison.complete(section, key, false),
-                _ => comparison.key(&top_level, key, old, new),
+                _ => comparison.key(&top_level, key, old_placed, new_placed),
             }
         }
     }
     comparison.changes
 }
 
-impl Comparison {
+impl Comparison<'_> {
     /// Compares the items of an array of tables. `kind` is the name of the array.
     fn items(
         &mut self,
@@ -129,7 +137,7 @@ impl Comparison {
     /// Compares two tables key by key.
     fn table(&mut self, at: &Position, old: &DeTable<'_>, new: &DeTable<'_>) {
         for key in keys_of_both(old, new) {
-            self.key(at, key, value_of(old, key), value_of(new, key));
+            self.key(at, key, old.get(key), new.get(key));
         }
     }
 
@@ -138,10 +146,11 @@ impl Comparison {
         &mut self,
         at: &Position,
         key: &str,
-        old: Option<&DeValue<'_>>,
-        new: Option<&DeValue<'_>>,
+        old_placed: PlacedValue<'_, '_>,
+        new_placed: PlacedValue<'_, '_>,
     ) {
         let reference = reference_of(&at.reference, key);
+        let [old, new] = [old_placed, new_placed].map(|value| value.map(Spanned::get_ref));
         match (old, new) {
             _ if reference == "site.route" => {
                 self.items("route", at.name.as_deref(), &tables(old), &tables(new));
@@ -156,7 +165,7 @@ impl Comparison {
             {
                 self.table(&at.table_inside(key, &reference), old, new);
             }
-            _ => self.value(at, key, &reference, old, new),
+            _ => self.value(at, key, &reference, old_placed, new_placed),
         }
     }
 
@@ -166,19 +175,26 @@ impl Comparison {
         at: &Position,
         key: &str,
         reference: &str,
-        old: Option<&DeValue<'_>>,
-        new: Option<&DeValue<'_>>,
+        old: PlacedValue<'_, '_>,
+        new: PlacedValue<'_, '_>,
     ) {
-        let is_secret =
-            [old, new].into_iter().flatten().any(|value| may_hold_secret(reference, value));
-        let one = |text: &str| (!is_secret).then(|| shown(text));
-        let kind = match (old.map(value_text), new.map(value_text)) {
+        let is_secret = [old, new]
+            .into_iter()
+            .flatten()
+            .any(|value| may_hold_secret(reference, value.get_ref()));
+        let [old_source, new_source] = self.sources;
+        let one = |value, source| (!is_secret).then(|| shown(&written_text(value, source)));
+        let kind = match (old, new) {
             (None, None) => return,
-            (None, Some(new)) => ChangeKind::Added { value: one(&new) },
-            (Some(old), None) => ChangeKind::Removed { value: one(&old) },
-            (Some(old), Some(new)) if old == new => return,
+            (None, Some(new)) => ChangeKind::Added { value: one(new, new_source) },
+            (Some(old), None) => ChangeKind::Removed { value: one(old, old_source) },
+            (Some(old), Some(new)) if value_text(old.get_ref()) == value_text(new.get_ref()) => {
+                return;
+            }
             (Some(old), Some(new)) => {
-                let values = (!is_secret).then(|| {
+                let (old, new) = (written_text(old, old_source), written_text(new, new_source));
+                // The same variable can have another value.
+                let values = (!is_secret && old != new).then(|| {
                     let [old, new] = shown_difference(&old, &new);
                     OldAndNew { old, new }
                 });
@@ -251,6 +267,11 @@ impl Position {
     fn key(&self, key: &str) -> String {
         format!("{}{}", self.prefix, shown_key(key))
     }
+}
+
+/// Returns the text of a value without the values of its variables.
+fn written_text(value: &Spanned<DeValue<'_>>, source: &ConfigSource) -> String {
+    value_text(&as_written(value, source.expansions()))
 }
 
 /// Returns the class of a key. What is not known needs an upgrade, which can change everything.

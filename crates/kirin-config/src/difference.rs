@@ -1,14 +1,15 @@
 //! What differs between two configurations, for `kirin reload`.
 //!
 //! The documents are compared as they are written, without the defaults and before sites pass their
-//! keys on to routes. Formatting, comments, quotes and the order of keys make no difference. The
-//! order of listeners, apps, upstreams and sites makes none either. The order of routes and of the
-//! servers of an upstream does.
+//! keys on to routes. Formatting, comments, quotes, the order of keys and the files of keys make no
+//! difference. The order of listeners, apps, upstreams and sites makes none either. The order of
+//! routes and of the servers of an upstream does. The values of variables are compared, and shown
+//! as they are written.
 
 use std::fmt;
 
 use crate::comparison::compare;
-use crate::document::Document;
+use crate::joined_document::JoinedDocument;
 use crate::reload_class::ReloadClass;
 use crate::source::ConfigSource;
 
@@ -72,9 +73,9 @@ pub struct OldAndNew {
 /// The changes are in the order of the new file. A removed item comes after the other items of its
 /// kind, and a removed key after the other keys of its table.
 pub fn difference(old: &ConfigSource, new: &ConfigSource) -> Vec<Change> {
-    let (old, _) = Document::parse(&old.text);
-    let (new, _) = Document::parse(&new.text);
-    compare(old.root(), new.root())
+    let documents = [old, new].map(|source| JoinedDocument::parse(source).document);
+    let [old_document, new_document] = &documents;
+    compare(old_document.root(), new_document.root(), [old, new])
 }
 
 impl fmt::Display for Change {

@@ -6,7 +6,7 @@ use super::*;
 use crate::reload_class::ReloadClass::{AtOnce, NewGeneration, Upgrade};
 
 fn source(text: &str) -> ConfigSource {
-    ConfigSource { name: "kirin.toml".into(), directory: "/etc/kirin".into(), text: text.into() }
+    ConfigSource::from_text("kirin.toml", "/etc/kirin", text)
 }
 
 fn lines(old: &str, new: &str) -> Vec<String> {

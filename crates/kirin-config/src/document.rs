@@ -20,10 +20,9 @@ pub enum PathStep {
 }
 
 impl<'a> Document<'a> {
-    /// Parses `text`. The errors are those of the syntax.
-    pub fn parse(text: &'a str) -> (Self, Vec<toml::de::Error>) {
-        let (table, errors) = DeTable::parse_recoverable(text);
-        (Self(table), errors)
+    /// Makes the document of a table.
+    pub fn new(table: Spanned<DeTable<'a>>) -> Self {
+        Self(table)
     }
 
     /// Returns the table of the file.
@@ -60,6 +59,25 @@ impl<'a> Document<'a> {
         })
     }
 
+    /// Calls `take` with the way to each key and value, and with the offset at which it is written.
+    /// What is inside of a value comes after it.
+    pub fn for_each_place(&self, take: &mut impl FnMut(&[PathStep], usize)) {
+        places_in_table(self.0.get_ref(), &mut ValuePath::new(), take);
+    }
+
+    /// Calls `change` with the value at `path`, and with the values of the same key in all other
+    /// items of its arrays.
+    pub fn change_alike(
+        &mut self,
+        path: &[PathStep],
+        change: &mut impl FnMut(&mut Spanned<DeValue<'a>>),
+    ) {
+        let Some((PathStep::Key(key), rest)) = path.split_first() else { return };
+        if let Some(value) = self.0.get_mut().get_mut(key.as_str()) {
+            change_alike(value, rest, change);
+        }
+    }
+
     /// Takes the value at `path` out of the document. Returns whether there was one.
     pub fn remove(&mut self, path: &[PathStep]) -> bool {
         remove_from_table(self.0.get_mut(), path)
@@ -93,6 +111,57 @@ fn path_in_value(value: &DeValue<'_>, offset: usize) -> Option<ValuePath> {
             Some(path)
         }),
         _ => None,
+    }
+}
+
+fn places_in_table(
+    table: &DeTable<'_>,
+    path: &mut ValuePath,
+    take: &mut impl FnMut(&[PathStep], usize),
+) {
+    for (key, value) in table {
+        path.push(PathStep::Key(key.get_ref().to_string()));
+        take(path, key.span().start);
+        places_in_value(value, path, take);
+        path.pop();
+    }
+}
+
+fn places_in_value(
+    value: &Spanned<DeValue<'_>>,
+    path: &mut ValuePath,
+    take: &mut impl FnMut(&[PathStep], usize),
+) {
+    take(path, value.span().start);
+    match value.get_ref() {
+        DeValue::Table(table) => places_in_table(table, path, take),
+        DeValue::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push(PathStep::Item(index));
+                places_in_value(item, path, take);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+fn change_alike<'a>(
+    value: &mut Spanned<DeValue<'a>>,
+    path: &[PathStep],
+    change: &mut impl FnMut(&mut Spanned<DeValue<'a>>),
+) {
+    let Some((step, rest)) = path.split_first() else { return change(value) };
+    match (value.get_mut(), step) {
+        (DeValue::Table(table), PathStep::Key(key)) => {
+            if let Some(value) = table.get_mut(key.as_str()) {
+                change_alike(value, rest, change);
+            }
+        }
+        (DeValue::Array(items), PathStep::Item(_)) => {
+            items.iter_mut().for_each(|item| change_alike(item, rest, change));
+        }
+        _ => {}
     }
 }
 
@@ -132,8 +201,7 @@ mod tests {
     #[test]
     fn a_position_leads_to_the_innermost_key_which_can_be_removed() {
         let text = "a = 1\n[[b]]\nc = [1, { d = 2 }]\n[[b]]\ne = 3\n";
-        let (mut document, errors) = Document::parse(text);
-        assert!(errors.is_empty());
+        let mut document = Document::new(DeTable::parse(text).unwrap());
         let key = |name: &str| PathStep::Key(name.into());
         let inner = document.path_at(text.find("2 }").unwrap());
         let steps = [key("b"), PathStep::Item(0), key("c"), PathStep::Item(1), key("d")];

@@ -25,6 +25,11 @@ const MAX_THREADS: u64 = 1024;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigFile {
+    /// Other files of the configuration, such as `["sites/*.toml", "apps.toml"]`
+    /// ([configuration-files.md](configuration-files.md)).
+    #[serde(default)]
+    #[expect(dead_code, reason = "the files are read before the keys")]
+    pub include: Vec<Written<String>>,
     /// The number of event loops. Each is a thread that serves its own connections. Default: the
     /// number of cores that the process may use.
     pub threads: Option<Number<1, MAX_THREADS>>,

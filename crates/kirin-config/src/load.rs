@@ -1,21 +1,25 @@
-//! Reads the keys from the text of a configuration.
+//! Reads the keys from the files of a configuration.
 //!
 //! serde stops at the first wrong value. So [`load`] takes a wrong key out of the document and
 //! reads it again, until only good keys are left. That way a user sees all errors at once.
 
 use serde::Deserialize;
+use serde_spanned::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use crate::document::{Document, PathStep, ValuePath};
 use crate::file::ConfigFile;
 use crate::inherit::{INHERITED, inherit, unusable_keys};
-use crate::source::{ConfigError, ConfigSource, ErrorCollector};
+use crate::joined_document::JoinedDocument;
+use crate::source::{ConfigError, ConfigSource};
 use crate::suggestion::closest;
-use crate::wording::{hint_for_syntax, missing_key, reword};
+use crate::variable_types::{convert_variables, is_about_text};
+use crate::wording::{missing_key, reword};
 
 /// The most errors that are looked for. Each of them reads the document once more.
 const MAX_ERRORS: usize = 50;
 
-/// The good keys of a file, and the errors in the others.
+/// The good keys of a configuration, and the errors in the others.
 #[derive(Debug)]
 pub struct Loaded<'a> {
     /// The good keys. `None` if a table lacks a key that it must have: the rest cannot be checked.
@@ -30,23 +34,51 @@ pub struct Loaded<'a> {
     document: Document<'a>,
 }
 
-/// Reads the keys of a file. Unknown keys, wrong types and bad values are errors.
+/// Reads the keys of a configuration. Unknown keys, wrong types and bad values are errors.
 pub fn load(source: &ConfigSource) -> Loaded<'_> {
-    let (written, syntax_errors) = Document::parse(&source.text);
-    let mut good = written.clone();
-    let mut loaded = Loaded {
-        file: None,
-        errors: Vec::new(),
-        damaged: Vec::new(),
-        meant: Vec::new(),
-        document: written,
-    };
-    if !syntax_errors.is_empty() {
-        // A key after such an error may be in another table than its writer meant.
-        loaded.errors = syntax_errors.iter().map(|error| syntax_error(error, source)).collect();
-        // The parser continues in the rest of a line.
-        loaded.errors.dedup_by_key(|error| error.offset().map(|offset| source.line_of(offset)));
+    load_joined(JoinedDocument::parse(source), source)
+}
+
+/// Reads only the keys by which commands find a running Kirin, as [`load`] does. The environment of
+/// a command may lack the variables of others.
+pub fn load_command_addresses(source: &ConfigSource) -> Loaded<'_> {
+    let mut joined = JoinedDocument::parse(source);
+    let root = joined.document.root_mut();
+    keep_only(root, &["admin", "store"]);
+    if let Some(DeValue::Table(store)) = root.get_mut("store").map(Spanned::get_mut) {
+        keep_only(store, &["memcached"]);
+    }
+    load_joined(joined, source)
+}
+
+fn keep_only(table: &mut DeTable<'_>, keys: &[&str]) {
+    let is_kept = |key: &str| keys.contains(&key);
+    let all = std::mem::take(table).into_iter();
+    table.extend(all.filter(|(key, _)| is_kept(key.get_ref())));
+}
+
+fn load_joined<'a>(joined: JoinedDocument<'a>, source: &'a ConfigSource) -> Loaded<'a> {
+    let JoinedDocument { document, syntax_errors, repeated } = joined;
+    let mut good = document.clone();
+    let mut loaded =
+        Loaded { file: None, errors: Vec::new(), damaged: Vec::new(), meant: Vec::new(), document };
+    loaded.errors = syntax_errors;
+    loaded.errors.extend(source.include_errors());
+    if !loaded.errors.is_empty() {
+        // A key after such an error may be in another table than its writer meant, and the keys of
+        // a file may be missing.
         return loaded;
+    }
+    loaded.errors.extend(repeated);
+    for (offset, error) in source.variable_errors() {
+        if loaded.errors.len() >= MAX_ERRORS {
+            break;
+        }
+        let path = good.path_at(offset);
+        if good.remove(&path) {
+            loaded.errors.push(error);
+            loaded.damaged.push(table_of(&path));
+        }
     }
     let mut is_complete = true;
     while loaded.errors.len() < MAX_ERRORS {
@@ -59,6 +91,9 @@ pub fn load(source: &ConfigSource) -> Loaded<'_> {
         };
         let start = error.span().map_or(0, |span| span.start);
         let path = good.path_at(start);
+        if is_about_text(error.message()) && convert_variables(&mut good, &path, source) {
+            continue;
+        }
         let missing = missing_key(error.message());
         is_complete &= missing.is_none();
         if !missing.is_some_and(|key| loaded.has_lost(start, key)) {
@@ -101,13 +136,25 @@ impl Loaded<'_> {
         }
     }
 
-    /// Keeps `error`, unless it follows from a key that was left out: `try` is not missing if its
-    /// value was wrong.
-    pub fn keep_own(&self, error: ConfigError, errors: &mut ErrorCollector) {
-        let table = error.offset().map(|offset| table_of(&self.document.path_at(offset)));
-        if !table.is_some_and(|table| self.damaged.contains(&table)) {
-            errors.push(error);
+    /// Returns the errors that do not follow from a key that was left out: `try` is not missing if
+    /// its value was wrong.
+    pub fn own_errors(&self, errors: Vec<ConfigError>) -> Vec<ConfigError> {
+        if self.damaged.is_empty() {
+            return errors;
         }
+        // The places of all keys and values, and whether their table lacks a key.
+        let mut places = Vec::new();
+        self.document.for_each_place(&mut |path, offset| {
+            places.push((offset, self.damaged.iter().any(|table| *table == table_of(path))));
+        });
+        // Sorting keeps the order of a key and what is inside.
+        places.sort_by_key(|(offset, _)| *offset);
+        let is_own = |error: &ConfigError| {
+            let Some(offset) = error.offset() else { return true };
+            let innermost = places.partition_point(|(begin, _)| *begin <= offset).checked_sub(1);
+            !innermost.is_some_and(|index| places[index].1)
+        };
+        errors.into_iter().filter(is_own).collect()
     }
 }
 
@@ -147,22 +194,17 @@ fn describe(
     meant: Option<&str>,
     source: &ConfigSource,
 ) -> ConfigError {
-    let mut message = reword(error.message(), path, document.value_at(path));
+    let start = error.span().map_or(0, |span| span.start);
+    let expansion = source.expansions().get(&start);
+    let written = expansion.map(|expansion| DeValue::String(expansion.written.as_str().into()));
+    let value = document.value_at(path);
+    let is_text = value.is_some_and(|value| matches!(value, DeValue::String(_)));
+    let value = written.as_ref().filter(|_| is_text).or(value);
+    let mut message = reword(error.message(), path, value);
     if let Some(meant) = meant {
         message.push_str(&format!("; did you mean `{meant}`?"));
-    }
-    at_span(error, message, source)
-}
-
-/// Returns an error of the parser.
-fn syntax_error(error: &toml::de::Error, source: &ConfigSource) -> ConfigError {
-    let mut message = error.message().trim().replace('\n', "; ");
-    let hint = error.span().and_then(|span| {
-        let (line, at) = source.line_at(span.start)?;
-        hint_for_syntax(line, at)
-    });
-    if let Some(hint) = hint {
-        message.push_str(&format!("; {hint}"));
+    } else if error.message().starts_with("unknown field `include`") {
+        message.push_str("; `include` stands before the first [table] of a file");
     }
     at_span(error, message, source)
 }

@@ -17,11 +17,13 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated from crates/kirin-config/src: `kirin config-reference > docs/configuration.md`. -->
 
-`kirin serve --config kirin.toml` reads one TOML file. `kirin check --config kirin.toml` only checks
-it: it reports all errors of the file at once, each with its line. `kirin serve --print-config
-app.psgi` shows the file that a command line stands for.
+`kirin serve --config kirin.toml` reads a TOML file, and those that it includes. `kirin check
+--config kirin.toml` only checks them: it reports all errors at once, each with its file and line.
+`kirin serve --print-config app.psgi` shows the file that a command line stands for.
 
-- Relative paths are relative to the directory of the file.
+- Relative paths are relative to the directory of the file, also in files that it includes.
+- `${NAME}` and `${NAME:-DEFAULT}` in a string are environment variables
+  ([configuration-files.md](configuration-files.md#name)).
 - A key that is not on this page is an error.
 - Sizes are written as `\"64MB\"` (B, KB, MB, GB; 1 KB is 1,024 bytes), times as `\"30s\"` (s, m, h, d).
 

@@ -58,6 +58,7 @@ const TABLE: &[KeyGroup] = &[
     group("", Upgrade, "threads", "event loops start with the program"),
     group("", Upgrade, "user", "Kirin has given up the rights of root"),
     group("", Upgrade, "admin metrics", "their sockets are bound at the start"),
+    group("", AtOnce, "include", "the keys of the files have their own rows"),
     group("", AtOnce, "connections traces url_patterns", ""),
     group("", AtOnce, "listener app upstream route site", ""),
     group("listener", AtOnce, "address", "a listener with another address is another listener"),

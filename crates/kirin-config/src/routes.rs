@@ -39,8 +39,9 @@ fn check_table(
         Err(duplicates) => duplicates,
     };
     for DuplicateRoute { first, second } in duplicates {
-        let line = source.line_of(sections[first].path.span().start);
+        let first_path = sections[first].path.span();
         let (first, second, path) = (&routes[first], &routes[second], &sections[second].path);
+        let line = source.line_seen_from(first_path.start, path.span().start);
         let mut message = format!("a second [[route]] with the path `{}`", path.as_str());
         if !second.conditions.is_empty() {
             message.push_str(" and the same `match`");
@@ -48,7 +49,7 @@ fn check_table(
         if first.path != second.path {
             message.push_str(&format!(": `{}` matches the same", first.path));
         }
-        message.push_str(&format!("; the first is on line {line}"));
+        message.push_str(&format!("; the first is on {line}"));
         errors.push(source.error(path.span(), message));
     }
     None

@@ -26,7 +26,7 @@ fn directory() -> tempfile::TempDir {
 
 fn check_in(directory: &Path, text: &str) -> Result<Config, String> {
     let text = format!("{BEFORE}{text}");
-    let source = ConfigSource { name: "kirin.toml".into(), directory: directory.into(), text };
+    let source = ConfigSource::from_text("kirin.toml", directory, text);
     crate::check::read(&source).map_err(|error| error.to_string())
 }
 

@@ -1,21 +1,24 @@
-//! The text of a configuration, and errors that point into it.
+//! The files of a configuration, and errors that point into them.
 
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::hidden_passwords::without_passwords;
+use crate::hidden_values::VariableValues;
+use crate::include::{IncludedFiles, read_included};
+use crate::placement::Expansions;
+use crate::source_file::{SourceFile, file_at, line_seen_from};
+use crate::variables::Environment;
 use crate::written::Written;
 
-/// The text of a configuration and where it came from.
+/// The files of a configuration.
 #[derive(Clone, Debug)]
 pub struct ConfigSource {
-    /// The name of the file, for messages.
-    pub name: String,
-    /// The directory that relative paths begin at.
+    /// The directory that relative paths begin at: that of the main file.
     pub directory: PathBuf,
-    /// The TOML text.
-    pub text: String,
+    included: IncludedFiles,
+    values: VariableValues,
 }
 
 /// One error of a configuration. It shows `FILE:LINE:COLUMN: message` and the line.
@@ -23,7 +26,7 @@ pub struct ConfigSource {
 pub struct ConfigError {
     message: String,
     place: Option<String>,
-    /// The offset in the text, in bytes. `None` for an error about the file as a whole.
+    /// The offset in the files, in bytes. `None` for an error about a file as a whole.
     offset: Option<usize>,
 }
 
@@ -39,13 +42,13 @@ impl fmt::Display for ConfigError {
 }
 
 impl ConfigError {
-    /// Returns the offset in the text that the error points at, in bytes.
+    /// Returns the offset in the files that the error points at, in bytes.
     pub fn offset(&self) -> Option<usize> {
         self.offset
     }
 }
 
-/// All errors of a configuration, in the order of the file; at least one.
+/// All errors of a configuration, in the order of the files; at least one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ConfigErrors(Vec<ConfigError>);
 
@@ -104,7 +107,7 @@ impl ErrorCollector {
 }
 
 impl ConfigSource {
-    /// Reads the file `path`.
+    /// Reads the file `path`, and the files that it includes. Variables are those of this process.
     pub fn read(path: &Path) -> Result<Self, ConfigErrors> {
         let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
             message: format!("cannot read the configuration: {error}"),
@@ -115,39 +118,101 @@ impl ConfigSource {
             Some(parent) if parent != Path::new("") => parent.to_owned(),
             _ => PathBuf::from("."),
         };
-        Ok(Self { name: path.display().to_string(), directory, text })
+        let main = SourceFile::new(path.display().to_string(), text, 0);
+        Ok(Self::new(main, Some(path), directory, &|name| std::env::var_os(name)))
     }
 
-    /// Makes an error at `span` of the text. It has no password of an address.
+    /// Makes the configuration of a text that is in no file. `name` is shown in messages.
+    /// Variables are those of this process.
+    pub fn from_text(
+        name: impl Into<String>,
+        directory: impl Into<PathBuf>,
+        text: impl Into<String>,
+    ) -> Self {
+        let main = SourceFile::new(name.into(), text.into(), 0);
+        Self::new(main, None, directory.into(), &|name| std::env::var_os(name))
+    }
+
+    /// Makes the configuration of the main file `main`, and reads what it includes.
+    pub(crate) fn new(
+        main: SourceFile,
+        path: Option<&Path>,
+        directory: PathBuf,
+        environment: Environment<'_>,
+    ) -> Self {
+        let included = read_included(main, path, &directory, environment);
+        let values = VariableValues::new(&included.expansions);
+        Self { directory, included, values }
+    }
+
+    /// Returns the files: the main file, then those that it includes.
+    pub fn files(&self) -> &[SourceFile] {
+        &self.included.files
+    }
+
+    /// Returns the name of the main file.
+    pub fn name(&self) -> &str {
+        self.files().first().map_or("", |main| &main.name)
+    }
+
+    /// Returns the text of the main file, as it is written.
+    pub fn text(&self) -> &str {
+        self.files().first().map_or("", |main| &main.text)
+    }
+
+    /// Returns the paths of the included files, and of the directories in which `include` looks
+    /// for files.
+    pub fn included_paths(&self) -> &[PathBuf] {
+        &self.included.paths
+    }
+
+    /// Returns the strings with variables, by their offsets.
+    pub(crate) fn expansions(&self) -> &Expansions {
+        &self.included.expansions
+    }
+
+    /// Returns the errors of `include`.
+    pub(crate) fn include_errors(&self) -> impl Iterator<Item = ConfigError> {
+        self.included.refused.iter().map(|(span, message)| self.error(span.clone(), message))
+    }
+
+    /// Returns the offsets of the strings whose variables cannot be replaced, with the errors.
+    pub(crate) fn variable_errors(&self) -> impl Iterator<Item = (usize, ConfigError)> {
+        let unexpanded = self.included.unexpanded.iter();
+        unexpanded.map(|(span, message)| (span.start, self.error(span.clone(), message)))
+    }
+
+    /// Makes an error at `span` of the files. It has no password of an address, and no value of a
+    /// variable.
     pub fn error(&self, span: Range<usize>, message: impl Into<String>) -> ConfigError {
+        let (message, file) = (message.into(), file_at(self.files(), span.start));
         // A default has the span 0..0, which is no place in the file.
-        if span.is_empty() {
-            return self.error_in_all(message);
-        }
-        let before = self.text.get(..span.start).unwrap_or(&self.text);
-        let line = self.line_of(span.start);
-        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-        let shown = self.text.lines().nth(line - 1).unwrap_or("").trim_end();
-        let message = without_passwords(&format!("{}\n    {shown}", message.into()));
-        let place = Some(format!("{}:{line}:{column}", self.name));
+        let Some(file) = file.filter(|_| !span.is_empty()) else {
+            let name = file.map_or_else(|| self.name(), |file| &file.name);
+            return self.error_in_file(name, message);
+        };
+        let own = self.expansions().range(span.clone()).map(|(_, expansion)| expansion);
+        let message = self.values.hide(&message, own);
+        let shown = file.line_at(span.start).map_or("", |(line, _)| line.trim_end());
+        let message = without_passwords(&format!("{message}\n    {shown}"));
+        let place = Some(file.place(span.start));
         ConfigError { message, place, offset: Some(span.start) }
     }
 
-    /// Returns the number of the line with this offset of the text, from 1.
-    pub fn line_of(&self, offset: usize) -> usize {
-        self.text.get(..offset).unwrap_or(&self.text).matches('\n').count() + 1
+    /// Returns the line of `offset` as the rest of a message at `from`: `line 3`, or `line 3 of
+    /// FILE` if that is another file.
+    pub fn line_seen_from(&self, offset: usize, from: usize) -> String {
+        line_seen_from(self.files(), offset, from)
     }
 
-    /// Returns the line with this offset of the text, and the offset in the line.
-    pub fn line_at(&self, offset: usize) -> Option<(&str, usize)> {
-        let begin = self.text.get(..offset)?.rfind('\n').map_or(0, |end| end + 1);
-        let line = self.text.get(begin..)?.lines().next()?;
-        Some((line, offset - begin))
-    }
-
-    /// Makes an error about the file as a whole.
+    /// Makes an error about the configuration as a whole.
     pub fn error_in_all(&self, message: impl Into<String>) -> ConfigError {
-        ConfigError { message: message.into(), place: Some(self.name.clone()), offset: None }
+        self.error_in_file(self.name(), message.into())
+    }
+
+    fn error_in_file(&self, name: &str, message: String) -> ConfigError {
+        let message = self.values.hide(&message, std::iter::empty());
+        ConfigError { message, place: Some(name.to_owned()), offset: None }
     }
 
     /// Returns the absolute path that `path` means in this file.

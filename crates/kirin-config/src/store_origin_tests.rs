@@ -14,7 +14,7 @@ use crate::{StoreSetup, read};
 /// Returns the store of a configuration in `directory` with these keys of `[store]`, or the errors.
 fn store_in(directory: &Path, keys: &str) -> Result<StoreSetup, String> {
     let text = format!("{LISTENER}[store]\n{keys}[[route]]\npath = \"/\"\ntry = [\"store\"]\n");
-    let source = ConfigSource { name: "kirin.toml".into(), directory: directory.into(), text };
+    let source = ConfigSource::from_text("kirin.toml", directory, text);
     read(&source).map(|config| config.store).map_err(|error| error.to_string())
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::source::ConfigSource;
 use crate::store::StoreSection;
+use crate::variables::literal;
 
 /// The address on which `kirin serve TARGET` listens by default.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
@@ -69,11 +70,8 @@ pub fn source(
             path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
         }
     };
-    Ok(ConfigSource {
-        name: "command line".into(),
-        directory: directory.to_owned(),
-        text: configuration(path, &kind, entrances, workers, is_on_terminal),
-    })
+    let text = configuration(path, &kind, entrances, workers, is_on_terminal);
+    Ok(ConfigSource::from_text("command line", directory, text))
 }
 
 /// Returns the configuration that `kirin serve TARGET` stands for, as a user could write it. Paths
@@ -168,7 +166,7 @@ impl Entrances<'_> {
     }
 }
 
-/// Returns `text` as a TOML basic string.
+/// Returns `text` as a TOML basic string without variables.
 fn quoted(text: &str) -> String {
-    toml::Value::String(text.into()).to_string()
+    toml::Value::String(literal(text)).to_string()
 }

@@ -1,5 +1,7 @@
 //! Names that only one section may have.
 
+use std::collections::HashMap;
+
 use crate::source::{ConfigSource, ErrorCollector};
 use crate::written::Written;
 
@@ -11,15 +13,15 @@ pub fn check_unique<'a>(
     source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) {
-    let mut seen: Vec<&Written<String>> = Vec::new();
+    let mut seen: HashMap<&str, &Written<String>> = HashMap::new();
     for name in names {
-        if let Some(first) = seen.iter().find(|other| other.as_str() == name.as_str()) {
-            let (name_text, line) = (name.as_str(), source.line_of(first.span().start));
-            let message = format!(
-                "a second [[{section}]] with the {key} `{name_text}`; the first is on line {line}"
-            );
+        let text = name.as_str();
+        let first = *seen.entry(text).or_insert(name);
+        if first.span() != name.span() {
+            let line = source.line_seen_from(first.span().start, name.span().start);
+            let message =
+                format!("a second [[{section}]] with the {key} `{text}`; the first is on {line}");
             errors.push(source.error(name.span(), message));
         }
-        seen.push(name);
     }
 }

@@ -142,13 +142,14 @@ fn meant(key: &str, path: &[PathStep], value: &DeValue<'_>, expected: &str) -> O
 
 #[cfg(test)]
 mod tests {
+    use toml::de::DeTable;
+
     use super::*;
     use crate::document::Document;
 
     /// Returns the message about what is written at `at` in `text`.
     fn reworded(message: &str, text: &str, at: &str) -> String {
-        let (document, errors) = Document::parse(text);
-        assert!(errors.is_empty(), "{text}");
+        let document = Document::new(DeTable::parse(text).expect(text));
         let path = document.path_at(text.find(at).expect("the place"));
         reword(message, &path, document.value_at(&path))
     }

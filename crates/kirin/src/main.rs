@@ -46,15 +46,15 @@ fn run(command_line: CommandLine) -> ExitCode {
     let result = match command_line.command {
         KirinCommand::Memcached { options } => return memcached::run(options, fail),
         KirinCommand::Serve(serve) if serve.print_config() => {
-            serve.source().and_then(|source| print(&source.text))
+            serve.source().and_then(|source| print(source.text()))
         }
         KirinCommand::Serve(options) => with_inherited(|inherited| serve(&options, inherited)),
         KirinCommand::Check { config } => ConfigSource::read(&config)
             .and_then(|source| kirin_config::read(&source))
             .map_err(|error| error.to_string())
             .and_then(|checked| {
-                for warning in kirin_config::warnings(&checked) {
-                    program_log::print_line(&format!("{}: warning: {warning}", config.display()));
+                for warning in &checked.warnings {
+                    program_log::print_line(&warning.to_string());
                 }
                 read_again::check_as_user(&checked, &config)?;
                 print(&format!("{}: good\n", config.display()))

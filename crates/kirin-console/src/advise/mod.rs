@@ -149,13 +149,23 @@ fn checked_lines(
     entry: &ReportEntry,
 ) -> Result<ConfigLines, NoLines> {
     let config = config.ok_or(NoLines::Route)?;
-    let lines = lines(&config.text, entry)?;
+    let lines = lines_of_files(config, entry)?;
     // A table at the end of the file belongs to the top level only for routes of the top level.
     if let ConfigLines::Route(text) = &lines {
-        let text = format!("{}\n{text}", config.text);
-        let with_lines =
-            ConfigSource { name: config.name.clone(), directory: config.directory.clone(), text };
+        let text = format!("{}\n{text}", config.text());
+        let with_lines = ConfigSource::from_text(config.name(), &config.directory, text);
         kirin_config::read(&with_lines).map_err(|_| NoLines::Route)?;
     }
     Ok(lines)
+}
+
+/// Returns the lines for the only file of the configuration that has the route.
+fn lines_of_files(config: &ConfigSource, entry: &ReportEntry) -> Result<ConfigLines, NoLines> {
+    let mut of_files = config.files().iter().map(|file| lines(&file.text, entry));
+    let has_route = |lines: &Result<_, _>| !matches!(lines, Err(NoLines::Route));
+    match (of_files.find(has_route), of_files.find(has_route)) {
+        (Some(lines), None) => lines,
+        (Some(Err(error)), Some(_)) => Err(error),
+        (None, _) | (Some(Ok(_)), Some(_)) => Err(NoLines::Route),
+    }
 }

@@ -40,8 +40,8 @@ fn advice(file: &Path, blocked: &Path, user: &str) -> String {
 pub fn check(config: &Config, served: Option<&Served>) -> Result<(), Unreadable> {
     let Some(user) = &config.user else { return Ok(()) };
     let of_config = match served {
-        Some(Served::Config(path)) => Some(path.clone()),
-        _ => None,
+        Some(Served::Config(path)) => [std::slice::from_ref(path), &config.included_paths].concat(),
+        _ => Vec::new(),
     };
     let tls = config.listeners.iter().filter_map(|listener| listener.tls.as_ref());
     let of_tls = tls.flat_map(|listener| listener.tls.files());

@@ -98,6 +98,8 @@ pub fn config(options: &Options) -> Result<Config, MemcachedConfigError> {
         },
         password_checks: None,
         next_route: 0,
+        included_paths: Vec::new(),
+        warnings: Vec::new(),
     })
 }
 
