@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kirin_config::{ConfigErrors, ConfigSource, toml_table};
 use kirin_log_summary::line::{LineFormat, LineTemplate};
 
 /// The access logs of a configuration that have a format.
@@ -12,10 +13,7 @@ impl LogFormats {
     /// Reads them. All else in the configuration may be wrong, as on a machine that only has the
     /// logs.
     pub fn read(config: &Path) -> Result<Self, String> {
-        let wrong = |error: String| format!("{}: {error}", config.display());
-        let text = std::fs::read_to_string(config).map_err(|error| wrong(error.to_string()))?;
-        let table: toml::Table = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        let directory = config.parent().unwrap_or(Path::new(""));
+        let (table, directory) = read_table(config)?;
         let mut logs = Vec::new();
         collect(&toml::Value::Table(table), &mut |path, format| {
             logs.push((canonical(&directory.join(path)), format.to_owned()));
@@ -35,6 +33,15 @@ impl LogFormats {
                 .map_err(|error| format!("the format of {}: {error}", path.display())),
         }
     }
+}
+
+/// Reads the table of a configuration, and the directory of its relative paths.
+pub(super) fn read_table(config: &Path) -> Result<(toml::Table, PathBuf), String> {
+    let read = || {
+        let source = ConfigSource::read(config)?;
+        Ok((toml_table(&source)?, source.directory))
+    };
+    read().map_err(|errors: ConfigErrors| errors.to_string())
 }
 
 /// Calls `take` with the path and the format of each `access_log` in a configuration.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use kirin_gateway::routing::host_table::{HostTable, SiteHost};
 use kirin_http::host::canonical_host;
-use toml::{Table, Value};
+use toml::Value;
 
-use super::formats::{canonical, is_log};
+use super::formats::{canonical, is_log, read_table};
 
 /// How the site of a request is found, and which sites are counted.
 pub struct LogSites {
@@ -78,9 +78,7 @@ impl ConfiguredSites {
     /// the logs. Returns `None` if there is no site.
     pub fn read(config: &Path) -> Result<Option<Self>, String> {
         let wrong = |error: String| format!("{}: {error}", config.display());
-        let text = std::fs::read_to_string(config).map_err(|error| wrong(error.to_string()))?;
-        let mut table: Table = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        let directory = config.parent().unwrap_or(Path::new(""));
+        let (mut table, directory) = read_table(config)?;
         let mut found = Self { hosts: HostTable::default(), names: Vec::new(), logs: Vec::new() };
         if let Some(Value::Array(sites)) = table.remove("site") {
             for site in &sites {
