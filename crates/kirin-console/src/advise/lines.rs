@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use kirin_advice::report::{ReportEntry, StatedFreshness};
 use kirin_advice::verdict::PageVerdict;
+use kirin_config::literal;
 use kirin_http::percent;
 use toml::{Table, Value};
 
@@ -100,7 +101,7 @@ pub fn lines(config: &str, entry: &ReportEntry) -> Result<ConfigLines, NoLines> 
     if shortest(route.get("path")) == Some(path.clone()) {
         return Ok(ConfigLines::Key(cache));
     }
-    let mut text = format!("path = {}\n", Value::String(path));
+    let mut text = format!("path = {}\n", Value::String(literal(&path)));
     for (key, value) in route.iter().filter(|(key, _)| !matches!(key.as_str(), "path" | "cache")) {
         let _ = writeln!(text, "{} = {value}", bare_or_quoted(key));
     }
