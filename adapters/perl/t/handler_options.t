@@ -104,7 +104,7 @@ subtest 'sockets that are there' => sub {
 };
 
 subtest 'the configuration' => sub {
-    my $directory = File::Temp->newdir(qq(a "quoted" directory XXXXXX), TMPDIR => 1);
+    my $directory = File::Temp->newdir(q(a "quoted" ${X} directory XXXXXX), TMPDIR => 1);
     my $file = "$directory/kirin.toml";
     my $binary = Kirin::Front::binary();
     for my $settings (

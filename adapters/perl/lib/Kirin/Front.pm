@@ -271,6 +271,7 @@ sub list {
 sub quoted {
     my $text = shift;
     $text =~ s/([\\"])/\\$1/g;
+    $text =~ s/\$\{/\$\${/g;
     $text =~ s/([\x00-\x1F\x7F])/sprintf '\\u%04X', ord $1/ge;
     return qq("$text");
 }
