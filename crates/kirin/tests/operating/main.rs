@@ -13,6 +13,7 @@ mod advise;
 mod block;
 mod command_line;
 mod debian_package;
+mod included_files;
 mod log_sum;
 mod maintenance;
 mod memcached_command_line;
