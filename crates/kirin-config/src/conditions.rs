@@ -10,6 +10,7 @@ use serde::de::{Deserializer, Error, Visitor};
 
 use crate::peers::peers;
 use crate::source::{ConfigError, ConfigSource, ErrorCollector};
+use crate::word::{ConfigWords, Word};
 use crate::written::Written;
 
 /// What a request must have beside its path.
@@ -30,6 +31,29 @@ pub struct MatchSection {
     /// Addresses and networks of clients, such as `["10.0.0.0/8", "::1", "unix:"]`. Behind a
     /// `trusted` proxy it is the client that the proxy names.
     pub clients: Option<Written<Vec<Written<String>>>>,
+    /// Cookies, such as `{ beta = "1", session = "*" }`. The values are written as those of
+    /// `headers`. Upper and lower case of names differ.
+    #[serde(default)]
+    pub cookies: BTreeMap<Written<String>, Written<WantedKey>>,
+    /// `"http"` or `"https"`. Behind a `trusted` proxy it is the scheme that the proxy names.
+    pub scheme: Option<Written<Word<Scheme>>>,
+    /// Conditions of which none may hold, such as `{ clients = ["10.0.0.0/8"] }`. It has the same
+    /// keys as `match`, without `not`.
+    #[schemars(with = "Option<String>")]
+    pub not: Option<Box<Written<MatchSection>>>,
+}
+
+/// The scheme of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// Without TLS.
+    Http,
+    /// With TLS.
+    Https,
+}
+
+impl ConfigWords for Scheme {
+    const WORDS: &'static [(&'static str, Self)] = &[("http", Self::Http), ("https", Self::Https)];
 }
 
 /// What a field or an argument must be, as it is written.
@@ -43,12 +67,46 @@ pub fn check_conditions(
     source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<RouteConditions> {
-    let mut conditions = Vec::new();
     let mut is_good = true;
+    let mut conditions = conditions_of(section, source, errors, &mut is_good);
+    if let Some(not) = &section.not {
+        if let Some(inner) = &not.not {
+            let message = "`not` inside of `not`: write the conditions themselves";
+            errors.push(source.error(inner.span(), message));
+            is_good = false;
+        }
+        let unwanted = conditions_of(not, source, errors, &mut is_good);
+        if is_good && unwanted.is_empty() {
+            let message = format!("`not` is empty: allowed are {KEYS}");
+            errors.push(source.error(not.span(), message));
+            is_good = false;
+        }
+        conditions.extend(unwanted.into_iter().map(Box::new).map(Condition::Not));
+    }
+    if is_good && conditions.is_empty() {
+        let message = format!("`match` is empty: allowed are {KEYS} and not");
+        errors.push(source.error(section.span(), message));
+        is_good = false;
+    }
+    is_good.then(|| RouteConditions::new(conditions))
+}
+
+/// The keys of conditions, for messages.
+const KEYS: &str = "methods, headers, query, clients, cookies, scheme";
+
+/// Returns the conditions of a table without those of its `not`. Sets `is_good` to false if one of
+/// them has an error.
+fn conditions_of(
+    section: &MatchSection,
+    source: &ConfigSource,
+    errors: &mut ErrorCollector,
+    is_good: &mut bool,
+) -> Vec<Condition> {
+    let mut conditions = Vec::new();
     let mut add = |condition: Result<Condition, ConfigError>| match condition {
         Ok(condition) => conditions.push(condition),
         Err(error) => {
-            is_good = false;
+            *is_good = false;
             errors.push(error);
         }
     };
@@ -70,12 +128,14 @@ pub fn check_conditions(
                 .map_err(|error| source.error(clients.span(), format!("`clients`: {error}")))
         }));
     }
-    if is_good && conditions.is_empty() {
-        let message = "`match` is empty: allowed are methods, headers, query and clients";
-        errors.push(source.error(section.span(), message));
-        is_good = false;
+    for (name, wanted) in &section.cookies {
+        add(Condition::cookie(name, wanted.0.clone())
+            .map_err(|error| source.error(name.span(), format!("`match.cookies`: {error}"))));
     }
-    is_good.then(|| RouteConditions::new(conditions))
+    if let Some(scheme) = &section.scheme {
+        add(Ok(Condition::Scheme { is_https: matches!(scheme.0, Scheme::Https) }));
+    }
+    conditions
 }
 
 impl<'de> Deserialize<'de> for WantedKey {

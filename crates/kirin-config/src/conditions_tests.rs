@@ -14,7 +14,7 @@ fn two_routes(one: &str, other: &str) -> String {
 fn a_route_with_conditions_is_understood() {
     let text = two_routes(
         r#"path = "/a/"
-match = { methods = ["POST", "GET"], headers = { "X-Beta" = "1", Accept = "*json*", DNT = false }, query = { preview = "*" }, clients = ["10.0.0.0/8", "unix:"] }"#,
+match = { methods = ["POST", "GET"], headers = { "X-Beta" = "1", Accept = "*json*", DNT = false }, query = { preview = "*" }, clients = ["10.0.0.0/8", "unix:"], cookies = { Beta = "1" }, scheme = "https", not = { query = { old = "*" } } }"#,
         "path = \"/a\"",
     );
     let site = check_text(&text).unwrap();
@@ -25,8 +25,9 @@ match = { methods = ["POST", "GET"], headers = { "X-Beta" = "1", Accept = "*json
     );
     assert_eq!(
         routes[0].conditions.to_string(),
-        "client `10.0.0.0/8` or `unix:`, header accept = `*json*`, header dnt = none, \
-         header x-beta = `1`, method `GET` or `POST`, query argument preview = `*`"
+        "client `10.0.0.0/8` or `unix:`, cookie Beta = `1`, header accept = `*json*`, \
+         header dnt = none, header x-beta = `1`, method `GET` or `POST`, \
+         not query argument old = `*`, query argument preview = `*`, scheme `https`"
     );
     assert!(routes[1].conditions.is_empty());
     let path = kirin_http::RequestPath::parse("/a/b").unwrap();
@@ -46,6 +47,16 @@ fn errors_in_paths_and_conditions_name_line_value_and_what_is_allowed() {
         (with_path("= a"), vec!["kirin.toml:4:8", "must begin with `/`"]),
         (with_path("/"), vec!["kirin.toml:7:8", "a second [[route]] with the path `/`"]),
         (with_path("/*.pdf"), vec![]),
+        (with_match("{ scheme = \"ftp\" }"), vec!["kirin.toml:5:20", "allowed are \"http\" and"]),
+        (
+            with_match("{ cookies = { \"a b\" = \"1\" } }"),
+            vec!["kirin.toml:5:23", "name of a cookie"],
+        ),
+        (with_match("{ not = {} }"), vec!["kirin.toml:5:17", "`not` is empty"]),
+        (
+            with_match("{ not = { not = { scheme = \"http\" } } }"),
+            vec!["kirin.toml:5:25", "`not` inside of `not`"],
+        ),
         (
             two_routes("path = \"/u/{id}/x\"", "path = \"/u/{name}/x/\""),
             vec![

@@ -109,7 +109,7 @@ const TABLE: &[KeyGroup] = &[
     group("route", AtOnce, "listing follow_links precompressed index mime_types charset", ""),
     group("route", AtOnce, "body_limit request_buffering", ""),
     group("route", AtOnce, "ssi esi compress cache", ""),
-    group("route.match", AtOnce, "methods headers query clients", ""),
+    group("route.match", AtOnce, "methods headers query clients cookies scheme not", ""),
     group("route.rate_limit", AtOnce, "key rate burst", ""),
     group("route.maintenance", AtOnce, "page retry_after allow", ""),
     group("route.auth_request", AtOnce, "ask path fields user response_fields", ""),

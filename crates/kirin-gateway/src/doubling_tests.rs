@@ -6,7 +6,7 @@ use kirin_http::RequestPath;
 use crate::filters::push::dictionary;
 use crate::purge::command::Purge;
 use crate::request::test_requests::with_request;
-use crate::routing::conditions::{Condition, RouteConditions, Wanted};
+use crate::routing::conditions::{Condition, RequestClient, RouteConditions, Wanted};
 use crate::routing::host_table::{HostTable, SiteHost};
 use crate::routing::path_pattern::PathPattern;
 use crate::routing::route_table::{Candidate, RouteTable};
@@ -73,8 +73,8 @@ fn routes_are_found_at_no_more_cost_than_the_path_has_bytes() {
         };
         table.check(&format!("query {piece}"), 100, head, |head| {
             with_request(head, |request| {
-                let peer = request.origin.peer;
-                routes.find(&Candidate { path: request.path, head: request.head, peer })
+                let client = RequestClient::of(request.origin);
+                routes.find(&Candidate { path: request.path, head: request.head, client })
             })
         });
     }
@@ -82,8 +82,8 @@ fn routes_are_found_at_no_more_cost_than_the_path_has_bytes() {
         |count: usize| format!("GET /?a=b HTTP/1.1\r\nHost: a\r\nCookie: {}", "a".repeat(count));
     table.check("field", 500, field, |head| {
         with_request(head, |request| {
-            let peer = request.origin.peer;
-            routes.find(&Candidate { path: request.path, head: request.head, peer })
+            let client = RequestClient::of(request.origin);
+            routes.find(&Candidate { path: request.path, head: request.head, client })
         })
     });
     table.finish();

@@ -14,6 +14,7 @@ use kirin_http::{Origin, RequestHead, RequestPath};
 use kirin_store::Namespace;
 
 use crate::purge::requests::is_purge;
+use crate::routing::conditions::RequestClient;
 use crate::routing::host_table::SiteHost;
 use crate::routing::route_table::{Candidate, Verdict};
 use crate::routing::settings::{GatewayConfig, RouteConfig, SiteConfig};
@@ -96,8 +97,11 @@ impl<'a> ExplainedSite<'a> {
     ) -> Self {
         let is_purge = is_purge(&config.purge_from, head, origin);
         let get = RequestHead { method: Method::GET, ..head.clone() };
-        let candidate =
-            Candidate { path, head: if is_purge { &get } else { head }, peer: origin.peer };
+        let candidate = Candidate {
+            path,
+            head: if is_purge { &get } else { head },
+            client: RequestClient::of(origin),
+        };
         let (mut passed_over, mut behind, mut found) = (Vec::new(), Vec::new(), None);
         for (number, verdict) in site.table.explain(&candidate) {
             let Some(route) = site.routes.get(number) else { continue };

@@ -8,8 +8,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use http::Method;
+use kirin_http::cookies::{self, cookie_fields};
 use kirin_http::token::is_token;
-use kirin_http::{Peer, PeerSet, RequestHead, form};
+use kirin_http::{Origin, Peer, PeerSet, RequestHead, form};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// All conditions of a route. Every one of them must hold.
@@ -37,6 +38,36 @@ pub enum Condition {
     },
     /// The client is one of these. It is the client that trusted proxies name, as for `rate_limit`.
     Clients(PeerSet),
+    /// A cookie.
+    Cookie {
+        /// The name. Upper and lower case differ.
+        name: String,
+        /// What one cookie of this name must be.
+        wanted: Wanted,
+    },
+    /// Whether the client came by https, to Kirin or to a trusted proxy.
+    Scheme {
+        /// Whether it must be https.
+        is_https: bool,
+    },
+    /// The condition must not hold.
+    Not(Box<Condition>),
+}
+
+/// The client of a request, as conditions see it.
+#[derive(Clone, Copy)]
+pub struct RequestClient<'a> {
+    /// The client that trusted proxies name.
+    pub peer: &'a Peer,
+    /// Whether it came by https.
+    pub secure: bool,
+}
+
+impl<'a> RequestClient<'a> {
+    /// Returns the client of a request with this origin.
+    pub fn of(origin: Origin<'a>) -> Self {
+        Self { peer: origin.peer, secure: origin.secure }
+    }
 }
 
 /// What a field or an argument must be.
@@ -76,17 +107,17 @@ impl RouteConditions {
     }
 
     /// Returns whether all hold.
-    pub fn hold(&self, head: &RequestHead<'_>, peer: &Peer) -> bool {
-        self.unmet(head, peer).next().is_none()
+    pub fn hold(&self, head: &RequestHead<'_>, client: RequestClient<'_>) -> bool {
+        self.0.iter().all(|condition| condition.holds(head, client))
     }
 
     /// Returns the conditions that do not hold.
     pub fn unmet<'a>(
         &'a self,
         head: &'a RequestHead<'_>,
-        peer: &'a Peer,
+        client: RequestClient<'a>,
     ) -> impl Iterator<Item = &'a Condition> {
-        self.0.iter().filter(move |condition| !condition.holds(head, peer))
+        self.0.iter().filter(move |condition| !condition.holds(head, client))
     }
 }
 
@@ -149,6 +180,14 @@ impl Condition {
         Self::Argument { name: name.to_owned(), wanted }
     }
 
+    /// Creates the condition on a cookie. The error says what is allowed.
+    pub fn cookie(name: &str, wanted: Wanted) -> Result<Self, String> {
+        if !is_token(name.as_bytes()) {
+            return Err(format!("`{name}` is not the name of a cookie"));
+        }
+        Ok(Self::Cookie { name: name.to_owned(), wanted })
+    }
+
     /// Creates the condition on the client. The error says what is allowed.
     pub fn clients(clients: PeerSet) -> Result<Self, String> {
         if clients.is_empty() {
@@ -158,7 +197,7 @@ impl Condition {
     }
 
     /// Returns whether the request meets the condition.
-    pub fn holds(&self, head: &RequestHead<'_>, peer: &Peer) -> bool {
+    pub fn holds(&self, head: &RequestHead<'_>, client: RequestClient<'_>) -> bool {
         match self {
             Condition::Methods(methods) => allows(methods, &head.method),
             Condition::Field { name, wanted } => wanted.is_met_by(lines(head, name)),
@@ -166,12 +205,15 @@ impl Condition {
                 let values = arguments(head, name).map(decoded);
                 wanted.is_met_by(values)
             }
-            Condition::Clients(clients) => clients.contains(peer),
+            Condition::Clients(clients) => clients.contains(client.peer),
+            Condition::Cookie { name, wanted } => wanted.is_met_by(cookies(head, name)),
+            Condition::Scheme { is_https } => client.secure == *is_https,
+            Condition::Not(condition) => !condition.holds(head, client),
         }
     }
 
     /// Returns what the request has instead of what the condition wants, for people.
-    pub fn difference(&self, head: &RequestHead<'_>, peer: &Peer) -> String {
+    pub fn difference(&self, head: &RequestHead<'_>, client: RequestClient<'_>) -> String {
         match self {
             Condition::Methods(_) => format!("method is `{}`, wanted {self}", head.method),
             Condition::Field { name, wanted } => {
@@ -182,7 +224,15 @@ impl Condition {
                 let values = arguments(head, name).map(decoded);
                 format!("query argument {}", wanted.difference(name, values))
             }
-            Condition::Clients(_) => format!("client is {peer}, wanted {self}"),
+            Condition::Clients(_) => format!("client is {}, wanted {self}", client.peer),
+            Condition::Cookie { name, wanted } => {
+                let values = cookies(head, name).map(Cow::Borrowed);
+                format!("cookie {}", wanted.difference(name, values))
+            }
+            Condition::Scheme { .. } => {
+                format!("scheme is `{}`, wanted {self}", scheme(client.secure))
+            }
+            Condition::Not(condition) => format!("{condition} holds, wanted not"),
         }
     }
 }
@@ -195,6 +245,9 @@ impl fmt::Display for Condition {
             Condition::Field { name, wanted } => write!(f, "header {name} = {wanted}"),
             Condition::Argument { name, wanted } => write!(f, "query argument {name} = {wanted}"),
             Condition::Clients(clients) => write_list(f, "client", clients.names().into_iter()),
+            Condition::Cookie { name, wanted } => write!(f, "cookie {name} = {wanted}"),
+            Condition::Scheme { is_https } => write!(f, "scheme `{}`", scheme(*is_https)),
+            Condition::Not(condition) => write!(f, "not {condition}"),
         }
     }
 }
@@ -301,6 +354,16 @@ fn allows(methods: &[Method], method: &Method) -> bool {
 fn lines<'a>(head: &RequestHead<'a>, name: &str) -> impl Iterator<Item = &'a [u8]> {
     let is_named = move |field: &&httparse::Header<'a>| field.name.eq_ignore_ascii_case(name);
     head.fields.iter().filter(is_named).map(|field| field.value)
+}
+
+/// Returns the values of all cookies of a name.
+fn cookies<'a>(head: &RequestHead<'a>, name: &str) -> impl Iterator<Item = &'a [u8]> {
+    let pairs = cookie_fields(head).flat_map(cookies::pairs);
+    pairs.filter(move |(other, _)| *other == name.as_bytes()).map(|(_, value)| value)
+}
+
+fn scheme(is_https: bool) -> &'static str {
+    if is_https { "https" } else { "http" }
 }
 
 /// Returns the values of all arguments of a name, encoded.

@@ -20,12 +20,16 @@ fn clients(networks: &[&str]) -> Condition {
     Condition::clients(PeerSet::new(networks, false)).unwrap()
 }
 
+fn cookie(name: &str, wanted: &str) -> Condition {
+    Condition::cookie(name, Wanted::parse(wanted).unwrap()).unwrap()
+}
+
 /// Asserts whether `condition` holds for each head.
 fn check(condition: &Condition, heads: &[(&str, bool)]) {
     for (head, holds) in heads {
         with_request(head, |request| {
-            let peer = request.origin.peer;
-            assert_eq!(condition.holds(request.head, peer), *holds, "{condition}: {head}");
+            let client = RequestClient::of(request.origin);
+            assert_eq!(condition.holds(request.head, client), *holds, "{condition}: {head}");
         });
     }
 }
@@ -122,25 +126,31 @@ fn all_conditions_must_hold_and_the_others_are_explained() {
         field("Accept", "*json*"),
         argument("preview", "*"),
         clients(&["10.0.0.0/8", "192.0.2.8/32"]),
+        cookie("beta", "1"),
+        Condition::Scheme { is_https: true },
+        Condition::Not(Box::new(field("Accept", "*json*"))),
     ]);
     let head =
         "DELETE /?previews HTTP/1.1\r\nHost: a\r\nX-Beta: 2\r\nx-beta: 3\r\nAccept: text/json";
     with_request(head, |request| {
-        let peer = request.origin.peer;
-        let unmet = conditions.unmet(request.head, peer);
+        let client = RequestClient::of(request.origin);
+        let unmet = conditions.unmet(request.head, client);
         let differences: Vec<_> =
-            unmet.map(|condition| condition.difference(request.head, peer)).collect();
+            unmet.map(|condition| condition.difference(request.head, client)).collect();
         assert_eq!(
             differences,
             [
                 "client is 192.0.2.7, wanted client `10.0.0.0/8` or `192.0.2.8/32`",
+                "cookie `beta` is missing, wanted `1`",
                 "header `x-beta` is `2` and `3`, wanted `1`",
                 "method is `DELETE`, wanted method `GET` or `POST`",
+                "header accept = `*json*` holds, wanted not",
                 "query argument `preview` is missing, wanted `*`",
+                "scheme is `http`, wanted scheme `https`",
             ]
         );
-        assert!(!conditions.hold(request.head, peer));
-        assert!(RouteConditions::default().hold(request.head, peer));
+        assert!(!conditions.hold(request.head, client));
+        assert!(RouteConditions::default().hold(request.head, client));
     });
 }
 
@@ -179,4 +189,37 @@ fn a_condition_that_never_holds_is_refused() {
         assert!(error.contains(expected), "{error}");
     }
     assert!(Condition::clients(PeerSet::default()).unwrap_err().contains("empty list"));
+}
+
+#[test]
+fn cookies_of_all_lines_count_and_their_names_differ_by_case() {
+    let one = "GET / HTTP/1.1\r\nHost: a\r\nCookie: a=1; beta=x; beta=2\r\nCookie: c=3";
+    let none = "GET / HTTP/1.1\r\nHost: a\r\nX-Cookie: beta=2\r\nCookie: xbeta=2; Beta=2; beta";
+    for (wanted, expected) in [("2", [true, false]), ("*", [true, false]), ("x", [true, false])] {
+        check(&cookie("beta", wanted), &[(one, expected[0]), (none, expected[1])]);
+    }
+    check(&cookie("c", "3"), &[(one, true), (none, false)]);
+    let absent = Condition::Cookie { name: "beta".into(), wanted: Wanted::Absent };
+    check(&absent, &[(one, false), (none, true)]);
+    assert!(Condition::cookie("a b", Wanted::Present).is_err());
+}
+
+#[test]
+fn not_turns_a_condition_round() {
+    let get = "GET / HTTP/1.1\r\nHost: a\r\nX-Beta: 1";
+    let post = "POST / HTTP/1.1\r\nHost: a";
+    for condition in [field("X-Beta", "1"), methods(&["GET"]), Condition::Scheme { is_https: true }]
+    {
+        for head in [get, post] {
+            with_request(head, |request| {
+                let client = RequestClient::of(request.origin);
+                let turned = Condition::Not(Box::new(condition.clone()));
+                assert_ne!(
+                    condition.holds(request.head, client),
+                    turned.holds(request.head, client),
+                    "{turned}: {head}"
+                );
+            });
+        }
+    }
 }

@@ -7,9 +7,9 @@
 
 use std::ops::ControlFlow;
 
-use kirin_http::{Method, Peer, RequestHead, RequestPath};
+use kirin_http::{Method, RequestHead, RequestPath};
 
-use super::conditions::{Condition, RouteConditions};
+use super::conditions::{Condition, RequestClient, RouteConditions};
 use super::path_pattern::{Ending, PathPattern, Segment};
 use super::text_map::TextMap;
 
@@ -20,8 +20,8 @@ pub struct Candidate<'a> {
     pub path: &'a RequestPath<'a>,
     /// The head as it was sent.
     pub head: &'a RequestHead<'a>,
-    /// The client that trusted proxies name.
-    pub peer: &'a Peer,
+    /// The client.
+    pub client: RequestClient<'a>,
 }
 
 /// The routes of a site by path and conditions. Routes are numbered in the order of the file.
@@ -107,7 +107,7 @@ impl RouteTable {
     pub fn find(&self, candidate: &Candidate<'_>) -> Option<usize> {
         self.visit(candidate.path, |route| {
             let conditions = &self.conditions[route];
-            if conditions.is_empty() || conditions.hold(candidate.head, candidate.peer) {
+            if conditions.is_empty() || conditions.hold(candidate.head, candidate.client) {
                 ControlFlow::Break(route)
             } else {
                 ControlFlow::Continue(())
@@ -141,11 +141,11 @@ impl RouteTable {
     /// Returns every route whose path matches, in order of precedence, and whether its conditions
     /// hold.
     pub fn explain(&self, candidate: &Candidate<'_>) -> Vec<(usize, Verdict)> {
-        let Candidate { head, peer, .. } = *candidate;
+        let Candidate { head, client, .. } = *candidate;
         let mut verdicts = Vec::new();
         self.visit(candidate.path, |route| {
-            let unmet = self.conditions[route].unmet(head, peer);
-            let unmet: Vec<_> = unmet.map(|condition| condition.difference(head, peer)).collect();
+            let unmet = self.conditions[route].unmet(head, client);
+            let unmet: Vec<_> = unmet.map(|condition| condition.difference(head, client)).collect();
             let verdict = if unmet.is_empty() { Verdict::Holds } else { Verdict::Fails(unmet) };
             verdicts.push((route, verdict));
             ControlFlow::<()>::Continue(())
@@ -156,10 +156,10 @@ impl RouteTable {
     /// Returns the methods that routes want which would otherwise answer the request. Empty if
     /// there are no such routes.
     pub fn wanted_methods(&self, candidate: &Candidate<'_>) -> Vec<Method> {
-        let Candidate { head, peer, .. } = *candidate;
+        let Candidate { head, client, .. } = *candidate;
         let mut wanted: Vec<Method> = Vec::new();
         self.visit(candidate.path, |route| {
-            let mut unmet = self.conditions[route].unmet(head, peer);
+            let mut unmet = self.conditions[route].unmet(head, client);
             if let (Some(Condition::Methods(methods)), None) = (unmet.next(), unmet.next()) {
                 wanted.extend_from_slice(methods);
             }

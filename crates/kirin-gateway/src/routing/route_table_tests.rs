@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::request::test_requests::with_request;
-use crate::routing::conditions::Wanted;
+use crate::routing::conditions::{RequestClient, Wanted};
 
 fn pattern(text: &str) -> PathPattern {
     PathPattern::parse(text).unwrap()
@@ -35,7 +35,8 @@ fn conditions(methods: &[&str], value: &str) -> RouteConditions {
 /// Calls `work` with the request of this line and `X-A`.
 fn with_candidate<R>(line: &str, value: &str, work: impl FnOnce(&Candidate<'_>) -> R) -> R {
     with_request(&format!("{line} HTTP/1.1\r\nHost: a\r\nX-A: {value}"), |request| {
-        work(&Candidate { path: request.path, head: request.head, peer: request.origin.peer })
+        let client = RequestClient::of(request.origin);
+        work(&Candidate { path: request.path, head: request.head, client })
     })
 }
 
@@ -289,7 +290,7 @@ proptest! {
                 let expected = by_sorting(&all, candidate.path);
                 let explained: Vec<_> = table.explain(candidate).into_iter().map(|(route, _)| route).collect();
                 prop_assert_eq!(&explained, &expected, "{}", line);
-                let holds = |route: &usize| all[*route].1.hold(candidate.head, candidate.peer);
+                let holds = |route: &usize| all[*route].1.hold(candidate.head, candidate.client);
                 prop_assert_eq!(table.find(candidate), expected.iter().copied().find(holds), "{}", line);
                 let always = |route: &usize| all[*route].1.is_empty();
                 prop_assert_eq!(table.find_by_path(candidate.path), expected.iter().copied().find(always));

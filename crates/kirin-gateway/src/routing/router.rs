@@ -31,6 +31,7 @@ use crate::purge::requests::PurgeRequests;
 use crate::request::answers::{Answers, PlaceNumber};
 use crate::request::context::{Request, SharedHead};
 use crate::request::lineage::Lineage;
+use crate::routing::conditions::RequestClient;
 use crate::routing::host_table::HostTable;
 use crate::routing::operator_maintenance::OperatorMaintenance;
 use crate::routing::route::{self, Route};
@@ -185,7 +186,8 @@ impl Answers for Router {
         let Some((site, namespace)) = self.find_site(head.host) else {
             return Answer::Now(Response::error(StatusCode::MISDIRECTED_REQUEST));
         };
-        let candidate = Candidate { path: &path, head, peer: origin.peer };
+        let client = RequestClient::of(origin);
+        let candidate = Candidate { path: &path, head, client };
         let found = if self.0.purge_requests.is_purge(head, origin) {
             // A page is purged where a GET would find it.
             let get = RequestHead { method: Method::GET, ..head.clone() };

@@ -397,3 +397,37 @@ fn a_route_never_serves_the_cached_responses_of_another() {
         }
     }
 }
+
+#[test]
+fn routes_are_chosen_by_cookie_scheme_and_what_must_not_hold() {
+    let site = Site::new();
+    let mut site = site;
+    for name in ["beta", "secure", "outside", "rest"] {
+        site = site.with(&format!("{name}/x"), name);
+    }
+    let route = |name: &str, condition: &str| {
+        format!("[[route]]\npath = \"/\"\ntry = [\"files:{name}\"]\n{condition}\n")
+    };
+    let config = [
+        "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\ntrusted = [\"127.0.0.1\"]\n"
+            .to_owned(),
+        route("beta", "match = { cookies = { beta = \"1\" } }"),
+        route("secure", "match = { scheme = \"https\" }"),
+        route(
+            "outside",
+            "match = { not = { clients = [\"10.0.0.0/8\"], headers = { \"X-In\" = \"*\" } } }",
+        ),
+        route("rest", ""),
+    ];
+    let kirin = Kirin::start(&site, &config.concat());
+    for (fields, expected) in [
+        ("Cookie: a=b; beta=1\r\nX-Forwarded-Proto: https\r\n", "beta"),
+        ("Cookie: beta=2\r\nX-Forwarded-Proto: https\r\n", "secure"),
+        ("X-Forwarded-For: 192.0.2.1\r\n", "outside"),
+        ("X-Forwarded-For: 10.0.0.1\r\n", "rest"),
+        ("X-Forwarded-For: 192.0.2.1\r\nX-In: 1\r\n", "rest"),
+    ] {
+        let reply = kirin.connect().request("GET", "/x", fields);
+        assert_eq!(reply.text(), expected, "{fields}");
+    }
+}
