@@ -19,7 +19,7 @@ const OF_ROUTES_ONLY: [&str; 6] =
     ["path", "match", "try", "redirect", "redirect_status", "rewrite"];
 
 /// The keys whose tables are joined. A route has the entries of its site besides its own.
-const JOINED: [&str; 2] = ["headers", "error_pages"];
+const JOINED: [&str; 3] = ["headers", "request_headers", "error_pages"];
 
 /// A key and its value, with their places in the file.
 type TableEntry<'a> = (Spanned<DeString<'a>>, Spanned<DeValue<'a>>);

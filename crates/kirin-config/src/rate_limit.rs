@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kirin_gateway::routing::path_pattern::PathPattern;
 use kirin_gateway::routing::rate_limit::{RateKey, RateLimit};
+use kirin_gateway::routing::value_template::ValueTemplate;
+use kirin_gateway::routing::variables::Variable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +22,9 @@ const MAX_BURST: u64 = 1_000_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateLimitSection {
-    /// What requests are counted by: `address` (of IPv6 the /64), `header:NAME` or `cookie:NAME`. A
-    /// request without the field or cookie counts for its address.
+    /// What requests are counted by: `address` (of IPv6 the /64), `header:NAME`, `cookie:NAME`, or
+    /// a text with [variables](routes.md#variables), such as `"{client} {path}"`. A request without
+    /// the field, the cookie or any value counts for its address.
     #[serde(default)]
     pub key: Written<RateKeyText>,
     /// The number of requests in each `s`, `m` or `h` in the long run, such as `"10/s"`.
@@ -45,6 +49,7 @@ impl Default for RateKeyText {
 /// Checks `section`.
 pub fn check_rate_limit(
     section: &RateLimitSection,
+    path: Option<&PathPattern>,
     source: &ConfigSource,
 ) -> Result<Arc<RateLimit>, ConfigError> {
     let text = section.key.0.as_str();
@@ -53,11 +58,26 @@ pub fn check_rate_limit(
         None if text == "address" => Some(RateKey::Address),
         Some(("header", name)) => named(name).map(RateKey::Header),
         Some(("cookie", name)) => named(name).map(RateKey::Cookie),
+        _ if text.contains('{') => {
+            let pattern = path.cloned().unwrap_or_default();
+            let template = ValueTemplate::parse(text, &pattern).and_then(|template| {
+                match (template.as_text(), template.has(&Variable::User)) {
+                    (Some(_), _) => Err("it has no variable".to_owned()),
+                    (None, true) => Err("`{user}` is not known yet, because rates are counted before passwords are checked".into()),
+                    (None, false) => Ok(template),
+                }
+            });
+            let template = template.map_err(|why| {
+                source.error(section.key.span(), format!("rate limit key `{text}`: {why}"))
+            })?;
+            Some(RateKey::Template(template))
+        }
         _ => None,
     };
     let Some(key) = key else {
-        let message =
-            format!("rate limit key `{text}`: allowed are address, header:NAME and cookie:NAME");
+        let message = format!(
+            "rate limit key `{text}`: allowed are address, header:NAME, cookie:NAME and a text with variables"
+        );
         return Err(source.error(section.key.span(), message));
     };
     let per = Duration::from_secs(section.rate.seconds);

@@ -101,7 +101,7 @@ const TABLE: &[KeyGroup] = &[
     group("upstream.health", AtOnce, "path host interval timeout status", ""),
     group("upstream.health", AtOnce, "healthy_after unhealthy_after", ""),
     group("upstream.tls", AtOnce, "ca server_name verify certificate", ""),
-    group("route", AtOnce, "path match try headers", ""),
+    group("route", AtOnce, "path match try headers request_headers", ""),
     group("route", AtOnce, "deny allow maintenance basic_auth basic_auth_realm rate_limit", ""),
     group("route", AtOnce, "auth_request", ""),
     group("route", AtOnce, "redirect redirect_status rewrite", ""),

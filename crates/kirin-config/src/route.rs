@@ -61,9 +61,14 @@ pub struct RouteSection {
     #[serde(default, rename = "try")]
     pub places: Vec<Written<String>>,
     /// Fields of all responses, errors included, such as `{ "X-Frame-Options" = "DENY" }`. They
-    /// replace fields of the same name. `""` removes a field.
+    /// replace fields of the same name, and may have [variables](routes.md#variables). `""` removes
+    /// a field.
     #[serde(default)]
     pub headers: BTreeMap<Written<String>, Written<String>>,
+    /// Fields of requests that places get, such as `{ "X-Tenant" = "{host}" }`. They replace those
+    /// of the client, and may have [variables](routes.md#variables). `""` removes a field.
+    #[serde(default)]
+    pub request_headers: BTreeMap<Written<String>, Written<String>>,
     /// Refuses clients: 403 or 404, the status that they get. With `allow` it is for all others,
     /// without it for everybody.
     #[schemars(with = "Option<u16>")]

@@ -59,7 +59,7 @@ pub fn check_rules(
 ) -> Option<Rules> {
     let access = check_access(section, source, errors);
     let mut is_good = access.is_some();
-    let rate_limits = section.rate_limit.iter().map(|limit| check_rate_limit(limit, source));
+    let rate_limits = section.rate_limit.iter().map(|limit| check_rate_limit(limit, path, source));
     let rate_limits = errors.keep(rate_limits.collect::<Result<_, ConfigError>>());
     is_good &= rate_limits.is_some();
     let (access, rate_limits) = (access.unwrap_or_default(), rate_limits.unwrap_or_default());
@@ -89,14 +89,23 @@ pub fn check_rules(
             Err(error) => refuse(file.span(), format!("`basic_auth`: {error}")),
         }
     }
-    for (statuses, path) in &section.error_pages {
-        if let Err(error) = rules.error_pages.add(statuses, path) {
-            refuse(path.span(), format!("`error_pages`: {error}"));
+    let pattern = path.cloned().unwrap_or_default();
+    // A name of a path with an error is not known.
+    let is_checked = |value: &str| path.is_some() || !value.contains('{');
+    for (statuses, page) in section.error_pages.iter().filter(|(_, page)| is_checked(page)) {
+        if let Err(error) = rules.error_pages.add(statuses, page, &pattern) {
+            refuse(page.span(), format!("`error_pages`: {error}"));
+        }
+    }
+    let headers = section.request_headers.iter();
+    for (name, value) in headers.filter(|(_, value)| is_checked(value)) {
+        if let Err(message) = rules.request_fields.add(name, value, &pattern) {
+            refuse(value.span(), message);
         }
     }
     rules.error_pages.intercept = section.intercept_errors;
-    for (name, value) in &section.headers {
-        if let Err(message) = rules.response_fields.add(name, value) {
+    for (name, value) in section.headers.iter().filter(|(_, value)| is_checked(value)) {
+        if let Err(message) = rules.response_fields.add(name, value, &pattern) {
             refuse(value.span(), message);
         }
     }
@@ -139,7 +148,8 @@ pub fn check_together(
         for (name, page) in error_pages.chain(maintenance) {
             let has_pages =
                 |route: &RouteConfig| route.places.iter().any(|place| !place.kind.runs_code);
-            if !leads_to(page).is_some_and(has_pages) {
+            // With variables it is known for each request only.
+            if !page.contains('{') && !leads_to(page).is_some_and(has_pages) {
                 let message = format!(
                     "{name} `{}`: no route without `match` has it with `store` or \
                      `files:DIR` in `try`",
@@ -150,6 +160,7 @@ pub fn check_together(
         }
         if let Some(target) = &section.redirect
             && target.starts_with('/')
+            && !target.contains("{path}")
             && leads_back(route, number, target, table)
         {
             let message = format!(
@@ -189,7 +200,7 @@ fn redirect_circle(
         let route = routes.get(number)?;
         let next = {
             let sent = RequestPath::parse(&path).ok()?;
-            route.rules.redirect.as_ref()?.target(&sent, &route.path)
+            route.rules.redirect.as_ref()?.fixed_target(&sent, &route.path)?
         };
         if !is_back {
             way.push(std::mem::replace(&mut path, next));

@@ -21,6 +21,7 @@ use crate::request::context::{Request, SharedHead};
 use crate::request::lineage::Lineage;
 use crate::routing::access::Access;
 use crate::routing::settings::{GatewayConfig, RouteConfig};
+use crate::routing::variables::RequestValues;
 
 /// The way in which a route handles a request.
 #[derive(Debug)]
@@ -126,7 +127,8 @@ impl<'a> ExplainedRoute<'a> {
                 .iter()
                 .map(|limit| ExplainedRule::new("rate_limit", format!("{limit}; more get 429"))),
         );
-        before.extend(rule_steps(route, head, path));
+        let values = RequestValues { head, path, origin, user: None };
+        before.extend(rule_steps(route, &values));
         if is_purge {
             let text = "the client is in `purge_from`: Kirin purges the target, or what `Kirin-Purge` names";
             before.push(ExplainedRule::answer("PURGE", text));
@@ -136,7 +138,7 @@ impl<'a> ExplainedRoute<'a> {
         let answers = asked > 0 && before[asked - 1].answers;
         before.truncate(asked);
         let rewritten_path = match &route.rules.rewrite {
-            Some(rewrite) => rewrite.path(path, &route.path),
+            Some(rewrite) => rewrite.path(&values, &route.path),
             None => head.path.to_owned(),
         };
         let target = match (&route.rules.rewrite, head.query) {
@@ -170,6 +172,7 @@ impl<'a> ExplainedRoute<'a> {
     ) {
         let route = self.config;
         let rewritten = RequestHead { target: &self.target, path: &self.path, ..head.clone() };
+        let values = RequestValues { head, path: sent_path, origin, user: None };
         let hidden = HiddenScripts::new(&config.script_extensions);
         let mut question =
             Question { protection: route.protection().to_string(), ..Question::default() };
@@ -197,7 +200,7 @@ impl<'a> ExplainedRoute<'a> {
                 Sought::Script(place.path().map(PathBuf::from).unwrap_or_default())
             } else {
                 let mount = route.rules.rewrite.as_ref().map(|rewrite| {
-                    let (script_name, path_info) = rewrite.mount(sent_path, &route.path);
+                    let (script_name, path_info) = rewrite.mount(&values, &route.path);
                     (String::from_utf8_lossy(script_name).into_owned(), path_info.into_owned())
                 });
                 let cache = route.cache.is_some().then(|| {
@@ -321,14 +324,10 @@ fn access_steps(access: &Access, client: &Peer) -> Vec<ExplainedRule> {
 }
 
 /// Returns the effect of `redirect`, `basic_auth`, `auth_request` and `rewrite` on a request.
-fn rule_steps(
-    route: &RouteConfig,
-    head: &RequestHead<'_>,
-    path: &RequestPath<'_>,
-) -> Vec<ExplainedRule> {
+fn rule_steps(route: &RouteConfig, values: &RequestValues<'_>) -> Vec<ExplainedRule> {
     let (rules, mut steps) = (&route.rules, Vec::new());
     if let Some(redirect) = &rules.redirect {
-        let response = redirect.respond(path, &route.path, head.query);
+        let response = redirect.respond(values, &route.path);
         let location = response.fields.get("location").unwrap_or_default();
         let location = String::from_utf8_lossy(location);
         steps.push(ExplainedRule::answer(
@@ -338,7 +337,7 @@ fn rule_steps(
     }
     if let Some(basic_auth) = &rules.basic_auth {
         let file = basic_auth.file_path().display();
-        steps.push(match head.field("authorization") {
+        steps.push(match values.head.field("authorization") {
             None => ExplainedRule::answer(
                 "basic_auth",
                 format!("401: the request has no `Authorization`; the passwords are in {file}"),
@@ -358,8 +357,12 @@ fn rule_steps(
         let text = format!("asks {auth}: 2xx {goes_on}; 3xx, 401 and 403 are the answer");
         steps.push(ExplainedRule::new("auth_request", text));
     }
+    if !rules.request_fields.is_empty() {
+        let names = rules.request_fields.names().as_slice().join(", ");
+        steps.push(ExplainedRule::new("request_headers", names));
+    }
     if let Some(rewrite) = &rules.rewrite {
-        let path = rewrite.path(path, &route.path);
+        let path = rewrite.path(values, &route.path);
         steps.push(ExplainedRule::new("rewrite", format!("places look for {path}")));
     }
     steps

@@ -15,6 +15,7 @@ use super::given_names::GivenNames;
 use super::kept_request::KeptHead;
 use super::lineage::Lineage;
 use crate::routing::protection::Protection;
+use crate::routing::variables::RequestValues;
 
 /// A copy of a head. The first part of the program that must wait makes it, and all share it.
 pub type SharedHead = OnceCell<Rc<KeptHead>>;
@@ -103,6 +104,12 @@ impl<'a> Request<'a> {
                 changes_of_rules: 0,
             },
         }
+    }
+
+    /// Returns the request as variables of the configuration see it: as the client sent it.
+    pub fn values(&self) -> RequestValues<'a> {
+        let user = self.user.map(|user| user.name);
+        RequestValues { head: self.head, path: self.sent_path, origin: self.origin, user }
     }
 
     /// Returns whether the route has rewritten the path.

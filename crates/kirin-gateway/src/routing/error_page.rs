@@ -6,12 +6,24 @@
 use http::StatusCode;
 use kirin_http::{AnsweredBy, FieldLines, Response};
 
+use super::path_pattern::PathPattern;
+use super::path_template::PathTemplate;
+use super::variables::Variable;
+
 /// The pages by status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorPages {
-    pages: Vec<(Errors, String)>,
+    pages: Vec<(Errors, ErrorPage)>,
     /// Whether error responses of applications and of the store are replaced too.
     pub intercept: bool,
+}
+
+/// The path of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ErrorPage {
+    /// As the configuration has it.
+    written: String,
+    template: PathTemplate,
 }
 
 /// The statuses that share a page.
@@ -23,9 +35,9 @@ enum Errors {
 }
 
 impl ErrorPages {
-    /// Adds a page for `404` or `5xx`. `path` is the path of the page. The error says what is
-    /// allowed.
-    pub fn add(&mut self, errors: &str, path: &str) -> Result<(), String> {
+    /// Adds a page for `404` or `5xx`. `path` is the path of the page, which may have variables.
+    /// `pattern` is the path of the route. The error says what is allowed.
+    pub fn add(&mut self, errors: &str, path: &str, pattern: &PathPattern) -> Result<(), String> {
         let errors = match errors {
             "4xx" => Errors::Class(4),
             "5xx" => Errors::Class(5),
@@ -37,7 +49,12 @@ impl ErrorPages {
                 .ok_or(format!("`{errors}` is no error; allowed are 400 to 599, 4xx and 5xx"))?,
         };
         check_path(path).map_err(|message| format!("error page {message}"))?;
-        self.pages.push((errors, path.to_owned()));
+        let template = PathTemplate::parse(path, pattern, str::to_owned)
+            .map_err(|message| format!("error page `{path}`: {message}"))?;
+        if template.has(&Variable::User) {
+            return Err(format!("error page `{path}`: `{{user}}` is not known here"));
+        }
+        self.pages.push((errors, ErrorPage { written: path.to_owned(), template }));
         // Pages for one status come first.
         self.pages.sort_by_key(|(errors, _)| matches!(errors, Errors::Class(_)));
         Ok(())
@@ -45,9 +62,9 @@ impl ErrorPages {
 
     /// Returns the pages as the configuration has them, such as `5xx = /sorry`.
     pub fn texts(&self) -> impl Iterator<Item = String> {
-        self.pages.iter().map(|(errors, path)| match errors {
-            Errors::One(status) => format!("{status} = {path}"),
-            Errors::Class(class) => format!("{class}xx = {path}"),
+        self.pages.iter().map(|(errors, page)| match errors {
+            Errors::One(status) => format!("{status} = {}", page.written),
+            Errors::Class(class) => format!("{class}xx = {}", page.written),
         })
     }
 
@@ -58,11 +75,11 @@ impl ErrorPages {
 
     /// Returns the paths of all pages.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.pages.iter().map(|(_, path)| path.as_str())
+        self.pages.iter().map(|(_, page)| page.written.as_str())
     }
 
     /// Returns the path of the page for `response`, if it must be replaced.
-    pub fn page_for(&self, response: &Response) -> Option<&str> {
+    pub fn page_for(&self, response: &Response) -> Option<&PathTemplate> {
         let status = response.status.as_u16();
         if status < 400 {
             return None;
@@ -78,7 +95,7 @@ impl ErrorPages {
             Errors::One(one) => *one == status,
             Errors::Class(class) => *class == status / 100,
         };
-        self.pages.iter().find(|(errors, _)| is_for(errors)).map(|(_, path)| path.as_str())
+        self.pages.iter().find(|(errors, _)| is_for(errors)).map(|(_, page)| &page.template)
     }
 }
 
@@ -130,7 +147,7 @@ pub fn is_page(page: &Response) -> bool {
 mod tests {
     use super::*;
     use crate::request::answered_by;
-    use kirin_http::Body;
+    use kirin_http::{Body, RequestPath};
 
     fn response(place: AnsweredBy, status: u16) -> Response {
         Response::new(place, StatusCode::from_u16(status).unwrap(), Body::Empty)
@@ -138,10 +155,17 @@ mod tests {
 
     fn pages(intercept: bool) -> ErrorPages {
         let mut pages = ErrorPages { intercept, ..ErrorPages::default() };
-        pages.add("5xx", "/5xx.html").unwrap();
-        pages.add("404", "/404.html").unwrap();
-        pages.add("503", "/503.html").unwrap();
+        let root = PathPattern::parse("/").unwrap();
+        pages.add("5xx", "/5xx.html", &root).unwrap();
+        pages.add("404", "/404.html", &root).unwrap();
+        pages.add("503", "/503.html", &root).unwrap();
         pages
+    }
+
+    fn page(pages: &ErrorPages, place: AnsweredBy, status: u16) -> Option<String> {
+        let path = RequestPath::parse("/").unwrap();
+        let template = pages.page_for(&response(place, status))?;
+        template.fill_path(&path).map(std::borrow::Cow::into_owned)
     }
 
     #[test]
@@ -155,21 +179,18 @@ mod tests {
             (200, None),
             (304, None),
         ] {
-            assert_eq!(pages.page_for(&response(AnsweredBy::SERVER, status)), expected, "{status}");
-            assert_eq!(
-                pages.page_for(&response(kirin_files::ANSWERED_BY, status)),
-                expected,
-                "{status}"
-            );
+            for place in [AnsweredBy::SERVER, kirin_files::ANSWERED_BY] {
+                assert_eq!(page(&pages, place, status).as_deref(), expected, "{status}");
+            }
         }
     }
 
     #[test]
     fn an_application_error_is_replaced_only_with_intercept() {
         for place in [kirin_workers::ANSWERED_BY, answered_by::STORE] {
-            assert_eq!(pages(false).page_for(&response(place, 404)), None);
-            assert_eq!(pages(true).page_for(&response(place, 404)), Some("/404.html"));
-            assert_eq!(pages(true).page_for(&response(place, 200)), None);
+            assert_eq!(page(&pages(false), place, 404), None);
+            assert_eq!(page(&pages(true), place, 404).as_deref(), Some("/404.html"));
+            assert_eq!(page(&pages(true), place, 200), None);
         }
     }
 
@@ -192,15 +213,19 @@ mod tests {
 
     #[test]
     fn statuses_without_error_and_bad_paths_are_refused() {
+        let root = PathPattern::parse("/").unwrap();
         for errors in ["200", "399", "600", "40", "0404", "6xx", "404 ", "", "+404"] {
             assert!(
-                ErrorPages::default().add(errors, "/x").unwrap_err().contains("4xx"),
+                ErrorPages::default().add(errors, "/x", &root).unwrap_err().contains("4xx"),
                 "{errors}"
             );
         }
         for path in ["", "x.html", "/a b", "/a?b", "/\r\n", "/\u{e9}"] {
             assert!(
-                ErrorPages::default().add("404", path).unwrap_err().contains("/errors/404.html"),
+                ErrorPages::default()
+                    .add("404", path, &root)
+                    .unwrap_err()
+                    .contains("/errors/404.html"),
                 "{path}"
             );
         }

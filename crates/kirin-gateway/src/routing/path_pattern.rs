@@ -39,6 +39,13 @@ pub enum Ending {
     },
 }
 
+/// All paths.
+impl Default for PathPattern {
+    fn default() -> Self {
+        Self { segments: Vec::new(), ending: Ending::Below }
+    }
+}
+
 impl PathPattern {
     /// Parses the value of the key `path`. The error says what is allowed.
     pub fn parse(text: &str) -> Result<Self, String> {

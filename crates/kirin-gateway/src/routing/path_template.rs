@@ -1,15 +1,17 @@
-//! A path with the names of a route's segments, such as `/u/{id}`.
+//! A path or URL with variables, such as `/u/{id}` and `https://{host}{path}`.
 //!
 //! Pure; made when the configuration is checked. Segments of a request's path take the places of
-//! the names. Such a segment is not empty, has no slash and is neither `.` nor `..`. It is
+//! their names. Such a segment is not empty, has no slash and is neither `.` nor `..`. It is
 //! percent-encoded again. So it stays within its segment, and leads neither up nor to another host.
+//! Other values are made harmless in the same way ([`append_value`]).
 
 use std::borrow::Cow;
 
 use kirin_http::RequestPath;
-use kirin_http::percent::{self, NOT_IN_PATH};
+use kirin_http::percent::{self, AsciiSet, NOT_IN_PATH, RESERVED};
 
 use super::path_pattern::PathPattern;
+use super::variables::{RequestValues, Variable};
 
 /// A path with names, percent-encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,12 +23,13 @@ pub struct PathTemplate {
 enum Part {
     /// A text, percent-encoded.
     Text(String),
-    /// The segment with this number of the request's path.
-    Segment(usize),
+    /// A variable.
+    Variable(Variable),
 }
 
 impl PathTemplate {
-    /// Parses `text`, which may have names of `pattern`. `encode` encodes what stands between them.
+    /// Parses `text`, which may have variables and names of `pattern`. `encode` encodes what stands
+    /// between them.
     /// The error says what is allowed.
     pub fn parse(
         text: &str,
@@ -37,8 +40,8 @@ impl PathTemplate {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             let (name, after) = after.split_once('}').ok_or("a `{` has no `}` behind it")?;
-            let number = pattern.number_of(name).ok_or_else(|| unknown(name, pattern))?;
-            parts.extend([Part::Text(encode(before)), Part::Segment(number)]);
+            let variable = Variable::parse(name, pattern)?;
+            parts.extend([Part::Text(encode(before)), Part::Variable(variable)]);
             rest = after;
         }
         parts.push(Part::Text(encode(rest)));
@@ -48,8 +51,26 @@ impl PathTemplate {
         }
     }
 
-    /// Returns the path with the segments of `sent` in the places of the names.
-    pub fn fill(&self, sent: &RequestPath<'_>) -> Cow<'_, str> {
+    /// Returns the path for a request.
+    pub fn fill(&self, request: &RequestValues<'_>) -> Cow<'_, str> {
+        self.fill_with(|variable| variable.value(request))
+    }
+
+    /// Returns the path for requests with the path `sent`. Returns `None` if it depends on other
+    /// properties of a request.
+    pub fn fill_path(&self, sent: &RequestPath<'_>) -> Option<Cow<'_, str>> {
+        let is_segment = |part: &Part| !matches!(part, Part::Variable(other) if !is_segment(other));
+        self.parts.iter().all(is_segment).then(|| {
+            self.fill_with(|variable| match variable {
+                Variable::Segment(number) => {
+                    Cow::Owned(sent.segment(*number).unwrap_or_default().to_vec())
+                }
+                _ => Cow::Borrowed(b""),
+            })
+        })
+    }
+
+    fn fill_with<'v>(&self, value: impl Fn(&Variable) -> Cow<'v, [u8]>) -> Cow<'_, str> {
         if let [Part::Text(text)] = self.parts.as_slice() {
             return Cow::Borrowed(text);
         }
@@ -57,13 +78,15 @@ impl PathTemplate {
         for part in &self.parts {
             match part {
                 Part::Text(text) => filled.push_str(text),
-                Part::Segment(number) => {
-                    let segment = sent.segment(*number).unwrap_or_default();
-                    filled.push_str(&percent::encode(segment, NOT_IN_PATH));
-                }
+                Part::Variable(variable) => append_value(variable, &value(variable), &mut filled),
             }
         }
         Cow::Owned(filled)
+    }
+
+    /// Returns whether `variable` is one of its variables.
+    pub fn has(&self, variable: &Variable) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Variable(other) if other == variable))
     }
 
     /// Returns whether `path`, percent-encoded, may be a filled path or below one. A segment with a
@@ -82,10 +105,18 @@ impl PathTemplate {
     fn segments(&self) -> Vec<Option<String>> {
         let mut segments = vec![Some(String::new())];
         for part in &self.parts {
-            let Part::Text(text) = part else {
-                segments.pop();
-                segments.push(None);
-                continue;
+            let text = match part {
+                Part::Text(text) => text,
+                // It may have any number of segments.
+                Part::Variable(Variable::Path) => {
+                    segments.pop();
+                    return segments;
+                }
+                Part::Variable(_) => {
+                    segments.pop();
+                    segments.push(None);
+                    continue;
+                }
             };
             let mut texts = text.split('/');
             if let (Some(Some(last)), Some(first)) = (segments.last_mut(), texts.next()) {
@@ -97,16 +128,42 @@ impl PathTemplate {
     }
 }
 
-fn unknown(name: &str, pattern: &PathPattern) -> String {
-    let names: Vec<_> = pattern.names().map(|name| format!("`{{{name}}}`")).collect();
-    match names.as_slice() {
-        [] => format!("the path of the route has no `{{{name}}}`"),
-        names => format!(
-            "the path of the route has no `{{{name}}}`; its names are {}",
-            names.join(" and ")
-        ),
+fn is_segment(variable: &Variable) -> bool {
+    matches!(variable, Variable::Segment(_))
+}
+
+/// Appends a value so that it stays within its segment.
+///
+/// `{path}` is resolved and encoded already. In any other value, slashes, backslashes and control
+/// characters become `_`, because an encoded slash counts as one. So do all dots of a value of dots
+/// only, which would lead up. An empty value is `_`, because an empty segment would be left out.
+fn append_value(variable: &Variable, value: &[u8], out: &mut String) {
+    match variable {
+        Variable::Path => {
+            // Two slashes would begin a host.
+            if out.ends_with('/') {
+                out.pop();
+            }
+            out.push_str(&String::from_utf8_lossy(value));
+        }
+        Variable::Host => out.push_str(&percent::encode(value, NOT_IN_HOST)),
+        _ if value.is_empty() => out.push('_'),
+        _ => {
+            let is_dots = value.iter().all(|byte| *byte == b'.');
+            let is_harmful = |byte: u8| {
+                matches!(byte, b'/' | b'\\' | 0..=0x1f | 0x7f) || (is_dots && byte == b'.')
+            };
+            let harmless: Vec<u8> = value
+                .iter()
+                .map(|byte| if is_harmful(*byte) && !is_segment(variable) { b'_' } else { *byte })
+                .collect();
+            out.push_str(&percent::encode(&harmless, NOT_IN_PATH));
+        }
     }
 }
+
+/// The bytes that are not written in a host.
+const NOT_IN_HOST: &AsciiSet = &RESERVED.remove(b':').remove(b'[').remove(b']');
 
 #[cfg(test)]
 mod tests {
@@ -133,14 +190,18 @@ mod tests {
             ("/{id}", "/users//..//users/%2e%2e%2Fusers/x/a", "/x"),
         ] {
             let sent = RequestPath::parse(sent).unwrap();
-            assert_eq!(template(text).unwrap().fill(&sent), filled, "{text} {sent:?}");
+            assert_eq!(
+                template(text).unwrap().fill_path(&sent).unwrap(),
+                filled,
+                "{text} {sent:?}"
+            );
         }
     }
 
     #[test]
     fn a_name_that_the_route_lacks_is_refused() {
         for (text, expected) in [
-            ("/{user}", "no `{user}`; its names are `{id}` and `{file_2}`"),
+            ("/{name}", "no `{name}`; its names are `{id}` and `{file_2}`"),
             ("/{}", "no `{}`"),
             ("/{id", "no `}` behind"),
             ("/id}", "no `{` before"),
@@ -179,7 +240,7 @@ mod tests {
             }
             for text in ["/{id}", "/u/{id}/x", "/.{id}/{file_2}.", "/{id}{file_2}"] {
                 let template = PathTemplate::parse(text, &pattern, str::to_owned).unwrap();
-                let filled = template.fill(&sent);
+                let filled = template.fill_path(&sent).unwrap();
                 let slashes = |text: &str| text.matches('/').count();
                 prop_assert_eq!(slashes(&filled), slashes(text), "{}", filled);
                 prop_assert!(!filled.contains("//") && !filled.contains('\\'), "{}", filled);

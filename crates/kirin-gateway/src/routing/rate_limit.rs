@@ -4,6 +4,7 @@
 //! number, the moment at which it is full again (the virtual scheduling form of the generic cell
 //! rate algorithm, ITU-T I.371). So a full bucket and an absent one are the same.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
@@ -11,9 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use kirin_http::cookies::cookie;
-use kirin_http::peer::{Peer, address_key};
-use kirin_http::request::RequestHead;
+use kirin_http::peer::address_key;
 use parking_lot::Mutex;
+
+use super::value_template::ValueTemplate;
+use super::variables::RequestValues;
 
 /// The buckets of one limit: 1 MiB. If clients with more keys come at once, the fullest buckets are
 /// forgotten.
@@ -34,6 +37,8 @@ pub enum RateKey {
     Header(String),
     /// The value of this cookie.
     Cookie(String),
+    /// The values of the variables in this text.
+    Template(ValueTemplate),
 }
 
 /// A limit on the rate of requests.
@@ -84,22 +89,22 @@ impl RateLimit {
         }
     }
 
-    /// Counts a request that comes at `now`. A request without the field or cookie counts for its
-    /// address.
-    pub fn count(
-        &self,
-        request: &RequestHead<'_>,
-        peer: &Peer,
-        now: Instant,
-    ) -> Result<(), TooMany> {
+    /// Counts a request that comes at `now`. A request without the field or cookie, or without a
+    /// value of the variables, counts for its address.
+    pub fn count(&self, request: &RequestValues<'_>, now: Instant) -> Result<(), TooMany> {
+        let head = request.head;
         let named = match &self.key {
             RateKey::Address => None,
-            RateKey::Header(name) => request.field(name),
-            RateKey::Cookie(name) => cookie(request, name.as_bytes()),
+            RateKey::Header(name) => head.field(name).map(Cow::Borrowed),
+            RateKey::Cookie(name) => cookie(head, name.as_bytes()).map(Cow::Borrowed),
+            RateKey::Template(template) => {
+                let mut key = Vec::new();
+                template.append_key(request, &mut key).then_some(Cow::Owned(key))
+            }
         };
         let hash = match named {
             Some(value) => self.hasher.hash_one((true, value)),
-            None => self.hasher.hash_one((false, address_key(peer))),
+            None => self.hasher.hash_one((false, address_key(request.origin.peer))),
         };
         let start = *self.start.get_or_init(|| now);
         let taken = self.take(hash, nanoseconds(now.saturating_duration_since(start)));
@@ -147,6 +152,7 @@ impl fmt::Display for RateLimit {
             RateKey::Address => f.write_str("address"),
             RateKey::Header(name) => write!(f, "value of header `{name}`"),
             RateKey::Cookie(name) => write!(f, "value of cookie `{name}`"),
+            RateKey::Template(template) => write!(f, "value of `{template}`"),
         }
     }
 }
@@ -183,9 +189,10 @@ fn nanoseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kirin_http::request::{HeadLimits, MAX_FIELDS, Parsed, parse};
+    use crate::request::test_requests::with_request;
+    use crate::routing::path_pattern::PathPattern;
+    use kirin_http::{Origin, Peer};
     use proptest::prelude::*;
-    use std::mem::MaybeUninit;
 
     /// Counts a request from `address` with these field lines, some time after the start.
     fn count(
@@ -194,16 +201,22 @@ mod tests {
         fields: &str,
         after: Duration,
     ) -> Result<(), TooMany> {
-        let input = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-        let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
-        let parsed = parse(input.as_bytes(), &mut storage, &HeadLimits::default());
-        let Ok(Parsed::Complete(head, _)) = parsed else { panic!("{input}") };
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}");
         let start = *limit.start.get_or_init(Instant::now);
-        limit.count(&head, &Peer::Tcp(address.parse().unwrap()), start + after)
+        let peer = Peer::Tcp(address.parse().unwrap());
+        with_request(head.trim_end(), |request| {
+            let origin = Origin { peer: &peer, ..request.origin };
+            limit.count(&RequestValues { origin, ..request.values() }, start + after)
+        })
     }
 
     fn limit(key: RateKey, requests: u64, per_seconds: u64, burst: u64) -> RateLimit {
         RateLimit::new(key, requests, Duration::from_secs(per_seconds), burst)
+    }
+
+    fn template(text: &str) -> RateKey {
+        let path = PathPattern::parse("/").unwrap();
+        RateKey::Template(ValueTemplate::parse(text, &path).unwrap())
     }
 
     const NOW: Duration = Duration::ZERO;
@@ -236,6 +249,7 @@ mod tests {
         for (key, one, other) in [
             (RateKey::Header("X-Key".into()), "x-key: a\r\n", "X-Key: b\r\n"),
             (RateKey::Cookie("id".into()), "Cookie: x=1; id=a\r\n", "Cookie: id=b; x=a\r\n"),
+            (template("{header.k}{cookie.id}"), "K: a\r\nCookie: id=b\r\n", "K: ab\r\n"),
         ] {
             let limit = limit(key, 1, 60, 1);
             for fields in [one, other, ""] {

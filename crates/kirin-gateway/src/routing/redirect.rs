@@ -7,9 +7,10 @@ use kirin_http::{AnsweredBy, Body, RequestPath, Response};
 
 use super::path_pattern::PathPattern;
 use super::path_template::PathTemplate;
+use super::variables::{RequestValues, Variable};
 
 /// The target to which the requests of a route are redirected. The rest of the path and the query
-/// are kept.
+/// are kept. A target with `{path}` has the rest already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     target: PathTemplate,
@@ -23,8 +24,9 @@ impl Redirect {
     /// Creates a redirect of the route `pattern` to a path or an `http` or `https` URI. The path
     /// may have names of the route's segments. The error says what is allowed.
     pub fn new(target: &str, status: u16, pattern: &PathPattern) -> Result<Self, String> {
-        let host_and_path =
-            target.strip_prefix("https://").or_else(|| target.strip_prefix("http://"));
+        let host_and_path = ["https://", "http://", "{scheme}://"]
+            .iter()
+            .find_map(|start| target.strip_prefix(start));
         let is_uri = host_and_path.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
         let is_path = target.starts_with('/') && !target.starts_with("//");
         let is_clean =
@@ -35,38 +37,41 @@ impl Redirect {
             ));
         }
         let host = host_and_path.and_then(|rest| rest.split('/').next()).unwrap_or_default();
-        if host.contains(['{', '}']) {
-            return Err(format!("redirect `{target}`: a name may stand in the path only"));
+        // Other values would let a stranger choose the host.
+        let host = host.split("{path}").next().unwrap_or_default();
+        if host.replace("{host}", "").contains(['{', '}']) {
+            return Err(format!(
+                "redirect `{target}`: only `{{host}}` may stand in a host, other names in the path"
+            ));
         }
         let template = PathTemplate::parse(target, pattern, str::to_owned)
             .map_err(|error| format!("redirect `{target}`: {error}"))?;
+        if template.has(&Variable::User) {
+            return Err(format!("redirect `{target}`: `{{user}}` is not known, nobody is asked"));
+        }
         let status =
             StatusCode::from_u16(status).ok().filter(|status| STATUSES.contains(&status.as_u16()));
         let status = status.ok_or("redirect_status: allowed are 301, 302, 303, 307 and 308")?;
         Ok(Self { target: template, status })
     }
 
-    /// Returns where a request is redirected to, without its query. `sent` is the path of a request
-    /// of the route `pattern`.
-    pub fn target(&self, sent: &RequestPath<'_>, pattern: &PathPattern) -> String {
-        let mut target = self.target.fill(sent).into_owned();
-        let rest = pattern.rest(sent);
-        if !rest.is_empty() {
-            target.truncate(target.trim_end_matches('/').len());
-            target.push_str(&rest);
-        }
-        target
+    /// Returns where requests of the route `pattern` with the path `sent` are redirected to,
+    /// without their query. Returns `None` if that depends on other properties of a request.
+    pub fn fixed_target(&self, sent: &RequestPath<'_>, pattern: &PathPattern) -> Option<String> {
+        let target = self.target.fill_path(sent)?.into_owned();
+        Some(with_rest(target, &pattern.rest(sent)))
     }
 
-    /// Returns the response to a request. `sent` is the path of a request of the route `pattern`.
-    pub fn respond(
-        &self,
-        sent: &RequestPath<'_>,
-        pattern: &PathPattern,
-        query: Option<&str>,
-    ) -> Response {
-        let mut location = self.target(sent, pattern);
-        if let Some(query) = query {
+    /// Returns the response to a request of the route `pattern`.
+    pub fn respond(&self, request: &RequestValues<'_>, pattern: &PathPattern) -> Response {
+        if request.head.host.is_empty() && self.target.has(&Variable::Host) {
+            return Response::error(StatusCode::BAD_REQUEST);
+        }
+        let mut location = self.target.fill(request).into_owned();
+        if !self.target.has(&Variable::Path) {
+            location = with_rest(location, &pattern.rest(request.path));
+        }
+        if let Some(query) = request.head.query {
             location.push('?');
             location.push_str(query);
         }
@@ -76,15 +81,56 @@ impl Redirect {
     }
 }
 
+/// Returns `target` with the rest of a path behind it.
+fn with_rest(mut target: String, rest: &str) -> String {
+    if !rest.is_empty() {
+        target.truncate(target.trim_end_matches('/').len());
+        target.push_str(rest);
+    }
+    target
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::test_requests::with_request;
 
     fn location(route: &str, target: &str, sent: &str, query: Option<&str>) -> String {
         let pattern = PathPattern::parse(route).unwrap();
         let redirect = Redirect::new(target, 308, &pattern).unwrap();
-        let response = redirect.respond(&RequestPath::parse(sent).unwrap(), &pattern, query);
+        let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+        let head = format!("GET {sent}{query} HTTP/1.1\r\nHost: WWW.h.example:80\r\nX-A: /..//x");
+        let response = with_request(&head, |request| redirect.respond(&request.values(), &pattern));
         String::from_utf8(response.fields.get("location").unwrap().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn values_of_a_request_stay_in_their_places() {
+        for (target, sent, query, expected) in [
+            (
+                "https://{host}{path}",
+                "/old//a%20b/./c",
+                Some("q"),
+                "https://www.h.example/old/a%20b/c?q",
+            ),
+            ("{scheme}://{host}", "/old/x", None, "http://www.h.example/x"),
+            ("https://{host}:8443/", "/old/x", None, "https://www.h.example:8443/x"),
+            ("https://new.{host}/{path}", "/old", None, "https://new.www.h.example/old"),
+            ("/{path}", "//evil.example/x", None, "/evil.example/x"),
+            ("/{header.X-A}", "/old", None, "/_..__x"),
+            ("/s/{query.a}/t", "/old", Some("a=../../b%0d%0a"), "/s/.._.._b__/t?a=../../b%0d%0a"),
+            ("/s/{query.a}/t", "/old", Some("a=.."), "/s/__/t?a=.."),
+            ("/s/{query.a}/t", "/old", Some("a=%5c%5cevil"), "/s/__evil/t?a=%5c%5cevil"),
+            ("/s/{query.a}/t", "/old", None, "/s/_/t"),
+            ("/s/{query.a}", "/old", Some("a=%3Fb%23c%40d"), "/s/%3Fb%23c@d?a=%3Fb%23c%40d"),
+            ("/{scheme}/{client}/{cookie.a}", "/old", None, "/http/192.0.2.7/_"),
+        ] {
+            assert_eq!(location("/old", target, sent, query), expected, "{target}");
+        }
+        let root = PathPattern::parse("/").unwrap();
+        for target in ["https://{header.x}/", "https://{host}.{query.a}", "https://{client}"] {
+            assert!(Redirect::new(target, 308, &root).unwrap_err().contains("only `{host}`"));
+        }
     }
 
     #[test]
@@ -119,8 +165,8 @@ mod tests {
         }
         let pattern = PathPattern::parse("/users/{id}").unwrap();
         for (target, expected) in [
-            ("https://{id}.example.org/", "path only"),
-            ("https://{id}", "path only"),
+            ("https://{id}.example.org/", "in the path"),
+            ("https://{id}", "in the path"),
             ("/{name}", "its names are `{id}`"),
             ("/{id", "no `}`"),
         ] {

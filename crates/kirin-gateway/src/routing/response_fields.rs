@@ -5,6 +5,10 @@
 use http::StatusCode;
 use kirin_http::{FieldLines, Response};
 
+use super::path_pattern::PathPattern;
+use super::value_template::ValueTemplate;
+use super::variables::{RequestValues, Variable};
+
 /// Fields that Kirin writes itself: they are about the connection or the framing (RFC 9110 section
 /// 7.6.1), or true for one response only.
 const NOT_TO_BE_SET: [&str; 11] = [
@@ -40,12 +44,14 @@ pub struct ResponseFields {
     names: Vec<String>,
     set: FieldLines,
     set_in_304: FieldLines,
+    /// The fields whose values have variables.
+    templates: Vec<(String, ValueTemplate)>,
 }
 
 impl ResponseFields {
-    /// Adds a field. An empty value removes the field from the responses of places. The error says
-    /// what is allowed.
-    pub fn add(&mut self, name: &str, value: &str) -> Result<(), String> {
+    /// Adds a field of a route with this path. An empty value removes the field from the responses
+    /// of places. The error says what is allowed.
+    pub fn add(&mut self, name: &str, value: &str, pattern: &PathPattern) -> Result<(), String> {
         let lower = name.to_ascii_lowercase();
         check_settable(name)?;
         if self.names.contains(&lower) {
@@ -56,6 +62,22 @@ impl ResponseFields {
         let mut line = FieldLines::new();
         line.try_push(name.as_bytes(), value.as_bytes())
             .map_err(|error| format!("header `{name}`: {error}"))?;
+        let template = ValueTemplate::parse(value, pattern)
+            .map_err(|error| format!("header `{name}`: {error}"))?;
+        if template.has(&Variable::User) {
+            return Err(format!(
+                "header `{name}`: `{{user}}` may stand in `request_headers` and `rewrite` only"
+            ));
+        }
+        if let Some(value) = template.as_text() {
+            line = FieldLines::new();
+            line.try_push(name.as_bytes(), value.as_bytes())
+                .map_err(|error| format!("header `{name}`: {error}"))?;
+        } else {
+            self.templates.push((name.to_owned(), template));
+            self.names.push(lower);
+            return Ok(());
+        }
         if !value.is_empty() {
             self.set.append(&line);
             if !NOT_IN_304.contains(&lower.as_str()) {
@@ -76,26 +98,48 @@ impl ResponseFields {
         self.names.is_empty()
     }
 
-    /// Sets and removes the fields of a response.
-    pub fn apply(&self, response: &mut Response) {
+    /// Returns the fields with variables for a request. A field without a value is left out.
+    pub fn fill(&self, request: &RequestValues<'_>) -> FieldLines {
+        let mut filled = FieldLines::new();
+        for (name, template) in &self.templates {
+            let value = template.fill_field(request);
+            if !value.is_empty() {
+                // The name was checked, and the value has no byte that a field cannot have.
+                let _ = filled.try_push(name.as_bytes(), &value);
+            }
+        }
+        filled
+    }
+
+    /// Sets and removes the fields of a response. `filled` are the fields with variables.
+    pub fn apply(&self, response: &mut Response, filled: &FieldLines) {
         for name in &self.names {
             response.fields.remove(name);
         }
         let set =
             if response.status == StatusCode::NOT_MODIFIED { &self.set_in_304 } else { &self.set };
         response.fields.append(set);
+        let is_in_304 = |name: &[u8]| {
+            !NOT_IN_304.iter().any(|other| other.as_bytes().eq_ignore_ascii_case(name))
+        };
+        for (name, value) in filled.iter() {
+            if response.status != StatusCode::NOT_MODIFIED || is_in_304(name) {
+                let _ = response.fields.try_push(name, value);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::test_requests::with_request;
     use kirin_http::Body;
 
     fn applied(status: u16, fields: &[(&str, &str)]) -> Vec<(String, String)> {
         let mut rule = ResponseFields::default();
         for (name, value) in fields {
-            rule.add(name, value).unwrap();
+            rule.add(name, value, &PathPattern::default()).unwrap();
         }
         let mut response = Response::new(
             kirin_workers::ANSWERED_BY,
@@ -105,7 +149,9 @@ mod tests {
         response.fields.push("Server", "x");
         response.fields.push("x-powered-by", "perl");
         response.fields = response.fields.prepare();
-        rule.apply(&mut response);
+        let filled =
+            with_request("GET / HTTP/1.1\r\nHost: h", |request| rule.fill(&request.values()));
+        rule.apply(&mut response, &filled);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         response.fields.iter().map(|(name, value)| (text(name), text(value))).collect()
     }
@@ -139,11 +185,13 @@ mod tests {
             ("X", "a\r\nSet-Cookie: b", "control character"),
             ("X", "a\0", "control character"),
         ] {
-            let error = ResponseFields::default().add(name, value).unwrap_err();
+            let error =
+                ResponseFields::default().add(name, value, &PathPattern::default()).unwrap_err();
             assert!(error.contains(expected), "{name}: {error}");
         }
         let mut rule = ResponseFields::default();
-        rule.add("X-A", "1").unwrap();
-        assert!(rule.add("x-a", "2").unwrap_err().contains("twice"));
+        let root = PathPattern::default();
+        rule.add("X-A", "1", &root).unwrap();
+        assert!(rule.add("x-a", "2", &root).unwrap_err().contains("twice"));
     }
 }

@@ -4,11 +4,11 @@
 
 use std::borrow::Cow;
 
-use kirin_http::RequestPath;
 use kirin_http::percent::{self, NOT_IN_PATH};
 
 use super::path_pattern::PathPattern;
 use super::path_template::PathTemplate;
+use super::variables::{RequestValues, Variable};
 
 /// The prefix that replaces the path of the route.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,9 +38,15 @@ impl Rewrite {
         Ok(Self { prefix: template, is_root: trimmed.is_empty() })
     }
 
-    /// Returns the path that places see. `sent` is the path of a request of the route `pattern`.
-    pub fn path(&self, sent: &RequestPath<'_>, pattern: &PathPattern) -> String {
-        match (self.prefix.fill(sent), pattern.rest(sent)) {
+    /// Returns the path that places see for a request of the route `pattern`. A prefix with
+    /// `{path}` has the rest already.
+    pub fn path(&self, request: &RequestValues<'_>, pattern: &PathPattern) -> String {
+        let prefix = self.prefix.fill(request);
+        let rest = match self.prefix.has(&Variable::Path) {
+            true => Cow::Borrowed(""),
+            false => pattern.rest(request.path),
+        };
+        match (prefix, rest) {
             (prefix, rest) if prefix.is_empty() && rest.is_empty() => "/".into(),
             (prefix, rest) => [prefix, rest].concat(),
         }
@@ -56,12 +62,12 @@ impl Rewrite {
     /// Plack::App::URLMap, and makes the right links.
     pub fn mount<'a>(
         &self,
-        sent: &'a RequestPath<'_>,
+        request: &RequestValues<'a>,
         pattern: &PathPattern,
     ) -> (&'a [u8], Cow<'a, str>) {
         match self.is_root {
-            true => (pattern.matched(sent), pattern.rest(sent)),
-            false => (b"", Cow::Owned(self.path(sent, pattern))),
+            true => (pattern.matched(request.path), pattern.rest(request.path)),
+            false => (b"", Cow::Owned(self.path(request, pattern))),
         }
     }
 }
@@ -69,6 +75,7 @@ impl Rewrite {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::test_requests::with_request;
 
     #[test]
     fn places_look_below_the_other_path() {
@@ -88,11 +95,12 @@ mod tests {
         ] {
             let pattern = PathPattern::parse(route).unwrap();
             let rewrite = Rewrite::new(prefix, &pattern).unwrap();
-            let sent = RequestPath::parse(sent).unwrap();
-            assert_eq!(rewrite.path(&sent, &pattern), path);
-            let (name, info) = rewrite.mount(&sent, &pattern);
-            let name: String = name.iter().copied().map(char::from).collect();
-            assert_eq!((name.as_str(), &*info), (script_name, path_info), "{route} {prefix}");
+            with_request(&format!("GET {sent} HTTP/1.1\r\nHost: h"), |request| {
+                assert_eq!(rewrite.path(&request.values(), &pattern), path);
+                let (name, info) = rewrite.mount(&request.values(), &pattern);
+                let name: String = name.iter().copied().map(char::from).collect();
+                assert_eq!((name.as_str(), &*info), (script_name, path_info), "{route} {prefix}");
+            });
             assert!(rewrite.leads_to(path.as_bytes()), "{route} {prefix}");
         }
     }
@@ -106,7 +114,7 @@ mod tests {
             assert!(error.contains("begin with `/`"), "{prefix:?}");
         }
         let pattern = PathPattern::parse("/{id}").unwrap();
-        let error = Rewrite::new("/{user}", &pattern).unwrap_err();
-        assert!(error.contains("rewrite `/{user}`") && error.contains("`{id}`"), "{error}");
+        let error = Rewrite::new("/{name}", &pattern).unwrap_err();
+        assert!(error.contains("rewrite `/{name}`") && error.contains("`{id}`"), "{error}");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::StatusCode;
-use kirin_http::{Peer, RequestHead, Response};
+use kirin_http::Response;
 
 use crate::routing::access::Access;
 use crate::routing::auth_request::AuthRequest;
@@ -13,8 +13,10 @@ use crate::routing::basic_auth::BasicAuth;
 use crate::routing::error_page::ErrorPages;
 use crate::routing::rate_limit::RateLimit;
 use crate::routing::redirect::Redirect;
+use crate::routing::request_fields::RequestFields;
 use crate::routing::response_fields::ResponseFields;
 use crate::routing::rewrite::Rewrite;
+use crate::routing::variables::RequestValues;
 
 /// The rules of a route, in the order in which a request passes them.
 #[derive(Debug, Default)]
@@ -29,6 +31,8 @@ pub struct Rules {
     pub basic_auth: Option<BasicAuth>,
     /// The program that decides who may pass.
     pub auth_request: Option<AuthRequest>,
+    /// The fields that places get in place of those of the client.
+    pub request_fields: RequestFields,
     /// The path below which places look.
     pub rewrite: Option<Rewrite>,
     /// The pages for errors.
@@ -45,6 +49,7 @@ impl Rules {
             && self.redirect.is_none()
             && self.basic_auth.is_none()
             && self.auth_request.is_none()
+            && self.request_fields.is_empty()
             && self.rewrite.is_none()
             && !self.change_responses()
     }
@@ -55,14 +60,8 @@ impl Rules {
     }
 
     /// Counts a request of a client that comes at `now`. Returns the refusal if there are too many.
-    pub fn refuse_excess(
-        &self,
-        head: &RequestHead<'_>,
-        peer: &Peer,
-        now: Instant,
-    ) -> Option<Response> {
-        let too_many =
-            self.rate_limits.iter().find_map(|limit| limit.count(head, peer, now).err())?;
+    pub fn refuse_excess(&self, request: &RequestValues<'_>, now: Instant) -> Option<Response> {
+        let too_many = self.rate_limits.iter().find_map(|limit| limit.count(request, now).err())?;
         let mut response = Response::error(StatusCode::TOO_MANY_REQUESTS);
         // The seconds are rounded up, so that a retry then succeeds (RFC 6585 section 4).
         let seconds = too_many.retry_after.as_secs() + 1;

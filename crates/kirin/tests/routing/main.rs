@@ -15,3 +15,4 @@ mod protected_pages;
 mod route_patterns;
 mod routes;
 mod sites;
+mod variables;

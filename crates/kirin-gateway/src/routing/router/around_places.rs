@@ -48,16 +48,12 @@ impl Router {
         }
         if !rules.rate_limits.is_empty()
             && !request.lineage.is_subrequest()
-            && let Some(refusal) =
-                rules.refuse_excess(request.head, request.origin.peer, Instant::now())
+            && let Some(refusal) = rules.refuse_excess(&request.values(), Instant::now())
         {
             return self.finish(rules, refusal, request);
         }
         let answer = match (&rules.redirect, &rules.basic_auth) {
-            (Some(redirect), _) => {
-                let (path, query) = (request.sent_path, request.head.query);
-                Answer::Now(redirect.respond(path, &route.path, query))
-            }
+            (Some(redirect), _) => Answer::Now(redirect.respond(&request.values(), &route.path)),
             (None, None) => self.ask_authorized(route, rules, request),
             (None, Some(basic_auth)) => self.ask_with_password(route, rules, basic_auth, request),
         };
@@ -66,9 +62,10 @@ impl Router {
             Answer::Later(later) if !rules.change_responses() => Answer::Later(later),
             Answer::Later(later) if rules.error_pages.is_empty() => {
                 let rules = Arc::clone(rules);
+                let filled = rules.response_fields.fill(&request.values());
                 Answer::later(move |body| async move {
                     let mut response = later(body).await;
-                    rules.response_fields.apply(&mut response);
+                    rules.response_fields.apply(&mut response, &filled);
                     response
                 })
             }
@@ -121,21 +118,40 @@ impl Router {
         }
     }
 
-    /// Asks the places with the path rewritten.
-    pub(super) fn ask_rewritten(
+    /// Asks the places with the fields and the path that the route gives the request.
+    pub(super) fn ask_changed(
         &self,
         route: &Route,
         rules: &Rules,
         request: &Request<'_>,
     ) -> Answer {
+        let fields = &rules.request_fields;
+        if fields.is_empty() {
+            return self.ask_rewritten(route, rules, request, request);
+        }
+        let changes = fields.changes(&request.values());
+        request.with_given(fields.names(), &changes, |changed| {
+            self.ask_rewritten(route, rules, request, changed)
+        })
+    }
+
+    /// Asks the places with the path rewritten. Variables are those of `sent`.
+    fn ask_rewritten(
+        &self,
+        route: &Route,
+        rules: &Rules,
+        sent: &Request<'_>,
+        request: &Request<'_>,
+    ) -> Answer {
         let Some(rewrite) = &rules.rewrite else { return self.ask_places(route, request, 0) };
         let head = request.head;
-        let path = rewrite.path(request.sent_path, &route.path);
+        let values = sent.values();
+        let path = rewrite.path(&values, &route.path);
         let target = match head.query {
             Some(query) => [&path, "?", query].concat(),
             None => path.clone(),
         };
-        let (script_name, path_info) = rewrite.mount(request.sent_path, &route.path);
+        let (script_name, path_info) = rewrite.mount(&values, &route.path);
         let rewritten = RequestHead { target: &target, path: &path, ..head.clone() };
         let Ok(path) = RequestPath::parse(&path) else {
             return Answer::Now(Response::error(StatusCode::BAD_REQUEST));

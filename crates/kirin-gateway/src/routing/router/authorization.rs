@@ -31,7 +31,7 @@ impl Router {
         request: &Request<'_>,
     ) -> Answer {
         let Some(auth) = &rules.auth_request else {
-            return self.ask_rewritten(route, rules, request);
+            return self.ask_changed(route, rules, request);
         };
         match self.ask_authority(route, auth, request) {
             Answer::Now(response) => match auth.judge(response) {
@@ -121,9 +121,8 @@ impl Router {
         let Grant { user, changes, response_fields } = grant;
         let user = user.as_deref().map(|name| User { name, auth_type: None });
         let request = Request { user: user.or(request.user), ..*request };
-        let answer = request.with_given(&auth.fields, &changes, |request| {
-            self.ask_rewritten(route, rules, request)
-        });
+        let answer = request
+            .with_given(&auth.fields, &changes, |request| self.ask_changed(route, rules, request));
         if response_fields.len_bytes() == 0 {
             return answer;
         }

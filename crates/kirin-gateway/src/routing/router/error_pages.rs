@@ -5,6 +5,7 @@
 //! not asked for it: it may be what failed. The parts of the page are asked for as those of other
 //! pages, on behalf of the client whose request failed.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::Method;
@@ -17,6 +18,7 @@ use crate::request::subrequest::is_kept;
 use crate::routing::error_page;
 use crate::routing::protection::Protection;
 use crate::routing::rules::Rules;
+use crate::routing::variables::RequestValues;
 
 impl Router {
     /// Returns the response to `request` as it leaves the route.
@@ -39,32 +41,35 @@ impl Router {
         request: &Request<'_>,
     ) -> Answer {
         // A part of a page that is an error is not shown, so it needs no page.
+        let values = request.values();
         let path = if request.lineage.variables().is_none() {
-            page.or_else(|| rules.error_pages.page_for(&response))
+            let of_status = || Some(rules.error_pages.page_for(&response)?.fill(&values));
+            page.map(Cow::Borrowed).or_else(of_status)
         } else {
             None
         };
-        match path.map(|path| (path, self.error_page(path, request))) {
+        let filled = rules.response_fields.fill(&values);
+        match path.map(|path| (self.error_page(&path, request), path)) {
             None => {}
-            Some((path, None)) => {
+            Some((None, path)) => {
                 tracing::debug!(
-                    path,
+                    %path,
                     status = response.status.as_u16(),
                     "there is no such error page"
                 );
             }
-            Some((_, Some(Answer::Now(page)))) => response = with_page(response, page),
-            Some((_, Some(Answer::Later(later)))) => {
+            Some((Some(Answer::Now(page)), _)) => response = with_page(response, page),
+            Some((Some(Answer::Later(later)), _)) => {
                 let rules = Arc::clone(rules);
                 return Answer::later(move |_| async move {
                     let page = later(RequestBody::empty()).await;
                     let mut response = with_page(response, page);
-                    rules.response_fields.apply(&mut response);
+                    rules.response_fields.apply(&mut response, &filled);
                     response
                 });
             }
         }
-        rules.response_fields.apply(&mut response);
+        rules.response_fields.apply(&mut response, &filled);
         Answer::Now(response)
     }
 
@@ -89,7 +94,10 @@ impl Router {
         };
         let rewrite = route.rules.as_ref().and_then(|rules| rules.rewrite.as_ref());
         let path = match rewrite {
-            Some(rewrite) => rewrite.path(&sent_path, &route.path),
+            Some(rewrite) => {
+                let values = RequestValues { head: &sent, path: &sent_path, ..request.values() };
+                rewrite.path(&values, &route.path)
+            }
             None => path.to_owned(),
         };
         let rewritten = RequestHead { target: &path, path: &path, query: None, ..sent.clone() };

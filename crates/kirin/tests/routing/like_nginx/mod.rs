@@ -9,6 +9,7 @@ mod nginx;
 mod pair;
 
 mod access;
+mod auth_requests;
 mod bad_requests;
 mod compression;
 mod conditions;
@@ -27,6 +28,7 @@ mod redirects;
 mod server_names;
 mod try_files;
 mod upstreams;
+mod variables;
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -44,6 +46,7 @@ use pair::{Expected, Pair, Request};
 /// The pairs of each topic.
 const TOPICS: &[&[Pair]] = &[
     access::PAIRS,
+    auth_requests::PAIRS,
     bad_requests::PAIRS,
     compression::PAIRS,
     conditions::PAIRS,
@@ -62,6 +65,7 @@ const TOPICS: &[&[Pair]] = &[
     server_names::PAIRS,
     try_files::PAIRS,
     upstreams::PAIRS,
+    variables::PAIRS,
 ];
 
 /// The listener of every Kirin. A pair may begin with more keys of it.
