@@ -37,6 +37,8 @@ fn serve(site: &Site, routes: &str) -> Kirin {
 
 /// Returns a route that has nothing and names itself in each response.
 fn named(path: &str, name: &str, keys: &str) -> String {
+    // A brace would begin a variable.
+    let name = name.replace('{', "{{");
     format!(
         "[[route]]\npath = \"{path}\"\ntry = [\"store\"]\nheaders = {{ X-Route = \"{name}\" }}\n{keys}\n"
     )
