@@ -1,5 +1,4 @@
-//! Takes over descriptors by their number, and removes variables from the environment. This is the
-//! only unsafe code of the crate.
+//! Takes over descriptors by their number, and removes variables from the environment.
 //!
 //! Both are sound because of when they happen. [`Claims::begin`] succeeds once in a process, and
 //! only while the process has one thread:

@@ -1,6 +1,7 @@
 #![deny(unsafe_code)]
 //! Sockets that a process inherits from the one that started it, the socket of the service manager,
-//! and system calls on connected sockets ([`PlainSocket`]).
+//! system calls on connected sockets ([`PlainSocket`]), and which descriptors a started process
+//! inherits ([`ProcessStart`]).
 //!
 //! Three starters hand sockets over, each with variables of its own (`variables.rs`):
 //! `start_server` of Server::Starter, systemd, and a Kirin that upgrades itself. The program calls
@@ -15,10 +16,12 @@ pub mod descriptor_passing;
 pub mod keepalive;
 mod notify;
 pub mod plain_socket;
+pub mod process_start;
 mod variables;
 
 pub use notify::NotifySocket;
 pub use plain_socket::PlainSocket;
+pub use process_start::ProcessStart;
 pub use variables::{LISTENERS_VARIABLE, PREDECESSOR_VARIABLE, Starter};
 
 use std::os::fd::{OwnedFd, RawFd};

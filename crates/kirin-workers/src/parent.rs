@@ -12,6 +12,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use kirin_files::SendfileRoots;
+use kirin_sockets::ProcessStart;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
@@ -175,6 +176,8 @@ impl Parent {
         let listener =
             socket.listener().map_err(|error| failed("socket for the workers", error))?;
         // These copies are not closed on exec(2); this process closes them when the function ends.
+        // No other thread may start a process before that.
+        let _start = ProcessStart::begin();
         // The standard streams belong to the application, which may use them while it is loaded.
         let listener = rustix::io::dup(&listener).map_err(|error| cannot_start(error.into()))?;
         let its_end = rustix::io::dup(&its_end).map_err(|error| cannot_start(error.into()))?;

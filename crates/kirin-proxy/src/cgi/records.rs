@@ -8,18 +8,13 @@ use std::io;
 use std::task::{Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
+use kirin_cgi::ErrorOutput;
 use kirin_cgi::fastcgi::{Decoder, FastCgiEvent, MAX_CONTENT_BYTES, stdin_header};
 
 use crate::server::ProxiedServer;
 
 /// Bytes read at once.
 const INPUT_BYTES: usize = 32 * 1024;
-
-/// The most bytes of one line of error output in the log.
-const MAX_LINE_BYTES: usize = 2048;
-
-/// The most lines of error output in the log for one response.
-const MAX_LINES: usize = 50;
 
 /// The records on one connection.
 pub(crate) struct Records {
@@ -29,7 +24,7 @@ pub(crate) struct Records {
     /// Bytes of the response that have been decoded and not been taken.
     response: Bytes,
     has_ended: bool,
-    errors: ErrorOutput,
+    errors: ErrorLog,
 }
 
 impl Records {
@@ -40,11 +35,10 @@ impl Records {
             input: BytesMut::new(),
             response: Bytes::new(),
             has_ended: false,
-            errors: ErrorOutput {
+            errors: ErrorLog {
                 upstream: upstream.into(),
                 server: server.to_string(),
-                line: Vec::new(),
-                lines: 0,
+                output: ErrorOutput::default(),
             },
         }
     }
@@ -104,7 +98,7 @@ impl Records {
     /// Prepares for another request. Returns false if bytes have followed the end.
     pub(crate) fn begin_next(&mut self) -> bool {
         self.has_ended = false;
-        self.errors.lines = 0;
+        self.errors.output = ErrorOutput::default();
         // An idle connection must not hold a buffer.
         let is_clean = self.input.is_empty() && !self.decoder.is_inside_record();
         self.input = BytesMut::new();
@@ -113,32 +107,23 @@ impl Records {
 }
 
 /// Writes the error output of a server to the log, line by line.
-struct ErrorOutput {
+struct ErrorLog {
     upstream: String,
     server: String,
-    /// The part of a line that has arrived.
-    line: Vec<u8>,
-    /// Lines so far.
-    lines: usize,
+    output: ErrorOutput,
 }
 
-impl ErrorOutput {
+impl ErrorLog {
     fn take(&mut self, bytes: &[u8]) {
-        for (number, part) in bytes.split(|byte| *byte == b'\n').enumerate() {
-            if number > 0 {
-                self.end_line();
-            }
-            let room = MAX_LINE_BYTES - self.line.len();
-            self.line.extend_from_slice(part.get(..room).unwrap_or(part));
-        }
+        let (upstream, server) = (self.upstream.as_str(), self.server.as_str());
+        self.output.take(bytes, |line| log(upstream, server, line));
     }
 
     /// Ends the error output of a response.
     fn end(&mut self) {
-        self.end_line();
-        self.line = Vec::new();
-        if let Some(dropped) = self.lines.checked_sub(MAX_LINES).filter(|dropped| *dropped > 0) {
-            let (upstream, server) = (self.upstream.as_str(), self.server.as_str());
+        let (upstream, server) = (self.upstream.as_str(), self.server.as_str());
+        let dropped = self.output.end(|line| log(upstream, server, line));
+        if dropped > 0 {
             tracing::warn!(
                 upstream,
                 server,
@@ -146,21 +131,11 @@ impl ErrorOutput {
                 "more error output of a FastCGI server than is logged"
             );
         }
-        self.lines = 0;
     }
+}
 
-    fn end_line(&mut self) {
-        let line = String::from_utf8_lossy(self.line.trim_ascii()).into_owned();
-        self.line.clear();
-        if line.is_empty() {
-            return;
-        }
-        self.lines += 1;
-        if self.lines <= MAX_LINES {
-            let (upstream, server) = (self.upstream.as_str(), self.server.as_str());
-            tracing::warn!(upstream, server, line, "error output of a FastCGI server");
-        }
-    }
+fn log(upstream: &str, server: &str, line: &str) {
+    tracing::warn!(upstream, server, line, "error output of a FastCGI server");
 }
 
 /// Returns the records of a complete request: `begin`, and then `body` in records.
@@ -251,17 +226,6 @@ mod tests {
         let mut records = records();
         assert_eq!(response(&mut records, &wire, 1000, 1000).unwrap(), b"");
         assert!(records.has_ended() && !records.begin_next());
-    }
-
-    #[test]
-    fn error_output_is_logged_in_bounded_length() {
-        let mut records = records();
-        records.errors.take(&[b'x'; 10_000]);
-        assert_eq!(records.errors.line.len(), MAX_LINE_BYTES);
-        records.errors.take(&b"\ny".repeat(1000));
-        assert_eq!((records.errors.lines, records.errors.line.as_slice()), (1000, &b"y"[..]));
-        records.errors.end();
-        assert_eq!((records.errors.lines, records.errors.line.capacity()), (0, 0));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use kirin_http::ListenAddress;
 use kirin_observe::program_state::ProgramState;
-use kirin_sockets::{LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE};
+use kirin_sockets::{LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE, ProcessStart};
 use kirin_store::{HandOver, HandOverError};
 use kirin_workers::ParentInvocation;
 use tokio::process::Command;
@@ -140,8 +140,7 @@ impl Upgrade {
         ready.go().await
     }
 
-    /// Starts the new program. No other thread may start a process at the same time, since that
-    /// process would inherit the sockets as well.
+    /// Starts the new program.
     fn start<'a>(
         &'a self,
         sockets: &Sockets,
@@ -150,7 +149,9 @@ impl Upgrade {
         let (ours, theirs) = UnixStream::pair()?;
         let (store, their_store) = UnixStream::pair()?;
         let (connections, their_connections) = UnixStream::pair()?;
-        // The copies stay open over exec(2). They are closed here when this function ends.
+        // The copies stay open over exec(2). They are closed here when this function ends. No other
+        // thread may start a process before that.
+        let _start = ProcessStart::begin();
         let channel = rustix::io::dup(&theirs).map_err(io::Error::from)?;
         let store_socket = rustix::io::dup(&their_store).map_err(io::Error::from)?;
         let connection_socket = rustix::io::dup(&their_connections).map_err(io::Error::from)?;
