@@ -13,6 +13,8 @@
 //! `open_file_cache`, `root`, `directory` and `lookup` (the file system), `respond` (the variant
 //! and its ranges), `made_variants` (compression). docs/files.md describes the same for users.
 //!
+//! [`ProgramDirectory`] finds the programs of a `cgi:DIR` place, by the same rules.
+//!
 //! [`AppFiles`] is the same cache for files that an application has opened. The worker reports
 //! their path and state.
 
@@ -32,6 +34,7 @@ mod lookup;
 mod made_variants;
 mod media_type;
 mod open_file_cache;
+mod program_directory;
 mod read_file;
 mod redirect;
 mod representation;
@@ -45,6 +48,7 @@ pub use config::{CacheLimits, FilesConfig, FilesError, FollowLinks};
 pub use file_cache::FileCache;
 pub use files::Files;
 pub use media_type::MediaTypes;
+pub use program_directory::{FoundProgram, ProgramDirectory, is_executable};
 pub use sendfile_roots::{NotSent, SendfileRoots};
 
 /// The label of responses by files.

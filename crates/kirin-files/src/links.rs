@@ -47,7 +47,7 @@ fn walk(start: OwnedFd, path: &Path, flags: OFlags, links: &mut usize) -> Result
             Component::CurDir => openat(&here, ".", wanted, Mode::empty())?,
             Component::ParentDir => openat(&here, "..", wanted, Mode::empty())?,
             Component::Normal(name) => {
-                match openat(&here, name, wanted | OFlags::NOFOLLOW, Mode::empty()) {
+                match open_unless_link(&here, name, wanted) {
                     // This is a link, or a file where a directory is wanted.
                     Err(error @ (Errno::LOOP | Errno::NOTDIR)) => {
                         let link = openat(&here, name, STEP, Mode::empty())?;
@@ -77,6 +77,15 @@ fn walk(start: OwnedFd, path: &Path, flags: OFlags, links: &mut usize) -> Result
         };
     }
     if is_opened { Ok(here) } else { openat(&here, ".", flags, Mode::empty()) }
+}
+
+/// Opens `name`, or fails with LOOP or NOTDIR if it is a link.
+fn open_unless_link(here: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let opened = openat(here, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    // PATH opens the link itself, unless a directory is wanted.
+    let is_link = flags.contains(OFlags::PATH)
+        && FileType::from_raw_mode(fstat(&opened)?.st_mode) == FileType::Symlink;
+    if is_link { Err(Errno::LOOP) } else { Ok(opened) }
 }
 
 /// Returns whether `path` is a link whose owner does not own the target.
