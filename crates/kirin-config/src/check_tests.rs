@@ -92,11 +92,43 @@ fn a_route_says_what_is_cached() {
         ("cache = { bypass = [\"cookie:\"] }", "allowed are cookie:NAME"),
         (
             "cache = true\n[[route]]\npath = \"/s\"\ntry = [\"store\"]\ncache = true",
-            "there is no app:NAME or proxy:NAME",
+            "there is no app:NAME, proxy:NAME or cgi:PROGRAM",
         ),
     ] {
         let error = check(key).unwrap_err();
         assert!(error.contains(expected), "{key}: {error}");
+    }
+}
+
+#[test]
+fn a_route_says_what_its_cgi_programs_may_take() {
+    let check = |place: &str, key: &str| {
+        check_text(&format!("{LISTENER}[[route]]\npath = \"/\"\ntry = [\"{place}\"]\n{key}\n"))
+    };
+    let site = check("cgi:/bin/sh", "").unwrap();
+    let programs = site.gateway.sites[0].routes[0].programs.as_ref().unwrap();
+    let limits = programs.pool.limits();
+    assert_eq!((limits.max_in_flight.get(), limits.queue), (8, 1024));
+    assert_eq!((limits.queue_wait.as_secs(), programs.deadline.as_secs()), (30, 60));
+    let key = "cgi = { max_in_flight = 2, queue = 0, queue_wait = \"1s\", deadline = \"1h\", env = { A = \"b=c\" } }";
+    let site = check("cgi:/bin", key).unwrap();
+    let programs = site.gateway.sites[0].routes[0].programs.as_ref().unwrap();
+    let limits = programs.pool.limits();
+    assert_eq!((limits.max_in_flight.get(), limits.queue), (2, 0));
+    assert_eq!((limits.queue_wait.as_secs(), programs.deadline.as_secs()), (1, 3600));
+    assert_eq!(programs.environment, [("A".to_owned(), "b=c".to_owned())]);
+    for (place, key, expected) in [
+        ("cgi:/bin/sh", "cgi = true", "allowed is a table"),
+        ("cgi:/bin/sh", "cgi = { max_in_flight = 0 }", "nonzero"),
+        ("cgi:/bin/sh", "cgi = { wait = \"1s\" }", "unknown key `wait`"),
+        ("cgi:/bin/sh", "cgi = { env = { \"A=B\" = \"c\" } }", "`env` has `A=B`"),
+        ("cgi:/bin/sh", "cgi = { env = { A = \"\\u0000\" } }", "`env.A` has a NUL"),
+        ("cgi:/none", "", "there is no program /none"),
+        ("cgi:/etc/passwd", "", "/etc/passwd is not executable (chmod +x)"),
+        ("store", "cgi = {}", "there is no cgi:PROGRAM in `try`"),
+    ] {
+        let error = check(place, key).map(|_| ()).unwrap_err();
+        assert!(error.contains(expected), "{place} {key}: {error}");
     }
 }
 

@@ -13,6 +13,7 @@ mod app;
 mod auth_request;
 mod balancing;
 mod cache;
+mod cgi;
 mod check;
 mod comparison;
 mod compress;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kirin_files::FollowLinks;
 use kirin_gateway::places::kind::PlaceConfig;
-use kirin_gateway::places::{proxy, status};
+use kirin_gateway::places::{cgi, proxy, status};
 use kirin_gateway::routing::conditions::RouteConditions;
 use kirin_gateway::routing::password_checks::PasswordChecks;
 use kirin_gateway::routing::path_pattern::PathPattern;
@@ -22,6 +22,7 @@ use crate::access::{DenyStatus, MaintenanceKey};
 use crate::access_log::{AccessLogConfig, AccessLogKey, LogsOfFile};
 use crate::auth_request::{AuthRequestKey, CheckedAuthRequest, check_auth_request};
 use crate::cache::{CacheKey, check_cache};
+use crate::cgi::{CgiSection, check_cgi};
 use crate::compress::CompressKey;
 use crate::conditions::{MatchSection, check_conditions};
 use crate::default::yes;
@@ -54,9 +55,11 @@ pub struct RouteSection {
     /// The places that Kirin asks, in this order. The first place that has the answer gives it.
     /// `store`: the item whose key is the request target. `files:DIR`: the file of that path below
     /// the directory. `lua:FILE`: the script ([lua.md](lua.md)). `app:NAME`: the application, which
-    /// always answers. `proxy:NAME`: the upstream, which always answers, too. `status`: the
-    /// status page, to read only ([status-page.md](status-page.md#behind-a-route)); the route needs
-    /// `basic_auth`, `auth_request` or `allow`. Required, unless
+    /// always answers. `proxy:NAME`: the upstream, which always answers, too. `cgi:PROGRAM`: the
+    /// CGI program, which always answers, or of a directory the program that the path names
+    /// ([cgi.md](cgi.md)). `status`: the status page, to read only
+    /// ([status-page.md](status-page.md#behind-a-route)); the route needs `basic_auth`,
+    /// `auth_request` or `allow`. Required, unless
     /// there is a `redirect`, or a `deny` without `allow`.
     #[serde(default, rename = "try")]
     pub places: Vec<Written<String>>,
@@ -123,8 +126,8 @@ pub struct RouteSection {
     /// Whether a directory without an index page shows a list of its files.
     #[serde(default)]
     pub listing: bool,
-    /// Which symbolic links out of a directory of `files:` Kirin follows. `"owner"`: links whose
-    /// owner also owns their target. `true`: all. `false`: none
+    /// Which symbolic links out of a directory of `files:` or `cgi:` Kirin follows. `"owner"`: links
+    /// whose owner also owns their target. `true`: all. `false`: none
     /// ([files.md](files.md#symbolic-links)).
     #[serde(default)]
     #[schemars(with = "bool")]
@@ -146,7 +149,7 @@ pub struct RouteSection {
     /// Default: `"utf-8"`.
     pub charset: Option<Written<String>>,
     /// The largest request body. A larger one is answered 413. Default: the `body_limit` of the
-    /// application; for an upstream no limit.
+    /// application; `"64MB"` for `cgi:PROGRAM`; for an upstream no limit.
     pub body_limit: Option<ByteSize>,
     /// Whether Kirin reads a request's body completely before it sends the request to an upstream,
     /// so that its servers do not wait for slow clients. Otherwise Kirin passes the body on as it
@@ -180,6 +183,9 @@ pub struct RouteSection {
     #[serde(default)]
     #[schemars(with = "Option<bool>")]
     pub cache: CacheKey,
+    /// What the CGI programs of the route may take: a table with the keys below
+    /// ([cgi.md](cgi.md)).
+    pub cgi: Option<CgiSection>,
 }
 
 /// The state that the routes of a file share while they are checked.
@@ -262,6 +268,13 @@ pub fn check_route(
     let log = context.log(section.access_log.as_ref(), source, errors);
     let places = places?;
     let CheckedAuthRequest { rule: auth_request, authority } = authorized?;
+    let programs = match places.iter().any(|place| place.kind.name == cgi::KIND.name) {
+        true => {
+            let default = CgiSection::default();
+            Some(check_cgi(section.cgi.as_ref().unwrap_or(&default), source, errors)?)
+        }
+        false => None,
+    };
     let body_limit_bytes = section
         .body_limit
         .or((section.request_buffering == Some(true)).then_some(BUFFERED_BODY_LIMIT))
@@ -284,6 +297,7 @@ pub fn check_route(
         body_limit_bytes,
         compress: section.compress.0,
         cache: cache?,
+        programs,
         ssi: section.ssi,
         esi: section.esi,
     })
@@ -307,7 +321,7 @@ fn places(
     let mut places = Vec::new();
     for (index, place) in section.places.iter().enumerate() {
         let Some(checked) = errors.keep(check_place(place, named, source)) else { continue };
-        if checked.kind.answers_all && index + 1 < section.places.len() {
+        if checked.answers_all() && index + 1 < section.places.len() {
             let message =
                 format!("`{}` always answers: it must be the last in `try`", place.as_str());
             errors.push(source.error(place.span(), message));
@@ -337,6 +351,7 @@ fn check_keys_of_places(
         ("charset", section.charset.is_some()),
         ("request_buffering", section.request_buffering == Some(true)),
         ("cache", section.cache.0.is_some()),
+        ("cgi", section.cgi.is_some()),
     ] {
         if is_set && !places.iter().any(|place| place.kind.keys.contains(&key)) {
             let needed = forms("or", |kind| kind.keys.contains(&key));

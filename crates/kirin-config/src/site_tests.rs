@@ -265,7 +265,7 @@ fn errors_of_sites_name_the_line_and_what_is_allowed() {
         ),
         (
             &format!("[[site]]\nhosts = [\"a.org\"]\ncache = true\n{route}"),
-            vec!["kirin.toml:11:1", "`cache` has no effect", "app:NAME or proxy:NAME"],
+            vec!["kirin.toml:11:1", "`cache` has no effect", "app:NAME, proxy:NAME or cgi:PROGRAM"],
         ),
         (
             &format!("[[site]]\nhosts = [\"a.org\"]\ncache = {{ ttl = 5 }}\n{route}"),

@@ -52,7 +52,8 @@ pub struct EndedRequest<'a> {
 pub struct PlaceName {
     /// The part.
     pub part: AnsweredBy,
-    /// The application or upstream. `None` for other parts, and if the request did not get so far.
+    /// The application, upstream or CGI program. `None` for other parts, and if the request did not
+    /// get so far.
     pub name: Option<Arc<str>>,
 }
 
@@ -71,7 +72,7 @@ impl EndedRequest<'_> {
     pub fn place(&self) -> PlaceName {
         let part = self.answered_by;
         let kind = match part.name() {
-            "app" => StepKind::Worker,
+            "app" | "cgi" => StepKind::Worker,
             "proxy" => StepKind::Upstream,
             _ => return PlaceName { part, name: None },
         };
@@ -122,6 +123,7 @@ mod tests {
             ("app", &[(Fetch, "x"), (Worker, "web"), (Include, "/part")], "app:web"),
             ("proxy", &[(Worker, "web"), (Upstream, "old"), (Upstream, "new")], "proxy:new"),
             ("app", &[], "app"),
+            ("cgi", &[(Queue, "gitweb.cgi"), (Worker, "gitweb.cgi")], "cgi:gitweb.cgi"),
         ] {
             assert_eq!(place(part, steps), expected, "{part} {steps:?}");
         }

@@ -134,6 +134,10 @@ impl ExplanationText {
                     format!("{} (now: {now})", file.display())
                 }
                 Sought::Script(_) => "the script decides whether it answers".into(),
+                Sought::Program { file, mount: (script_name, path_info), .. } => format!(
+                    "runs {}, with SCRIPT_NAME `{script_name}` and PATH_INFO `{path_info}`",
+                    file.display()
+                ),
                 Sought::Code { mount, .. } => match mount {
                     None => "answers every request".into(),
                     Some((script_name, path_info)) => format!(
@@ -144,7 +148,9 @@ impl ExplanationText {
             };
             let block = if index == 0 { "places" } else { "" };
             self.block(block, &format!("{}. {}: {text}", index + 1, place.config));
-            if let Sought::Code { cache: Some(cache), .. } = &place.sought {
+            if let Sought::Code { cache: Some(cache), .. }
+            | Sought::Program { cache: Some(cache), .. } = &place.sought
+            {
                 self.line(&match cache {
                     CacheSought::Bypass(why) => format!("   past the cache ({why})"),
                     CacheSought::Response => "   unless the cache has its response".into(),

@@ -4,6 +4,7 @@
 //! Pure: it asks no place, counts nothing, and looks into no store. [`route`] has the rules and
 //! places of the route. [`stored`] looks into the store of a running Kirin.
 
+mod program;
 pub mod route;
 pub mod stored;
 

@@ -9,13 +9,14 @@ use kirin_files::file_name::FileName;
 use kirin_http::{Origin, Peer, RequestHead, RequestPath, ResponseLog};
 use kirin_store::Namespace;
 
+use super::program::program_of;
 use super::stored::{CachedQuestion, Question};
 use crate::filters::cache::cache_request::{Bypass, CacheRequest};
 use crate::filters::compress_codings::Compress;
 use crate::pages::store_key::key_of;
 use crate::places::hidden_scripts::HiddenScripts;
 use crate::places::kind::{PlaceConfig, STORE};
-use crate::places::{files, lua};
+use crate::places::{cgi, files, lua};
 use crate::request::answers::NoRoutes;
 use crate::request::context::{Request, SharedHead};
 use crate::request::lineage::Lineage;
@@ -76,6 +77,15 @@ pub enum Sought {
     File(PathBuf),
     /// The script decides.
     Script(PathBuf),
+    /// The CGI program answers.
+    Program {
+        /// Its file.
+        file: PathBuf,
+        /// `SCRIPT_NAME` and the percent-encoded `PATH_INFO`.
+        mount: (String, String),
+        /// The way in which the cache handles the request. `None`: the route has none.
+        cache: Option<CacheSought>,
+    },
     /// The application or upstream answers. `cache` says how the cache before it handles the
     /// request.
     Code {
@@ -176,6 +186,16 @@ impl<'a> ExplainedRoute<'a> {
         let hidden = HiddenScripts::new(&config.script_extensions);
         let mut question =
             Question { protection: route.protection().to_string(), ..Question::default() };
+        let cache_sought = |question: &mut Question| {
+            route.cache.as_ref()?;
+            Some(match cached_question(route, namespace, head, origin, sent_path) {
+                Ok(cached) => {
+                    question.cached = Some(cached);
+                    CacheSought::Response
+                }
+                Err(reason) => CacheSought::Bypass(reason),
+            })
+        };
         for place in &route.places {
             let name = place.kind.name;
             let sought = if name == STORE || name == files::KIND.name {
@@ -198,25 +218,24 @@ impl<'a> ExplainedRoute<'a> {
                 }
             } else if name == lua::KIND.name {
                 Sought::Script(place.path().map(PathBuf::from).unwrap_or_default())
+            } else if name == cgi::KIND.name {
+                match program_of(route, place, &values) {
+                    None => Sought::Nothing("the path names no program of the directory"),
+                    Some((file, mount)) => {
+                        let cache = cache_sought(&mut question);
+                        Sought::Program { file, mount, cache }
+                    }
+                }
             } else {
                 let mount = route.rules.rewrite.as_ref().map(|rewrite| {
                     let (script_name, path_info) = rewrite.mount(&values, &route.path);
                     (String::from_utf8_lossy(script_name).into_owned(), path_info.into_owned())
                 });
-                let cache = route.cache.is_some().then(|| {
-                    match cached_question(route, namespace, head, origin, sent_path) {
-                        Ok(cached) => {
-                            question.cached = Some(cached);
-                            CacheSought::Response
-                        }
-                        Err(reason) => CacheSought::Bypass(reason),
-                    }
-                });
-                Sought::Code { mount, cache }
+                Sought::Code { mount, cache: cache_sought(&mut question) }
             };
             self.places.push(ExplainedPlace { config: place, sought });
         }
-        if !route.places.last().is_some_and(|place| place.kind.answers_all) {
+        if !route.places.last().is_some_and(PlaceConfig::answers_all) {
             self.unanswered = Some(match (head.is_get_or_head(), &head.method) {
                 (true, _) => "404",
                 (false, &Method::OPTIONS) => {

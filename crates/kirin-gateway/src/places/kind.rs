@@ -19,7 +19,7 @@ pub struct PlaceKind {
     pub argument: Option<&'static str>,
     /// Whether the place runs code, which can make a page again.
     pub runs_code: bool,
-    /// Whether the place answers every request, so that no place behind it is ever asked.
+    /// Whether all places of this kind answer every request.
     pub answers_all: bool,
     /// The keys of a route that mean nothing without such a place.
     pub keys: &'static [&'static str],
@@ -52,6 +52,11 @@ pub trait OpenPlace: Send + Sync {
     /// Returns the absolute path of the file or directory that the place names.
     fn path(&self) -> Option<&Path> {
         None
+    }
+
+    /// Returns whether the place answers every request, if not all places of its kind do.
+    fn answers_all(&self) -> bool {
+        false
     }
 
     /// Opens the place for one event loop.
@@ -91,6 +96,11 @@ impl PlaceConfig {
     /// Returns the absolute path of the file or directory that the place names.
     pub fn path(&self) -> Option<&Path> {
         self.place.path()
+    }
+
+    /// Returns whether the place answers every request, so that no place behind it is ever asked.
+    pub fn answers_all(&self) -> bool {
+        self.kind.answers_all || self.place.answers_all()
     }
 
     /// Opens the place for one event loop.

@@ -4,6 +4,7 @@
 //! place is registered in [`registry`].
 
 pub mod app;
+pub mod cgi;
 pub mod files;
 pub mod hidden_scripts;
 pub mod kind;

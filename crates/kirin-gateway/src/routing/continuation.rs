@@ -43,9 +43,9 @@ impl GatewayConfig {
     }
 
     /// Takes over what goes on in the routes with the same names: the requests that a limit on
-    /// their rate has counted, if the limit is the same, and the requests of the cache that are at
-    /// a place. Must be called before anything else refers to the routes, and after
-    /// [`GatewayConfig::number_routes`].
+    /// their rate has counted and the pool of their CGI programs, if the limits are the same, and
+    /// the requests of the cache that are at a place. Must be called before anything else refers to
+    /// the routes, and after [`GatewayConfig::number_routes`].
     pub fn continue_routes(&mut self, before: &Self) {
         let routes_before = before.sites.iter().flat_map(|site| &site.routes);
         let routes_before: HashMap<u32, &RouteConfig> =
@@ -68,6 +68,11 @@ impl RouteConfig {
                     *limit = known.swap_remove(same);
                 }
             }
+        }
+        if let (Some(programs), Some(before)) = (&mut self.programs, &before.programs)
+            && programs.pool.limits() == before.pool.limits()
+        {
+            programs.pool = Arc::clone(&before.pool);
         }
         if let (Some(cache), Some(before)) = (&mut self.cache, &before.cache)
             && let Some(cache) = Arc::get_mut(cache)

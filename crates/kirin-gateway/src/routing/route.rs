@@ -66,7 +66,7 @@ impl Route {
             number: index,
             path: config.path.clone(),
             places: config.places.iter().enumerate().map(open).collect::<Result<_, _>>()?,
-            answers_all: config.places.last().is_some_and(|place| place.kind.answers_all),
+            answers_all: config.places.last().is_some_and(PlaceConfig::answers_all),
             rules: (!config.rules.is_empty()).then(|| Arc::clone(&config.rules)),
             note: RouteNote { number: Some(config.number), log: config.log },
             syntax: config.syntax(),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use kirin_cgi_programs::ProgramSettings;
 use kirin_files::{CacheLimits, FollowLinks, MediaTypes};
 use kirin_http::{PeerSet, ResponseLog};
 use kirin_proxy::BodyBuffering;
@@ -98,6 +99,8 @@ pub struct RouteConfig {
     pub compress: Compress,
     /// The cache, if responses are cached.
     pub cache: Option<Arc<CacheSettings>>,
+    /// The settings of its CGI programs, if it has a place with such programs.
+    pub programs: Option<ProgramSettings>,
     /// Whether SSI directives are carried out. By default they are in pages of the store only.
     pub ssi: Option<bool>,
     /// Whether ESI tags are carried out.
@@ -125,6 +128,7 @@ impl RouteConfig {
             request_buffering: BodyBuffering::Off,
             compress: Compress::default(),
             cache: None,
+            programs: None,
             ssi: None,
             esi: false,
         }

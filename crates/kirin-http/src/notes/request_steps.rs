@@ -13,9 +13,9 @@ const MAX_STEPS: usize = 64;
 /// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
-    /// The request waited for a free worker or server.
+    /// The request waited for a free worker or server, or for a CGI program to end.
     Queue,
-    /// A worker of an application had the request.
+    /// A worker of an application, or a CGI program, had the request.
     Worker,
     /// A server of an upstream had the request.
     Upstream,

@@ -208,6 +208,18 @@ families! {
         UPSTREAM_REFUSED = Counter "kirin_upstream_queue_refused" ["upstream", "reason"]
             "Requests that left the queue without a server.";
     }
+    "CGI programs" {
+        CGI_RUNNING = Gauge "kirin_cgi_running" ["site", "route"]
+            "Programs of the route that run now.";
+        CGI_WAITING = Gauge "kirin_cgi_waiting_requests" ["site", "route"]
+            "Requests that wait for a program to end now.";
+        CGI_REQUESTS = Counter "kirin_cgi_requests" ["site", "route"]
+            "Requests for which a program was started.";
+        CGI_FAILURES = Counter "kirin_cgi_failures" ["site", "route"]
+            "Requests that got no complete response from their program.";
+        CGI_REFUSED = Counter "kirin_cgi_queue_refused" ["site", "route", "reason"]
+            "Requests that left the queue before a program was started.";
+    }
     "Program" {
         BUILD = Info "kirin_build" ["version"]
             "The version of Kirin.";

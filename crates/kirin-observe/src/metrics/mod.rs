@@ -12,6 +12,7 @@ pub mod observer;
 mod origin;
 mod process;
 mod program;
+mod programs;
 mod requests;
 mod upstreams;
 
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use http::StatusCode;
+use kirin_cgi_programs::ProgramPool;
 use kirin_config::Config;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::routing::rate_limit::RateLimit;
@@ -77,6 +79,8 @@ pub struct NamedParts {
     routes: Arc<RouteNames>,
     /// The limits on the rate of requests, each once.
     rate_limits: Vec<Arc<RateLimit>>,
+    /// The pools of CGI programs, with the numbers of their routes.
+    programs: Vec<(u32, Arc<ProgramPool>)>,
 }
 
 impl NamedParts {
@@ -92,14 +96,16 @@ impl NamedParts {
         });
         let listeners = listeners.collect();
         let mut rate_limits = Vec::<Arc<RateLimit>>::new();
+        let mut programs = Vec::new();
         for route in config.gateway.sites.iter().flat_map(|site| &site.routes) {
+            programs.extend(route.programs.iter().map(|of| (route.number, Arc::clone(&of.pool))));
             for limit in &route.rules.rate_limits {
                 if !rate_limits.iter().any(|known| Arc::ptr_eq(known, limit)) {
                     rate_limits.push(Arc::clone(limit));
                 }
             }
         }
-        Self { listeners, routes: Arc::clone(routes), rate_limits }
+        Self { listeners, routes: Arc::clone(routes), rate_limits, programs }
     }
 
     /// Returns the labels of a route: its site, and its path with its conditions. Returns `None`
@@ -161,6 +167,7 @@ impl Metrics {
         self.write_origin(&mut out);
         self.write_apps(&mut out);
         self.write_upstreams(&mut out);
+        self.write_programs(&mut out);
         self.write_program(&mut out);
         out.finish()
     }

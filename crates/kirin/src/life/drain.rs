@@ -99,6 +99,8 @@ pub async fn drain(
         // A new program that hangs does not keep this one.
         _ = tokio::time::timeout(limit, handing).await;
     }
+    // Loops that have not ended may have some.
+    kirin_cgi_programs::kill_all();
     for app in &apps {
         app.stop(limit).await;
     }

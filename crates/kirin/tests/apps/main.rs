@@ -7,6 +7,7 @@
 mod app_background;
 mod app_files;
 mod apps;
+mod cgi;
 mod graceful_stop;
 mod last_answers;
 mod lifecycle;

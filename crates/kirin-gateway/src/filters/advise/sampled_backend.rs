@@ -88,9 +88,9 @@ fn observed(
     asked: Instant,
     is_head: bool,
 ) -> Response {
-    let is_of_place = response.answered_by == kirin_workers::ANSWERED_BY
-        || response.answered_by == kirin_proxy::ANSWERED_BY;
-    if !is_of_place || matches!(response.body, Body::Tunnel(_)) {
+    let places =
+        [kirin_workers::ANSWERED_BY, kirin_proxy::ANSWERED_BY, kirin_cgi_programs::ANSWERED_BY];
+    if !places.contains(&response.answered_by) || matches!(response.body, Body::Tunnel(_)) {
         return response;
     }
     let RequestFacts { target, visitor, has_body, own_values } = facts;

@@ -108,9 +108,9 @@ impl Push {
             let is_for_us = |(name, _): (&[u8], &[u8])| {
                 name.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"kirin-"))
             };
-            if response.answered_by != kirin_workers::ANSWERED_BY
-                || !response.fields.iter().any(is_for_us)
-            {
+            let places = [kirin_workers::ANSWERED_BY, kirin_cgi_programs::ANSWERED_BY];
+            let is_of_place = places.contains(&response.answered_by);
+            if !is_of_place || !response.fields.iter().any(is_for_us) {
                 return response;
             }
             push.carry_out(push_request, begun, response).await
