@@ -178,3 +178,53 @@ impl Drop for ProcessGroup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::mpsc;
+
+    use rustix::io::dup;
+    use rustix::thread::gettid;
+
+    use super::*;
+
+    /// A program that prints the numbers of its descriptors.
+    const DESCRIPTORS: &str = "#!/bin/sh\necho /proc/$$/fd/*\n";
+
+    /// Returns whether a thread of this process waits for something.
+    fn is_waiting(thread: Pid) -> bool {
+        let path = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+        fs::read_to_string(path).is_ok_and(|stat| stat.contains(") S "))
+    }
+
+    #[test]
+    fn a_program_waits_while_another_start_has_descriptors_that_are_inherited() {
+        let directory = std::env::temp_dir().join(format!("kirin-cgi-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let file = directory.join("descriptors");
+        fs::write(&file, DESCRIPTORS).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        let other_start = ProcessStart::begin();
+        let inherited = dup(File::open("/dev/null").unwrap()).unwrap();
+        let (sender, threads) = mpsc::channel();
+        let starting = std::thread::spawn(move || {
+            sender.send(gettid()).unwrap();
+            ProgramCommand { file, variables: Vec::new(), input: Stdio::null() }.start()
+        });
+        let thread = threads.recv().unwrap();
+        while !is_waiting(thread) && !starting.is_finished() {
+            std::thread::yield_now();
+        }
+        let number = inherited.as_raw_fd();
+        drop((inherited, other_start));
+        let started = starting.join().unwrap().unwrap();
+        let mut text = String::new();
+        File::from(started.output.try_clone().unwrap()).read_to_string(&mut text).unwrap();
+        fs::remove_dir_all(&directory).unwrap();
+        assert!(text.contains("/fd/0") && !text.contains(&format!("/fd/{number}")), "{text}");
+    }
+}

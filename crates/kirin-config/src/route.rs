@@ -126,8 +126,8 @@ pub struct RouteSection {
     /// Whether a directory without an index page shows a list of its files.
     #[serde(default)]
     pub listing: bool,
-    /// Which symbolic links out of a directory of `files:` or `cgi:` Kirin follows. `"owner"`: links
-    /// whose owner also owns their target. `true`: all. `false`: none
+    /// Which symbolic links out of a directory of `files:` or `cgi:` Kirin follows. `"owner"`:
+    /// links whose owner also owns their target. `true`: all. `false`: none
     /// ([files.md](files.md#symbolic-links)).
     #[serde(default)]
     #[schemars(with = "bool")]
