@@ -69,6 +69,8 @@ impl ProgramCommand {
         // RFC 3875 section 7.2.
         command.current_dir(self.file.parent().unwrap_or(Path::new("/")));
         command.stdin(self.input).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        // A file system that hangs must not hang while others wait for the lock.
+        std::fs::metadata(&self.file)?;
         let start = ProcessStart::begin();
         start.close_unknown_on_exec();
         let child = command.spawn()?;

@@ -127,7 +127,8 @@ impl RunningProgram {
     ) -> Result<Response, ProgramFailure> {
         let (head, data) = self.head(client).await?;
         let received = ReceivedBody::new(head.framing, head.status, is_head);
-        let body = match received.withheld() {
+        let nothing = || (received.length() == Some(0)).then_some(Body::Empty);
+        let body = match received.withheld().or_else(nothing) {
             Some(body) => {
                 self.discard_rest();
                 body

@@ -51,11 +51,11 @@ impl<F: FnOnce(&str)> ProgramBody<F> {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, String>> {
         loop {
             if let Some(bytes) = self.take_data() {
+                self.end_if_complete();
                 return Poll::Ready(Ok(Some(bytes)));
             }
             match std::mem::replace(&mut self.source, Source::Ended) {
                 Source::Ended => return Poll::Ready(Ok(None)),
-                Source::Output(program) if self.left == Some(0) => program.discard_rest(),
                 Source::Output(mut program) => {
                     let read = program.poll_read(context, &mut self.data);
                     match read {
@@ -100,6 +100,16 @@ impl<F: FnOnce(&str)> ProgramBody<F> {
             *left -= bytes.len() as u64;
         }
         (!bytes.is_empty()).then(|| bytes.freeze())
+    }
+
+    /// Lets the program go on if all bytes of its `Content-Length` have been read. Nobody asks for
+    /// more of such a body.
+    fn end_if_complete(&mut self) {
+        if self.left == Some(0)
+            && let Source::Output(program) = std::mem::replace(&mut self.source, Source::Ended)
+        {
+            program.discard_rest();
+        }
     }
 
     /// Checks whether the body is complete after the end of the output.

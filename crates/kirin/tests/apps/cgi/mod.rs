@@ -49,6 +49,16 @@ my %do = (
         wait_for('go');
         print "Content-Type: text/plain\n\nwaited";
     },
+    after => sub {
+        print "Content-Type: text/plain\nContent-Length: 5\n\nwhole";
+        wait_for('go');
+        touch('done');
+    },
+    nothing => sub {
+        print "Content-Type: text/plain\nContent-Length: 0\n\n";
+        wait_for('go');
+        touch('done');
+    },
     later => sub {
         print "Content-Type: text/plain\n\nsoon";
         close STDOUT;

@@ -57,9 +57,10 @@ fn a_response_is_streamed_as_it_is_made() {
 
 #[test]
 fn a_program_may_go_on_after_its_response() {
-    for what in ["later", "background"] {
+    for (what, expected) in
+        [("after", "whole"), ("nothing", ""), ("later", "soon"), ("background", "started")]
+    {
         let (site, kirin) = start("");
-        let expected = if what == "later" { "soon" } else { "started" };
         assert_eq!(kirin.get(&format!("/do?do={what}")).text(), expected);
         touch(&site, "go");
         wait_for_file(&site, "done");
