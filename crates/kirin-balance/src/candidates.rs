@@ -2,7 +2,8 @@
 //!
 //! First come the available servers, then the backups. When all of them have failed, all servers
 //! that the health checks accept are candidates: one may have recovered, and the client would get
-//! an error anyway. A server at its limit is a candidate too, because it will have room again.
+//! an error anyway. A server at its limit is a candidate too, because it will have room again. Only
+//! a request that cannot wait for that, because the queue is full, goes to a backup.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -82,6 +83,34 @@ impl Servers {
         let Some(candidates) = self.candidates(criteria, millis) else {
             return SlotClaim::NoServer;
         };
+        match self.claim_among(candidates, criteria, millis, now) {
+            Some(attempt) => SlotClaim::Given(attempt),
+            None => SlotClaim::Full,
+        }
+    }
+
+    /// Claims a slot of a backup for a request whose candidates have no room, and that cannot wait.
+    /// A visitor with its own server gets none, because its session is at that server.
+    pub(crate) fn claim_backup(
+        self: &Arc<Self>,
+        criteria: &Criteria,
+        now: Instant,
+    ) -> Option<Attempt> {
+        let millis = self.millis(now);
+        if self.candidates(criteria, millis) != Some(Candidates::Tier(Tier::Primary)) {
+            return None;
+        }
+        self.claim_among(Candidates::Tier(Tier::Backup), criteria, millis, now)
+    }
+
+    /// Claims a slot of the least busy server of `candidates` with room.
+    fn claim_among(
+        self: &Arc<Self>,
+        candidates: Candidates,
+        criteria: &Criteria,
+        millis: u64,
+        now: Instant,
+    ) -> Option<Attempt> {
         let load = |server: &UpstreamServer| {
             f64::from(server.in_flight.load(Relaxed)) / server.present_weight() as f64
         };
@@ -90,10 +119,9 @@ impl Servers {
             let free = all.filter(|(index, server)| {
                 server.has_room() && self.is_candidate(*index, candidates, criteria, millis)
             });
-            let least = free.min_by(|a, b| load(a.1).total_cmp(&load(b.1)));
-            let Some((index, _)) = least else { return SlotClaim::Full };
+            let (index, _) = free.min_by(|a, b| load(a.1).total_cmp(&load(b.1)))?;
             if let Some(attempt) = Attempt::begin(self, index, now) {
-                return SlotClaim::Given(attempt);
+                return Some(attempt);
             }
         }
     }

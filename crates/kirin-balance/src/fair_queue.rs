@@ -90,12 +90,17 @@ impl<T> FairQueue<T> {
         self.entries.is_empty()
     }
 
+    /// Returns whether a new request waits only if it displaces another.
+    pub fn is_full(&self) -> bool {
+        self.len() >= self.limit
+    }
+
     /// Adds a request of `client`. Returns `value` as an error if the queue is full and the
     /// client's share is not smaller than that of the others.
     pub fn enter(&mut self, client: ClientKey, value: T) -> Result<FairPlace<T>, T> {
         let round = self.next_round(client);
         let mut displaced = None;
-        if self.len() >= self.limit {
+        if self.is_full() {
             if self.entries.back().is_none_or(|last| last.ticket.round <= round) {
                 return Err(value);
             }

@@ -123,7 +123,8 @@ impl RequestQueue {
     }
 
     /// Claims a server of `servers` for a request, or enters the queue: at its old place with
-    /// `ticket`, and otherwise behind the others.
+    /// `ticket`, and otherwise behind the others. A new request that finds the queue full goes to a
+    /// backup with room.
     pub fn enter(
         self: &Arc<Self>,
         servers: &Arc<Servers>,
@@ -158,6 +159,12 @@ impl RequestQueue {
             SlotClaim::Given(attempt) => return Ok(Entered::Given(attempt)),
             SlotClaim::NoServer => return Err(QueueRefusal::NoServer),
             SlotClaim::Full => {}
+        }
+        if ticket.is_none()
+            && state.waiting.is_full()
+            && let Some(attempt) = servers.claim_backup(criteria, now)
+        {
+            return Ok(Entered::Given(attempt));
         }
         between();
         let (sender, receiver) = oneshot::channel();

@@ -42,6 +42,12 @@ fn servers(limits: &[u32], queue_length: usize, now: Instant) -> Arc<Servers> {
     Arc::new(Servers::new(all, settings, now))
 }
 
+/// Returns a server with a limit of one request, and a backup with the same limit.
+fn servers_with_backup(queue_length: usize, now: Instant) -> Arc<Servers> {
+    let none = servers(&[], queue_length, now);
+    Arc::new(none.exchanged([server(0, 1, false), server(1, 1, true)]))
+}
+
 /// Asks for a server, and enters the queue if there is no room.
 fn ask(servers: &Arc<Servers>, criteria: &Criteria, now: Instant) -> Result<Entered, QueueRefusal> {
     match Balancer::new(Arc::clone(servers), Method::RoundRobin, 7).begin(criteria, now) {
@@ -177,14 +183,56 @@ fn a_visitor_waits_for_its_own_server_and_others_do_not_wait_behind_it() {
 #[test]
 fn a_backup_is_not_used_while_a_request_can_wait() {
     let now = Instant::now();
-    let none = servers(&[], 9, now);
-    let servers = Arc::new(none.exchanged([server(0, 1, false), server(1, 1, true)]));
+    let servers = servers_with_backup(9, now);
     let attempt = given(ask(&servers, &Criteria::default(), now));
     let mut wait = waits(ask(&servers, &Criteria::default(), now));
     assert!(poll(&mut wait).is_pending());
     servers.probed(0, false, now);
     assert_eq!(index(&poll(&mut wait)), Some(1), "it is the only one now");
     drop(attempt);
+}
+
+#[test]
+fn a_request_that_finds_the_queue_full_goes_to_a_backup() {
+    let now = Instant::now();
+    for queue_length in [0, 1] {
+        let servers = servers_with_backup(queue_length, now);
+        let primary = given(ask(&servers, &Criteria::default(), now));
+        let waiting: Vec<_> =
+            (0..queue_length).map(|_| waits(ask(&servers, &Criteria::default(), now))).collect();
+        let backup = given(ask(&servers, &Criteria::default(), now));
+        assert_eq!((primary.index(), backup.index()), (0, 1));
+        assert_eq!(servers.queue_status().full, 0);
+        assert_eq!(ask(&servers, &Criteria::default(), now).err(), Some(QueueRefusal::Full));
+        drop(backup);
+        assert_eq!(servers.queue_status().waiting, queue_length, "they wait for the primary");
+        assert_eq!(given(ask(&servers, &Criteria::default(), now)).index(), 1);
+        drop(primary);
+        for mut wait in waiting {
+            assert_eq!(index(&poll(&mut wait)), Some(0));
+        }
+        assert_eq!(given(ask(&servers, &Criteria::default(), now)).index(), 0);
+    }
+}
+
+#[test]
+fn no_backup_replaces_a_visitors_own_server_that_is_busy() {
+    let now = Instant::now();
+    let servers = servers_with_backup(0, now);
+    let own = Criteria { sticky: servers.id(0), ..Criteria::default() };
+    let _busy = given(ask(&servers, &own, now));
+    assert_eq!(ask(&servers, &own, now).err(), Some(QueueRefusal::Full));
+    let other = given(ask(&servers, &Criteria::default(), now));
+    assert_eq!(other.index(), 1);
+}
+
+#[test]
+fn a_backup_that_has_failed_gets_no_request_of_busy_servers() {
+    let now = Instant::now();
+    let servers = servers_with_backup(0, now);
+    let _busy = given(ask(&servers, &Criteria::default(), now));
+    servers.probed(1, false, now);
+    assert_eq!(ask(&servers, &Criteria::default(), now).err(), Some(QueueRefusal::Full));
 }
 
 #[test]

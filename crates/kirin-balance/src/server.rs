@@ -22,7 +22,8 @@ pub struct ServerSettings {
     pub name: String,
     /// The share of requests in relation to the other servers, from 1.
     pub weight: u32,
-    /// Whether the server gets requests only if no other can take them.
+    /// Whether the server gets requests only if no other can take them: the others have failed, or
+    /// they are at their limits and the queue is full.
     pub backup: bool,
     /// The most requests at the same time; `None` for no limit.
     pub max_in_flight: Option<NonZeroU32>,

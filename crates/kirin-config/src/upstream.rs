@@ -42,7 +42,7 @@ pub struct UpstreamSection {
     /// says more about a server, such as `{ address = "10.0.0.2:80", weight = 3, backup = true,
     /// max_in_flight = 8 }`. A name stands for all of its addresses. A server with `weight = 3`
     /// (default 1) gets three times as many requests. A `backup` gets none while another server can
-    /// be asked.
+    /// be asked, or the queue has room.
     #[schemars(with = "Vec<String>")]
     pub servers: Vec<Written<ServerEntry>>,
     /// Which server gets a request: `"round-robin"`; `"least-connections"`, the server with the

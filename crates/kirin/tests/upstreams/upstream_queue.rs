@@ -249,6 +249,31 @@ fn without_a_queue_no_request_waits() {
 }
 
 #[test]
+fn a_backup_answers_when_the_others_are_busy_and_the_queue_is_full() {
+    let gate = Gate::default();
+    let (a, b) = (gate.server("a"), gate.server("b"));
+    let servers = format!(
+        "{}, {{ address = \"{}\", backup = true, max_in_flight = 1 }}",
+        list(&[&a]),
+        b.address()
+    );
+    let (_site, kirin) = proxy(&servers, "max_in_flight = 1\nqueue = 1");
+    let mut first = asking(&kirin, "/1");
+    gate.wait_for(&["a/1"]);
+    let mut waiting = asking(&kirin, "/2");
+    wait_for_queue(&kirin, 1);
+    let mut third = asking(&kirin, "/3");
+    gate.wait_for(&["a/1", "b/3"]);
+    assert_refused(&kirin, &mut asking(&kirin, "/4"), FULL);
+    gate.open(3);
+    for (client, name) in [(&mut first, "a 0"), (&mut third, "b 0"), (&mut waiting, "a 0")] {
+        assert_eq!(client.read_reply().text(), name);
+    }
+    let status = wait_for_queue(&kirin, 0);
+    assert_eq!((&status["queue_full"], &status["waited"]), (&1.into(), &1.into()), "{status:#}");
+}
+
+#[test]
 fn a_request_that_waits_too_long_is_refused_and_takes_no_slot() {
     let Busy { gate, kirin, first, .. } = &mut busy("queue_wait = \"1s\"");
     assert_refused(kirin, &mut asking(kirin, "/2"), TOO_LONG);
