@@ -53,7 +53,9 @@ pub fn parse_head(input: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead
                 return Err(BadResponse::Framing("two different Content-Length fields").into());
             }
             framing = Framing::Length(length);
-        } else if !DROPPED.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
+        } else if !DROPPED.iter().any(|ours| name.eq_ignore_ascii_case(ours))
+            || (status == StatusCode::UPGRADE_REQUIRED && name.eq_ignore_ascii_case("upgrade"))
+        {
             fields.try_push(name.as_bytes(), value).map_err(BadResponse::from)?;
         }
     }
@@ -62,8 +64,10 @@ pub fn parse_head(input: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead
     Ok(Some((head, length)))
 }
 
-/// Fields that Kirin writes itself: the status, and the hop-by-hop fields.
-const DROPPED: [&str; 5] = ["status", "connection", "keep-alive", "transfer-encoding", "trailer"];
+/// Fields that Kirin writes itself: the status, and the hop-by-hop fields. A response with the
+/// status 426 must have `Upgrade` (RFC 9110 section 15.5.22), so it keeps that.
+const DROPPED: [&str; 6] =
+    ["status", "connection", "keep-alive", "transfer-encoding", "trailer", "upgrade"];
 
 fn status_of(value: &[u8]) -> Option<StatusCode> {
     let digits = value.get(..3).filter(|_| value.get(3).is_none_or(|after| *after == b' '))?;
@@ -102,6 +106,15 @@ mod tests {
         assert!(
             head.fields.get("connection").is_none() && head.fields.get("content-length").is_none()
         );
+    }
+
+    #[test]
+    fn only_a_426_response_keeps_its_upgrade_field() {
+        for (status, kept) in [("426", Some(&b"x/1"[..])), ("200", None)] {
+            let (head, _) =
+                head(&format!("Status: {status}\r\nUpgrade: x/1\r\n\r\n")).unwrap().unwrap();
+            assert_eq!(head.fields.get("upgrade"), kept, "{status}");
+        }
     }
 
     #[test]

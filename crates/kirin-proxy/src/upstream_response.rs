@@ -65,10 +65,13 @@ pub fn read_head(
     })?;
     let Some((head, length)) = parsed else { return Ok(None) };
     let (status, mut fields) = (head.status, head.fields);
-    if status == StatusCode::SWITCHING_PROTOCOLS {
+    // The client needs the protocols of both (RFC 9110 sections 15.2.2 and 15.5.22).
+    if matches!(status, StatusCode::SWITCHING_PROTOCOLS | StatusCode::UPGRADE_REQUIRED) {
         for protocols in upgrade {
             fields.try_push(b"Upgrade", &protocols)?;
         }
+    }
+    if status == StatusCode::SWITCHING_PROTOCOLS {
         return Ok(Some((ReceivedHead::Switched { fields }, length)));
     }
     if status.is_informational() {
@@ -156,6 +159,15 @@ mod tests {
             panic!()
         };
         assert_eq!((fields.get("upgrade"), length), (Some(&b"websocket"[..]), text.len() - 3));
+    }
+
+    #[test]
+    fn a_426_response_keeps_the_protocols_that_it_requires() {
+        let lines = "Connection: Upgrade, close\r\nUpgrade: TLS/1.2, HTTP/1.1\r\n";
+        let required = head(&format!("HTTP/1.1 426 U\r\n{lines}\r\n"), false);
+        assert_eq!(required.fields.get("upgrade"), Some(&b"TLS/1.2, HTTP/1.1"[..]));
+        let offered = head(&format!("HTTP/1.1 400 B\r\n{lines}\r\n"), false);
+        assert_eq!(offered.fields.get("upgrade"), None);
     }
 
     #[test]

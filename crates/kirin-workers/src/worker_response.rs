@@ -71,6 +71,7 @@ pub(crate) fn read_head(
 ) -> Result<Option<(ReceivedHead<WorkerHead>, usize)>, ProtocolError> {
     let mut file = None;
     let mut cleans_up = false;
+    let mut upgrade: Vec<Vec<u8>> = Vec::new();
     let parsed = response_head::parse(input, |name, value| {
         if name.eq_ignore_ascii_case("x-sendfile") {
             // What the adapter says takes precedence.
@@ -85,10 +86,20 @@ pub(crate) fn read_head(
             cleans_up = true;
             return Field::Take;
         }
+        if name.eq_ignore_ascii_case("upgrade") {
+            upgrade.push(value.to_vec());
+            return Field::Take;
+        }
         Field::Keep
     })?;
     let Some((head, length)) = parsed else { return Ok(None) };
-    let (status, fields) = (head.status, head.fields);
+    let (status, mut fields) = (head.status, head.fields);
+    // The client needs the protocols of both (RFC 9110 sections 15.2.2 and 15.5.22).
+    if matches!(status, StatusCode::SWITCHING_PROTOCOLS | StatusCode::UPGRADE_REQUIRED) {
+        for protocols in upgrade {
+            fields.try_push(b"Upgrade", &protocols).map_err(BadResponse::from)?;
+        }
+    }
     if status == StatusCode::SWITCHING_PROTOCOLS {
         return Ok(Some((ReceivedHead::Switched { fields }, length)));
     }
@@ -139,6 +150,15 @@ mod tests {
             let text = format!("HTTP/1.1 {lines}\r\n");
             let (head, length) = head(&text, is_head).unwrap().expect(&text);
             assert_eq!((head.body, length), (expected, text.len()), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_426_response_keeps_its_upgrade_field() {
+        for (status, kept) in [(426, Some(&b"x/1"[..])), (200, None)] {
+            let text = format!("HTTP/1.1 {status}\r\nUpgrade: x/1\r\nContent-Length: 0\r\n\r\n");
+            let (head, _) = head(&text, false).unwrap().unwrap();
+            assert_eq!(head.fields.get("upgrade"), kept, "{status}");
         }
     }
 

@@ -105,6 +105,10 @@ pub fn write_head(
         out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
         out.extend_from_slice(b"\r\n");
     }
+    // `Upgrade` is a field for this connection (RFC 9110 section 7.8).
+    if response.status == StatusCode::UPGRADE_REQUIRED && response.fields.get("upgrade").is_some() {
+        out.extend_from_slice(b"Connection: upgrade\r\n");
+    }
     match (exchange.persistent, exchange.version) {
         (true, Version::Http11 | Version::Http2) => out.extend_from_slice(b"\r\n"),
         (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n\r\n"),
@@ -273,6 +277,29 @@ mod tests {
                 "{head}"
             );
             assert_eq!((framing, persistent), (BodyFraming::Nothing, true));
+        }
+    }
+
+    #[test]
+    fn the_upgrade_field_of_a_426_response_is_named_by_connection() {
+        for (status, upgrade, persistent, options) in [
+            (426, true, true, &["upgrade"][..]),
+            (426, true, false, &["upgrade", "close"]),
+            (426, false, true, &[]),
+            (200, true, true, &[]),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let mut response = Response::new(AnsweredBy::new("proxy"), status, Body::Empty);
+            if upgrade {
+                response.fields.push("Upgrade", "TLS/1.2, HTTP/1.1");
+            }
+            let mut out = Vec::new();
+            let mut exchange = Http1Exchange { persistent, ..GET };
+            write_head(&response, &mut exchange, &Clock::default(), &mut out);
+            let head = String::from_utf8(out).unwrap();
+            let named: Vec<_> =
+                head.lines().filter_map(|line| line.strip_prefix("Connection: ")).collect();
+            assert_eq!(named, options, "{head}");
         }
     }
 

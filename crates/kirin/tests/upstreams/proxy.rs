@@ -367,6 +367,23 @@ fn a_websocket_becomes_a_tunnel() {
 }
 
 #[test]
+fn the_protocols_that_a_426_response_requires_reach_the_client() {
+    let backend = Backend::answering(|_| {
+        "HTTP/1.1 426 Upgrade Required\r\nUpgrade: TLS/1.2, HTTP/1.1\r\nConnection: Upgrade\r\n\
+         Content-Length: 3\r\n\r\ntls"
+            .into()
+    });
+    let (_site, kirin) = proxy(&backend);
+    let mut client = kirin.connect();
+    for _ in 0..2 {
+        let reply = client.get("/");
+        assert_eq!((reply.status, reply.text().as_str()), (426, "tls"), "{}", reply.head);
+        assert_eq!(reply.field("upgrade"), Some("TLS/1.2, HTTP/1.1"), "{}", reply.head);
+        assert_eq!(reply.field("connection"), Some("upgrade"), "{}", reply.head);
+    }
+}
+
+#[test]
 fn the_host_is_the_clients_the_servers_or_a_given_one() {
     let backend = Backend::answering(|asked| ok(asked.field("host").unwrap_or("none")));
     let own = backend.address().to_string();
