@@ -10,7 +10,7 @@ use std::sync::Arc;
 use kirin_http::host::without_port;
 use kirin_http::proxy_fields::is_unambiguous;
 use kirin_http::{
-    Client, ForwardedFields, ListenAddress, Origin, Peer, ProxyField, RequestHead, RequestNotes,
+    Client, ListenAddress, Origin, Peer, ProxyField, RequestHead, RequestNotes,
     is_written_by_kirin, percent, proxy_field, write_ip,
 };
 
@@ -258,7 +258,7 @@ fn is_passed_on(field: ProxyField, name: &str, origin: Origin<'_>) -> bool {
         "x-original-uri",
         "x-rewrite-url",
     ];
-    let is_told = origin.proxy.is_some_and(|proxy| proxy.fields == ForwardedFields::X);
+    let is_told = origin.proxy.is_some_and(|proxy| proxy.fields.are_x());
     is_told
         && match field {
             ProxyField::User | ProxyField::Cdn => true,

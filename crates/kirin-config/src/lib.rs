@@ -26,6 +26,7 @@ mod file;
 mod file_pattern;
 mod files;
 mod follow_links;
+mod forwarded;
 mod health_check;
 mod hidden_passwords;
 mod hidden_values;

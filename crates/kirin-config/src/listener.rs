@@ -2,18 +2,18 @@
 
 use kirin_acme::AcmeConfig;
 use kirin_http::request::HeadLimits;
-use kirin_http::{ForwardedFields, Forwarding, ListenAddress};
+use kirin_http::{Forwarding, ListenAddress};
 use kirin_server::Limits;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::access_log::{AccessLogConfig, AccessLogKey, LogsOfFile};
 use crate::default::{defaults, size, whole_seconds};
+use crate::forwarded::ForwardedKey;
 use crate::peers::peers;
 use crate::source::{ConfigError, ConfigSource, ErrorCollector};
 use crate::tls::{ListenerTls, TlsSection, check_tls};
 use crate::units::{ByteSize, Number, Seconds};
-use crate::word::{ConfigWords, Word};
 use crate::written::Written;
 
 /// The largest number of connections: more than Linux has descriptors for.
@@ -83,11 +83,12 @@ pub struct ListenerSection {
     /// not see them.
     #[serde(default)]
     pub trusted: Vec<Written<String>>,
-    /// The fields that these proxies write: `"X-Forwarded-For"` (with `X-Forwarded-Proto`) or
-    /// `"Forwarded"`. Kirin ignores the other kind, because proxies pass on what clients write
-    /// there.
+    /// The field in which these proxies name the client: `"X-Forwarded-For"`, `"Forwarded"`, or the
+    /// name of a field that has one address, such as `"X-Real-IP"` or `"CF-Connecting-IP"`. Kirin
+    /// also reads `X-Forwarded-Proto`, but not with `"Forwarded"`. Kirin ignores other kinds,
+    /// because proxies pass on what clients write there.
     #[serde(default)]
-    pub forwarded: Word<ForwardedFields>,
+    pub forwarded: ForwardedKey,
     /// Whether the host that the proxies name (`X-Forwarded-Host`, or `host` in `Forwarded`)
     /// replaces `Host`.
     #[serde(default)]
@@ -106,12 +107,6 @@ defaults! {
     min_rate: ByteSize = ByteSize(Limits::default().min_rate_bytes);
     head_limit: ByteSize = size(HeadLimits::default().head_bytes);
     request_line_limit: ByteSize = size(HeadLimits::default().request_line_bytes);
-}
-
-impl ConfigWords for ForwardedFields {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("X-Forwarded-For", Self::X), ("Forwarded", Self::Forwarded)];
-    const IGNORES_CASE: bool = true;
 }
 
 /// A listener as the program opens it.
@@ -286,5 +281,9 @@ fn forwarding(
         }
         return Ok(None);
     }
-    Ok(Some(Forwarding { trusted, fields: section.forwarded.0, host: section.forwarded_host }))
+    Ok(Some(Forwarding {
+        trusted,
+        fields: section.forwarded.0.clone(),
+        host: section.forwarded_host,
+    }))
 }

@@ -29,8 +29,8 @@ fn errors_in_rules_and_proxies_name_line_value_and_what_is_allowed() {
             vec!["kirin.toml:2:11", "need `trusted`"],
         ),
         (
-            &format!("{LISTENER}forwarded = \"X-Real-IP\"\n{route}"),
-            vec!["kirin.toml:3:13", "`forwarded` is `X-Real-IP`: allowed are"],
+            &format!("{LISTENER}forwarded = \"real_ip\"\n{route}"),
+            vec!["kirin.toml:3:13", "`forwarded` is `real_ip`: allowed are"],
         ),
         (
             &format!("{LISTENER}{route}headers = {{ \"Content-Length\" = \"1\" }}\n"),

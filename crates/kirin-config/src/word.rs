@@ -10,9 +10,6 @@ use serde::{Serialize, Serializer};
 pub trait ConfigWords: Copy + PartialEq + 'static {
     /// The words and what they mean.
     const WORDS: &'static [(&'static str, Self)];
-
-    /// Whether a word may be written in any case, as the name of a field may.
-    const IGNORES_CASE: bool = false;
 }
 
 /// A value that is written as a word.
@@ -22,11 +19,7 @@ pub struct Word<T>(pub T);
 impl<'de, T: ConfigWords> Deserialize<'de> for Word<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = String::deserialize(deserializer)?;
-        let is_written = |word: &str| match T::IGNORES_CASE {
-            true => word.eq_ignore_ascii_case(&written),
-            false => word == written,
-        };
-        let found = T::WORDS.iter().find(|(word, _)| is_written(word));
+        let found = T::WORDS.iter().find(|(word, _)| *word == written);
         found.map(|(_, value)| Self(*value)).ok_or_else(|| {
             // The caller adds the key before the message.
             D::Error::custom(format!("is `{written}`: allowed are {}", list(T::WORDS)))

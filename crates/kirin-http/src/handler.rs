@@ -47,7 +47,7 @@ pub struct TrustedProxy<'a> {
     /// Its own address.
     pub peer: &'a Peer,
     /// The fields in which it names the client. The other fields may come from a stranger.
-    pub fields: ForwardedFields,
+    pub fields: &'a ForwardedFields,
 }
 
 /// The identity that a client has proved in the TLS handshake.

@@ -38,25 +38,25 @@ pub(crate) fn writes(name: &str) -> bool {
 
 fn write_x(request: &RequestHead<'_>, origin: Origin<'_>, given: &[Arc<str>], out: &mut Vec<u8>) {
     out.extend_from_slice(b"X-Forwarded-For: ");
-    let told = origin.proxy.filter(|proxy| proxy.fields == ForwardedFields::X);
-    match (told, origin.proxy) {
-        (Some(proxy), _) => {
+    match origin.proxy {
+        Some(proxy) if *proxy.fields == ForwardedFields::X => {
             for value in values(request, "x-forwarded-for") {
                 out.extend_from_slice(value);
                 out.extend_from_slice(b", ");
             }
             write_address(proxy.peer, out);
         }
-        (None, Some(proxy)) if proxy.peer != origin.peer => {
+        Some(proxy) if proxy.peer != origin.peer => {
             write_address(origin.peer, out);
             out.extend_from_slice(b", ");
             write_address(proxy.peer, out);
         }
-        (None, _) => write_address(origin.peer, out),
+        _ => write_address(origin.peer, out),
     }
     out.extend_from_slice(b"\r\nX-Forwarded-Proto: ");
     out.extend_from_slice(scheme(origin));
     out.extend_from_slice(b"\r\n");
+    let told = origin.proxy.filter(|proxy| proxy.fields.are_x());
     let host = told.and_then(|_| values(request, "x-forwarded-host").next());
     let host = host.unwrap_or(request.host.as_bytes());
     if !host.is_empty() {
@@ -74,7 +74,7 @@ fn write_x(request: &RequestHead<'_>, origin: Origin<'_>, given: &[Arc<str>], ou
 
 fn write_forwarded(request: &RequestHead<'_>, origin: Origin<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Forwarded: ");
-    let told = origin.proxy.filter(|proxy| proxy.fields == ForwardedFields::Forwarded);
+    let told = origin.proxy.filter(|proxy| *proxy.fields == ForwardedFields::Forwarded);
     if let Some(proxy) = told {
         for value in values(request, "forwarded") {
             out.extend_from_slice(value);

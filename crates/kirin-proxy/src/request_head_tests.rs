@@ -30,8 +30,9 @@ fn encode_text(request: &str, from: &From, policy: HeadPolicy<'_>) -> OutgoingHe
         panic!("not a request: {request:?} {parsed:?}")
     };
     let peer = Peer::Tcp(from.peer.parse().unwrap());
-    let proxy = from.proxy.map(|(address, fields)| (Peer::Tcp(address.parse().unwrap()), fields));
-    let proxy = proxy.as_ref().map(|(peer, fields)| TrustedProxy { peer, fields: *fields });
+    let proxy = from.proxy.as_ref();
+    let proxy = proxy.map(|(address, fields)| (Peer::Tcp(address.parse().unwrap()), fields));
+    let proxy = proxy.as_ref().map(|(peer, fields)| TrustedProxy { peer, fields });
     let local = ListenAddress::Tcp("127.0.0.1:8080".parse().unwrap());
     let notes = RequestNotes::new(Default::default(), from.trace);
     let origin = Origin {
@@ -235,6 +236,16 @@ fn kirin_appends_to_the_fields_of_a_trusted_proxy() {
         forwarded(request, &by_forwarded, ForwardedPolicy::Both),
         "X-Forwarded-For: 2001:db8::1, ::1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: h\r\n\
          Forwarded: for=192.0.2.7;proto=https, for=\"[::1]\"\r\n\r\n"
+    );
+    // The client has written `X-Forwarded-For`: the proxy writes another field.
+    let by_address = From {
+        proxy: Some(("10.0.0.1:1", ForwardedFields::Address("X-Real-IP".into()))),
+        ..STRANGER
+    };
+    assert_eq!(
+        forwarded(request, &by_address, ForwardedPolicy::Both),
+        "X-Forwarded-For: 192.0.2.7, 10.0.0.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: site\r\n\
+         X-Forwarded-Port: 443\r\nForwarded: for=192.0.2.7;proto=http;host=\"h\", for=10.0.0.1\r\n\r\n"
     );
 }
 

@@ -71,7 +71,7 @@ impl KeptHead {
                 Client::Anonymous => KeptClient::Anonymous,
                 Client::Verified(certificate) => KeptClient::Verified(certificate.clone()),
             },
-            proxy: origin.proxy.map(|proxy| (proxy.peer.clone(), proxy.fields)),
+            proxy: origin.proxy.map(|proxy| (proxy.peer.clone(), proxy.fields.clone())),
             now: origin.now,
             notes: origin.notes.share(),
         }
@@ -102,8 +102,7 @@ impl KeptHead {
             KeptClient::Anonymous => Client::Anonymous,
             KeptClient::Verified(certificate) => Client::Verified(certificate),
         };
-        let proxy =
-            self.proxy.as_ref().map(|(peer, fields)| TrustedProxy { peer, fields: *fields });
+        let proxy = self.proxy.as_ref().map(|(peer, fields)| TrustedProxy { peer, fields });
         let (secure, now) = (self.secure, self.now);
         Origin {
             peer: &self.peer,

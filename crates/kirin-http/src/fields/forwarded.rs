@@ -1,4 +1,5 @@
-//! Finds the client behind trusted proxies from `X-Forwarded-For` or `Forwarded` (RFC 7239).
+//! Finds the client behind trusted proxies from `X-Forwarded-For`, `Forwarded` (RFC 7239), or a
+//! field with one address.
 //!
 //! Pure. The connection calls it for each request if the listener trusts any proxy. The nearest
 //! trusted proxy has written the last entry of a field. A client can have made up everything before
@@ -6,6 +7,7 @@
 //! trusted proxy's.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use httparse::Header;
 
@@ -16,13 +18,23 @@ use crate::peer_set::PeerSet;
 
 /// The fields that trusted proxies write. It is one kind only: a proxy that writes one kind passes
 /// on whatever a client has written in the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ForwardedFields {
     /// `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
     #[default]
     X,
     /// `Forwarded`.
     Forwarded,
+    /// A field of this name with the client's address alone, such as `X-Real-IP`; and
+    /// `X-Forwarded-Proto` and `X-Forwarded-Host`.
+    Address(Arc<str>),
+}
+
+impl ForwardedFields {
+    /// Returns whether the proxies write fields whose names begin with `X-`.
+    pub fn are_x(&self) -> bool {
+        !matches!(self, Self::Forwarded)
+    }
 }
 
 /// Which proxies are trusted, and for what.
@@ -54,9 +66,10 @@ impl Forwarding {
         if !self.trusted.contains(peer) {
             return None;
         }
-        let mut client = match self.fields {
+        let mut client = match &self.fields {
             ForwardedFields::X => self.by_x_fields(fields),
             ForwardedFields::Forwarded => self.by_forwarded(fields),
+            ForwardedFields::Address(name) => by_address_field(fields, name),
         };
         if !self.host {
             client.host = None;
@@ -117,6 +130,22 @@ impl Forwarding {
             }
         }
         named
+    }
+}
+
+/// Reads the address from the field `name`. A value that is not one address names no client: in a
+/// list, the proxy may have written any of the addresses.
+fn by_address_field<'a>(fields: &'a [Header<'a>], name: &str) -> NamedClient<'a> {
+    let mut lines = fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
+    let address = match (lines.next(), lines.next()) {
+        (Some(line), None) => node(line.value.trim_ascii()),
+        _ => None,
+    };
+    let nearest = |name| from_right(fields, name).next();
+    NamedClient {
+        address,
+        secure: nearest("x-forwarded-proto").and_then(is_https),
+        host: nearest("x-forwarded-host").and_then(valid_host),
     }
 }
 

@@ -161,3 +161,30 @@ proptest! {
         prop_assert!(got == "192.0.2.1 - -" || got == "-", "{}: {}", line, got);
     }
 }
+
+#[test]
+fn a_field_with_one_address_names_the_client() {
+    let mut forwarding = trusting(&["10.0.0.0/8"]);
+    forwarding.fields = ForwardedFields::Address("X-Real-IP".into());
+    const REAL: &str = "x-real-ip";
+    for (from, lines, expected) in [
+        ("10.0.0.1", &[(REAL, "192.0.2.1")][..], "192.0.2.1 - -"),
+        ("10.0.0.1", &[(REAL, " [2001:db8::1]:80 ")], "[2001:db8::1]:80 - -"),
+        ("10.0.0.1", &[(REAL, "10.0.0.2")], "10.0.0.2 - -"),
+        ("10.0.0.1", &[(REAL, "192.0.2.1"), (XFF, "6.6.6.6")], "192.0.2.1 - -"),
+        ("10.0.0.1", &[(REAL, "192.0.2.1"), (XFP, "http, https")], "192.0.2.1 https -"),
+        ("10.0.0.1", &[(XFP, "https"), (XFH, "a.test")], "10.0.0.1:1 https -"),
+        // It is not known which address the proxy has written.
+        ("10.0.0.1", &[(REAL, "6.6.6.6, 192.0.2.1")], "-"),
+        ("10.0.0.1", &[(REAL, "6.6.6.6"), (REAL, "192.0.2.1")], "-"),
+        ("10.0.0.1", &[(REAL, "unknown")], "-"),
+        ("10.0.0.1", &[(REAL, "")], "-"),
+        ("10.0.0.1", &[(XFF, "6.6.6.6"), ("Forwarded", "for=6.6.6.6")], "-"),
+        ("192.0.2.9", &[(REAL, "6.6.6.6"), (XFP, "https")], "-"),
+    ] {
+        assert_eq!(told(&forwarding, from, lines), expected, "{from}: {lines:?}");
+    }
+    forwarding.host = true;
+    let lines = [(REAL, "192.0.2.1"), (XFH, "evil.test, a.test")];
+    assert_eq!(told(&forwarding, "10.0.0.1", &lines), "192.0.2.1 - a.test");
+}

@@ -39,7 +39,7 @@ pub(crate) fn with_origin<H, R>(
         return answer(head, origin);
     };
     let origin = Origin {
-        proxy: Some(TrustedProxy { peer: origin.peer, fields: forwarding.fields }),
+        proxy: Some(TrustedProxy { peer: origin.peer, fields: &forwarding.fields }),
         ..origin
     };
     let Some(client) = forwarding.client(origin.peer, head.fields) else {

@@ -121,6 +121,22 @@ fn forwarded_and_its_host_count_when_the_listener_says_so() {
 }
 
 #[test]
+fn a_field_of_any_name_has_the_clients_address_when_the_listener_says_so() {
+    let site = site();
+    let kirin = serve(&site, "trusted = [\"127.0.0.0/8\"]\nforwarded = \"X-Client\"\n");
+    let mut client = kirin.connect();
+    let fields = "X-Forwarded-For: 6.6.6.6\r\nX-Client: 192.0.2.7\r\nX-Forwarded-Proto: https\r\n";
+    for target in ["/", "/middleware"] {
+        let text = ask(&mut client, target, fields);
+        assert!(text.contains("REMOTE_ADDR=192.0.2.7 REMOTE_PORT=0"), "{target}: {text}");
+        assert!(text.contains("url_scheme=https") && !text.contains("6.6.6.6"), "{text}");
+    }
+    wait_for_access(&site, "192.0.2.7 - - [");
+    let text = ask(&mut client, "/", "X-Client: 6.6.6.6, 192.0.2.7\r\n");
+    assert!(text.contains("REMOTE_ADDR=127.0.0.1 "), "{text}");
+}
+
+#[test]
 fn clients_of_the_unix_socket_are_trusted_only_if_the_listener_says_so() {
     let site = site();
     let ask = |socket: &str| {

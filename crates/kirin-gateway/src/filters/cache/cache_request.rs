@@ -4,7 +4,7 @@ use http::Method;
 use httparse::Header;
 use kirin_cache::{Forwarded, Policy, RequestDirectives, key, validation};
 use kirin_http::field_list::members;
-use kirin_http::{BodyLength, Client, ForwardedFields, ProxyField, RequestHead, proxy_field};
+use kirin_http::{BodyLength, Client, ProxyField, RequestHead, proxy_field};
 use kirin_store::KEY_LIMIT_BYTES;
 
 use super::settings::CacheSettings;
@@ -65,7 +65,7 @@ impl CacheRequest {
         };
         let mut key =
             key::primary_key(namespace.prefix(), request.path, query, origin.secure, request.host);
-        let is_told = origin.proxy.is_some_and(|proxy| proxy.fields == ForwardedFields::X);
+        let is_told = origin.proxy.is_some_and(|proxy| proxy.fields.are_x());
         for field in request.fields.iter().filter(|_| is_told) {
             // The scheme is in the key.
             if proxy_field(field.name) == Some(ProxyField::Site)
