@@ -339,6 +339,20 @@ fn warnings(
     sections.iter().zip(upstreams).filter_map(without_root).collect()
 }
 
+/// Returns a warning for each password file with weak hashes.
+pub fn weak_passwords(config: &Config) -> Vec<String> {
+    let routes = config.gateway.sites.iter().flat_map(|site| &site.routes);
+    let mut warnings: Vec<String> = Vec::new();
+    for basic_auth in routes.filter_map(|route| route.rules.basic_auth.as_ref()) {
+        if let Some(warning) = basic_auth.weakness()
+            && !warnings.contains(&warning)
+        {
+            warnings.push(warning);
+        }
+    }
+    warnings
+}
+
 /// Returns the extensions of all FastCGI upstreams. They count for every directory: scripts include
 /// files from directories beside their root, and a second copy of an application has the passwords
 /// of the first.

@@ -73,7 +73,7 @@ mod wording;
 mod written;
 
 pub use access_log::AccessLogConfig;
-pub use check::{Config, read, read_after, read_command_addresses};
+pub use check::{Config, read, read_after, read_command_addresses, weak_passwords};
 pub use joined_document::toml_table;
 pub use listener::ListenerConfig;
 pub use log_target::LogTarget;

@@ -56,6 +56,9 @@ fn run(command_line: CommandLine) -> ExitCode {
                 for warning in &checked.warnings {
                     program_log::print_line(&warning.to_string());
                 }
+                for warning in kirin_config::weak_passwords(&checked) {
+                    program_log::print_line(&format!("warning: {warning}"));
+                }
                 read_again::check_as_user(&checked, &config)?;
                 print(&format!("{}: good\n", config.display()))
             }),

@@ -56,6 +56,11 @@ impl BasicAuth {
         self.file.path()
     }
 
+    /// Returns a warning if hashes of the file are weak.
+    pub fn weakness(&self) -> Option<String> {
+        self.file.weakness()
+    }
+
     /// Reads the credentials of `request` from `peer`. `now` is in seconds.
     pub fn admit(&self, request: &RequestHead<'_>, peer: &Peer, now: u64) -> Admission {
         let mut fields =

@@ -1,6 +1,7 @@
 //! Routes: the places that a request is for, and the rules before and after them.
 
 pub mod access;
+pub mod apache_md5;
 pub mod auth_request;
 pub mod basic_auth;
 pub mod conditions;

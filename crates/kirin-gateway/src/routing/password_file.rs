@@ -21,6 +21,8 @@ pub struct Accounts {
     by_name: HashMap<String, PasswordHash>,
     /// The hash that the password of an unknown user is checked against, so that it takes as long.
     decoy: PasswordHash,
+    /// The names whose hashes are weak, in the order of the file.
+    weak: Vec<String>,
 }
 
 /// The account of a name.
@@ -37,6 +39,7 @@ impl Accounts {
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut by_name = HashMap::new();
         let mut decoy = None;
+        let mut weak = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let number = index + 1;
             let line = line.trim_end();
@@ -53,12 +56,30 @@ impl Accounts {
                 format!("line {number}: the password of `{name}` is not accepted: {error}; make it with `htpasswd -B`")
             })?;
             decoy.get_or_insert_with(|| hash.clone());
+            if hash.is_weak() {
+                weak.push(name.to_owned());
+            }
             if by_name.insert(name.to_owned(), hash).is_some() {
                 return Err(format!("line {number}: `{name}` is there a second time"));
             }
         }
         let decoy = decoy.ok_or("nobody is in it; make an entry with `htpasswd -B`")?;
-        Ok(Self { by_name, decoy })
+        Ok(Self { by_name, decoy, weak })
+    }
+
+    /// Returns what is wrong with the hashes of the file, if some are weak.
+    fn weakness(&self) -> Option<String> {
+        let of = match self.weak.as_slice() {
+            [] => return None,
+            [name] => format!("the password of `{name}` is"),
+            [name, others @ ..] => {
+                format!("the passwords of `{name}` and {} more are", others.len())
+            }
+        };
+        Some(format!(
+            "{of} hashed with MD5 (`$apr1$`), which is broken in seconds; make it again with \
+             `htpasswd -B`"
+        ))
     }
 
     /// Returns the account of `name`, or one that takes as long and is never right.
@@ -103,6 +124,12 @@ impl PasswordFile {
         &self.path
     }
 
+    /// Returns a warning, with the path, if hashes of the file are weak.
+    pub fn weakness(&self) -> Option<String> {
+        let weakness = self.state.lock().accounts.weakness()?;
+        Some(format!("{}: {weakness}", self.path.display()))
+    }
+
     /// Returns the accounts as of this second. If the file has become unreadable, those before it
     /// stay.
     pub fn accounts(&self, now: u64) -> Arc<Accounts> {
@@ -117,6 +144,9 @@ impl PasswordFile {
                 match read(&self.path) {
                     Ok(accounts) => {
                         tracing::info!(file = %self.path.display(), "password file is read again");
+                        if let Some(weakness) = accounts.weakness() {
+                            tracing::warn!(file = %self.path.display(), "{weakness}");
+                        }
                         state.accounts = Arc::new(accounts);
                     }
                     Err(error) => {
@@ -169,6 +199,18 @@ mod tests {
         assert!(accounts.account("zo\u{eb}").exists);
         let nobody = accounts.account("nobody");
         assert!(!nobody.exists && nobody.hash.as_bytes() == BCRYPT.as_bytes());
+    }
+
+    #[test]
+    fn weak_hashes_are_reported_by_their_names() {
+        const WEAK: &str = "$apr1$abcdefgh$hnz8AY7O7E7QvKAVjuw920";
+        let weakness = |text: &str| Accounts::parse(text).unwrap().weakness().unwrap_or_default();
+        assert_eq!(weakness(&format!("a:{BCRYPT}")), "");
+        let one = weakness(&format!("a:{BCRYPT}\nb:{WEAK}"));
+        assert!(one.starts_with("the password of `b` is hashed with MD5"), "{one}");
+        let three = weakness(&format!("a:{WEAK}\nb:{WEAK}\nc:{WEAK}"));
+        assert!(three.starts_with("the passwords of `a` and 2 more are"), "{three}");
+        assert!(!three.contains("abcdefgh"), "{three}");
     }
 
     #[test]

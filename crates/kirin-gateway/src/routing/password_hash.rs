@@ -8,6 +8,8 @@ use argon2::{Argon2, PasswordHash as Argon2Hash};
 use bcrypt::HashParts;
 use sha_crypt::ShaCrypt;
 
+use crate::routing::apache_md5;
+
 /// The highest bcrypt cost: half a minute of work. More is a mistake.
 const MAX_BCRYPT_COST: u32 = 17;
 
@@ -17,7 +19,7 @@ const MAX_SHA_ROUNDS: u64 = 50_000_000;
 /// The most memory that Argon2 may take, in KiB.
 const MAX_ARGON2_KIB: u32 = 1024 * 1024;
 
-/// A hash of a scheme that is made for passwords. Its debug output does not show it.
+/// A hash of a password. Its debug output does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash {
     scheme: Scheme,
@@ -29,6 +31,7 @@ enum Scheme {
     Bcrypt,
     ShaCrypt,
     Argon2,
+    ApacheMd5,
 }
 
 impl PasswordHash {
@@ -38,7 +41,11 @@ impl PasswordHash {
             [b'$', b'2', b'a' | b'b' | b'y', b'$', ..] => bcrypt(text)?,
             [b'$', b'5' | b'6', b'$', ..] => sha_crypt(text)?,
             bytes if bytes.starts_with(b"$argon2") => argon2(text)?,
-            bytes if bytes.starts_with(b"$apr1$") || bytes.starts_with(b"$1$") => {
+            _ if text.starts_with(apache_md5::PREFIX) => match apache_md5::is_well_formed(text) {
+                true => Scheme::ApacheMd5,
+                false => return Err("the MD5 hash is malformed".into()),
+            },
+            bytes if bytes.starts_with(b"$1$") => {
                 return Err("it is hashed with MD5, which is broken in seconds".into());
             }
             bytes if bytes.starts_with(b"{SHA}") || bytes.starts_with(b"{SSHA}") => {
@@ -67,7 +74,13 @@ impl PasswordHash {
             Scheme::Argon2 => {
                 Argon2::default().verify_password(password, self.text.as_str()).is_ok()
             }
+            Scheme::ApacheMd5 => apache_md5::verify(password, &self.text),
         }
+    }
+
+    /// Returns whether a thief of the hash finds the password within seconds.
+    pub fn is_weak(&self) -> bool {
+        self.scheme == Scheme::ApacheMd5
     }
 
     /// Returns the text, which identifies the hash.
@@ -131,7 +144,7 @@ mod tests {
     use super::*;
 
     /// Checks hashes of the password `opensesame`: by `htpasswd -nbB -C 4`, three by glibc's
-    /// crypt(3), by the reference `argon2`.
+    /// crypt(3), by the reference `argon2`, by `openssl passwd -apr1`.
     #[test]
     fn hashes_of_other_programs_are_understood() {
         for hash in GOOD {
@@ -141,21 +154,23 @@ mod tests {
                 assert!(!hash.is_of(wrong), "{} {wrong:?}", hash.text);
             }
             assert_eq!(format!("{hash:?}"), "PasswordHash");
+            assert_eq!(hash.is_weak(), hash.text.starts_with("$apr1$"), "{}", hash.text);
         }
     }
 
-    const GOOD: [&str; 5] = [
+    const GOOD: [&str; 6] = [
         "$2y$04$o9w4i3hEXEsG1LYjY7rNaeqbPx6pVgt7hANgybFjP/6tGHSMtE532",
         "$6$saltsalt$/dpv42BvGInVKxDULxBMfXE6CN.oHtXdmTeHWMcv5rsd81TjdKcroane5LphAqgVenp/4K1qV/7eYEdl4XS9O/",
         "$6$rounds=1000$0123456789abcdef$knb7e6ub0a87ZoJoNxyLxCBxJoWyNp1eC7yoI0ardYZ6F93DfwKDsxb64DpqYm.szCglREO9uZxfk02s5U9IT.",
         "$5$abc$nLqWOK0qJLCJKZMXLNybgoG547cshuV27v9Qm1qzJl4",
         "$argon2id$v=19$m=1024,t=1,p=1$c2FsdHNhbHRzYWx0$sWmfarrQ+I1DfTQa5TK1ldDDrxxzgjPh+sSOkRLhjjI",
+        "$apr1$abcdefgh$hnz8AY7O7E7QvKAVjuw920",
     ];
 
     #[test]
     fn a_bad_hash_is_refused_with_a_reason_and_not_repeated() {
         for (hash, reason) in [
-            ("$apr1$xyz$abcdefghijkl", "MD5"),
+            ("$apr1$xyz$abcdefghijkl", "MD5 hash is malformed"),
             ("$1$xyz$abcdefghijkl", "MD5"),
             ("{SHA}VBPuJHI7uixaa6LQGWx4s+5GKNE=", "SHA-1"),
             ("opensesame", "not hashed"),

@@ -29,6 +29,7 @@ use crate::life::launch::Launch;
 use crate::life::parts::Parts;
 use crate::life::read_again::{self, Unreadable};
 use crate::life::run_directory::RunDirectory;
+use crate::life::start::warn_of_weak_passwords;
 use crate::serve::event_loop::ServingLoop;
 use crate::serve::listener_settings::partners;
 use crate::serve::listeners::{BoundListener, ListenerOpenError, ListenerSockets, open_http};
@@ -161,6 +162,7 @@ impl Reloading<'_> {
     pub async fn reload(&self, wish: &ReloadWish) -> Result<Planned, ReloadError> {
         let Some(candidate) = self.read()? else { return Ok(Planned::default()) };
         let Candidate { config, source, changes, connections } = candidate;
+        warn_of_weak_passwords(&config);
         let mut apps = wanted_apps(&config, wish)?;
         let backends = self.backends(&config, &changes).await?;
         // After the applications, because clients of a new listener wait from here on.

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use kirin_config::Config;
 use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_observe::live::observer::LiveLoop;
 use kirin_observe::metrics::counters::ProgramCounters;
@@ -61,6 +62,13 @@ pub struct Started {
 const NOWHERE: StoreConfig =
     StoreConfig { memory_bytes: 1 << 20, item_limit_bytes: 1 << 10, shards: 1, evict: true };
 
+/// Logs which password files have weak hashes.
+pub fn warn_of_weak_passwords(config: &Config) {
+    for warning in kirin_config::weak_passwords(config) {
+        tracing::warn!("{warning}");
+    }
+}
+
 /// Starts the store, the applications and the event loops.
 pub async fn start(
     mut bound: Bound,
@@ -74,6 +82,7 @@ pub async fn start(
     let program = invocation(launch).and_then(|invocation| invocation.file());
     let program = Arc::new(ProgramState::new(program));
     spool_space::check(&config);
+    warn_of_weak_passwords(&config);
     let store = Arc::new(Store::new(config.store.engine.clone()));
     if let Some(predecessor) = &bound.predecessor {
         store.number_from(predecessor.first_sequence());

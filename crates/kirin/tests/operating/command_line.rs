@@ -148,6 +148,23 @@ fn check_finds_addresses_used_twice_and_redirects_in_a_circle() {
 }
 
 #[test]
+fn check_warns_about_weak_passwords_once_for_each_file() {
+    let route = "[[route]]\npath = \"/PATH\"\ntry = [\"files:public\"]\nbasic_auth = \"users\"\n";
+    let routes = ["a", "b"].map(|path| route.replace("PATH", path)).concat();
+    let site = Site::new()
+        .with("public/a", "")
+        .with("users", "bob:$apr1$abcdefgh$hnz8AY7O7E7QvKAVjuw920\n")
+        .with("kirin.toml", format!("[[listener]]\naddress = \"0\"\n{routes}"));
+    let (code, said) = run(&site, &["check"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(
+        said.matches("users: the password of `bob` is hashed with MD5").count(),
+        1,
+        "{said}"
+    );
+}
+
+#[test]
 fn check_warns_about_a_fastcgi_root_that_does_not_exist() {
     for (root, is_there) in [("public", true), ("nowhere", false)] {
         let config = format!(

@@ -2,10 +2,12 @@
 
 use super::pair::{Pair, alike, differs};
 
-/// The passwords: bob has opensesame in bcrypt, six and five have open in SHA-crypt.
+/// The passwords: bob has opensesame in bcrypt, six and five have open in SHA-crypt, and apache has
+/// open in Apache's MD5.
 const USERS: &str = "bob:$2y$08$48biTCX6hLFLuo1X9oacu.C9feoeVL5TxFGhMA0T2i1gjC8TRnAwi
 six:$6$saltsalt$FzuFapuf4mrL1gK2UMSe2YAuAxql.reI8Bh1NW5EgkolSbvoQoSsxCRhDyy3gJnJX4zVQkNGbYuOtJKo0enhe0
 five:$5$saltsalt$4NEBeCMO9KNtDGCX12S.OqmGJOmVMFPPt4vh0LEuNf.
+apache:$apr1$saltsalt$BJ8ZoMQQVmQ9DSUqX7duf.
 ";
 
 /// Right, wrong, missing and malformed passwords.
@@ -68,6 +70,8 @@ allow = ["192.0.2.1"]
             ),
             alike("GET /members/a.txt\nAuthorization: Basic c2l4Om9wZW4="),
             alike("GET /members/a.txt\nAuthorization: Basic Zml2ZTpvcGVu"),
+            alike("GET /members/a.txt\nAuthorization: Basic YXBhY2hlOm9wZW4="),
+            alike("GET /members/a.txt\nAuthorization: Basic YXBhY2hlOm9wZQ=="),
             alike("GET /members/a.txt\nAuthorization: Basic Ym9iOndyb25n"),
             alike("GET /members/a.txt\nAuthorization: Basic c2l4Om9wZQ=="),
             alike("GET /members/a.txt\nAuthorization: Basic bm9uZTo="),

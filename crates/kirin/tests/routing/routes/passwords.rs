@@ -145,6 +145,27 @@ fn password_checks_do_not_delay_other_visitors() {
 }
 
 #[test]
+fn a_weak_hash_is_accepted_with_a_warning_when_the_file_is_read() {
+    const WEAK: &str = "bob:$apr1$abcdefgh$hnz8AY7O7E7QvKAVjuw920\n";
+    let site =
+        Site::new().with("app.psgi", PSGI).with("public/members/f", "file").with("users", WEAK);
+    let kirin = serve(&site, &format!("{APP}{AUTH_ROUTES}"));
+    let warning = "the password of `bob` is hashed with MD5";
+    kirin.wait_for_log(warning);
+    assert_eq!(kirin.log().matches(warning).count(), 1, "{}", kirin.log());
+    let mut client = kirin.connect();
+    assert_eq!(client.request("GET", "/members/f", BOB).status, 200);
+    assert_eq!(client.request("GET", "/members/f", WRONG).status, 401);
+    std::fs::write(site.path("users.new"), format!("{ZOE_LINE}{WEAK}")).expect("write");
+    std::fs::rename(site.path("users.new"), site.path("users")).expect("rename");
+    wait_for("the new file", || {
+        (client.request("GET", "/members/f", ZOE).status == 200).then_some(())
+    });
+    kirin.wait_for_log("password file is read again");
+    wait_for("another warning", || (kirin.log().matches(warning).count() == 2).then_some(()));
+}
+
+#[test]
 fn a_changed_password_file_counts_at_once_and_a_bad_one_not_at_all() {
     let site =
         Site::new().with("app.psgi", PSGI).with("public/members/f", "file").with("users", BOB_LINE);
