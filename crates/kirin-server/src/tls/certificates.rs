@@ -14,6 +14,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::tls::{CertificateFiles, TlsError};
 
@@ -130,6 +131,7 @@ pub(crate) fn load_certificate(files: &CertificateFiles) -> Result<CertifiedKey,
     let private_key = PrivateKeyDer::from_pem_slice(&read(key)?)
         .map_err(|error| TlsError::Content(key.clone(), pem_problem(&error, "private key")))?;
     warn_of_readable_key(key);
+    warn_of_missing_names(chain, &certificates);
     CertifiedKey::from_der(certificates, private_key, &default_provider())
         .map_err(|error| TlsError::Pair { chain: chain.clone(), key: key.clone(), error })
 }
@@ -175,6 +177,27 @@ fn warn_of_readable_key(key: &Path) {
     }
 }
 
+fn warn_of_missing_names(chain: &Path, certificates: &[CertificateDer<'_>]) {
+    if let Some(name) = certificates.first().and_then(common_name_only) {
+        tracing::warn!(
+            "certificate {} has no subjectAltName, and its common name `{name}` does not count: \
+             clients refuse it, and Kirin does not choose it when they ask for that name",
+            chain.display()
+        );
+    }
+}
+
+/// Returns the common name of a certificate that has no `subjectAltName`. RFC 9525 section 6.3 does
+/// not let clients look at the common name.
+fn common_name_only(certificate: &CertificateDer<'_>) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    if !matches!(certificate.subject_alternative_name(), Ok(None)) {
+        return None;
+    }
+    let name = certificate.subject().iter_common_name().next()?;
+    Some(name.as_str().ok()?.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,6 +241,24 @@ mod tests {
     fn a_name_with_two_certificates_has_both() {
         let names = CertificateNames::new(vec![certificate(&["a.test"]), certificate(&["a.test"])]);
         assert_eq!((names.for_name(Some("a.test")).len(), names.for_name(None).len()), (2, 2));
+    }
+
+    #[test]
+    fn a_certificate_with_a_common_name_only_is_recognized() {
+        let common_name = |alternative: &[&str], common: Option<&str>| {
+            let names: Vec<String> = alternative.iter().map(|name| (*name).to_owned()).collect();
+            let mut params = rcgen::CertificateParams::new(names).unwrap();
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            if let Some(common) = common {
+                params.distinguished_name.push(rcgen::DnType::CommonName, common);
+            }
+            let key = rcgen::KeyPair::generate().unwrap();
+            common_name_only(params.self_signed(&key).unwrap().der())
+        };
+        assert_eq!(common_name(&[], Some("a.test")).as_deref(), Some("a.test"));
+        assert_eq!(common_name(&["a.test"], Some("a.test")), None);
+        assert_eq!(common_name(&["192.0.2.1"], Some("a.test")), None);
+        assert_eq!(common_name(&[], None), None);
     }
 
     #[test]

@@ -165,6 +165,24 @@ fn check_warns_about_weak_passwords_once_for_each_file() {
 }
 
 #[test]
+fn check_warns_about_a_certificate_whose_name_is_only_its_common_name() {
+    let site = Site::new().with("public/a", "").with(
+        "kirin.toml",
+        "[[listener]]\naddress = \"0\"\n[listener.tls]\n\
+         certificates = [{ chain = \"a.pem\", key = \"a.key\" }]\n\
+         [[route]]\npath = \"/\"\ntry = [\"files:public\"]\n",
+    );
+    let mut params = rcgen::CertificateParams::default();
+    params.distinguished_name.push(rcgen::DnType::CommonName, "old.example");
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let certificate = params.self_signed(&key).expect("a certificate");
+    let site = site.with("a.pem", certificate.pem()).with("a.key", key.serialize_pem());
+    let (code, said) = run(&site, &["check"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("a.pem has no subjectAltName") && said.contains("old.example"), "{said}");
+}
+
+#[test]
 fn check_warns_about_a_fastcgi_root_that_does_not_exist() {
     for (root, is_there) in [("public", true), ("nowhere", false)] {
         let config = format!(
