@@ -19,9 +19,12 @@ use crate::written::Written;
 #[serde(deny_unknown_fields)]
 pub struct SiteSection {
     /// The hosts that the site answers for, such as `["example.org", "*.example.org"]`. A wildcard
-    /// stands for all names below, at any depth. A name counts before a wildcard, and a longer
-    /// wildcard before a shorter one. `["*"]` is every host that no other site has, as routes at
-    /// the top level are. Ports, upper case and a dot at the end make no difference.
+    /// stands for all names below, at any depth. `"example.*"` stands for all names that begin with
+    /// `example.`, and `"~^www[0-9]+[.]example[.]org$"` is a regular expression; a site with one of
+    /// these needs a `name`. A name counts before a wildcard, a longer wildcard before a shorter
+    /// one, a wildcard at the start before one at the end, and a regular expression last, in the
+    /// order of the file. `["*"]` is every host that no other site has, as routes at the top level
+    /// are. Ports, upper case and a dot at the end make no difference.
     pub hosts: Written<Vec<Written<String>>>,
     /// The name of the site in the store: keys and tags of its pages, sessions and other items
     /// begin with this name and `:` ([store.md](store.md#sites)). Default: the first host without a
@@ -110,7 +113,7 @@ impl KnownSites {
             errors.push(source.error(section.hosts.span(), message));
         }
         let mut default_name = None;
-        let (mut is_any, mut wildcards) = (false, Vec::new());
+        let (mut is_any, mut wildcards, mut nameless) = (false, Vec::new(), None);
         for written in section.hosts.iter() {
             let host = match SiteHost::read(written) {
                 Ok(host) => host,
@@ -125,6 +128,10 @@ impl KnownSites {
                     default_name.get_or_insert_with(|| (name.clone(), written));
                 }
                 SiteHost::Below(name) => wildcards.push(format!(".{name}")),
+                SiteHost::StartsWith(_) | SiteHost::Matches(_) if section.name.is_none() => {
+                    nameless.get_or_insert(written);
+                }
+                SiteHost::StartsWith(_) | SiteHost::Matches(_) => {}
             }
             let is_default = host == SiteHost::Any;
             if !self.hosts.add(host, index) {
@@ -136,6 +143,13 @@ impl KnownSites {
                 };
                 errors.push(source.error(written.span(), message));
             }
+        }
+        if let Some(written) = nameless {
+            let message = format!(
+                "all hosts that `{}` stands for share one part of the store: give the site a `name`",
+                written.as_str()
+            );
+            errors.push(source.error(written.span(), message));
         }
         if is_any && section.hosts.len() > 1 {
             let message = "`\"*\"` already stands for every host that no other site has: leave \

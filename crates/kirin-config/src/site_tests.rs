@@ -161,6 +161,18 @@ fn errors_of_sites_name_the_line_and_what_is_allowed() {
             vec!["kirin.toml:10:10", "`a.org:80` is not a host", "leave out the port", "`*`"],
         ),
         (
+            &format!("[[site]]\nhosts = [\"a.org\", \"a.*\"]\n{route}"),
+            vec!["kirin.toml:10:19", "`a.*` stands for", "give the site a `name`"],
+        ),
+        (
+            &format!("[[site]]\nname = \"a\"\nhosts = ['~^(www\\d+$']\n{route}"),
+            vec!["kirin.toml:11:10", "`~^(www\\d+$` is not a host", "unclosed group"],
+        ),
+        (
+            &format!("[[site]]\nname = \"a\"\nhosts = [\"~a\", \"~a\"]\n{route}"),
+            vec!["kirin.toml:11:16", "`~a` is already a host of a site"],
+        ),
+        (
             &format!("[[site]]\nhosts = [\"https://a.org/\"]\n{route}"),
             vec!["kirin.toml:10:10", "a scheme or a path"],
         ),

@@ -92,7 +92,9 @@ fn routes_are_found_at_no_more_cost_than_the_path_has_bytes() {
 #[test]
 fn a_search_for_a_site_costs_no_more_than_the_bytes_of_the_host() {
     let mut hosts = HostTable::default();
-    for (site, host) in ["*.example.org", "example.org", "*"].into_iter().enumerate() {
+    for (site, host) in
+        ["*.example.org", "example.org", "a.*", "~^(a|a-)+[.]b$", "*"].into_iter().enumerate()
+    {
         assert!(hosts.add(SiteHost::read(host).unwrap(), site));
     }
     let mut table = Table::new();

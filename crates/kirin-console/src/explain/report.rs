@@ -79,7 +79,7 @@ impl ExplanationText {
         };
         match &site.entry {
             SiteHost::Exact(_) => self.block("site", &format!("`{host}` is one of `hosts`")),
-            SiteHost::Below(_) => {
+            SiteHost::Below(_) | SiteHost::StartsWith(_) | SiteHost::Matches(_) => {
                 self.block("site", &format!("`{host}` matches `{}` of `hosts`", site.entry));
             }
             SiteHost::Any => {

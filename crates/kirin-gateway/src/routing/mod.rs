@@ -7,6 +7,7 @@ pub mod basic_auth;
 pub mod conditions;
 pub mod continuation;
 pub mod error_page;
+pub mod host_expression;
 pub mod host_table;
 pub mod operator_maintenance;
 pub mod password_checks;

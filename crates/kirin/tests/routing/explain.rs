@@ -70,6 +70,13 @@ name = "bee"
 [[site.route]]
 path = "/only"
 try = ["store"]
+
+[[site]]
+hosts = ["see.*", '~^www\d+[.]see[.]test$']
+name = "see"
+[[site.route]]
+path = "/"
+try = ["store"]
 "#;
 
 const USERS: &str = "a:$2y$05$abcdefghijklmnopqrstuuJ0zBPXqV1HjPzFbMPjOjTzjTzjTzjTy\n";
@@ -228,6 +235,23 @@ fn a_page_stored_for_a_password_is_reported_as_protected() {
     let text = explain(&site, &["GET", "http://a.test/there"]);
     assert!(text.contains("protected by password, which this route does not pass"), "{text}");
     assert_eq!(ask(&kirin, "GET", "a.test", "/there", "").text(), "x");
+}
+
+#[test]
+fn the_wildcard_or_the_regular_expression_that_has_matched_is_named() {
+    let site = site();
+    for (host, entry) in [
+        ("See.example", "see.*"),
+        ("see.co.test", "see.*"),
+        ("www12.see.test", r"~^www\d+[.]see[.]test$"),
+    ] {
+        let text = explain(&site, &["GET", &format!("http://{host}/")]);
+        let host = host.to_lowercase();
+        assert!(text.contains(&format!("`{host}` matches `{entry}` of `hosts`")), "{text}");
+        assert!(text.contains("keys in the store begin with `see:`"), "{text}");
+    }
+    let text = explain(&site, &["GET", "http://www.see.test/"]);
+    assert!(text.contains("421"), "{text}");
 }
 
 #[test]

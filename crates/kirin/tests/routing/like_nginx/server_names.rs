@@ -2,7 +2,7 @@
 
 use super::pair::{Pair, alike, differs};
 
-/// Exact names, wildcards, the default server.
+/// Exact names, wildcards, regular expressions, the default server.
 pub const PAIRS: &[Pair] = &[
     Pair {
         name: "exact names, wildcards and a default server",
@@ -117,6 +117,91 @@ try = ["files:files"]
                 "421; body: own text",
                 "a host that no site has is answered 421; for nginx the first server is the default",
             ),
+        ],
+    },
+    Pair {
+        name: "wildcards at both ends and regular expressions",
+        nginx: r"
+            server { listen {listen}; server_name www.example.org; root {files}; add_header X-Site exact always; }
+            server { listen {listen}; server_name ~^www\d*\.; root {files}; add_header X-Site first always; }
+            server { listen {listen}; server_name ~^www2\.; root {files}; add_header X-Site second always; }
+            server { listen {listen}; server_name *.example.org; root {files}; add_header X-Site start always; }
+            server { listen {listen}; server_name www.example.*; root {files}; add_header X-Site end always; }
+            server { listen {listen}; server_name www.*; root {files}; add_header X-Site short always; }
+            server { listen {listen}; server_name ~^(?<part>a|b)\.Other\.net$; root {files}; add_header X-Site group always; }
+            server { listen {listen} default_server; root {files}; add_header X-Site default always; }",
+        kirin: r#"
+[[site]]
+hosts = ["www.example.org"]
+headers = { X-Site = "exact" }
+[[site.route]]
+path = "/"
+try = ["files:files"]
+[[site]]
+name = "first"
+hosts = ['~^www\d*\.']
+headers = { X-Site = "first" }
+[[site.route]]
+path = "/"
+try = ["files:files"]
+[[site]]
+name = "second"
+hosts = ['~^www2\.']
+headers = { X-Site = "second" }
+[[site.route]]
+path = "/"
+try = ["files:files"]
+[[site]]
+hosts = ["*.example.org"]
+headers = { X-Site = "start" }
+[[site.route]]
+path = "/"
+try = ["files:files"]
+[[site]]
+name = "end"
+hosts = ["www.example.*"]
+headers = { X-Site = "end" }
+[[site.route]]
+path = "/"
+try = ["files:files"]
+[[site]]
+name = "short"
+hosts = ["www.*"]
+headers = { X-Site = "short" }
+[[site.route]]
+path = "/"
+try = ["files:files"]
+[[site]]
+name = "group"
+hosts = ['~^(?<part>a|b)\.Other\.net$']
+headers = { X-Site = "group" }
+[[site.route]]
+path = "/"
+try = ["files:files"]
+[[site]]
+hosts = ["*"]
+headers = { X-Site = "default" }
+[[site.route]]
+path = "/"
+try = ["files:files"]
+"#,
+        files: &[("a.txt", "a")],
+        requests: &[
+            alike("GET /a.txt\nHost: www.example.org"),
+            alike("GET /a.txt\nHost: WWW.example.org:80"),
+            alike("GET /a.txt\nHost: api.example.org"),
+            alike("GET /a.txt\nHost: www.deep.example.org"),
+            alike("GET /a.txt\nHost: www.example.com"),
+            alike("GET /a.txt\nHost: www.example.co.uk"),
+            alike("GET /a.txt\nHost: www.example"),
+            alike("GET /a.txt\nHost: www.other.com"),
+            alike("GET /a.txt\nHost: www"),
+            alike("GET /a.txt\nHost: WWW7.example.com"),
+            alike("GET /a.txt\nHost: www2.test"),
+            alike("GET /a.txt\nHost: b.OTHER.net."),
+            alike("GET /a.txt\nHost: b.other.net.evil"),
+            alike("GET /a.txt\nHost: example.com"),
+            alike("GET /a.txt\nHost: 127.0.0.1"),
         ],
     },
     Pair {
