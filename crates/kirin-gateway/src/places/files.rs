@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kirin_files::{Files, FilesConfig};
+use kirin_files::{ANSWERED_BY, Files, FilesConfig};
 use kirin_http::percent::{self, NOT_IN_PATH};
-use kirin_http::{Answer, RequestHead, Response};
+use kirin_http::{Answer, Body, RequestHead, RequestPath, Response, StatusCode};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::hidden_scripts::HiddenScripts;
@@ -16,6 +16,7 @@ use super::opening::{Opening, PlaceError};
 use super::place::Place;
 use crate::filters::chain::Filters;
 use crate::request::context::Request;
+use crate::routing::path_pattern::Ending;
 use crate::routing::settings::RouteConfig;
 
 /// The kind `files:DIR`.
@@ -42,7 +43,9 @@ impl OpenPlace for FilesPlaceConfig {
         let files =
             Files::open(config, &opening.resources.shared.file_cache).map_err(PlaceError::new)?;
         let directory = xxh3_64(self.0.as_os_str().as_encoded_bytes());
-        Ok(Box::new(FilesPlace { files, directory, hidden, filters: Rc::clone(opening.filters) }))
+        let is_exact = matches!(opening.route.path.ending(), Ending::Exact { .. });
+        let filters = Rc::clone(opening.filters);
+        Ok(Box::new(FilesPlace { files, directory, hidden, is_exact, filters }))
     }
 }
 
@@ -67,14 +70,31 @@ pub struct FilesPlace {
     /// The hash of the path of the directory.
     directory: u64,
     hidden: HiddenScripts,
+    /// Whether the route is for one path only.
+    is_exact: bool,
     filters: Rc<Filters>,
 }
 
 impl FilesPlace {
-    /// Replaces the target of a directory's redirect to its own path with a slash. The client knows
-    /// the directory by the path that it has sent.
+    /// Returns whether the client has asked for the directory of the route without a slash at the
+    /// end, and `rewrite` has added one. The links in its index page would lead to other paths.
+    fn lacks_slash(&self, request: &Request<'_>) -> bool {
+        let ends_in_slash = |path: &RequestPath<'_>| path.normalized().ends_with(b"/");
+        !self.is_exact
+            && request.rewritten.is_get_or_head()
+            && ends_in_slash(request.path)
+            && !ends_in_slash(request.sent_path)
+    }
+
+    /// Makes the redirect of a directory to its own path with a slash right for a route with a
+    /// `rewrite`. The client knows the directory by the path that it has sent.
     fn point_to_sent_path(&self, response: &mut Response, request: &Request<'_>) {
-        if !request.is_rewritten() || response.fields.get("location").is_none() {
+        if !request.is_rewritten() {
+            return;
+        }
+        if self.lacks_slash(request) {
+            *response = Response::new(ANSWERED_BY, StatusCode::MOVED_PERMANENTLY, Body::Empty);
+        } else if response.fields.get("location").is_none() {
             return;
         }
         let path = percent::encode(request.sent_path.normalized(), NOT_IN_PATH);
