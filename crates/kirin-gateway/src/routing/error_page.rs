@@ -114,8 +114,19 @@ pub fn check_path(path: &str) -> Result<(), String> {
 
 /// Returns whether a field is about the body, and not about the response.
 fn is_of_body(name: &[u8]) -> bool {
-    let of_body =
-        ["content-type", "content-encoding", "content-language", "content-disposition", "vary"];
+    let of_body = [
+        "content-type",
+        "content-encoding",
+        "content-language",
+        "content-location",
+        "content-disposition",
+        "content-range",
+        "content-digest",
+        "repr-digest",
+        "digest",
+        "content-md5",
+        "vary",
+    ];
     of_body.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
 }
 
@@ -199,6 +210,16 @@ mod tests {
         let mut error = response(kirin_files::ANSWERED_BY, 405);
         error.fields.push("Content-Type", "text/plain");
         error.fields.push("Allow", "GET");
+        for (name, value) in [
+            ("Repr-Digest", "sha-256=:AAAA:"),
+            ("Content-Digest", "sha-256=:AAAA:"),
+            ("Digest", "SHA-256=AAAA"),
+            ("Content-MD5", "AAAA"),
+            ("Content-Location", "/other"),
+            ("Content-Range", "bytes */9"),
+        ] {
+            error.fields.push(name, value);
+        }
         let mut page = response(kirin_files::ANSWERED_BY, 200);
         page.body = Body::from("sorry");
         page.fields.push("Content-Type", "text/html");
