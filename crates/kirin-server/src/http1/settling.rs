@@ -226,11 +226,17 @@ async fn send_at_once<H>(
         let mut output = server.state.output.borrow_mut();
         if let Some(response) = response.take() {
             let body_bytes = write_response(server, &mut output, &response, &mut request.exchange);
+            let flushed = output.flush(io, context);
             if let Some(record) = request.record.take() {
-                let mut written = ResponseRecord::complete(response.summary(), body_bytes);
+                let summary = response.summary();
+                let mut written = match flushed {
+                    Ok(_) => ResponseRecord::complete(summary, body_bytes),
+                    Err(_) => ResponseRecord::cut(summary, 0, false),
+                };
                 written.received_bytes = io.received_body.get();
                 server.observers.end(record, &written);
             }
+            return Poll::Ready(flushed);
         }
         Poll::Ready(output.flush(io, context))
     });

@@ -216,6 +216,19 @@ fn a_request_of_a_client_that_has_gone_leaves_the_queue() {
 }
 
 #[test]
+fn a_client_that_resets_during_its_request_is_logged_with_499() {
+    let (site, kirin) = serve("", 1);
+    let mut client = kirin.connect();
+    client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_for("the request at the worker", || {
+        std::fs::read_to_string(site.path("seen")).ok().filter(|seen| seen.contains("/wait"))
+    });
+    client.reset();
+    std::fs::write(site.path("go"), "").expect("a file");
+    logged(&site, "GET /wait HTTP/1.1\" 499 0");
+}
+
+#[test]
 fn a_client_that_resets_leaves_the_queue_with_every_protocol() {
     let (site, kirin) = serve(ADMIN, 1);
     let mut first = kirin.connect();

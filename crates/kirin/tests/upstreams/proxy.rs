@@ -461,12 +461,22 @@ fn a_request_whose_client_disconnects_ends_at_the_server() {
         connection.wait_for_end();
         let _ = ended.lock().expect("a channel").send(());
     });
-    let (_site, kirin) = proxy(&backend);
-    let mut client = kirin.connect();
-    client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
-    wait_for("the request to arrive", || (backend.connections() == 1).then_some(()));
-    drop(client);
-    assert_eq!(ends.recv_timeout(kirin_tests::wait_limit()), Ok(()));
+    let (site, kirin) = proxy(&backend);
+    for (connections, is_reset) in [(1, false), (2, true)] {
+        let mut client = kirin.connect();
+        client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+        wait_for("the request to arrive", || (backend.connections() == connections).then_some(()));
+        if is_reset {
+            client.reset()
+        } else {
+            drop(client)
+        }
+        assert_eq!(ends.recv_timeout(kirin_tests::wait_limit()), Ok(()));
+        wait_for("499 in the access log, as nginx writes it", || {
+            let log = std::fs::read_to_string(site.path("access.log")).ok()?;
+            (log.matches("\" 499 0").count() == connections).then_some(())
+        });
+    }
 }
 
 /// Starts another Kirin that serves `hello.txt` and `large.bin` by TLS.
