@@ -6,18 +6,20 @@ use std::time::Instant;
 
 use kirin_compress::Codings;
 use kirin_files::{FileCache, Files, FilesConfig};
-use kirin_gateway::places::files::settings;
+use kirin_gateway::places::files::{is_exact, point_to_sent_path, settings};
 use kirin_gateway::places::hidden_scripts::HiddenScripts;
 use kirin_gateway::routing::settings::{GatewayConfig, RouteConfig};
-use kirin_http::RequestHead;
+use kirin_http::{RequestHead, RequestPath};
 
-/// Returns what the place answers to a request with its path rewritten, in words. It is asked as
-/// the server asks it, so that links, index pages and listings count.
+/// Returns what the place answers to a request, in words. `rewritten` is `head` with the path that
+/// the place sees. The place is asked as the server asks it, so that links, index pages and
+/// listings count.
 pub fn answer(
     directory: &Path,
     route: &RouteConfig,
     config: &GatewayConfig,
     head: &RequestHead<'_>,
+    rewritten: &RequestHead<'_>,
 ) -> String {
     let hidden = HiddenScripts::new(&config.script_extensions);
     // Nothing is compressed for an explanation.
@@ -26,9 +28,14 @@ pub fn answer(
         Ok(files) => files,
         Err(error) => return error.to_string(),
     };
-    let Some(response) = files.answer(head, Instant::now()) else {
+    let Some(mut response) = files.answer(rewritten, Instant::now()) else {
         return "not there".into();
     };
+    if route.rules.rewrite.is_some()
+        && let Ok(sent) = RequestPath::parse(head.path)
+    {
+        point_to_sent_path(&mut response, rewritten, &sent, is_exact(route));
+    }
     let field = |name| response.fields.get(name).map(String::from_utf8_lossy);
     let status = response.status.as_u16();
     match (field("location"), field("content-type")) {

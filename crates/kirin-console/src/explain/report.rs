@@ -130,7 +130,8 @@ impl ExplanationText {
                 Sought::Page(key) => format!("the page with the key `{key}`"),
                 Sought::File(file) => {
                     let directory = place.config.path().unwrap_or(file);
-                    let now = files::answer(directory, route.config, &config.gateway, &rewritten);
+                    let now =
+                        files::answer(directory, route.config, &config.gateway, head, &rewritten);
                     format!("{} (now: {now})", file.display())
                 }
                 Sought::Script(_) => "the script decides whether it answers".into(),

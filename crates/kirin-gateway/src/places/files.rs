@@ -43,10 +43,15 @@ impl OpenPlace for FilesPlaceConfig {
         let files =
             Files::open(config, &opening.resources.shared.file_cache).map_err(PlaceError::new)?;
         let directory = xxh3_64(self.0.as_os_str().as_encoded_bytes());
-        let is_exact = matches!(opening.route.path.ending(), Ending::Exact { .. });
+        let is_exact = is_exact(opening.route);
         let filters = Rc::clone(opening.filters);
         Ok(Box::new(FilesPlace { files, directory, hidden, is_exact, filters }))
     }
+}
+
+/// Returns whether a route is for one path only.
+pub fn is_exact(route: &RouteConfig) -> bool {
+    matches!(route.path.ending(), Ending::Exact { .. })
 }
 
 /// Returns the settings with which a route serves the files of a directory.
@@ -75,34 +80,27 @@ pub struct FilesPlace {
     filters: Rc<Filters>,
 }
 
-impl FilesPlace {
-    /// Returns whether the client has asked for the directory of the route without a slash at the
-    /// end, and `rewrite` has added one. The links in its index page would lead to other paths.
-    fn lacks_slash(&self, request: &Request<'_>) -> bool {
-        let ends_in_slash = |path: &RequestPath<'_>| path.normalized().ends_with(b"/");
-        !self.is_exact
-            && request.rewritten.is_get_or_head()
-            && ends_in_slash(request.path)
-            && !ends_in_slash(request.sent_path)
+/// Makes the redirect of a directory to its own path with a slash right for a route with a
+/// `rewrite`. The client knows the directory by the path `sent`. It also gets such a redirect if
+/// `rewrite` has added the slash, because the links in the index page would lead to other paths.
+/// `is_exact` says that the route is for one path only, which has no other form.
+pub fn point_to_sent_path(
+    response: &mut Response,
+    rewritten: &RequestHead<'_>,
+    sent: &RequestPath<'_>,
+    is_exact: bool,
+) {
+    let lacks_slash = rewritten.path.ends_with('/') && !sent.normalized().ends_with(b"/");
+    if lacks_slash && !is_exact && rewritten.is_get_or_head() {
+        *response = Response::new(ANSWERED_BY, StatusCode::MOVED_PERMANENTLY, Body::Empty);
+    } else if response.fields.get("location").is_none() {
+        return;
     }
-
-    /// Makes the redirect of a directory to its own path with a slash right for a route with a
-    /// `rewrite`. The client knows the directory by the path that it has sent.
-    fn point_to_sent_path(&self, response: &mut Response, request: &Request<'_>) {
-        if !request.is_rewritten() {
-            return;
-        }
-        if self.lacks_slash(request) {
-            *response = Response::new(ANSWERED_BY, StatusCode::MOVED_PERMANENTLY, Body::Empty);
-        } else if response.fields.get("location").is_none() {
-            return;
-        }
-        let path = percent::encode(request.sent_path.normalized(), NOT_IN_PATH);
-        let path = path.trim_end_matches('/');
-        let query = request.head.query.map(|query| format!("?{query}")).unwrap_or_default();
-        response.fields.remove("location");
-        response.fields.push("Location", format!("{path}/{query}"));
-    }
+    let path = percent::encode(sent.normalized(), NOT_IN_PATH);
+    let path = path.trim_end_matches('/');
+    let query = rewritten.query.map(|query| format!("?{query}")).unwrap_or_default();
+    response.fields.remove("location");
+    response.fields.push("Location", format!("{path}/{query}"));
 }
 
 impl Place for FilesPlace {
@@ -112,7 +110,10 @@ impl Place for FilesPlace {
         }
         self.filters.around_files(request, self.directory, |head: &RequestHead<'_>| {
             let mut response = self.files.answer(head, Instant::now())?;
-            self.point_to_sent_path(&mut response, request);
+            if request.is_rewritten() {
+                let Request { rewritten, sent_path, .. } = request;
+                point_to_sent_path(&mut response, rewritten, sent_path, self.is_exact);
+            }
             Some(response)
         })
     }

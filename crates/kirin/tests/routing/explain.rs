@@ -86,6 +86,7 @@ fn site() -> Site {
         .with("app.psgi", APP)
         .with("users", USERS)
         .with("public/there", "x")
+        .with("public/index.html", "x")
         .with("public/beta/1", "x")
         .with("kirin.toml", CONFIG)
 }
@@ -133,6 +134,7 @@ fn the_server_does_what_the_explanation_says() {
         ("GET", "a.test", "/app/1", "X-Beta: 2", "header `x-beta` is `2`", 200, None),
         ("GET", "a.test", "/mine", "", "allow: 403: 127.0.0.1 is not one of", 403, None),
         ("GET", "a.test", "/ours/there", "", "allow: 127.0.0.1 is served", 200, None),
+        ("GET", "a.test", "/ours", "", "(now: 301 to /ours/)", 301, Some("/ours/")),
         ("GET", "a.test", "/password", "", "basic_auth: 401", 401, None),
         ("GET", "a.test", "/late", "", "maintenance: 503", 503, None),
         ("GET", "a.test", "/old/x?y", "", "308 to /new/x?y\n", 308, Some("/new/x?y")),
