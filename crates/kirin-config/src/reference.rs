@@ -35,7 +35,7 @@ listener for operators.
 ";
 
 /// The sections: heading, type, and what stands before its keys.
-const SECTIONS: [(&str, &str, &str); 18] = [
+const SECTIONS: [(&str, &str, &str); 19] = [
     ("`[[listener]]`: an address", "ListenerSection", "listener."),
     ("`[listener.tls]`: https on a listener", "TlsSection", "listener.tls."),
     (
@@ -60,6 +60,7 @@ const SECTIONS: [(&str, &str, &str); 18] = [
     ("`[[route]]`: which request goes where", "RouteSection", "route."),
     ("`match` of a route", "MatchSection", "route.match."),
     ("`rate_limit` of a route", "RateLimitSection", "route.rate_limit."),
+    ("`in_flight_limit` of a route", "InFlightLimitSection", "route.in_flight_limit."),
     ("`cgi` of a route", "CgiSection", "route.cgi."),
     ("`[[site]]`: hosts with their own routes", "SiteSection", "site."),
 ];

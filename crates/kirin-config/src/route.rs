@@ -30,7 +30,7 @@ use crate::files::{check_index, check_media_types};
 use crate::follow_links::FollowLinksKey;
 use crate::or_false::TextOrFalse;
 use crate::place::{Named, check_place, forms};
-use crate::rate_limit::RateLimitSection;
+use crate::request_limits::{InFlightLimitSection, RateLimitSection};
 use crate::rules::{Realm, RedirectStatus, check_rules};
 use crate::source::{ConfigSource, ErrorCollector};
 use crate::units::ByteSize;
@@ -162,6 +162,11 @@ pub struct RouteSection {
     /// route, but not subrequests of includes and scripts.
     #[serde(default)]
     pub rate_limit: Vec<RateLimitSection>,
+    /// Limits on requests that are in progress at the same time, such as `[{ max = 10 }]` for each
+    /// address. A request above any of them is answered 503 with `Retry-After`
+    /// ([limits.md](limits.md#requests-in-progress)). They count as `rate_limit` does.
+    #[serde(default)]
+    pub in_flight_limit: Vec<InFlightLimitSection>,
     /// Whether Kirin runs the directives in `text/html`: includes, variables, conditions
     /// ([ssi.md](ssi.md)). `true` and `false` are for all places of the route. Default: only in
     /// pages that a program has written into the store. Files do not run them, nor do responses of

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::check_access;
 use crate::or_false::TextOrFalse;
-use crate::rate_limit::check_rate_limit;
+use crate::request_limits::{check_in_flight_limit, check_rate_limit};
 use crate::route::RouteSection;
 use crate::source::{ConfigError, ConfigSource, ErrorCollector};
 
@@ -61,9 +61,13 @@ pub fn check_rules(
     let mut is_good = access.is_some();
     let rate_limits = section.rate_limit.iter().map(|limit| check_rate_limit(limit, path, source));
     let rate_limits = errors.keep(rate_limits.collect::<Result<_, ConfigError>>());
-    is_good &= rate_limits.is_some();
+    let in_flight =
+        section.in_flight_limit.iter().map(|limit| check_in_flight_limit(limit, path, source));
+    let in_flight = errors.keep(in_flight.collect::<Result<_, ConfigError>>());
+    is_good &= rate_limits.is_some() && in_flight.is_some();
     let (access, rate_limits) = (access.unwrap_or_default(), rate_limits.unwrap_or_default());
-    let mut rules = Rules { access, rate_limits, ..Rules::default() };
+    let in_flight_limits = in_flight.unwrap_or_default();
+    let mut rules = Rules { access, rate_limits, in_flight_limits, ..Rules::default() };
     let mut refuse = |span, message: String| {
         is_good = false;
         errors.push(source.error(span, message));
@@ -145,7 +149,10 @@ pub fn check_together(
         let error_pages = section.error_pages.values().map(|page| ("error page", page));
         let maintenance = section.maintenance.0.as_ref().and_then(|section| section.page.as_ref());
         let maintenance = maintenance.map(|page| ("maintenance page", page));
-        for (name, page) in error_pages.chain(maintenance) {
+        let of_rates = section.rate_limit.iter().filter_map(|limit| limit.page.as_ref());
+        let in_flight = section.in_flight_limit.iter().filter_map(|limit| limit.page.as_ref());
+        let of_limits = of_rates.chain(in_flight).map(|page| ("page of a limit", page));
+        for (name, page) in error_pages.chain(maintenance).chain(of_limits) {
             let has_pages =
                 |route: &RouteConfig| route.places.iter().any(|place| !place.kind.runs_code);
             // With variables it is known for each request only.

@@ -287,3 +287,36 @@ fn auth_request_errors_name_what_is_asked_and_what_is_allowed() {
     );
     assert!(check_text(&site).is_ok());
 }
+
+#[test]
+fn errors_in_limits_name_the_key_and_what_is_allowed() {
+    let route = |keys: &str| {
+        format!("{LISTENER}[[route]]\npath = \"/{{id}}\"\ntry = [\"store\"]\n{keys}\n")
+    };
+    for (keys, expected) in [
+        ("rate_limit = [{ rate = \"1/s\", key = \"{id}{client}\" }]", None),
+        ("rate_limit = [{ rate = \"1/s\", key = \"route\", status = 503, dry_run = true }]", None),
+        ("in_flight_limit = [{ max = 1, key = \"cookie:a\" }]", None),
+        ("in_flight_limit = [{ max = 0 }]", Some("allowed is 1 to 1000000")),
+        ("in_flight_limit = [{ }]", Some("`max` is missing")),
+        ("in_flight_limit = [{ max = 1, key = \"ip\" }]", Some("allowed are address, route,")),
+        ("rate_limit = [{ rate = \"1/s\", key = \"{user}\" }]", Some("is not known yet")),
+        ("rate_limit = [{ rate = \"1/s\", key = \"{nobody}\" }]", Some("its names are `{id}`")),
+        ("rate_limit = [{ rate = \"1/s\", key = \"{{x\" }]", Some("allowed are address, route,")),
+        ("rate_limit = [{ rate = \"1/s\", status = 200 }]", Some("allowed are 400 to 599")),
+        ("in_flight_limit = [{ max = 1, page = \"x\" }]", Some("it must be a path")),
+        (
+            "in_flight_limit = [{ max = 1, page = \"/other/x\" }]",
+            Some("page of a limit `/other/x`"),
+        ),
+    ] {
+        let checked = check_text(&route(keys));
+        match expected {
+            None => assert!(checked.is_ok(), "{keys}: {:?}", checked.err()),
+            Some(part) => {
+                let error = checked.expect_err(keys);
+                assert!(error.contains(part) && error.contains("kirin.toml:6:"), "{keys}: {error}");
+            }
+        }
+    }
+}

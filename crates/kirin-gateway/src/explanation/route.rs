@@ -1,6 +1,7 @@
 //! Explains how a route handles a request: the rules before its places, the places, and the changes
 //! to the response.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use http::Method;
@@ -21,6 +22,7 @@ use crate::request::answers::NoRoutes;
 use crate::request::context::{Request, SharedHead};
 use crate::request::lineage::Lineage;
 use crate::routing::access::Access;
+use crate::routing::limit_refusal::LimitRefusal;
 use crate::routing::settings::{GatewayConfig, RouteConfig};
 use crate::routing::variables::RequestValues;
 
@@ -135,7 +137,13 @@ impl<'a> ExplainedRoute<'a> {
                 .rules
                 .rate_limits
                 .iter()
-                .map(|limit| ExplainedRule::new("rate_limit", format!("{limit}; more get 429"))),
+                .map(|limit| ExplainedRule::new("rate_limit", limit_text(limit, &limit.refusal))),
+        );
+        let limits = route.rules.in_flight_limits.iter();
+        before.extend(
+            limits.map(|limit| {
+                ExplainedRule::new("in_flight_limit", limit_text(limit, &limit.refusal))
+            }),
         );
         let values = RequestValues { head, path, origin, user: None };
         before.extend(rule_steps(route, &values));
@@ -298,6 +306,13 @@ fn cached_question(
         has_authorization: cache_request.has_authorization,
         obeys_reload: settings.obeys_reload,
     })
+}
+
+fn limit_text(limit: &impl Display, refusal: &LimitRefusal) -> String {
+    match refusal.settings() {
+        settings if settings.is_dry_run => format!("{limit}; dry run: more are counted and pass"),
+        settings => format!("{limit}; more get {}", settings.status.as_u16()),
+    }
 }
 
 /// Returns the effect of `deny`, `allow` and `maintenance` on a client.

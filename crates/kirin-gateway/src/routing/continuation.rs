@@ -42,8 +42,8 @@ impl GatewayConfig {
         next
     }
 
-    /// Takes over what goes on in the routes with the same names: the requests that a limit on
-    /// their rate has counted and the pool of their CGI programs, if the limits are the same, and
+    /// Takes over what goes on in the routes with the same names: the requests that a limit
+    /// has counted and the pool of their CGI programs, if the limits are the same, and
     /// the requests of the cache that are at a place. Must be called before anything else refers to
     /// the routes, and after [`GatewayConfig::number_routes`].
     pub fn continue_routes(&mut self, before: &Self) {
@@ -61,6 +61,12 @@ impl GatewayConfig {
 impl RouteConfig {
     fn continue_from(&mut self, before: &Self) {
         if let Some(rules) = Arc::get_mut(&mut self.rules) {
+            let known = &before.rules.in_flight_limits;
+            for limit in &mut rules.in_flight_limits {
+                if let Some(same) = known.iter().find(|known| known.is_same(limit)) {
+                    *limit = Arc::clone(same);
+                }
+            }
             // Each is taken once: two equal limits of one route count a request twice.
             let mut known = before.rules.rate_limits.clone();
             for limit in &mut rules.rate_limits {

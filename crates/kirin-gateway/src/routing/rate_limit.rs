@@ -4,18 +4,15 @@
 //! number, the moment at which it is full again (the virtual scheduling form of the generic cell
 //! rate algorithm, ITU-T I.371). So a full bucket and an absent one are the same.
 
-use std::borrow::Cow;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::RandomState;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use kirin_http::cookies::cookie;
-use kirin_http::peer::address_key;
 use parking_lot::Mutex;
 
-use super::value_template::ValueTemplate;
+use super::limit_refusal::LimitRefusal;
+use super::request_key::RequestKey;
 use super::variables::RequestValues;
 
 /// The buckets of one limit: 1 MiB. If clients with more keys come at once, the fullest buckets are
@@ -28,22 +25,9 @@ const WAYS: usize = 8;
 /// The number of locks over the buckets.
 const SHARDS: usize = 64;
 
-/// The part of a request that it is counted by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RateKey {
-    /// The client's address; of IPv6 the /64.
-    Address,
-    /// The value of this request field.
-    Header(String),
-    /// The value of this cookie.
-    Cookie(String),
-    /// The values of the variables in this text.
-    Template(ValueTemplate),
-}
-
 /// A limit on the rate of requests.
 pub struct RateLimit {
-    key: RateKey,
+    key: RequestKey,
     /// The nanoseconds in which one request becomes possible.
     interval: u64,
     /// The nanoseconds in which an empty bucket becomes full.
@@ -54,13 +38,13 @@ pub struct RateLimit {
     /// The buckets. A shard has none before its first request, because each reload of a
     /// configuration reads its limits again, and most of these are not used.
     shards: Vec<Mutex<Box<[Bucket]>>>,
-    /// The requests that were too many.
-    refused: AtomicU64,
+    /// What happens to a request that is too many.
+    pub refusal: LimitRefusal,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Bucket {
-    /// The hash of the key, with a secret seed: nobody can aim at another client's bucket.
+    /// The hash of the key. Zero marks a bucket without a key.
     hash: u64,
     /// The time when it is full again, in nanoseconds since the start.
     full_at: u64,
@@ -75,7 +59,13 @@ pub struct TooMany {
 
 impl RateLimit {
     /// Allows `requests` each `per` on average, and up to `burst` (at least 1) at once.
-    pub fn new(key: RateKey, requests: u64, per: Duration, burst: u64) -> Self {
+    pub fn new(
+        key: RequestKey,
+        requests: u64,
+        per: Duration,
+        burst: u64,
+        refusal: LimitRefusal,
+    ) -> Self {
         let interval = nanoseconds(per) / requests.max(1);
         let interval = interval.max(1);
         Self {
@@ -85,48 +75,27 @@ impl RateLimit {
             start: OnceLock::new(),
             hasher: RandomState::new(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            refused: AtomicU64::new(0),
+            refusal,
         }
     }
 
     /// Counts a request that comes at `now`. A request without the field or cookie, or without a
     /// value of the variables, counts for its address.
     pub fn count(&self, request: &RequestValues<'_>, now: Instant) -> Result<(), TooMany> {
-        let head = request.head;
-        let named = match &self.key {
-            RateKey::Address => None,
-            RateKey::Header(name) => head.field(name).map(Cow::Borrowed),
-            RateKey::Cookie(name) => cookie(head, name.as_bytes()).map(Cow::Borrowed),
-            RateKey::Template(template) => {
-                let mut key = Vec::new();
-                template.append_key(request, &mut key).then_some(Cow::Owned(key))
-            }
-        };
-        let hash = match named {
-            Some(value) => self.hasher.hash_one((true, value)),
-            None => self.hasher.hash_one((false, address_key(request.origin.peer))),
-        };
+        let hash = self.key.hash(request, &self.hasher);
         let start = *self.start.get_or_init(|| now);
-        let taken = self.take(hash, nanoseconds(now.saturating_duration_since(start)));
-        if taken.is_err() {
-            self.refused.fetch_add(1, Relaxed);
-        }
-        taken
+        self.take(hash, nanoseconds(now.saturating_duration_since(start)))
     }
 
     /// Returns whether the other limit counts the same and allows the same.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.key == other.key && self.interval == other.interval && self.full == other.full
-    }
-
-    /// Returns how many requests were too many, since the start.
-    pub fn refused(&self) -> u64 {
-        self.refused.load(Relaxed)
+        self.key == other.key
+            && self.interval == other.interval
+            && self.full == other.full
+            && self.refusal.settings() == other.refusal.settings()
     }
 
     fn take(&self, hash: u64, now: u64) -> Result<(), TooMany> {
-        // Zero marks buckets without a key.
-        let hash = hash.max(1);
         let mut shard = self.shards[hash as usize % SHARDS].lock();
         if shard.is_empty() {
             *shard = vec![Bucket::default(); BUCKETS / SHARDS].into_boxed_slice();
@@ -147,13 +116,11 @@ impl RateLimit {
 impl fmt::Display for RateLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (interval, burst) = (Duration::from_nanos(self.interval), self.full / self.interval);
-        write!(f, "one request in {interval:?} on average and {burst} at once for each ")?;
-        match &self.key {
-            RateKey::Address => f.write_str("address"),
-            RateKey::Header(name) => write!(f, "value of header `{name}`"),
-            RateKey::Cookie(name) => write!(f, "value of cookie `{name}`"),
-            RateKey::Template(template) => write!(f, "value of `{template}`"),
-        }
+        write!(
+            f,
+            "one request in {interval:?} on average and {burst} at once for each {}",
+            self.key
+        )
     }
 }
 
@@ -190,9 +157,12 @@ fn nanoseconds(duration: Duration) -> u64 {
 mod tests {
     use super::*;
     use crate::request::test_requests::with_request;
+    use crate::routing::limit_refusal::RefusalSettings;
     use crate::routing::path_pattern::PathPattern;
+    use crate::routing::value_template::ValueTemplate;
     use kirin_http::{Origin, Peer};
     use proptest::prelude::*;
+    use std::hash::BuildHasher;
 
     /// Counts a request from `address` with these field lines, some time after the start.
     fn count(
@@ -210,20 +180,26 @@ mod tests {
         })
     }
 
-    fn limit(key: RateKey, requests: u64, per_seconds: u64, burst: u64) -> RateLimit {
-        RateLimit::new(key, requests, Duration::from_secs(per_seconds), burst)
+    fn limit(key: RequestKey, requests: u64, per_seconds: u64, burst: u64) -> RateLimit {
+        let settings = RefusalSettings {
+            status: http::StatusCode::TOO_MANY_REQUESTS,
+            page: None,
+            is_dry_run: false,
+        };
+        let per = Duration::from_secs(per_seconds);
+        RateLimit::new(key, requests, per, burst, LimitRefusal::new(settings))
     }
 
-    fn template(text: &str) -> RateKey {
+    fn template(text: &str) -> RequestKey {
         let path = PathPattern::parse("/").unwrap();
-        RateKey::Template(ValueTemplate::parse(text, &path).unwrap())
+        RequestKey::Template(ValueTemplate::parse(text, &path).unwrap())
     }
 
     const NOW: Duration = Duration::ZERO;
 
     #[test]
     fn a_burst_passes_and_then_the_rate() {
-        let limit = limit(RateKey::Address, 2, 1, 3);
+        let limit = limit(RequestKey::Address, 2, 1, 3);
         for _ in 0..3 {
             assert_eq!(count(&limit, "10.0.0.1:1", "", NOW), Ok(()));
         }
@@ -236,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_refused_request_does_not_make_it_worse() {
-        let limit = limit(RateKey::Address, 1, 1, 1);
+        let limit = limit(RequestKey::Address, 1, 1, 1);
         assert_eq!(count(&limit, "10.0.0.1:1", "", NOW), Ok(()));
         for _ in 0..100 {
             assert!(count(&limit, "10.0.0.1:1", "", NOW).is_err());
@@ -247,8 +223,8 @@ mod tests {
     #[test]
     fn fields_and_cookies_are_keys_and_without_them_the_address_is() {
         for (key, one, other) in [
-            (RateKey::Header("X-Key".into()), "x-key: a\r\n", "X-Key: b\r\n"),
-            (RateKey::Cookie("id".into()), "Cookie: x=1; id=a\r\n", "Cookie: id=b; x=a\r\n"),
+            (RequestKey::Header("X-Key".into()), "x-key: a\r\n", "X-Key: b\r\n"),
+            (RequestKey::Cookie("id".into()), "Cookie: x=1; id=a\r\n", "Cookie: id=b; x=a\r\n"),
             (template("{header.k}{cookie.id}"), "K: a\r\nCookie: id=b\r\n", "K: ab\r\n"),
         ] {
             let limit = limit(key, 1, 60, 1);
@@ -263,13 +239,13 @@ mod tests {
 
     #[test]
     fn a_flood_of_keys_does_not_free_those_that_have_used_theirs_up() {
-        let limit = limit(RateKey::Header("k".into()), 1, 3600, 100);
+        let limit = limit(RequestKey::Header("k".into()), 1, 3600, 100);
         let busy: Vec<u64> = (1..=1000u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
         for hash in &busy {
             while limit.take(*hash, 0).is_ok() {}
         }
         for n in 0..1_000_000u64 {
-            let _ = limit.take(limit.hasher.hash_one(n), 1);
+            let _ = limit.take(limit.hasher.hash_one(n).max(1), 1);
         }
         let freed = busy.iter().filter(|hash| limit.take(**hash, 2).is_ok()).count();
         assert_eq!(freed, 0);
@@ -280,7 +256,7 @@ mod tests {
         fn no_order_of_requests_gets_more_than_burst_and_rate(
             requests in 1u64..50, burst in 1u64..20, gaps in prop::collection::vec(0u64..200_000_000, 1..300),
         ) {
-            let limit = limit(RateKey::Address, requests, 1, burst);
+            let limit = limit(RequestKey::Address, requests, 1, burst);
             let (mut now, mut taken) = (0u64, 0u64);
             for gap in gaps {
                 now += gap;

@@ -4,13 +4,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::StatusCode;
-use kirin_http::Response;
-
 use crate::routing::access::Access;
 use crate::routing::auth_request::AuthRequest;
 use crate::routing::basic_auth::BasicAuth;
 use crate::routing::error_page::ErrorPages;
+use crate::routing::in_flight_limit::InFlightLimit;
+use crate::routing::limit_refusal::Refused;
 use crate::routing::rate_limit::RateLimit;
 use crate::routing::redirect::Redirect;
 use crate::routing::request_fields::RequestFields;
@@ -25,6 +24,8 @@ pub struct Rules {
     pub access: Access,
     /// The limits on the rate of requests.
     pub rate_limits: Vec<Arc<RateLimit>>,
+    /// The limits on requests in progress.
+    pub in_flight_limits: Vec<Arc<InFlightLimit>>,
     /// A redirect. No place is asked, and no password.
     pub redirect: Option<Redirect>,
     /// The users that may pass.
@@ -45,7 +46,7 @@ impl Rules {
     /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.access.is_for_all()
-            && self.rate_limits.is_empty()
+            && !self.has_limits()
             && self.redirect.is_none()
             && self.basic_auth.is_none()
             && self.auth_request.is_none()
@@ -60,12 +61,30 @@ impl Rules {
     }
 
     /// Counts a request of a client that comes at `now`. Returns the refusal if there are too many.
-    pub fn refuse_excess(&self, request: &RequestValues<'_>, now: Instant) -> Option<Response> {
-        let too_many = self.rate_limits.iter().find_map(|limit| limit.count(request, now).err())?;
-        let mut response = Response::error(StatusCode::TOO_MANY_REQUESTS);
-        // The seconds are rounded up, so that a retry then succeeds (RFC 6585 section 4).
-        let seconds = too_many.retry_after.as_secs() + 1;
-        response.fields.push("Retry-After", seconds.to_string());
-        Some(response)
+    /// Otherwise the request holds a place in each limit on requests in progress until its notes
+    /// are dropped, with the end of its response.
+    pub fn refuse_excess(&self, request: &RequestValues<'_>, now: Instant) -> Option<Refused<'_>> {
+        for limit in &self.rate_limits {
+            if let Err(too_many) = limit.count(request, now) {
+                // The seconds are rounded up, so that a retry then succeeds (RFC 6585 section 4).
+                let seconds = too_many.retry_after.as_secs() + 1;
+                if let Some(refused) = limit.refusal.refuse(&**limit, seconds, now) {
+                    return Some(refused);
+                }
+            }
+        }
+        for limit in &self.in_flight_limits {
+            match limit.begin(request, now) {
+                Ok(Some(permit)) => request.origin.notes.steps().hold(Box::new(permit)),
+                Ok(None) => {}
+                Err(refused) => return Some(refused),
+            }
+        }
+        None
+    }
+
+    /// Returns whether there are limits on requests.
+    pub fn has_limits(&self) -> bool {
+        !self.rate_limits.is_empty() || !self.in_flight_limits.is_empty()
     }
 }

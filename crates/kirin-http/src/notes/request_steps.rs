@@ -1,5 +1,6 @@
 //! The steps of a request that took time: a queue, a worker, an upstream, an included part.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -69,9 +70,16 @@ pub struct Step {
 pub struct RequestSteps {
     pub(crate) cache: Cell<Option<CacheResult>>,
     steps: RefCell<Vec<Step>>,
+    /// What is held until the response has ended.
+    held: RefCell<Vec<Box<dyn Any>>>,
 }
 
 impl RequestSteps {
+    /// Holds `permit` until the response has ended and nothing works on the request any more.
+    pub fn hold(&self, permit: Box<dyn Any>) {
+        self.held.borrow_mut().push(permit);
+    }
+
     /// Adds a step that begins now. It ends when the returned value is dropped.
     pub fn begin(self: &Rc<Self>, kind: StepKind, name: &Arc<str>) -> OpenStep {
         self.begin_at(kind, name, Instant::now())

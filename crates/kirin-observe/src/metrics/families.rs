@@ -53,6 +53,10 @@ families! {
             "Requests that were refused before a route was searched.";
         RATE_LIMITED = Counter "kirin_requests_rate_limited" []
             "Requests that were refused by a rate limit of a route.";
+        IN_FLIGHT_LIMITED = Counter "kirin_requests_in_flight_limited" []
+            "Requests that were refused because too many were in progress (`in_flight_limit`).";
+        LIMITED_IN_DRY_RUN = Counter "kirin_requests_limited_in_dry_run" ["limit"]
+            "Requests that a limit in a dry run would have refused.";
     }
     "Connections" {
         CONNECTIONS = Gauge "kirin_connections" ["listener", "state"]

@@ -24,6 +24,7 @@ use http::StatusCode;
 use kirin_cgi_programs::ProgramPool;
 use kirin_config::Config;
 use kirin_gateway::filters::cache::counters::CacheCounters;
+use kirin_gateway::routing::in_flight_limit::InFlightLimit;
 use kirin_gateway::routing::rate_limit::RateLimit;
 use kirin_gateway::routing::route_names::RouteNames;
 use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response};
@@ -79,6 +80,8 @@ pub struct NamedParts {
     routes: Arc<RouteNames>,
     /// The limits on the rate of requests, each once.
     rate_limits: Vec<Arc<RateLimit>>,
+    /// The limits on requests in progress, each once.
+    in_flight_limits: Vec<Arc<InFlightLimit>>,
     /// The pools of CGI programs, with the numbers of their routes.
     programs: Vec<(u32, Arc<ProgramPool>)>,
 }
@@ -96,6 +99,7 @@ impl NamedParts {
         });
         let listeners = listeners.collect();
         let mut rate_limits = Vec::<Arc<RateLimit>>::new();
+        let mut in_flight_limits = Vec::<Arc<InFlightLimit>>::new();
         let mut programs = Vec::new();
         for route in config.gateway.sites.iter().flat_map(|site| &site.routes) {
             programs.extend(route.programs.iter().map(|of| (route.number, Arc::clone(&of.pool))));
@@ -104,8 +108,13 @@ impl NamedParts {
                     rate_limits.push(Arc::clone(limit));
                 }
             }
+            for limit in &route.rules.in_flight_limits {
+                if !in_flight_limits.iter().any(|known| Arc::ptr_eq(known, limit)) {
+                    in_flight_limits.push(Arc::clone(limit));
+                }
+            }
         }
-        Self { listeners, routes: Arc::clone(routes), rate_limits, programs }
+        Self { listeners, routes: Arc::clone(routes), rate_limits, in_flight_limits, programs }
     }
 
     /// Returns the labels of a route: its site, and its path with its conditions. Returns `None`

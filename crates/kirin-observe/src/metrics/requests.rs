@@ -58,8 +58,15 @@ impl Metrics {
                 out.sample(&f::REQUESTS_REJECTED, &[listener, reason], count);
             }
         }
-        let refused = self.named.rate_limits.iter().map(|limit| limit.refused());
+        let (rates, in_flight) = (&self.named.rate_limits, &self.named.in_flight_limits);
+        let refused = rates.iter().map(|limit| limit.refusal.refused());
         out.sample(&f::RATE_LIMITED, &[], refused.sum::<u64>());
+        let refused = in_flight.iter().map(|limit| limit.refusal.refused());
+        out.sample(&f::IN_FLIGHT_LIMITED, &[], refused.sum::<u64>());
+        let passed = rates.iter().map(|limit| limit.refusal.passed());
+        out.sample(&f::LIMITED_IN_DRY_RUN, &["rate"], passed.sum::<u64>());
+        let passed = in_flight.iter().map(|limit| limit.refusal.passed());
+        out.sample(&f::LIMITED_IN_DRY_RUN, &["in_flight"], passed.sum::<u64>());
     }
 
     /// Returns the times of a kind of steps with the application or upstream `name`.

@@ -12,6 +12,7 @@ mod files;
 mod like_nginx;
 mod media_types;
 mod protected_pages;
+mod request_limits;
 mod route_patterns;
 mod routes;
 mod sites;

@@ -13,6 +13,7 @@ use super::Router;
 use crate::request::context::Request;
 use crate::routing::access::{Maintenance, Refusal};
 use crate::routing::basic_auth::{Admission, BasicAuth};
+use crate::routing::limit_refusal::Refused;
 use crate::routing::route::Route;
 use crate::routing::rules::Rules;
 
@@ -46,11 +47,12 @@ impl Router {
             let Refusal { response, page } = refusal;
             return self.finish_with_page(rules, response, page, request);
         }
-        if !rules.rate_limits.is_empty()
+        if rules.has_limits()
             && !request.lineage.is_subrequest()
-            && let Some(refusal) = rules.refuse_excess(&request.values(), Instant::now())
+            && let Some(refused) = rules.refuse_excess(&request.values(), Instant::now())
         {
-            return self.finish(rules, refusal, request);
+            let Refused { response, page } = refused;
+            return self.finish_with_page(rules, response, page, request);
         }
         let answer = match (&rules.redirect, &rules.basic_auth) {
             (Some(redirect), _) => Answer::Now(redirect.respond(&request.values(), &route.path)),
