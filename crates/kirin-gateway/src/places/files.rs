@@ -90,7 +90,7 @@ pub fn point_to_sent_path(
     sent: &RequestPath<'_>,
     is_exact: bool,
 ) {
-    let lacks_slash = rewritten.path.ends_with('/') && !sent.normalized().ends_with(b"/");
+    let lacks_slash = rewritten.path.ends_with('/') && !sent.is_directory();
     if lacks_slash && !is_exact && rewritten.is_get_or_head() {
         *response = Response::new(ANSWERED_BY, StatusCode::MOVED_PERMANENTLY, Body::Empty);
     } else if response.fields.get("location").is_none() {

@@ -2,13 +2,11 @@
 //! dry run, which counts and logs.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use kirin_http::Response;
 use parking_lot::Mutex;
-
-use std::time::Duration;
 
 /// The shortest time between two lines about the same dry run.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);

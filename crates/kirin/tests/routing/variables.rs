@@ -191,10 +191,10 @@ fn a_path_with_a_value_of_a_stranger_leads_nowhere_else() {
 fn a_rate_is_counted_by_the_values_together() {
     let running = serve();
     let status = |target: &str, fields: &str| ask(&running, target, fields).status;
-    assert_eq!(status("/limited?user=a", "X-A: bc\r\n"), 200);
-    assert_eq!(status("/limited?user=a", "X-A: bc\r\n"), 429);
-    assert_eq!(status("/limited?user=ab", "X-A: c\r\n"), 200, "another pair of values");
-    assert_eq!(status("/limited?user=a", ""), 200);
-    assert_eq!(status("/limited", ""), 200, "without values the address counts");
-    assert_eq!(status("/limited", ""), 429);
+    assert_eq!(status("/limited/?user=a", "X-A: bc\r\n"), 200);
+    assert_eq!(status("/limited/?user=a", "X-A: bc\r\n"), 429);
+    assert_eq!(status("/limited/?user=ab", "X-A: c\r\n"), 200, "another pair of values");
+    assert_eq!(status("/limited/?user=a", ""), 200);
+    assert_eq!(status("/limited/", ""), 200, "without values the address counts");
+    assert_eq!(status("/limited/", ""), 429);
 }
