@@ -26,6 +26,7 @@ use crate::load::{Loaded, load, load_command_addresses};
 use crate::lua::check_lua;
 use crate::peers::peers;
 use crate::place::Named;
+use crate::redirect_tables::RedirectTables;
 use crate::route::RouteContext;
 use crate::site::{Sites, check_sites};
 use crate::source::{ConfigError, ConfigErrors, ConfigSource, ErrorCollector};
@@ -77,6 +78,8 @@ pub struct Config {
     pub password_checks: Option<Arc<PasswordChecks>>,
     /// The number of the next route that no configuration had before.
     pub next_route: u32,
+    /// The files of redirects that routes name.
+    pub redirect_files: Vec<PathBuf>,
     /// The included files, and the directories in which `include` looks for files.
     pub included_paths: Vec<PathBuf>,
     /// What is probably wrong.
@@ -196,7 +199,8 @@ fn check(
     let checks = errors.keep(checks)?;
     let sites = check_all_sites(file, &checks, &logs, source, errors);
     let upstreams = upstreams?;
-    let (Sites { sites, hosts, namespaces }, route_logs) = sites?;
+    let CheckedSites { sites, route_logs, redirect_files } = sites?;
+    let Sites { sites, hosts, namespaces } = sites;
     let script_extensions = script_extensions(&upstreams);
     for section in file.route.iter().chain(file.site.iter().flat_map(|site| &site.route)) {
         check_index_scripts(section, &script_extensions, source, errors);
@@ -230,6 +234,7 @@ fn check(
         upstreams,
         password_checks: Some(checks),
         next_route: 0,
+        redirect_files,
         included_paths: source.included_paths().to_vec(),
     })
 }
@@ -273,14 +278,21 @@ fn check_addresses(file: &ConfigFile, source: &ConfigSource, errors: &mut ErrorC
     }
 }
 
-/// Checks all sites, which share the checks of passwords. Returns them with the logs of routes.
+/// The sites, and the files that their routes name.
+struct CheckedSites {
+    sites: Sites,
+    route_logs: Vec<AccessLogConfig>,
+    redirect_files: Vec<PathBuf>,
+}
+
+/// Checks all sites, which share the checks of passwords.
 fn check_all_sites(
     file: &ConfigFile,
     checks: &Arc<PasswordChecks>,
     logs: &LogsOfFile,
     source: &ConfigSource,
     errors: &mut ErrorCollector,
-) -> Option<(Sites, Vec<AccessLogConfig>)> {
+) -> Option<CheckedSites> {
     let context = RouteContext {
         named: Named {
             apps: file.app.iter().map(|app| app.name.as_str()).collect(),
@@ -291,13 +303,15 @@ fn check_all_sites(
             .map(|upstream| upstream.name.as_str())
             .collect(),
         checks,
+        redirect_tables: RedirectTables::default(),
         item_limit_bytes: file.store.item_limit.length(),
         file_logs: logs,
         logs: RefCell::default(),
     };
-    let sites = check_sites(&file.route, &file.site, &context, source, errors);
+    let sites = check_sites(&file.route, &file.site, &context, source, errors)?;
     let logs = context.logs.into_inner().into_iter().map(|route| route.log);
-    sites.map(|sites| (sites, logs.collect()))
+    let redirect_files = context.redirect_tables.into_paths();
+    Some(CheckedSites { sites, route_logs: logs.collect(), redirect_files })
 }
 
 /// Returns the items if all of them could be made.

@@ -104,7 +104,7 @@ const TABLE: &[KeyGroup] = &[
     group("route", AtOnce, "path match try headers request_headers", ""),
     group("route", AtOnce, "deny allow maintenance basic_auth basic_auth_realm rate_limit", ""),
     group("route", AtOnce, "auth_request in_flight_limit", ""),
-    group("route", AtOnce, "redirect redirect_status rewrite", ""),
+    group("route", AtOnce, "redirect redirect_status redirects rewrite", ""),
     group("route", AtOnce, "error_pages intercept_errors access_log", ""),
     group("route", AtOnce, "listing follow_links precompressed index mime_types charset", ""),
     group("route", AtOnce, "body_limit request_buffering", ""),

@@ -30,6 +30,7 @@ use crate::files::{check_index, check_media_types};
 use crate::follow_links::FollowLinksKey;
 use crate::or_false::TextOrFalse;
 use crate::place::{Named, check_place, forms};
+use crate::redirect_tables::RedirectTables;
 use crate::request_limits::{InFlightLimitSection, RateLimitSection};
 use crate::rules::{Realm, RedirectStatus, check_rules};
 use crate::source::{ConfigSource, ErrorCollector};
@@ -59,8 +60,8 @@ pub struct RouteSection {
     /// CGI program, which always answers, or of a directory the program that the path names
     /// ([cgi.md](cgi.md)). `status`: the status page, to read only
     /// ([status-page.md](status-page.md#behind-a-route)); the route needs `basic_auth`,
-    /// `auth_request` or `allow`. Required, unless
-    /// there is a `redirect`, or a `deny` without `allow`.
+    /// `auth_request` or `allow`. Required, unless there is a `redirect`, a file of `redirects`, or
+    /// a `deny` without `allow`.
     #[serde(default, rename = "try")]
     pub places: Vec<Written<String>>,
     /// Fields of all responses, errors included, such as `{ "X-Frame-Options" = "DENY" }`. They
@@ -89,9 +90,13 @@ pub struct RouteSection {
     /// appends the rest of the path after the route's own, and the query. It asks no place, and no
     /// password. The path may have names of the route's segments: `"/u/{id}"`.
     pub redirect: Option<Written<String>>,
-    /// The status of a redirect: 301, 302, 303, 307 or 308.
+    /// The status of a redirect: 301, 302, 303, 307 or 308. Lines of `redirects` may name another.
     #[serde(default)]
     pub redirect_status: Written<RedirectStatus>,
+    /// A file with a redirect in each line: `FROM`, a tab, `TO`, and perhaps a tab and a status
+    /// ([routes.md](routes.md#redirects)). The route redirects the requests that have a line. It
+    /// asks no place for them, and no password. `false`: no requests, whatever the site says.
+    pub redirects: Option<Written<TextOrFalse>>,
     /// The path, written decoded, that places see instead of the route's own. With `path = "/shop"`
     /// and `rewrite = "/v2"` they look for `/v2/cart` when a client asks for `/shop/cart`. `rewrite
     /// = "/"` mounts an application there: `SCRIPT_NAME` has the route's path. It may have names of
@@ -201,6 +206,8 @@ pub struct RouteContext<'a> {
     pub limited_upstreams: Vec<&'a str>,
     /// The checks of passwords, which all routes share.
     pub checks: &'a Arc<PasswordChecks>,
+    /// The files of redirects that the routes so far have named.
+    pub redirect_tables: RedirectTables,
     /// The size of the store's largest item in bytes.
     pub item_limit_bytes: usize,
     /// The access logs of the file.
@@ -259,7 +266,7 @@ pub fn check_route(
         Some(conditions) => check_conditions(conditions, source, errors),
         None => Some(RouteConditions::default()),
     };
-    let rules = check_rules(section, path.as_ref(), context.checks, source, errors);
+    let rules = check_rules(section, path.as_ref(), context, source, errors);
     let authorized = errors.keep(check_auth_request(section, &context.named, source));
     let places = places(section, &context.named, source, errors);
     if let Some(places) = &places {
@@ -315,7 +322,9 @@ fn places(
     errors: &mut ErrorCollector,
 ) -> Option<Vec<PlaceConfig>> {
     let refuses_all = section.deny.is_some() && section.allow.is_none();
-    if section.places.is_empty() && section.redirect.is_none() && !refuses_all {
+    let redirects = section.redirect.is_some()
+        || matches!(section.redirects.as_deref(), Some(TextOrFalse::Text(_)));
+    if section.places.is_empty() && !redirects && !refuses_all {
         let message = format!(
             "`try` of route `{}` is empty: name at least one of {}, a `redirect` or a `deny`",
             section.path.as_str(),

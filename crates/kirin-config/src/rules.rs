@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use kirin_gateway::routing::basic_auth::BasicAuth;
-use kirin_gateway::routing::password_checks::PasswordChecks;
 use kirin_gateway::routing::path_pattern::{Ending, PathPattern};
-use kirin_gateway::routing::redirect::Redirect;
+use kirin_gateway::routing::redirect::{Redirect, redirect_status};
+use kirin_gateway::routing::redirect_table::Redirects;
 use kirin_gateway::routing::rewrite::Rewrite;
 use kirin_gateway::routing::route_table::RouteTable;
 use kirin_gateway::routing::rules::Rules;
@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::check_access;
 use crate::or_false::TextOrFalse;
+use crate::redirect_tables::check_circles;
 use crate::request_limits::{check_in_flight_limit, check_rate_limit};
-use crate::route::RouteSection;
+use crate::route::{RouteContext, RouteSection};
 use crate::source::{ConfigError, ConfigSource, ErrorCollector};
 
 /// The status of a redirect.
@@ -34,7 +35,7 @@ impl Default for RedirectStatus {
 }
 
 /// The most redirects that a browser follows (Fetch Standard, HTTP-redirect fetch).
-const MAX_REDIRECTS: usize = 20;
+pub const MAX_REDIRECTS: usize = 20;
 
 /// What a password is for.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
@@ -48,12 +49,12 @@ impl Default for Realm {
     }
 }
 
-/// Checks the rules of a route. All password files share `checks`. `path` is missing if it has an
-/// error; then nothing is checked that may have names of its segments.
+/// Checks the rules of a route. `path` is missing if it has an error; then nothing is checked that
+/// may have names of its segments.
 pub fn check_rules(
     section: &RouteSection,
     path: Option<&PathPattern>,
-    checks: &Arc<PasswordChecks>,
+    context: &RouteContext<'_>,
     source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<Rules> {
@@ -68,6 +69,10 @@ pub fn check_rules(
     let (access, rate_limits) = (access.unwrap_or_default(), rate_limits.unwrap_or_default());
     let in_flight_limits = in_flight.unwrap_or_default();
     let mut rules = Rules { access, rate_limits, in_flight_limits, ..Rules::default() };
+    match check_redirects(section, context, source, errors) {
+        Some(redirects) => rules.redirects = redirects,
+        None => is_good = false,
+    }
     let mut refuse = |span, message: String| {
         is_good = false;
         errors.push(source.error(span, message));
@@ -88,7 +93,7 @@ pub fn check_rules(
         && let TextOrFalse::Text(name) = &**file
     {
         let path = source.directory.join(name);
-        match BasicAuth::open(&path, &section.basic_auth_realm.0, Arc::clone(checks)) {
+        match BasicAuth::open(&path, &section.basic_auth_realm.0, Arc::clone(context.checks)) {
             Ok(basic_auth) => rules.basic_auth = Some(basic_auth),
             Err(error) => refuse(file.span(), format!("`basic_auth`: {error}")),
         }
@@ -114,6 +119,27 @@ pub fn check_rules(
         }
     }
     is_good.then_some(rules)
+}
+
+/// Returns the table of redirects of a route. Returns `None` if it has errors.
+fn check_redirects(
+    section: &RouteSection,
+    context: &RouteContext<'_>,
+    source: &ConfigSource,
+    errors: &mut ErrorCollector,
+) -> Option<Option<Redirects>> {
+    let Some(file) = &section.redirects else { return Some(None) };
+    let TextOrFalse::Text(name) = &**file else { return Some(None) };
+    let table = context.redirect_tables.read(file, name, source, errors);
+    let status = &section.redirect_status;
+    let default_status = match redirect_status(status.0) {
+        Ok(default_status) => default_status,
+        Err(message) => {
+            errors.push(source.error(status.span(), message));
+            return None;
+        }
+    };
+    Some(Some(Redirects { table: table?, default_status }))
 }
 
 /// Returns the redirect of a route. An error has the place that it points at.
@@ -183,6 +209,7 @@ pub fn check_together(
             errors.push(source.error(target.span(), message));
         }
     }
+    check_circles(routes, table, sections, source, errors);
 }
 
 /// Follows the redirects from the path of a route as a browser does, which gives up after

@@ -199,6 +199,18 @@ impl ConfigSource {
         ConfigError { message, place, offset: Some(span.start) }
     }
 
+    /// Makes an error about a line of another file, which the key at `offset` names.
+    pub fn error_in_line(
+        &self,
+        file: &str,
+        number: u32,
+        offset: usize,
+        message: impl Into<String>,
+    ) -> ConfigError {
+        let message = self.values.hide(&message.into(), std::iter::empty());
+        ConfigError { message, place: Some(format!("{file}:{number}")), offset: Some(offset) }
+    }
+
     /// Returns the line of `offset` as the rest of a message at `from`: `line 3`, or `line 3 of
     /// FILE` if that is another file.
     pub fn line_seen_from(&self, offset: usize, from: usize) -> String {

@@ -9,6 +9,7 @@ use crate::request::test_requests::with_request;
 use crate::routing::conditions::{Condition, RequestClient, RouteConditions, Wanted};
 use crate::routing::host_table::{HostTable, SiteHost};
 use crate::routing::path_pattern::PathPattern;
+use crate::routing::redirect_file;
 use crate::routing::route_table::{Candidate, RouteTable};
 
 #[test]
@@ -54,6 +55,24 @@ fn deep_routes() -> RouteTable {
     routes.dedup_by(|one, other| one.0 == other.0);
     let parse = |(path, conditions): (String, _)| (PathPattern::parse(&path).unwrap(), conditions);
     RouteTable::new(routes.into_iter().map(parse)).unwrap()
+}
+
+#[test]
+fn a_line_of_a_table_is_found_at_no_more_cost_than_the_path_has_bytes() {
+    let mut table = Table::new();
+    let mut lines = "/%62/*\t/x\n".to_owned();
+    for depth in 0..12 {
+        lines.push_str(&format!("{}/*\t/x/*\n/a/{depth}?a\t/x\n", "/a".repeat(depth)));
+    }
+    let redirects = redirect_file::parse("table", lines.as_bytes()).unwrap();
+    for piece in ["/", "/a", "/b", "a", "/%2e", "//", "%2F", "/a/..", "/.a"] {
+        let path = |count: usize| format!("/{}", piece.repeat(count));
+        table.check(&format!("path {piece}"), 500, path, |path| {
+            let path = RequestPath::parse(path).ok()?;
+            Some(redirects.find(&path, Some(path.sent()))?.location(&path, None))
+        });
+    }
+    table.finish();
 }
 
 #[test]

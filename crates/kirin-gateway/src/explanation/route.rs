@@ -357,9 +357,23 @@ fn access_steps(access: &Access, client: &Peer) -> Vec<ExplainedRule> {
     steps
 }
 
-/// Returns the effect of `redirect`, `basic_auth`, `auth_request` and `rewrite` on a request.
+/// Returns the effect of `redirects`, `redirect`, `basic_auth`, `auth_request` and `rewrite` on a
+/// request.
 fn rule_steps(route: &RouteConfig, values: &RequestValues<'_>) -> Vec<ExplainedRule> {
     let (rules, mut steps) = (&route.rules, Vec::new());
+    if let Some(redirects) = &rules.redirects {
+        let name = &redirects.table.name;
+        let (path, query) = (values.path, values.head.query);
+        steps.push(match redirects.table.find(path, query) {
+            None => ExplainedRule::new("redirects", format!("no line of {name} is for the path")),
+            Some(line) => {
+                let status = line.status.unwrap_or(redirects.default_status).as_u16();
+                let location = line.location(path, query);
+                let text = format!("{status} to {location}, by line {} of {name}", line.number);
+                ExplainedRule::answer("redirects", text)
+            }
+        });
+    }
     if let Some(redirect) = &rules.redirect {
         let response = redirect.respond(values, &route.path);
         let location = response.fields.get("location").unwrap_or_default();

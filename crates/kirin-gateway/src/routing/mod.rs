@@ -20,6 +20,8 @@ pub mod path_template;
 pub mod protection;
 pub mod rate_limit;
 pub mod redirect;
+pub mod redirect_file;
+pub mod redirect_table;
 pub mod request_fields;
 pub mod request_key;
 pub mod response_fields;

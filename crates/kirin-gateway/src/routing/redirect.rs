@@ -24,19 +24,13 @@ impl Redirect {
     /// Creates a redirect of the route `pattern` to a path or an `http` or `https` URI. The path
     /// may have names of the route's segments. The error says what is allowed.
     pub fn new(target: &str, status: u16, pattern: &PathPattern) -> Result<Self, String> {
-        let host_and_path = ["https://", "http://", "{scheme}://"]
-            .iter()
-            .find_map(|start| target.strip_prefix(start));
-        let is_uri = host_and_path.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
-        let is_path = target.starts_with('/') && !target.starts_with("//");
-        let is_clean =
-            target.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"<>\\^`|?#@".contains(&byte));
-        if !(is_uri || is_path) || !is_clean {
+        if !is_target(target) {
             return Err(format!(
                 "redirect `{target}`: it must be `/PATH`, `http://HOST/…` or `https://HOST/…`, percent-encoded, without `?`, `#` and `@`"
             ));
         }
-        let host = host_and_path.and_then(|rest| rest.split('/').next()).unwrap_or_default();
+        let host = host_and_path(target).and_then(|rest| rest.split('/').next());
+        let host = host.unwrap_or_default();
         // Other values would let a stranger choose the host.
         let host = host.split("{path}").next().unwrap_or_default();
         if host.replace("{host}", "").contains(['{', '}']) {
@@ -49,10 +43,7 @@ impl Redirect {
         if template.has(&Variable::User) {
             return Err(format!("redirect `{target}`: `{{user}}` is not known, nobody is asked"));
         }
-        let status =
-            StatusCode::from_u16(status).ok().filter(|status| STATUSES.contains(&status.as_u16()));
-        let status = status.ok_or("redirect_status: allowed are 301, 302, 303, 307 and 308")?;
-        Ok(Self { target: template, status })
+        Ok(Self { target: template, status: redirect_status(status)? })
     }
 
     /// Returns where requests of the route `pattern` with the path `sent` are redirected to,
@@ -81,8 +72,28 @@ impl Redirect {
     }
 }
 
-/// Returns `target` with the rest of a path behind it.
-fn with_rest(mut target: String, rest: &str) -> String {
+/// Returns the status of redirects with this number. The error says what is allowed.
+pub fn redirect_status(number: u16) -> Result<StatusCode, &'static str> {
+    let status = StatusCode::from_u16(number).ok().filter(|_| STATUSES.contains(&number));
+    status.ok_or("redirect_status: allowed are 301, 302, 303, 307 and 308")
+}
+
+/// Returns whether `text` may be the target of a redirect: a path, or an `http` or `https` URI,
+/// without query and fragment. No rest of a client's path can make it lead to another host.
+pub fn is_target(text: &str) -> bool {
+    let is_uri = host_and_path(text).is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
+    let is_path = text.starts_with('/') && !text.starts_with("//");
+    let is_clean = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`|?#@".contains(&byte);
+    (is_uri || is_path) && text.bytes().all(is_clean)
+}
+
+/// Returns what follows the scheme of an `http` or `https` URI.
+fn host_and_path(target: &str) -> Option<&str> {
+    ["https://", "http://", "{scheme}://"].iter().find_map(|start| target.strip_prefix(start))
+}
+
+/// Returns `target` with the rest of a path behind it. The rest is empty or begins with `/`.
+pub fn with_rest(mut target: String, rest: &str) -> String {
     if !rest.is_empty() {
         target.truncate(target.trim_end_matches('/').len());
         target.push_str(rest);

@@ -4,14 +4,18 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use kirin_http::Response;
+
 use crate::routing::access::Access;
 use crate::routing::auth_request::AuthRequest;
 use crate::routing::basic_auth::BasicAuth;
 use crate::routing::error_page::ErrorPages;
 use crate::routing::in_flight_limit::InFlightLimit;
 use crate::routing::limit_refusal::Refused;
+use crate::routing::path_pattern::PathPattern;
 use crate::routing::rate_limit::RateLimit;
 use crate::routing::redirect::Redirect;
+use crate::routing::redirect_table::Redirects;
 use crate::routing::request_fields::RequestFields;
 use crate::routing::response_fields::ResponseFields;
 use crate::routing::rewrite::Rewrite;
@@ -26,7 +30,9 @@ pub struct Rules {
     pub rate_limits: Vec<Arc<RateLimit>>,
     /// The limits on requests in progress.
     pub in_flight_limits: Vec<Arc<InFlightLimit>>,
-    /// A redirect. No place is asked, and no password.
+    /// The table of redirects. No place is asked, and no password.
+    pub redirects: Option<Redirects>,
+    /// The redirect of all other requests, in the same way.
     pub redirect: Option<Redirect>,
     /// The users that may pass.
     pub basic_auth: Option<BasicAuth>,
@@ -47,6 +53,7 @@ impl Rules {
     pub fn is_empty(&self) -> bool {
         self.access.is_for_all()
             && !self.has_limits()
+            && self.redirects.is_none()
             && self.redirect.is_none()
             && self.basic_auth.is_none()
             && self.auth_request.is_none()
@@ -58,6 +65,14 @@ impl Rules {
     /// Returns whether there are rules for responses.
     pub fn change_responses(&self) -> bool {
         !self.error_pages.is_empty() || !self.response_fields.is_empty()
+    }
+
+    /// Redirects a request of the route `pattern`, if the table has a line for it, or the route a
+    /// redirect.
+    pub fn redirect(&self, request: &RequestValues<'_>, pattern: &PathPattern) -> Option<Response> {
+        let redirects = self.redirects.as_ref();
+        let by_table = redirects.and_then(|table| table.respond(request.path, request.head.query));
+        by_table.or_else(|| Some(self.redirect.as_ref()?.respond(request, pattern)))
     }
 
     /// Counts a request of a client that comes at `now`. Returns the refusal if there are too many.

@@ -46,7 +46,8 @@ pub fn check(config: &Config, served: Option<&Served>) -> Result<(), Unreadable>
     let tls = config.listeners.iter().filter_map(|listener| listener.tls.as_ref());
     let of_tls = tls.flat_map(|listener| listener.tls.files());
     let of_origin = config.store.origin_files.iter().cloned();
-    let mut files = of_config.into_iter().chain(of_tls).chain(of_origin);
+    let of_routes = config.redirect_files.iter().cloned();
+    let mut files = of_config.into_iter().chain(of_tls).chain(of_origin).chain(of_routes);
     files.try_for_each(|file| check_file(file, user))
 }
 

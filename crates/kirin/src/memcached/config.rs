@@ -98,6 +98,7 @@ pub fn config(options: &Options) -> Result<Config, MemcachedConfigError> {
         },
         password_checks: None,
         next_route: 0,
+        redirect_files: Vec::new(),
         included_paths: Vec::new(),
         warnings: Vec::new(),
     })

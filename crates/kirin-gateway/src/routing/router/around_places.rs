@@ -1,6 +1,6 @@
 //! The rules of a route around its places: `deny`, `allow`, `maintenance`, `rate_limit`,
-//! `redirect`, `basic_auth`, `auth_request` and `rewrite` before them, `error_pages` and `headers`
-//! after them.
+//! `redirects`, `redirect`, `basic_auth`, `auth_request` and `rewrite` before them, `error_pages`
+//! and `headers` after them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,8 +54,9 @@ impl Router {
             let Refused { response, page } = refused;
             return self.finish_with_page(rules, response, page, request);
         }
-        let answer = match (&rules.redirect, &rules.basic_auth) {
-            (Some(redirect), _) => Answer::Now(redirect.respond(&request.values(), &route.path)),
+        let redirected = rules.redirect(&request.values(), &route.path);
+        let answer = match (redirected, &rules.basic_auth) {
+            (Some(response), _) => Answer::Now(response),
             (None, None) => self.ask_authorized(route, rules, request),
             (None, Some(basic_auth)) => self.ask_with_password(route, rules, basic_auth, request),
         };

@@ -42,6 +42,23 @@ fn the_next_request_of_every_connection_sees_the_new_routes() {
 }
 
 #[test]
+fn a_reload_reads_the_table_of_redirects_again() {
+    let site = Site::new().with("one/a.txt", "one").with("old.tsv", "/x\t/y\n");
+    let config = with_routes(&format!("{}redirects = \"old.tsv\"\n", files("one")));
+    let served = Served::start(site, &config);
+    let location = || served.kirin.get("/x").field("location").map(str::to_owned);
+    assert_eq!(location().as_deref(), Some("/y"));
+    std::fs::write(served.site.path("old.tsv"), "/x\t/x\n").expect("old.tsv");
+    let said = served.refused(&config);
+    assert!(said.contains("old.tsv:1: /x leads to itself"), "{said}");
+    assert_eq!(location().as_deref(), Some("/y"));
+    std::fs::write(served.site.path("old.tsv"), "/x\t/z\n").expect("old.tsv");
+    let said = served.reload(&config);
+    assert!(said.contains("reloaded"), "{said}");
+    assert_eq!(location().as_deref(), Some("/z"));
+}
+
+#[test]
 fn hup_reads_the_configuration_and_loads_applications_again() {
     let site = Site::new()
         .with("app.psgi", "my $v = 'first'; sub { [200, [], [$v]] }")

@@ -218,4 +218,67 @@ redirect_status = 301
             alike("GET /users/%0d%0a"),
         ],
     },
+    Pair {
+        name: "a table of old addresses",
+        // A table of Kirin is a file; a pair has files below `{files}`.
+        nginx: r#"map $request_uri $new {
+                /a /one;
+                /index.php?id=5 /five;
+                /index.php?id=6 /six?x=1;
+                ~^/blog(?<rest>/[^?]*)?(?<query>\?.*)?$ /news$rest$query;
+                /away https://example.org/;
+                /caf%C3%A9 /coffee;
+            }
+            server { listen {listen};
+                if ($new) { return 301 $new; }
+                location / { return 404; } }"#,
+        kirin: r#"
+[[route]]
+path = "/"
+redirects = "{files}/old-urls.tsv"
+redirect_status = 301
+"#,
+        files: &[(
+            "old-urls.tsv",
+            "/a\t/one\n/index.php?id=5\t/five\n/index.php?id=6\t/six?x=1\n\
+             /blog/*\t/news/*\n/away\thttps://example.org/\n/caf%C3%A9\t/coffee\n",
+        )],
+        requests: &[
+            alike("GET /a"),
+            alike("HEAD /a"),
+            alike("POST /a\n\nbody"),
+            alike("GET /b"),
+            alike("GET /a/b"),
+            alike("GET /a/"),
+            alike("GET /index.php?id=5"),
+            alike("GET /index.php?id=6"),
+            alike("GET /index.php?id=7"),
+            alike("GET /index.php"),
+            alike("GET /blog"),
+            alike("GET /blog/"),
+            alike("GET /blog/a/b?x=y"),
+            alike("GET /blogs"),
+            alike("GET /away"),
+            alike("GET /caf%C3%A9"),
+            alike("GET /caf%c3%a9"),
+            differs(
+                "GET //%61",
+                "404",
+                "301; location: /one",
+                "`$request_uri` is the path as the client sent it; Kirin finds all spellings",
+            ),
+            differs(
+                "GET /A",
+                "301; location: /one",
+                "404",
+                "`map` ignores case; paths of Kirin do not",
+            ),
+            differs(
+                "GET /a?utm_source=x",
+                "404",
+                "301; location: /one?utm_source=x",
+                "`$request_uri` has the query; a line of Kirin without a query is for all queries",
+            ),
+        ],
+    },
 ];

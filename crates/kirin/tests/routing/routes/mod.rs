@@ -2,6 +2,7 @@
 
 mod directories;
 mod passwords;
+mod redirect_table;
 
 use std::os::unix::ffi::OsStrExt;
 
