@@ -1,6 +1,8 @@
 //! `[open_file_cache]`, and the keys of a route that are for its `files:` places.
 
 use kirin_files::{CacheLimits, FilesConfig, MediaTypes};
+use kirin_gateway::places::kind::PlaceConfig;
+use kirin_http::percent::{self, NOT_IN_PATH};
 use kirin_http::token::is_token;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -83,19 +85,48 @@ pub fn check_index(
     names.iter().map(|name| name.as_str().to_owned()).collect()
 }
 
-/// Refuses names in `index` that are scripts, whose source must not be served. `extensions` are
-/// those of all FastCGI upstreams.
+/// Returns the path of the page of `fallback`, percent-encoded. `places` are missing if they have
+/// an error.
+pub fn check_fallback(
+    section: &RouteSection,
+    places: Option<&[PlaceConfig]>,
+    source: &ConfigSource,
+    errors: &mut ErrorCollector,
+) -> Option<String> {
+    let name = section.fallback.as_ref()?;
+    let mut refuse = |why: &str| {
+        let message = format!("fallback `{}`: {why}", name.as_str());
+        errors.push(source.error(name.span(), message));
+    };
+    if !name.split('/').all(FilesConfig::is_index_name) {
+        refuse("it must be the name of a file below the directory, such as `index.html`");
+    }
+    let last = places.and_then(|places| places.last());
+    if let Some(last) = last.filter(|place| place.answers_all()) {
+        let why = "always answers, so no request would get the page";
+        refuse(&format!("`{last}` {why}; give it a route of its own"));
+    }
+    if section.immutable {
+        refuse("the page changes with each build; set `immutable` in a route for the other files");
+    }
+    Some(format!("/{}", percent::encode(name.as_bytes(), NOT_IN_PATH)))
+}
+
+/// Refuses names in `index` and `fallback` that are scripts, whose source must not be served.
+/// `extensions` are those of all FastCGI upstreams.
 pub fn check_index_scripts(
     section: &RouteSection,
     extensions: &[String],
     source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) {
-    for name in section.index.iter().flatten() {
+    let index = section.index.iter().flatten().map(|name| ("index", name));
+    let fallback = section.fallback.iter().map(|name| ("fallback", name));
+    for (key, name) in index.chain(fallback) {
         let lower = name.to_ascii_lowercase();
         if let Some(extension) = extensions.iter().find(|end| lower.ends_with(end.as_str())) {
             let message = format!(
-                "index `{}`: `{extension}` is a script of an upstream, and `files:` never serves \
+                "{key} `{}`: `{extension}` is a script of an upstream, and `files:` never serves \
                  scripts; it may be the `index` of the upstream",
                 name.as_str()
             );

@@ -45,6 +45,29 @@ fn errors_in_keys_of_files_name_line_value_and_what_is_allowed() {
         "[[upstream]]\nname = \"php\"\nservers = [\"fastcgi://127.0.0.1:9\"]\nroot = \"public\"\n";
     for (text, expected) in [
         (route("index = [\"a/b\"]"), vec!["kirin.toml:6:10", "index `a/b` is not a file name"]),
+        (
+            route("fallback = \"index.PHP\"") + scripts,
+            vec!["kirin.toml:6:12", "fallback `index.PHP`", "`.php` is a script"],
+        ),
+        (route("fallback = \"/index.html\""), vec!["kirin.toml:6:12", "name of a file below"]),
+        (route("fallback = \"../a\""), vec!["fallback `../a`", "name of a file below"]),
+        (
+            route("fallback = \"index.html\"\nimmutable = true"),
+            vec!["kirin.toml:6:12", "the page changes with each build"],
+        ),
+        (
+            route("fallback = \"index.html\"").replace("public\"", "public\", \"proxy:php\"")
+                + scripts,
+            vec!["kirin.toml:6:12", "`proxy:php` always answers", "a route of its own"],
+        ),
+        (
+            route("fallback = \"index.html\"").replace("files:public", "store"),
+            vec!["`fallback` of route `/`: there is no files:DIR in `try`"],
+        ),
+        (
+            route("immutable = true").replace("files:public", "store"),
+            vec!["`immutable` of route `/`: there is no files:DIR in `try`"],
+        ),
         (route("index = [\"\"]"), vec!["kirin.toml:6:10", "must not be empty"]),
         (route("index = [\".htaccess\"]"), vec!["kirin.toml:6:10", "start with `.`"]),
         (

@@ -15,8 +15,8 @@ use crate::route::RouteSection;
 use crate::source::{ConfigError, ConfigSource};
 
 /// The keys of a route that say which requests it answers, and with what. A site cannot have them.
-const OF_ROUTES_ONLY: [&str; 6] =
-    ["path", "match", "try", "redirect", "redirect_status", "rewrite"];
+const OF_ROUTES_ONLY: [&str; 7] =
+    ["path", "match", "try", "redirect", "redirect_status", "rewrite", "fallback"];
 
 /// The keys whose tables are joined. A route has the entries of its site besides its own.
 const JOINED: [&str; 3] = ["headers", "request_headers", "error_pages"];

@@ -107,6 +107,7 @@ const TABLE: &[KeyGroup] = &[
     group("route", AtOnce, "redirect redirect_status redirects rewrite", ""),
     group("route", AtOnce, "error_pages intercept_errors access_log", ""),
     group("route", AtOnce, "listing follow_links precompressed index mime_types charset", ""),
+    group("route", AtOnce, "fallback immutable", ""),
     group("route", AtOnce, "body_limit request_buffering", ""),
     group("route", AtOnce, "ssi esi compress cache cgi", ""),
     group("route.match", AtOnce, "methods headers query clients cookies scheme not", ""),

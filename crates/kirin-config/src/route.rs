@@ -26,7 +26,7 @@ use crate::cgi::{CgiSection, check_cgi};
 use crate::compress::CompressKey;
 use crate::conditions::{MatchSection, check_conditions};
 use crate::default::yes;
-use crate::files::{check_index, check_media_types};
+use crate::files::{check_fallback, check_index, check_media_types};
 use crate::follow_links::FollowLinksKey;
 use crate::or_false::TextOrFalse;
 use crate::place::{Named, check_place, forms};
@@ -145,6 +145,16 @@ pub struct RouteSection {
     /// Kirin takes the first that exists. With `[]` no directory has one. Default:
     /// `["index.html"]`.
     pub index: Option<Vec<Written<String>>>,
+    /// The page for navigations that no place answers, such as `"index.html"`: a file below the
+    /// directory of `files:`. It is for GET and HEAD of clients that open a page: `Sec-Fetch-Mode`
+    /// is `navigate`, or it is missing and `Accept` names `text/html`. All others get 404
+    /// ([spa.md](spa.md)).
+    pub fallback: Option<Written<String>>,
+    /// Whether the files of the route never change, because their names have fingerprints. They get
+    /// `Cache-Control: public, max-age=31536000, immutable`. Errors do not get it
+    /// ([spa.md](spa.md#files-that-never-change)).
+    #[serde(default)]
+    pub immutable: bool,
     /// Media types by file name extension, such as `{ webc = "text/html", "*" = "text/plain" }`.
     /// They come before the common ones. `*` is for names without a known extension, which are
     /// `application/octet-stream` otherwise.
@@ -276,6 +286,7 @@ pub fn check_route(
     let cache = check_cache(&section.cache, context.item_limit_bytes, digest, source);
     let cache = errors.keep(cache);
     let index = check_index(section.index.as_deref(), source, errors);
+    let fallback = check_fallback(section, places.as_deref(), source, errors);
     let media_types = Arc::new(check_media_types(section, source, errors));
     let log = context.log(section.access_log.as_ref(), source, errors);
     let places = places?;
@@ -303,6 +314,8 @@ pub fn check_route(
         follow_links: section.follow_links.0,
         precompressed: section.precompressed,
         index,
+        fallback,
+        immutable: section.immutable,
         media_types,
         rules: Arc::new(Rules { auth_request, ..rules? }),
         authority,
@@ -361,6 +374,8 @@ fn check_keys_of_places(
         ("follow_links", section.follow_links.0 != FollowLinks::Inside),
         ("precompressed", !section.precompressed),
         ("index", section.index.is_some()),
+        ("fallback", section.fallback.is_some()),
+        ("immutable", section.immutable),
         ("mime_types", !section.mime_types.is_empty()),
         ("charset", section.charset.is_some()),
         ("request_buffering", section.request_buffering == Some(true)),

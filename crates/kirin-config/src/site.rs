@@ -31,9 +31,9 @@ pub struct SiteSection {
     /// wildcard. Each host that only a wildcard matches has its own items then, under its own name.
     pub name: Option<Written<String>>,
     /// Which request goes where, as `[[route]]` at the top level. Every key of a route but `path`,
-    /// `match`, `try`, `redirect`, `redirect_status` and `rewrite` may also stand in the site. It
-    /// holds for all routes of the site that do not have it themselves. The entries of `headers`
-    /// and `error_pages` are added to those of each route ([routes.md](routes.md#sites)).
+    /// `match`, `try`, `fallback`, `redirect`, `redirect_status` and `rewrite` may also stand in
+    /// the site. It holds for all routes of the site that do not have it themselves. The entries of
+    /// `headers` and `error_pages` are added to those of each route ([routes.md](routes.md#sites)).
     #[serde(default)]
     pub route: Vec<RouteSection>,
 }

@@ -4,6 +4,7 @@ use kirin_doubling::Table;
 use kirin_http::RequestPath;
 
 use crate::filters::push::dictionary;
+use crate::places::fallback::is_navigation;
 use crate::purge::command::Purge;
 use crate::request::test_requests::with_request;
 use crate::routing::conditions::{Condition, RequestClient, RouteConditions, Wanted};
@@ -84,6 +85,13 @@ fn routes_are_found_at_no_more_cost_than_the_path_has_bytes() {
         let path = |count: usize| format!("/{}", piece.repeat(count));
         table.check(&format!("path {piece}"), 500, path, |path| {
             RequestPath::parse(path).map(|path| routes.possible(&path).len())
+        });
+    }
+    for piece in [",", "a,", "text/html", "text/html;", "; ", "a/b;q=0.1, "] {
+        let head =
+            |count: usize| format!("GET / HTTP/1.1\r\nHost: a\r\nAccept: a{}", piece.repeat(count));
+        table.check(&format!("accept {piece}"), 100, head, |head| {
+            with_request(head, |request| is_navigation(request.head))
         });
     }
     for piece in ["a", "a=a&", "a&", "%61=%61&", "a=+", "a=aab&", "&"] {

@@ -15,6 +15,7 @@ use super::stored::{CachedQuestion, Question};
 use crate::filters::cache::cache_request::{Bypass, CacheRequest};
 use crate::filters::compress_codings::Compress;
 use crate::pages::store_key::key_of;
+use crate::places::fallback::is_navigation;
 use crate::places::hidden_scripts::HiddenScripts;
 use crate::places::kind::{PlaceConfig, STORE};
 use crate::places::{cgi, files, lua};
@@ -245,6 +246,12 @@ impl<'a> ExplainedRoute<'a> {
         }
         if !route.places.last().is_some_and(PlaceConfig::answers_all) {
             self.unanswered = Some(match (head.is_get_or_head(), &head.method) {
+                (true, _) if route.fallback.is_some() && is_navigation(head) => {
+                    "the page of `fallback`, or 404 if it is not there"
+                }
+                (true, _) if route.fallback.is_some() => {
+                    "404: `fallback` is for clients that accept `text/html`"
+                }
                 (true, _) => "404",
                 (false, &Method::OPTIONS) => {
                     "204 with `Allow: GET, HEAD, OPTIONS` if a place has the path, otherwise 404"
@@ -428,6 +435,9 @@ fn after(route: &RouteConfig) -> Vec<ExplainedRule> {
     }
     if route.esi {
         steps.push(ExplainedRule::new("esi", "tags run in the HTML of all places"));
+    }
+    if route.immutable {
+        steps.push(ExplainedRule::new("immutable", "files may be cached for a year"));
     }
     match route.compress {
         Compress::Shared => {}

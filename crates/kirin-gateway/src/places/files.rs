@@ -10,6 +10,7 @@ use kirin_http::percent::{self, NOT_IN_PATH};
 use kirin_http::{Answer, Body, RequestHead, RequestPath, Response, StatusCode};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::fallback::{change, is_navigation, mark_immutable, mark_page};
 use super::hidden_scripts::HiddenScripts;
 use super::kind::{OpenPlace, PlaceKind};
 use super::opening::{Opening, PlaceError};
@@ -25,7 +26,16 @@ pub static KIND: PlaceKind = PlaceKind {
     argument: Some("DIR"),
     runs_code: false,
     answers_all: false,
-    keys: &["listing", "follow_links", "precompressed", "index", "mime_types", "charset"],
+    keys: &[
+        "listing",
+        "follow_links",
+        "precompressed",
+        "index",
+        "mime_types",
+        "charset",
+        "fallback",
+        "immutable",
+    ],
     read: |path, named| Ok(Arc::new(FilesPlaceConfig(named.directory(path)?))),
 };
 
@@ -44,8 +54,15 @@ impl OpenPlace for FilesPlaceConfig {
             Files::open(config, &opening.resources.shared.file_cache).map_err(PlaceError::new)?;
         let directory = xxh3_64(self.0.as_os_str().as_encoded_bytes());
         let is_exact = is_exact(opening.route);
-        let filters = Rc::clone(opening.filters);
-        Ok(Box::new(FilesPlace { files, directory, hidden, is_exact, filters }))
+        Ok(Box::new(FilesPlace {
+            files,
+            directory,
+            hidden,
+            is_exact,
+            filters: Rc::clone(opening.filters),
+            fallback: opening.route.fallback.clone(),
+            is_immutable: opening.route.immutable,
+        }))
     }
 }
 
@@ -78,6 +95,10 @@ pub struct FilesPlace {
     /// Whether the route is for one path only.
     is_exact: bool,
     filters: Rc<Filters>,
+    /// The path of the page for navigations, percent-encoded.
+    fallback: Option<String>,
+    /// Whether its files never change.
+    is_immutable: bool,
 }
 
 /// Makes the redirect of a directory to its own path with a slash right for a route with a
@@ -103,8 +124,9 @@ pub fn point_to_sent_path(
     response.fields.push("Location", format!("{path}/{query}"));
 }
 
-impl Place for FilesPlace {
-    fn answer(&self, request: &Request<'_>) -> Option<Answer> {
+impl FilesPlace {
+    /// Answers a request with the file of its path, if there is one.
+    fn find(&self, request: &Request<'_>) -> Option<Answer> {
         if self.hidden.hide(request.path.normalized()) {
             return None;
         }
@@ -116,6 +138,24 @@ impl Place for FilesPlace {
             }
             Some(response)
         })
+    }
+}
+
+impl Place for FilesPlace {
+    fn answer(&self, request: &Request<'_>) -> Option<Answer> {
+        let answer = self.find(request)?;
+        Some(match self.is_immutable {
+            true => change(answer, mark_immutable),
+            false => answer,
+        })
+    }
+
+    fn fallback(&self, request: &Request<'_>) -> Option<Answer> {
+        let path = self.fallback.as_deref().filter(|_| is_navigation(request.head))?;
+        let head = RequestHead { target: path, path, ..request.rewritten.clone() };
+        let path = RequestPath::parse(path).ok()?;
+        let page = self.find(&Request { path: &path, rewritten: &head, ..*request })?;
+        Some(change(page, mark_page))
     }
 
     fn answer_without_code(&self, request: &Request<'_>) -> Option<Answer> {

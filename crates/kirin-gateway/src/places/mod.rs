@@ -5,6 +5,7 @@
 
 pub mod app;
 pub mod cgi;
+pub mod fallback;
 pub mod files;
 pub mod hidden_scripts;
 pub mod kind;

@@ -15,6 +15,11 @@ pub trait Place {
         None
     }
 
+    /// Answers a request that no place of the route has answered with the page of `fallback`.
+    fn fallback(&self, _: &Request<'_>) -> Option<Answer> {
+        None
+    }
+
     /// Returns whether there is something under the path of the request that GET would show. This
     /// is the difference between 404 and 405.
     fn has(&self, _: &Request<'_>) -> bool {

@@ -8,6 +8,7 @@ use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response, RouteNote};
 use kirin_ssi::Syntax;
 
 use crate::filters::chain::Filters;
+use crate::places::fallback;
 use crate::places::kind::PlaceConfig;
 use crate::places::opening::{Opening, PlaceError, PlaceResources};
 use crate::places::place::Place;
@@ -40,6 +41,8 @@ pub struct Route {
     pub authority: Option<Box<Route>>,
     /// The note about the route: its number, and the access log of its requests.
     pub note: RouteNote,
+    /// Whether navigations that no place answers get a page.
+    has_fallback: bool,
     syntax: Syntax,
     /// The conditions that a request has passed when the places are asked.
     protection: Protection,
@@ -69,6 +72,7 @@ impl Route {
             answers_all: config.places.last().is_some_and(PlaceConfig::answers_all),
             rules: (!config.rules.is_empty()).then(|| Arc::clone(&config.rules)),
             note: RouteNote { number: Some(config.number), log: config.log },
+            has_fallback: config.fallback.is_some(),
             syntax: config.syntax(),
             protection: config.protection(),
         })
@@ -85,6 +89,14 @@ impl Route {
         self.places.iter().skip(first).find_map(|place| place.answer(request))
     }
 
+    /// Answers a request that no place has answered with the page of `fallback`.
+    pub fn fall_back(&self, request: &Request<'_>) -> Option<Answer> {
+        if !self.has_fallback {
+            return None;
+        }
+        self.places.iter().find_map(|place| place.fallback(request))
+    }
+
     /// Asks the places in the same way for an error page, for which no code is asked.
     pub fn ask_places_without_code(&self, request: &Request<'_>, first: usize) -> Option<Answer> {
         self.places.iter().skip(first).find_map(|place| place.answer_without_code(request))
@@ -95,7 +107,11 @@ impl Route {
     pub fn not_answered(&self, request: &Request<'_>) -> Response {
         let head = request.rewritten;
         if head.is_get_or_head() || !self.places.iter().any(|place| place.has(request)) {
-            return Response::error(StatusCode::NOT_FOUND);
+            let mut response = Response::error(StatusCode::NOT_FOUND);
+            if self.has_fallback {
+                fallback::vary(&mut response);
+            }
+            return response;
         }
         match head.method {
             Method::OPTIONS => options(ALLOW),

@@ -167,7 +167,7 @@ impl Router {
         if let Some(answer) = self.0.purge_requests.answer(request) {
             return answer;
         }
-        let answer = route.ask_places(request, first);
+        let answer = route.ask_places(request, first).or_else(|| route.fall_back(request));
         answer.unwrap_or_else(|| Answer::Now(route.not_answered(request)))
     }
 }

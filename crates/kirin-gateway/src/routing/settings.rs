@@ -87,6 +87,10 @@ pub struct RouteConfig {
     pub precompressed: bool,
     /// The names of index pages.
     pub index: Vec<String>,
+    /// The path of the page for navigations that no place answers, percent-encoded.
+    pub fallback: Option<String>,
+    /// Whether its files never change.
+    pub immutable: bool,
     /// The media types of files.
     pub media_types: Arc<MediaTypes>,
     /// The rules around the places.
@@ -122,6 +126,8 @@ impl RouteConfig {
             log: ResponseLog::None,
             precompressed: false,
             index: Vec::new(),
+            fallback: None,
+            immutable: false,
             media_types: Arc::default(),
             rules: Arc::default(),
             body_limit_bytes: None,

@@ -16,4 +16,5 @@ mod request_limits;
 mod route_patterns;
 mod routes;
 mod sites;
+mod spa;
 mod variables;
