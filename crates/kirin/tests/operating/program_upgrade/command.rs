@@ -75,14 +75,18 @@ fn the_command_says_why_the_old_program_serves_on() {
     service.replace_program(|path| write_program(&path, "kill -9 $$"));
     assert!(service.failing_upgrade(&[]).contains("before it served (signal: 9 (SIGKILL))"));
     service.replace_program(|path| symlink(&program, path).expect("a link"));
-    // The command reads the configuration, to find the running program. A signal does not.
+    // The command reads only what it needs to find the running program. The new program reads all.
     std::fs::write(service.site.path("kirin.toml"), format!("{CONFIG}nonsense = 1\n"))
         .expect("kirin.toml");
     let line = format!("kirin.toml:{}:1: unknown key `nonsense`", CONFIG.lines().count() + 1);
     let (code, said) = service.command(&["upgrade"]);
     assert!(code == Some(1) && said.contains(&line), "{said}");
     service.signal(Signal::USR2);
-    service.first.wait_for_log(&format!("does not start: {line}"));
+    let failure = format!("does not start: {line}");
+    wait_for("the failure of both", || {
+        let is_over = service.status()["program"]["successor"].is_null();
+        (is_over && service.first.whole_log().matches(&failure).count() == 2).then_some(())
+    });
     std::fs::write(service.site.path("kirin.toml"), CONFIG).expect("kirin.toml");
     service.write_app("die 'no such table: memo'");
     let said = service.failing_upgrade(&[]);
