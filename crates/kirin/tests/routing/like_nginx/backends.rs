@@ -1,11 +1,13 @@
 //! The servers behind nginx and Kirin.
 
 use std::fmt::Write as _;
+use std::process::{Child, Command, Stdio};
 
-use kirin_tests::{Backend, LeasedPort, PhpFpm, ReceivedRequest, Site};
+use kirin_tests::{Backend, LeasedPort, PhpFpm, ReceivedRequest, Site, wait_for};
 
 /// The servers. Configurations name their addresses as `{echo}`, `{second}`, `{broken}` and
-/// `{dead}`, and the socket of php-fpm as `{php}`.
+/// `{dead}`, and the sockets of php-fpm
+/// and fcgiwrap as `{php}` and `{fcgiwrap}`.
 pub struct Backends {
     /// Tells what it has received.
     echo: Backend,
@@ -17,8 +19,17 @@ pub struct Backends {
     dead: LeasedPort,
     /// Runs PHP scripts of any directory.
     _php: PhpFpm,
-    /// The directory of its socket.
+    /// Runs CGI programs for nginx.
+    fcgiwrap: Child,
+    /// The directory of the sockets of both.
     php_site: Site,
+}
+
+impl Drop for Backends {
+    fn drop(&mut self) {
+        let _ = self.fcgiwrap.kill();
+        let _ = self.fcgiwrap.wait();
+    }
 }
 
 impl Backends {
@@ -44,6 +55,7 @@ impl Backends {
             }),
             dead: LeasedPort::lease(),
             _php: PhpFpm::start(&php_site),
+            fcgiwrap: start_fcgiwrap(&php_site),
             php_site,
         }
     }
@@ -61,15 +73,26 @@ impl Backends {
     }
 
     /// Returns the names in configurations and the addresses.
-    fn names(&self) -> [(&'static str, String); 5] {
+    fn names(&self) -> [(&'static str, String); 6] {
         [
             ("{echo}", self.echo.address().to_string()),
             ("{second}", self.second.address().to_string()),
             ("{broken}", self.broken.address().to_string()),
             ("{dead}", self.dead.address().to_string()),
             ("{php}", self.php_site.path("php.sock").display().to_string()),
+            ("{fcgiwrap}", self.php_site.path("fcgiwrap.sock").display().to_string()),
         ]
     }
+}
+
+/// Starts fcgiwrap on a socket of the site.
+fn start_fcgiwrap(site: &Site) -> Child {
+    let socket = site.path("fcgiwrap.sock");
+    let address = format!("unix:{}", socket.display());
+    let mut command = Command::new("fcgiwrap");
+    let process = command.args(["-s", &address]).stderr(Stdio::null()).spawn().expect("fcgiwrap");
+    wait_for("fcgiwrap", || socket.exists().then_some(()));
+    process
 }
 
 /// Returns what the server sends that closes the connection too early.

@@ -11,6 +11,7 @@ mod pair;
 mod access;
 mod auth_requests;
 mod bad_requests;
+mod cgi;
 mod compression;
 mod conditions;
 mod directories;
@@ -31,8 +32,9 @@ mod upstreams;
 mod variables;
 
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -48,6 +50,7 @@ const TOPICS: &[&[Pair]] = &[
     access::PAIRS,
     auth_requests::PAIRS,
     bad_requests::PAIRS,
+    cgi::PAIRS,
     compression::PAIRS,
     conditions::PAIRS,
     directories::PAIRS,
@@ -195,6 +198,9 @@ fn pair_files(pair: &Pair) -> Site {
     pair.files.iter().fold(site, |site, (name, content)| {
         let site = site.with(&format!("files/{name}"), content);
         let file = File::open(site.path("files").join(name)).expect("the file");
+        if content.starts_with("#!") {
+            file.set_permissions(Permissions::from_mode(0o755)).expect("a program");
+        }
         file.set_modified(UNIX_EPOCH + CHANGED).expect("its time");
         site
     })
