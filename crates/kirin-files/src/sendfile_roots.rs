@@ -20,7 +20,10 @@ pub struct SendfileRoots(Vec<Root>);
 
 #[derive(Debug)]
 struct Root {
+    /// Without symbolic links.
     path: PathBuf,
+    /// As the configuration has it.
+    written: PathBuf,
     directory: OwnedFd,
 }
 
@@ -70,11 +73,11 @@ impl NotSent {
 impl SendfileRoots {
     /// Opens the directories.
     pub fn open(paths: &[PathBuf]) -> io::Result<Self> {
-        let open = |path: &PathBuf| {
-            let path = path.canonicalize()?;
+        let open = |written: &PathBuf| {
+            let path = written.canonicalize()?;
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let directory = rustix::fs::open(&path, flags, Mode::empty())?;
-            Ok(Root { path, directory })
+            Ok(Root { path, written: written.clone(), directory })
         };
         paths.iter().map(open).collect::<io::Result<Vec<Root>>>().map(Self)
     }
@@ -89,7 +92,17 @@ impl SendfileRoots {
         let unreadable = |error: io::Error| NotSent::Unreadable { path: path.to_owned(), error };
         // The directories are canonical. So a path through a symbolic link to the same place is
         // found to be below.
-        let canonical = path.canonicalize().map_err(unreadable)?;
+        let canonical = path.canonicalize().map_err(|error| {
+            // A path outside says nothing about what is there.
+            match self
+                .0
+                .iter()
+                .any(|root| path.starts_with(&root.path) || path.starts_with(&root.written))
+            {
+                true => unreadable(error),
+                false => NotSent::Outside(path.to_owned()),
+            }
+        })?;
         let below =
             self.0.iter().find_map(|root| Some((root, canonical.strip_prefix(&root.path).ok()?)));
         let Some((root, relative)) = below else { return Err(NotSent::Outside(path.to_owned())) };

@@ -51,7 +51,7 @@ pub(crate) enum ProxyFailure {
     #[error("target or host cannot be sent by HTTP/2")]
     NotForHttp2,
     #[error(
-        "names a file for Kirin to send (`X-Sendfile` or `X-Accel-Redirect`), which its upstream does not allow: add `sendfile` or `accel_redirect`"
+        "names a file for Kirin to send (`X-Sendfile` or `X-Accel-Redirect`), which is not allowed here: add `sendfile` or `accel_redirect` to its upstream"
     )]
     NamedFile,
     /// The client has not sent the body correctly.

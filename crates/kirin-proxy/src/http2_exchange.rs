@@ -34,7 +34,7 @@ use crate::sending::{SendError, Sending};
 use crate::server::ProxiedServer;
 use crate::timed_attempt::TimedAttempt;
 use crate::upstream_request::{UpstreamRequest, client_gone};
-use crate::upstream_response::is_about_file;
+use crate::upstream_response::{FILE_FIELDS, is_about_file};
 
 /// Bytes of a body that are passed on at once.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -99,8 +99,9 @@ pub(crate) async fn exchange(
                 }
                 if let Some(client) = &request.informational
                     && head.status() != StatusCode::CONTINUE
-                    && let Ok(fields) = http2_head::fields(head.headers(), None)
+                    && let Ok(mut fields) = http2_head::fields(head.headers(), None)
                 {
+                    FILE_FIELDS.iter().for_each(|name| fields.remove(name));
                     // This does not wait for the client, so that responses that arrive in the
                     // meantime are counted.
                     let (client, status) = (client.clone(), head.status());

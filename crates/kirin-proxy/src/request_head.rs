@@ -69,7 +69,7 @@ pub struct OutgoingHead {
     pub passes_trailers: bool,
     /// The trailers that the client announces.
     pub trailer: Option<Vec<u8>>,
-    /// Fields that must not be trailers, because `Connection` names them.
+    /// Fields that must not be trailers, because `Connection` names them, or a rule has set them.
     pub no_trailers: Vec<HeaderName>,
 }
 
@@ -161,7 +161,13 @@ pub fn encode(
         takes_trailers: takes_trailers && request.version >= Version::Http11,
         passes_trailers: request.takes_trailers(),
         trailer: trailer.filter(|_| has_body),
-        no_trailers: if has_body { connection_options.field_names() } else { Vec::new() },
+        no_trailers: match has_body {
+            true => {
+                let given = policy.given.iter().filter_map(|name| name.parse().ok());
+                connection_options.field_names().into_iter().chain(given).collect()
+            }
+            false => Vec::new(),
+        },
     }
 }
 

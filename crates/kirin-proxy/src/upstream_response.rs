@@ -28,6 +28,9 @@ pub struct UpstreamHead {
     pub names_file: bool,
 }
 
+/// The fields that name a file for Kirin to send.
+pub const FILE_FIELDS: [&str; 3] = ["x-sendfile", "x-accel-redirect", "x-lighttpd-send-file"];
+
 /// Returns whether a field of this name is about a file that Kirin should send.
 pub fn is_about_file(name: &str) -> bool {
     match name.len() {
@@ -65,6 +68,12 @@ pub fn read_head(
     })?;
     let Some((head, length)) = parsed else { return Ok(None) };
     let (status, mut fields) = (head.status, head.fields);
+    if names_file && status.is_informational() {
+        // No file can be the body of these.
+        for name in FILE_FIELDS {
+            fields.remove(name);
+        }
+    }
     // The client needs the protocols of both (RFC 9110 sections 15.2.2 and 15.5.22).
     if matches!(status, StatusCode::SWITCHING_PROTOCOLS | StatusCode::UPGRADE_REQUIRED) {
         for protocols in upgrade {

@@ -53,7 +53,7 @@ pub use config::{
 pub use counters::CounterValues;
 pub use current_request::RunningRequest;
 pub use error::AppError;
-pub use kirin_cgi::{MetaVariables, User};
+pub use kirin_cgi::{MetaVariables, User, is_given};
 pub use profile::{MAX_PROFILE_HZ, MAX_PROFILE_TIME, Profile, ProfileError, ProfileOptions};
 pub use ring::{RingStatus, SLOT_BYTES};
 pub use slow_requests::SlowRequest;

@@ -295,7 +295,8 @@ fn cached_question(
     let Some(settings) = &route.cache else { return Err("no cache") };
     let (lineage, kept) = (Lineage::default(), SharedHead::new());
     let request = Request::new(head, origin, path, namespace, &lineage, &NoRoutes, &kept);
-    let request = Request { protection: route.protection(), ..request };
+    let value_digest = route.rules.value_digest(&request.values());
+    let request = Request { protection: route.protection(), value_digest, ..request };
     let cache_request =
         CacheRequest::from_request(&request, settings).map_err(|bypass| match bypass {
             Bypass::Method => "method",

@@ -43,6 +43,9 @@ pub struct Request<'a> {
     pub user: Option<User<'a>>,
     /// The names of the fields of `head` that a rule has set, and not the client.
     pub given: &'a GivenNames,
+    /// A number for the values of variables that places get, if they are not of the target. Cached
+    /// responses depend on them.
+    pub value_digest: Option<u64>,
     /// The directives that the route carries out in what files and code answer.
     pub syntax: Syntax,
     /// The conditions that the request has passed. Pages of the store may depend on them.
@@ -92,6 +95,7 @@ impl<'a> Request<'a> {
             path_info: None,
             user: None,
             given: lineage.given(),
+            value_digest: None,
             syntax: Syntax::default(),
             protection: Protection::default(),
             namespace,
@@ -139,7 +143,7 @@ impl<'a> Request<'a> {
     }
 
     /// Calls `work` with this request after `changes`, which set the fields with these names or
-    /// remove them. All places see them, so they come before `rewrite` and before filters.
+    /// remove them. All places see them, also in the rewritten head.
     pub fn with_given<R>(
         &self,
         names: &GivenNames,
@@ -149,7 +153,8 @@ impl<'a> Request<'a> {
         let given = self.given.and(names);
         self.with_changes(changes, |request| {
             let kept = ChangedHead { changes_of_rules: request.kept.changes.len(), ..request.kept };
-            work(&Request { given: &given, rewritten: request.head, kept, ..*request })
+            let rewritten = RequestHead { fields: request.head.fields, ..self.rewritten.clone() };
+            work(&Request { given: &given, rewritten: &rewritten, kept, ..*request })
         })
     }
 

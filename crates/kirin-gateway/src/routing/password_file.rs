@@ -55,7 +55,10 @@ impl Accounts {
             let hash = PasswordHash::parse(hash).map_err(|error| {
                 format!("line {number}: the password of `{name}` is not accepted: {error}; make it with `htpasswd -B`")
             })?;
-            decoy.get_or_insert_with(|| hash.clone());
+            // A weak hash is cheap, and would tell which names are not there.
+            if decoy.is_none() || decoy.as_ref().is_some_and(PasswordHash::is_weak) {
+                decoy = Some(hash.clone());
+            }
             if hash.is_weak() {
                 weak.push(name.to_owned());
             }

@@ -84,6 +84,14 @@ impl PathTemplate {
         Cow::Owned(filled)
     }
 
+    /// Returns the variables.
+    pub fn variables(&self) -> impl Iterator<Item = &Variable> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Variable(variable) => Some(variable),
+        })
+    }
+
     /// Returns whether `variable` is one of its variables.
     pub fn has(&self, variable: &Variable) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Variable(other) if other == variable))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::path_pattern::PathPattern;
 use super::value_template::ValueTemplate;
-use super::variables::RequestValues;
+use super::variables::{RequestValues, Variable};
 use crate::request::field_changes::FieldChange;
 use crate::request::given_names::{GivenNames, check_given_name};
 
@@ -45,6 +45,11 @@ impl RequestFields {
     /// Returns the names of the fields.
     pub fn names(&self) -> &GivenNames {
         &self.names
+    }
+
+    /// Returns the variables of all values.
+    pub fn variables(&self) -> impl Iterator<Item = &Variable> {
+        self.fields.iter().flat_map(|(_, template)| template.variables())
     }
 
     /// Returns what changes for a request. A field without a value is removed.

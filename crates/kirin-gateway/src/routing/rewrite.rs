@@ -52,6 +52,11 @@ impl Rewrite {
         }
     }
 
+    /// Returns the variables of the prefix.
+    pub fn variables(&self) -> impl Iterator<Item = &Variable> {
+        self.prefix.variables()
+    }
+
     /// Returns whether `path` is one that places may see.
     pub fn leads_to(&self, path: &[u8]) -> bool {
         self.prefix.leads_to(path)

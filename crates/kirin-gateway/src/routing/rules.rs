@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kirin_http::Response;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::routing::access::Access;
 use crate::routing::auth_request::AuthRequest;
@@ -96,6 +97,23 @@ impl Rules {
             }
         }
         None
+    }
+
+    /// Returns a number for the values that `rewrite` and `request_headers` give to places, and
+    /// that are not of the target: responses to other values are other responses. Returns `None` if
+    /// there are no such values.
+    pub fn value_digest(&self, request: &RequestValues<'_>) -> Option<u64> {
+        let of_path = self.rewrite.iter().flat_map(Rewrite::variables);
+        let mut variables =
+            of_path.chain(self.request_fields.variables()).filter(|other| !other.is_of_target());
+        let first = variables.next()?;
+        let mut values = Vec::new();
+        for variable in std::iter::once(first).chain(variables) {
+            let value = variable.value(request);
+            values.extend_from_slice(&value.len().to_le_bytes());
+            values.extend_from_slice(&value);
+        }
+        Some(xxh3_64(&values))
     }
 
     /// Returns whether there are limits on requests.

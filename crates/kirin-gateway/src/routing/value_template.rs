@@ -86,6 +86,14 @@ impl ValueTemplate {
         filled.trim_ascii().to_vec()
     }
 
+    /// Returns the variables.
+    pub fn variables(&self) -> impl Iterator<Item = &Variable> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Variable(variable) => Some(variable),
+        })
+    }
+
     /// Appends the values of the variables to `key`, each with its length, so that no two lists of
     /// values are one key. Returns whether there is a value.
     pub fn append_key(&self, request: &RequestValues<'_>, key: &mut Vec<u8>) -> bool {

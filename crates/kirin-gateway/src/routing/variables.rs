@@ -39,6 +39,14 @@ pub enum Variable {
     User,
 }
 
+impl Variable {
+    /// Returns whether the cache key of a request has the value already: it is of the target, the
+    /// host or the scheme.
+    pub fn is_of_target(&self) -> bool {
+        matches!(self, Self::Segment(_) | Self::Host | Self::Path | Self::Scheme)
+    }
+}
+
 /// The request that gives the values.
 #[derive(Clone, Copy)]
 pub struct RequestValues<'a> {

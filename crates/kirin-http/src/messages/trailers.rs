@@ -16,7 +16,7 @@ pub const MAX_TRAILER_FIELDS: usize = 100;
 /// message or its content is handled. A receiver would have acted without them before (RFC 9110
 /// section 6.5.1). Hop-by-hop fields are in the list, too. `ETag`, `Content-Digest`, `Repr-Digest`
 /// and `Authentication-Info` are defined as possible trailers.
-const NEVER_TRAILERS: [&str; 39] = [
+const NEVER_TRAILERS: [&str; 40] = [
     "accept-ranges",
     "age",
     "authorization",
@@ -55,6 +55,7 @@ const NEVER_TRAILERS: [&str; 39] = [
     "warning",
     "www-authenticate",
     "x-accel-redirect",
+    "x-lighttpd-send-file",
     "x-sendfile",
 ];
 

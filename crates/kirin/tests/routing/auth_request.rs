@@ -1,6 +1,11 @@
 //! `auth_request`: another program decides who may see a route, through the built program.
 
-use kirin_tests::{Backend, Http2Client, Kirin, LeasedPort, ReceivedRequest, Reply, Site};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kirin_tests::{
+    Backend, Http2Client, Kirin, LeasedPort, ReceivedRequest, Reply, Site, wait_for,
+};
 
 /// Answers as `X-Verdict` of the request says: a status, and perhaps field lines behind it.
 fn authority() -> Backend {
@@ -26,7 +31,9 @@ fn authority() -> Backend {
 /// Answers with what it has received.
 fn application() -> Backend {
     Backend::answering(|asked: &ReceivedRequest| {
-        let body = format!("{}\n\n{}", asked.head, String::from_utf8_lossy(&asked.body));
+        let trailers: String =
+            asked.trailers.iter().map(|line| format!("trailer: {line}\n")).collect();
+        let body = format!("{}\n{trailers}\n{}", asked.head, String::from_utf8_lossy(&asked.body));
         format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
     })
 }
@@ -303,6 +310,59 @@ fn a_program_that_fails_lets_nobody_pass() {
     kirin.wait_for_log("auth_request: proxy:away for / has not decided");
     let page = kirin.get("/page.html");
     assert!(page.status == 200 && !page.text().contains("secret"), "{}", page.text());
+}
+
+#[test]
+fn pages_and_trailers_have_the_fields_of_the_answer_only() {
+    let page = "<!--# echo var=\"http_x_groups\" default=\"-\" -->|<!--# echo var=\"http_remote_user\" default=\"-\" -->";
+    let running = serve(
+        Site::new().with("public/x", "").with("public/page.html", page),
+        &format!(
+            "{ROUTES}[[route]]\npath = \"/pages\"\ntry = [\"files:public\"]\nrewrite = \"/\"\nssi = true\n\
+             auth_request = {{ ask = \"/auth\", fields = [\"Remote-User\", \"X-Groups\"] }}\n"
+        ),
+    );
+    let forged = "X_Groups: wheel\r\nRemote_User: root\r\nRemote-User: root\r\n";
+    for (verdict, expected) in
+        [("200 Remote-User: mari|X-Groups: users", "users|mari"), ("204", "-|-")]
+    {
+        let fields = format!("X-Verdict: {verdict}\r\n{forged}");
+        assert_eq!(ask(&running, "/pages/page.html", &fields).text(), expected, "{verdict}");
+    }
+    let mut client = running.kirin.connect();
+    client.send(
+        "POST /private/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTE: trailers\r\n\
+         Trailer: X-Groups, X-Own\r\nX-Verdict: 204\r\n\r\n1\r\na\r\n0\r\nX-Groups: wheel\r\nX-Own: 1\r\n\r\n",
+    );
+    let sent = client.read_reply().text();
+    assert!(sent.contains("trailer: X-Own: 1") || sent.contains("trailer: x-own: 1"), "{sent}");
+    assert!(!sent.contains("wheel"), "{sent}");
+}
+
+#[test]
+fn the_program_is_asked_for_no_client_that_has_gone() {
+    let (silent, served) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (asked, ended) = (Arc::clone(&silent), Arc::clone(&served));
+    let authority = Backend::start(move |mut connection| {
+        connection.read_request();
+        asked.fetch_add(1, Ordering::SeqCst);
+        connection.wait_for_end();
+        ended.fetch_add(1, Ordering::SeqCst);
+    });
+    let site = Site::new().with("public/x", "secret");
+    let kirin = Kirin::start(
+        &site,
+        &format!(
+            "[[listener]]\naddress = \"127.0.0.1:0\"\n[[upstream]]\nname = \"auth\"\nservers = [\"{}\"]\n\
+             [[route]]\npath = \"/\"\ntry = [\"files:public\"]\nauth_request = \"proxy:auth\"\n",
+            authority.address()
+        ),
+    );
+    let mut client = kirin.connect();
+    client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_for("the question", || (silent.load(Ordering::SeqCst) == 1).then_some(()));
+    drop(client);
+    wait_for("the end of the question", || (served.load(Ordering::SeqCst) == 1).then_some(()));
 }
 
 /// The answers of both applications depend on the visitor, and both say that everybody may share

@@ -198,3 +198,44 @@ fn a_rate_is_counted_by_the_values_together() {
     assert_eq!(status("/limited/", ""), 200, "without values the address counts");
     assert_eq!(status("/limited/", ""), 429);
 }
+
+#[test]
+fn the_cache_keeps_responses_to_other_values_apart() {
+    let echo = Backend::answering(|asked| {
+        let tenant = asked.field("x-tenant").unwrap_or("none");
+        let body = format!("{} of {tenant}", asked.target());
+        format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: public, max-age=60\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    });
+    let site = Site::new();
+    let config = format!(
+        "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\npurge_from = [\"127.0.0.1\"]\n\
+         [[upstream]]\nname = \"echo\"\nservers = [\"{}\"]\n\
+         [[route]]\npath = \"/path\"\ntry = [\"proxy:echo\"]\nrewrite = \"/t/{{header.x-key}}\"\ncache = true\n\
+         [[route]]\npath = \"/field\"\ntry = [\"proxy:echo\"]\ncache = {{ cookies = \"ignore\" }}\n\
+         request_headers = {{ X-Tenant = \"{{cookie.tenant}}\" }}\n\
+         [[route]]\npath = \"/{{id}}/host\"\ntry = [\"proxy:echo\"]\nrewrite = \"/{{host}}/{{id}}\"\ncache = true\n",
+        echo.address()
+    );
+    let kirin = Kirin::start(&site, &config);
+    let get = |target: &str, fields: &str| {
+        let reply = kirin.connect().request("GET", target, fields);
+        let status = reply.field("cache-status").unwrap_or_default().to_owned();
+        (reply.text(), status.contains("; hit"))
+    };
+    for (target, name) in [("/path/x", "X-Key: "), ("/field/x", "Cookie: tenant=")] {
+        let field = |value: &str| format!("{name}{value}\r\n");
+        let [of_a, of_b] = ["a", "b"].map(|value| get(target, &field(value)));
+        assert_ne!(of_a.0, of_b.0, "{target}");
+        assert!(!of_a.1 && !of_b.1, "{target}");
+        assert_eq!(get(target, &field("a")), (of_a.0, true), "{target}");
+        assert_eq!(get(target, &field("b")), (of_b.0, true), "{target}");
+        // A purge of the target reaches all of them.
+        assert_eq!(kirin.connect().request("PURGE", target, "").status, 200);
+        assert!(!get(target, &field("a")).1 && !get(target, &field("b")).1, "{target}");
+    }
+    // What is in the target is in the key already.
+    assert!(!get("/7/host/x", "").1 && get("/7/host/x", "").1);
+}

@@ -11,11 +11,12 @@ fn backend() -> Backend {
             _ => ("200", lines),
         };
         let lines: String = lines.split('|').map(|line| format!("{line}\r\n")).collect();
+        let target = asked.target().to_owned();
         let told = asked.field("x-sendfile-type").unwrap_or("none").to_owned()
             + " "
             + asked.field("x-accel-mapping").unwrap_or("none");
         format!(
-            "HTTP/1.1 {status} Answer\r\nContent-Type: text/plain\r\nX-Told: {told}\r\n{lines}Content-Length: 4\r\n\r\nbody"
+            "HTTP/1.1 {status} Answer\r\nContent-Type: text/plain\r\nX-Told: {told}\r\nX-Target: {target}\r\n{lines}Content-Length: 4\r\n\r\nbody"
         )
     })
 }
@@ -59,6 +60,7 @@ fn serve() -> Running {
             "accel",
             "accel_redirect = { \"/protected\" = \"files\", \"/protected/deep/\" = \"other\" }",
         ),
+        upstream("rewritten", "sendfile = [\"files\"]") + "rewrite = \"/inner\"\n",
         upstream("cached", "sendfile = [\"files\"]") + "cache = { ttl = \"60s\" }\n",
     ];
     let kirin = Kirin::start(&site, &config.concat());
@@ -133,6 +135,7 @@ fn no_other_file_is_sent_and_no_path_reaches_a_client() {
         ("/sendfile", format!("X-Sendfile: {root}/files/missing"), 404),
         ("/sendfile", "X-Sendfile: files/a.txt".into(), 500),
         ("/sendfile", "X-Sendfile: ".into(), 500),
+        ("/sendfile", format!("X-Sendfile: {root}/private/missing"), 500),
         ("/sendfile", "X-Accel-Redirect: /protected/a.txt".into(), 500),
         ("/accel", format!("X-Sendfile: {root}/files/a.txt"), 500),
         ("/accel", "X-Accel-Redirect: /elsewhere/a.txt".into(), 500),
@@ -164,6 +167,55 @@ fn no_other_file_is_sent_and_no_path_reaches_a_client() {
     let forged =
         format!("X-Sendfile: {root}/files/a.txt\r\nX-Accel-Redirect: /protected/a.txt\r\n");
     assert_eq!(ask(&running, "/sendfile", "X-A: b", &forged).text(), "body");
+}
+
+#[test]
+fn a_rewrite_holds_for_upstreams_that_name_files() {
+    let running = serve();
+    let answer = format!("X-Sendfile: {}/files/a.txt", running.root);
+    let reply = ask(&running, "/rewritten/x?y", &answer, "");
+    assert_eq!((reply.status, reply.text().as_str()), (200, "0123456789"));
+    let reply = ask(&running, "/rewritten/x?y", "X-A: b", "");
+    assert_eq!(reply.field("x-target"), Some("/inner/x?y"), "{}", reply.head);
+}
+
+#[test]
+fn informational_responses_and_switches_name_no_file() {
+    let backend = Backend::start(|mut connection| {
+        while let Some(asked) = connection.read_request() {
+            let file = "X-Sendfile: /etc/passwd\r\nX-Accel-Redirect: /x\r\n";
+            connection.send(match asked.field("upgrade") {
+                None => format!(
+                    "HTTP/1.1 103 Early\r\nLink: </a>\r\n{file}\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+                ),
+                Some(_) => format!(
+                    "HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: echo\r\n{file}\r\n"
+                ),
+            });
+        }
+    });
+    let site = Site::new().with("files/a.txt", "");
+    let address = backend.address();
+    let kirin = Kirin::start(
+        &site,
+        &format!(
+            "[[listener]]\naddress = \"127.0.0.1:0\"\n\
+             [[upstream]]\nname = \"a\"\nservers = [\"{address}\"]\nsendfile = [\"files\"]\n\
+             [[upstream]]\nname = \"b\"\nservers = [\"{address}\"]\n\
+             [[route]]\npath = \"/a\"\ntry = [\"proxy:a\"]\n[[route]]\npath = \"/b\"\ntry = [\"proxy:b\"]\n"
+        ),
+    );
+    for target in ["/a", "/b"] {
+        let mut client = kirin.connect();
+        let early = client.request("GET", target, "");
+        assert_eq!((early.status, early.field("link")), (103, Some("</a>")), "{}", early.head);
+        assert_clean(&early);
+        assert_eq!(client.read_reply().text(), "ok");
+        let upgrade = "Connection: Upgrade\r\nUpgrade: echo\r\n";
+        let switched = kirin.connect().request("GET", target, upgrade);
+        assert_eq!(switched.status, 101, "{}", switched.head);
+        assert_clean(&switched);
+    }
 }
 
 #[test]

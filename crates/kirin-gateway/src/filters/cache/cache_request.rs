@@ -51,7 +51,8 @@ pub enum Bypass {
 impl CacheRequest {
     /// Reads `request`, or returns the reason why it bypasses the cache.
     pub fn from_request(request: &Request<'_>, settings: &CacheSettings) -> Result<Self, Bypass> {
-        let Request { head: request, origin, user, namespace, protection, .. } = *request;
+        let Request { head: request, origin, user, namespace, protection, value_digest, .. } =
+            *request;
         if !request.is_get_or_head() {
             return Err(Bypass::Method);
         }
@@ -78,6 +79,9 @@ impl CacheRequest {
             // Another route must not serve responses for these clients, even if it has the same
             // target later.
             key::append_route_condition("allow", &format!("{clients:016x}"), &mut key);
+        }
+        if let Some(values) = value_digest {
+            key::append_route_condition("values", &format!("{values:016x}"), &mut key);
         }
         if let Some(conditions) = settings.conditions {
             key::append_route_condition("match", &format!("{conditions:016x}"), &mut key);

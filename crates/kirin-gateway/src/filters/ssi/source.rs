@@ -333,8 +333,9 @@ impl RenderSource for PageSource<'_> {
         if session::is_variable(name) {
             return self.session()?.variable(name);
         }
-        let Request { head, origin, user, .. } = *self.page.request;
-        let variable = variables::variable(name, head, origin, user.map(|user| user.name));
+        let Request { head, origin, user, given, .. } = *self.page.request;
+        let user = user.map(|user| user.name);
+        let variable = variables::variable(name, head, origin, user, given.as_slice());
         if variable
             .as_ref()
             .map_or_else(|| variables::is_visitors(name), |variable| variable.is_visitors)

@@ -1,11 +1,17 @@
 //! Variables of pages, with nginx's names: those of its SSI module and of its core. Apache's are
 //! the same in lower case.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use kirin_http::cookies::cookie_like_nginx;
 use kirin_http::form::argument_like_nginx;
 use kirin_http::host::without_port;
-use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead, RequestPath, percent};
+use kirin_http::proxy_fields::is_unambiguous;
+use kirin_http::{
+    Client, ListenAddress, Origin, Peer, RequestHead, RequestPath, percent, proxy_field,
+};
+use kirin_workers::is_given;
 
 /// The longest variable that is joined from several lines, in bytes.
 const MAX_JOINED_BYTES: usize = 32 * 1024;
@@ -24,6 +30,7 @@ pub fn variable(
     request: &RequestHead<'_>,
     origin: Origin<'_>,
     user: Option<&str>,
+    given: &[Arc<str>],
 ) -> Option<Variable> {
     let ours =
         |value: &[u8]| Some(Variable { value: Bytes::copy_from_slice(value), is_visitors: false });
@@ -77,7 +84,10 @@ pub fn variable(
             } else if let Some(argument) = name.strip_prefix("arg_") {
                 ours(argument_like_nginx(request.query?, argument)?.as_bytes())
             } else if let Some(field) = name.strip_prefix("http_") {
-                Some(Variable { value: field_named(request, field)?, is_visitors: true })
+                Some(Variable {
+                    value: field_named(request, field, origin, given)?,
+                    is_visitors: true,
+                })
             } else {
                 None
             }
@@ -105,8 +115,14 @@ fn local_port(origin: Origin<'_>) -> u16 {
     }
 }
 
-/// Returns the lines of a field, whose name is written with `_` for `-`.
-fn field_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
+/// Returns the lines of a field, whose name is written with `_` for `-`. As for applications, a
+/// field that only proxies write counts from a trusted one, or if a rule of the route has set it.
+fn field_named(
+    request: &RequestHead<'_>,
+    name: &str,
+    origin: Origin<'_>,
+    given: &[Arc<str>],
+) -> Option<Bytes> {
     let is_it = |other: &str| {
         other.len() == name.len()
             && other.bytes().zip(name.bytes()).all(|(theirs, ours)| match theirs {
@@ -114,7 +130,12 @@ fn field_named(request: &RequestHead<'_>, name: &str) -> Option<Bytes> {
                 theirs => theirs.to_ascii_lowercase() == ours,
             })
     };
-    let mut lines = request.fields.iter().filter(|field| is_it(field.name));
+    let may_be_told = |name: &str| {
+        is_unambiguous(name)
+            && (proxy_field(name).is_none() || origin.proxy.is_some() || is_given(given, name))
+    };
+    let mut lines =
+        request.fields.iter().filter(|field| is_it(field.name) && may_be_told(field.name));
     let mut value = lines.next()?.value.to_vec();
     let separator: &[u8] = if name == "cookie" { b"; " } else { b", " };
     for line in lines {
@@ -155,7 +176,7 @@ mod tests {
             now: 0,
             notes: &RequestNotes::default(),
         };
-        let variable = variable(name, &request, origin, user)?;
+        let variable = variable(name, &request, origin, user, &[])?;
         Some((String::from_utf8(variable.value.to_vec()).unwrap(), variable.is_visitors))
     }
 

@@ -128,6 +128,8 @@ impl Router {
         rules: &Rules,
         request: &Request<'_>,
     ) -> Answer {
+        let value_digest = rules.value_digest(&request.values());
+        let request = &Request { value_digest, ..*request };
         let fields = &rules.request_fields;
         if fields.is_empty() {
             return self.ask_rewritten(route, rules, request, request);

@@ -1,11 +1,14 @@
 //! Asks the program of `auth_request` before the places of a route.
 
+use std::future::{pending, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use http::{Method, StatusCode};
 use kirin_http::{
-    Answer, Body, BodyLength, Origin, RequestBody, RequestHead, RequestPath, Response,
+    Answer, Body, BodyLength, ClientWatch, Origin, RequestBody, RequestHead, RequestPath, Response,
 };
 use kirin_workers::User;
 
@@ -48,7 +51,11 @@ impl Router {
                     else {
                         return Response::error(StatusCode::INTERNAL_SERVER_ERROR);
                     };
-                    let mut response = later(RequestBody::empty()).await;
+                    // Nothing reads the body meanwhile, so its client can be watched.
+                    let answer = later(RequestBody::empty());
+                    let Some(mut response) = unless_gone(body.client(), answer).await else {
+                        return Response::error(Response::client_gone_status());
+                    };
                     if response.status.is_success() {
                         let ignored = std::mem::replace(&mut response.body, Body::Empty);
                         let _ = collect(ignored, IGNORED_BODY_LIMIT).await;
@@ -77,13 +84,16 @@ impl Router {
             auth.target.as_bytes(),
             &description.fields(),
             BodyLength::None,
-            |head, origin| match (&auth.authority, &route.authority) {
-                (Authority::Route, _) => request.routes.ask(head, origin, &lineage),
-                (Authority::Place(_), Some(authority)) => {
-                    self.ask_place(authority, head, origin, &lineage, request)
-                }
-                (Authority::Place(_), None) => {
-                    Answer::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
+            |head, origin| {
+                let head = &RequestHead { host: description.host(), ..head.clone() };
+                match (&auth.authority, &route.authority) {
+                    (Authority::Route, _) => request.routes.ask(head, origin, &lineage),
+                    (Authority::Place(_), Some(authority)) => {
+                        self.ask_place(authority, head, origin, &lineage, request)
+                    }
+                    (Authority::Place(_), None) => {
+                        Answer::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
+                    }
                 }
             },
         );
@@ -137,6 +147,27 @@ impl Router {
             }
         }
     }
+}
+
+/// Waits for an answer. Returns `None` if the client has disconnected before.
+async fn unless_gone(
+    client: Option<ClientWatch>,
+    answer: impl Future<Output = Response>,
+) -> Option<Response> {
+    let gone = async {
+        match &client {
+            Some(client) => client.gone().await,
+            None => pending().await,
+        }
+    };
+    let (mut answer, mut gone) = (pin!(answer), pin!(gone));
+    poll_fn(|context| {
+        if let Poll::Ready(response) = answer.as_mut().poll(context) {
+            return Poll::Ready(Some(response));
+        }
+        gone.as_mut().poll(context).map(|()| None)
+    })
+    .await
 }
 
 fn cannot_ask(auth: &AuthRequest, refusal: SubrequestRefusal) -> Answer {

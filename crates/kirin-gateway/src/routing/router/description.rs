@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use httparse::Header;
 use kirin_http::RequestHead;
+use kirin_http::host::{canonical_host, without_port};
 
 use crate::request::context::Request;
 use crate::request::given_names::GivenNames;
@@ -39,6 +40,7 @@ impl Description {
     /// sees the same path as the route.
     pub fn of(request: &Request<'_>) -> Self {
         let RequestHead { method, query, host, .. } = request.head;
+        let host = host_of(host);
         let mut target = match request.sent_path.sent() {
             "*" => "*".to_owned(),
             _ => request.sent_path.rest_after(0).into_owned(),
@@ -52,7 +54,12 @@ impl Description {
         }
         let scheme = if request.origin.secure { "https" } else { "http" };
         let url = format!("{scheme}://{host}{target}");
-        Self { method: method.as_str().to_owned(), scheme, host: (*host).to_owned(), target, url }
+        Self { method: method.as_str().to_owned(), scheme, host, target, url }
+    }
+
+    /// Returns the host, for the request to the program.
+    pub fn host(&self) -> &str {
+        &self.host
     }
 
     /// Returns the fields.
@@ -71,10 +78,30 @@ impl Description {
     }
 }
 
+/// Returns a host in the form by which sites are found, with the port that the client has written.
+fn host_of(sent: &str) -> String {
+    let port = &sent[without_port(sent).len()..];
+    format!("{}{port}", canonical_host(sent))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::request::test_requests::with_request;
+
+    #[test]
+    fn the_program_sees_the_host_by_which_the_site_was_found() {
+        for (host, described) in [
+            ("h", "h"),
+            ("ADMIN.example.ORG", "admin.example.org"),
+            ("%61dmin.example.org.:8443", "admin.example.org:8443"),
+            ("[2001:DB8:0::1]:80", "[2001:db8::1]:80"),
+        ] {
+            with_request(&format!("GET /x HTTP/1.1\r\nHost: {host}"), |request| {
+                assert_eq!(Description::of(request).host(), described, "{host}");
+            });
+        }
+    }
 
     #[test]
     fn the_program_sees_the_path_by_which_the_route_was_found() {
