@@ -1,6 +1,7 @@
 //! The context of a request: its head, and what its route adds to it on the way to a place.
 
 use std::cell::OnceCell;
+use std::num::NonZeroU64;
 use std::rc::Rc;
 
 use httparse::Header;
@@ -45,7 +46,7 @@ pub struct Request<'a> {
     pub given: &'a GivenNames,
     /// A number for the values of variables that places get, if they are not of the target. Cached
     /// responses depend on them.
-    pub value_digest: Option<u64>,
+    pub value_digest: Option<NonZeroU64>,
     /// The directives that the route carries out in what files and code answer.
     pub syntax: Syntax,
     /// The conditions that the request has passed. Pages of the store may depend on them.

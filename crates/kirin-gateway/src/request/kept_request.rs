@@ -1,5 +1,6 @@
 //! A request that outlives the connection's read buffer, for an answer that must wait.
 
+use std::num::NonZeroU64;
 use std::rc::Rc;
 
 use httparse::Header;
@@ -132,7 +133,7 @@ pub struct KeptRequest {
     path_info: Option<String>,
     user: Option<(String, Option<&'static str>)>,
     given: GivenNames,
-    value_digest: Option<u64>,
+    value_digest: Option<NonZeroU64>,
     syntax: Syntax,
     protection: Protection,
     namespace: Namespace,

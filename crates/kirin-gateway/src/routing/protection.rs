@@ -8,6 +8,7 @@
 //! way around the password. The same holds for the clients that the route serves.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 use kirin_http::{Client, FieldLines};
 use xxhash_rust::xxh3::xxh3_64;
@@ -17,20 +18,21 @@ use crate::routing::rules::Rules;
 /// The field of a stored response that says what protects it.
 pub const FIELD: &str = "Kirin-Protection";
 
-/// The conditions that a request has passed, or that a page asks for. Each number is the digest of
+/// The conditions that a request has passed, or that a page asks for. Each request has a copy, so it
+/// is small. Each number is the digest of
 /// a name in the configuration, so that it is the same after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protection {
     /// `basic_auth`: the password file.
-    password: Option<u64>,
+    password: Option<NonZeroU64>,
     /// `rate_limit`: the route that counts.
-    rate: Option<u64>,
+    rate: Option<NonZeroU64>,
     /// The file of the authorities that vouch for the client's certificate.
-    certificate: Option<u64>,
+    certificate: Option<NonZeroU64>,
     /// `allow`: the networks of the clients.
-    allowed: Option<u64>,
+    allowed: Option<NonZeroU64>,
     /// `auth_request`: what the program is asked for.
-    authority: Option<u64>,
+    authority: Option<NonZeroU64>,
 }
 
 impl Protection {
@@ -39,11 +41,11 @@ impl Protection {
         let password = rules
             .basic_auth
             .as_ref()
-            .map(|auth| xxh3_64(auth.file_path().as_os_str().as_encoded_bytes()));
-        let rate = (!rules.rate_limits.is_empty()).then(|| xxh3_64(name.as_bytes()));
+            .map(|auth| digest_of(auth.file_path().as_os_str().as_encoded_bytes()));
+        let rate = (!rules.rate_limits.is_empty()).then(|| digest_of(name.as_bytes()));
         let authority =
-            rules.auth_request.as_ref().map(|auth| xxh3_64(auth.to_string().as_bytes()));
-        let allowed = rules.access.allowed_digest();
+            rules.auth_request.as_ref().map(|auth| digest_of(auth.to_string().as_bytes()));
+        let allowed = rules.access.allowed_digest().map(not_zero);
         Self { password, rate, certificate: None, allowed, authority }
     }
 
@@ -51,7 +53,7 @@ impl Protection {
     pub fn with_client(self, client: Client<'_>) -> Self {
         let certificate = match client {
             Client::Verified(certificate) => {
-                Some(xxh3_64(certificate.authorities.as_os_str().as_encoded_bytes()))
+                Some(digest_of(certificate.authorities.as_os_str().as_encoded_bytes()))
             }
             Client::NotRequested | Client::Anonymous => None,
         };
@@ -65,7 +67,7 @@ impl Protection {
     }
 
     /// Returns the clients that `allow` of the route names, as a digest.
-    pub fn allowed(self) -> Option<u64> {
+    pub fn allowed(self) -> Option<NonZeroU64> {
         self.allowed
     }
 
@@ -82,8 +84,9 @@ impl Protection {
 
     /// Returns whether a request that has passed these conditions may have the page.
     pub fn admits(self, page: Self) -> bool {
-        let passes =
-            |passed: Option<u64>, wanted: Option<u64>| wanted.is_none() || passed == wanted;
+        let passes = |passed: Option<NonZeroU64>, wanted: Option<NonZeroU64>| {
+            wanted.is_none() || passed == wanted
+        };
         passes(self.password, page.password)
             && passes(self.rate, page.rate)
             && passes(self.certificate, page.certificate)
@@ -98,7 +101,7 @@ impl Protection {
         let protection = std::str::from_utf8(value).ok().and_then(Self::parse);
         fields.remove(FIELD);
         // No name has this digest by intention, and no request passes five of them.
-        let nobody = Some(u64::MAX);
+        let nobody = Some(NonZeroU64::MAX);
         protection.unwrap_or(Self {
             password: nobody,
             rate: nobody,
@@ -113,7 +116,7 @@ impl Protection {
         self.members().into_iter().filter_map(|(word, digest)| digest.and(Some(word))).collect()
     }
 
-    fn members(self) -> [(&'static str, Option<u64>); 5] {
+    fn members(self) -> [(&'static str, Option<NonZeroU64>); 5] {
         [
             ("password", self.password),
             ("rate", self.rate),
@@ -128,7 +131,7 @@ impl Protection {
         let mut protection = Self::default();
         for member in value.split(", ") {
             let (name, digest) = member.split_once('=')?;
-            let digest = Some(u64::from_str_radix(digest, 16).ok()?);
+            let digest = Some(not_zero(u64::from_str_radix(digest, 16).ok()?));
             match name {
                 "password" => protection.password = digest,
                 "rate" => protection.rate = digest,
@@ -156,20 +159,34 @@ impl fmt::Display for Protection {
     }
 }
 
+/// Returns the digest of a name.
+fn digest_of(name: &[u8]) -> NonZeroU64 {
+    not_zero(xxh3_64(name))
+}
+
+/// Returns a digest, of which zero is one.
+fn not_zero(digest: u64) -> NonZeroU64 {
+    NonZeroU64::new(digest).unwrap_or(NonZeroU64::MIN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_page_is_for_requests_that_have_passed_all_its_conditions() {
-        let [none, password, rate, both] =
-            [(None, None), (Some(1), None), (None, Some(2)), (Some(1), Some(2))]
-                .map(|(password, rate)| Protection { password, rate, ..Protection::default() });
-        let other = Protection { password: Some(3), ..none };
-        let certificate = Protection { certificate: Some(4), ..password };
-        let office = Protection { allowed: Some(5), ..none };
-        let home = Protection { allowed: Some(6), ..none };
-        let signed_on = Protection { authority: Some(7), ..none };
+        let [none, password, rate, both] = [
+            (None, None),
+            (NonZeroU64::new(1), None),
+            (None, NonZeroU64::new(2)),
+            (NonZeroU64::new(1), NonZeroU64::new(2)),
+        ]
+        .map(|(password, rate)| Protection { password, rate, ..Protection::default() });
+        let other = Protection { password: NonZeroU64::new(3), ..none };
+        let certificate = Protection { certificate: NonZeroU64::new(4), ..password };
+        let office = Protection { allowed: NonZeroU64::new(5), ..none };
+        let home = Protection { allowed: NonZeroU64::new(6), ..none };
+        let signed_on = Protection { authority: NonZeroU64::new(7), ..none };
         for (passed, page, admitted) in [
             (none, none, true),
             (password, none, true),
@@ -198,11 +215,11 @@ mod tests {
     #[test]
     fn a_stored_protection_is_read_as_it_was_written() {
         let written = Protection {
-            password: Some(1),
+            password: NonZeroU64::new(1),
             rate: None,
-            certificate: Some(u64::MAX - 1),
-            allowed: Some(0),
-            authority: Some(7),
+            certificate: NonZeroU64::new(u64::MAX - 1),
+            allowed: NonZeroU64::new(1),
+            authority: NonZeroU64::new(7),
         };
         let mut fields = FieldLines::new();
         fields.push(FIELD, written.to_string());

@@ -1,6 +1,7 @@
 //! The rules of a route around its places. They are made when the configuration is checked, and all
 //! loops share them.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -102,7 +103,7 @@ impl Rules {
     /// Returns a number for the values that `rewrite` and `request_headers` give to places, and
     /// that are not of the target: responses to other values are other responses. Returns `None` if
     /// there are no such values.
-    pub fn value_digest(&self, request: &RequestValues<'_>) -> Option<u64> {
+    pub fn value_digest(&self, request: &RequestValues<'_>) -> Option<NonZeroU64> {
         let of_path = self.rewrite.iter().flat_map(Rewrite::variables);
         let mut variables =
             of_path.chain(self.request_fields.variables()).filter(|other| !other.is_of_target());
@@ -113,7 +114,7 @@ impl Rules {
             values.extend_from_slice(&value.len().to_le_bytes());
             values.extend_from_slice(&value);
         }
-        Some(xxh3_64(&values))
+        Some(NonZeroU64::new(xxh3_64(&values)).unwrap_or(NonZeroU64::MIN))
     }
 
     /// Returns whether there are limits on requests.
