@@ -106,8 +106,8 @@ impl RouteConditions {
         self.0.iter().any(|condition| matches!(condition, Condition::Methods(_)))
     }
 
-    /// Returns whether all hold. It is never inlined, so that routes without conditions are found by
-    /// short code.
+    /// Returns whether all hold. It is never inlined, so that routes without conditions are found
+    /// by short code.
     #[inline(never)]
     pub fn hold(&self, head: &RequestHead<'_>, client: RequestClient<'_>) -> bool {
         self.0.iter().all(|condition| condition.holds(head, client))

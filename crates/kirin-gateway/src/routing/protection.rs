@@ -18,9 +18,9 @@ use crate::routing::rules::Rules;
 /// The field of a stored response that says what protects it.
 pub const FIELD: &str = "Kirin-Protection";
 
-/// The conditions that a request has passed, or that a page asks for. Each request has a copy, so it
-/// is small. Each number is the digest of
-/// a name in the configuration, so that it is the same after a restart.
+/// The conditions that a request has passed, or that a page asks for. Each request has a copy, so
+/// it is small. Each number is the digest of a name in the configuration, so that it is the same
+/// after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protection {
     /// `basic_auth`: the password file.
