@@ -52,7 +52,9 @@ impl ErrorPages {
         let template = PathTemplate::parse(path, pattern, str::to_owned)
             .map_err(|message| format!("error page `{path}`: {message}"))?;
         if template.has(&Variable::User) {
-            return Err(format!("error page `{path}`: `{{user}}` is not known here"));
+            return Err(format!(
+                "error page `{path}`: `{{user}}` is not known, because most errors come before"
+            ));
         }
         self.pages.push((errors, ErrorPage { written: path.to_owned(), template }));
         // Pages for one status come first.

@@ -64,11 +64,6 @@ impl ResponseFields {
             .map_err(|error| format!("header `{name}`: {error}"))?;
         let template = ValueTemplate::parse(value, pattern)
             .map_err(|error| format!("header `{name}`: {error}"))?;
-        if template.has(&Variable::User) {
-            return Err(format!(
-                "header `{name}`: `{{user}}` may stand in `request_headers` and `rewrite` only"
-            ));
-        }
         if let Some(value) = template.as_text() {
             line = FieldLines::new();
             line.try_push(name.as_bytes(), value.as_bytes())
@@ -96,6 +91,16 @@ impl ResponseFields {
     /// Returns whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
+    }
+
+    /// Returns whether a value depends on the request.
+    pub fn has_variables(&self) -> bool {
+        !self.templates.is_empty()
+    }
+
+    /// Returns whether a value has `{user}`.
+    pub fn has_user(&self) -> bool {
+        self.templates.iter().any(|(_, template)| template.has(&Variable::User))
     }
 
     /// Returns the fields with variables for a request. A field without a value is left out.

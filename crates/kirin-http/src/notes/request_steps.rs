@@ -70,11 +70,23 @@ pub struct Step {
 pub struct RequestSteps {
     pub(crate) cache: Cell<Option<CacheResult>>,
     steps: RefCell<Vec<Step>>,
+    /// The visitor whom the route has authenticated, if its response needs the name.
+    user: RefCell<Option<Rc<str>>>,
     /// What is held until the response has ended.
     held: RefCell<Vec<Box<dyn Any>>>,
 }
 
 impl RequestSteps {
+    /// Notes the visitor whom the route has authenticated.
+    pub fn set_user(&self, name: &str) {
+        *self.user.borrow_mut() = Some(name.into());
+    }
+
+    /// Returns the visitor, if one is noted.
+    pub fn user(&self) -> Option<Rc<str>> {
+        self.user.borrow().clone()
+    }
+
     /// Holds `permit` until the response has ended and nothing works on the request any more.
     pub fn hold(&self, permit: Box<dyn Any>) {
         self.held.borrow_mut().push(permit);

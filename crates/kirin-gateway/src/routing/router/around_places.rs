@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::StatusCode;
-use kirin_http::{Answer, RequestBody, RequestHead, RequestPath, Response};
+use kirin_http::{Answer, FieldLines, RequestBody, RequestHead, RequestPath, Response};
 use kirin_workers::User;
 
 use super::Router;
@@ -63,12 +63,13 @@ impl Router {
         match answer {
             Answer::Now(response) => self.finish(rules, response, request),
             Answer::Later(later) if !rules.change_responses() => Answer::Later(later),
-            Answer::Later(later) if rules.error_pages.is_empty() => {
+            Answer::Later(later)
+                if rules.error_pages.is_empty() && !rules.response_fields.has_variables() =>
+            {
                 let rules = Arc::clone(rules);
-                let filled = rules.response_fields.fill(&request.values());
                 Answer::later(move |body| async move {
                     let mut response = later(body).await;
-                    rules.response_fields.apply(&mut response, &filled);
+                    rules.response_fields.apply(&mut response, &FieldLines::new());
                     response
                 })
             }
@@ -128,6 +129,11 @@ impl Router {
         rules: &Rules,
         request: &Request<'_>,
     ) -> Answer {
+        if let Some(user) = request.user
+            && rules.response_fields.has_user()
+        {
+            request.origin.notes.steps().set_user(user.name);
+        }
         let value_digest = rules.value_digest(&request.values());
         let request = &Request { value_digest, ..*request };
         let fields = &rules.request_fields;

@@ -41,7 +41,9 @@ impl Router {
         request: &Request<'_>,
     ) -> Answer {
         // A part of a page that is an error is not shown, so it needs no page.
-        let values = request.values();
+        // The places have been asked on behalf of a user whom `request` does not know.
+        let user = request.origin.notes.steps_so_far().and_then(|steps| steps.user());
+        let values = RequestValues { user: user.as_deref(), ..request.values() };
         let path = if request.lineage.variables().is_none() {
             let of_status = || Some(rules.error_pages.page_for(&response)?.fill(&values));
             page.map(Cow::Borrowed).or_else(of_status)
