@@ -108,7 +108,7 @@ pub fn check_rules(
     }
     let headers = section.request_headers.iter();
     for (name, value) in headers.filter(|(_, value)| is_checked(value)) {
-        if let Err(message) = rules.request_fields.add(name, value, &pattern) {
+        if let Err(message) = rules.given_fields.add(name, value, &pattern) {
             refuse(value.span(), message);
         }
     }

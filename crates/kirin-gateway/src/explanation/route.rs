@@ -413,8 +413,8 @@ fn rule_steps(route: &RouteConfig, values: &RequestValues<'_>) -> Vec<ExplainedR
         let text = format!("asks {auth}: 2xx {goes_on}; 3xx, 401 and 403 are the answer");
         steps.push(ExplainedRule::new("auth_request", text));
     }
-    if !rules.request_fields.is_empty() {
-        let names = rules.request_fields.names().as_slice().join(", ");
+    if !rules.given_fields.is_empty() {
+        let names = rules.given_fields.names().as_slice().join(", ");
         steps.push(ExplainedRule::new("request_headers", names));
     }
     if let Some(rewrite) = &rules.rewrite {

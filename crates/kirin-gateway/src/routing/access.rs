@@ -36,7 +36,8 @@ pub struct Maintenance {
     pub except: PeerSet,
 }
 
-/// The response to a client that is not served.
+/// The response to a request that is not served.
+#[derive(Debug)]
 pub struct Refusal<'a> {
     /// The response.
     pub response: Response,

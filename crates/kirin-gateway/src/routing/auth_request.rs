@@ -40,7 +40,7 @@ pub enum Authority {
 
 /// What the answer of the program says.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum Decision {
     /// The request goes on.
     Pass(Grant),
     /// The visitor gets this response.
@@ -60,14 +60,14 @@ pub struct Grant {
 
 impl AuthRequest {
     /// Judges the answer of the program.
-    pub fn judge(&self, response: Response) -> Verdict {
+    pub fn judge(&self, response: Response) -> Decision {
         let status = response.status;
         if status.is_success() {
-            return Verdict::Pass(self.grant(&response.fields));
+            return Decision::Pass(self.grant(&response.fields));
         }
         let is_redirect = status.is_redirection() && status != StatusCode::NOT_MODIFIED;
         if is_redirect || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Verdict::Refuse(response);
+            return Decision::Refuse(response);
         }
         tracing::warn!(
             status = status.as_u16(),
@@ -84,7 +84,7 @@ impl AuthRequest {
         if let Some(time) = response.fields.get("retry-after").filter(|_| overload) {
             refusal.fields.push("Retry-After", time);
         }
-        Verdict::Refuse(refusal)
+        Decision::Refuse(refusal)
     }
 
     fn grant(&self, answer: &FieldLines) -> Grant {
@@ -174,8 +174,8 @@ mod tests {
             (504, Some(504)),
         ] {
             let refused = match asked().judge(answer(status, &[("X-Groups", "a")])) {
-                Verdict::Pass(_) => None,
-                Verdict::Refuse(response) => {
+                Decision::Pass(_) => None,
+                Decision::Refuse(response) => {
                     let is_own = !matches!(status, 301 | 302 | 401 | 403);
                     assert_eq!(response.fields.get("x-groups").is_none(), is_own, "{status}");
                     Some(response.status.as_u16())
@@ -197,7 +197,7 @@ mod tests {
                 ("X-Other", "x"),
             ],
         );
-        let Verdict::Pass(grant) = asked().judge(answer) else { panic!() };
+        let Decision::Pass(grant) = asked().judge(answer) else { panic!() };
         assert_eq!(grant.user.as_deref(), Some("mari"));
         assert_eq!(
             grant.changes,

@@ -12,7 +12,8 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use super::limit_refusal::{LimitRefusal, Refused};
+use super::access::Refusal;
+use super::limit_refusal::LimitRefusal;
 use super::request_key::RequestKey;
 use super::variables::RequestValues;
 
@@ -57,7 +58,7 @@ impl InFlightLimit {
         self: &Arc<Self>,
         request: &RequestValues<'_>,
         now: Instant,
-    ) -> Result<Option<InFlightPermit>, Refused<'_>> {
+    ) -> Result<Option<InFlightPermit>, Refusal<'_>> {
         let hash = self.key.hash(request, &self.hasher);
         {
             let mut counts = self.shard(hash).lock();

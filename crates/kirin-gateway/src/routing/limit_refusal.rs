@@ -8,6 +8,8 @@ use http::StatusCode;
 use kirin_http::Response;
 use parking_lot::Mutex;
 
+use super::access::Refusal;
+
 /// The shortest time between two lines about the same dry run.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -32,15 +34,6 @@ pub struct RefusalSettings {
     pub page: Option<String>,
     /// Whether requests pass all the same.
     pub is_dry_run: bool,
-}
-
-/// The refusal of one request.
-#[derive(Debug)]
-pub struct Refused<'a> {
-    /// The response.
-    pub response: Response,
-    /// The path of the page that replaces its text.
-    pub page: Option<&'a str>,
 }
 
 impl LimitRefusal {
@@ -76,7 +69,7 @@ impl LimitRefusal {
         limit: &dyn std::fmt::Display,
         retry_after: u64,
         now: Instant,
-    ) -> Option<Refused<'_>> {
+    ) -> Option<Refusal<'_>> {
         if self.settings.is_dry_run {
             self.passed.fetch_add(1, Relaxed);
             let mut logged = self.logged.lock();
@@ -95,6 +88,6 @@ impl LimitRefusal {
         ) {
             response.fields.push("Retry-After", retry_after.to_string());
         }
-        Some(Refused { response, page: self.settings.page.as_deref() })
+        Some(Refusal { response, page: self.settings.page.as_deref() })
     }
 }

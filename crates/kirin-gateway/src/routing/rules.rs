@@ -8,17 +8,16 @@ use std::time::Instant;
 use kirin_http::Response;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::routing::access::Access;
+use crate::routing::access::{Access, Refusal};
 use crate::routing::auth_request::AuthRequest;
 use crate::routing::basic_auth::BasicAuth;
 use crate::routing::error_page::ErrorPages;
+use crate::routing::given_fields::GivenFields;
 use crate::routing::in_flight_limit::InFlightLimit;
-use crate::routing::limit_refusal::Refused;
 use crate::routing::path_pattern::PathPattern;
 use crate::routing::rate_limit::RateLimit;
 use crate::routing::redirect::Redirect;
 use crate::routing::redirect_table::Redirects;
-use crate::routing::request_fields::RequestFields;
 use crate::routing::response_fields::ResponseFields;
 use crate::routing::rewrite::Rewrite;
 use crate::routing::variables::RequestValues;
@@ -41,7 +40,7 @@ pub struct Rules {
     /// The program that decides who may pass.
     pub auth_request: Option<AuthRequest>,
     /// The fields that places get in place of those of the client.
-    pub request_fields: RequestFields,
+    pub given_fields: GivenFields,
     /// The path below which places look.
     pub rewrite: Option<Rewrite>,
     /// The pages for errors.
@@ -59,7 +58,7 @@ impl Rules {
             && self.redirect.is_none()
             && self.basic_auth.is_none()
             && self.auth_request.is_none()
-            && self.request_fields.is_empty()
+            && self.given_fields.is_empty()
             && self.rewrite.is_none()
             && !self.change_responses()
     }
@@ -80,7 +79,7 @@ impl Rules {
     /// Counts a request of a client that comes at `now`. Returns the refusal if there are too many.
     /// Otherwise the request holds a place in each limit on requests in progress until its notes
     /// are dropped, with the end of its response.
-    pub fn refuse_excess(&self, request: &RequestValues<'_>, now: Instant) -> Option<Refused<'_>> {
+    pub fn refuse_excess(&self, request: &RequestValues<'_>, now: Instant) -> Option<Refusal<'_>> {
         for limit in &self.rate_limits {
             if let Err(too_many) = limit.count(request, now) {
                 // The seconds are rounded up, so that a retry then succeeds (RFC 6585 section 4).
@@ -106,7 +105,7 @@ impl Rules {
     pub fn value_digest(&self, request: &RequestValues<'_>) -> Option<NonZeroU64> {
         let of_path = self.rewrite.iter().flat_map(Rewrite::variables);
         let mut variables =
-            of_path.chain(self.request_fields.variables()).filter(|other| !other.is_of_target());
+            of_path.chain(self.given_fields.variables()).filter(|other| !other.is_of_target());
         let first = variables.next()?;
         let mut values = Vec::new();
         for variable in std::iter::once(first).chain(variables) {

@@ -58,7 +58,7 @@ fn is_future_address(text: &[u8]) -> bool {
     let [b'v' | b'V', rest @ ..] = text else { return false };
     let Some(dot) = memchr::memchr(b'.', rest) else { return false };
     let (version, address) = (&rest[..dot], &rest[dot + 1..]);
-    let is_in_address = |byte: &u8| IS_IN_NAME[usize::from(*byte)] || *byte == b':';
+    let is_in_address = |byte: &u8| IS_IN_NAME[usize::from(*byte)] || matches!(byte, b'.' | b':');
     !version.is_empty()
         && version.iter().all(u8::is_ascii_hexdigit)
         && !address.is_empty()
@@ -68,26 +68,21 @@ fn is_future_address(text: &[u8]) -> bool {
 /// Returns how many bytes at the start of `value` are a `reg-name` of RFC 3986 without empty
 /// labels. An empty label at its end is the root of the DNS.
 fn registered_name_length(value: &[u8]) -> usize {
-    let is_in_name = |byte: &u8| IS_IN_NAME[usize::from(*byte)];
-    let end_of_plain = |from: usize| {
-        let others = value[from..].iter().position(|byte| !is_in_name(byte));
-        others.map_or(value.len(), |length| from + length)
-    };
-    let mut length = end_of_plain(0);
-    // Hardly any host has percent-encodings.
-    while let [b'%', first, second, ..] = &value[length..]
-        && first.is_ascii_hexdigit()
-        && second.is_ascii_hexdigit()
-    {
-        length = end_of_plain(length + 3);
+    let is_hex = |at: usize| value.get(at).is_some_and(u8::is_ascii_hexdigit);
+    let mut length = 0;
+    loop {
+        length += match value.get(length) {
+            Some(byte) if IS_IN_NAME[usize::from(*byte)] => 1,
+            Some(b'.') if length > 0 && value[length - 1] != b'.' => 1,
+            Some(b'%') if is_hex(length + 1) && is_hex(length + 2) => 3,
+            _ => return length,
+        };
     }
-    let name = &value[..length];
-    let has_empty_label = name.first() == Some(&b'.') || name.windows(2).any(|pair| pair == b"..");
-    if has_empty_label { 0 } else { length }
 }
 
-/// Whether a byte may be in a `reg-name` as it is: `unreserved` and `sub-delims`.
-static IS_IN_NAME: [bool; 256] = alphanumeric_or(b"._-~!$&'()*+,;=");
+/// Whether a byte may be in a label of a `reg-name` as it is: `unreserved` and `sub-delims`,
+/// without the dot between labels.
+static IS_IN_NAME: [bool; 256] = alphanumeric_or(b"_-~!$&'()*+,;=");
 
 /// Returns a host without its port. `host` has passed [`parse_host`], or is empty.
 pub fn without_port(host: &str) -> &str {

@@ -13,7 +13,6 @@ use super::Router;
 use crate::request::context::Request;
 use crate::routing::access::{Maintenance, Refusal};
 use crate::routing::basic_auth::{Admission, BasicAuth};
-use crate::routing::limit_refusal::Refused;
 use crate::routing::route::Route;
 use crate::routing::rules::Rules;
 
@@ -51,7 +50,7 @@ impl Router {
             && !request.lineage.is_subrequest()
             && let Some(refused) = rules.refuse_excess(&request.values(), Instant::now())
         {
-            let Refused { response, page } = refused;
+            let Refusal { response, page } = refused;
             return self.finish_with_page(rules, response, page, request);
         }
         let redirected = rules.redirect(&request.values(), &route.path);
@@ -136,7 +135,7 @@ impl Router {
         }
         let value_digest = rules.value_digest(&request.values());
         let request = &Request { value_digest, ..*request };
-        let fields = &rules.request_fields;
+        let fields = &rules.given_fields;
         if fields.is_empty() {
             return self.ask_rewritten(route, rules, request, request);
         }

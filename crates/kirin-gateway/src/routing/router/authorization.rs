@@ -13,11 +13,11 @@ use kirin_http::{
 use kirin_workers::User;
 
 use super::Router;
-use super::description::{DESCRIPTION_NAMES, Description};
+use super::description::{DESCRIPTION_NAMES, RequestDescription};
 use crate::request::collected_body::collect;
 use crate::request::context::{Request, SharedHead};
 use crate::request::lineage::{Lineage, SubrequestRefusal};
-use crate::routing::auth_request::{AuthRequest, Authority, Grant, Verdict};
+use crate::routing::auth_request::{AuthRequest, Authority, Decision, Grant};
 use crate::routing::route::Route;
 use crate::routing::rules::Rules;
 
@@ -38,8 +38,8 @@ impl Router {
         };
         match self.ask_authority(route, auth, request) {
             Answer::Now(response) => match auth.judge(response) {
-                Verdict::Pass(grant) => self.ask_granted(route, rules, auth, grant, request),
-                Verdict::Refuse(refusal) => Answer::Now(refusal),
+                Decision::Pass(grant) => self.ask_granted(route, rules, auth, grant, request),
+                Decision::Refuse(refusal) => Answer::Now(refusal),
             },
             Answer::Later(later) => {
                 let (router, rules, kept) = (self.clone(), Arc::clone(rules), request.keep());
@@ -61,8 +61,8 @@ impl Router {
                         let _ = collect(ignored, IGNORED_BODY_LIMIT).await;
                     }
                     let grant = match auth.judge(response) {
-                        Verdict::Pass(grant) => grant,
-                        Verdict::Refuse(refusal) => return refusal,
+                        Decision::Pass(grant) => grant,
+                        Decision::Refuse(refusal) => return refusal,
                     };
                     let answer = kept
                         .with(|request| router.ask_granted(route, &rules, auth, grant, request));
@@ -78,7 +78,7 @@ impl Router {
             Ok(lineage) => lineage.with_given(DESCRIPTION_NAMES.clone()),
             Err(refusal) => return cannot_ask(auth, refusal),
         };
-        let description = Description::of(request);
+        let description = RequestDescription::of(request);
         let asked = request.with_subrequest(
             &Method::GET,
             auth.target.as_bytes(),

@@ -26,7 +26,7 @@ pub static DESCRIPTION_NAMES: LazyLock<GivenNames> =
     LazyLock::new(|| DESCRIPTION.into_iter().map(Arc::from).collect());
 
 /// The description of a request.
-pub struct Description {
+pub struct RequestDescription {
     method: String,
     scheme: &'static str,
     host: String,
@@ -34,7 +34,7 @@ pub struct Description {
     url: String,
 }
 
-impl Description {
+impl RequestDescription {
     /// Describes `request`. The path is the one by which Kirin finds routes: without `.`, `..` and
     /// empty segments, and without unneeded percent-encodings. So a program that compares paths
     /// sees the same path as the route.
@@ -98,7 +98,7 @@ mod tests {
             ("[2001:DB8:0::1]:80", "[2001:db8::1]:80"),
         ] {
             with_request(&format!("GET /x HTTP/1.1\r\nHost: {host}"), |request| {
-                assert_eq!(Description::of(request).host(), described, "{host}");
+                assert_eq!(RequestDescription::of(request).host(), described, "{host}");
             });
         }
     }
@@ -113,7 +113,7 @@ mod tests {
             ("/a%2Fb%20c", "/a/b%20c"),
         ] {
             with_request(&format!("PUT {target} HTTP/1.1\r\nHost: h"), |request| {
-                let description = Description::of(request);
+                let description = RequestDescription::of(request);
                 let fields = description.fields();
                 let value = |name: &str| {
                     let field = fields.iter().find(|field| field.name == name).unwrap();

@@ -12,12 +12,12 @@ use crate::request::given_names::{GivenNames, check_given_name};
 
 /// The fields, ready to be set.
 #[derive(Debug, Default)]
-pub struct RequestFields {
+pub struct GivenFields {
     fields: Vec<(Arc<str>, ValueTemplate)>,
     names: GivenNames,
 }
 
-impl RequestFields {
+impl GivenFields {
     /// Adds a field of a route with this path. An empty value removes the field of the client. The
     /// error says what is allowed.
     pub fn add(&mut self, name: &str, value: &str, pattern: &PathPattern) -> Result<(), String> {
