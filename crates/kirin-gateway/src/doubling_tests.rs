@@ -10,8 +10,10 @@ use crate::request::test_requests::with_request;
 use crate::routing::conditions::{Condition, RequestClient, RouteConditions, Wanted};
 use crate::routing::host_table::{HostTable, SiteHost};
 use crate::routing::path_pattern::PathPattern;
+use crate::routing::path_template::PathTemplate;
 use crate::routing::redirect_file;
 use crate::routing::route_table::{Candidate, RouteTable};
+use crate::routing::value_template::ValueTemplate;
 
 #[test]
 fn structured_fields_cost_no_more_than_their_bytes() {
@@ -50,6 +52,7 @@ fn deep_routes() -> RouteTable {
     let conditions = vec![
         Condition::argument("a", wanted("*b*")),
         Condition::field("Cookie", wanted("*aab*")).unwrap(),
+        Condition::cookie("a", wanted("*aab*")).unwrap(),
     ];
     routes.push(("/".into(), RouteConditions::new(conditions)));
     routes.sort_by(|one, other| one.0.cmp(&other.0));
@@ -129,5 +132,35 @@ fn a_search_for_a_site_costs_no_more_than_the_bytes_of_the_host() {
         let host = |count: usize| format!("{}example.org", piece.repeat(count));
         table.check(&format!("host {piece}"), 300, host, |host| hosts.find(host));
     }
+    table.finish();
+}
+
+#[test]
+fn values_of_variables_cost_no_more_than_the_head() {
+    let pattern = PathPattern::parse("/{id}").unwrap();
+    let text = "{id}|{host}|{path}|{query.a}|{header.x-a}|{cookie.a}|{client}|{scheme}";
+    let value = ValueTemplate::parse(text, &pattern).unwrap();
+    let path = PathTemplate::parse("/{id}{path}/{query.a}/{header.x-a}", &pattern, str::to_owned);
+    let path = path.unwrap();
+    let mut table = Table::new();
+    for (name, begin, piece, end) in [
+        ("segment", "GET /", "%0d", " HTTP/1.1\r\nHost: a"),
+        ("path", "GET /a", "/./b", " HTTP/1.1\r\nHost: a"),
+        ("query", "GET /a?a=", "%0d", " HTTP/1.1\r\nHost: a"),
+        ("other arguments", "GET /a?", "b=c&", "a=d HTTP/1.1\r\nHost: a"),
+        ("cookies", "GET /a HTTP/1.1\r\nHost: a\r\nCookie: ", "b=c; ", "a=d"),
+        ("field", "GET /a HTTP/1.1\r\nHost: a\r\nX-A: b", "./", "c"),
+    ] {
+        let head = |count: usize| format!("{begin}{}{end}", piece.repeat(count));
+        table.check(name, 200, head, |head| {
+            with_request(head, |request| {
+                (value.fill_field(&request.values()), path.fill(&request.values()).len())
+            })
+        });
+    }
+    let lines = |count: usize| format!("GET /a HTTP/1.1\r\nHost: a{}", "\r\nX-A: b".repeat(count));
+    table.check("lines", 12, lines, |head| {
+        with_request(head, |request| value.fill_field(&request.values()))
+    });
     table.finish();
 }
