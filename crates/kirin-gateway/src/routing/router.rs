@@ -162,7 +162,9 @@ impl Router {
         }
     }
 
-    /// Asks the places of the route, from the place with the index `first` on.
+    /// Asks the places of the route, from the place with the index `first` on. It is a part of
+    /// [`Answers::ask`], which every request goes through.
+    #[inline(always)]
     fn ask_places(&self, route: &Route, request: &Request<'_>, first: usize) -> Answer {
         if let Some(answer) = self.0.purge_requests.answer(request) {
             return answer;
