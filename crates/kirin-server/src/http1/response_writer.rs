@@ -105,9 +105,8 @@ pub fn write_head(
         out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
         out.extend_from_slice(b"\r\n");
     }
-    // `Upgrade` is a field for this connection (RFC 9110 section 7.8).
-    if response.status == StatusCode::UPGRADE_REQUIRED && response.fields.get("upgrade").is_some() {
-        out.extend_from_slice(b"Connection: upgrade\r\n");
+    if response.status == StatusCode::UPGRADE_REQUIRED {
+        name_upgrade(response, out);
     }
     match (exchange.persistent, exchange.version) {
         (true, Version::Http11 | Version::Http2) => out.extend_from_slice(b"\r\n"),
@@ -139,6 +138,15 @@ pub(crate) fn write_status_line(status: StatusCode, out: &mut Vec<u8>) {
             out.extend_from_slice(status.canonical_reason().unwrap_or("").as_bytes());
             out.extend_from_slice(b"\r\n");
         }
+    }
+}
+
+/// Says that `Upgrade` is a field for this connection (RFC 9110 section 7.8), if it is there.
+#[cold]
+#[inline(never)]
+fn name_upgrade(response: &Response, out: &mut Vec<u8>) {
+    if response.fields.get("upgrade").is_some() {
+        out.extend_from_slice(b"Connection: upgrade\r\n");
     }
 }
 
