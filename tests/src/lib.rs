@@ -87,13 +87,33 @@ fn wait_factor() -> f64 {
 ///
 /// # Panics
 /// Panics if it does not within [`wait_limit`]. The message names what was missing, as it is then.
-pub fn wait_for<T>(what: &(impl Display + ?Sized), mut condition: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &(impl Display + ?Sized), condition: impl FnMut() -> Option<T>) -> T {
+    wait_within(wait_limit(), what, condition)
+}
+
+/// Waits for what Sentinels do. They do nothing for 30 seconds after the machine has stalled
+/// (TILT).
+///
+/// # Panics
+/// Panics if `condition` returns no value within a minute.
+pub fn wait_for_sentinels<T>(
+    what: &(impl Display + ?Sized),
+    condition: impl FnMut() -> Option<T>,
+) -> T {
+    wait_within(patient(Duration::from_secs(60)), what, condition)
+}
+
+fn wait_within<T>(
+    limit: Duration,
+    what: &(impl Display + ?Sized),
+    mut condition: impl FnMut() -> Option<T>,
+) -> T {
     let start = Instant::now();
     loop {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(start.elapsed() < wait_limit(), "waited {:?} for {what}", wait_limit());
+        assert!(start.elapsed() < limit, "waited {limit:?} for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::{RedisServer, patient, wait_for};
+use crate::{RedisServer, patient, wait_for_sentinels};
 
 /// The name by which the Sentinels know the master.
 pub const MASTER_NAME: &str = "main";
@@ -39,10 +39,10 @@ impl RedisSentinels {
         let port = master.port().to_string();
         let replicates = [&at_once[..], &["--replicaof", "127.0.0.1", &port]].concat();
         let replica = RedisServer::start_with(&replicates);
-        wait_for("the replica", || {
+        wait_for_sentinels("the replica", || {
             replica.command(&["INFO"]).contains("master_link_status:up").then_some(())
         });
-        wait_for("the replica at its master", || {
+        wait_for_sentinels("the replica at its master", || {
             master.command(&["INFO"]).contains("state=online").then_some(())
         });
         let lines = sentinel_lines(master.port(), 2) + configuration;
@@ -67,7 +67,7 @@ impl RedisSentinels {
     pub fn fail_over(&self) {
         let before = self.master();
         // It is refused while the Sentinels have not heard of the replica for a while.
-        wait_for("the failover to begin", || {
+        wait_for_sentinels("the failover to begin", || {
             let reply = self.sentinels[0].command(&["SENTINEL", "FAILOVER", MASTER_NAME]);
             (reply == "OK").then_some(())
         });
@@ -105,14 +105,14 @@ impl RedisSentinels {
             write!(output, "server {index} to be the master. ")?;
             self.sentinels.iter().try_for_each(|sentinel| writeln!(output, "{}", sentinel.log()))
         });
-        wait_for(&found, || {
+        wait_for_sentinels(&found, || {
             self.sentinels.iter().all(|sentinel| master_of(sentinel) == wanted).then_some(())
         });
     }
 
     fn wait_until_all_are_known(&self) {
         for sentinel in &self.sentinels {
-            wait_for("the Sentinels to know each other", || {
+            wait_for_sentinels("the Sentinels to know each other", || {
                 let known = sentinel.command(&["INFO", "sentinel"]);
                 known.contains("status=ok").then_some(())?;
                 known.contains("slaves=1,sentinels=3").then_some(())
@@ -164,7 +164,9 @@ mod tests {
         let redis = RedisSentinels::start();
         assert_eq!(redis.master(), 0);
         redis.servers[0].command(&["SET", "a", "1"]);
-        wait_for("the replica", || (redis.servers[1].command(&["GET", "a"]) == "1").then_some(()));
+        wait_for_sentinels("the replica", || {
+            (redis.servers[1].command(&["GET", "a"]) == "1").then_some(())
+        });
         redis.fail_over();
         assert_eq!(redis.master(), 1);
         assert_eq!(redis.servers[1].command(&["SET", "a", "2"]), "OK");
