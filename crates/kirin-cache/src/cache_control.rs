@@ -138,9 +138,7 @@ impl ResponseDirectives {
     /// Reads the directives of all lines of the field `name`.
     pub fn from_fields(fields: &FieldLines, name: &str) -> Self {
         let mut found = Self::default();
-        for (_, value) in
-            fields.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name.as_bytes()))
-        {
+        for value in fields.lines(name) {
             found.add_list(value);
         }
         found

@@ -17,9 +17,7 @@ const TIMES: [&str; 4] = ["max-age", "s-maxage", "stale-while-revalidate", "stal
 
 /// Returns the directives of all lines of the field `name`, or `None` if they are not a dictionary.
 pub fn parse(fields: &FieldLines, name: &str) -> Option<ResponseDirectives> {
-    let lines = fields.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes()));
-    let lines: Vec<&[u8]> =
-        lines.map(|(_, value)| value).filter(|value| !value.is_empty()).collect();
+    let lines: Vec<&[u8]> = fields.lines(name).filter(|value| !value.is_empty()).collect();
     let dictionary = Parser::new(&lines.join(&b", "[..])).parse::<Dictionary>().ok()?;
     let mut directives = ResponseDirectives::default();
     for (name, entry) in &dictionary {

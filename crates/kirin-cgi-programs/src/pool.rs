@@ -13,7 +13,7 @@ use kirin_balance::{
     Attempt, ClientKey, Criteria, Entered, Leaving, QueueRefusal, QueueStatus, ServerSettings,
     Servers, Settings,
 };
-use kirin_http::ClientWatch;
+use kirin_http::{ClientWatch, client_gone};
 
 use crate::failure::ProgramFailure;
 
@@ -148,14 +148,6 @@ fn refusal(refused: QueueRefusal) -> ProgramFailure {
         QueueRefusal::Full | QueueRefusal::NoServer | QueueRefusal::Exchanged => {
             ProgramFailure::QueueFull
         }
-    }
-}
-
-/// Waits until the client has disconnected; for ever if there is no client to watch.
-pub(crate) async fn client_gone(watch: Option<&ClientWatch>) {
-    match watch {
-        Some(client) => client.gone().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use kirin_cgi::parse_head;
 use kirin_http::{
-    Body, ClientWatch, OpenStep, ReceivedBody, Response, response_head::ResponseHead,
+    Body, ClientWatch, OpenStep, ReceivedBody, Response, client_gone, response_head::ResponseHead,
 };
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
@@ -17,7 +17,6 @@ use tokio::time::timeout;
 
 use crate::failure::{ProgramEnd, ProgramFailure};
 use crate::keeper::KeeperHandle;
-use crate::pool::client_gone;
 use crate::response_body::ProgramBody;
 use crate::time_left::TimeLeft;
 

@@ -7,6 +7,7 @@ use kirin_acme::AcmeConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::include::absolute;
 use crate::source::{ConfigError, ConfigSource};
 use crate::written::Written;
 
@@ -107,10 +108,7 @@ fn default_state() -> Option<PathBuf> {
         let state = state.or_else(|| Some(Path::new(&set("HOME")?).join(".local/state")));
         state.map(|state| state.join("kirin"))
     };
-    of_systemd.or_else(of_root).or_else(of_user).map(|directory| {
-        let directory = directory.join("acme");
-        std::path::absolute(&directory).unwrap_or(directory)
-    })
+    of_systemd.or_else(of_root).or_else(of_user).map(|directory| absolute(&directory.join("acme")))
 }
 
 /// Returns whether `name` is a host name as RFC 1123 section 2.1 defines it. It must have at least

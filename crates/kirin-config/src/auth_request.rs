@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kirin_gateway::request::given_names::{GivenNames, check_given_name};
-use kirin_gateway::routing::auth_request::{AuthRequest, Authority};
+use kirin_gateway::routing::auth_request::AuthRequest;
 use kirin_gateway::routing::path_pattern::PathPattern;
 use kirin_gateway::routing::response_fields::check_settable;
 use kirin_gateway::routing::route_table::RouteTable;
@@ -84,7 +84,7 @@ pub fn check_auth_request(
             &short
         }
     };
-    let (authority, target, route) = check_ask(table, named, source)?;
+    let AuthTarget { place, target, authority } = check_ask(table, named, source)?;
     let mut fields = Vec::new();
     for name in &table.fields {
         check_given_name(name).map_err(|why| error(source, "fields", name, &why))?;
@@ -97,16 +97,25 @@ pub fn check_auth_request(
     }
     let user = table.user.as_ref().map(|name| Arc::from(name.as_str()));
     let fields: GivenNames = fields.into_iter().collect();
-    let rule = Some(AuthRequest { authority, target, fields, user, response_fields });
-    Ok(CheckedAuthRequest { rule, authority: route })
+    let rule = Some(AuthRequest { place, target, fields, user, response_fields });
+    Ok(CheckedAuthRequest { rule, authority })
 }
 
-/// Returns what is asked, for which target, and the route of a place.
+/// What `ask` and `path` say.
+struct AuthTarget {
+    /// The place that is asked. `None`: the route of the target.
+    place: Option<String>,
+    target: String,
+    /// The route of the place.
+    authority: Option<Box<RouteConfig>>,
+}
+
+/// Checks what is asked.
 fn check_ask(
     table: &AuthRequestSection,
     named: &Named<'_>,
     source: &ConfigSource,
-) -> Result<(Authority, String, Option<Box<RouteConfig>>), ConfigError> {
+) -> Result<AuthTarget, ConfigError> {
     let ask = &table.ask;
     if ask.starts_with('/') {
         check_target(ask).map_err(|why| error(source, "ask", ask, why))?;
@@ -115,7 +124,7 @@ fn check_ask(
                 let why = "`path` is for a place; write the complete path in `ask`";
                 Err(error(source, "path", path, why))
             }
-            None => Ok((Authority::Route, ask.to_string(), None)),
+            None => Ok(AuthTarget { place: None, target: ask.to_string(), authority: None }),
         };
     }
     let place = check_place(ask, named, source)?;
@@ -133,9 +142,9 @@ fn check_ask(
     };
     // A path that no request has to match.
     let nowhere = PathPattern::parse("/").map_err(|why| error(source, "ask", ask, &why))?;
-    let authority = Authority::Place(place.to_string());
-    let route = RouteConfig::unreachable(nowhere, place);
-    Ok((authority, target, Some(Box::new(route))))
+    let name = place.to_string();
+    let authority = RouteConfig::unreachable(nowhere, place);
+    Ok(AuthTarget { place: Some(name), target, authority: Some(Box::new(authority)) })
 }
 
 /// Checks a path that may have a query.
@@ -163,9 +172,7 @@ pub fn check_asked_routes(
     errors: &mut ErrorCollector,
 ) {
     for (section, route) in sections.iter().zip(routes) {
-        let Some(AuthRequest { authority: Authority::Route, target, .. }) =
-            &route.rules.auth_request
-        else {
+        let Some(AuthRequest { place: None, target, .. }) = &route.rules.auth_request else {
             continue;
         };
         let span = section.auth_request.as_ref().map(Written::span).unwrap_or_default();

@@ -238,7 +238,8 @@ fn shown(path: &Path) -> String {
     path.strip_prefix(".").unwrap_or(path).display().to_string()
 }
 
-fn absolute(path: &Path) -> PathBuf {
+/// Returns the absolute path; the path itself if the working directory is gone.
+pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 

@@ -44,6 +44,7 @@ mod peers;
 mod place;
 mod placement;
 mod preload;
+mod redirect_circles;
 mod redirect_tables;
 pub mod reference;
 pub mod reload_class;

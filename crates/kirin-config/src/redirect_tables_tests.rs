@@ -106,6 +106,11 @@ fn a_circle_is_refused_with_its_way_and_lines() {
         ("", "/a/*\t/a/b/*\n/a/b/*\t/c/*\n"),
         ("", "/a/*\t/b/*\n/b\t/a/x/y\n"),
         ("[[route]]\npath = \"/b\"\ntry = [\"files:public\"]\n", "/a\t/b\n/b\t/a\n"),
+        (
+            "[[route]]\npath = \"/c\"\nredirect = \"/d\"\n[[route]]\npath = \"/d\"\n\
+             redirect = \"/c\"\nredirects = \"old.tsv\"\n",
+            "/d/*\t/e/*\n",
+        ),
     ] {
         assert!(check(&format!("{ROUTE}{routes}"), table).is_ok(), "{table}");
     }

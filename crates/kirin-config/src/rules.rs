@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kirin_gateway::routing::basic_auth::BasicAuth;
-use kirin_gateway::routing::path_pattern::{Ending, PathPattern};
+use kirin_gateway::routing::path_pattern::PathPattern;
 use kirin_gateway::routing::redirect::{Redirect, redirect_status};
 use kirin_gateway::routing::redirect_table::Redirects;
 use kirin_gateway::routing::rewrite::Rewrite;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::check_access;
 use crate::or_false::TextOrFalse;
-use crate::redirect_tables::check_circles;
+use crate::redirect_circles::check_circles;
 use crate::request_limits::{check_in_flight_limit, check_rate_limit};
 use crate::route::{RouteContext, RouteSection};
 use crate::source::{ConfigError, ConfigSource, ErrorCollector};
@@ -33,9 +33,6 @@ impl Default for RedirectStatus {
         Self(308)
     }
 }
-
-/// The most redirects that a browser follows (Fetch Standard, HTTP-redirect fetch).
-pub const MAX_REDIRECTS: usize = 20;
 
 /// What a password is for.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
@@ -171,7 +168,7 @@ pub fn check_together(
         let path = RequestPath::parse(path).ok()?;
         routes.get(table.find_by_path(&path)?)
     };
-    for (number, (section, route)) in sections.iter().zip(routes).enumerate() {
+    for section in sections {
         let error_pages = section.error_pages.values().map(|page| ("error page", page));
         let maintenance = section.maintenance.0.as_ref().and_then(|section| section.page.as_ref());
         let maintenance = maintenance.map(|page| ("maintenance page", page));
@@ -191,85 +188,8 @@ pub fn check_together(
                 errors.push(source.error(page.span(), message));
             }
         }
-        if let Some(target) = &section.redirect
-            && target.starts_with('/')
-            && !target.contains("{path}")
-            && leads_back(route, number, target, table)
-        {
-            let message = format!(
-                "redirect `{}` leads back to its own route `{}`",
-                target.as_str(),
-                section.path.as_str()
-            );
-            errors.push(source.error(target.span(), message));
-        } else if let Some(target) = &section.redirect
-            && let Some(way) = redirect_circle(routes, number, table)
-        {
-            let message = format!("redirects in a circle: {}", way.join(" → "));
-            errors.push(source.error(target.span(), message));
-        }
     }
     check_circles(routes, table, sections, source, errors);
-}
-
-/// Follows the redirects from the path of a route as a browser does, which gives up after
-/// [`MAX_REDIRECTS`]. Returns the paths up to the first that has the same route again, if the
-/// redirects do not end. A circle is the error of its first route only.
-fn redirect_circle(
-    routes: &[RouteConfig],
-    first: usize,
-    table: &RouteTable,
-) -> Option<Vec<String>> {
-    // The name of a segment is its value, without the braces, which a redirect would encode.
-    let start = routes
-        .get(first)?
-        .path
-        .to_string()
-        .trim_start_matches("= ")
-        .replace('*', "x")
-        .replace(['{', '}'], "");
-    let (mut way, mut path, mut number) = (Vec::new(), start, first);
-    let mut is_back = false;
-    for _ in 0..MAX_REDIRECTS {
-        let route = routes.get(number)?;
-        let next = {
-            let sent = RequestPath::parse(&path).ok()?;
-            route.rules.redirect.as_ref()?.fixed_target(&sent, &route.path)?
-        };
-        if !is_back {
-            way.push(std::mem::replace(&mut path, next));
-        } else {
-            path = next;
-        }
-        let parsed = RequestPath::parse(&path).ok().filter(|_| path.starts_with('/'))?;
-        number = table.find_by_path(&parsed)?;
-        if number < first {
-            return None;
-        }
-        if number == first && !is_back {
-            is_back = true;
-            way.push(path.clone());
-        }
-    }
-    is_back.then_some(way)
-}
-
-/// Returns whether the redirect of a route to the path `target` leads to the same route again. A
-/// name in the path stands for itself.
-fn leads_back(route: &RouteConfig, number: usize, target: &str, table: &RouteTable) -> bool {
-    let with_rest;
-    let target = match route.path.ending() {
-        // Such a path always has a rest, which the redirect keeps.
-        Ending::Suffix(suffix) => {
-            with_rest = format!("{}/x{suffix}", target.trim_end_matches('/'));
-            &with_rest
-        }
-        Ending::Below | Ending::Exact { .. } => target,
-    };
-    let Ok(path) = RequestPath::parse(target) else { return false };
-    // A client that follows the redirect may use another method. All other conditions hold again.
-    let is_first = table.possible(&path).first() == Some(&number);
-    table.find_by_path(&path) == Some(number) || (is_first && !route.conditions.has_methods())
 }
 
 #[cfg(test)]

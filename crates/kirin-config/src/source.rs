@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::hidden_passwords::without_passwords;
 use crate::hidden_values::VariableValues;
-use crate::include::{IncludedFiles, read_included};
+use crate::include::{IncludedFiles, absolute, read_included};
 use crate::placement::Expansions;
 use crate::source_file::{SourceFile, file_at, line_seen_from};
 use crate::variables::Environment;
@@ -232,13 +232,12 @@ impl ConfigSource {
     /// The path is absolute so that it means the same in an application, which runs in a directory
     /// of its own.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
-        let path = self.directory.join(path);
-        std::path::absolute(&path).unwrap_or(path)
+        absolute(&self.directory.join(path))
     }
 
     /// Returns the absolute path of the directory that relative paths begin at.
     pub fn absolute_directory(&self) -> PathBuf {
-        std::path::absolute(&self.directory).unwrap_or_else(|_| self.directory.clone())
+        absolute(&self.directory)
     }
 
     /// Returns the absolute path of a directory, which must be there.

@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use kirin_http::StatusCode;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
-use rustix::io::Errno;
 
 use crate::app_files::{AppFile, AppFiles};
+use crate::root::OpenError;
 
 /// The open directories.
 #[derive(Debug)]
@@ -48,16 +48,12 @@ pub enum NotSent {
 
 impl NotSent {
     /// Returns the status for the client: the program has named a wrong file, or Kirin has no
-    /// descriptor left.
+    /// descriptor or memory left.
     pub fn status(&self) -> StatusCode {
-        let is_temporary = |error: &io::Error| {
-            [Errno::MFILE, Errno::NFILE]
-                .map(Errno::raw_os_error)
-                .map(Some)
-                .contains(&error.raw_os_error())
-        };
         match self {
-            NotSent::Unreadable { error, .. } if is_temporary(error) => {
+            NotSent::Unreadable { error, .. }
+                if matches!(OpenError::of_io(error), OpenError::Exhausted(_)) =>
+            {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             _ => StatusCode::INTERNAL_SERVER_ERROR,

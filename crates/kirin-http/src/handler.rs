@@ -82,6 +82,16 @@ impl Answer {
         Answer::Later(Box::new(move |body| Box::pin(work(body))))
     }
 
+    /// Changes the response with `change`.
+    pub fn map(self, change: impl FnOnce(Response) -> Response + 'static) -> Self {
+        match self {
+            Answer::Now(response) => Answer::Now(change(response)),
+            Answer::Later(later) => {
+                Answer::later(move |body| async move { change(later(body).await) })
+            }
+        }
+    }
+
     /// Returns the response to the request with this body.
     pub async fn response(self, body: RequestBody) -> Response {
         match self {

@@ -23,7 +23,7 @@ pub use basic_credentials::BasicCredentials;
 pub use body::{Body, BodyStream, FileRange, StreamError, Tunnel, UnknownLength};
 pub use body_decoder::BodyDecoder;
 pub use client_certificate::ClientCertificate;
-pub use client_watch::ClientWatch;
+pub use client_watch::{ClientWatch, client_gone};
 use clients::client_certificate;
 pub use clients::{client_watch, listen_address, pace, peer, peer_set};
 pub use content::{byte_range, entity_tag, partial_content, preconditions};

@@ -12,7 +12,7 @@ use bytes::BytesMut;
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
     Body, BodyDecoder, ClientWatch, FieldLines, InformationalBudget, ReceivedHead, Response,
-    StatusCode,
+    StatusCode, client_gone,
 };
 use tokio::time::Sleep;
 
@@ -26,7 +26,7 @@ use crate::request_head::OutgoingHead;
 use crate::response_body::{ResponseBody, WithTrailers, take_trailers};
 use crate::sending::{SendError, SendState, Sending, Writer};
 use crate::tunnel::ProxyTunnel;
-use crate::upstream_request::{UpstreamRequest, client_gone};
+use crate::upstream_request::UpstreamRequest;
 use crate::upstream_response::{UpstreamHead, read_head};
 
 /// How long a client that expects `100 Continue` waits for the server's. Some servers never send

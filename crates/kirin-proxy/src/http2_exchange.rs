@@ -20,7 +20,7 @@ use http::header::{HeaderName, HeaderValue};
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
     Body, BodyStream, FieldLines, InformationalBudget, RequestBody, Response, StatusCode,
-    StreamError, Trailers, UnknownLength,
+    StreamError, Trailers, UnknownLength, client_gone,
 };
 use tokio::time::{Instant, Sleep, timeout};
 
@@ -33,7 +33,7 @@ use crate::request_head::OutgoingFraming;
 use crate::sending::{SendError, Sending};
 use crate::server::ProxiedServer;
 use crate::timed_attempt::TimedAttempt;
-use crate::upstream_request::{UpstreamRequest, client_gone};
+use crate::upstream_request::UpstreamRequest;
 use crate::upstream_response::{FILE_FIELDS, is_about_file};
 
 /// Bytes of a body that are passed on at once.

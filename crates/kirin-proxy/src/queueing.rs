@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kirin_balance::{Attempt, Entered, Leaving, QueueRefusal, SlotClaim};
-use kirin_http::{ClientWatch, StepKind};
+use kirin_http::{ClientWatch, StepKind, client_gone};
 
 use crate::failure::ProxyFailure;
 use crate::local_upstream::LocalUpstream;
 use crate::selection::{Selection, ServerSet};
-use crate::upstream_request::{UpstreamRequest, client_gone};
+use crate::upstream_request::UpstreamRequest;
 
 impl LocalUpstream {
     /// Waits until a server of `set` takes a request. If the servers change in the meantime, `set`

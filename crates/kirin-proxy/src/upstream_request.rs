@@ -1,6 +1,5 @@
 //! A request on its way to a server, and the client that waits for the response.
 
-use std::future::pending;
 use std::rc::Rc;
 
 use http::Method;
@@ -26,13 +25,5 @@ impl UpstreamRequest {
     /// Returns whether the method is HEAD.
     pub(crate) fn is_head(&self) -> bool {
         self.head.method == Method::HEAD
-    }
-}
-
-/// Waits until `client` has disconnected; for ever if there is no client to watch.
-pub(crate) async fn client_gone(client: Option<&ClientWatch>) {
-    match client {
-        Some(client) => client.gone().await,
-        None => pending().await,
     }
 }

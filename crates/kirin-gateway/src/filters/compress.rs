@@ -179,11 +179,11 @@ impl Compression {
 
 /// Returns the value of a field, its lines joined.
 fn joined(request: &RequestHead<'_>, name: &str) -> Option<Vec<u8>> {
-    let mut lines = request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
-    let mut value = lines.next()?.value.to_vec();
+    let mut lines = request.lines(name);
+    let mut value = lines.next()?.to_vec();
     for line in lines {
         value.extend_from_slice(b", ");
-        value.extend_from_slice(line.value);
+        value.extend_from_slice(line);
     }
     Some(value)
 }

@@ -3,7 +3,7 @@
 
 use http::StatusCode;
 use kirin_http::field_list::members;
-use kirin_http::{Answer, RequestHead, Response};
+use kirin_http::{RequestHead, Response};
 
 /// The fields of a request that decide whether it gets the page.
 const VARYING: &str = "Accept, Sec-Fetch-Mode";
@@ -20,8 +20,7 @@ pub fn is_navigation(head: &RequestHead<'_>) -> bool {
     if let Some(mode) = head.field("sec-fetch-mode") {
         return mode.trim_ascii() == b"navigate";
     }
-    let accept = head.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("accept"));
-    accept.flat_map(|field| members(field.value)).any(|member| {
+    head.lines("accept").flat_map(members).any(|member| {
         let media_type = member.split(|byte| *byte == b';').next().unwrap_or_default();
         media_type.trim_ascii().eq_ignore_ascii_case(b"text/html")
     })
@@ -30,8 +29,7 @@ pub fn is_navigation(head: &RequestHead<'_>) -> bool {
 /// Adds to `Vary` the fields that decide whether a request gets the page. All responses of which
 /// they decide have it, so that a cache does not confuse them.
 pub fn vary(response: &mut Response) {
-    let present = response.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"vary"));
-    let mut varying: Vec<&[u8]> = present.map(|(_, value)| value).collect();
+    let mut varying: Vec<&[u8]> = response.fields.lines("vary").collect();
     varying.push(VARYING.as_bytes());
     let varying = varying.join(&b", "[..]);
     response.fields.remove("vary");
@@ -50,14 +48,6 @@ pub fn mark_page(mut response: Response) -> Response {
 pub fn mark_immutable(mut response: Response) -> Response {
     set_cache_control(&mut response, IMMUTABLE);
     response
-}
-
-/// Changes the response of an answer.
-pub fn change(answer: Answer, change: fn(Response) -> Response) -> Answer {
-    match answer {
-        Answer::Now(response) => Answer::Now(change(response)),
-        Answer::Later(later) => Answer::later(move |body| async move { change(later(body).await) }),
-    }
 }
 
 fn set_cache_control(response: &mut Response, value: &'static str) {

@@ -10,7 +10,7 @@ use kirin_http::percent::{self, NOT_IN_PATH};
 use kirin_http::{Answer, Body, RequestHead, RequestPath, Response, StatusCode};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::fallback::{change, is_navigation, mark_immutable, mark_page};
+use super::fallback::{is_navigation, mark_immutable, mark_page};
 use super::hidden_scripts::HiddenScripts;
 use super::kind::{OpenPlace, PlaceKind};
 use super::opening::{Opening, PlaceError};
@@ -145,7 +145,7 @@ impl Place for FilesPlace {
     fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         let answer = self.find(request)?;
         Some(match self.is_immutable {
-            true => change(answer, mark_immutable),
+            true => answer.map(mark_immutable),
             false => answer,
         })
     }
@@ -155,7 +155,7 @@ impl Place for FilesPlace {
         let head = RequestHead { target: path, path, ..request.rewritten.clone() };
         let path = RequestPath::parse(path).ok()?;
         let page = self.find(&Request { path: &path, rewritten: &head, ..*request })?;
-        Some(change(page, mark_page))
+        Some(page.map(mark_page))
     }
 
     fn answer_without_code(&self, request: &Request<'_>) -> Option<Answer> {

@@ -15,6 +15,7 @@ use http::{Method, StatusCode};
 use kirin_files::{AppFile, AppFiles, NotSent, SendfileRoots};
 use kirin_http::{Answer, RequestFields, RequestPath, Response};
 use kirin_proxy::NamedFilesConfig;
+use kirin_proxy::upstream_response::FILE_FIELDS;
 
 use super::opening::PlaceError;
 use crate::request::context::Request;
@@ -91,7 +92,7 @@ impl NamedFiles {
             (None, Some(location)) => self.find_location(&location),
             (None, None) => return response,
         };
-        for name in ["x-sendfile", "x-lighttpd-send-file", "x-accel-redirect"] {
+        for name in FILE_FIELDS {
             response.fields.remove(name);
         }
         let file = match found {

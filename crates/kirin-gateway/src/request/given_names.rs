@@ -6,14 +6,12 @@ use std::sync::Arc;
 
 use kirin_http::proxy_fields::is_unambiguous;
 
-/// Fields that a rule must not set: those of the connection and the framing, and those that Kirin
-/// writes for each request itself.
-const OF_KIRIN: [&str; 17] = [
+/// Fields of the connection, the framing and the codings.
+const OF_CONNECTION: [&str; 11] = [
     "accept-encoding",
     "connection",
     "content-length",
     "expect",
-    "forwarded",
     "host",
     "keep-alive",
     "proxy-connection",
@@ -21,6 +19,11 @@ const OF_KIRIN: [&str; 17] = [
     "trailer",
     "transfer-encoding",
     "upgrade",
+];
+
+/// Fields that Kirin writes for each request itself.
+const OF_KIRIN: [&str; 6] = [
+    "forwarded",
     "x-forwarded-for",
     "x-forwarded-host",
     "x-forwarded-proto",
@@ -33,13 +36,23 @@ pub fn check_given_name(name: &str) -> Result<(), String> {
     if name.is_empty() || !is_unambiguous(name) {
         return Err("a name has letters, digits and `-` only".into());
     }
-    match OF_KIRIN.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+    match is_of_connection(name) || is_one_of(&OF_KIRIN, name) {
         true => Err("this field is Kirin's own: it cannot be set".into()),
         false => Ok(()),
     }
 }
 
-/// The names of such fields. A clone is cheap.
+/// Returns whether a field is of the connection, the framing or the codings. Neither a rule nor a
+/// script may set it.
+pub fn is_of_connection(name: &str) -> bool {
+    is_one_of(&OF_CONNECTION, name)
+}
+
+fn is_one_of(names: &[&str], name: &str) -> bool {
+    names.iter().any(|other| other.eq_ignore_ascii_case(name))
+}
+
+/// The names of fields that rules have set. A clone is cheap.
 #[derive(Clone, Debug, Default)]
 pub struct GivenNames(Option<Arc<[Arc<str>]>>);
 

@@ -18,6 +18,7 @@ use kirin_http::percent::{self, AsciiSet, CONTROLS};
 use kirin_http::{Answer, BodyLength, Origin, RequestHead};
 
 use super::context::Request;
+use super::given_names::is_of_connection;
 use super::lineage::{Lineage, SharedVariables, SubrequestRefusal};
 
 /// The longest target, in bytes: as long as the longest request line by default.
@@ -81,7 +82,7 @@ impl Request<'_> {
         };
         let mut fields: Vec<_> = self.head.fields.to_vec();
         fields.retain(|field| is_kept(field.name) && !is_other(field));
-        fields.extend(others.iter().filter(|other| is_own(other.name)));
+        fields.extend(others.iter().filter(|other| !is_of_connection(other.name)));
         // A request without this field accepts any coding.
         fields.push(Header { name: "Accept-Encoding", value: b"identity" });
         let head = RequestHead {
@@ -126,24 +127,6 @@ pub fn is_kept(name: &str) -> bool {
         && !begins("content-")
         && !begins("transfer-")
         && !about_response.iter().any(|other| name.eq_ignore_ascii_case(other))
-}
-
-/// Returns whether a script may set a field of its subrequest. It may not set those of framing,
-/// connection and codings.
-fn is_own(name: &str) -> bool {
-    const OTHERS: [&str; 10] = [
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "expect",
-        "host",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ];
-    !OTHERS.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
 /// The bytes that the target of a request line must not contain.

@@ -17,8 +17,9 @@ use crate::request::given_names::GivenNames;
 /// The program that is asked, and the fields of its answer that go on.
 #[derive(Debug)]
 pub struct AuthRequest {
-    /// The program that is asked.
-    pub authority: Authority,
+    /// The application or the upstream that is asked, as `try` names it, for messages. `None`: the
+    /// route of the target's path on the same site.
+    pub place: Option<String>,
     /// The path, and perhaps a query, that it is asked for.
     pub target: String,
     /// The fields that places get from its answer.
@@ -27,15 +28,6 @@ pub struct AuthRequest {
     pub user: Option<Arc<str>>,
     /// The fields of its answer that the visitor gets.
     pub response_fields: Vec<Arc<str>>,
-}
-
-/// The program that decides.
-#[derive(Debug)]
-pub enum Authority {
-    /// The route of the target's path on the same site.
-    Route,
-    /// An application or an upstream, as `try` of a route names it.
-    Place(String),
 }
 
 /// What the answer of the program says.
@@ -93,7 +85,7 @@ impl AuthRequest {
         // A field that the answer does not have is removed, so that no client can forge it.
         let change = |name: &Arc<str>| {
             let mut values: Vec<Vec<u8>> = Vec::new();
-            for (_, value) in lines_of(answer, name) {
+            for value in answer.lines(name) {
                 // LemonLDAP::NG repeats lines. An application would get `mari, mari`.
                 if !values.iter().any(|other| other == value) {
                     values.push(value.to_vec());
@@ -102,9 +94,11 @@ impl AuthRequest {
             FieldChange::Set(Arc::clone(name), values)
         };
         let mut response_fields = FieldLines::new();
-        for (name, value) in self.response_fields.iter().flat_map(|name| lines_of(answer, name)) {
-            // The lines of a response are valid.
-            let _ = response_fields.try_push(name, value);
+        for name in &self.response_fields {
+            for value in answer.lines(name) {
+                // The lines of a response are valid.
+                let _ = response_fields.try_push(name.as_bytes(), value);
+            }
         }
         Grant {
             user: user.filter(|user| !user.is_empty()),
@@ -114,17 +108,12 @@ impl AuthRequest {
     }
 }
 
-/// Returns the lines of the field `name`.
-fn lines_of<'a>(fields: &'a FieldLines, name: &str) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-    fields.iter().filter(move |(other, _)| other.eq_ignore_ascii_case(name.as_bytes()))
-}
-
 /// What is asked, for messages: `/auth`, or `app:NAME for /verify`.
 impl fmt::Display for AuthRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.authority {
-            Authority::Route => f.write_str(&self.target),
-            Authority::Place(place) => write!(f, "{place} for {}", self.target),
+        match &self.place {
+            None => f.write_str(&self.target),
+            Some(place) => write!(f, "{place} for {}", self.target),
         }
     }
 }
@@ -137,7 +126,7 @@ mod tests {
 
     fn asked() -> AuthRequest {
         AuthRequest {
-            authority: Authority::Route,
+            place: None,
             target: "/auth".into(),
             fields: ["Remote-User", "X-Groups"].into_iter().map(Arc::from).collect(),
             user: Some("Remote-User".into()),

@@ -121,16 +121,14 @@ impl RouteConditions {
     ) -> impl Iterator<Item = &'a Condition> {
         self.0.iter().filter(move |condition| !condition.holds(head, client))
     }
-}
 
-/// The conditions, separated by commas.
-impl RouteConditions {
     /// Returns a number that differs for different conditions. Returns `None` without conditions.
     pub fn digest(&self) -> Option<u64> {
         (!self.is_empty()).then(|| xxh3_64(self.to_string().as_bytes()))
     }
 }
 
+/// The conditions, separated by commas.
 impl fmt::Display for RouteConditions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, condition) in self.0.iter().enumerate() {
@@ -202,7 +200,7 @@ impl Condition {
     pub fn holds(&self, head: &RequestHead<'_>, client: RequestClient<'_>) -> bool {
         match self {
             Condition::Methods(methods) => allows(methods, &head.method),
-            Condition::Field { name, wanted } => wanted.is_met_by(lines(head, name)),
+            Condition::Field { name, wanted } => wanted.is_met_by(head.lines(name)),
             Condition::Argument { name, wanted } => {
                 let values = arguments(head, name).map(decoded);
                 wanted.is_met_by(values)
@@ -219,7 +217,7 @@ impl Condition {
         match self {
             Condition::Methods(_) => format!("method is `{}`, wanted {self}", head.method),
             Condition::Field { name, wanted } => {
-                let lines = lines(head, name).map(Cow::Borrowed);
+                let lines = head.lines(name).map(Cow::Borrowed);
                 format!("header {}", wanted.difference(name, lines))
             }
             Condition::Argument { name, wanted } => {
@@ -352,12 +350,6 @@ fn allows(methods: &[Method], method: &Method) -> bool {
     methods.contains(method) || (*method == Method::HEAD && methods.contains(&Method::GET))
 }
 
-/// Returns the values of all lines of a field. Its name is in lower case.
-fn lines<'a>(head: &RequestHead<'a>, name: &str) -> impl Iterator<Item = &'a [u8]> {
-    let is_named = move |field: &&httparse::Header<'a>| field.name.eq_ignore_ascii_case(name);
-    head.fields.iter().filter(is_named).map(|field| field.value)
-}
-
 /// Returns the values of all cookies of a name.
 fn cookies<'a>(head: &RequestHead<'a>, name: &str) -> impl Iterator<Item = &'a [u8]> {
     let pairs = cookie_fields(head).flat_map(cookies::pairs);
@@ -370,9 +362,7 @@ fn scheme(is_https: bool) -> &'static str {
 
 /// Returns the values of all arguments of a name, encoded.
 fn arguments<'a>(head: &RequestHead<'a>, name: &str) -> impl Iterator<Item = &'a [u8]> {
-    let pairs = form::pairs(head.query.unwrap_or_default().as_bytes()).map(form::name_and_value);
-    let named = pairs.filter(move |(other, _)| form::decoded(other).eq(name.bytes()));
-    named.map(|(_, value)| value)
+    form::arguments(head.query.unwrap_or_default().as_bytes(), name)
 }
 
 fn decoded(value: &[u8]) -> Cow<'_, [u8]> {

@@ -29,8 +29,7 @@ enum Part {
 
 impl PathTemplate {
     /// Parses `text`, which may have variables and names of `pattern`. `encode` encodes what stands
-    /// between them.
-    /// The error says what is allowed.
+    /// between them. The error says what is allowed.
     pub fn parse(
         text: &str,
         pattern: &PathPattern,
@@ -59,8 +58,7 @@ impl PathTemplate {
     /// Returns the path for requests with the path `sent`. Returns `None` if it depends on other
     /// properties of a request.
     pub fn fill_path(&self, sent: &RequestPath<'_>) -> Option<Cow<'_, str>> {
-        let is_segment = |part: &Part| !matches!(part, Part::Variable(other) if !is_segment(other));
-        self.parts.iter().all(is_segment).then(|| {
+        self.variables().all(is_segment).then(|| {
             self.fill_with(|variable| match variable {
                 Variable::Segment(number) => {
                     Cow::Owned(sent.segment(*number).unwrap_or_default().to_vec())
@@ -94,7 +92,7 @@ impl PathTemplate {
 
     /// Returns whether `variable` is one of its variables.
     pub fn has(&self, variable: &Variable) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Variable(other) if other == variable))
+        self.variables().any(|other| other == variable)
     }
 
     /// Returns whether `path`, percent-encoded, may be a filled path or below one. A segment with a

@@ -59,23 +59,16 @@ impl ResponseFields {
                 "header `{name}` is there twice; names are the same in upper and lower case"
             ));
         }
-        let mut line = FieldLines::new();
-        line.try_push(name.as_bytes(), value.as_bytes())
-            .map_err(|error| format!("header `{name}`: {error}"))?;
         let template = ValueTemplate::parse(value, pattern)
             .map_err(|error| format!("header `{name}`: {error}"))?;
-        if let Some(value) = template.as_text() {
-            line = FieldLines::new();
-            line.try_push(name.as_bytes(), value.as_bytes())
-                .map_err(|error| format!("header `{name}`: {error}"))?;
-        } else {
+        let mut line = FieldLines::new();
+        line.try_push(name.as_bytes(), template.as_text().unwrap_or(value).as_bytes())
+            .map_err(|error| format!("header `{name}`: {error}"))?;
+        if template.as_text().is_none() {
             self.templates.push((name.to_owned(), template));
-            self.names.push(lower);
-            return Ok(());
-        }
-        if !value.is_empty() {
+        } else if !value.is_empty() {
             self.set.append(&line);
-            if !NOT_IN_304.contains(&lower.as_str()) {
+            if may_be_in_304(name.as_bytes()) {
                 self.set_in_304.append(&line);
             }
         }
@@ -124,15 +117,17 @@ impl ResponseFields {
         let set =
             if response.status == StatusCode::NOT_MODIFIED { &self.set_in_304 } else { &self.set };
         response.fields.append(set);
-        let is_in_304 = |name: &[u8]| {
-            !NOT_IN_304.iter().any(|other| other.as_bytes().eq_ignore_ascii_case(name))
-        };
         for (name, value) in filled.iter() {
-            if response.status != StatusCode::NOT_MODIFIED || is_in_304(name) {
+            if response.status != StatusCode::NOT_MODIFIED || may_be_in_304(name) {
                 let _ = response.fields.try_push(name, value);
             }
         }
     }
+}
+
+/// Returns whether a 304 may have the field.
+fn may_be_in_304(name: &[u8]) -> bool {
+    !NOT_IN_304.iter().any(|other| other.as_bytes().eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]

@@ -104,14 +104,13 @@ impl Rules {
     /// there are no such values.
     pub fn value_digest(&self, request: &RequestValues<'_>) -> Option<NonZeroU64> {
         let of_path = self.rewrite.iter().flat_map(Rewrite::variables);
-        let mut variables =
-            of_path.chain(self.given_fields.variables()).filter(|other| !other.is_of_target());
-        let first = variables.next()?;
+        let variables = of_path.chain(self.given_fields.variables());
         let mut values = Vec::new();
-        for variable in std::iter::once(first).chain(variables) {
-            let value = variable.value(request);
-            values.extend_from_slice(&value.len().to_le_bytes());
-            values.extend_from_slice(&value);
+        for variable in variables.filter(|variable| !variable.is_of_target()) {
+            variable.append_key(request, &mut values);
+        }
+        if values.is_empty() {
+            return None;
         }
         Some(NonZeroU64::new(xxh3_64(&values)).unwrap_or(NonZeroU64::MIN))
     }

@@ -61,7 +61,7 @@ impl ValueTemplate {
 
     /// Returns whether `variable` is one of its variables.
     pub fn has(&self, variable: &Variable) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Variable(other) if other == variable))
+        self.variables().any(|other| other == variable)
     }
 
     /// Returns the value for a request as a field can have it. Bytes that no field can have are
@@ -94,17 +94,11 @@ impl ValueTemplate {
         })
     }
 
-    /// Appends the values of the variables to `key`, each with its length, so that no two lists of
-    /// values are one key. Returns whether there is a value.
+    /// Appends the values of the variables to `key`. Returns whether there is a value.
     pub fn append_key(&self, request: &RequestValues<'_>, key: &mut Vec<u8>) -> bool {
         let mut has_value = false;
-        for part in &self.parts {
-            if let Part::Variable(variable) = part {
-                let value = variable.value(request);
-                has_value |= !value.is_empty();
-                key.extend_from_slice(&value.len().to_le_bytes());
-                key.extend_from_slice(&value);
-            }
+        for variable in self.variables() {
+            has_value |= variable.append_key(request, key);
         }
         has_value
     }

@@ -99,6 +99,15 @@ impl Variable {
         })
     }
 
+    /// Appends the value that a request has to `key`, with its length before it, so that no two
+    /// lists of values are one key. Returns whether there is a value.
+    pub fn append_key(&self, request: &RequestValues<'_>, key: &mut Vec<u8>) -> bool {
+        let value = self.value(request);
+        key.extend_from_slice(&value.len().to_le_bytes());
+        key.extend_from_slice(&value);
+        !value.is_empty()
+    }
+
     /// Returns the value that a request has. Empty if it has none.
     pub fn value<'a>(&self, request: &RequestValues<'a>) -> Cow<'a, [u8]> {
         let RequestValues { head, path, origin, user } = *request;
@@ -110,10 +119,9 @@ impl Variable {
                 rest => bytes(rest),
             },
             Self::Argument(name) => {
-                let pairs = form::pairs(head.query.unwrap_or_default().as_bytes());
-                let named = |(other, _): &(&[u8], &[u8])| form::decoded(other).eq(name.bytes());
-                let value = pairs.map(form::name_and_value).find(named).map(|(_, value)| value);
-                Cow::Owned(form::decoded(value.unwrap_or_default()).collect())
+                let query = head.query.unwrap_or_default().as_bytes();
+                let value = form::arguments(query, name).next().unwrap_or_default();
+                Cow::Owned(form::decoded(value).collect())
             }
             // As for applications: only a trusted proxy may write such a field.
             Self::Field(name) if proxy_field(name).is_some() && origin.proxy.is_none() => {
@@ -161,8 +169,7 @@ fn without_userinfo(host: &str) -> &str {
 
 /// Returns the value of a field, with `, ` between its lines (RFC 9110 section 5.3).
 fn field<'a>(head: &RequestHead<'a>, name: &str) -> Cow<'a, [u8]> {
-    let mut lines =
-        head.fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).map(|f| f.value);
+    let mut lines = head.lines(name);
     let first = lines.next().unwrap_or_default();
     let Some(second) = lines.next() else { return Cow::Borrowed(first) };
     let mut joined = [first, b", ", second].concat();

@@ -3,7 +3,7 @@
 //! A handler whose request waits in a queue uses it, so that it does no work for a client that has
 //! disconnected.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -45,6 +45,15 @@ impl ClientWatch {
     pub async fn gone(&self) {
         let _watch = Watch(&*self.0);
         poll_fn(|context| self.0.poll_gone(context)).await;
+    }
+}
+
+/// Waits until `client` has disconnected, as [`ClientWatch::gone`]; for ever if there is no client
+/// to watch.
+pub async fn client_gone(client: Option<&ClientWatch>) {
+    match client {
+        Some(client) => client.gone().await,
+        None => pending().await,
     }
 }
 

@@ -150,7 +150,13 @@ impl FieldLines {
 
     /// Returns the first value of the field `name`.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.iter().find(|(n, _)| n.eq_ignore_ascii_case(name.as_bytes())).map(|(_, v)| v)
+        self.lines(name).next()
+    }
+
+    /// Returns the values of all lines of the field `name`.
+    pub fn lines(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        let is_named = move |(other, _): &(&[u8], _)| other.eq_ignore_ascii_case(name.as_bytes());
+        self.iter().filter(is_named).map(|(_, value)| value)
     }
 }
 

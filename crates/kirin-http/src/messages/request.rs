@@ -259,10 +259,13 @@ impl<'a> RequestHead<'a> {
 
     /// Returns the first value of the field `name`, which is compared without case.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
-        self.fields
-            .iter()
-            .find(|field| field.name.eq_ignore_ascii_case(name))
-            .map(|field| field.value)
+        self.lines(name).next()
+    }
+
+    /// Returns the values of all lines of the field `name`, which is compared without case.
+    pub fn lines(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        let is_named = move |field: &&Header<'a>| field.name.eq_ignore_ascii_case(name);
+        self.fields.iter().filter(is_named).map(|field| field.value)
     }
 
     /// Returns whether the client takes trailers (RFC 9110 section 6.5.1). HTTP/2 has a trailer

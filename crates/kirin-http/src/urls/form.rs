@@ -53,6 +53,13 @@ pub fn name_and_value(pair: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+/// Returns the values of all arguments of a query that have this name, encoded. `name` is decoded.
+pub fn arguments<'a>(query: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
+    let named = pairs(query).map(name_and_value);
+    let named = named.filter(move |(other, _)| decoded(other).eq(name.bytes()));
+    named.map(|(_, value)| value)
+}
+
 /// Returns the value of the argument `name` of a query, encoded, as nginx finds it for `$arg_NAME`:
 /// the first of this name that has a `=`. Upper and lower case are the same.
 pub fn argument_like_nginx<'a>(query: &'a str, name: &str) -> Option<&'a str> {

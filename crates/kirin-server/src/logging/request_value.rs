@@ -192,8 +192,7 @@ fn write_user(head: &RequestHead<'_>, escaping: Escaping, out: &mut Vec<u8>) -> 
 /// Appends the value of a field. The values of several lines are joined as in a list (RFC 9110
 /// section 5.3), as applications get them.
 fn write_field(head: &RequestHead<'_>, name: &str, escaping: Escaping, out: &mut Vec<u8>) -> bool {
-    let mut values =
-        head.fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).map(|f| f.value);
+    let mut values = head.lines(name);
     let Some(first) = values.next() else { return false };
     let Some(second) = values.next() else { return write_unless_empty(first, escaping, out) };
     let separator: &[u8] = if name.eq_ignore_ascii_case("cookie") { b"; " } else { b", " };

@@ -65,7 +65,7 @@ impl Forward {
                 request.origin.notes.set_cache_result(CacheResult::Bypass);
                 let detail = Some(reason);
                 let status = CacheStatus { detail, ..CacheStatus::forwarded(Forwarded::Bypass) };
-                around(backend.answer(request), move |response| with_cache_status(response, status))
+                backend.answer(request).map(move |response| with_cache_status(response, status))
             }
             ForwardMode::Method => {
                 let head = request.head;
@@ -142,12 +142,5 @@ impl Cache {
                 tracing::warn!(%error, "a request has changed what other machines may have cached, and they do not learn it");
             });
         }
-    }
-}
-
-fn around(answer: Answer, finish: impl FnOnce(Response) -> Response + 'static) -> Answer {
-    match answer {
-        Answer::Now(response) => Answer::Now(finish(response)),
-        Answer::Later(later) => Answer::later(move |body| async move { finish(later(body).await) }),
     }
 }

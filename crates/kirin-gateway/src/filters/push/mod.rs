@@ -331,9 +331,7 @@ impl Destination {
 
 /// Removes all lines of a field. Returns their values joined (RFC 9651 section 4.2).
 fn take(fields: &mut FieldLines, name: &str) -> Option<Vec<u8>> {
-    let lines = fields.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes()));
-    let lines: Vec<&[u8]> =
-        lines.map(|(_, value)| value).filter(|value| !value.is_empty()).collect();
+    let lines: Vec<&[u8]> = fields.lines(name).filter(|value| !value.is_empty()).collect();
     let value = lines.join(&b", "[..]);
     let is_there = fields.get(name).is_some();
     fields.remove(name);

@@ -40,17 +40,14 @@ impl Router {
         let client = request.origin.peer;
         let by_operator = || by_operator?.refuse(client);
         // Whoever may purge may also purge what nobody may see.
-        if let Some(refusal) = rules.access.refuse(client).or_else(by_operator)
-            && !self.0.purge_requests.is_purge(request.head, request.origin)
-        {
-            let Refusal { response, page } = refusal;
-            return self.finish_with_page(rules, response, page, request);
-        }
-        if rules.has_limits()
-            && !request.lineage.is_subrequest()
-            && let Some(refused) = rules.refuse_excess(&request.values(), Instant::now())
-        {
-            let Refusal { response, page } = refused;
+        let refusal = rules.access.refuse(client).or_else(by_operator);
+        let refusal = refusal
+            .filter(|_| !self.0.purge_requests.is_purge(request.head, request.origin))
+            .or_else(|| {
+                let is_counted = rules.has_limits() && !request.lineage.is_subrequest();
+                is_counted.then(|| rules.refuse_excess(&request.values(), Instant::now()))?
+            });
+        if let Some(Refusal { response, page }) = refusal {
             return self.finish_with_page(rules, response, page, request);
         }
         let redirected = rules.redirect(&request.values(), &route.path);

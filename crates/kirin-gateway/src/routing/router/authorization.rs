@@ -1,6 +1,6 @@
 //! Asks the program of `auth_request` before the places of a route.
 
-use std::future::{pending, poll_fn};
+use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::task::Poll;
 use http::{Method, StatusCode};
 use kirin_http::{
     Answer, Body, BodyLength, ClientWatch, Origin, RequestBody, RequestHead, RequestPath, Response,
+    client_gone,
 };
 use kirin_workers::User;
 
@@ -17,7 +18,7 @@ use super::description::{DESCRIPTION_NAMES, RequestDescription};
 use crate::request::collected_body::collect;
 use crate::request::context::{Request, SharedHead};
 use crate::request::lineage::{Lineage, SubrequestRefusal};
-use crate::routing::auth_request::{AuthRequest, Authority, Decision, Grant};
+use crate::routing::auth_request::{AuthRequest, Decision, Grant};
 use crate::routing::route::Route;
 use crate::routing::rules::Rules;
 
@@ -86,14 +87,9 @@ impl Router {
             BodyLength::None,
             |head, origin| {
                 let head = &RequestHead { host: description.host(), ..head.clone() };
-                match (&auth.authority, &route.authority) {
-                    (Authority::Route, _) => request.routes.ask(head, origin, &lineage),
-                    (Authority::Place(_), Some(authority)) => {
-                        self.ask_place(authority, head, origin, &lineage, request)
-                    }
-                    (Authority::Place(_), None) => {
-                        Answer::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
-                    }
+                match &route.authority {
+                    None => request.routes.ask(head, origin, &lineage),
+                    Some(authority) => self.ask_place(authority, head, origin, &lineage, request),
                 }
             },
         );
@@ -136,16 +132,10 @@ impl Router {
         if response_fields.len_bytes() == 0 {
             return answer;
         }
-        let add = move |mut response: Response| {
+        answer.map(move |mut response| {
             response.fields.append(&response_fields);
             response
-        };
-        match answer {
-            Answer::Now(response) => Answer::Now(add(response)),
-            Answer::Later(later) => {
-                Answer::later(move |body| async move { add(later(body).await) })
-            }
-        }
+        })
     }
 }
 
@@ -154,13 +144,7 @@ async fn unless_gone(
     client: Option<ClientWatch>,
     answer: impl Future<Output = Response>,
 ) -> Option<Response> {
-    let gone = async {
-        match &client {
-            Some(client) => client.gone().await,
-            None => pending().await,
-        }
-    };
-    let (mut answer, mut gone) = (pin!(answer), pin!(gone));
+    let (mut answer, mut gone) = (pin!(answer), pin!(client_gone(client.as_ref())));
     poll_fn(|context| {
         if let Poll::Ready(response) = answer.as_mut().poll(context) {
             return Poll::Ready(Some(response));
