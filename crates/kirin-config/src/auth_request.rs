@@ -45,7 +45,7 @@ pub struct AuthRequestSection {
     #[serde(default)]
     pub fields: Vec<Written<String>>,
     /// The field of the answer with the name of the visitor. Applications find it in
-    /// `REMOTE_USER`.
+    /// `REMOTE_USER`. It is one of `fields`, too, so that no client can forge it.
     pub user: Option<Written<String>>,
     /// The fields of the answer that are added to the response, such as `["Set-Cookie"]`.
     #[serde(default)]
@@ -95,7 +95,14 @@ pub fn check_auth_request(
         check_settable(name).map_err(|why| error(source, "response_fields", name, &why))?;
         response_fields.push(Arc::from(name.as_str()));
     }
-    let user = table.user.as_ref().map(|name| Arc::from(name.as_str()));
+    let user = table.user.as_ref().map(|name| Arc::<str>::from(name.as_str()));
+    if let (Some(name), Some(written)) = (&user, &table.user) {
+        check_given_name(name).map_err(|why| error(source, "user", written, &why))?;
+        // A client must not forge it.
+        if !fields.iter().any(|other: &Arc<str>| other.eq_ignore_ascii_case(name)) {
+            fields.push(Arc::clone(name));
+        }
+    }
     let fields: GivenNames = fields.into_iter().collect();
     let rule = Some(AuthRequest { place, target, fields, user, response_fields });
     Ok(CheckedAuthRequest { rule, authority })

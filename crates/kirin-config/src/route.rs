@@ -119,7 +119,7 @@ pub struct RouteSection {
     pub basic_auth_realm: Realm,
     /// The program that decides who may see the route: a path of this site, such as `"/auth"`, or a
     /// table with the keys below. Kirin asks it with the fields of each request. 2xx lets the
-    /// request pass; 3xx, 401 and 403 are the answer for the visitor
+    /// request pass; 3xx except 304, 401 and 403 are the answer for the visitor
     /// ([routes.md](routes.md#auth_request)). `false`: nobody is asked, whatever the site says.
     #[schemars(with = "Option<String>")]
     pub auth_request: Option<Written<AuthRequestKey>>,
@@ -198,8 +198,9 @@ pub struct RouteSection {
     #[serde(default)]
     #[schemars(with = "Option<bool>")]
     pub compress: CompressKey,
-    /// Whether Kirin stores responses of the route's application or upstream and reuses them, as
-    /// their `Cache-Control` allows: `true`, or a table with the keys below ([cache.md](cache.md)).
+    /// Whether Kirin stores responses of the route's application, upstream or CGI programs and
+    /// reuses them, as their `Cache-Control` allows: `true`, or a table with the keys below
+    /// ([cache.md](cache.md)).
     #[serde(default)]
     #[schemars(with = "Option<bool>")]
     pub cache: CacheKey,

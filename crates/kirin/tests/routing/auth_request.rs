@@ -401,8 +401,8 @@ sub {
     my $env = shift;
     my @fields = ('Content-Type' => 'text/plain');
     push @fields, 'Cache-Control' => 'public, max-age=60' if $env->{PATH_INFO} =~ /shared/;
-    my ($user, $type) = map { $env->{$_} // 'none' } qw(REMOTE_USER AUTH_TYPE);
-    return [200, \@fields, [++$count . " $user $type"]];
+    my ($user, $type, $field) = map { $env->{$_} // 'none' } qw(REMOTE_USER AUTH_TYPE HTTP_X_USER);
+    return [200, \@fields, [++$count . " $user $type $field"]];
 };
 "#;
 
@@ -412,12 +412,13 @@ fn the_cache_shares_only_what_the_application_calls_public() {
     let kirin = Kirin::start(&site, &format!("[[listener]]\naddress = \"127.0.0.1:0\"\n{CACHED}"));
     let get = |target: &str, user: &str| {
         let fields = if user.is_empty() { String::new() } else { format!("X-Sign-On: {user}\r\n") };
-        kirin.connect().request("GET", target, &fields)
+        // The field of the visitor's name is forged.
+        kirin.connect().request("GET", target, &format!("{fields}x-user: root\r\n"))
     };
-    assert_eq!(get("/personal", "mari").text(), "1 mari none");
-    assert_eq!(get("/personal", "john").text(), "2 john none");
-    assert_eq!(get("/shared", "mari").text(), "3 mari none");
-    assert_eq!(get("/shared", "john").text(), "3 mari none", "it is public");
+    assert_eq!(get("/personal", "mari").text(), "1 mari none mari");
+    assert_eq!(get("/personal", "john").text(), "2 john none john");
+    assert_eq!(get("/shared", "mari").text(), "3 mari none mari");
+    assert_eq!(get("/shared", "john").text(), "3 mari none mari", "it is public");
     for target in ["/personal", "/shared"] {
         let reply = get(target, "");
         assert_eq!((reply.status, reply.text().as_str()), (401, "who?"), "{target}");
@@ -435,7 +436,7 @@ fn lemonldap_ng_decides_by_path_and_session() {
         .with("conf/lmConf-1.json", LEMONLDAP_CONF.replace("ROOT", &root))
         .with("session.pl", LEMONLDAP_SESSION.replace("ROOT", &root))
         .with("sso.psgi", LEMONLDAP_APP.replace("ROOT", &root))
-        .with("web.psgi", "sub { my $env = shift; [200, [], [join ' ', map { $env->{$_} // '-' } qw(PATH_INFO REMOTE_USER HTTP_AUTH_USER HTTP_AUTH_MAIL)]] }");
+        .with("web.psgi", "sub { my $env = shift; [200, [], [join ' ', map { $env->{$_} // '-' } qw(PATH_INFO REMOTE_USER HTTP_AUTH_USER HTTP_AUTH_MAIL HTTP_LM_REMOTE_USER)]] }");
     let session =
         std::process::Command::new("perl").arg(site.path("session.pl")).output().expect("perl");
     assert!(session.status.success(), "{}", String::from_utf8_lossy(&session.stderr));
@@ -448,14 +449,14 @@ fn lemonldap_ng_decides_by_path_and_session() {
          auth_request = { ask = \"app:sso\", fields = [\"Auth-User\", \"Auth-Mail\"], user = \"Lm-Remote-User\" }\n",
     );
     let get = |target: &str, cookie: &str| {
-        let fields = format!("Auth-User: root\r\n{cookie}");
+        let fields = format!("Auth-User: root\r\nLm-Remote-User: root\r\n{cookie}");
         let mut client = kirin.connect();
         client.send(format!("GET {target} HTTP/1.1\r\nHost: test.example.org\r\n{fields}\r\n"));
         client.read_reply()
     };
     let signed_on = format!("Cookie: lemonldap={session}\r\n");
     let passed = get("/page?a=b", &signed_on);
-    assert_eq!(passed.text(), "/page mari mari mari@example.org", "{}", passed.head);
+    assert_eq!(passed.text(), "/page mari mari mari@example.org mari", "{}", passed.head);
     for target in ["/page", "/admin"] {
         for cookie in ["", "Cookie: lemonldap=0123456789abcdef0123456789abcdef\r\n"] {
             let reply = get(target, cookie);
