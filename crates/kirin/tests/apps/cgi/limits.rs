@@ -104,13 +104,23 @@ fn requests_over_the_limit_wait_in_a_bounded_queue() {
 }
 
 #[test]
-fn a_request_waits_for_queue_wait_and_leaves_with_its_client() {
+fn a_request_waits_for_queue_wait() {
     let (site, kirin) = start("cgi = { max_in_flight = 1, queue_wait = \"1s\" }\n");
     let mut first = ask(&kirin, "/do?do=wait");
     wait_for_file(&site, "waits");
     let refused = kirin.get("/do?do=length");
     assert_eq!((refused.status, refused.field("retry-after")), (503, Some("1")));
     kirin.wait_for_log("ran for as long as the request could wait");
+    touch(&site, "go");
+    assert_eq!(first.read_reply().text(), "waited");
+}
+
+#[test]
+fn a_request_that_waits_leaves_with_its_client() {
+    // So long that the metric is read while the request waits.
+    let (site, kirin) = start("cgi = { max_in_flight = 1, queue_wait = \"600s\" }\n");
+    let mut first = ask(&kirin, "/do?do=wait");
+    wait_for_file(&site, "waits");
     let second = ask(&kirin, "/do?do=length");
     wait_for_metric(&kirin, "kirin_cgi_waiting_requests", 1);
     drop(second);
