@@ -6,6 +6,7 @@ use File::Basename ();
 use Getopt::Long qw(GetOptionsFromArray);
 use IO::Handle;
 use Kirin::AppParent::Again;
+use Kirin::AppParent::LoadError;
 use Kirin::DeathSignal;
 use Kirin::Descriptors;
 use Kirin::Log;
@@ -174,7 +175,7 @@ sub load_file {
 # Kirin logs the reason.
 sub cannot_load {
     my ($self, $reason) = @_;
-    $self->report(failed => $reason);
+    $self->report(failed => Kirin::AppParent::LoadError::text($reason));
     return 0;
 }
 
