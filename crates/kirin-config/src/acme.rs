@@ -7,6 +7,7 @@ use kirin_acme::AcmeConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::acme_values::{acme_directory, acme_domain, acme_email};
 use crate::include::absolute;
 use crate::source::{ConfigError, ConfigSource};
 use crate::written::Written;
@@ -62,29 +63,16 @@ pub fn check_acme(
     }
     let mut domains = Vec::new();
     for domain in &section.domains {
-        let name = domain.to_ascii_lowercase();
-        if !is_dns_name(&name) {
-            let message = format!(
-                "`{name}` is not a name that ACME can prove here: allowed are names in the DNS such \
-                 as www.example.org, without wildcards, ports and addresses"
-            );
-            return Err(source.error(domain.span(), message));
-        }
+        let name = acme_domain(domain).map_err(|message| source.error(domain.span(), message))?;
         if !domains.contains(&name) {
             domains.push(name);
         }
     }
-    if let Some(email) = &section.email
-        && !email.split_once('@').is_some_and(|(user, host)| !user.is_empty() && is_dns_name(host))
-    {
-        let message = format!("`{}` is not an address of e-mail", email.as_str());
-        return Err(source.error(email.span(), message));
+    if let Some(email) = &section.email {
+        acme_email(email).map_err(|message| source.error(email.span(), message))?;
     }
-    let directory = &section.directory.0;
-    if directory.strip_prefix("https://").is_none_or(str::is_empty) {
-        let message = format!("`{directory}`: the authority's directory is an https:// address");
-        return Err(source.error(section.directory.span(), message));
-    }
+    let directory = acme_directory(&section.directory.0)
+        .map_err(|message| source.error(section.directory.span(), message))?;
     let state = match &section.state {
         Some(state) => source.path(state),
         None => default_state().ok_or_else(|| {
@@ -95,7 +83,7 @@ pub fn check_acme(
         })?,
     };
     let email = section.email.as_ref().map(|email| email.to_string());
-    Ok(AcmeConfig { domains, email, directory: directory.clone(), state })
+    Ok(AcmeConfig { domains, email, directory, state })
 }
 
 fn default_state() -> Option<PathBuf> {
@@ -109,47 +97,4 @@ fn default_state() -> Option<PathBuf> {
         state.map(|state| state.join("kirin"))
     };
     of_systemd.or_else(of_root).or_else(of_user).map(|directory| absolute(&directory.join("acme")))
-}
-
-/// Returns whether `name` is a host name as RFC 1123 section 2.1 defines it. It must have at least
-/// two labels, and the last one must not be a number.
-fn is_dns_name(name: &str) -> bool {
-    let is_label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    let last_is_word =
-        name.rsplit('.').next().is_some_and(|last| !last.bytes().all(|b| b.is_ascii_digit()));
-    name.len() <= 253 && name.contains('.') && last_is_word && name.split('.').all(is_label)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_dns_name;
-
-    #[test]
-    fn only_dns_names_get_certificates() {
-        for name in ["example.org", "a.b.c-d.test", "xn--mnchen-3ya.de", "1.example"] {
-            assert!(is_dns_name(name), "{name}");
-        }
-        let long = format!("{}.org", "a".repeat(64));
-        for name in [
-            "",
-            "localhost",
-            "*.example.org",
-            "a..b",
-            ".a.b",
-            "a.b.",
-            "127.0.0.1",
-            "::1",
-            "a.b:80",
-            "a/../b.c",
-            "ü.de",
-            &long,
-        ] {
-            assert!(!is_dns_name(name), "{name}");
-        }
-    }
 }

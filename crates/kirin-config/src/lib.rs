@@ -8,6 +8,7 @@
 mod access;
 mod access_log;
 mod acme;
+mod acme_values;
 mod admin;
 mod app;
 mod auth_request;
@@ -75,6 +76,7 @@ mod wording;
 mod written;
 
 pub use access_log::AccessLogConfig;
+pub use acme_values::{acme_directory, acme_domain, acme_email};
 pub use check::{Config, read, read_after, read_command_addresses, weak_passwords};
 pub use joined_document::toml_table;
 pub use listener::ListenerConfig;

@@ -62,23 +62,15 @@ pub fn source(
     is_on_terminal: bool,
 ) -> Result<ConfigSource, String> {
     let kind = classify(target)?;
-    let path = Path::new(target);
-    let directory = match kind {
-        ServeTarget::Directory => path,
-        ServeTarget::Server => Path::new("."),
-        ServeTarget::Psgi { .. } => {
-            path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
-        }
-    };
-    let text = configuration(path, &kind, entrances, workers, is_on_terminal);
-    Ok(ConfigSource::from_text("command line", directory, text))
+    let text = configuration(target, &kind, entrances, workers, is_on_terminal);
+    Ok(ConfigSource::from_text("command line", Path::new("."), text))
 }
 
 /// Returns the configuration that `kirin serve TARGET` stands for, as a user could write it. Paths
-/// in it are relative to the directory of the target. `is_on_terminal` says whether somebody reads
-/// standard error.
-pub fn configuration(
-    target: &Path,
+/// in it are relative to the working directory, so that it can be saved there. `is_on_terminal`
+/// says whether somebody reads standard error.
+fn configuration(
+    target: &str,
     kind: &ServeTarget,
     entrances: &Entrances,
     workers: usize,
@@ -95,20 +87,26 @@ pub fn configuration(
     );
     match kind {
         ServeTarget::Directory => {
-            format!("{listener}\n[[route]]\npath = \"/\"\ntry = [\"files:.\"]\n")
+            let files = quoted(&format!("files:{target}"));
+            format!("{listener}\n[[route]]\npath = \"/\"\ntry = [{files}]\n")
         }
         ServeTarget::Server => format!(
             "{listener}\n[[upstream]]\nname = \"web\"\nservers = [{}]\n\n[[route]]\npath = \"/\"\n\
              try = [\"store\", \"proxy:web\"]\n",
-            quoted(&target.to_string_lossy())
+            quoted(target)
         ),
         ServeTarget::Psgi { has_public } => {
-            let name = target.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-            let files = if *has_public { "\"files:public\", " } else { "" };
+            let directory = Path::new(target).parent().unwrap_or(Path::new(""));
+            let in_directory = match directory.as_os_str().is_empty() {
+                true => String::new(),
+                false => format!("directory = {}\n", quoted(&directory.to_string_lossy())),
+            };
+            let public = format!("files:{}", directory.join("public").display());
+            let files = if *has_public { format!("{}, ", quoted(&public)) } else { String::new() };
             format!(
-                "{listener}\n[[app]]\nname = \"web\"\nload = {}\nworkers = {workers}\n\n[[route]]\npath = \"/\"\n\
-                 try = [\"store\", {files}\"app:web\"]\n",
-                quoted(&name)
+                "{listener}\n[[app]]\nname = \"web\"\nload = {}\n{in_directory}workers = {workers}\n\n\
+                 [[route]]\npath = \"/\"\ntry = [\"store\", {files}\"app:web\"]\n",
+                quoted(target)
             )
         }
     }

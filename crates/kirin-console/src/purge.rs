@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use kirin_cache::key::target_prefix;
 use kirin_gateway::purge::command::{MAX_KEY_BYTES, Purge as Names, Purged};
 use kirin_http::ListenAddress;
@@ -16,10 +16,12 @@ use crate::running::target::{CommandTarget, connect};
 
 /// The arguments of `kirin purge`.
 #[derive(Args)]
+#[command(group = ArgGroup::new("names").required(true).multiple(true)
+    .args(["keys", "prefixes", "tags"]))]
 pub struct PurgeArgs {
     /// Purge the item with this key; the key of a page is its path and query. Can be repeated, as
     /// the next two options
-    #[arg(long = "key", short, required_unless_present_any = ["prefixes", "tags"], value_name = "KEY")]
+    #[arg(long = "key", short, value_name = "KEY")]
     keys: Vec<String>,
     /// Purge all items whose keys start with this prefix
     #[arg(long = "prefix", short, value_name = "PREFIX")]

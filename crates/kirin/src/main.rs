@@ -7,12 +7,10 @@ mod command_line;
 mod life;
 mod memcached;
 mod serve;
-mod unknown_words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
 use kirin_config::ConfigSource;
 use kirin_console::{command as console, print};
 use kirin_sockets::Inherited;
@@ -30,8 +28,7 @@ use life::{panics, program_log, read_again, run_directory, upgrade_channel};
 static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
-    let command_line =
-        CommandLine::try_parse().unwrap_or_else(|error| unknown_words::explain(error).exit());
+    let command_line = CommandLine::read();
     panics::log_and_count();
     let code = match program_log::start() {
         // The panic has been logged.

@@ -1,6 +1,6 @@
 //! Addresses at which a listener listens: a TCP address or the path of a unix socket.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// The address of a listener.
@@ -14,7 +14,10 @@ pub enum ListenAddress {
 
 /// A text that is not the address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an address: use HOST:PORT, PORT or unix:PATH")]
+#[error(
+    "`{0}` is not an address: use PORT (on 127.0.0.1), IP:PORT, *:PORT or :PORT (all addresses), \
+     or unix:PATH"
+)]
 pub struct InvalidListenAddress(pub String);
 
 impl std::str::FromStr for ListenAddress {
@@ -27,14 +30,15 @@ impl std::str::FromStr for ListenAddress {
             }
             return Ok(ListenAddress::Unix(path.into()));
         }
-        if let Ok(port) = text.parse::<u16>() {
-            return Ok(ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], port))));
-        }
-        let text = text
-            .strip_prefix("localhost:")
-            .map_or(text.to_owned(), |port| format!("127.0.0.1:{port}"));
-        let text = text.strip_prefix("*:").map_or(text.clone(), |port| format!("0.0.0.0:{port}"));
-        text.parse().map(ListenAddress::Tcp).map_err(|_| InvalidListenAddress(text))
+        let invalid = || InvalidListenAddress(text.into());
+        let host_and_port = text.rsplit_once(':').unwrap_or(("localhost", text));
+        let host: IpAddr = match host_and_port.0 {
+            "localhost" => Ipv4Addr::LOCALHOST.into(),
+            "" | "*" => Ipv4Addr::UNSPECIFIED.into(),
+            _ => return text.parse().map(ListenAddress::Tcp).map_err(|_| invalid()),
+        };
+        let port = host_and_port.1.parse::<u16>().map_err(|_| invalid())?;
+        Ok(ListenAddress::Tcp(SocketAddr::from((host, port))))
     }
 }
 
@@ -43,6 +47,39 @@ impl std::fmt::Display for ListenAddress {
         match self {
             ListenAddress::Tcp(address) => write!(f, "{address}"),
             ListenAddress::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_local_and_without_a_host_it_is_of_all_addresses() {
+        for (text, address) in [
+            ("80", Some("127.0.0.1:80")),
+            ("localhost:80", Some("127.0.0.1:80")),
+            (":80", Some("0.0.0.0:80")),
+            ("*:80", Some("0.0.0.0:80")),
+            ("10.0.0.1:80", Some("10.0.0.1:80")),
+            ("[::]:80", Some("[::]:80")),
+            ("unix:web.sock", Some("unix:web.sock")),
+            ("", None),
+            (":", None),
+            ("::1", None),
+            ("*", None),
+            ("65536", None),
+            (":65536", None),
+            ("localhost", None),
+            ("example.org:80", None),
+            ("unix:", None),
+        ] {
+            let parsed = text.parse::<ListenAddress>();
+            assert_eq!(parsed.as_ref().ok().map(ToString::to_string).as_deref(), address, "{text}");
+            if let Err(error) = parsed {
+                assert!(error.to_string().contains(&format!("`{text}`")), "{error}");
+            }
         }
     }
 }

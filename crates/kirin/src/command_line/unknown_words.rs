@@ -4,6 +4,9 @@ use std::path::Path;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory};
+
+use super::CommandLine;
 
 /// Commands of other programs, and what Kirin has for them.
 const COMMANDS: [(&[&str], &str); 4] = [
@@ -21,11 +24,22 @@ const COMMANDS: [(&[&str], &str); 4] = [
 ];
 
 /// Options of other programs, and what Kirin has for them.
-const OPTIONS: [(&[&str], &str); 3] = [
+const OPTIONS: [(&[&str], &str); 7] = [
     (
-        &["--port", "-p", "--host", "--bind", "-b", "--address", "--addr"],
+        &["--bind", "-b", "--address", "--addr"],
         "`--listen` says where: `kirin serve --listen 8080 app.psgi`",
     ),
+    (
+        &["-I", "--include"],
+        "perl looks for modules in PERL5LIB, too: `PERL5LIB=lib kirin serve app.psgi`; in a file it \
+         is `env` of the [[app]]",
+    ),
+    (
+        &["-E", "--env"],
+        "`PLACK_ENV=deployment kirin serve app.psgi`; in a file it is `env` of the [[app]]",
+    ),
+    (&["-r", "-R", "--reload"], "`kirin reload --apps` loads a changed application again"),
+    (&["-s", "--server"], "Kirin is the server: `kirin serve app.psgi`"),
     (
         &["--daemonize", "--daemon", "--background", "-D", "-d"],
         "a server stays in the foreground, under systemd or the like; `--pid-file` names it",
@@ -35,11 +49,13 @@ const OPTIONS: [(&[&str], &str); 3] = [
 
 /// Adds what Kirin has for an unknown command or option.
 pub fn explain(mut error: clap::Error) -> clap::Error {
+    suggest_no_hidden_command(&mut error);
     let (kind, known) = match error.kind() {
         ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, &COMMANDS[..]),
         ErrorKind::UnknownArgument if is_about_serving(&error) => {
             (ContextKind::InvalidArg, &OPTIONS[..])
         }
+        ErrorKind::UnknownArgument => (ContextKind::InvalidArg, &[][..]),
         _ => return error,
     };
     let Some(ContextValue::String(word)) = error.get(kind) else { return error };
@@ -54,6 +70,28 @@ pub fn explain(mut error: clap::Error) -> clap::Error {
     error
 }
 
+/// Takes away suggestions of commands that are not for people.
+fn suggest_no_hidden_command(error: &mut clap::Error) {
+    let suggested = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::String(name)) => vec![name.clone()],
+        Some(ContextValue::Strings(names)) => names.clone(),
+        _ => return,
+    };
+    let all = CommandLine::command();
+    let is_hidden = |name: &str| all.find_subcommand(name).is_some_and(Command::is_hide_set);
+    let known: Vec<_> = suggested.into_iter().filter(|name| !is_hidden(name)).collect();
+    error.remove(ContextKind::SuggestedSubcommand);
+    match known.is_empty() {
+        true => {
+            let tip = StyledStr::from("`kirin help` lists the commands");
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+        }
+        false => {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(known));
+        }
+    }
+}
+
 /// Returns whether the command is `serve`, or missing.
 fn is_about_serving(error: &clap::Error) -> bool {
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
@@ -63,6 +101,12 @@ fn is_about_serving(error: &clap::Error) -> bool {
 fn tip(word: &str, known: &[(&[&str], &str)]) -> Option<String> {
     if let Some((_, tip)) = known.iter().find(|(words, _)| words.contains(&word)) {
         return Some((*tip).to_owned());
+    }
+    if word.ends_with(".toml") && !word.starts_with('-') {
+        return Some(format!("a configuration file is named by an option: `--config {word}`"));
+    }
+    if known.is_empty() {
+        return None;
     }
     let is_target = word.contains("://") || word.ends_with(".psgi") || Path::new(word).exists();
     (is_target && !word.starts_with('-')).then(|| format!("to serve it: `kirin serve {word}`"))
