@@ -49,6 +49,7 @@ def lint(root):
         "scripts": ["python3", "-B", "-m", "unittest", "discover", "-q", "-s", "scripts/tests"],
         "circles": ["python3", "-B", "scripts/circles.py", "--most", "6"],
         "comments": ["python3", "-B", "scripts/comment-lint"],
+        "security": ["python3", "-B", "scripts/security-promises"],
     }
     return [
         Job("lint", name, command, root, limit=300, needs_home=True)
