@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
+use crate::log_file;
 use crate::log_target::LogTarget;
 use crate::source::{ConfigError, ConfigSource, ErrorCollector};
 use crate::units::Milliseconds;
@@ -146,6 +147,17 @@ impl LogsOfFile {
         };
         errors.keep(self.add(&log, span, source))?;
         Some(Some(log))
+    }
+
+    /// Returns an error for each file that this process could not write.
+    pub fn unwritable(&self, source: &ConfigSource) -> Vec<ConfigError> {
+        let files = self.files.borrow();
+        let error = |(target, _, span): &(LogTarget, String, Range<usize>)| {
+            let LogTarget::File(path) = target else { return None };
+            let obstacle = log_file::obstacle(path)?;
+            Some(source.error(span.clone(), format!("the access log: {obstacle}")))
+        };
+        files.iter().filter_map(error).collect()
     }
 
     /// Refuses a second format in a file, since no program could read it.

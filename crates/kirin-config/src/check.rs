@@ -84,6 +84,9 @@ pub struct Config {
     pub included_paths: Vec<PathBuf>,
     /// What is probably wrong.
     pub warnings: Vec<ConfigError>,
+    /// The access logs that this process could not write. They are no errors for those who only
+    /// read the configuration.
+    pub unwritable_logs: Vec<ConfigError>,
 }
 
 /// Reads and checks a configuration. The errors are all that it has.
@@ -230,7 +233,8 @@ fn check(
             script_extensions,
             open_file_cache: read_open_file_cache(&file.open_file_cache),
         },
-        warnings: warnings(&file.upstream, &upstreams, source),
+        warnings: warnings(file, &upstreams, source),
+        unwritable_logs: logs.unwritable(source),
         upstreams,
         password_checks: Some(checks),
         next_route: 0,
@@ -335,7 +339,7 @@ fn check_url_patterns(
 /// Returns what is probably wrong in a configuration that is good: the directory of a FastCGI
 /// upstream does not exist. A server in a container may have it, so that this is not an error.
 fn warnings(
-    sections: &[UpstreamSection],
+    file: &ConfigFile,
     upstreams: &[UpstreamConfig],
     source: &ConfigSource,
 ) -> Vec<ConfigError> {
@@ -350,7 +354,27 @@ fn warnings(
         );
         Some(source.error(written.span(), message))
     };
-    sections.iter().zip(upstreams).filter_map(without_root).collect()
+    let roots = file.upstream.iter().zip(upstreams).filter_map(without_root);
+    roots.chain(open_ports(file, source)).collect()
+}
+
+/// Returns a warning for each address that others can reach and that has no password.
+fn open_ports(file: &ConfigFile, source: &ConfigSource) -> Vec<ConfigError> {
+    let memcached = file.store.memcached.iter().map(|address| {
+        (address, "store.memcached", "everybody who reaches it can read and write all items")
+    });
+    let metrics = file.metrics.iter();
+    let metrics =
+        metrics.map(|address| (address, "metrics", "everybody who reaches it can read them"));
+    let warning = |(address, key, what): (&Written<String>, &str, &str)| {
+        let ListenAddress::Tcp(tcp) = check_address(address, source).ok()? else { return None };
+        let message = format!(
+            "warning: `{key}` listens on {tcp} without a password: {what}; listen on 127.0.0.1 or \
+             unix:PATH, or have a firewall choose who may connect"
+        );
+        (!tcp.ip().to_canonical().is_loopback()).then(|| source.error(address.span(), message))
+    };
+    memcached.chain(metrics).filter_map(warning).collect()
 }
 
 /// Returns a warning for each password file with weak hashes.

@@ -36,6 +36,7 @@ mod inherit;
 mod joined_document;
 mod listener;
 mod load;
+mod log_file;
 mod log_target;
 mod lua;
 mod name;

@@ -29,8 +29,8 @@ const MIN_CLIENT_BYTES: u64 = 1 << 20;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListenerSection {
-    /// `HOST:PORT`, `PORT` (on 127.0.0.1), `*:PORT` (all addresses) or `unix:PATH`. Port 0 takes a
-    /// free port.
+    /// `IP:PORT`, `PORT` (on 127.0.0.1), `*:PORT` or `:PORT` (all addresses) or `unix:PATH`. Port 0
+    /// takes a free port.
     pub address: Written<String>,
     /// Where Kirin writes a line for each response: a file, `"stdout"`, `"stderr"`, `"journald"` or
     /// `"syslog"`, or a table with the keys below ([access-log.md](access-log.md)). `false`: no

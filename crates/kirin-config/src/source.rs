@@ -1,6 +1,7 @@
 //! The files of a configuration, and errors that point into them.
 
 use std::fmt;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -110,7 +111,12 @@ impl ConfigSource {
     /// Reads the file `path`, and the files that it includes. Variables are those of this process.
     pub fn read(path: &Path) -> Result<Self, ConfigErrors> {
         let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
-            message: format!("cannot read the configuration: {error}"),
+            message: match error.kind() {
+                io::ErrorKind::NotFound => {
+                    format!("cannot read the configuration: {error}: name one with --config FILE")
+                }
+                _ => format!("cannot read the configuration: {error}"),
+            },
             place: Some(path.display().to_string()),
             offset: None,
         })?;

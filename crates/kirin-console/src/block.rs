@@ -1,7 +1,7 @@
 //! `kirin block` and `kirin unblock`: an address is not served for a time.
 
 use clap::Args;
-use kirin_config::Seconds;
+use kirin_config::{Seconds, parse_network};
 use serde_json::json;
 
 use crate::print::print;
@@ -11,6 +11,7 @@ use crate::running::RunningKirin;
 #[derive(Args)]
 pub struct BlockArgs {
     /// The address, or a network such as 192.0.2.0/24
+    #[arg(value_parser = network)]
     network: String,
     /// How long, such as 10m or 7d; at most 365d
     #[arg(long = "for", value_name = "TIME", default_value = "1h")]
@@ -23,9 +24,15 @@ pub struct BlockArgs {
 #[derive(Args)]
 pub struct UnblockArgs {
     /// The address or the network, as it was blocked
+    #[arg(value_parser = network)]
     network: String,
     #[command(flatten)]
     at: RunningKirin,
+}
+
+/// Checks an address or a network.
+fn network(text: &str) -> Result<String, String> {
+    parse_network(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Carries out `kirin block`.

@@ -11,6 +11,7 @@ pub mod command;
 mod explain;
 mod log_sum;
 mod maintenance;
+pub mod number;
 mod print;
 mod profile;
 mod purge;

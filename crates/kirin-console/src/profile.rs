@@ -11,6 +11,7 @@ use kirin_observe::profile::{ProfileAnswer, Question};
 use kirin_workers::{MAX_PROFILE_HZ, MAX_PROFILE_TIME};
 use tempfile::NamedTempFile;
 
+use crate::number::within;
 use crate::print::{print, print_line};
 use crate::running::RunningKirin;
 
@@ -21,10 +22,10 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "NAME")]
     pub app: Option<String>,
     /// How long
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=MAX_PROFILE_TIME.as_secs()))]
+    #[arg(long, default_value_t = 10, value_parser = within::<u64>(1, MAX_PROFILE_TIME.as_secs()))]
     pub seconds: u64,
     /// How often in a second
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PROFILE_HZ)))]
+    #[arg(long, default_value_t = 100, value_parser = within(1, MAX_PROFILE_HZ))]
     pub hz: u32,
     /// Where to write the stacks: a flame graph if the name ends in .svg, or else folded stacks
     /// [default: folded stacks to standard output]

@@ -8,6 +8,7 @@ use kirin_config::ConfigSource;
 use kirin_observe::reload::{ReloadWish, Reloaded};
 use serde_json::json;
 
+use crate::number::within;
 use crate::print::print;
 use crate::running::RunningKirin;
 use crate::running::target::without_conflict;
@@ -33,7 +34,7 @@ pub struct ReloadArgs {
     or_upgrade: bool,
     /// Wait at most this many seconds; Kirin goes on after that
     #[arg(long, value_name = "SECONDS", default_value_t = WAIT_SECONDS,
-          value_parser = clap::value_parser!(u64).range(1..=86400))]
+          value_parser = within::<u64>(1, 86400))]
     timeout: u64,
     #[command(flatten)]
     at: RunningKirin,

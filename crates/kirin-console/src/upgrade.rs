@@ -6,6 +6,7 @@ use clap::Args;
 use kirin_observe::upgrade::{UpgradeWish, Upgraded};
 use serde_json::{Value, json};
 
+use crate::number::within;
 use crate::print::print;
 use crate::running::RunningKirin;
 use crate::running::target::{CommandTarget, without_conflict};
@@ -18,7 +19,7 @@ const MAX_SECONDS: u64 = 86400;
 pub struct UpgradeArgs {
     /// Give the new program this many seconds until it serves [default: 60 and the longest
     /// `start_limit` of the applications]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS))]
+    #[arg(long, value_name = "SECONDS", value_parser = within::<u64>(1, MAX_SECONDS))]
     timeout: Option<u64>,
     #[command(flatten)]
     at: RunningKirin,

@@ -18,6 +18,7 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
+use crate::number::within;
 use crate::print::print;
 use crate::running::RunningKirin;
 use crate::running::target::CommandTarget;
@@ -33,7 +34,7 @@ const ASK_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Args)]
 pub struct Advise {
     /// How long to observe
-    #[arg(long, short, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 60, value_parser = within::<u64>(1, 3600))]
     pub seconds: u64,
     /// Observe this application only. Can be repeated
     #[arg(long = "app", value_name = "NAME")]

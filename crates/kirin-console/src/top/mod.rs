@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::number::within;
 use crate::print::print;
 use crate::running::RunningKirin;
 use source::SnapshotSource;
@@ -34,18 +35,14 @@ pub struct Top {
     #[arg(long, value_name = "NAME")]
     pub site: Option<String>,
     /// The time between two snapshots in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_interval)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = within::<f64>(0.1, 3600.0),
+          conflicts_with = "once")]
     pub interval: f64,
     /// Print snapshots as lines of JSON, for the `kirin top` of another machine
     #[arg(long, hide = true)]
     pub stream: bool,
     #[command(flatten)]
     pub at: RunningKirin,
-}
-
-fn parse_interval(text: &str) -> Result<f64, String> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
-    seconds.ok_or_else(|| "allowed are 0.1 to 3600 seconds".to_owned())
 }
 
 /// Carries out the command.

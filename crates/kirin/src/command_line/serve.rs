@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use kirin_config::target::{self, DEFAULT_ADDRESS, DEFAULT_WORKERS, Entrances, ServeTarget};
 use kirin_config::{ConfigSource, DEFAULT_FILE, acme_directory, acme_domain, acme_email};
+use kirin_console::number::within;
 use kirin_http::ListenAddress;
 use kirin_observe::served::Served;
 use kirin_workers::MAX_WORKERS;
@@ -51,7 +52,7 @@ pub struct Serve {
     #[arg(long, value_name = "URL", requires = "domain", value_parser = acme_directory)]
     acme_directory: Option<String>,
     /// Worker processes of the application [default: 5]
-    #[arg(long, short, value_name = "NUMBER", value_parser = workers)]
+    #[arg(long, short, value_name = "NUMBER", value_parser = within(1, MAX_WORKERS))]
     workers: Option<usize>,
     /// Write the process id to this file, and remove the file at the end
     #[arg(long, value_name = "FILE", conflicts_with = "print_config")]
@@ -74,12 +75,6 @@ fn host(text: &str) -> Result<String, String> {
         Ok(_) => Ok(host),
         Err(_) => Err("allowed are an IP address, `localhost` and `*` (all addresses)".into()),
     }
-}
-
-/// Reads a number of workers.
-fn workers(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1..=MAX_WORKERS).contains(number));
-    number.ok_or_else(|| format!("allowed are 1 to {MAX_WORKERS}"))
 }
 
 impl Serve {

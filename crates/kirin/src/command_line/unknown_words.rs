@@ -47,6 +47,10 @@ const OPTIONS: [(&[&str], &str); 7] = [
     (&["--app", "-a"], "the application has no option: `kirin serve app.psgi`"),
 ];
 
+/// Options of `kirin serve`, which some write without the command.
+const OF_SERVE: [&str; 10] =
+    ["--port", "-p", "--listen", "-l", "--host", "-o", "--workers", "-w", "--config", "-c"];
+
 /// Adds what Kirin has for an unknown command or option.
 pub fn explain(mut error: clap::Error) -> clap::Error {
     suggest_no_hidden_command(&mut error);
@@ -59,7 +63,12 @@ pub fn explain(mut error: clap::Error) -> clap::Error {
         _ => return error,
     };
     let Some(ContextValue::String(word)) = error.get(kind) else { return error };
-    if let Some(tip) = tip(word, known) {
+    let is_without_command = usage_of(&error).contains("kirin <COMMAND>");
+    let tip = match is_without_command && OF_SERVE.contains(&word.as_str()) {
+        true => Some(format!("`{word}` is an option of `kirin serve`, and comes after that")),
+        false => tip(word, known),
+    };
+    if let Some(tip) = tip {
         let tips = vec![StyledStr::from(tip)];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
         // These would be shown instead.
@@ -94,8 +103,12 @@ fn suggest_no_hidden_command(error: &mut clap::Error) {
 
 /// Returns whether the command is `serve`, or missing.
 fn is_about_serving(error: &clap::Error) -> bool {
-    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let usage = usage_of(error);
     ["kirin serve", "kirin <COMMAND>"].iter().any(|command| usage.contains(command))
+}
+
+fn usage_of(error: &clap::Error) -> String {
+    error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default()
 }
 
 fn tip(word: &str, known: &[(&[&str], &str)]) -> Option<String> {
@@ -108,6 +121,9 @@ fn tip(word: &str, known: &[(&[&str], &str)]) -> Option<String> {
     if known.is_empty() {
         return None;
     }
+    if word.starts_with('-') {
+        return None;
+    }
     let is_target = word.contains("://") || word.ends_with(".psgi") || Path::new(word).exists();
-    (is_target && !word.starts_with('-')).then(|| format!("to serve it: `kirin serve {word}`"))
+    is_target.then(|| format!("to serve it: `kirin serve {word}`"))
 }

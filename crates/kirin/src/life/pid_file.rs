@@ -44,6 +44,12 @@ impl PidFile {
 
 fn write_own_id(path: &Path, user: Option<&User>) -> Result<(), PidFileError> {
     let text = format!("{}\n", std::process::id());
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
+        let message = format!("there is no directory {}: create it", directory.display());
+        let source = io::Error::new(io::ErrorKind::NotFound, message);
+        return Err(PidFileError { path: path.to_owned(), source });
+    }
     ParentDirectory::check(path, user)
         .and_then(|()| match replace_file_for(path, &text, user) {
             // Root has started the program that this one takes over from, and only root can

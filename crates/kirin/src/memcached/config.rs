@@ -101,6 +101,7 @@ pub fn config(options: &Options) -> Result<Config, MemcachedConfigError> {
         redirect_files: Vec::new(),
         included_paths: Vec::new(),
         warnings: Vec::new(),
+        unwritable_logs: Vec::new(),
     })
 }
 

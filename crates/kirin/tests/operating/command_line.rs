@@ -78,9 +78,9 @@ fn commands_and_options_of_other_programs_lead_to_kirins() {
         (&["restart"], "tip: `kirin reload --apps` reads the configuration again"),
         (&["stop"], "tip: a signal ends a server: `kill PID`"),
         (&["app.psgi"], "tip: to serve it: `kirin serve app.psgi`"),
-        (&["serve", "app.psgi", "--port", "80"], "tip: `--listen` says where"),
-        (&["serve", "app.psgi", "--port=80"], "tip: `--listen` says where"),
-        (&["--port", "80"], "tip: `--listen` says where"),
+        (&["serve", "app.psgi", "--bind", "80"], "tip: `--listen` says where"),
+        (&["serve", "app.psgi", "--bind=80"], "tip: `--listen` says where"),
+        (&["--port", "80"], "tip: `--port` is an option of `kirin serve`"),
         (&["serve", "--listne", "80", "app.psgi"], "a similar argument exists: '--listen'"),
         (&["statsu"], "'status'"),
     ] {

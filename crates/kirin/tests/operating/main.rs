@@ -34,3 +34,4 @@ mod top;
 mod traces;
 mod user;
 mod web_origin;
+mod wrong_use;
