@@ -17,7 +17,7 @@ use kirin_console::{command as console, print};
 use kirin_sockets::Inherited;
 use tikv_jemallocator::Jemalloc;
 
-use command_line::{CommandLine, KirinCommand, Serve};
+use command_line::{CommandLine, KirinCommand, Serve, visible};
 use life::launch::Launch;
 use life::launcher;
 use life::program;
@@ -53,6 +53,9 @@ fn run(command_line: CommandLine) -> ExitCode {
         }
         KirinCommand::Console(command) => console::run(command),
         KirinCommand::Launch { words } => return launcher::run(&words),
+        KirinCommand::Completions { shell } => print(&visible::completions(shell)),
+        KirinCommand::Manual { directory } => visible::write_manual(&directory)
+            .map_err(|error| format!("{}: {error}", directory.display())),
         KirinCommand::ConfigReference => print(&kirin_config::reference::reference()),
     };
     match result {

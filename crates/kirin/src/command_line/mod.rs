@@ -2,12 +2,14 @@
 
 mod serve;
 mod unknown_words;
+pub mod visible;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use kirin_config::DEFAULT_FILE;
 use kirin_console::command as console;
 
@@ -74,6 +76,22 @@ pub enum KirinCommand {
         /// The program and its arguments
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         words: Vec<OsString>,
+    },
+    /// Print the script that completes command lines of kirin in a shell
+    #[command(after_help = "Examples:
+  kirin completions bash > ~/.local/share/bash-completion/completions/kirin
+  kirin completions zsh > ~/.zfunc/_kirin        with fpath+=~/.zfunc before compinit in ~/.zshrc
+  kirin completions fish > ~/.config/fish/completions/kirin.fish
+The Debian package has them.")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the manual pages into a directory
+    #[command(hide = true)]
+    Manual {
+        /// The directory
+        directory: PathBuf,
     },
     /// Print the configuration reference as Markdown
     #[command(hide = true)]

@@ -196,3 +196,24 @@ fn check_warns_about_a_fastcgi_root_that_does_not_exist() {
         assert_eq!(said.contains("upstream `php`: its `root`"), !is_there, "{said}");
     }
 }
+
+#[test]
+fn bash_completes_commands_and_flags() {
+    let site = Site::new();
+    let (code, script) = run(&site, &["completions", "bash"]);
+    assert_eq!(code, Some(0), "{script}");
+    std::fs::write(site.path("completions"), script).expect("completions");
+    for (words, expected) in
+        [("ser", "serve"), ("serve --print", "--print-config"), ("serve-l", ""), ("launc", "")]
+    {
+        let line = format!(
+            "source {}; words=(kirin {words}); COMP_WORDS=(\"${{words[@]}}\"); \
+             COMP_CWORD=$((${{#words[@]}} - 1)); _kirin kirin \"${{words[-1]}}\" \
+             \"${{words[-2]}}\"; echo \"${{COMPREPLY[@]}}\"",
+            site.path("completions").display()
+        );
+        let output = std::process::Command::new("bash").args(["-c", &line]).output();
+        let completed = String::from_utf8(output.expect("bash").stdout).expect("text");
+        assert_eq!(completed.trim(), expected, "{words}");
+    }
+}

@@ -37,7 +37,8 @@ fn the_package_has_all_that_an_application_needs() {
     let config = std::fs::read_to_string(inside("etc/kirin/kirin.toml")).expect("kirin.toml");
     let config = config
         .replace("/usr/share", &inside("usr/share").display().to_string())
-        .replace("/var/lib/kirin", &site.root().display().to_string());
+        .replace("/var/lib/kirin", &site.root().display().to_string())
+        .replace("/var/log/kirin", &site.root().display().to_string());
     std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
     output(
         Command::new(inside("usr/bin/kirin"))
@@ -60,6 +61,16 @@ fn the_package_has_all_that_an_application_needs() {
     output(Command::new("dpkg-deb").arg("-e").arg(package).arg(site.path("scripts")));
     for script in ["postinst", "prerm", "postrm"] {
         output(Command::new("sh").arg("-n").arg(site.path("scripts").join(script)));
+    }
+    for (file, part) in [
+        ("usr/share/man/man1/kirin-serve.1.gz", "PSGI"),
+        ("usr/share/bash-completion/completions/kirin", "--print-config"),
+        ("usr/share/zsh/vendor-completions/_kirin", "--print-config"),
+        ("usr/share/fish/vendor_completions.d/kirin.fish", "print-config"),
+    ] {
+        let text = output(Command::new("zcat").arg("-f").arg(inside(file)));
+        assert!(text.contains(part), "{file}: {text}");
+        assert!(!text.contains("serve-loaded"), "{file} has an internal command: {text}");
     }
     for unit in ["kirin.service", "kirin.socket"] {
         assert!(inside("lib/systemd/system").join(unit).is_file(), "{unit}");
