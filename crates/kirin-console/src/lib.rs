@@ -7,6 +7,7 @@
 
 mod advise;
 mod block;
+pub mod colours;
 pub mod command;
 mod explain;
 mod log_sum;
@@ -20,7 +21,7 @@ mod running;
 mod status;
 mod table;
 mod top;
-mod units;
+pub mod units;
 mod upgrade;
 mod upstream;
 mod workers;

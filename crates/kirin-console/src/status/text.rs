@@ -7,6 +7,7 @@ use std::io::IsTerminal;
 
 use serde_json::Value;
 
+use crate::colours;
 use crate::table::TextTable;
 use crate::units::{bytes, count, duration, latency, number_of, percent, plain};
 
@@ -34,9 +35,7 @@ pub enum Colours {
 
 impl Colours {
     fn of_standard_output() -> Self {
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
-            || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        match std::io::stdout().is_terminal() && !unwanted {
+        match std::io::stdout().is_terminal() && colours::are_wanted() {
             true => Self::On,
             false => Self::Off,
         }

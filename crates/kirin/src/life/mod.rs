@@ -38,3 +38,4 @@ mod store_giving;
 mod systemd;
 mod upgrade;
 pub mod upgrade_channel;
+mod welcome;

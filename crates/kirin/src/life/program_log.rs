@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use kirin_console::colours;
 use kirin_server::logging::queued_writer::{
     LogOutput, QueuedWriter, WriteError, count_lines, write_patiently,
 };
@@ -44,9 +45,7 @@ pub fn start() -> Result<(), String> {
         Ok(text) => parse_filter(&text)?,
     };
     let filter = without_h2(filter);
-    // https://no-color.org
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let is_coloured = io::stderr().is_terminal() && !no_color;
+    let is_coloured = io::stderr().is_terminal() && colours::are_wanted();
     let lines = tracing_subscriber::fmt::layer()
         .event_format(LogLine::new(is_coloured))
         .with_writer(|| ProgramLine);

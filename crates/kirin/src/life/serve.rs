@@ -18,11 +18,13 @@ use crate::life::configured::Configured;
 use crate::life::control::Control;
 use crate::life::ending::ProgramEnding;
 use crate::life::launch::Launch;
+use crate::life::program_log;
 use crate::life::reload::Reloading;
 use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
 use crate::life::start::Started;
 use crate::life::upgrade::{self, Upgrade};
+use crate::life::welcome;
 
 /// The number of items that the sweep looks at in a second. It holds the lock of a shard for a part
 /// of them at a time.
@@ -36,13 +38,10 @@ pub async fn serve(
     signals: &mut Signals,
 ) -> ProgramEnding {
     let Started { bound, parts, admin, requests, retiring, snapshot, stage, loops, .. } = started;
-    let predecessor = bound.predecessor.take();
     let _ = stage.send(Stage::Serve);
     parts.program.serves();
-    for url in bound.configured.get_mut().urls() {
-        tracing::info!("serving on {url}");
-    }
-    match predecessor {
+    announce(bound, launch);
+    match bound.predecessor.take() {
         // Systemd listens to the predecessor alone until it ends. The predecessor tells it.
         Some(predecessor) => {
             if let Err(error) = predecessor.dismiss(Arc::clone(&parts.program)).await {
@@ -96,6 +95,20 @@ pub async fn serve(
     };
     sweeping.abort();
     ending
+}
+
+/// Says that Kirin serves, and where. In the place of another Kirin it says less.
+fn announce(bound: &mut Bound, launch: &Launch) {
+    let configured = bound.configured.get_mut();
+    let is_first = bound.predecessor.is_none() && !configured.config.listeners.is_empty();
+    if is_first && welcome::is_wanted() {
+        let admin = bound.default_admin.as_deref();
+        program_log::print_line(&welcome::text(configured, launch.served.as_ref(), admin));
+        return;
+    }
+    for url in configured.urls() {
+        tracing::info!("serving on {url}");
+    }
 }
 
 /// Waits until an application fails for good.

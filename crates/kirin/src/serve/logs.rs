@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kirin_config::{AccessLogConfig, LogTarget};
+use kirin_console::colours;
 use kirin_server::{LogFormat, LogSink, OpenLog};
 use kirin_user::{ParentDirectory, User};
 
@@ -35,16 +36,11 @@ pub fn open(
             sink
         }
     };
-    let format = match sink.is_terminal() && !is_plain_wanted() {
+    let format = match sink.is_terminal() && colours::are_wanted() {
         true => coloured(&config.format),
         false => Arc::clone(&config.format),
     };
     Ok(OpenLog { sink, format, conditions: config.conditions.clone() })
-}
-
-/// Returns whether the user wants no colours (<https://no-color.org>).
-fn is_plain_wanted() -> bool {
-    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 /// Returns the format for people with colours. Other formats have none.

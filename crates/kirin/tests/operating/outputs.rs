@@ -264,7 +264,7 @@ fn a_terminal_gets_colours_unless_no_color_says_otherwise() {
         let mut kirin = Running(command.spawn().expect("script(1)"));
         let mut output = kirin.0.stdout.take().expect("its output");
         let (mut seen, mut buffer) = (String::new(), [0; 4096]);
-        while !seen.contains("serving on") {
+        while !seen.contains("Ctrl-C ends it") {
             let read = output.read(&mut buffer).expect("the log");
             assert!(read > 0, "it ended: {seen}");
             seen.push_str(&String::from_utf8_lossy(&buffer[..read]));

@@ -45,7 +45,7 @@ impl Terminal {
         };
         let address = wait_for("the address", || {
             let text = text(&screen);
-            let (_, url) = text.split_once("serving on http://")?;
+            let (_, url) = text.split_once("http://")?;
             url.split_once('/')?.0.parse().ok()
         });
         Self { script, site, screen, address }
@@ -109,9 +109,34 @@ fn no_color_takes_the_colours_away() {
 }
 
 #[test]
+fn a_terminal_shows_what_is_served_and_what_to_do_next() {
+    let terminal = Terminal::open(true);
+    let text = wait_for("the last row", || {
+        let text = terminal.text();
+        text.contains("Ctrl-C").then_some(text)
+    });
+    let rows = [
+        format!("open    http://{}/", terminal.address),
+        "serves  /  files:public".into(),
+        "store   64 MB".into(),
+        "admin   unix:".into(),
+        "next    kirin top ".into(),
+        "kirin reload --apps ".into(),
+        "kirin serve --print-config public > kirin.toml".into(),
+    ];
+    let mut rest = &text[..];
+    for row in rows {
+        let (_, after) = rest.split_once(&row).unwrap_or_else(|| panic!("no `{row}`: {text}"));
+        rest = after;
+    }
+}
+
+#[test]
 fn a_file_gets_the_combined_format() {
     let site = Site::new().with("public/a", "hello");
     let kirin = Kirin::start_with(&site, &["serve", "--listen", "127.0.0.1:0", "public"]);
     kirin.get("/a");
     kirin.wait_for_log("\"GET /a HTTP/1.1\" 200 5 \"-\" \"-\" files 0.");
+    let log = kirin.log();
+    assert!(log.contains("serving on http://") && !log.contains("Ctrl-C"), "{log}");
 }
