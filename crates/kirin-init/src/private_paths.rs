@@ -1,0 +1,33 @@
+//! The paths that are not for visitors if the directory of a project is served itself.
+//!
+//! Kirin hides names that start with a dot. All other files of a served directory are public.
+
+use crate::project::Project;
+
+/// Files and directories of projects that say too much about a machine or are no pages.
+const PRIVATE: [&str; 12] = [
+    "/vendor",
+    "/node_modules",
+    "/tests",
+    "= /composer.json",
+    "= /composer.lock",
+    "= /package.json",
+    "= /package-lock.json",
+    "= /Dockerfile",
+    "= /docker-compose.yml",
+    "= /compose.yaml",
+    "= /compose.yml",
+    "= /Procfile",
+];
+
+/// Returns the paths to deny, as routes write them. The configuration itself is always one.
+pub(crate) fn private_paths(project: &Project) -> Vec<&'static str> {
+    let is_there = |path: &&&str| match **path {
+        // Templates of pages often have a `vendor` with scripts and styles for visitors.
+        "/vendor" => project.is_file("vendor/autoload.php"),
+        path => project.exists(path.trim_start_matches(['=', ' ', '/'])),
+    };
+    let mut paths = vec!["= /kirin.toml"];
+    paths.extend(PRIVATE.iter().filter(is_there));
+    paths
+}
