@@ -94,8 +94,8 @@ pub(crate) fn port_of(text: &str) -> Option<u16> {
     if let Some((_, default)) = text.split_once("${") {
         return port_of(default.split_once(":-")?.1.split_once('}')?.0);
     }
-    let end = text.split(['?', '/']).rfind(|part| !part.is_empty())?;
-    let digits = end.rsplit(':').next()?;
+    let address = text.split('?').next()?.trim_end_matches('/');
+    let digits = address.rsplit(':').next()?;
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number || text.starts_with("unix:") {
         return None;

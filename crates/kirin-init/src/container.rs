@@ -46,7 +46,7 @@ fn candidate(port: u16, evidence: Vec<Evidence>, command: String) -> Candidate {
 }
 
 /// Returns the port of the last stage with its line, and whether its image is a web server.
-fn exposed(text: &Text) -> Option<(usize, u16, bool)> {
+pub(crate) fn exposed(text: &Text) -> Option<(usize, u16, bool)> {
     let mut is_web_server = false;
     let mut port = None;
     let mut variable = None;
@@ -88,7 +88,7 @@ fn variable_port<'a>(words: impl Iterator<Item = &'a str>, line: usize) -> Optio
 }
 
 /// Returns the first published port with its line. Only the short form is read: `- "8000:80"`.
-fn published(text: &Text) -> Option<(usize, u16)> {
+pub(crate) fn published(text: &Text) -> Option<(usize, u16)> {
     let mut is_in_ports = false;
     for (number, line) in text.lines() {
         let line = line.split(" #").next().unwrap_or(line).trim();

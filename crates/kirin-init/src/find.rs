@@ -16,7 +16,7 @@ const PHP_SOCKETS: &str = "/run/php";
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
     /// The directory cannot be opened.
-    #[error("`{}` cannot be opened as a directory: {error}", printable(&.directory.to_string_lossy()))]
+    #[error("`{}` cannot be opened as a directory: {error}", shown(.directory))]
     Directory {
         /// The directory.
         directory: PathBuf,
@@ -71,18 +71,25 @@ fn candidates(project: &Project, sockets: &Path) -> Vec<Candidate> {
         .filter(|_| !is_static)
         .and_then(|package| package_json::find_server(project, package));
     let is_node = generated.is_some() || server.is_some();
+    let plain = match generated {
+        // An index.html beside a generator is a source.
+        Some(_) => None,
+        None => static_site::find(project, package.is_some()),
+    };
+    let psgi = psgi::find(project);
+    let catalyst = psgi.is_none().then(|| psgi::find_catalyst_script(project)).flatten();
     [
-        psgi::find(project),
+        psgi,
         php::find(project, sockets),
         procfile::find(project),
-        psgi::find_catalyst_script(project),
+        catalyst,
         python::find(project),
         ruby::find(project),
         server,
         generated.map(|site| static_site::of_generator(project, site)),
-        container::find_dockerfile(project, false),
         container::find_compose(project),
-        static_site::find(project, package.is_some()),
+        container::find_dockerfile(project, false),
+        plain,
         package
             .filter(|_| !is_node)
             .and_then(|package| package_json::find_script(project, package)),
@@ -120,6 +127,10 @@ fn unused_evidence(chosen: &Plan, other: Candidate) -> Option<Evidence> {
     Some(evidence)
 }
 
+fn shown(path: &Path) -> String {
+    printable(&path.to_string_lossy())
+}
+
 /// Returns the message for a project in which nothing was found.
 fn nothing(directory: &Path, problems: &[Evidence]) -> String {
     let mut message = format!(
@@ -131,7 +142,7 @@ fn nothing(directory: &Path, problems: &[Evidence]) -> String {
          a static site: index.html at the top or in public, dist, build, out, _site, www, site, \
          htdocs\n  \
          a Dockerfile or a Compose file that names a port\n",
-        printable(&directory.to_string_lossy())
+        shown(directory)
     );
     for problem in problems {
         message.push_str(&format!("{problem}\n"));

@@ -123,7 +123,9 @@ impl Found {
             }
             Plan::Psgi(_) => "a PSGI application".into(),
             Plan::Php(_) => "a PHP application".into(),
-            Plan::Server(server) => format!("a server on port {}", server.port),
+            Plan::Server(server) => {
+                format!("an application that listens on port {}", server.port)
+            }
             Plan::Site(site) if site.is_single_page => "a single-page application".into(),
             Plan::Site(_) => "a static site".into(),
         }
@@ -138,8 +140,9 @@ impl Found {
         }
     }
 
-    /// Returns the text for the terminal: what was found, why, and what to do next.
-    pub fn report(&self) -> String {
+    /// Returns the text for the terminal: what was found, why, and what to do next. `serve` is the
+    /// command that serves with the new configuration.
+    pub fn report(&self, serve: &str) -> String {
         let mut report = format!("Found {}:\n", self.name());
         for evidence in &self.evidence {
             report.push_str(&format!("  {evidence}\n"));
@@ -154,7 +157,7 @@ impl Found {
         for step in &self.steps {
             report.push_str(&format!("  {}    # {}\n", step.command, step.purpose));
         }
-        report.push_str(&format!("  kirin serve    # then open http://{}/\n", self.address()));
+        report.push_str(&format!("  {serve}    # then open http://{}/\n", self.address()));
         report
     }
 }

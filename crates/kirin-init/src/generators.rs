@@ -1,16 +1,14 @@
 //! Programs that build static sites, with the directory that each of them writes.
 
+use crate::evidence::Evidence;
 use crate::package_json::{Package, runner};
-use crate::project::{Project, Text};
+use crate::project::{Project, Text, is_plain_path};
 
 /// A static site that a program builds.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GeneratedSite {
-    /// The name of the program.
-    pub name: &'static str,
-    /// The file and the line that name it.
-    pub file: String,
-    pub line: Option<usize>,
+    /// The file and the line that name the program.
+    pub evidence: Evidence,
     /// The directory that it writes.
     pub output: String,
     /// The command that builds the site.
@@ -151,9 +149,11 @@ pub(crate) fn by_configuration(project: &Project) -> Option<GeneratedSite> {
         let text = project.text(file)?;
         let line = text.line_with(generator.mark)?;
         Some(GeneratedSite {
-            name: generator.name,
-            file: file.into(),
-            line: (!generator.mark.is_empty()).then_some(line),
+            evidence: Evidence::of_line(
+                file,
+                (!generator.mark.is_empty()).then_some(line),
+                format!("is the configuration of {}, which builds the site", generator.name),
+            ),
             output: configured_output(&text, generator.output_key)
                 .unwrap_or_else(|| generator.output.into()),
             command: generator.command.into(),
@@ -168,19 +168,38 @@ pub(crate) fn by_package(project: &Project, package: &Package) -> Option<Generat
     if let Some(site) = next_export(project, package) {
         return Some(site);
     }
+    if let Some(site) = angular(project, package) {
+        return Some(site);
+    }
     let builder = BUILDERS.iter().find(|builder| package.needs(builder.dependency))?;
     let command = match package.script("build") {
         Some(_) => format!("{} run build", runner(project)),
         None => format!("npx {} build", builder.dependency),
     };
     Some(GeneratedSite {
-        name: builder.name,
-        file: "package.json".into(),
-        line: package.evidence(builder.dependency, "").line,
+        evidence: package
+            .evidence(builder.dependency, format!("needs {}, which builds a site", builder.name)),
         output: builder.output.into(),
         command,
         is_single_page: builder.is_single_page,
         immutable: builder.immutable,
+    })
+}
+
+/// Finds Angular, which writes a directory with the name of the project.
+fn angular(project: &Project, package: &Package) -> Option<GeneratedSite> {
+    if !package.needs("@angular/core") {
+        return None;
+    }
+    let names = project.names("dist");
+    let is_built = |name: &&str| project.is_file(&format!("dist/{name}/browser/index.html"));
+    let name = names.iter().map(String::as_str).filter(|name| is_plain_path(name)).find(is_built);
+    Some(GeneratedSite {
+        evidence: package.evidence("@angular/core", "needs Angular, which builds a site"),
+        output: format!("dist/{}/browser", name.or(package.name())?),
+        command: format!("{} run build", runner(project)),
+        is_single_page: true,
+        immutable: None,
     })
 }
 
@@ -195,9 +214,7 @@ pub(crate) fn next_export(project: &Project, package: &Package) -> Option<Genera
         line.starts_with("output:\"export\"") || line.starts_with("output:'export'")
     })?;
     Some(GeneratedSite {
-        name: "Next.js",
-        file: text.path,
-        line: Some(line),
+        evidence: Evidence::of_line(&text.path, Some(line), "makes Next.js build a static site"),
         output: "out".into(),
         command: format!("{} run build", runner(project)),
         is_single_page: false,
@@ -217,7 +234,5 @@ fn configured_output(text: &Text, key: &str) -> Option<String> {
     })?;
     let value = value.trim().trim_end_matches(',').trim_matches(['"', '\'']);
     let path = value.trim_start_matches("./").trim_end_matches('/');
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
-    let is_below = !path.starts_with('/') && path.split('/').all(|part| part != "..");
-    (!path.is_empty() && path.bytes().all(is_plain) && is_below).then(|| path.to_owned())
+    is_plain_path(path).then(|| path.to_owned())
 }

@@ -18,9 +18,13 @@ mod project;
 mod psgi;
 mod python;
 mod ruby;
+mod started_server;
 mod static_site;
 
 pub use config::config;
 pub use evidence::Evidence;
 pub use find::{InitError, find, find_with_sockets};
 pub use found::{FilesOnly, Found, PhpPlan, Plan, PsgiPlan, ServerPlan, SitePlan, Step};
+
+#[cfg(test)]
+mod doubling_tests;

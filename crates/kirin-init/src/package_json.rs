@@ -4,14 +4,14 @@ use serde_json::{Map, Value};
 
 use crate::evidence::{Evidence, printable};
 use crate::found::{Candidate, Plan, ServerPlan, Step};
-use crate::procfile::StartedServer;
-use crate::project::{Project, Text};
+use crate::project::{Project, Text, is_plain_path};
+use crate::started_server::StartedServer;
 
 /// The name of the file.
 const FILE: &str = "package.json";
 
 /// Packages that are servers, with their name and default port. `None`: the program chooses.
-const SERVERS: [(&str, &str, Option<u16>); 16] = [
+const SERVERS: [(&str, &str, Option<u16>); 15] = [
     ("next", "Next.js", Some(3000)),
     ("nuxt", "Nuxt", Some(3000)),
     ("@sveltejs/kit", "SvelteKit", Some(3000)),
@@ -27,7 +27,6 @@ const SERVERS: [(&str, &str, Option<u16>); 16] = [
     ("restify", "restify", None),
     ("polka", "Polka", None),
     ("socket.io", "Socket.IO", None),
-    ("ws", "ws", None),
 ];
 
 /// The parts of a `package.json` that matter here.
@@ -56,16 +55,23 @@ impl Package {
         }
     }
 
-    /// Says whether the project needs the package `name`.
+    /// Says whether the project needs the package `name`, to run or to be built.
     pub(crate) fn needs(&self, name: &str) -> bool {
-        ["dependencies", "devDependencies"]
-            .iter()
-            .any(|key| self.root.get(*key).is_some_and(|value| value.get(name).is_some()))
+        self.has("dependencies", name) || self.has("devDependencies", name)
+    }
+
+    fn has(&self, key: &str, name: &str) -> bool {
+        self.root.get(key).is_some_and(|packages| packages.get(name).is_some())
     }
 
     /// Returns the command of a script.
     pub(crate) fn script(&self, name: &str) -> Option<&str> {
         self.root.get("scripts")?.get(name)?.as_str()
+    }
+
+    /// Returns the name of the package, if it is a plain one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.root.get("name").and_then(Value::as_str).filter(|name| is_plain_path(name))
     }
 
     /// Makes evidence of the first line that has `key` as a key.
@@ -80,7 +86,12 @@ impl Package {
 
 /// Finds a server that a package of the project is.
 pub(crate) fn find_server(project: &Project, package: &Package) -> Option<Candidate> {
-    let (key, name, port) = SERVERS.into_iter().find(|(key, ..)| package.needs(key))?;
+    // A library such as Express may be there for tests or for the server of a builder.
+    let is_needed = |(key, _, port): &(&str, &str, Option<u16>)| match port {
+        Some(_) => package.needs(key),
+        None => package.has("dependencies", key),
+    };
+    let (key, name, port) = SERVERS.into_iter().find(is_needed)?;
     let evidence = vec![package.evidence(key, format!("needs {name}"))];
     Some(started(project, package, evidence, port))
 }
@@ -140,5 +151,6 @@ pub(crate) fn runner(project: &Project) -> &'static str {
 }
 
 fn main_file(package: &Package) -> &str {
-    package.root.get("main").and_then(Value::as_str).unwrap_or("server.js")
+    let main = package.root.get("main").and_then(Value::as_str);
+    main.filter(|main| is_plain_path(main)).unwrap_or("server.js")
 }

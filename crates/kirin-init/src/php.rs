@@ -58,14 +58,14 @@ const KNOWN: [Software; 7] = [
         root: ".",
         marks: &["index.php", "wp-load.php"],
         uploads: &["/wp-content/uploads"],
-        denied: &[],
+        denied: &["= /wp-content/debug.log"],
     },
     Software {
         name: "WordPress",
         root: ".",
         marks: &["index.php", "wp-config.php"],
         uploads: &["/wp-content/uploads"],
-        denied: &[],
+        denied: &["= /wp-content/debug.log"],
     },
     Software {
         name: "Nextcloud",
@@ -96,6 +96,11 @@ pub(crate) fn find(project: &Project, sockets: &Path) -> Option<Candidate> {
     if let Some(mark) = known.and_then(|known| known.marks.get(1)) {
         evidence.push(Evidence::of_file(mark, "shows which software it is"));
     }
+    let rules = below(root, ".htaccess");
+    if project.is_file(&rules) {
+        let fact = "has rules of Apache, which Kirin does not read";
+        project.note_problem(Evidence::of_file(&rules, fact));
+    }
     let (socket, has_socket) = match newest_socket(sockets) {
         Some(socket) => (socket, true),
         None => (USUAL_SOCKET.to_owned(), false),
@@ -105,7 +110,7 @@ pub(crate) fn find(project: &Project, sockets: &Path) -> Option<Candidate> {
         evidence.push(Evidence::of_file(&socket, "is the socket of php-fpm on this machine"));
     } else {
         let command = "apt install php-fpm".to_owned();
-        steps.push(Step { purpose: "php-fpm runs the scripts; see its socket", command });
+        steps.push(Step { purpose: "install what runs the scripts", command });
     }
     let plan = PhpPlan {
         root,

@@ -5,10 +5,9 @@
 use crate::project::Project;
 
 /// Files and directories of projects that say too much about a machine or are no pages.
-const PRIVATE: [&str; 12] = [
+const PRIVATE: [&str; 11] = [
     "/vendor",
     "/node_modules",
-    "/tests",
     "= /composer.json",
     "= /composer.lock",
     "= /package.json",
@@ -20,6 +19,10 @@ const PRIVATE: [&str; 12] = [
     "= /Procfile",
 ];
 
+/// Extensions of files that somebody has left there.
+const PRIVATE_EXTENSIONS: [&str; 9] =
+    ["*.sql", "*.sqlite", "*.sqlite3", "*.db", "*.bak", "*.old", "*.log", "*.pem", "*.key"];
+
 /// Returns the paths to deny, as routes write them. The configuration itself is always one.
 pub(crate) fn private_paths(project: &Project) -> Vec<&'static str> {
     let is_there = |path: &&&str| match **path {
@@ -29,5 +32,9 @@ pub(crate) fn private_paths(project: &Project) -> Vec<&'static str> {
     };
     let mut paths = vec!["= /kirin.toml"];
     paths.extend(PRIVATE.iter().filter(is_there));
+    let names = project.names(".");
+    let has_name =
+        |pattern: &&&str| names.iter().any(|name| name.ends_with(pattern.trim_start_matches('*')));
+    paths.extend(PRIVATE_EXTENSIONS.iter().filter(has_name));
     paths
 }

@@ -155,6 +155,15 @@ pub(crate) fn below(directory: &str, name: &str) -> String {
     if directory == "." { name.to_owned() } else { format!("{directory}/{name}") }
 }
 
+/// Says whether a path stays below its directory and needs no quotes in a shell.
+pub(crate) fn is_plain_path(path: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
+    !path.is_empty()
+        && !path.starts_with(['-', '/'])
+        && path.bytes().all(is_plain)
+        && path.split('/').all(|part| part != "..")
+}
+
 /// Reads a regular file of at most `MAX_FILE_BYTES`.
 fn read_bounded(descriptor: OwnedFd) -> Result<Vec<u8>, String> {
     let unreadable = |error: io::Error| format!("could not be read: {error}");

@@ -2,7 +2,10 @@
 
 use crate::evidence::Evidence;
 use crate::found::{Candidate, Plan, PsgiPlan, ServerPlan, Step};
-use crate::project::{Project, Text};
+use crate::project::{Project, Text, is_plain_path};
+
+/// The most scripts that are read in search of Mojolicious.
+const MAX_SCRIPTS: usize = 50;
 
 /// Finds a PSGI application.
 pub(crate) fn find(project: &Project) -> Option<Candidate> {
@@ -26,7 +29,8 @@ pub(crate) fn find(project: &Project) -> Option<Candidate> {
 /// Finds Catalyst without a PSGI file. Only its own server can start it.
 pub(crate) fn find_catalyst_script(project: &Project) -> Option<Candidate> {
     let names = project.names("script");
-    let name = names.iter().find(|name| name.ends_with("_server.pl"))?;
+    let is_server = |name: &&String| name.ends_with("_server.pl") && is_plain_path(name);
+    let name = names.iter().find(is_server)?;
     let path = format!("script/{name}");
     let text = project.text(&path)?;
     let line = text.line_with("Catalyst::ScriptRunner")?;
@@ -70,7 +74,7 @@ fn psgi_files(project: &Project) -> Vec<String> {
 fn mojolicious(project: &Project) -> Option<Candidate> {
     let in_script = project.names("script").into_iter().map(|name| format!("script/{name}"));
     let at_top = project.names(".").into_iter().filter(|name| name.ends_with(".pl"));
-    for path in in_script.chain(at_top) {
+    for path in in_script.chain(at_top).take(MAX_SCRIPTS) {
         let Some(text) = project.is_file(&path).then(|| project.text(&path)).flatten() else {
             continue;
         };

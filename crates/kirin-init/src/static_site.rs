@@ -19,11 +19,7 @@ const ASSETS: &str = "/assets";
 pub(crate) fn of_generator(project: &Project, site: GeneratedSite) -> Candidate {
     let is_built = project.is_directory(&site.output);
     let evidence = vec![
-        Evidence::of_line(
-            &site.file,
-            site.line,
-            format!("says that {} builds the site", site.name),
-        ),
+        site.evidence,
         Evidence::of_file(
             &site.output,
             if is_built { "is the directory that it builds" } else { "is not built yet" },

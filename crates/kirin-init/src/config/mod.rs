@@ -3,9 +3,8 @@
 mod places;
 mod toml_text;
 
+use crate::config::toml_text::TomlText;
 use crate::found::{Found, Plan};
-
-use toml_text::TomlText;
 
 /// Returns the configuration for a project, with comments.
 ///

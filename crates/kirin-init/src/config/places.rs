@@ -1,8 +1,7 @@
 //! The places of each kind of project, and the routes to them.
 
+use crate::config::toml_text::{TomlText, quoted};
 use crate::found::{PhpPlan, PsgiPlan, ServerPlan, SitePlan, Step};
-
-use super::toml_text::{TomlText, quoted};
 
 /// Writes an application that Kirin runs.
 pub(super) fn psgi(text: &mut TomlText, plan: &PsgiPlan) {
@@ -180,7 +179,10 @@ fn denied(text: &mut TomlText, paths: &[&str]) {
         return;
     }
     text.blank();
-    text.comment("These are not for visitors. Names that start with a dot are hidden anyway.");
+    text.comment(
+        "These are not for visitors. All other files of the directory are, except those that start \
+         with a dot.",
+    );
     for path in paths {
         route(text, path);
         text.line("deny = 404");

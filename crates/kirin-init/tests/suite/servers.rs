@@ -1,0 +1,345 @@
+//! Projects that another program serves.
+
+use crate::support::{Layout, check};
+
+pub const LAYOUTS: [Layout; 15] = [
+    Layout {
+        name: "a_procfile_names_the_port",
+        files: &[
+            ("Procfile", "worker: x -p 1\nweb: thin start -p 3001\n"),
+            ("Dockerfile", "FROM ruby\nEXPOSE 3001\n"),
+            ("compose.yaml", "services:\n  web:\n    ports:\n      - 8000:3001\n"),
+        ],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:3001"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 3001:
+  Procfile (line 2) starts the web process: thin start -p 3001
+Found too, and not used:
+  compose.yaml (line 4) publishes port 8000
+  Dockerfile (line 2) names port 3001, too
+Next:
+  thin start -p 3001    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "a_procfile_takes_the_port_from_the_environment",
+        files: &[
+            ("Procfile", "web: gunicorn -b 0.0.0.0:$PORT app:app\n"),
+            ("app.py", "from flask import Flask\napp = Flask(__name__)\n"),
+        ],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:3000"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 3000:
+  Procfile (line 1) starts the web process: gunicorn -b 0.0.0.0:$PORT app:app
+  Procfile (line 1) takes any port from PORT: 3000 is used
+Found too, and not used:
+  app.py (line 2) makes a Flask application (port 8000)
+Next:
+  PORT=3000 gunicorn -b 0.0.0.0:3000 app:app    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "a_procfile_without_a_port",
+        files: &[("Procfile", "web: node server.js\n")],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:3000"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 3000:
+  Procfile (line 1) starts the web process: node server.js
+  Procfile (line 1) names no port: 3000 is a guess
+Next:
+  PORT=3000 node server.js    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "the_server_has_the_port_of_kirin",
+        files: &[("Dockerfile", "FROM golang AS build\nFROM debian\nEXPOSE 8080/tcp\n")],
+        settings: r#"listener = [
+    { address = "127.0.0.1:8081", access_log = { path = "stderr", format = "terminal" } },
+]
+[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:8080"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 8080:
+  Dockerfile (line 3) names port 8080
+Next:
+  docker build -t app . && docker run -p 127.0.0.1:8080:8080 app    # start the application
+  kirin serve    # then open http://127.0.0.1:8081/
+",
+    },
+    Layout {
+        name: "django",
+        files: &[
+            (
+                "manage.py",
+                "import os\nos.environ.setdefault(\"DJANGO_SETTINGS_MODULE\", \"mysite.settings\")\n",
+            ),
+            ("mysite/wsgi.py", ""),
+            ("package.json", r#"{"devDependencies": {"vite": "7"}}"#),
+        ],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:8000"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 8000:
+  manage.py (line 2) starts a Django project
+Found too, and not used:
+  package.json (line 1) needs Vite, which builds a site
+Next:
+  gunicorn --bind 127.0.0.1:8000 mysite.wsgi    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "fastapi_in_a_package",
+        files: &[(
+            "app/main.py",
+            "import fastapi\n\napi: fastapi.FastAPI = fastapi.FastAPI(title=\"x\")\n",
+        )],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:8000"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 8000:
+  app/main.py (line 3) makes a FastAPI application
+Next:
+  uvicorn --host 127.0.0.1 --port 8000 app.main:api    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "rails",
+        files: &[
+            ("config.ru", "run Rails.application\n"),
+            ("config/application.rb", ""),
+            ("public/404.html", "x"),
+            ("package.json", r#"{"dependencies": {"esbuild": "1"}}"#),
+        ],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:3000"]
+[[route]]
+path = "/"
+try = ["store", "files:public", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 3000:
+  config.ru starts a Rails application
+  config/application.rb is a part of Rails
+  public has the files for visitors
+Next:
+  bundle exec puma -b tcp://127.0.0.1:3000    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "a_rack_application",
+        files: &[("config.ru", "run App\n")],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:9292"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 9292:
+  config.ru starts a Rack application
+Next:
+  bundle exec puma -b tcp://127.0.0.1:9292    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "next_js",
+        files: &[
+            (
+                "package.json",
+                "{\n  \"scripts\": {\"build\": \"next build\", \"start\": \"next start\"},\n  \"dependencies\": {\"next\": \"16\"}\n}\n",
+            ),
+            ("pnpm-lock.yaml", ""),
+            ("public/index.html", "x"),
+        ],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:3000"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 3000:
+  package.json (line 3) needs Next.js
+  package.json (line 2) has the script start: next start
+  package.json names no port: 3000 is the default of the program
+Found too, and not used:
+  public/index.html is the page of a static site
+Next:
+  pnpm run build    # build the application
+  pnpm start    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "express_without_a_port",
+        files: &[
+            (
+                "package.json",
+                "{\n  \"scripts\": {\"start\": \"node server.js\"},\n  \"dependencies\": {\"express\": \"5\"}\n}\n",
+            ),
+            ("dist/index.html", "x"),
+        ],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:3000"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 3000:
+  package.json (line 3) needs Express
+  package.json (line 2) has the script start: node server.js
+  package.json names no port: 3000 is a guess
+Found too, and not used:
+  dist/index.html is the page of a static site
+Next:
+  PORT=3000 npm start    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "astro_with_a_server",
+        files: &[(
+            "package.json",
+            r#"{"scripts": {"dev": "astro dev"}, "dependencies": {"astro": "5", "@astrojs/node": "9"}}"#,
+        )],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:4321"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 4321:
+  package.json (line 1) needs Astro
+  package.json (line 1) has the script dev: astro dev
+  package.json names no port: 4321 is the default of the program
+Found too, and not used:
+  package.json (line 1) needs Astro, which builds a site
+Next:
+  npm run dev    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "a_start_script_alone",
+        files: &[("package.json", r#"{"scripts": {"start": "PORT=4000 node ."}}"#)],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:4000"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 4000:
+  package.json (line 1) has the script start: PORT=4000 node .
+Next:
+  PORT=4000 npm start    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "a_compose_file",
+        files: &[(
+            "compose.yaml",
+            "services:\n  db:\n    ports:\n      - \"5432:5432\"\n  web:\n    ports:\n      - \"127.0.0.1:8000:80\"\n",
+        )],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:8000"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 8000:
+  compose.yaml (line 7) publishes port 8000
+Next:
+  docker compose up    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "a_container_of_nginx_alone",
+        files: &[("Dockerfile", "FROM nginx\nEXPOSE 80\n")],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:80"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 80:
+  Dockerfile (line 2) names port 80
+Next:
+  docker build -t app . && docker run -p 127.0.0.1:80:80 app    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "vite_inside_a_server",
+        files: &[
+            (
+                "package.json",
+                "{\n  \"scripts\": {\"start\": \"node server.js --port 3002\"},\n  \"dependencies\": {\"express\": \"5\"},\n  \"devDependencies\": {\"vite\": \"8\"}\n}\n",
+            ),
+            ("dist/index.html", "x"),
+        ],
+        settings: r#"[[upstream]]
+name = "web"
+servers = ["http://127.0.0.1:3002"]
+[[route]]
+path = "/"
+try = ["store", "proxy:web"]
+"#,
+        report: "Found an application that listens on port 3002:
+  package.json (line 3) needs Express
+  package.json (line 2) has the script start: node server.js --port 3002
+Found too, and not used:
+  package.json (line 4) needs Vite, which builds a site
+Next:
+  npm start    # start the application
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+];
+
+#[test]
+fn projects_with_a_server_get_an_upstream() {
+    for layout in &LAYOUTS {
+        check(layout);
+    }
+}
