@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use kirin_config::ConfigSource;
+use kirin_config::target::{Entrances, ServeTarget, configuration};
 use kirin_init::{Found, Plan};
 
 use crate::support::{Layout, find, project};
@@ -95,5 +96,31 @@ fn everything_that_was_found_is_in_the_file() {
         for evidence in found.evidence.iter().take(1).chain(&found.unused) {
             assert!(text.contains(&evidence.to_string()), "{}: {evidence}\n{config}", layout.name);
         }
+    }
+}
+
+/// Parses a configuration.
+fn parsed(config: &str) -> toml::Table {
+    config.parse().unwrap_or_else(|error| panic!("{error}\n{config}"))
+}
+
+#[test]
+fn a_project_is_served_as_kirin_serve_does_without_a_file() {
+    let psgi = ServeTarget::Psgi { has_public: true };
+    for (files, target, kind) in [
+        (vec![("app.psgi", ""), ("public/a", "")], "app.psgi", psgi),
+        (vec![("compose.yml", "ports:\n- 3000:80")], "http://127.0.0.1:3000", ServeTarget::Server),
+    ] {
+        let found = find(project(&files).path()).unwrap();
+        let written = parsed(&kirin_init::config(&found));
+        let entrances = Entrances::Plain("127.0.0.1:8080");
+        let expected = configuration(Path::new(target), &kind, &entrances, 5, true);
+        let mut expected = parsed(&expected);
+        // These are the defaults, which a user needs not read.
+        expected.remove("store").unwrap();
+        if let Some(app) = expected.get_mut("app") {
+            assert!(app[0].as_table_mut().unwrap().remove("workers").is_some());
+        }
+        assert_eq!(written, expected);
     }
 }
