@@ -157,7 +157,11 @@ impl Found {
         for step in &self.steps {
             report.push_str(&format!("  {}    # {}\n", step.command, step.purpose));
         }
-        report.push_str(&format!("  {serve}    # then open http://{}/\n", self.address()));
+        let note = match &self.plan {
+            Plan::Server(_) => "in another terminal; then open",
+            _ => "then open",
+        };
+        report.push_str(&format!("  {serve}    # {note} http://{}/\n", self.address()));
         report
     }
 }

@@ -168,7 +168,7 @@ try = ["store", "proxy:web"]
   script/my_app_server.pl (line 2) starts the Catalyst application. With a file such as my_app.psgi (`use MyApp; MyApp->psgi_app`) Kirin could run it itself
 Next:
   perl -Ilib script/my_app_server.pl -h 127.0.0.1 -p 3000    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {

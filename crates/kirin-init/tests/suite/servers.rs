@@ -24,7 +24,7 @@ Found too, and not used:
   Dockerfile (line 2) names port 3001, too
 Next:
   thin start -p 3001    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -47,7 +47,7 @@ Found too, and not used:
   app.py (line 2) makes a Flask application (port 8000)
 Next:
   PORT=3000 gunicorn -b 0.0.0.0:3000 app:app    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -65,7 +65,7 @@ try = ["store", "proxy:web"]
   Procfile (line 1) names no port: 3000 is a guess
 Next:
   PORT=3000 node server.js    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -85,7 +85,7 @@ try = ["store", "proxy:web"]
   Dockerfile (line 3) names port 8080
 Next:
   docker build -t app . && docker run -p 127.0.0.1:8080:8080 app    # start the application
-  kirin serve    # then open http://127.0.0.1:8081/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8081/
 ",
     },
     Layout {
@@ -111,7 +111,7 @@ Found too, and not used:
   package.json (line 1) needs Vite, which builds a site
 Next:
   gunicorn --bind 127.0.0.1:8000 mysite.wsgi    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -131,7 +131,7 @@ try = ["store", "proxy:web"]
   app/main.py (line 3) makes a FastAPI application
 Next:
   uvicorn --host 127.0.0.1 --port 8000 app.main:api    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -155,7 +155,7 @@ try = ["store", "files:public", "proxy:web"]
   public has the files for visitors
 Next:
   bundle exec puma -b tcp://127.0.0.1:3000    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -172,7 +172,7 @@ try = ["store", "proxy:web"]
   config.ru starts a Rack application
 Next:
   bundle exec puma -b tcp://127.0.0.1:9292    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -201,7 +201,7 @@ Found too, and not used:
 Next:
   pnpm run build    # build the application
   pnpm start    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -228,7 +228,7 @@ Found too, and not used:
   dist/index.html is the page of a static site
 Next:
   PORT=3000 npm start    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -252,7 +252,7 @@ Found too, and not used:
   package.json (line 1) needs Astro, which builds a site
 Next:
   npm run dev    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -269,7 +269,7 @@ try = ["store", "proxy:web"]
   package.json (line 1) has the script start: PORT=4000 node .
 Next:
   PORT=4000 npm start    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -289,7 +289,7 @@ try = ["store", "proxy:web"]
   compose.yaml (line 7) publishes port 8000
 Next:
   docker compose up    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -306,7 +306,7 @@ try = ["store", "proxy:web"]
   Dockerfile (line 2) names port 80
 Next:
   docker build -t app . && docker run -p 127.0.0.1:80:80 app    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -332,7 +332,7 @@ Found too, and not used:
   package.json (line 4) needs Vite, which builds a site
 Next:
   npm start    # start the application
-  kirin serve    # then open http://127.0.0.1:8080/
+  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
 ",
     },
 ];

@@ -2,7 +2,7 @@
 
 use crate::support::{Layout, check};
 
-pub const LAYOUTS: [Layout; 14] = [
+pub const LAYOUTS: [Layout; 15] = [
     Layout {
         name: "pages_at_the_top",
         files: &[
@@ -306,6 +306,33 @@ fallback = "index.html"
   dist/shop/browser is not built yet
 Next:
   npm run build    # build the site
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "vite_with_a_library_of_a_server",
+        files: &[
+            (
+                "package.json",
+                "{\n  \"scripts\": {\"build\": \"vite build\"},\n  \"devDependencies\": {\"vite\": \"8\", \"express\": \"5\"}\n}\n",
+            ),
+            ("dist/index.html", "x"),
+            ("dist/404.html", "x"),
+        ],
+        settings: r#"[[route]]
+path = "/"
+try = ["files:dist"]
+error_pages = { 404 = "/404.html" }
+headers = { "Cache-Control" = "no-cache" }
+[[route]]
+path = "/assets"
+try = ["files:dist"]
+immutable = true
+"#,
+        report: "Found a static site:
+  package.json (line 3) needs Vite, which builds a site
+  dist is the directory that it builds
+Next:
   kirin serve    # then open http://127.0.0.1:8080/
 ",
     },
