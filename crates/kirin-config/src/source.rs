@@ -113,7 +113,7 @@ impl ConfigSource {
         let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
             message: match error.kind() {
                 io::ErrorKind::NotFound => {
-                    format!("cannot read the configuration: {error}: name one with --config FILE")
+                    format!("cannot read the configuration: {error}: name one with --config FILE, or let `kirin init` write one")
                 }
                 _ => format!("cannot read the configuration: {error}"),
             },

@@ -5,6 +5,7 @@
 mod admin;
 mod check;
 mod command_line;
+mod init;
 mod life;
 mod memcached;
 mod serve;
@@ -47,6 +48,7 @@ fn run(command_line: CommandLine) -> ExitCode {
             serve.source().and_then(|source| print(source.text()))
         }
         KirinCommand::Serve(options) => with_inherited(|inherited| serve(&options, inherited)),
+        KirinCommand::Init(arguments) => init::run(&arguments),
         KirinCommand::Check { config } => check::run(&config),
         KirinCommand::ServeLoaded { directory, app_parent, pid_file } => {
             with_inherited(|inherited| serve_loaded(inherited, &directory, app_parent, pid_file))

@@ -15,6 +15,8 @@ use kirin_console::command as console;
 
 pub use serve::Serve;
 
+use crate::init::Init;
+
 /// One program in front of your application: it keeps every connection, serves what is in memory,
 /// and hands only the requests that need code to the application's workers.
 #[derive(Parser)]
@@ -40,6 +42,11 @@ pub struct CommandLine {
 pub enum KirinCommand {
     /// Serve an application, a directory, or what a configuration file says
     Serve(Serve),
+    /// Write a kirin.toml for the project of a directory
+    #[command(after_help = "Examples:
+  kirin init                looks at this directory, and writes ./kirin.toml
+  kirin init --print shop   prints what it would write for ./shop")]
+    Init(Init),
     /// Check a configuration file and say what is wrong with it
     Check {
         /// The file
@@ -93,8 +100,7 @@ The Debian package has them.")]
         /// The directory
         directory: PathBuf,
     },
-    /// Print the configuration reference as Markdown
-    #[command(hide = true)]
+    /// Print the reference of all keys of a configuration file, as Markdown
     ConfigReference,
 }
 

@@ -206,7 +206,7 @@ impl Serve {
 fn nothing_to_serve() -> String {
     format!(
         "nothing to serve: name a PSGI file, a directory, an http:// address or --config FILE (there \
-         is no ./{DEFAULT_FILE})"
+         is no ./{DEFAULT_FILE}; `kirin init` writes one for a project)"
     )
 }
 

@@ -14,6 +14,7 @@ mod block;
 mod command_line;
 mod debian_package;
 mod included_files;
+mod init;
 mod log_sum;
 mod maintenance;
 mod memcached_command_line;

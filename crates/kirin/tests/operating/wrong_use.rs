@@ -120,7 +120,7 @@ fn each_wrong_command_line_is_answered_with_what_to_do() {
         for part in *parts {
             assert!(said.contains(part), "{arguments:?}: `{part}` is not in: {said}");
         }
-        for hidden in ["launch", "serve-loaded", "config-reference"] {
+        for hidden in ["launch", "serve-loaded", "manual"] {
             assert!(!said.contains(hidden), "{arguments:?}: {said}");
         }
     }

@@ -1,0 +1,50 @@
+//! `kirin init`: writes a `kirin.toml` for what a project has.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use kirin_config::DEFAULT_FILE;
+use kirin_console::print;
+
+use crate::life::program_log;
+
+/// The arguments of `kirin init`.
+#[derive(Args)]
+pub struct Init {
+    /// The directory of the project
+    #[arg(default_value = ".")]
+    directory: PathBuf,
+    /// Print the configuration instead of writing it
+    #[arg(long)]
+    print: bool,
+}
+
+/// Writes the configuration, and says what was found. The error is for the operator.
+pub fn run(arguments: &Init) -> Result<(), String> {
+    let Init { directory, print: is_printed } = arguments;
+    let found = kirin_init::find(directory).map_err(|error| error.to_string())?;
+    let config = kirin_init::config(&found);
+    let file = directory.join(DEFAULT_FILE);
+    let serve = match directory.as_path() == Path::new(".") {
+        true => "kirin serve".to_owned(),
+        false => format!("kirin serve --config {}", file.display()),
+    };
+    if *is_printed {
+        program_log::print_line(found.report(&serve).trim_end());
+        return print(&config);
+    }
+    write_new(&file, &config).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => format!(
+            "{} is there already, and stays as it is: `kirin init --print` prints what it would be",
+            file.display()
+        ),
+        _ => format!("{}: {error}", file.display()),
+    })?;
+    print(&format!("{} is written\n{}", file.display(), found.report(&serve)))
+}
+
+fn write_new(file: &Path, text: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).open(file)?.write_all(text.as_bytes())
+}
