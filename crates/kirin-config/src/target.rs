@@ -69,7 +69,7 @@ pub fn source(
 /// Returns the configuration that `kirin serve TARGET` stands for, as a user could write it. Paths
 /// in it are relative to the working directory, so that it can be saved there. `is_on_terminal`
 /// says whether somebody reads standard error.
-fn configuration(
+pub fn configuration(
     target: &str,
     kind: &ServeTarget,
     entrances: &Entrances,

@@ -114,7 +114,7 @@ fn a_project_is_served_as_kirin_serve_does_without_a_file() {
         let found = find(project(&files).path()).unwrap();
         let written = parsed(&kirin_init::config(&found));
         let entrances = Entrances::Plain("127.0.0.1:8080");
-        let expected = configuration(Path::new(target), &kind, &entrances, 5, true);
+        let expected = configuration(target, &kind, &entrances, 5, true);
         let mut expected = parsed(&expected);
         // These are the defaults, which a user needs not read.
         expected.remove("store").unwrap();
