@@ -58,7 +58,7 @@ fn a_procfile_leads_to_the_port_of_its_server() {
         let _ = stream.read(&mut [0; 4096]);
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nbehind");
     });
-    let site = Site::new().with("Procfile", &format!("web: ./server -p {port}\n"));
+    let site = Site::new().with("Procfile", format!("web: ./server -p {port}\n"));
     assert_eq!(start(&site).get("/x").text(), "behind");
 }
 
