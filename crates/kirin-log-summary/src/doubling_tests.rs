@@ -1,10 +1,8 @@
 //! The cost of a line grows with its bytes (`kirin-doubling`).
 
-use std::sync::Arc;
-
 use kirin_doubling::Table;
 
-use crate::line::{LineFormat, LineTemplate, TimeUnit};
+use crate::line::{LineFormat, TimeUnit};
 
 #[test]
 fn a_line_costs_no_more_than_its_bytes() {
@@ -39,6 +37,10 @@ fn a_line_costs_no_more_than_its_bytes() {
         "\"status\":1,",
         "HTTP/",
         " HTTP/1.1",
+        "\\x22",
+        ", ",
+        " : ",
+        "- \"",
     ];
     let starts = [
         "",
@@ -48,8 +50,7 @@ fn a_line_costs_no_more_than_its_bytes() {
         "{\"uri\":\"",
         "a:b\t",
     ];
-    let template =
-        |format| LineFormat::Template(Arc::new(LineTemplate::parse(format).expect(format)));
+    let template = |format| LineFormat::from_text(format).expect(format);
     for piece in pieces {
         for start in starts {
             let line = |count: usize| format!("{start}{}", piece.repeat(count)).into_bytes();
@@ -59,6 +60,9 @@ fn a_line_costs_no_more_than_its_bytes() {
                 LineFormat::Json,
                 template("%h %t %r %s %D"),
                 template("%s \"%{A}i\" %U"),
+                template("$uri \"$a\" $upstream_addr $time_local $status $upstream_addr"),
+                template("$upstream_addr $time_local \"$request\" $status"),
+                LineFormat::Terminal,
             ] {
                 table.check(&format!("{format:?} {start}{piece}"), 300, line, |line| {
                     format.parse(line, TimeUnit::Seconds).is_ok()

@@ -4,11 +4,9 @@ use std::str::FromStr;
 
 pub use jiff::Timestamp as Moment;
 use jiff::Timestamp;
-use jiff::civil::DateTime;
-use jiff::fmt::strtime;
-use jiff::tz::TimeZone;
 
-use crate::line::{LineError, LogRecord};
+pub use crate::line::parse_moment;
+use crate::line::{LineError, LogRecord, LogTime};
 
 /// Conditions, all of which a request must meet. An empty list is met by all.
 #[derive(Clone, Debug, Default)]
@@ -62,39 +60,10 @@ impl Filter {
         if self.since.is_none() && self.until.is_none() {
             return Ok(true);
         }
-        let moment = record.time.as_deref().and_then(moment_of_log).ok_or(LineError::NoTime)?;
+        let moment = record.time.as_ref().and_then(LogTime::moment).ok_or(LineError::NoTime)?;
         Ok(self.since.is_none_or(|since| moment >= since)
             && self.until.is_none_or(|until| moment < until))
     }
-}
-
-/// Parses a moment as a log has it: ISO 8601, that of the combined format, or seconds since 1970.
-fn moment_of_log(text: &[u8]) -> Option<Timestamp> {
-    let text = std::str::from_utf8(text).ok().filter(|text| text.len() <= 64)?;
-    if text.as_bytes().get(2) == Some(&b'/') {
-        return strtime::parse("%d/%b/%Y:%H:%M:%S %z", text).ok()?.to_timestamp().ok();
-    }
-    if let Ok(moment) = parse_moment(text) {
-        return Some(moment);
-    }
-    let seconds: f64 = text.parse().ok()?;
-    let millis = seconds * 1000.0;
-    #[allow(clippy::cast_possible_truncation)]
-    millis.is_finite().then_some(millis as i64).and_then(|ms| Timestamp::from_millisecond(ms).ok())
-}
-
-/// Parses a moment in ISO 8601. Without an offset it is UTC, and without a time it is midnight.
-pub fn parse_moment(text: &str) -> Result<Timestamp, String> {
-    text.parse::<Timestamp>()
-        .ok()
-        .or_else(|| {
-            let civil: DateTime = text.parse().ok()?;
-            civil.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
-        })
-        .ok_or_else(|| {
-            "expected a time such as 2026-11-22, 2026-11-22T18:40 or 2026-11-22T18:40:01+09:00"
-                .into()
-        })
 }
 
 #[cfg(test)]
@@ -102,6 +71,11 @@ mod tests {
     use std::borrow::Cow;
 
     use super::*;
+    use crate::line::TimeForm;
+
+    fn usual(text: &str) -> LogTime<'_> {
+        LogTime { text: Cow::Borrowed(text.as_bytes()), form: TimeForm::Usual }
+    }
 
     #[test]
     fn statuses_and_classes_are_read_and_others_refused() {
@@ -130,10 +104,10 @@ mod tests {
             "1795372801",
             "1795372801.000",
         ] {
-            assert_eq!(moment_of_log(text.as_bytes()), Some(expected), "{text}");
+            assert_eq!(usual(text).moment(), Some(expected), "{text}");
         }
         for text in ["", "-", "x", "22/Nov/2026", "nan", "1e300", "99/Nov/2026:18:40:01 +0000"] {
-            assert_eq!(moment_of_log(text.as_bytes()), None, "{text}");
+            assert_eq!(usual(text).moment(), None, "{text}");
         }
         assert!(parse_moment("yesterday").is_err());
         assert!(parse_moment("2026-11-22").is_ok() && parse_moment("2026-11-22T18:40").is_ok());
@@ -166,7 +140,7 @@ mod tests {
                 bytes: None,
                 micros: None,
                 host: None,
-                time: Some(Cow::Borrowed(time.as_bytes())),
+                time: Some(usual(time)),
                 place: None,
                 cache: None,
                 is_cut: false,

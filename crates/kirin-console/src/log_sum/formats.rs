@@ -1,10 +1,9 @@
 //! The formats of access logs: as an argument, and as a configuration says them.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use kirin_config::{ConfigErrors, ConfigSource, toml_table};
-use kirin_log_summary::line::{LineFormat, LineTemplate};
+use kirin_log_summary::line::LineFormat;
 
 /// The access logs of a configuration that have a format.
 pub struct LogFormats(Vec<(PathBuf, String)>);
@@ -28,7 +27,7 @@ impl LogFormats {
         let found = self.0.iter().filter(|(path, _)| is_log(&log, path));
         match found.max_by_key(|(path, _)| path.as_os_str().len()) {
             None => Ok(None),
-            Some((path, format)) => parse_format(format)
+            Some((path, format)) => LineFormat::of_configuration(format)
                 .map(Some)
                 .map_err(|error| format!("the format of {}: {error}", path.display())),
         }
@@ -81,17 +80,7 @@ pub(super) fn canonical(path: &Path) -> PathBuf {
     }
 }
 
-/// Parses a format: its name, or directives.
+/// Parses a format: its name, directives, variables, or a line of another server's configuration.
 pub fn parse_format(text: &str) -> Result<LineFormat, String> {
-    match text {
-        "combined" | "common" => Ok(LineFormat::Combined),
-        "ltsv" => Ok(LineFormat::Ltsv),
-        "json" => Ok(LineFormat::Json),
-        directives if directives.contains('%') => LineTemplate::parse(directives)
-            .map(|template| LineFormat::Template(Arc::new(template)))
-            .map_err(|error| error.to_string()),
-        _ => Err("allowed are combined, common, ltsv, json, and directives such as \
-                  '%h \"%r\" %>s %D'"
-            .into()),
-    }
+    LineFormat::from_text(text).map_err(|error| error.to_string())
 }

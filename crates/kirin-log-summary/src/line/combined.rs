@@ -11,8 +11,10 @@
 use std::borrow::Cow;
 
 use crate::line::error::LineError;
+use crate::line::log_time::{LogTime, TimeForm};
 use crate::line::number;
 use crate::line::record::{LogRecord, TimeUnit};
+use crate::line::unescaped::unescaped;
 
 /// Parses a line.
 pub(super) fn parse(line: &[u8], unit: TimeUnit) -> Result<LogRecord<'_>, LineError> {
@@ -32,12 +34,12 @@ pub(super) fn parse(line: &[u8], unit: TimeUnit) -> Result<LogRecord<'_>, LineEr
     };
     let mut record = LogRecord {
         method: Cow::Borrowed(method),
-        target: Cow::Borrowed(target),
+        target: unescaped(Cow::Borrowed(target)),
         status: status(number)?,
         bytes,
         micros: None,
         host: host(before).map(Cow::Borrowed),
-        time: time(before).map(Cow::Borrowed),
+        time: time(before).map(|text| LogTime { text: Cow::Borrowed(text), form: TimeForm::Usual }),
         place: None,
         cache: None,
         is_cut: false,
@@ -120,7 +122,7 @@ pub(super) fn status(number: u64) -> Result<u16, LineError> {
 }
 
 /// Returns the index of the quotation mark that ends a quoted text.
-fn closing_quote(text: &[u8]) -> Option<usize> {
+pub(super) fn closing_quote(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
         let at = from + memchr::memchr2(b'"', b'\\', text.get(from..)?)?;

@@ -1,9 +1,11 @@
-//! A record of labelled values, while they are read: LTSV and JSON.
+//! A record of labelled values, while they are read: LTSV, JSON, and the values of a template.
 
 use std::borrow::Cow;
 
 use crate::line::error::LineError;
+use crate::line::log_time::{LogTime, TimeForm};
 use crate::line::record::{LogRecord, TimeUnit};
+use crate::line::unescaped::unescaped;
 use crate::line::{combined, number};
 
 /// The meaning of a label.
@@ -13,7 +15,7 @@ pub(super) struct LabelMeaning {
     pub(super) field: LineField,
     /// The place of the label among those of the same value. A line may have several of them, and
     /// the lowest rank counts. `docs/log-sum.md` has the labels in this order.
-    rank: u8,
+    pub(super) rank: u8,
 }
 
 /// A value of a line.
@@ -21,13 +23,16 @@ pub(super) struct LabelMeaning {
 pub(super) enum LineField {
     Method,
     Target,
+    /// The target without its query.
+    Path,
+    /// The query, with or without its question mark.
+    Query,
     /// The complete request line, or in JSON an object with parts of the request.
     Request,
     Status,
     Size,
-    Duration,
-    /// A duration that is in microseconds in each log.
-    Micros,
+    /// A duration, and its unit if that is the same in all logs.
+    Duration(Option<TimeUnit>),
     Host,
     Time,
     Place,
@@ -60,16 +65,16 @@ impl LabelMeaning {
             b"bodysize" => (LineField::Size, 3),
             b"bytes_sent" => (LineField::Size, 4),
             b"bytes" => (LineField::Size, 5),
-            b"reqtime" => (LineField::Duration, 0),
-            b"request_time" => (LineField::Duration, 1),
-            b"reqtime_microsec" => (LineField::Micros, 2),
-            b"response_time" => (LineField::Duration, 3),
-            b"duration" => (LineField::Duration, 4),
-            b"taken" => (LineField::Duration, 5),
-            b"apptime" => (LineField::Duration, 6),
-            b"latency" => (LineField::Duration, 7),
-            b"runtime" => (LineField::Duration, 8),
-            b"upstream_response_time" => (LineField::Duration, 9),
+            b"reqtime" => (LineField::Duration(None), 0),
+            b"request_time" => (LineField::Duration(None), 1),
+            b"reqtime_microsec" => (LineField::Duration(Some(TimeUnit::Microseconds)), 2),
+            b"response_time" => (LineField::Duration(None), 3),
+            b"duration" => (LineField::Duration(None), 4),
+            b"taken" => (LineField::Duration(None), 5),
+            b"apptime" => (LineField::Duration(None), 6),
+            b"latency" => (LineField::Duration(None), 7),
+            b"runtime" => (LineField::Duration(None), 8),
+            b"upstream_response_time" => (LineField::Duration(None), 9),
             b"vhost" => (LineField::Host, 0),
             b"http_host" => (LineField::Host, 1),
             b"server_name" => (LineField::Host, 2),
@@ -114,7 +119,10 @@ impl LabelledValue<'_> {
         const WHAT: &str = "the duration of the request";
         let micros = match self {
             Self::Text(text) if matches!(&**text, b"-" | b"") => return Ok(None),
-            Self::Text(text) => number::micros(text, unit),
+            Self::Text(text) => match number::total_micros(text, unit) {
+                Some(total) => return Ok(total),
+                None => None,
+            },
             #[allow(clippy::cast_precision_loss)]
             Self::Integer(number) => number::float_micros(*number as f64, unit),
             Self::Float(number) => number::float_micros(*number, unit),
@@ -148,25 +156,33 @@ impl<T> Best<T> {
 /// The values of a line so far.
 pub(super) struct Draft<'a> {
     unit: TimeUnit,
+    /// Whether texts have escapes.
+    is_escaped: bool,
     method: Best<Cow<'a, [u8]>>,
     target: Best<Cow<'a, [u8]>>,
+    path: Best<Cow<'a, [u8]>>,
+    query: Best<Cow<'a, [u8]>>,
     request: Best<Cow<'a, [u8]>>,
     status: Best<u64>,
     bytes: Best<u64>,
     micros: Best<u64>,
     host: Best<Cow<'a, [u8]>>,
-    time: Best<Cow<'a, [u8]>>,
+    time: Best<LogTime<'a>>,
     place: Best<Cow<'a, [u8]>>,
     cache: Best<Cow<'a, [u8]>>,
     is_cut: bool,
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn new(unit: TimeUnit) -> Self {
+    /// Makes a record without values. `unit` is that of durations whose label does not say it.
+    pub(super) fn new(unit: TimeUnit, is_escaped: bool) -> Self {
         Self {
             unit,
+            is_escaped,
             method: Best::MISSING,
             target: Best::MISSING,
+            path: Best::MISSING,
+            query: Best::MISSING,
             request: Best::MISSING,
             status: Best::MISSING,
             bytes: Best::MISSING,
@@ -193,13 +209,10 @@ impl<'a> Draft<'a> {
             LineField::Size if self.bytes.wants(rank) => {
                 self.bytes.set(value.count("the size")?, rank);
             }
-            LineField::Duration if self.micros.wants(rank) => {
-                self.micros.set(value.micros(self.unit)?, rank);
+            LineField::Duration(unit) if self.micros.wants(rank) => {
+                self.micros.set(value.micros(unit.unwrap_or(self.unit))?, rank);
             }
-            LineField::Micros if self.micros.wants(rank) => {
-                self.micros.set(value.micros(TimeUnit::Microseconds)?, rank);
-            }
-            LineField::Status | LineField::Size | LineField::Duration | LineField::Micros => {}
+            LineField::Status | LineField::Size | LineField::Duration(_) => {}
             _ => self.set_text(key, value),
         }
         Ok(())
@@ -217,11 +230,14 @@ impl<'a> Draft<'a> {
             LineField::Target => &mut self.target,
             LineField::Request => &mut self.request,
             LineField::Host if !matches!(&*text, b"-" | b"") => &mut self.host,
-            LineField::Time => &mut self.time,
+            LineField::Path => &mut self.path,
+            LineField::Query if !matches!(&*text, b"-" | b"" | b"?") => &mut self.query,
+            LineField::Time => return self.set_time(text, TimeForm::Usual, key.rank),
             LineField::Place if *text != *b"-" => &mut self.place,
             LineField::Cache if *text != *b"-" => &mut self.cache,
             LineField::End => {
-                self.is_cut = *text == *b"cut";
+                // Apache's `%X` has an X.
+                self.is_cut = matches!(&*text, b"cut" | b"X");
                 return;
             }
             _ => return,
@@ -229,10 +245,21 @@ impl<'a> Draft<'a> {
         best.set(Some(text), key.rank);
     }
 
+    /// Takes the time of the request.
+    pub(super) fn set_time(&mut self, text: Cow<'a, [u8]>, form: TimeForm, rank: u8) {
+        self.time.set(Some(LogTime { text, form }), rank);
+    }
+
     /// Returns the record, if nothing is missing.
-    pub(super) fn finish(self) -> Result<LogRecord<'a>, LineError> {
+    pub(super) fn finish(mut self) -> Result<LogRecord<'a>, LineError> {
+        let path = self.path.value.take();
+        let query = self.query.value.take();
         let (mut method, mut target) = (self.method.value, self.target.value);
-        if let Some(request) = self.request.value.filter(|_| method.is_none() || target.is_none()) {
+        // A condition such as Apache's `%!200r` leaves the request line out, but not the path.
+        let is_wanted = |request: &Cow<'_, [u8]>| {
+            (method.is_none() || target.is_none()) && (path.is_none() || **request != *b"-")
+        };
+        if let Some(request) = self.request.value.filter(is_wanted) {
             let (line_method, line_target) = match request {
                 Cow::Borrowed(line) => {
                     let (method, target) = combined::split_request_line(line);
@@ -247,9 +274,14 @@ impl<'a> Draft<'a> {
             target.get_or_insert(line_target);
         }
         let status = self.status.value.ok_or(LineError::Missing("status"))?;
+        let target = target.or_else(|| path.map(|path| with_query(path, query)));
+        let target = match target.ok_or(LineError::Missing("uri"))? {
+            target if self.is_escaped => unescaped(target),
+            target => target,
+        };
         Ok(LogRecord {
             method: method.unwrap_or(Cow::Borrowed(b"-")),
-            target: target.ok_or(LineError::Missing("uri"))?,
+            target,
             status: combined::status(status)?,
             bytes: self.bytes.value,
             micros: self.micros.value,
@@ -260,4 +292,11 @@ impl<'a> Draft<'a> {
             is_cut: self.is_cut,
         })
     }
+}
+
+/// Appends a query to the path of a target.
+fn with_query<'a>(path: Cow<'a, [u8]>, query: Option<Cow<'a, [u8]>>) -> Cow<'a, [u8]> {
+    let Some(query) = query else { return path };
+    let question_mark: &[u8] = if query.starts_with(b"?") { b"" } else { b"?" };
+    Cow::Owned([&path, question_mark, &query].concat())
 }

@@ -11,7 +11,7 @@ use crate::line::record::{LogRecord, TimeUnit};
 
 /// Parses a line.
 pub(super) fn parse(line: &[u8], unit: TimeUnit) -> Result<LogRecord<'_>, LineError> {
-    let mut draft = Draft::new(unit);
+    let mut draft = Draft::new(unit, false);
     let mut wrong = None;
     let mut deserializer = serde_json::Deserializer::from_slice(line);
     Object { draft: &mut draft, wrong: &mut wrong }.deserialize(&mut deserializer)?;

@@ -18,7 +18,7 @@ fn is_label_byte(byte: u8) -> bool {
 
 /// Parses a line. Fields without a label are ignored.
 pub(super) fn parse(line: &[u8], unit: TimeUnit) -> Result<LogRecord<'_>, LineError> {
-    let mut draft = Draft::new(unit);
+    let mut draft = Draft::new(unit, true);
     let mut start = 0;
     for end in memchr::memchr_iter(b'\t', line).chain(std::iter::once(line.len())) {
         let field = &line[start..end];

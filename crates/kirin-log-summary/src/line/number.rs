@@ -36,6 +36,23 @@ pub(super) fn micros(text: &[u8], unit: TimeUnit) -> Option<u64> {
     Some(number)
 }
 
+/// Adds up durations such as `0.1, 0.2 : 0.3`, which nginx writes if it asked several servers, and
+/// returns microseconds. A `-` is no duration. Returns `Some(None)` if there is none, and `None`
+/// for a text that is not a list of durations.
+pub(super) fn total_micros(text: &[u8], unit: TimeUnit) -> Option<Option<u64>> {
+    if memchr::memchr2(b',', b' ', text).is_none() {
+        return micros(text, unit).map(Some);
+    }
+    let mut total = None;
+    for item in text.split(|byte| matches!(byte, b',' | b':')) {
+        match item.trim_ascii() {
+            b"-" => {}
+            item => total = Some(micros(item, unit)?.saturating_add(total.unwrap_or(0))),
+        }
+    }
+    Some(total)
+}
+
 /// Parses exponents and very long numbers.
 fn rare_micros(text: &[u8], unit: TimeUnit) -> Option<u64> {
     let is_number = text.first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.');
@@ -105,6 +122,21 @@ mod tests {
             ("1e999", Seconds, None),
         ] {
             assert_eq!(micros(text.as_bytes(), unit), expected, "{text} {unit:?}");
+        }
+    }
+
+    #[test]
+    fn the_durations_of_several_servers_are_added_up() {
+        for (text, expected) in [
+            ("0.5", Some(Some(500_000))),
+            ("0.1, 0.2 : 0.3", Some(Some(600_000))),
+            ("-, 0.25", Some(Some(250_000))),
+            ("- : -", Some(None)),
+            ("0.1, x", None),
+            ("0.1,", None),
+            ("0.1 0.2", None),
+        ] {
+            assert_eq!(total_micros(text.as_bytes(), TimeUnit::Seconds), expected, "{text}");
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::line::log_time::LogTime;
+
 /// The parts of a line that a summary needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogRecord<'a> {
@@ -17,8 +19,8 @@ pub struct LogRecord<'a> {
     pub micros: Option<u64>,
     /// The host that the client named, maybe with its port.
     pub host: Option<Cow<'a, [u8]>>,
-    /// The moment of the request as the log has it.
-    pub time: Option<Cow<'a, [u8]>>,
+    /// The moment of the request.
+    pub time: Option<LogTime<'a>>,
     /// The part of Kirin that answered.
     pub place: Option<Cow<'a, [u8]>>,
     /// The cache status.

@@ -1,0 +1,56 @@
+//! A value of a template: what it says, and its characters.
+
+use crate::line::draft::{LabelMeaning, LineField};
+use crate::line::log_time::TimeValue;
+use crate::line::value_shape::ValueShape;
+
+/// A value that a directive or variable writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TemplateValue {
+    pub(super) meaning: ValueMeaning,
+    pub(super) shape: ValueShape,
+}
+
+/// What a value says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ValueMeaning {
+    /// A part of the record.
+    Labelled(LabelMeaning),
+    /// The time of the request, or a part of it.
+    Time(TimeValue),
+    /// Nothing that is summed up.
+    Unused,
+}
+
+impl TemplateValue {
+    /// Returns the part of the record that the value is.
+    pub(super) fn field(&self) -> Option<LineField> {
+        match &self.meaning {
+            ValueMeaning::Labelled(meaning) => Some(meaning.field),
+            _ => None,
+        }
+    }
+
+    /// Appends a text and the value behind it, if both values are parts of one: a path and its
+    /// query, or a time and its fraction or zone. Returns false if they are not.
+    pub(super) fn join(&mut self, text: &[u8], variable: &str, other: &Self) -> bool {
+        if let (ValueMeaning::Time(time), ValueMeaning::Time(more)) =
+            (&mut self.meaning, &other.meaning)
+        {
+            let is_joined = time.join(text, more);
+            if is_joined {
+                self.shape = ValueShape::of_time(time);
+            }
+            return is_joined;
+        }
+        let is_query = other.field() == Some(LineField::Query) || variable.contains("is_args");
+        let is_path = matches!(self.field(), Some(LineField::Path | LineField::Target));
+        let is_joined = is_query && is_path && matches!(text, b"" | b"?");
+        if is_joined {
+            // Behind the path with its question mark, the value is the target.
+            self.meaning =
+                ValueMeaning::Labelled(LabelMeaning { field: LineField::Target, rank: 1 });
+        }
+        is_joined
+    }
+}
