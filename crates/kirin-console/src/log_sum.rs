@@ -1,7 +1,9 @@
 //! `kirin log sum`: sums up access logs by site, method and URL pattern.
 
-mod formats;
+mod configured_logs;
+mod duration_unit;
 mod sites;
+mod sources;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -11,23 +13,28 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kirin_log_summary::filter::{Filter, Moment, StatusCondition, parse_moment};
-use kirin_log_summary::input::{LogOptions, LogReport, read_log};
-use kirin_log_summary::line::{self, LineFormat, LogRecord};
+use kirin_log_summary::input::{LogOptions, LogReport, has_format, read_log};
+use kirin_log_summary::line::{FormatTextError, LineFormat, LogRecord, TimeUnit};
 use kirin_log_summary::report::{self, Order, Uncounted};
 use kirin_log_summary::summary::Summary;
 use kirin_url_patterns::ConfiguredPattern;
 
 use crate::print::{print, print_line};
-use formats::{LogFormats, parse_format};
+use duration_unit::{DurationUnit, duration_unit};
 use sites::{ConfiguredSites, LogSites};
+use sources::{LogSource, LogSources};
 
 /// A command for access logs.
 #[derive(Subcommand)]
 pub enum LogCommand {
     /// Sum up access logs by method and URL pattern, sorted by the time that they took
     #[command(after_help = "Examples:
-  kirin log sum access.log
+  kirin log sum                          all access logs of ./kirin.toml
+  kirin log sum access.log               in the format of ./kirin.toml, or found out
   kirin log sum access.log.*.gz --status 5xx --sort count
+  kirin log sum access.log --format '%h %l %u %t \"%r\" %>s %b %D'
+  kirin log sum access.log --format '$remote_addr [$time_local] \"$request\" $status $request_time'
+  kirin log sum access.log --format 'host:%h\\treq:%r\\tstatus:%>s\\ttaken:%D'
   kirin log sum access.log --pattern '/@{user}' --output markdown
   kirin log sum access.log --by-site
   kirin log sum --compare before.log after.log
@@ -38,24 +45,28 @@ pub enum LogCommand {
 /// The arguments of `kirin log sum`.
 #[derive(Args)]
 pub struct Sum {
-    /// Access logs, plain or compressed with gzip or Zstandard; - is the standard input
-    #[arg(required = true, value_name = "FILE")]
+    /// Access logs, plain or compressed with gzip or Zstandard; - is the standard input [default:
+    /// the access logs of the configuration]
+    #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Compare two logs: the first FILE is before, the second one after. Rows are sorted by how
     /// much they changed
     #[arg(long)]
     compare: bool,
-    /// The format of the lines: combined, common, ltsv, json, or directives such as '%h "%r" %>s'
-    /// [default: found out for each file]
+    /// The format of the lines: combined, common, ltsv, json, terminal, vhost_combined, combinedio,
+    /// directives of Kirin and Apache such as '%h "%r" %>s %D', variables of nginx such as
+    /// '"$request" $status $request_time', or a complete line `log_format …` of nginx or `LogFormat
+    /// …` of Apache [default: that of the configuration, or found out for each file]
     #[arg(long, value_parser = parse_format)]
     format: Option<LineFormat>,
     /// The configuration of the Kirin that has written the logs. It says the formats of their
-    /// lines, and which host belongs to which site
+    /// lines, and which host belongs to which site [default: kirin.toml of this directory, if a
+    /// FILE is a log of it]
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     config: Option<PathBuf>,
-    /// The unit of durations in the log
-    #[arg(long, value_name = "UNIT", default_value = "s")]
-    time_unit: DurationUnit,
+    /// The unit of durations in the log, if the format does not say it [default: s]
+    #[arg(long, value_name = "UNIT")]
+    time_unit: Option<DurationUnit>,
     /// A URL pattern, such as '/memo/{id}' or '/static/*'. Can be repeated; the first that matches
     /// has the request. Kirin finds patterns for all other paths
     #[arg(long = "pattern", short, value_name = "PATTERN", value_parser = ConfiguredPattern::parse)]
@@ -94,13 +105,6 @@ pub struct Sum {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum DurationUnit {
-    S,
-    Ms,
-    Us,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
 enum SortKey {
     Sum,
     Count,
@@ -131,9 +135,13 @@ pub fn run(command: &LogCommand) -> Result<(), String> {
         return Err("the standard input can be read once only".into());
     }
     let mut summary = Summary::new(sum.patterns.clone(), if sum.compare { 2 } else { 1 });
-    let mut warnings = Vec::new();
-    let progress = progress_bar(&sum.files);
-    let uncounted = sum.read(&mut summary, &progress, &mut warnings);
+    let mut sources = LogSources::find(&sum.files, sum.config.as_deref(), sum.format.is_some())?;
+    if let Some(note) = &sources.note {
+        print_line(&format!("kirin: {note}"));
+    }
+    let mut warnings = std::mem::take(&mut sources.warnings);
+    let progress = progress_bar(&sources.logs);
+    let uncounted = sum.read(sources, &mut summary, &progress, &mut warnings);
     progress.finish_and_clear();
     for warning in warnings {
         print_line(&format!("kirin: {warning}"));
@@ -150,20 +158,18 @@ impl Sum {
     /// Reads all logs. Returns the lines of each side that are not in the summary.
     fn read(
         &self,
+        sources: LogSources,
         summary: &mut Summary,
         progress: &ProgressBar,
         warnings: &mut Vec<String>,
     ) -> Result<[Uncounted; 2], String> {
-        let mut options = self.log_options();
-        let formats = self.config.as_deref().map(LogFormats::read).transpose()?;
-        let sites = self.sites()?;
+        let sites = self.sites(sources.sites)?;
         let mut uncounted = [Uncounted::default(); 2];
-        for (at, file) in self.files.iter().enumerate() {
+        for (at, source) in sources.logs.iter().enumerate() {
             let side = if self.compare { at } else { 0 };
+            let file = &source.file;
             let name = name(file);
-            if let Some(formats) = &formats {
-                options.format = formats.of(file)?;
-            }
+            let options = self.log_options(source, warnings)?;
             let site_of_log = sites.as_ref().and_then(|sites| sites.of_log(file));
             let (mut has_hosts, mut of_other_sites) = (site_of_log.is_some(), 0);
             let mut take = |record: &LogRecord<'_>| {
@@ -207,22 +213,44 @@ impl Sum {
     }
 
     /// Returns how sites are told apart. `None` if they are not.
-    fn sites(&self) -> Result<Option<LogSites>, String> {
-        let configured = self.config.as_deref().map(ConfiguredSites::read).transpose()?.flatten();
+    fn sites(&self, configured: Option<ConfiguredSites>) -> Result<Option<LogSites>, String> {
         if configured.is_none() && !self.by_site && self.sites.is_empty() {
             return Ok(None);
         }
         LogSites::new(configured, &self.sites).map(Some)
     }
 
-    fn log_options(&self) -> LogOptions {
+    /// Returns how a log is read: in the format of the argument, or in that of the configuration if
+    /// its first lines have it.
+    fn log_options(
+        &self,
+        source: &LogSource,
+        warnings: &mut Vec<String>,
+    ) -> Result<LogOptions, String> {
+        let name = name(&source.file);
+        let mut configured = source.configured.as_ref();
+        // What is read from a pipe is gone.
+        if let Some(found) = configured.filter(|_| source.file.is_file()) {
+            let has_format = open(&source.file).and_then(|log| has_format(log, &found.format));
+            if !has_format.map_err(|error| format!("{name}: {error}"))? {
+                warnings.push(format!(
+                    "{name}: the first lines do not have the format {} of {}, so it is found out",
+                    found.text, found.configuration
+                ));
+                configured = None;
+            }
+        }
+        let format = configured.map(|found| &found.format).or(self.format.as_ref());
+        let configuration = configured.map(|found| &*found.configuration);
+        let unit = duration_unit(self.time_unit, format, configuration)
+            .map_err(|error| format!("{name}: {error}"))?;
+        Ok(self.options(format.cloned(), unit))
+    }
+
+    fn options(&self, format: Option<LineFormat>, unit: TimeUnit) -> LogOptions {
         LogOptions {
-            format: self.format.clone(),
-            unit: match self.time_unit {
-                DurationUnit::S => line::TimeUnit::Seconds,
-                DurationUnit::Ms => line::TimeUnit::Milliseconds,
-                DurationUnit::Us => line::TimeUnit::Microseconds,
-            },
+            format,
+            unit,
             filter: Filter {
                 methods: self.methods.clone(),
                 statuses: self.statuses.clone(),
@@ -259,6 +287,10 @@ impl From<OutputFormat> for report::ReportFormat {
     }
 }
 
+fn parse_format(text: &str) -> Result<LineFormat, FormatTextError> {
+    LineFormat::from_text(text)
+}
+
 fn is_stdin(file: &Path) -> bool {
     file == Path::new("-")
 }
@@ -291,12 +323,12 @@ fn unreadable(name: &str, log: &LogReport, is_format_given: bool) -> String {
 
 /// Returns a progress bar over the bytes of the files. It is hidden unless standard error is a
 /// terminal and all logs are files.
-fn progress_bar(files: &[PathBuf]) -> ProgressBar {
-    let length = |file: &PathBuf| {
-        let metadata = std::fs::metadata(file).ok()?;
+fn progress_bar(logs: &[LogSource]) -> ProgressBar {
+    let length = |log: &LogSource| {
+        let metadata = std::fs::metadata(&log.file).ok()?;
         metadata.is_file().then_some(metadata.len())
     };
-    let Some(total) = files.iter().map(length).sum::<Option<u64>>() else {
+    let Some(total) = logs.iter().map(length).sum::<Option<u64>>() else {
         return ProgressBar::hidden();
     };
     if !io::stderr().is_terminal() {

@@ -73,6 +73,18 @@ pub fn read_log<'r>(
     Ok(report)
 }
 
+/// Returns whether one of the first lines of a log has a format, or the log has no lines.
+pub fn has_format<'r>(reader: impl Read + 'r, format: &LineFormat) -> io::Result<bool> {
+    let (mut lines, mut is_found) = (0, false);
+    for_each_line(&mut *decompressed(reader)?, |line| {
+        let line = line.filter(|line| !line.is_empty());
+        lines += u64::from(line.is_some());
+        is_found = line.is_some_and(|line| format.parse(line, TimeUnit::Seconds).is_ok());
+        !is_found && lines < UNKNOWN_LINES
+    })?;
+    Ok(is_found || lines == 0)
+}
+
 impl LogReport {
     /// Returns whether no line could be read.
     pub fn is_unreadable(&self) -> bool {
@@ -230,6 +242,22 @@ mod tests {
         assert_eq!(report.lines, UNKNOWN_LINES);
         let options = LogOptions { format: Some(LineFormat::Json), ..LogOptions::default() };
         assert_eq!(read(log.as_bytes(), &options).1, ["/a"]);
+    }
+
+    #[test]
+    fn the_first_lines_say_whether_a_log_has_a_format() {
+        let json = "{\"uri\":\"/a\",\"status\":200}\n";
+        for (log, expected) in [
+            (String::new(), true),
+            ("\n\n".into(), true),
+            (json.into(), true),
+            (format!("noise\n{json}"), true),
+            ("noise\n".into(), false),
+            ("noise\n".repeat(100) + json, false),
+        ] {
+            let found = has_format(log.as_bytes(), &LineFormat::Json).expect("reads");
+            assert_eq!(found, expected, "{} lines", log.lines().count());
+        }
     }
 
     #[test]

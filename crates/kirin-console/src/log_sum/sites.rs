@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use kirin_config::ConfigSource;
 use kirin_gateway::routing::host_table::{HostTable, SiteHost};
 use kirin_http::host::canonical_host;
 use toml::Value;
 
-use super::formats::{canonical, is_log, read_table};
+use super::configured_logs::{canonical, for_each_log, is_log, log_file};
 
 /// How the site of a request is found, and which sites are counted.
 pub struct LogSites {
@@ -74,24 +75,31 @@ impl LogSites {
 }
 
 impl ConfiguredSites {
-    /// Reads the sites. All else in the configuration may be wrong, as on a machine that only has
-    /// the logs. Returns `None` if there is no site.
-    pub fn read(config: &Path) -> Result<Option<Self>, String> {
-        let wrong = |error: String| format!("{}: {error}", config.display());
-        let (mut table, directory) = read_table(config)?;
+    /// Reads the sites of a configuration. Returns `None` if there is no site.
+    pub fn read(table: &Value, source: &ConfigSource) -> Result<Option<Self>, String> {
         let mut found = Self { hosts: HostTable::default(), names: Vec::new(), logs: Vec::new() };
-        if let Some(Value::Array(sites)) = table.remove("site") {
-            for site in &sites {
-                found.add(site).map_err(wrong)?;
-                let index = Some(found.names.len() - 1);
-                logs(site, &mut |log| found.logs.push((canonical(&directory.join(log)), index)));
-            }
+        let sites = table.get("site").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        for site in sites {
+            found.add(site)?;
+            let index = found.names.len() - 1;
+            for_each_log(site, &mut |path, _| found.add_log(path, Some(index), source));
         }
         // A log of a listener or of routes at the top level has requests of several sites.
-        logs(&Value::Table(table), &mut |log| {
-            found.logs.push((canonical(&directory.join(log)), None));
-        });
+        for (key, value) in table.as_table().into_iter().flatten() {
+            if key != "site" {
+                for_each_log(value, &mut |path, _| found.add_log(path, None, source));
+            }
+        }
         Ok((!found.names.is_empty()).then_some(found))
+    }
+
+    /// Returns the number of sites.
+    pub fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    fn add_log(&mut self, path: &str, site: Option<usize>, source: &ConfigSource) {
+        self.logs.extend(log_file(path, source).map(|path| (path, site)));
     }
 
     fn add(&mut self, site: &Value) -> Result<(), String> {
@@ -133,22 +141,5 @@ impl ConfiguredSites {
                 ))
             }
         }
-    }
-}
-
-/// Calls `take` with the path of each `access_log` in a part of a configuration.
-fn logs(value: &Value, take: &mut impl FnMut(&str)) {
-    match value {
-        Value::Table(table) => {
-            for (key, value) in table {
-                match (key.as_str(), value, value.get("path").and_then(Value::as_str)) {
-                    ("access_log", Value::String(path), _) => take(path),
-                    ("access_log", _, Some(path)) => take(path),
-                    _ => logs(value, take),
-                }
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| logs(value, take)),
-        _ => {}
     }
 }

@@ -1,5 +1,7 @@
 //! `kirin log sum`, through the built program, on logs of all kinds.
 
+mod formats;
+
 use std::io::Write;
 use std::process::{Output, Stdio};
 
@@ -239,14 +241,14 @@ fn malformed_lines_are_counted_and_the_first_is_named() {
 fn wrong_arguments_are_named() {
     let site = Site::new().with("access.log", COMBINED);
     for (arguments, part) in [
-        (&[][..], "<FILE>"),
+        (&[][..], "name a FILE, or the --config"),
         (&["access.log", "--pattern", "memo"], "pattern \"memo\" must begin with \"/\""),
         (&["access.log", "--status", "9xx"], "expected a status such as 404"),
         (&["access.log", "--since", "yesterday"], "expected a time such as 2026-11-22"),
         (&["access.log", "--sort", "size"], "[possible values: sum, count,"),
         (
             &["access.log", "--format", "xml"],
-            "allowed are combined, common, ltsv, json, and directives",
+            "allowed are combined, common, ltsv, json, terminal, vhost_combined, combinedio,",
         ),
     ] {
         let refused = sum(&site, arguments);
