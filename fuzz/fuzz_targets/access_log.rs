@@ -1,7 +1,8 @@
-//! Access logs in all formats, and the reports of them. No input panics, no line is lost, and the
-//! memory of the patterns is bounded.
+//! Access logs in all formats, also those of a text, and the reports of them. No input panics, no
+//! line is lost, and the memory of the patterns is bounded.
 #![no_main]
 
+use kirin_log_summary::filter::{Filter, parse_moment};
 use kirin_log_summary::input::{LogOptions, read_log};
 use kirin_log_summary::line::LineFormat;
 use kirin_log_summary::report::{self, Order, ReportFormat, Sort, Uncounted};
@@ -10,13 +11,28 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let Some((kind, log)) = input.split_first() else { return };
-    let format = match kind % 4 {
-        0 => None,
-        1 => Some(LineFormat::Combined),
-        2 => Some(LineFormat::Ltsv),
-        _ => Some(LineFormat::Json),
+    let (format, log) = match kind % 7 {
+        0 => (None, log),
+        1 => (Some(LineFormat::Combined), log),
+        2 => (Some(LineFormat::Ltsv), log),
+        3 => (Some(LineFormat::Json), log),
+        4 => (Some(LineFormat::Terminal), log),
+        // The first line is the format: that of an argument, or of a configuration.
+        kind => {
+            let Some(at) = log.iter().position(|byte| *byte == b'\n') else { return };
+            let Ok(text) = std::str::from_utf8(&log[..at]) else { return };
+            let format = match kind {
+                5 => LineFormat::from_text(text),
+                _ => LineFormat::of_configuration(text),
+            };
+            let Ok(format) = format else { return };
+            (Some(format), &log[at + 1..])
+        }
     };
-    let options = LogOptions { format, ..LogOptions::default() };
+    // Times are read only if they are compared.
+    let since = parse_moment("1970-01-01").ok().filter(|_| kind % 2 == 0);
+    let filter = Filter { since, ..Filter::default() };
+    let options = LogOptions { format, filter, ..LogOptions::default() };
     let mut summary = Summary::new(Vec::new(), 2);
     let mut counted = 0;
     // A compressed log may be cut short.

@@ -150,15 +150,22 @@ impl TimeValue {
         if other.form.is_some() || self.is_end != other.is_end {
             return false;
         }
+        let is_regular = self.is_regular && other.is_regular;
+        if text.contains('"') && !is_regular {
+            return false;
+        }
         let format = format!("{format}{}{more}", text.replace('%', "%%"));
-        self.sample = format!("{}{text}{}", self.sample, other.sample);
-        self.is_regular &= other.is_regular;
-        self.form = match &*format {
+        let sample = format!("{}{text}{}", self.sample, other.sample);
+        let form = match &*format {
             // The library takes the seconds without the fraction.
             "%s.%f" => Some(TimeForm::Usual),
-            _ => form_of(&format, &self.sample),
+            _ => form_of(&format, &sample),
         };
-        self.parse_format = Some(format);
+        if self.form.is_some() && form.is_none() {
+            return false;
+        }
+        let (parse_format, is_end) = (Some(format), self.is_end);
+        *self = Self { form, sample, is_regular, parse_format, is_end };
         true
     }
 

@@ -18,6 +18,8 @@ mod unescaped;
 mod value_shape;
 
 #[cfg(test)]
+mod round_trip_tests;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;

@@ -43,13 +43,13 @@ impl TemplateValue {
             }
             return is_joined;
         }
+        const JOINED: LabelMeaning = LabelMeaning { field: LineField::Target, rank: 1 };
         let is_query = other.field() == Some(LineField::Query) || variable.contains("is_args");
-        let is_path = matches!(self.field(), Some(LineField::Path | LineField::Target));
+        let is_path =
+            self.field() == Some(LineField::Path) || self.meaning == ValueMeaning::Labelled(JOINED);
         let is_joined = is_query && is_path && matches!(text, b"" | b"?");
         if is_joined {
-            // Behind the path with its question mark, the value is the target.
-            self.meaning =
-                ValueMeaning::Labelled(LabelMeaning { field: LineField::Target, rank: 1 });
+            self.meaning = ValueMeaning::Labelled(JOINED);
         }
         is_joined
     }

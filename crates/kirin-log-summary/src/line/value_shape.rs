@@ -95,16 +95,17 @@ impl ValueShape {
         if text.is_empty() {
             return None;
         }
-        if before.ends_with(b"\"") && behind.starts_with(b"\"") {
-            return Some(TextSearch::UnescapedQuote);
-        }
+        let is_punctuation = !text.iter().any(u8::is_ascii_alphanumeric);
         match self {
-            Self::List if text == b" " => return Some(TextSearch::EndOfList),
-            Self::Time { sample, is_regular: true }
-                if !text.iter().any(u8::is_ascii_alphanumeric) =>
-            {
+            // Its parts may stand in quotation marks of their own.
+            Self::Time { sample, is_regular: true } if is_punctuation => {
                 return skip(sample.as_bytes());
             }
+            Self::Time { sample, .. } if sample.contains('"') => {}
+            _ if before.ends_with(b"\"") && behind.starts_with(b"\"") => {
+                return Some(TextSearch::UnescapedQuote);
+            }
+            Self::List if text == b" " => return Some(TextSearch::EndOfList),
             _ => {}
         }
         (!self.may_contain(text)).then_some(TextSearch::Nearest)
