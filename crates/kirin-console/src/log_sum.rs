@@ -71,7 +71,8 @@ pub struct Sum {
     /// has the request. Kirin finds patterns for all other paths
     #[arg(long = "pattern", short, value_name = "PATTERN", value_parser = ConfiguredPattern::parse)]
     patterns: Vec<ConfiguredPattern>,
-    /// Tell sites apart by the hosts in the log. This is the default with a --config that has sites
+    /// Tell sites apart by the hosts in the log. This is the default with a configuration that has
+    /// sites
     #[arg(long)]
     by_site: bool,
     /// The figure by which rows are sorted, largest first
@@ -92,8 +93,8 @@ pub struct Sum {
     /// Count only requests with this method. Can be repeated
     #[arg(long = "method", value_name = "METHOD")]
     methods: Vec<String>,
-    /// Count only requests of this site: its name or a host of it in the --config, and without one
-    /// the host in the log; - means no site. Can be repeated
+    /// Count only requests of this site: its name or a host of it in the configuration, and without
+    /// one the host in the log; - means no site. Can be repeated
     #[arg(long = "site", value_name = "NAME")]
     sites: Vec<String>,
     /// Count only requests at this time or later: 2026-11-22T18:40 (UTC), or with an offset

@@ -30,20 +30,22 @@ pub enum FormatTextError {
 impl LineFormat {
     /// Parses what a person writes for a format, for the logs of Kirin, nginx and Apache.
     pub fn from_text(text: &str) -> Result<Self, FormatTextError> {
-        let text = text.trim_matches([' ', '\n', '\r']);
+        // A format may begin or end with a tab.
+        let (line, text) = (text.trim(), text.trim_matches([' ', '\n', '\r']));
         if let Some(format) = named(text) {
             return Ok(format);
         }
         if text == "combinedio" {
             return of_template(COMBINED_IO, TemplateLanguage::Apache);
         }
-        if let Some(line) = after_word(text, "log_format") {
-            let format = quoted_texts(line, nginx_escape);
-            let format = format.ok_or(FormatTextError::NoQuotedText("log_format"))?;
-            return of_template(&format, TemplateLanguage::Nginx);
+        if let Some(line) = after_word(line, "log_format") {
+            let texts = quoted_texts(line, nginx_escape);
+            let texts = texts.ok_or(FormatTextError::NoQuotedText("log_format"))?;
+            return of_template(&texts.concat(), TemplateLanguage::Nginx);
         }
-        if let Some(line) = after_word(text, "LogFormat") {
-            let format = quoted_texts(line, apache_escape);
+        if let Some(line) = after_word(line, "LogFormat") {
+            let texts = quoted_texts(line, apache_escape);
+            let format = texts.and_then(|texts| texts.into_iter().next());
             let format = format.ok_or(FormatTextError::NoQuotedText("LogFormat"))?;
             // Apache reads escapes once in its configuration, and once in the format.
             return of_template(&with_escapes(&format), TemplateLanguage::Apache);
@@ -112,28 +114,31 @@ fn has_status_variable(text: &str) -> bool {
     ["$status", "${status}"].iter().any(|variable| text.contains(variable))
 }
 
-/// Joins the texts in quotation marks of a line of a configuration, up to a semicolon. Text outside
-/// of them is a name or an option. `escape` returns what a backslash and a character stand for.
-fn quoted_texts(line: &str, escape: fn(char) -> Option<char>) -> Option<String> {
-    let (mut joined, mut quote, mut is_found) = (String::new(), None, false);
+/// Returns the texts in quotation marks of a line of a configuration, up to a semicolon. Text
+/// outside of them is a name or an option. `escape` returns what a backslash and a character stand
+/// for. A line of the file that ends with a backslash goes on in the next one.
+fn quoted_texts(line: &str, escape: fn(char) -> Option<char>) -> Option<Vec<String>> {
+    let (mut texts, mut open) = (Vec::new(), None::<(char, String)>);
     let mut characters = line.chars();
     while let Some(character) = characters.next() {
-        match (quote, character) {
+        match (&mut open, character) {
             (None, ';') => break,
-            (None, '\'' | '"') => (quote, is_found) = (Some(character), true),
-            (Some(end), _) if character == end => quote = None,
-            (Some(_), '\\') => {
-                let next = characters.next()?;
-                match escape(next) {
-                    Some(meant) => joined.push(meant),
-                    None => joined.extend(['\\', next]),
-                }
-            }
-            (Some(_), _) => joined.push(character),
+            (None, '\'' | '"') => open = Some((character, String::new())),
             (None, _) => {}
+            (Some((quote, _)), _) if character == *quote => {
+                texts.extend(open.take().map(|(_, text)| text));
+            }
+            (Some((_, text)), '\\') => match characters.next()? {
+                '\n' => {}
+                next => match escape(next) {
+                    Some(meant) => text.push(meant),
+                    None => text.extend(['\\', next]),
+                },
+            },
+            (Some((_, text)), _) => text.push(character),
         }
     }
-    (is_found && quote.is_none()).then_some(joined)
+    (!texts.is_empty() && open.is_none()).then_some(texts)
 }
 
 fn nginx_escape(character: char) -> Option<char> {

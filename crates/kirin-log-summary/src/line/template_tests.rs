@@ -256,6 +256,7 @@ fn formats_of_apache_are_read() {
             format!("1.1.1.1, ::1 - - {TIME} \"GET / HTTP/1.1\" 200"),
             "GET / 200 time=2026-11-22T18:40:01Z",
         ),
+        ("LogFormat '%s \\\n%r' \"a name\"", "200 GET / HTTP/1.1".into(), "GET / 200"),
         ("$5 %s %r", "$5 200 GET / HTTP/1.1".into(), "GET / 200"),
         ("%s %U 100%%", "200 /a 100%".into(), "- /a 200"),
     ] {
@@ -308,6 +309,7 @@ fn formats_of_nginx_are_read() {
         ),
         ("$geoip_country \"$request\" $status".into(), "New Zealand \"GET / HTTP/1.1\" 200".into(), "GET / 200"),
         ("$status%$ $request".into(), "200%$ GET / HTTP/1.1".into(), "GET / 200"),
+        ("\tlog_format a '$status' ' $request'; # '$request_time'".into(), "200 GET / HTTP/1.1".into(), "GET / 200"),
         ("log_format a '$status \\t$request'".into(), "200 \tGET / HTTP/1.1".into(), "GET / 200"),
     ] {
         assert_eq!(read_text(&format, &line), expected, "{format}: {line}");
