@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 /// The moment of a request as a line has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogTime<'a> {
-    /// The text of the line, without brackets.
+    /// The text of the line.
     pub text: Cow<'a, [u8]>,
     /// How the text is read.
     pub form: TimeForm,
@@ -261,5 +261,13 @@ mod tests {
         assert!(!time.join(b" ", &TimeValue::named("sec")));
         assert!(!time.join(b" ", &TimeValue::named("msec")));
         assert!(!time.join(b" ", &TimeValue::named("end:msec_frac")));
+    }
+
+    #[test]
+    fn a_time_that_can_be_read_alone_stays_so() {
+        // The seconds would end behind the text.
+        let mut time = TimeValue::named("sec");
+        assert!(!time.join(b"5", &TimeValue::named("msec_frac")));
+        assert_eq!(time, TimeValue::named("sec"));
     }
 }

@@ -307,6 +307,11 @@ fn formats_of_nginx_are_read() {
             "GET /a b 200 c=d".into(),
             "GET /a b?c=d 200",
         ),
+        (
+            "$remote_user $uri $status \"$request_method\"".into(),
+            "a /x y 200 \"GET\"".into(),
+            "GET /x y 200",
+        ),
         ("$geoip_country \"$request\" $status".into(), "New Zealand \"GET / HTTP/1.1\" 200".into(), "GET / 200"),
         ("$status%$ $request".into(), "200%$ GET / HTTP/1.1".into(), "GET / 200"),
         ("\tlog_format a '$status' ' $request'; # '$request_time'".into(), "200 GET / HTTP/1.1".into(), "GET / 200"),
