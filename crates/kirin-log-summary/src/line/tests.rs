@@ -107,6 +107,12 @@ fn lines_of_many_servers_are_read() {
             "time:1\tcache:HIT\tpath:/p\turi:/p?q\tmethod:GET\tstatus:200\tnolabel\t:x",
             "GET /p?q 200 cache=HIT time=1",
         ),
+        ("uri:/\tstatus:200\tupstream_response_time:0.1, - : 0.2", "- / 200 micros=300000"),
+        ("uri:/\\x22\tstatus:200", "- /\" 200"),
+        (
+            "18:40:01 200 GET /a  1.5 KB  3.41 ms  files",
+            "GET /a 200 bytes=1536 micros=3410 place=files time=18:40:01",
+        ),
         ("vhost:-\tserver_name:b\turi:/\tstatus:200", "- / 200 host=b"),
         ("http_host:b:80\tvhost:a\turi:/\tstatus:200", "- / 200 host=a"),
         // JSON.
