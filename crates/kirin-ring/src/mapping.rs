@@ -69,3 +69,16 @@ impl Words for Mapping {
         let _ = futex::wait(self.futex(offset), futex::Flags::empty(), value, None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_has_the_file_cannot_change_its_size() {
+        let mapping = Mapping::create("kirin-test", 4096).unwrap();
+        for bytes in [0, 4095, 8192] {
+            assert_eq!(ftruncate(mapping.file(), bytes), Err(rustix::io::Errno::PERM), "{bytes}");
+        }
+    }
+}

@@ -323,7 +323,7 @@ fn a_request_that_no_route_gets_is_an_error() {
         ),
         (&["GET", "http://a.test/%0"], "malformed percent-encoding"),
         (&["GET", "http://a.test/", "--client", "me"], "allowed is an address"),
-        (&["GET", "http://a.test/", "--admin", "x"], "use HOST:PORT, PORT or unix:PATH"),
+        (&["GET", "http://a.test/", "--admin", "x"], "use PORT (on 127.0.0.1), IP:PORT"),
         (&["GET"], "`GET`: this is a method, and the URL after it is missing"),
         (&[], "<URL>"),
     ] {

@@ -324,8 +324,8 @@ fn the_printed_configuration_has_the_domains() {
     {
         assert!(printed.contains(part), "{part}: {printed}");
     }
-    fs::write(site.path("www/kirin.toml"), printed).expect("kirin.toml");
-    let output = run_kirin(&site, &["check", "--config", "www/kirin.toml"]);
+    fs::write(site.path("kirin.toml"), printed).expect("kirin.toml");
+    let output = run_kirin(&site, &["check"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -29,6 +29,7 @@ mod profile;
 mod program_upgrade;
 mod real_systemd;
 mod reload;
+mod secrets;
 mod status_page;
 mod systemd;
 mod top;

@@ -344,8 +344,8 @@ fn a_profile_that_cannot_be_made_says_why() {
     for (arguments, expected) in [
         (&["--app", "wbe"][..], "there is no app `wbe`, but `web`"),
         (&["--seconds", "1"], "app `web` had no request in these 1 s"),
-        (&["--seconds", "601"], "601 is not in 1..=600"),
-        (&["--hz", "0"], "0 is not in 1..=1000"),
+        (&["--seconds", "601"], "allowed are 1 to 600"),
+        (&["--hz", "0"], "allowed are 1 to 1000"),
         (&["-o", "no/such/directory.svg"], "no/such/directory.svg: "),
         (&["-o", "/tmp"], "/tmp is a directory"),
     ] {

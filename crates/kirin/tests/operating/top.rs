@@ -262,7 +262,7 @@ fn a_pipe_gets_plain_text() {
         said(&output)
     );
     let output = run_kirin(&site, &["top", "--interval", "0"]);
-    assert!(said(&output).contains("0.1 to 3600 seconds"), "{}", said(&output));
+    assert!(said(&output).contains("allowed are 0.1 to 3600"), "{}", said(&output));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Responses that an application has stored and purged, through the built program.
 
-use kirin_tests::{Client, Kirin, Memcached, Site, wait_for};
+use kirin_tests::{Backend, Client, Kirin, Memcached, Site, wait_for};
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [store]\nmemory = \"16MB\"\nitem_limit = \"100KB\"\nmemcached = [\"unix:m.sock\"]\n\
@@ -447,4 +447,31 @@ fn a_page_that_answers_no_request_is_logged_once() {
         "{}",
         running.kirin.log()
     );
+}
+
+#[test]
+fn a_server_of_an_upstream_stores_and_purges_nothing() {
+    let backend = Backend::answering(|request| {
+        format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nKirin-Store: ttl=60\r\n\
+             Kirin-Purge: prefixes=\"/kept\"\r\n\r\n{}",
+            request.target().len(),
+            request.target()
+        )
+    });
+    let config = format!(
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemcached = [\"unix:m.sock\"]\n\
+         [[upstream]]\nname = \"other\"\nservers = [\"{}\"]\n\
+         [[route]]\npath = \"/\"\ntry = [\"store\", \"proxy:other\"]\n",
+        backend.address()
+    );
+    let site = Site::new();
+    let kirin = Kirin::start(&site, &config);
+    let mut memcached = Memcached::connect(&site.path("m.sock"));
+    memcached.set("/kept", b"text/plain\r\nkept");
+    for _ in 0..3 {
+        assert_eq!(kirin.get("/page").text(), "/page");
+    }
+    assert_eq!(memcached.get("/page"), None);
+    assert_eq!(kirin.get("/kept").text(), "kept");
 }

@@ -1,7 +1,7 @@
 //! TLS through the built program: versions, names, sessions, reload, certificates of clients, and
 //! failures.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
@@ -402,4 +402,38 @@ fn term_finishes_responses_and_ends_idle_connections() {
         received.len()
     );
     assert_eq!(https.kirin.wait().code(), Some(0), "{}", https.kirin.log());
+}
+
+/// Returns a record with the first message of a client that knows no version above `3.minor` (RFC
+/// 5246 section 7.4.1.2). `3.3` is TLS 1.2.
+fn hello_of_an_old_client(minor: u8) -> Vec<u8> {
+    // TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 and its sibling for RSA; no compression.
+    let ciphers_and_compression = [0, 4, 0xc0, 0x2b, 0xc0, 0x2f, 1, 0];
+    let groups = [0, 10, 0, 4, 0, 2, 0, 0x1d]; // x25519
+    let point_formats = [0, 11, 0, 2, 1, 0];
+    let signatures = [0, 13, 0, 8, 0, 6, 4, 3, 8, 4, 4, 1];
+    let extensions = [&groups[..], &point_formats, &signatures].concat();
+    let mut hello = vec![3, minor];
+    hello.extend([7; 32]);
+    hello.push(0);
+    hello.extend(ciphers_and_compression);
+    hello.extend([0, u8::try_from(extensions.len()).expect("short extensions")]);
+    hello.extend(extensions);
+    let length = u8::try_from(hello.len()).expect("a short hello");
+    let mut record = vec![22, 3, 1, 0, length + 4, 1, 0, 0, length];
+    record.extend(hello);
+    record
+}
+
+#[test]
+fn clients_that_know_no_version_above_tls_1_1_are_refused() {
+    // Content type 21 is an alert, and 22 a handshake (RFC 5246 section 6.2.1).
+    let https = serve();
+    for (minor, expected) in [(0, 21), (1, 21), (2, 21), (3, 22)] {
+        let mut stream = TcpStream::connect(https.kirin.address()).expect("a connection");
+        stream.write_all(&hello_of_an_old_client(minor)).expect("the hello");
+        let mut answer = [0; 5];
+        stream.read_exact(&mut answer).expect("a record");
+        assert_eq!(answer[0], expected, "3.{minor}: {answer:?}");
+    }
 }
