@@ -1,0 +1,15 @@
+#![forbid(unsafe_code)]
+//! Configurations of other servers, written as a `kirin.toml`.
+//!
+//! An importer reads a text and gives an [`Import`]: the sections of the `kirin.toml`
+//! ([`Section`]), and a note on each line that it has read ([`Note`]): whether it was carried over,
+//! whether Kirin does it by itself, or why it was left out. This crate does no input or output: who
+//! calls it gives the files that a configuration includes ([`Files`]).
+
+mod files;
+mod report;
+mod section;
+
+pub use files::Files;
+pub use report::{Import, Note, Outcome, Place};
+pub use section::Section;
