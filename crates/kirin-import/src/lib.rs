@@ -6,6 +6,8 @@
 //! whether Kirin does it by itself, or why it was left out. This crate does no input or output: who
 //! calls it gives the files that a configuration includes ([`Files`]).
 
+pub mod nginx;
+
 mod files;
 mod report;
 mod section;

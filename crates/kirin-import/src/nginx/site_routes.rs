@@ -1,0 +1,291 @@
+//! The routes of a server.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use toml::Value;
+
+use super::base_route::{add_common_settings, base_route};
+use super::context::Context;
+use super::error_pages::check_error_pages;
+use super::expression_routes::{MAX_PREFIXES, Planned, plan_expression};
+use super::files::index_has_script;
+use super::globals::Globals;
+use super::if_blocks::{MAX_ADDED, Place, add_if};
+use super::limit_except::split_methods;
+use super::location::{Kind, Location, locations};
+use super::output::Output;
+use super::paths::Form;
+use super::programs::pass;
+use super::protection::{close, protects};
+use super::redirects::{rewrite_redirects, status_of};
+use super::route::Route;
+use super::server::Server;
+
+/// Returns the routes of a server, in the order of the file.
+pub fn site_routes<'a>(
+    server: &'a Server<'a>,
+    globals: &'a Globals<'a>,
+    output: &'a Output,
+) -> Vec<Route> {
+    globals.notes.carried(server.directive, "");
+    let all = locations(&server.scope);
+    let context = context(server, globals, output, &all);
+    let mut planned = plan(&all, &context);
+    // nginx asks exact paths first, then `^~`, then expressions, then the other prefixes.
+    planned.sort_by_key(Planned::rank);
+    let mut builder =
+        Builder { context: &context, routes: Vec::new(), known: HashSet::new(), added: 0 };
+    for planned in &planned {
+        builder.add(planned);
+    }
+    let mut routes = builder.finish();
+    for path in context.accel_redirects.borrow().iter() {
+        output.add_accel_redirect(&upstreams(&routes), &path.0, &path.1);
+    }
+    check_error_pages(&mut routes, &server.scope, &context);
+    routes
+}
+
+/// Returns the routes of a server that leads to https, for the challenges of an authority.
+pub fn challenge_routes<'a>(
+    server: &'a Server<'a>,
+    globals: &'a Globals<'a>,
+    output: &'a Output,
+) -> Vec<Route> {
+    let all = locations(&server.scope);
+    let context = context(server, globals, output, &all);
+    let mut builder =
+        Builder { context: &context, routes: Vec::new(), known: HashSet::new(), added: 0 };
+    for location in all {
+        let pattern = location.pattern.trim_start_matches('^');
+        if pattern.starts_with("/.well-known") {
+            let form = location.paths().and_then(|paths| paths.forms.into_iter().next());
+            let Some(form) = form else { continue };
+            builder.add(&Planned { location, form, closed: None });
+        }
+    }
+    builder.finish()
+}
+
+/// Returns the names of the upstreams of routes.
+fn upstreams(routes: &[Route]) -> Vec<String> {
+    let places = routes.iter().flat_map(Route::places);
+    places.filter_map(|place| place.strip_prefix("proxy:").map(str::to_owned)).collect()
+}
+
+/// Returns what is known of a server. `all` are its locations.
+pub fn context<'a>(
+    server: &'a Server<'a>,
+    globals: &'a Globals<'a>,
+    output: &'a Output,
+    all: &[Location<'a>],
+) -> Context<'a> {
+    let mut context = Context {
+        globals,
+        output,
+        server,
+        named: HashMap::new(),
+        php: None,
+        error_pages: HashSet::new(),
+        by_path: HashMap::new(),
+        asked: HashSet::new(),
+        accel_redirects: RefCell::default(),
+        prefixes: Vec::new(),
+        closed_site: RefCell::default(),
+        protects_some: false,
+    };
+    for location in all {
+        let scope = &location.scope;
+        match location.kind {
+            Kind::Named => {
+                context.named.insert(location.pattern, location.clone());
+            }
+            Kind::Exact | Kind::Prefix(_) => {
+                let is_new = !context.by_path.contains_key(location.pattern);
+                let comes_last = location.kind == Kind::Prefix(false) && location.pattern != "/";
+                if is_new && comes_last && context.prefixes.len() < MAX_PREFIXES {
+                    context.prefixes.push(Form::below(location.pattern));
+                }
+                context.by_path.entry(location.pattern).or_insert_with(|| location.clone());
+            }
+            Kind::Expression(_) => {}
+        }
+        let runs_scripts = location.own("fastcgi_pass").is_some();
+        if context.php.is_none() && runs_scripts && location.pattern.contains(".php") {
+            context.php = Some(location.clone());
+        }
+        context.protects_some |= protects(scope) && !location.is_expression();
+        add_paths(&mut context, scope);
+    }
+    add_paths(&mut context, &server.scope);
+    context
+}
+
+/// Adds the paths that error pages and questions to other programs name.
+fn add_paths<'a>(context: &mut Context<'a>, scope: &super::scope::Scope<'a>) {
+    for directive in scope.list("error_page") {
+        context.error_pages.extend(directive.args.last().map(String::as_str));
+    }
+    let asked = scope.one("auth_request").filter(|directive| !directive.is_off());
+    let path = asked.map(|directive| directive.arg(0));
+    context.asked.extend(path.and_then(|path| path.split('?').next()));
+}
+
+/// Returns the routes that will be built, in the order of the file.
+fn plan<'a>(all: &[Location<'a>], context: &Context<'a>) -> Vec<Planned<'a>> {
+    let server = context.server;
+    let root = Location::of_server(server.directive, &server.scope);
+    let returns = root.own("return").is_some();
+    let has_content = returns
+        || pass(&root).is_some()
+        || root.own("try_files").is_some()
+        || !root.scope.list_of_any(&["root"]).is_empty();
+    let is_root = |location: &Location<'_>| {
+        matches!(location.kind, Kind::Prefix(_)) && location.pattern == "/"
+    };
+    let mut planned = Vec::new();
+    if returns {
+        for location in all {
+            let text = "`return` of the server answers first";
+            context.left_out(location.directive, text);
+        }
+        planned.extend(Planned::fixed(root));
+        return planned;
+    }
+    if has_content && !all.iter().any(is_root) {
+        planned.extend(Planned::fixed(root));
+    }
+    for location in all {
+        match location.kind {
+            Kind::Named => {
+                if context.globals.notes.is_open(location.directive) {
+                    context
+                        .by_itself(location.directive, "its place is in the routes that name it");
+                }
+            }
+            Kind::Exact | Kind::Prefix(_) => match Planned::fixed(location.clone()) {
+                Some(fixed) => planned.push(fixed),
+                None => context.left_out(location.directive, "a route cannot have this path"),
+            },
+            Kind::Expression(_) => planned.extend(plan_expression(location, context)),
+        }
+    }
+    planned
+}
+
+/// Builds routes.
+struct Builder<'c, 'a> {
+    context: &'c Context<'a>,
+    /// The routes, each with the number of its directive.
+    routes: Vec<(usize, Route)>,
+    known: HashSet<(String, String)>,
+    /// How many routes were added by blocks `if` of the server.
+    added: usize,
+}
+
+impl<'a> Builder<'_, 'a> {
+    fn add(&mut self, planned: &Planned<'a>) {
+        let (location, context) = (&planned.location, self.context);
+        let number = location.directive.number;
+        let Some(path) = planned.form.path() else { return };
+        if self.known.contains(&(path.clone(), String::new())) {
+            let text = format!("another location has the path {path} already");
+            if context.globals.notes.is_open(location.directive) {
+                context.left_out(location.directive, text);
+            }
+            return;
+        }
+        if let Some((directive, why)) = &planned.closed {
+            let mut route = Route::new(&path);
+            close(&mut route, directive, why, context);
+            return self.push(number, route);
+        }
+        let built = base_route(location, &location.scope, &planned.form, &path, context);
+        let (mut before, mut main) = (built.before, built.main);
+        if let Some(block) = location.own("limit_except") {
+            before.extend(split_methods(block, &mut main, location, context));
+        }
+        let place = Place { location, form: &planned.form };
+        let mut first = Vec::new();
+        let own = location.scope.own_named("if");
+        let is_server = location.directive.number == context.server.directive.number;
+        let of_server = if is_server { &[] } else { context.server.scope.own_named("if") };
+        for block in of_server.iter().chain(own).copied() {
+            if self.added > MAX_ADDED {
+                close(&mut main, block, "too many routes would be needed", context);
+                continue;
+            }
+            let more = add_if(block, &mut main, place, context);
+            self.added += more.len();
+            first.extend(more);
+        }
+        self.add_rewrites(location, number, is_server);
+        for route in first.into_iter().chain(before) {
+            self.push(number, route);
+        }
+        self.push(number, main);
+    }
+
+    /// Adds the routes of `rewrite`s that are redirects, and those of the server for its root.
+    fn add_rewrites(&mut self, location: &Location<'a>, number: usize, is_server: bool) {
+        let of_server = !is_server && location.pattern == "/" && !location.is_expression();
+        let root = Location::of_server(self.context.server.directive, &self.context.server.scope);
+        let own = location.scope.own_named("rewrite").iter().map(|rewrite| (*rewrite, location));
+        let more = root.scope.own_named("rewrite").iter().map(|rewrite| (*rewrite, &root));
+        for (rewrite, location) in own.chain(more.filter(|_| of_server)) {
+            if status_of(rewrite).is_none() {
+                if self.context.globals.notes.is_open(rewrite) {
+                    let text = "no other route is looked for: write the place into a route";
+                    self.context.left_out(rewrite, text);
+                }
+                continue;
+            }
+            match rewrite_redirects(rewrite, location, self.context) {
+                Ok(routes) => {
+                    for mut route in routes {
+                        add_common_settings(&mut route, &location.scope, self.context);
+                        self.push(number, route);
+                    }
+                }
+                Err(why) => self.context.left_out(rewrite, why),
+            }
+        }
+    }
+
+    fn push(&mut self, number: usize, route: Route) {
+        if self.known.insert(route.identity()) {
+            self.routes.push((number, route));
+        }
+    }
+
+    fn finish(mut self) -> Vec<Route> {
+        if let Some((directive, why)) = self.context.closed_site.borrow().as_ref() {
+            let open = self.routes.iter_mut().map(|(_, route)| route);
+            for route in open.filter(|route| !route.refuses_all()) {
+                close(route, directive, why, self.context);
+            }
+        }
+        self.routes.sort_by_key(|(number, _)| *number);
+        let routes = self.routes.into_iter().map(|(_, route)| route);
+        // A route without anything to answer would be an error.
+        routes
+            .filter(|route| {
+                let has_answer =
+                    !route.places().is_empty() || route.redirects() || route.refuses_all();
+                has_answer || route.section.get("maintenance") == Some(&Value::Boolean(true))
+            })
+            .collect()
+    }
+}
+
+/// Returns whether the root of a server has the front controller of PHP.
+pub fn has_front_controller(context: &Context<'_>) -> bool {
+    let root = context.by_path.get("/").map_or(&context.server.scope, |location| &location.scope);
+    let last = root.own_named("try_files").last().and_then(|directive| directive.args.last());
+    let by_try_files = last.is_some_and(|last| {
+        last.split(['?', '$']).next().is_some_and(|path| path.ends_with(".php"))
+    });
+    let has_own_program = context.by_path.get("/").is_some_and(|location| pass(location).is_some());
+    by_try_files || index_has_script(root) && !has_own_program
+}
