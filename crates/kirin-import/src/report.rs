@@ -4,6 +4,16 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::section::Section;
 
+const CARRIED: &str = "carried";
+const BY_ITSELF: &str = "by itself";
+const LEFT_OUT: &str = "left out";
+
+/// The widest column of places. A longer place moves the rest of its line.
+const MAX_PLACE_COLUMNS: usize = 50;
+
+/// The widest column of directives. A longer directive moves the rest of its line.
+const MAX_DIRECTIVE_COLUMNS: usize = 50;
+
 /// What an import gives.
 #[derive(Debug, Default)]
 pub struct Import {
@@ -56,10 +66,93 @@ impl Import {
     pub fn left_out(&self) -> usize {
         self.notes.iter().filter(|note| matches!(note.outcome, Outcome::LeftOut(_))).count()
     }
+
+    /// Returns the report: a line for each directive, and a last line with the counts.
+    pub fn report(&self) -> String {
+        let places: Vec<String> = self.notes.iter().map(|note| note.place.to_string()).collect();
+        let width = |longest: usize, limit: usize| longest.min(limit);
+        let of_places = places.iter().map(|place| place.chars().count()).max().unwrap_or(0);
+        let shown = self.notes.iter().map(|note| note.directive.chars().count());
+        let of_places = width(of_places, MAX_PLACE_COLUMNS);
+        let of_directives = width(shown.max().unwrap_or(0), MAX_DIRECTIVE_COLUMNS);
+        let mut report = String::new();
+        for (note, place) in self.notes.iter().zip(&places) {
+            let line = format!(
+                "{place:of_places$}  {:9}  {:of_directives$}  {}",
+                note.outcome.word(),
+                note.directive,
+                note.outcome.text(),
+            );
+            report.push_str(line.trim_end());
+            report.push('\n');
+        }
+        report.push_str(&self.counts());
+        report
+    }
+
+    /// Returns the line with the counts.
+    fn counts(&self) -> String {
+        let count =
+            |word: &str| self.notes.iter().filter(|note| note.outcome.word() == word).count();
+        format!(
+            "{} directives: {} carried over, {} done by Kirin itself, {} left out\n",
+            self.notes.len(),
+            count(CARRIED),
+            count(BY_ITSELF),
+            count(LEFT_OUT),
+        )
+    }
+}
+
+impl Outcome {
+    /// Returns the word for it in a report.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Carried(_) => CARRIED,
+            Self::ByItself(_) => BY_ITSELF,
+            Self::LeftOut(_) => LEFT_OUT,
+        }
+    }
+
+    /// Returns what the report says about it, which may be empty.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Carried(text) | Self::ByItself(text) | Self::LeftOut(text) => text,
+        }
+    }
 }
 
 impl Display for Place {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_columns_and_counts() {
+        let note = |line, directive: &str, outcome| Note {
+            place: Place { file: "nginx.conf".into(), line },
+            directive: directive.into(),
+            outcome,
+        };
+        let import = Import {
+            sections: Vec::new(),
+            notes: vec![
+                note(9, "listen 80;", Outcome::Carried(String::new())),
+                note(10, "sendfile on;", Outcome::ByItself("always".into())),
+                note(11, "x;", Outcome::LeftOut("not known".into())),
+            ],
+        };
+        let expected = "\
+nginx.conf:9   carried    listen 80;
+nginx.conf:10  by itself  sendfile on;  always
+nginx.conf:11  left out   x;            not known
+3 directives: 1 carried over, 1 done by Kirin itself, 1 left out
+";
+        assert_eq!(import.report(), expected);
     }
 }

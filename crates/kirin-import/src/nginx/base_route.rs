@@ -67,10 +67,15 @@ fn add_settings<'a>(
         add_limits(route, settings, context);
         add_body_limit(route, settings, context);
         add_compression(route, settings, context);
-        let protocol = program_of(route, location, context);
-        if let Some(protocol) = protocol {
-            add_cache(route, settings, protocol, context);
-            add_buffering(route, settings, protocol, context);
+        if let Some((program, protocol)) = program_of(route, location, context) {
+            let is_here = program.directive.number == location.directive.number;
+            let of_program = if is_here { settings } else { &program.scope };
+            add_cache(route, of_program, protocol, context);
+            add_buffering(route, of_program, protocol, context);
+            add_interception(route, of_program, protocol, context);
+            if !is_here {
+                add_response_fields(route, of_program, context);
+            }
         }
         if let Some(directive) = settings.one("ssi") {
             if directive.is_on() {
@@ -86,23 +91,30 @@ fn add_settings<'a>(
 pub fn add_common_settings<'a>(route: &mut Route, settings: &Scope<'a>, context: &Context<'a>) {
     add_response_fields(route, settings, context);
     add_error_pages(route, settings, context);
-    if let Some(log) = access_log(settings, context.globals) {
+    if route.section.get("error_pages").is_none() {
+        route.remove("intercept_errors");
+    }
+    let of_listener = access_log(&context.globals.http, context.globals);
+    let log = access_log(settings, context.globals);
+    if log != of_listener
+        && let Some(log) = log
+    {
         route.section.set("access_log", log);
     }
 }
 
-/// Returns the protocol of the program that answers.
-fn program_of<'a>(
+/// Returns the location with the program that answers, and the protocol of the program.
+fn program_of<'c, 'a>(
     route: &Route,
-    location: &Location<'a>,
-    context: &Context<'a>,
-) -> Option<Protocol> {
+    location: &'c Location<'a>,
+    context: &'c Context<'a>,
+) -> Option<(&'c Location<'a>, Protocol)> {
     if !route.has_place("proxy:") && !route.has_place("cgi:") {
         return None;
     }
     let named = location.own("try_files").and_then(|directive| directive.args.last());
     let named = named.and_then(|name| context.named.get(name.as_str()));
-    let of = |location: &Location<'a>| pass(location).map(|(_, protocol)| protocol);
+    let of = |location: &'c Location<'a>| Some((location, pass(location)?.1));
     of(location).or_else(|| named.and_then(of)).or_else(|| context.php.as_ref().and_then(of))
 }
 
@@ -147,7 +159,8 @@ fn accel_redirect(route: &Route, location: &Location<'_>) -> Option<(String, Str
 fn add_compression<'a>(route: &mut Route, settings: &Scope<'a>, context: &Context<'a>) {
     for name in ["gzip", "brotli", "zstd"] {
         let Some(directive) = settings.one(name) else { continue };
-        match (directive.is_on(), route.runs_code()) {
+        let is_of_program = route.has_place("proxy:") || route.has_place("cgi:");
+        match (directive.is_on(), is_of_program) {
             (true, true) => {
                 route.section.set("compress", true);
                 context.carried_but(directive, "read docs/compression.md about BREACH");
@@ -161,6 +174,23 @@ fn add_compression<'a>(route: &mut Route, settings: &Scope<'a>, context: &Contex
             }
         }
     }
+}
+
+/// Sets whether error pages replace the errors of a program.
+fn add_interception<'a>(
+    route: &mut Route,
+    settings: &Scope<'a>,
+    protocol: Protocol,
+    context: &Context<'a>,
+) {
+    let Some(directive) = settings.one(&format!("{}_intercept_errors", protocol.prefix())) else {
+        return;
+    };
+    if directive.is_on() {
+        // Without pages it has no effect, and is removed.
+        route.section.set("intercept_errors", true);
+    }
+    context.carried(directive);
 }
 
 fn add_buffering<'a>(
@@ -224,7 +254,10 @@ fn add_access<'a>(
 fn all_of(route: &mut Route, rules: &AccessRules) -> Vec<Route> {
     match &rules.others {
         Others::All => {}
-        Others::Nobody => route.section.set("deny", 403),
+        Others::Nobody => {
+            route.remove_answer();
+            route.section.set("deny", 403);
+        }
         Others::Only(addresses) => route.section.set("allow", texts(addresses)),
     }
     let refused = |conditions: &toml::Table| {

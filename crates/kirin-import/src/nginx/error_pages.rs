@@ -11,7 +11,6 @@ const SERVER_ERRORS: [&str; 4] = ["500", "502", "503", "504"];
 
 /// Adds the pages for errors that hold in a block.
 pub fn add_error_pages<'a>(route: &mut Route, scope: &Scope<'a>, context: &Context<'a>) {
-    let mut has_pages = false;
     for directive in scope.list("error_page").iter().copied() {
         let Some((target, statuses)) = directive.args.split_last() else { continue };
         if statuses.iter().any(|status| status.starts_with('=')) || !is_path(target) {
@@ -21,7 +20,6 @@ pub fn add_error_pages<'a>(route: &mut Route, scope: &Scope<'a>, context: &Conte
             }
             continue;
         }
-        has_pages = true;
         let path = target.split('?').next().unwrap_or(target);
         let is_class =
             SERVER_ERRORS.iter().all(|status| statuses.iter().any(|other| other == status));
@@ -38,19 +36,6 @@ pub fn add_error_pages<'a>(route: &mut Route, scope: &Scope<'a>, context: &Conte
                     context.left_out(directive, format!("there is no page for {status}"))
                 }
             }
-        }
-        context.carried(directive);
-    }
-    for name in [
-        "proxy_intercept_errors",
-        "fastcgi_intercept_errors",
-        "uwsgi_intercept_errors",
-        "scgi_intercept_errors",
-        "grpc_intercept_errors",
-    ] {
-        let Some(directive) = scope.one(name) else { continue };
-        if directive.is_on() && has_pages && route.runs_code() {
-            route.section.set("intercept_errors", true);
         }
         context.carried(directive);
     }

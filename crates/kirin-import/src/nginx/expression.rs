@@ -6,6 +6,8 @@ const MAX_DEPTH: usize = 12;
 const MAX_SEQUENCES: usize = 64;
 /// The most parts of a sequence.
 const MAX_ATOMS: usize = 256;
+/// The most members of a class that become alternatives.
+const MAX_MEMBERS: usize = 4;
 /// The longest expression, in bytes.
 const MAX_LENGTH: usize = 1000;
 
@@ -168,6 +170,9 @@ impl Reader {
             (false, members) if members.chars().count() == 1 => {
                 Some(vec![vec![Atom::Char(members.chars().next()?)]])
             }
+            (false, members) if members.len() <= MAX_MEMBERS && is_plain(members) => {
+                Some(members.chars().map(|c| vec![Atom::Char(c)]).collect())
+            }
             (false, members) if members.contains(['/', '[']) || members.contains("\\W") => {
                 Some(vec![vec![Atom::OneOf]])
             }
@@ -194,6 +199,10 @@ impl Reader {
             Some('{') => return self.counted(piece),
             _ => return Some(vec_single(piece)),
         };
+        let is_class =
+            piece.len() > 1 && piece.iter().all(|one| matches!(one.as_slice(), [Atom::Char(_)]));
+        // Some characters of a class, repeated.
+        let piece = if is_class && may_be_many { vec![vec![Atom::Run(false)]] } else { piece };
         self.at += 1;
         // Lazy and possessive quantifiers match the same texts.
         let _ = self.take("?") || self.take("+");
@@ -223,6 +232,11 @@ impl Reader {
         let is_run = matches!(piece.as_slice(), [one] if matches!(one.as_slice(), [Atom::Run(_)]));
         is_run.then(|| vec![vec![Atom::Run(false)]])
     }
+}
+
+/// Returns whether the members of a class are letters and digits that stand for themselves.
+fn is_plain(members: &str) -> bool {
+    members.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
 /// Returns the piece without a quantifier. A single character of a class stays one character.

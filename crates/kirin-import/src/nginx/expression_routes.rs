@@ -81,7 +81,11 @@ fn plan_php<'a>(location: &Location<'a>, context: &Context<'a>) -> Vec<Planned<'
     let has = |name: &str| !location.scope.own_named(name).is_empty();
     let is_special = protects(&location.scope) || has("limit_req") || has("limit_conn");
     if has_front_controller(context) && !is_special {
-        context.carried_but(location.directive, "the routes that name the upstream run scripts");
+        let text = "the routes that name the upstream run scripts";
+        context.carried_but(location.directive, text);
+        for checks in location.scope.own_named("try_files").iter().copied() {
+            context.by_itself(checks, "Kirin looks for the script");
+        }
         return Vec::new();
     }
     let form = Form { ending: Ending::Suffix(".php".into()), ..Form::default() };
@@ -99,10 +103,12 @@ fn plan_hidden<'a>(location: &Location<'a>, context: &Context<'a>) -> Vec<Planne
     for directive in location.scope.own() {
         context.by_itself(directive, "files have no names that begin with a dot");
     }
-    let has_programs = context.by_path.values().any(|other| super::programs::pass(other).is_some())
-        || context.named.values().any(|other| {
-            super::programs::pass(other).is_some_and(|(_, protocol)| !protocol.is_cgi())
-        });
+    // A script of FastCGI answers for such a path, and the file itself stays hidden.
+    let is_server = |other: &Location<'_>| {
+        super::programs::pass(other).is_some_and(|(_, protocol)| !protocol.is_cgi())
+    };
+    let has_programs =
+        context.by_path.values().any(is_server) || context.named.values().any(is_server);
     if !has_programs {
         context.by_itself(location.directive, "files have no names that begin with a dot");
         return Vec::new();
@@ -187,7 +193,14 @@ fn plan_open<'a>(
     } else if found.is_broader {
         context.carried_but(location.directive, "a name in braces stands for any segment");
     }
-    let forms = found.forms.iter().cloned();
+    // Other spellings are written for locations that keep visitors out only.
+    let is_spelled_so = |form: &&Form| match &form.ending {
+        Ending::Suffix(suffix) => {
+            location.pattern.contains(suffix.trim_start_matches('.')) || found.missing.is_empty()
+        }
+        _ => true,
+    };
+    let forms = found.forms.iter().filter(is_spelled_so).cloned();
     forms.map(|form| Planned { location: location.clone(), form, closed: None }).collect()
 }
 

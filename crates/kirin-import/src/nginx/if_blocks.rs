@@ -12,6 +12,7 @@ use super::host_blocks::{HostBlock, host_block};
 use super::location::Location;
 use super::paths::Form;
 use super::protection::{close, refuses};
+use super::redirect_maps::set_redirect_map;
 use super::redirects::{set_return_redirect, status_of};
 use super::referers::guard_referers;
 use super::route::Route;
@@ -66,8 +67,12 @@ pub fn add_if<'a>(
     {
         return guard_referers(block, refusal, main, place.location, context);
     }
-    if main.refuses_all() {
-        note_inside(block, context, "the route refuses everybody");
+    if let Some(refusal) = refusal.filter(|_| main.refuses_all()) {
+        context.carried_but(block, "the route refuses everybody");
+        context.carried(refusal);
+        return Vec::new();
+    }
+    if refusal.is_none() && set_redirect_map(block, main, context) {
         return Vec::new();
     }
     let found = condition(block, context);

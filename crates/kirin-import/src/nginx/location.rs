@@ -94,6 +94,10 @@ impl<'a> Location<'a> {
         let starts = ["/\\.", "\\/\\.", "(^|/)\\.", "(?:^|/)\\.", "^/\\.", "/[.]", "(/|^)\\."];
         let rest = starts.iter().find_map(|start| self.pattern.strip_prefix(start));
         let Some(rest) = rest.filter(|_| self.is_expression()) else { return false };
+        // `/.well-known/` is the exception of Kirin, too.
+        let known =
+            ["(?!well-known\\/)", "(?!well-known/)", "(?!well-known)", "(?!(?:well-known))"];
+        let rest = known.iter().find_map(|known| rest.strip_prefix(known)).unwrap_or(rest);
         // An alternative outside of a group would be for other names.
         let mut depth = 0_usize;
         let has_alternative = rest.chars().any(|c| {

@@ -40,6 +40,7 @@ mod paths;
 mod process;
 mod programs;
 mod protection;
+mod redirect_maps;
 mod redirects;
 mod referers;
 mod remaining;
@@ -73,10 +74,11 @@ use output::Output;
 use server::Server;
 
 /// What the `kirin.toml` says before everything else.
-const PREFACE: [&str; 5] = [
+const PREFACE: [&str; 6] = [
     "Written by `kirin import` from an nginx configuration. Read it before you use it: the report of",
     "the command has a line on each directive, and says what is different.",
     "nginx refuses bodies above 1 MB unless it is told otherwise; `body_limit` is that limit.",
+    "Servers get X-Forwarded-For, -Proto and -Host, which nginx sends only if it is told to.",
     "nginx follows symbolic links out of a directory; Kirin does with `follow_links` only.",
     "A prefix of nginx is a path with whole segments here: /api is not /apis.",
 ];
@@ -129,6 +131,9 @@ fn sections(tree: &include::Tree, notes: &Notes) -> Vec<Section> {
     for line in PREFACE {
         top.comment(line);
     }
+    for line in output.take_file_comments() {
+        top.comment(line);
+    }
     all.push(top);
     all.extend(listeners);
     let mut store = output.store.take();
@@ -137,7 +142,10 @@ fn sections(tree: &include::Tree, notes: &Notes) -> Vec<Section> {
         all.push(store);
     }
     all.extend(process::open_file_cache(&globals));
-    all.extend(output.take_upstreams());
+    for mut upstream in output.take_upstreams() {
+        section_order::sort_keys(&mut upstream);
+        all.push(upstream);
+    }
     all.extend(sites);
     remaining::note_remaining(&tree.directives, notes);
     all

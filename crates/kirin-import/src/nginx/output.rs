@@ -17,6 +17,10 @@ pub struct Output {
     pub top: RefCell<Section>,
     /// The number of files that the user must write.
     files: Cell<usize>,
+    /// The names of files that stand for directives, by the numbers of these.
+    written: RefCell<HashMap<usize, String>>,
+    /// Comments with the lines of these files.
+    file_comments: RefCell<Vec<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +65,31 @@ impl Output {
                 section.set("accel_redirect", table);
             }
         }
+    }
+
+    /// Returns the name of the file that stands for the directive with this number. Its lines are
+    /// put into comments.
+    pub fn written_file(
+        &self,
+        number: usize,
+        start: &str,
+        end: &str,
+        lines: impl FnOnce() -> Vec<String>,
+    ) -> String {
+        if let Some(name) = self.written.borrow().get(&number) {
+            return name.clone();
+        }
+        let name = self.file_name(start, end);
+        self.written.borrow_mut().insert(number, name.clone());
+        let mut comments = self.file_comments.borrow_mut();
+        comments.push(format!("Write the file {name} with these lines, as they are:"));
+        comments.extend(lines().into_iter().map(|line| format!("    {line}")));
+        name
+    }
+
+    /// Returns the comments with lines of files.
+    pub fn take_file_comments(&self) -> Vec<String> {
+        self.file_comments.take()
     }
 
     /// Returns the sections of the upstreams.

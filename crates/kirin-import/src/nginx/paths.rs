@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use super::expression::{Atom, sequences};
 
 /// How deep below the root a directory of any depth is written.
-const MAX_LEVELS: usize = 3;
-/// The spellings of an extension that stand for one whose case makes no difference.
-const MAX_SPELLINGS: usize = 3;
+const MAX_LEVELS: usize = 2;
 
 /// The paths for an expression.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -81,6 +79,16 @@ impl Form {
         suffix_is_good && self.segments.iter().all(is_good)
     }
 
+    /// Returns whether it has a character that a path of Kirin cannot have.
+    fn has_other_signs(&self) -> bool {
+        let has = |text: &str| text.contains(['#', '%', '*', '?']);
+        let suffix = match &self.ending {
+            Ending::Suffix(suffix) => suffix.as_str(),
+            _ => "",
+        };
+        has(suffix) || self.segments.iter().any(|segment| has(segment))
+    }
+
     /// Returns the value of the key `path`. Returns `None` if Kirin cannot have such a path.
     pub fn path(&self) -> Option<String> {
         if !self.is_possible() {
@@ -113,8 +121,12 @@ pub fn paths(expression: &str, ignores_case: bool) -> Option<Paths> {
                 // Kirin's files have no such names.
                 continue;
             }
-            form.path()?;
-            if !found.forms.contains(&form) {
+            if form.has_other_signs() {
+                found.missing.push("names with `#`, `%`, `*` or `?`");
+                continue;
+            }
+            let path = form.path()?;
+            if !found.forms.iter().any(|other| other.path().as_ref() == Some(&path)) {
                 found.forms.push(form);
             }
         }
@@ -143,34 +155,30 @@ fn join_exact(forms: &mut Vec<Form>) {
     });
 }
 
-/// Adds other spellings of the paths, because upper and lower case differ in Kirin.
+/// Adds other spellings of extensions, because upper and lower case differ in Kirin. Directories
+/// stay as they are written: in a file system another spelling is another directory.
 fn add_spellings(found: &mut Paths) {
     let mut all = Vec::new();
-    let mut has_letters = false;
     for form in &found.forms {
-        for spelled in [str::to_owned as fn(&str) -> String, str::to_lowercase, str::to_uppercase]
-            .into_iter()
-            .take(MAX_SPELLINGS)
-        {
-            let spelled_segment = |segment: &String| match segment.starts_with('{') {
-                true => segment.clone(),
-                false => spelled(segment),
-            };
-            let mut other = form.clone();
-            other.segments = form.segments.iter().map(spelled_segment).collect();
-            if let Ending::Suffix(suffix) = &form.ending {
-                other.ending = Ending::Suffix(spelled(suffix));
-            }
-            has_letters |= other != *form;
+        let Ending::Suffix(suffix) = &form.ending else {
+            all.push(form.clone());
+            continue;
+        };
+        for suffix in [suffix.clone(), suffix.to_lowercase(), suffix.to_uppercase()] {
+            let other = Form { ending: Ending::Suffix(suffix), ..form.clone() };
             if !all.contains(&other) {
                 all.push(other);
             }
         }
     }
-    found.forms = all;
-    if has_letters {
-        found.missing.push("a spelling with upper and lower case mixed");
+    let has_letters = |form: &Form| match &form.ending {
+        Ending::Suffix(suffix) => suffix.chars().any(char::is_alphabetic),
+        _ => form.segments.iter().any(|segment| segment.chars().any(char::is_alphabetic)),
+    };
+    if all.iter().any(has_letters) {
+        found.missing.push("other spellings with upper and lower case");
     }
+    found.forms = all;
 }
 
 /// Returns the forms for one sequence.
@@ -192,9 +200,9 @@ fn read(sequence: &[Atom], found: &mut Paths) -> Option<Vec<Form>> {
         return Some(vec![form]);
     }
     // A directory of any depth.
-    found.missing.push("directories more than three levels below the root");
+    found.missing.push("directories more than two levels below the root");
     form.rest = None;
-    let names = ["{s1}", "{s2}", "{s3}"];
+    let names = ["{s1}", "{s2}"];
     let forms = (0..=MAX_LEVELS).map(|depth| {
         let above = names.iter().take(depth).map(|name| (*name).to_owned());
         Form { segments: above.chain(form.segments.iter().cloned()).collect(), ..form.clone() }
@@ -338,6 +346,8 @@ impl Builder {
             return None;
         }
         if self.segment.is_empty() || self.after_any {
+            // A text before it makes no difference to the path.
+            found.is_broader |= !self.segment.is_empty();
             self.after_any = true;
             self.segment.clear();
             self.push_to_groups("\0");

@@ -34,7 +34,7 @@ fn expressions_become_paths() {
         (r"^/(.*)$", "/"),
         (
             r"/uploads/.*\.php$",
-            "/uploads/*.php /{s1}/uploads/*.php /{s1}/{s2}/uploads/*.php /{s1}/{s2}/{s3}/uploads/*.php (more)",
+            "/uploads/*.php /{s1}/uploads/*.php /{s1}/{s2}/uploads/*.php (more)",
         ),
         (r"(?!a)b", "none"),
         (r"a{2}", "none"),
@@ -43,6 +43,10 @@ fn expressions_become_paths() {
     ] {
         assert_eq!(shown(expression, false), expected, "{expression}");
     }
+    assert_eq!(
+        shown(r"(?:#.*#|\.(?:in[ci]|sql)|~)$", false),
+        "*.inc *.ini *.sql *~ (broader) (more)"
+    );
     assert_eq!(shown(r"\.sql$", true), "*.sql *.SQL (more)");
 }
 

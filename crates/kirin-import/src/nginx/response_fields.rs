@@ -28,6 +28,18 @@ const OF_KIRIN: [&str; 11] = [
 /// A time from which files count as files that never change, in seconds.
 const FOR_EVER: u64 = 365 * 86_400;
 
+/// Fields that tell browsers to be careful. They do no harm on responses that do not need them.
+const OF_SECURITY: [&str; 8] = [
+    "content-security-policy",
+    "cross-origin-embedder-policy",
+    "cross-origin-opener-policy",
+    "cross-origin-resource-policy",
+    "permissions-policy",
+    "referrer-policy",
+    "x-frame-options",
+    "x-xss-protection",
+];
+
 /// Adds the fields of responses that hold in a block.
 pub fn add_response_fields<'a>(route: &mut Route, scope: &Scope<'a>, context: &Context<'a>) {
     let mut variables = context.variables(scope);
@@ -110,9 +122,16 @@ fn add_field<'a>(
         return context.by_itself(directive, "a field without a value is not sent");
     }
     match variables.translate(value, Target::Field) {
-        Err(variable) => {
-            context.left_out(directive, format!("`headers` has no variable `${variable}`"));
-        }
+        Err(variable) => match value_of_map(name, value, context) {
+            Some(value) => {
+                route.add_entry("headers", name, text(value));
+                context
+                    .carried_but(directive, "on every response, and not for some media types only");
+            }
+            None => {
+                context.left_out(directive, format!("`headers` has no variable `${variable}`"));
+            }
+        },
         Ok(value) if value.contains('\0') => {
             context.carried_but(directive, "by `auth_request`");
         }
@@ -123,6 +142,7 @@ fn add_field<'a>(
             let table = route.section.get("headers").and_then(Value::as_table);
             let old = table.and_then(|table| table.get(name)).and_then(Value::as_str);
             let value = match old {
+                Some(old) if old == value => return context.carried(directive),
                 Some(old) if name.eq_ignore_ascii_case("set-cookie") => {
                     let text = format!("`headers` has one line of a field: {old}");
                     return context.left_out(directive, text);
@@ -216,4 +236,23 @@ fn add_cache_control<'a>(
         };
         context.carried_but(directive, text);
     }
+}
+
+/// Returns the only value that a map by media type has for a field of security.
+fn value_of_map<'a>(name: &str, value: &str, context: &Context<'a>) -> Option<&'a str> {
+    let map = context.globals.named("map", only_variable(value)?)?;
+    if !OF_SECURITY.iter().any(|field| field.eq_ignore_ascii_case(name))
+        || only_variable(map.arg(0)) != Some("sent_http_content_type")
+    {
+        context.left_out(map, "see where it is used");
+        return None;
+    }
+    let mut values =
+        map.inside().iter().map(|entry| entry.arg(0)).filter(|value| !value.is_empty());
+    let first = values.next().filter(|value| !value.contains(['$', '{']))?;
+    if values.any(|other| other != first) {
+        return None;
+    }
+    context.carried_but(map, "on every response");
+    Some(first)
 }

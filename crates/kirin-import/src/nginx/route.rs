@@ -122,9 +122,14 @@ impl Route {
         self.section.keys.retain(|(name, _)| name != key);
     }
 
+    /// Removes the keys that say what the route answers.
+    pub fn remove_answer(&mut self) {
+        self.section.keys.retain(|(name, _)| !OF_ANSWERS.contains(&name.as_str()));
+    }
+
     /// Makes the route refuse everybody. A comment says why.
     pub fn close(&mut self, why: &str) {
-        self.section.keys.retain(|(name, _)| !OF_ANSWERS.contains(&name.as_str()));
+        self.remove_answer();
         self.section.set("deny", 403);
         self.section.comment(format!("CLOSED: {why}"));
         self.closed = true;

@@ -3,9 +3,11 @@
 use crate::section::Section;
 
 /// The keys in the order in which they are written.
-const ORDER: [&str; 37] = [
+const ORDER: [&str; 39] = [
     "hosts",
     "name",
+    "servers",
+    "root",
     "path",
     "match",
     "try",

@@ -112,7 +112,11 @@ pub fn context<'a>(
             Kind::Expression(_) => {}
         }
         let runs_scripts = location.own("fastcgi_pass").is_some();
-        if context.php.is_none() && runs_scripts && location.pattern.contains(".php") {
+        let is_better = context
+            .php
+            .as_ref()
+            .is_none_or(|known| location.is_expression() && !known.is_expression());
+        if is_better && runs_scripts && location.pattern.contains(".php") {
             context.php = Some(location.clone());
         }
         context.protects_some |= protects(scope) && !location.is_expression();
@@ -221,10 +225,29 @@ impl<'a> Builder<'_, 'a> {
             first.extend(more);
         }
         self.add_rewrites(location, number, is_server);
+        self.push_root(number, &main, location);
         for route in first.into_iter().chain(before) {
             self.push(number, route);
         }
         self.push(number, main);
+    }
+
+    /// Adds a route for the path with a slash alone, if the route leads every path to one file. Kirin
+    /// appends the slash to `rewrite` otherwise.
+    fn push_root(&mut self, number: usize, main: &Route, location: &Location<'a>) {
+        let leads_to_file = main.section.get("rewrite").and_then(Value::as_str);
+        let leads_to_file =
+            leads_to_file.is_some_and(|path| path != "/" && !path.contains("{path}"));
+        let has_files = main.has_place("files:") && location.own("try_files").is_some();
+        if leads_to_file
+            && has_files
+            && location.pattern.ends_with('/')
+            && !location.is_expression()
+        {
+            let mut root = main.clone();
+            root.section.set("path", super::units::text(format!("= {}", location.pattern)));
+            self.push(number, root);
+        }
     }
 
     /// Adds the routes of `rewrite`s that are redirects, and those of the server for its root.

@@ -110,7 +110,8 @@ impl SiteRoutes {
                 all.of_servers.push(Vec::new());
                 continue;
             }
-            if globals.notes.is_left_out(server.directive) {
+            let is_default = server.is_default() || server.is_nameless;
+            if globals.notes.is_left_out(server.directive) || is_default && leads_nowhere(server) {
                 // It was left out.
                 all.of_servers.push(Vec::new());
                 continue;
@@ -175,6 +176,12 @@ fn pairs_of_hosts<'a>(
         if is_default && !refuses_others(server) {
             hosts = vec!["*".to_owned()];
         }
+        if is_default && leads_nowhere(server) {
+            let text = "a host that no site has gets 421";
+            globals.notes.carried(server.directive, text);
+            server.scope.own().iter().for_each(|inner| globals.notes.carried(inner, text));
+            continue;
+        }
         let (tls, plain) = server.schemes();
         let mut is_used = redirects.is_redirect(number);
         for host in hosts {
@@ -203,6 +210,15 @@ fn pairs_of_hosts<'a>(
     }
     let found = order.into_iter().filter_map(|host| Some((host.clone(), *pairs.get(&host)?)));
     found.filter(|(_, pair)| *pair != Pair::default()).collect()
+}
+
+/// Returns whether a server for unknown hosts only refuses them.
+fn leads_nowhere(server: &Server<'_>) -> bool {
+    let returns = server.scope.own_named("return").last();
+    let refuses = returns.is_some_and(|directive| matches!(directive.arg(0), "444" | "421"));
+    let rejects = server.scope.is_on("ssl_reject_handshake")
+        && !server.scope.own_named("ssl_reject_handshake").is_empty();
+    server.hosts.is_empty() && (refuses || rejects)
 }
 
 /// Joins the routes for https and http. `has_plain` says whether there is a listener without TLS

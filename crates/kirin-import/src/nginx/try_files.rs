@@ -5,7 +5,7 @@ use super::context::Context;
 use super::directive::Directive;
 use super::files::{index_has_script, push_files};
 use super::location::Location;
-use super::paths::Form;
+use super::paths::{Ending, Form};
 use super::programs::{pass, push_program};
 use super::redirects::without_query;
 use super::route::Route;
@@ -44,7 +44,9 @@ pub fn set_try_files<'a>(
     if route.places().is_empty() {
         return Err("no place of Kirin is left".into());
     }
-    if index_has_script(&location.scope)
+    let is_root = form.segments.is_empty();
+    if is_root
+        && index_has_script(&location.scope)
         && may_be_directory(form)
         && !route.runs_code()
         && route.section.get("fallback").is_none()
@@ -89,8 +91,16 @@ fn set_one_file<'a>(
     {
         return Err("`rewrite` cannot name this file".into());
     }
-    route.section.set("rewrite", text(path));
-    context.carried_but(directive, "Kirin appends what follows the path of the route");
+    let is_page = !path.contains('{') && path.len() > 1 && !path.ends_with('/');
+    route.section.set("rewrite", text(&path));
+    if is_page && form.ending == Ending::Below {
+        // Kirin appends what follows the path of the route, so no other path leads to the file.
+        route.section.set("fallback", text(path.trim_start_matches('/')));
+        context
+            .carried_but(directive, "below the path for pages only: scripts and pictures get 404");
+    } else {
+        context.carried_but(directive, "for the path of the route alone");
+    }
     Ok(())
 }
 
