@@ -79,6 +79,7 @@ mod written;
 pub use access_log::AccessLogConfig;
 pub use acme_values::{acme_directory, acme_domain, acme_email};
 pub use check::{Config, read, read_after, read_command_addresses, weak_passwords};
+pub use file_pattern::matching_files;
 pub use joined_document::toml_table;
 pub use listener::ListenerConfig;
 pub use log_target::LogTarget;

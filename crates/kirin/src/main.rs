@@ -5,6 +5,7 @@
 mod admin;
 mod check;
 mod command_line;
+mod import;
 mod init;
 mod life;
 mod memcached;
@@ -48,6 +49,7 @@ fn run(command_line: CommandLine) -> ExitCode {
             serve.source().and_then(|source| print(source.text()))
         }
         KirinCommand::Serve(options) => with_inherited(|inherited| serve(&options, inherited)),
+        KirinCommand::Import(arguments) => import::run(&arguments),
         KirinCommand::Init(arguments) => init::run(&arguments),
         KirinCommand::Check { config } => check::run(&config),
         KirinCommand::ServeLoaded { directory, app_parent, pid_file } => {

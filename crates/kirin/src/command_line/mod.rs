@@ -15,6 +15,7 @@ use kirin_console::command as console;
 
 pub use serve::Serve;
 
+use crate::import::ImportArguments;
 use crate::init::Init;
 
 /// One program in front of your application: it keeps every connection, serves what is in memory,
@@ -47,6 +48,13 @@ pub enum KirinCommand {
   kirin init                looks at this directory, and writes ./kirin.toml
   kirin init --print shop   prints what it would write for ./shop")]
     Init(Init),
+    /// Print an nginx configuration as a kirin.toml, and what became of each line
+    #[command(after_help = "Examples:
+  kirin import /etc/nginx/nginx.conf > kirin.toml
+  kirin import /etc/nginx/nginx.conf > kirin.toml 2> report.txt
+It prints the configuration to standard output, and to standard error what was carried over, what
+Kirin does by itself, and what it does not have.")]
+    Import(ImportArguments),
     /// Check a configuration file and say what is wrong with it
     Check {
         /// The file

@@ -13,6 +13,7 @@ mod advise;
 mod block;
 mod command_line;
 mod debian_package;
+mod import;
 mod included_files;
 mod init;
 mod log_sum;

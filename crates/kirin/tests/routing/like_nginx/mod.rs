@@ -5,6 +5,7 @@
 
 mod answers;
 mod backends;
+mod imported;
 mod nginx;
 mod pair;
 
@@ -165,31 +166,50 @@ fn compare(prepared: &Prepared<'_>, backends: &Backends) -> Report {
     report
 }
 
+/// All pairs, and an nginx that serves them.
+struct Comparison<'a> {
+    backends: Backends,
+    prepared: Vec<Prepared<'a>>,
+    nginx: Nginx,
+}
+
+impl Comparison<'_> {
+    fn start() -> Self {
+        let backends = Backends::start();
+        let prepare = |pair| {
+            let site = pair_files(pair);
+            Prepared { pair, site, port: LeasedPort::lease() }
+        };
+        let prepared: Vec<_> = TOPICS.iter().copied().flatten().map(prepare).collect();
+        let nginx = Nginx::start(
+            &prepared.iter().map(|one| one.filled(one.pair.nginx, &backends)).collect::<String>(),
+            prepared.iter().map(|one| one.port.address()),
+        );
+        Self { backends, prepared, nginx }
+    }
+
+    /// Compares all pairs. Each thread takes the next one.
+    fn of_each<R: Send>(&self, compare: impl Fn(&Prepared<'_>) -> R + Sync) -> Vec<R> {
+        let next = AtomicUsize::new(0);
+        let compare_some = || {
+            let taken = || self.prepared.get(next.fetch_add(1, Ordering::Relaxed));
+            std::iter::from_fn(taken).map(&compare).collect::<Vec<_>>()
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(compare_some)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("a comparison")).collect()
+        })
+    }
+}
+
 #[test]
 fn requests_are_answered_as_by_nginx_or_differ_for_a_listed_reason() {
-    let backends = Backends::start();
-    let prepare = |pair| {
-        let site = pair_files(pair);
-        Prepared { pair, site, port: LeasedPort::lease() }
-    };
-    let prepared: Vec<_> = TOPICS.iter().copied().flatten().map(prepare).collect();
-    let nginx = Nginx::start(
-        &prepared.iter().map(|one| one.filled(one.pair.nginx, &backends)).collect::<String>(),
-        prepared.iter().map(|one| one.port.address()),
-    );
-    // Each thread takes the next pair.
-    let next = AtomicUsize::new(0);
-    let compare_all = || {
-        let taken = std::iter::from_fn(|| prepared.get(next.fetch_add(1, Ordering::Relaxed)));
-        taken.map(|one| compare(one, &backends)).fold(Report::default(), Report::join)
-    };
-    let report = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(compare_all)).collect();
-        let reports = threads.into_iter().map(|thread| thread.join().expect("a comparison"));
-        reports.fold(Report::default(), Report::join)
-    });
-    println!("{} pairs, {} alike, {} different", prepared.len(), report.alike, report.different);
-    assert!(report.unexpected.is_empty(), "{}\n{}", report.unexpected, nginx.errors());
+    let all = Comparison::start();
+    let reports = all.of_each(|prepared| compare(prepared, &all.backends));
+    let report = reports.into_iter().fold(Report::default(), Report::join);
+    let pairs = all.prepared.len();
+    println!("{pairs} pairs, {} alike, {} different", report.alike, report.different);
+    assert!(report.unexpected.is_empty(), "{}\n{}", report.unexpected, all.nginx.errors());
 }
 
 /// Writes the files of a pair. All have the same old time, so that validators stay the same.

@@ -1,0 +1,66 @@
+//! `kirin import`: the configuration on standard output, and what became of each line on standard
+//! error. tests/routing/like_nginx/imported.rs compares the answers with those of nginx.
+
+use kirin_tests::{Kirin, Site, run_kirin};
+
+const NGINX: &str = "worker_processes auto;
+events {}
+http {
+    include sites/*;
+}
+";
+
+const SITE: &str = "server {
+    listen 127.0.0.1:0;
+    root public;
+    sendfile on;
+    location /private/ { deny all; }
+    location /old/ { return 301 /new/; }
+    location / { try_files $uri $uri/ =404; sub_filter a b; }
+}
+";
+
+#[test]
+fn an_nginx_configuration_with_includes_is_served() {
+    let site = Site::new()
+        .with("nginx.conf", NGINX)
+        .with("sites/one", SITE.replace("public", "PUBLIC"))
+        .with("public/index.html", "home")
+        .with("public/private/a.txt", "private");
+    let public = site.path("public").display().to_string();
+    std::fs::write(site.path("sites/one"), SITE.replace("public", &public)).expect("a file");
+    let output = run_kirin(&site, &["import", "nginx.conf"]);
+    let report = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{report}");
+    for row in [
+        "nginx.conf:1 by itself worker_processes auto;",
+        "sites/one:2 carried listen 127.0.0.1:0;",
+        "sites/one:5 carried deny all;",
+        "sites/one:7 left out sub_filter a b;",
+    ] {
+        let is_there = report
+            .lines()
+            .any(|line| line.split_whitespace().collect::<Vec<_>>().join(" ").contains(row));
+        assert!(is_there, "no `{row}` in\n{report}");
+    }
+    assert!(report.trim_end().ends_with("1 left out"), "{report}");
+    let config = String::from_utf8(output.stdout).expect("a configuration");
+    assert!(config.contains("# sites/one:2\n[[listener]]"), "{config}");
+    let kirin = Kirin::start(&site, &config);
+    assert_eq!(kirin.get("/").text(), "home");
+    assert_eq!(kirin.get("/private/a.txt").status, 403);
+    assert_eq!(kirin.get("/old/x").field("location"), Some("/new/x"));
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_is_named_with_its_line() {
+    let site = Site::new().with("nginx.conf", "http {\n  server {\n    listen 80\n  }\n}\n");
+    for (file, part) in
+        [("nginx.conf", "nginx.conf:"), ("gone.conf", "gone.conf"), (".", "not a file")]
+    {
+        let output = run_kirin(&site, &["import", file]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{file}: {said}");
+        assert!(said.contains(part) && output.stdout.is_empty(), "{file}: {said}");
+    }
+}
