@@ -8,10 +8,10 @@ use kirin_tests::{Kirin, run_kirin};
 use super::answers::{ask, differences};
 use super::backends::Backends;
 use super::pair::{Expected, Pair, Request};
-use super::{Comparison, Prepared};
+use super::{Comparison, Prepared, TOPICS};
 
 /// Returns the configuration that `kirin import` makes of nginx's side of a pair.
-fn imported(prepared: &Prepared<'_>, backends: &Backends) -> String {
+pub fn imported(prepared: &Prepared<'_>, backends: &Backends) -> String {
     let text = prepared.filled(prepared.pair.nginx, backends);
     fs::write(prepared.site.path("nginx.conf"), format!("http {{ {text} }}\n")).expect("a file");
     let output = run_kirin(&prepared.site, &["import", "nginx.conf"]);
@@ -64,7 +64,7 @@ fn problem(pair: &Pair, request: &Request, nginx: &str, kirin: &str) -> Option<&
 
 #[test]
 fn an_imported_configuration_answers_as_nginx_or_as_one_that_somebody_has_written() {
-    let all = Comparison::start();
+    let all = Comparison::start(TOPICS.iter().copied().flatten());
     let reports = all.of_each(|prepared| {
         let config = imported(prepared, &all.backends);
         let kirin = Kirin::start(&prepared.site, &config);

@@ -8,6 +8,7 @@ mod backends;
 mod imported;
 mod nginx;
 mod pair;
+mod real_sites;
 
 mod access;
 mod auth_requests;
@@ -173,14 +174,14 @@ struct Comparison<'a> {
     nginx: Nginx,
 }
 
-impl Comparison<'_> {
-    fn start() -> Self {
+impl<'a> Comparison<'a> {
+    fn start(pairs: impl IntoIterator<Item = &'a Pair>) -> Self {
         let backends = Backends::start();
         let prepare = |pair| {
             let site = pair_files(pair);
             Prepared { pair, site, port: LeasedPort::lease() }
         };
-        let prepared: Vec<_> = TOPICS.iter().copied().flatten().map(prepare).collect();
+        let prepared: Vec<_> = pairs.into_iter().map(prepare).collect();
         let nginx = Nginx::start(
             &prepared.iter().map(|one| one.filled(one.pair.nginx, &backends)).collect::<String>(),
             prepared.iter().map(|one| one.port.address()),
@@ -204,7 +205,7 @@ impl Comparison<'_> {
 
 #[test]
 fn requests_are_answered_as_by_nginx_or_differ_for_a_listed_reason() {
-    let all = Comparison::start();
+    let all = Comparison::start(TOPICS.iter().copied().flatten());
     let reports = all.of_each(|prepared| compare(prepared, &all.backends));
     let report = reports.into_iter().fold(Report::default(), Report::join);
     let pairs = all.prepared.len();
