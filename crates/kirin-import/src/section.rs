@@ -36,6 +36,17 @@ impl Section {
         }
     }
 
+    /// Changes the table of a key, which is empty if there is none yet. Another value is replaced.
+    pub fn change_table(&mut self, key: &str, change: impl FnOnce(&mut toml::Table)) {
+        let old = self.keys.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value);
+        let mut table = match old {
+            Some(Value::Table(table)) => std::mem::take(table),
+            _ => toml::Table::new(),
+        };
+        change(&mut table);
+        self.set(key, table);
+    }
+
     /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.keys.iter().find(|(name, _)| name == key).map(|(_, value)| value)

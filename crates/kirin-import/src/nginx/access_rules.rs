@@ -8,6 +8,9 @@ use super::network::network;
 use super::scope::Scope;
 use super::units::texts;
 
+/// How often `allow` may follow `deny`. Each time needs a route of its own.
+const MAX_GROUPS: usize = 16;
+
 /// Who is served.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AccessRules {
@@ -29,12 +32,11 @@ pub enum Others {
     Only(Vec<String>),
 }
 
-/// Reads the rules that hold in a block. An error is the directive with an address that Kirin
-/// cannot have.
+/// Reads the rules that hold in a block. An error is the directive that Kirin cannot have, and why.
 pub fn access_rules<'a>(
     scope: &Scope<'a>,
     context: &Context<'a>,
-) -> Result<AccessRules, &'a Directive> {
+) -> Result<AccessRules, (&'a Directive, &'static str)> {
     let mut rules = AccessRules::default();
     let mut allowed: Vec<String> = Vec::new();
     let mut denied: Vec<String> = Vec::new();
@@ -55,13 +57,16 @@ pub fn access_rules<'a>(
                 };
             }
             (address, is_allow) => match (network(address), is_allow) {
-                (None, _) => return Err(directive),
+                (None, _) => return Err((directive, "`allow` has addresses and networks only")),
                 (Some(address), true) => {
                     refuse(&mut rules.refused, &mut denied, &allowed);
                     allowed.push(address);
                 }
                 (Some(address), false) => denied.push(address),
             },
+        }
+        if rules.refused.len() > MAX_GROUPS {
+            return Err((directive, "`allow` and `deny` take turns too often"));
         }
         if is_decided && rules.others != Others::Nobody {
             refuse(&mut rules.refused, &mut denied, &allowed);

@@ -9,12 +9,12 @@ use super::context::Context;
 use super::error_pages::add_error_pages;
 use super::files::add_file_keys;
 use super::limits::{add_body_limit, add_limits};
-use super::location::Location;
+use super::location::{Kind, Location};
 use super::logs::access_log;
 use super::passwords::{add_auth_request, add_password};
 use super::paths::Form;
 use super::programs::pass;
-use super::protection::{close, close_without_guard};
+use super::protection::{close, close_without_guard, protects};
 use super::response_fields::add_response_fields;
 use super::route::Route;
 use super::scope::Scope;
@@ -42,6 +42,11 @@ pub fn base_route<'a>(
     let mut route = Route::new(path);
     route.section.comment(location.directive.at());
     context.carried(location.directive);
+    let is_prefix = matches!(location.kind, Kind::Prefix(_));
+    if is_prefix && !location.pattern.ends_with('/') && protects(&location.scope) {
+        let text = format!("nginx also guards paths that only begin with it, such as {path}-x");
+        context.carried_but(location.directive, text);
+    }
     if let Err((directive, why)) = set_content(&mut route, location, form, context) {
         context.left_out(directive, format!("{why}. The route {path} refuses everybody"));
         route.close(&format!("{}: {why}", directive.at()));
@@ -216,8 +221,11 @@ fn add_access<'a>(
 ) -> Vec<Route> {
     let rules = match access_rules(settings, context) {
         Ok(rules) => rules,
-        Err(directive) => {
-            close(route, directive, "`allow` has addresses and networks only", context);
+        Err((directive, why)) => {
+            close(route, directive, why, context);
+            for other in settings.list_of_any(&["allow", "deny"]) {
+                context.carried_but(other, "the route refuses everybody");
+            }
             AccessRules::default()
         }
     };

@@ -116,14 +116,17 @@ fn plan_hidden<'a>(location: &Location<'a>, context: &Context<'a>) -> Vec<Planne
     context.globals.notes.protection_lost(
         location.directive,
         "files have no names that begin with a dot, but servers behind Kirin get requests for them. \
-         There are routes with `deny` for /.git, /.env, /.ht… and some more only",
+         There are routes with `deny` for the most frequent names only",
     );
     let plan = |path: &&str| {
         let mut location = location.clone();
         location.kind = Kind::Prefix(true);
         Planned { location, form: Form::below(path), closed: None }
     };
-    HIDDEN.iter().map(plan).collect()
+    // `/\.ht` is for the files of Apache alone.
+    let is_of_apache = location.pattern.contains("\\.ht");
+    let fits = |path: &&&str| !is_of_apache || path.starts_with("/.ht");
+    HIDDEN.iter().filter(fits).map(plan).collect()
 }
 
 /// Plans a location that keeps visitors out. nginx asks it before all prefixes, so its routes are
@@ -209,6 +212,10 @@ fn plan_closed<'a>(location: &Location<'a>, context: &Context<'a>) -> Vec<Planne
     let why =
         "the path of a route cannot say the same as this expression, which keeps visitors out";
     let closed = Some((location.directive, why.to_owned()));
+    context.globals.notes.protection_lost(location.directive, why);
+    for inner in location.scope.own() {
+        context.left_out(inner, "see the location");
+    }
     let below = Form::below(&literal_start(location.pattern));
     let suffix = literal_end(location.pattern);
     if below.segments.is_empty() && suffix.is_none() {

@@ -2,9 +2,8 @@
 
 use toml::{Table, Value};
 
-use crate::section::Section;
-
 use super::route::Route;
+use crate::section::Section;
 
 /// The keys that may stand in a site. For some of them a place must be there, which is given.
 const KEYS: [(&str, &[&str]); 18] = [

@@ -202,9 +202,8 @@ fn answer<'a>(
         "gzip",
         "client_max_body_size",
     ];
-    let content =
-        if of_content.iter().any(|name| has_own(&name)) { &inner } else { place.location };
-    if !of_content.iter().chain(&of_settings).any(|name| has_own(&name)) {
+    let content = if of_content.iter().any(has_own) { &inner } else { place.location };
+    if !of_content.iter().chain(&of_settings).any(has_own) {
         note_inside(block, context, "a route cannot do this for some requests only");
         return None;
     }

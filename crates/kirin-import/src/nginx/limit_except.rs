@@ -31,9 +31,7 @@ pub fn split_methods<'a>(
     let scope = location.scope.inner(block.inside());
     context.carried(block);
     match access_rules(&scope, context) {
-        Err(directive) => {
-            close(main, directive, "`allow` has addresses and networks only", context)
-        }
+        Err((directive, why)) => close(main, directive, why, context),
         Ok(rules) if !rules.refused.is_empty() => {
             close(main, block, "`limit_except` with `deny` of single addresses", context);
         }

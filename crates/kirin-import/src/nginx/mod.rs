@@ -1,7 +1,8 @@
 //! nginx configurations.
 //!
 //! [`import`] parses the files ([`parser`], [`include`]), reads what they define for all servers
-//! ([`globals`]), and writes listeners, upstreams and sites. Each directive gets a note ([`notes`]).
+//! ([`globals`]), and writes listeners, upstreams and sites. Each directive gets a note
+//! ([`notes`]).
 
 mod access_rules;
 mod base_route;

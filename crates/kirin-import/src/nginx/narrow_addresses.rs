@@ -43,8 +43,7 @@ pub fn narrow<'a>(
         );
         return;
     }
-    let is_private = |address: &&str| private(address);
-    let only_private = !own.is_empty() && own.iter().all(|address| is_private(address));
+    let only_private = !own.is_empty() && own.iter().all(|address| private(address));
     let others_are_wider = others.iter().any(|(address, reach)| {
         *reach == Reach::All || *reach == Reach::Address && !private(address)
     });

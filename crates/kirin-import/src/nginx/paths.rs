@@ -183,7 +183,7 @@ fn add_spellings(found: &mut Paths) {
 
 /// Returns the forms for one sequence.
 fn read(sequence: &[Atom], found: &mut Paths) -> Option<Vec<Form>> {
-    let has_start = sequence.iter().any(|atom| *atom == Atom::Start);
+    let has_start = sequence.contains(&Atom::Start);
     let mut rest: Vec<Atom> = sequence.to_vec();
     if has_start {
         let at = rest.iter().position(|atom| *atom == Atom::Start)?;

@@ -30,8 +30,7 @@ pub fn add_request_fields<'a>(
     }
 }
 
-/// Fields of the answer of `auth_request` are set by `fields` of that key, so their variables are
-/// empty here.
+/// Makes the variables of `auth_request_set` known. The key `auth_request` itself has these fields.
 fn add_subrequest_variables(variables: &mut Variables, scope: &Scope<'_>) {
     for directive in scope.of_all_levels("auth_request_set") {
         let name = directive.arg(0).trim_start_matches('$').to_owned();
@@ -96,6 +95,9 @@ fn forwarded_scheme<'a>(directive: &'a Directive, context: &Context<'a>) {
         | "$proxy_x_forwarded_proto"
         | "$the_scheme"
         | "$forwarded_proto" => {
+            context.by_itself(directive, "Kirin sends X-Forwarded-For, -Proto and -Host");
+        }
+        "https" if context.server.schemes() == (true, false) => {
             context.by_itself(directive, "Kirin sends X-Forwarded-For, -Proto and -Host");
         }
         _ => context.left_out(

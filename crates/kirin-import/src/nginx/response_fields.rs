@@ -4,7 +4,7 @@ use toml::Value;
 
 use super::context::Context;
 use super::directive::Directive;
-use super::route::Route;
+use super::route::{MAX_ENTRIES, Route};
 use super::scope::Scope;
 use super::tls::is_hsts;
 use super::units::{milliseconds, text};
@@ -138,25 +138,38 @@ fn add_field<'a>(
         Ok(value) if value.chars().any(char::is_control) => {
             context.left_out(directive, "a value has no control characters");
         }
-        Ok(value) => {
-            let table = route.section.get("headers").and_then(Value::as_table);
-            let old = table.and_then(|table| table.get(name)).and_then(Value::as_str);
-            let value = match old {
-                Some(old) if old == value => return context.carried(directive),
-                Some(old) if name.eq_ignore_ascii_case("set-cookie") => {
-                    let text = format!("`headers` has one line of a field: {old}");
-                    return context.left_out(directive, text);
-                }
-                Some(old) => Value::String(format!("{old}, {value}")),
-                None => text(value),
-            };
-            let mut table = table.cloned().unwrap_or_default();
-            table.insert(name.to_owned(), value);
-            route.section.set("headers", table);
-            let is_for_all = directive.has("always");
-            context.carried_but(directive, if is_for_all { "" } else { "on every status" });
-        }
+        Ok(value) => set_field(route, directive, name, &value, context),
     }
+}
+
+/// Sets a field, or adds the value to that of the same field.
+fn set_field<'a>(
+    route: &mut Route,
+    directive: &'a Directive,
+    name: &str,
+    value: &str,
+    context: &Context<'a>,
+) {
+    let is_for_all = directive.has("always");
+    route.section.change_table("headers", |table| {
+        let is_full = table.len() >= MAX_ENTRIES;
+        let Some(old) = table.get(name).and_then(Value::as_str) else {
+            if is_full {
+                return context.left_out(directive, "a route has very many fields already");
+            }
+            table.insert(name.to_owned(), text(value));
+            return context.carried_but(directive, if is_for_all { "" } else { "on every status" });
+        };
+        if old == value {
+            return context.carried(directive);
+        }
+        if name.eq_ignore_ascii_case("set-cookie") {
+            return context.left_out(directive, "`headers` has one line of a field");
+        }
+        let joined = format!("{old}, {}", value.replace("${", "$${"));
+        table.insert(name.to_owned(), Value::String(joined));
+        context.carried_but(directive, "in one line with the other value of the field");
+    });
 }
 
 /// Returns the `Cache-Control` of `expires`.
@@ -166,15 +179,13 @@ fn cache_control<'a>(
     context: &Context<'a>,
 ) -> Option<(&'a Directive, String)> {
     let written = expires.arg(0);
-    if let Some(name) = only_variable(written) {
-        if let Some(map) = context.globals.named("map", name) {
-            let text = "a `Cache-Control` cannot depend on the media type: write `headers` into \
-                        routes for extensions, such as path = \"*.css\", or `immutable = true` for \
-                        files with fingerprints in their names";
-            context.left_out(map, text);
-            context.left_out(expires, "see the map");
-            return None;
-        }
+    if let Some(map) = only_variable(written).and_then(|name| context.globals.named("map", name)) {
+        let text = "a `Cache-Control` cannot depend on the media type: write `headers` into routes \
+                    for extensions, such as path = \"*.css\", or `immutable = true` for files with \
+                    fingerprints in their names";
+        context.left_out(map, text);
+        context.left_out(expires, "see the map");
+        return None;
     }
     let constant = variables.constant(written).unwrap_or_default();
     let value = match constant.as_str() {

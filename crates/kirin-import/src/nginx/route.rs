@@ -14,6 +14,9 @@ pub struct Route {
     pub closed: bool,
 }
 
+/// The most entries of a table, such as `headers`.
+pub const MAX_ENTRIES: usize = 200;
+
 /// The keys that say what a route answers, and from where. A route that is closed has none of them.
 const OF_ANSWERS: [&str; 27] = [
     "try",
@@ -100,14 +103,14 @@ impl Route {
         self.section.get("redirect").is_some() || self.section.get("redirects").is_some()
     }
 
-    /// Adds an entry to a table, unless the table has the name already.
+    /// Adds an entry to a table, unless the table has the name already, or very many others.
     pub fn add_entry(&mut self, key: &str, name: &str, value: impl Into<Value>) {
-        let mut table =
-            self.section.get(key).and_then(Value::as_table).cloned().unwrap_or_default();
-        if !table.keys().any(|other| other.eq_ignore_ascii_case(name)) {
-            table.insert(name.to_owned(), value.into());
-        }
-        self.section.set(key, table);
+        self.section.change_table(key, |table| {
+            let is_known = || table.keys().any(|other| other.eq_ignore_ascii_case(name));
+            if table.len() < MAX_ENTRIES && !is_known() {
+                table.insert(name.to_owned(), value.into());
+            }
+        });
     }
 
     /// Adds a value to a list.

@@ -205,6 +205,12 @@ impl<'a> Builder<'_, 'a> {
             close(&mut route, directive, why, context);
             return self.push(number, route);
         }
+        let is_server = number == context.server.directive.number;
+        self.add_rewrites(location, number, is_server);
+        let is_redirected = self.known.contains(&(path.clone(), String::new()));
+        if is_redirected && location.scope.own_named("if").is_empty() {
+            return context.carried(location.directive);
+        }
         let built = base_route(location, &location.scope, &planned.form, &path, context);
         let (mut before, mut main) = (built.before, built.main);
         if let Some(block) = location.own("limit_except") {
@@ -213,7 +219,6 @@ impl<'a> Builder<'_, 'a> {
         let place = Place { location, form: &planned.form };
         let mut first = Vec::new();
         let own = location.scope.own_named("if");
-        let is_server = location.directive.number == context.server.directive.number;
         let of_server = if is_server { &[] } else { context.server.scope.own_named("if") };
         for block in of_server.iter().chain(own).copied() {
             if self.added > MAX_ADDED {
@@ -224,7 +229,6 @@ impl<'a> Builder<'_, 'a> {
             self.added += more.len();
             first.extend(more);
         }
-        self.add_rewrites(location, number, is_server);
         self.push_root(number, &main, location);
         for route in first.into_iter().chain(before) {
             self.push(number, route);
@@ -232,8 +236,8 @@ impl<'a> Builder<'_, 'a> {
         self.push(number, main);
     }
 
-    /// Adds a route for the path with a slash alone, if the route leads every path to one file. Kirin
-    /// appends the slash to `rewrite` otherwise.
+    /// Adds a route for the path with a slash alone, if the route leads every path to one file.
+    /// Kirin appends the slash to `rewrite` otherwise.
     fn push_root(&mut self, number: usize, main: &Route, location: &Location<'a>) {
         let leads_to_file = main.section.get("rewrite").and_then(Value::as_str);
         let leads_to_file =

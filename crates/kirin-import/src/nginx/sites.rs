@@ -236,8 +236,8 @@ fn joined(pair: Pair, routes: &[Vec<Route>], has_plain: bool) -> Vec<Route> {
     }
 }
 
-/// Makes routes hold for one scheme only. Routes of error pages stay as they are, because Kirin looks
-/// for these pages in routes without `match`.
+/// Makes routes hold for one scheme only. Routes of error pages stay as they are, because Kirin
+/// looks for these pages in routes without `match`.
 fn with_scheme(routes: Vec<Route>, scheme: &str) -> Vec<Route> {
     let tables = routes.iter().filter_map(|route| route.section.get("error_pages")?.as_table());
     let pages = tables.flat_map(|table| table.values()).filter_map(Value::as_str);

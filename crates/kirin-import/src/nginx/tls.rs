@@ -18,7 +18,15 @@ pub fn asks_for_certificates(server: &Server<'_>, servers: &[Server<'_>]) -> boo
     }
     let own: HashSet<&str> = addresses(server).collect();
     let shares = |other: &&Server<'_>| addresses(other).any(|address| own.contains(address));
-    servers.iter().filter(shares).all(needs_certificate)
+    let authority = authority(server);
+    let wants_the_same =
+        |other: &Server<'_>| needs_certificate(other) && self::authority(other) == authority;
+    authority.is_some() && servers.iter().filter(shares).all(wants_the_same)
+}
+
+/// Returns the file of the authorities whose certificates clients may show.
+fn authority<'a>(server: &Server<'a>) -> Option<&'a str> {
+    server.scope.word("ssl_client_certificate")
 }
 
 /// Returns the addresses on which a server speaks TLS.
@@ -74,7 +82,10 @@ fn add_client_certificates<'a>(
         .map(|server| server.scope.word("ssl_verify_client").unwrap_or("off"))
         .collect();
     let first = servers.first().and_then(|server| server.scope.one("ssl_client_certificate"));
-    let common = if words.len() == 1 { words.iter().next().copied() } else { None };
+    let authorities: HashSet<Option<&str>> =
+        servers.iter().map(|server| authority(server)).collect();
+    let is_common = words.len() == 1 && authorities.len() == 1;
+    let common = if is_common { words.iter().next().copied() } else { None };
     for server in servers {
         let Some(verify) = server.scope.one("ssl_verify_client") else { continue };
         match (verify.arg(0), common, first) {

@@ -92,7 +92,7 @@ const TABLE: [(&[&str], &str); 33] = [
     ),
     (
         &["set", "uninitialized_variable_warn"],
-        "Kirin has no variables of your own: write the value, or a `match`",
+        "Kirin has no variables of your own: a constant is written where it is used, and for others write a `match`",
     ),
     (&["if"], "write a route with `match`"),
     (&["rewrite"], "write a route with `rewrite` or `redirect`"),
