@@ -83,7 +83,8 @@ impl Import {
                 note.directive,
                 note.outcome.text(),
             );
-            report.push_str(line.trim_end());
+            // The configuration may have characters that a terminal obeys.
+            report.push_str(line.replace(char::is_control, " ").trim_end());
             report.push('\n');
         }
         report.push_str(&self.counts());
@@ -144,7 +145,7 @@ mod tests {
             notes: vec![
                 note(9, "listen 80;", Outcome::Carried(String::new())),
                 note(10, "sendfile on;", Outcome::ByItself("always".into())),
-                note(11, "x;", Outcome::LeftOut("not known".into())),
+                note(11, "x;", Outcome::LeftOut("not\nknown\u{1b}".into())),
             ],
         };
         let expected = "\

@@ -57,6 +57,8 @@ impl Display for Section {
     /// Writes the section with a line break at its end.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for comment in &self.comments {
+            // A line break would end the comment, and TOML allows no other control characters.
+            let comment = comment.replace(|c: char| c.is_control() && c != '\t', " ");
             writeln!(f, "{}", format!("# {comment}").trim_end())?;
         }
         if !self.header.is_empty() {
@@ -76,7 +78,7 @@ mod tests {
     #[test]
     fn values_are_written_so_that_toml_reads_them_again() {
         let mut section = Section::new("[[route]]");
-        section.comment("nginx.conf:3");
+        section.comment("nginx.conf:3\nx = \u{1b}[1m1");
         section.set("path", "/a \"b\"\\\n");
         section.set("headers", toml::Table::from_iter([("X-A".to_owned(), Value::from("é\u{1}"))]));
         section.set("try", vec!["files:public"]);
@@ -85,6 +87,6 @@ mod tests {
         let route = &read["route"][0];
         assert_eq!(route["path"].as_str(), Some("/a \"b\"\\\n"), "{text}");
         assert_eq!(route["headers"]["X-A"].as_str(), Some("é\u{1}"), "{text}");
-        assert!(text.starts_with("# nginx.conf:3\n[[route]]\n"), "{text}");
+        assert!(text.starts_with("# nginx.conf:3 x =  [1m1\n[[route]]\n"), "{text}");
     }
 }

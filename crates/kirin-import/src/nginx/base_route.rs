@@ -16,7 +16,7 @@ use super::paths::Form;
 use super::programs::pass;
 use super::protection::{close, close_without_guard, protects};
 use super::response_fields::add_response_fields;
-use super::route::Route;
+use super::route::{Program, Route};
 use super::scope::Scope;
 use super::units::texts;
 use super::upstream::Protocol;
@@ -53,7 +53,8 @@ pub fn base_route<'a>(
     }
     set_internal(&mut route, location, context);
     add_settings(&mut route, location, settings, context);
-    let before = add_access(&mut route, location, settings, context);
+    let mut before = add_access(&mut route, location, settings, context);
+    add_program_guard(&mut route, location, &mut before, context);
     BaseRoute { before, main: route }
 }
 
@@ -109,7 +110,7 @@ pub fn add_common_settings<'a>(route: &mut Route, settings: &Scope<'a>, context:
 }
 
 /// Returns the location with the program that answers, and the protocol of the program.
-fn program_of<'c, 'a>(
+pub fn program_of<'c, 'a>(
     route: &Route,
     location: &'c Location<'a>,
     context: &'c Context<'a>,
@@ -117,10 +118,52 @@ fn program_of<'c, 'a>(
     if !route.has_place("proxy:") && !route.has_place("cgi:") {
         return None;
     }
-    let named = location.own("try_files").and_then(|directive| directive.args.last());
-    let named = named.and_then(|name| context.named.get(name.as_str()));
-    let of = |location: &'c Location<'a>| Some((location, pass(location)?.1));
-    of(location).or_else(|| named.and_then(of)).or_else(|| context.php.as_ref().and_then(of))
+    let program = match &route.program {
+        Program::OfRoute => Some(location),
+        Program::Named(name) => context.named.get(name.as_str()),
+        Program::ByPath(path) => context.by_path.get(path.as_str()),
+        Program::Php => context.php.as_ref(),
+    };
+    program.and_then(|program| Some((program, pass(program)?.1)))
+}
+
+/// Adds what keeps visitors out of the location with the program. nginx looks at it when it comes
+/// to that location. In Kirin it holds for the whole route.
+fn add_program_guard<'a>(
+    route: &mut Route,
+    location: &Location<'a>,
+    before: &mut Vec<Route>,
+    context: &Context<'a>,
+) {
+    let Some((program, _)) = program_of(route, location, context) else { return };
+    if program.directive.number == location.directive.number || route.refuses_all() {
+        return;
+    }
+    let program = program.clone();
+    if route.section.get("rate_limit").is_none() && !program.scope.own_named("limit_req").is_empty()
+    {
+        add_limits(route, &program.scope, context);
+    }
+    if !protects(&program.scope) || program.own("internal").is_some() {
+        return;
+    }
+    let mut guard = Route::new(route.path());
+    guard.set_places(&route.places());
+    let more = add_access(&mut guard, &program, &program.scope, context);
+    let why = "the location and its program keep different visitors out";
+    if guard.refuses_all() || more.iter().any(|other| !other.refuses_all()) {
+        return close(route, program.directive, why, context);
+    }
+    for key in ["allow", "basic_auth", "basic_auth_realm", "auth_request"] {
+        match (route.section.get(key), guard.section.get(key)) {
+            (None, Some(value)) => route.section.set(key, value.clone()),
+            (Some(own), Some(value)) if own != value => {
+                return close(route, program.directive, why, context);
+            }
+            _ => {}
+        }
+    }
+    before.extend(more);
 }
 
 /// Sets the refusal of a location for inner requests only.

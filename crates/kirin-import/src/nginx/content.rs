@@ -10,7 +10,7 @@ use super::location::{Kind, Location};
 use super::paths::{Ending, Form};
 use super::programs::{pass, push_program};
 use super::redirects::{set_return_redirect, status_of, without_rest};
-use super::route::Route;
+use super::route::{Program, Route};
 use super::try_files::set_try_files;
 use super::units::text;
 use super::variables::Target;
@@ -101,6 +101,7 @@ pub fn may_be_directory(form: &Form) -> bool {
 pub fn push_php<'a>(route: &mut Route, context: &Context<'a>) -> bool {
     let Some(php) = &context.php else { return false };
     let is_added = push_program(route, php, &Form::default(), context).is_ok();
+    route.program = Program::Php;
     is_added && !route.redirects()
 }
 
@@ -113,6 +114,7 @@ pub fn push_named<'a>(
 ) -> Result<(), String> {
     context.carried(named.directive);
     if pass(named).is_some() {
+        route.program = Program::Named(named.pattern.to_owned());
         return push_program(route, named, form, context);
     }
     let leads_to_php = |directive: &&&Directive| {

@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
+use super::copies::OpenPath;
 use super::directive::Directive;
 use super::globals::Globals;
 use super::location::Location;
 use super::output::Output;
-use super::paths::Form;
 use super::scope::Scope;
 use super::server::Server;
 use super::variables::Variables;
@@ -33,9 +33,9 @@ pub struct Context<'a> {
     pub asked: HashSet<&'a str>,
     /// The paths that servers may name in `X-Accel-Redirect`, and their directories.
     pub accel_redirects: RefCell<Vec<(String, String)>>,
-    /// The prefixes that expressions come before, apart from `/`. They are not complete if there
-    /// are very many.
-    pub prefixes: Vec<Form>,
+    /// The paths whose routes could come before those of an expression. They are not complete if
+    /// there are very many.
+    pub open_paths: Vec<OpenPath>,
     /// Why all routes of the site must refuse everybody, and the directive that it is about.
     pub closed_site: RefCell<Option<(&'a Directive, String)>>,
     /// Whether a location of the server asks for passwords or addresses.

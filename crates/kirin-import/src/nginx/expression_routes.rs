@@ -1,6 +1,7 @@
 //! Locations with regular expressions: which routes stand for them.
 
 use super::context::Context;
+use super::copies::with_copies;
 use super::directive::Directive;
 use super::location::{Kind, Location};
 use super::paths::{Ending, Form, Paths};
@@ -10,12 +11,6 @@ use super::site_routes::has_front_controller;
 /// Names that begin with a dot and that attackers ask for. A server behind Kirin gets requests for
 /// such names, but `files:` does not have them.
 const HIDDEN: [&str; 6] = ["/.git", "/.env", "/.htaccess", "/.htpasswd", "/.svn", "/.hg"];
-
-/// The most paths below which the route of an expression is written again.
-const MAX_COPIES: usize = 200;
-
-/// The most prefixes of a server that are compared with expressions.
-pub const MAX_PREFIXES: usize = 300;
 
 /// A route that will be built.
 #[derive(Debug, Clone)]
@@ -136,19 +131,10 @@ fn plan_guard<'a>(
     found: &Paths,
     context: &Context<'a>,
 ) -> Vec<Planned<'a>> {
-    let mut forms = found.forms.clone();
-    for prefix in &context.prefixes {
-        for form in &found.forms {
-            let is_below = prefix.segments.starts_with(&form.segments);
-            let is_copy = prefix.segments.len() > form.segments.len();
-            if is_below && is_copy && !matches!(form.ending, Ending::Exact(_)) {
-                forms.push(Form { segments: prefix.segments.clone(), ..form.clone() });
-            }
-        }
-        if forms.len() > MAX_COPIES || context.prefixes.len() >= MAX_PREFIXES {
-            return plan_closed(location, context);
-        }
-    }
+    let number = location.directive.number;
+    let Some(forms) = with_copies(&found.forms, number, context) else {
+        return plan_closed(location, context);
+    };
     let text = match found.missing.first() {
         None if found.is_broader => Some("more paths are guarded than in nginx".to_owned()),
         None => None,
@@ -178,6 +164,7 @@ fn plan_open<'a>(
         context.left_out(location.directive, text);
         return Vec::new();
     }
+    let prefixes = context.open_paths.iter().filter(|open| open.number.is_none());
     let is_shadow = |prefix: &&Form| {
         let is_below = |form: &Form| {
             prefix.segments.len() > form.segments.len()
@@ -186,7 +173,7 @@ fn plan_open<'a>(
         found.forms.iter().any(is_below)
     };
     let shadows: Vec<_> =
-        context.prefixes.iter().filter(is_shadow).filter_map(Form::path).take(4).collect();
+        prefixes.map(|open| &open.form).filter(is_shadow).filter_map(Form::path).take(4).collect();
     if !shadows.is_empty() {
         let text = format!("but not below {}, whose routes come first", shadows.join(", "));
         context.carried_but(location.directive, text);
@@ -226,17 +213,16 @@ fn plan_closed<'a>(location: &Location<'a>, context: &Context<'a>) -> Vec<Planne
         Some(suffix) => Form { ending: Ending::Suffix(suffix), ..below.clone() },
         None => below.clone(),
     };
-    let is_inside = |prefix: &&Form| {
-        prefix.segments.starts_with(&below.segments) && prefix.segments != below.segments
+    let Some(forms) = with_copies(&[first], location.directive.number, context) else {
+        *context.closed_site.borrow_mut() = closed;
+        return Vec::new();
     };
-    let copies = context.prefixes.iter().filter(is_inside);
-    let copies = copies.map(|prefix| Form { segments: prefix.segments.clone(), ..first.clone() });
     let plan = |form: Form| {
         let mut location = location.clone();
         location.kind = Kind::Prefix(true);
         Planned { location, form, closed: closed.clone() }
     };
-    [first.clone()].into_iter().chain(copies).map(plan).collect()
+    forms.into_iter().map(plan).collect()
 }
 
 /// Returns the complete segments at the start of an expression.
@@ -262,4 +248,24 @@ fn literal_end(expression: &str) -> Option<String> {
     let has_alternative =
         before.contains('|') && before.matches('(').count() != before.matches(')').count();
     (is_plain && !has_alternative && !expression.contains("|^")).then(|| format!(".{extension}"))
+}
+
+/// Plans the refusal of the directory of a guard whose own path Kirin cannot have.
+pub fn plan_impossible_path<'a>(
+    location: &Location<'a>,
+    context: &Context<'a>,
+) -> Option<Planned<'a>> {
+    let why = "a route cannot have this path, which keeps visitors out";
+    let closed = Some((location.directive, why.to_owned()));
+    let is_possible = |segment: &&str| !segment.contains(['*', '%', '?', '#', '{', '}']);
+    let segments = location.pattern.split('/').filter(|segment| !segment.is_empty());
+    let possible: Vec<_> = segments.take_while(is_possible).collect();
+    context.globals.notes.protection_lost(location.directive, why);
+    if possible.is_empty() {
+        *context.closed_site.borrow_mut() = closed;
+        return None;
+    }
+    let mut location = location.clone();
+    location.kind = Kind::Prefix(true);
+    Some(Planned { location, form: Form::below(&format!("/{}", possible.join("/"))), closed })
 }

@@ -6,6 +6,7 @@ use super::base_route::{base_route, copy_answers_of_errors};
 use super::conditions::{Condition, condition};
 use super::content::is_for_missing_files;
 use super::context::Context;
+use super::copies::with_copies;
 use super::directive::Directive;
 use super::fixed_answer::set_fixed_answer;
 use super::host_blocks::{HostBlock, host_block};
@@ -121,7 +122,15 @@ fn with_condition<'a>(
 ) -> Vec<Route> {
     let mut routes = Vec::new();
     if let Some(paths) = &found.paths {
-        for form in &paths.forms {
+        let forms = match refusal {
+            None => Some(paths.forms.clone()),
+            Some(_) => with_copies(&paths.forms, 0, context),
+        };
+        let Some(forms) = forms else {
+            close(main, block, "too many routes would be needed", context);
+            return routes;
+        };
+        for form in &forms {
             let Some(path) = form.path() else { continue };
             let place = Place { form, ..place };
             routes.extend(answer(block, &path, refusal, main, place, context));
@@ -262,7 +271,7 @@ fn answer_of_rewrite<'a>(
     match super::redirects::rewrite_redirects(directive, place.location, context) {
         Ok(found) => {
             let redirect = found.into_iter().find(|redirect| redirect.path() == route.path())?;
-            let mut route = Route { section: redirect.section, closed: false };
+            let mut route = redirect;
             route.add_conditions(&conditions_of(main, route.path().to_owned().as_str()));
             copy_answers_of_errors(main, &mut route);
             Some(route)

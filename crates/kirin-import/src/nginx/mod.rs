@@ -11,6 +11,7 @@ mod cache;
 mod conditions;
 mod content;
 mod context;
+mod copies;
 mod directive;
 mod error_pages;
 mod expression;
@@ -18,6 +19,7 @@ mod expression_routes;
 mod fastcgi;
 mod files;
 mod fixed_answer;
+mod form_builder;
 mod globals;
 mod hoist;
 mod host_blocks;
@@ -127,6 +129,7 @@ fn sections(tree: &include::Tree, notes: &Notes) -> Vec<Section> {
     let redirects = HttpsRedirects::find(&servers, &globals);
     let listeners = listeners::listeners(&servers, &globals, &redirects);
     let sites = sites::sites(&servers, &globals, &output, &redirects);
+    let sites = if sites.is_empty() { vec![nothing()] } else { sites };
     let mut all = Vec::new();
     let mut top = output.top.take();
     for line in PREFACE {
@@ -150,6 +153,15 @@ fn sections(tree: &include::Tree, notes: &Notes) -> Vec<Section> {
     all.extend(sites);
     remaining::note_remaining(&tree.directives, notes);
     all
+}
+
+/// Returns the route of a configuration that serves nothing, because Kirin needs one.
+fn nothing() -> Section {
+    let mut section = Section::new("[[route]]");
+    section.comment("No server of the nginx configuration has content.");
+    section.set("path", "/");
+    section.set("deny", 404);
+    section
 }
 
 #[cfg(test)]

@@ -10,8 +10,24 @@ use crate::section::Section;
 pub struct Route {
     /// Its keys.
     pub section: Section,
-    /// Why the route refuses everybody, if it was closed because a protection is missing.
+    /// Whether the route refuses everybody because Kirin does not have a protection.
     pub closed: bool,
+    /// Which location has the program that answers.
+    pub program: Program,
+}
+
+/// Which location has the program that answers in a route.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Program {
+    /// That of the route.
+    #[default]
+    OfRoute,
+    /// That with this name, which begins with `@`.
+    Named(String),
+    /// That with this path.
+    ByPath(String),
+    /// That of PHP scripts.
+    Php,
 }
 
 /// The most entries of a table, such as `headers`.
@@ -53,7 +69,7 @@ impl Route {
     pub fn new(path: &str) -> Self {
         let mut section = Section::new("[[site.route]]");
         section.set("path", text(path));
-        Self { section, closed: false }
+        Self { section, closed: false, program: Program::OfRoute }
     }
 
     /// Returns the value of `path`.

@@ -5,17 +5,18 @@ use std::collections::{HashMap, HashSet};
 
 use toml::Value;
 
-use super::base_route::{add_common_settings, base_route};
+use super::base_route::{add_common_settings, base_route, program_of};
 use super::context::Context;
+use super::copies::{MAX_PATHS, OpenPath};
 use super::error_pages::check_error_pages;
-use super::expression_routes::{MAX_PREFIXES, Planned, plan_expression};
+use super::expression_routes::{Planned, plan_expression, plan_impossible_path};
 use super::files::index_has_script;
 use super::globals::Globals;
 use super::if_blocks::{MAX_ADDED, Place, add_if};
 use super::limit_except::split_methods;
 use super::location::{Kind, Location, locations};
 use super::output::Output;
-use super::paths::Form;
+use super::paths::{Ending, Form};
 use super::programs::pass;
 use super::protection::{close, protects};
 use super::redirects::{rewrite_redirects, status_of};
@@ -91,7 +92,7 @@ pub fn context<'a>(
         by_path: HashMap::new(),
         asked: HashSet::new(),
         accel_redirects: RefCell::default(),
-        prefixes: Vec::new(),
+        open_paths: Vec::new(),
         closed_site: RefCell::default(),
         protects_some: false,
     };
@@ -104,12 +105,14 @@ pub fn context<'a>(
             Kind::Exact | Kind::Prefix(_) => {
                 let is_new = !context.by_path.contains_key(location.pattern);
                 let comes_last = location.kind == Kind::Prefix(false) && location.pattern != "/";
-                if is_new && comes_last && context.prefixes.len() < MAX_PREFIXES {
-                    context.prefixes.push(Form::below(location.pattern));
+                if is_new && comes_last && context.open_paths.len() < MAX_PATHS {
+                    context
+                        .open_paths
+                        .push(OpenPath { form: Form::below(location.pattern), number: None });
                 }
                 context.by_path.entry(location.pattern).or_insert_with(|| location.clone());
             }
-            Kind::Expression(_) => {}
+            Kind::Expression(_) => add_open_expression(&mut context, location),
         }
         let runs_scripts = location.own("fastcgi_pass").is_some();
         let is_better = context
@@ -124,6 +127,17 @@ pub fn context<'a>(
     }
     add_paths(&mut context, &server.scope);
     context
+}
+
+/// Adds the paths of an expression that keeps nobody out.
+fn add_open_expression<'a>(context: &mut Context<'a>, location: &Location<'a>) {
+    if protects(&location.scope) || context.open_paths.len() >= MAX_PATHS {
+        return;
+    }
+    let forms = location.paths().map(|found| found.forms).unwrap_or_default();
+    let number = Some(location.directive.number);
+    let below = forms.into_iter().filter(|form| form.ending == Ending::Below);
+    context.open_paths.extend(below.map(|form| OpenPath { form, number }));
 }
 
 /// Adds the paths that error pages and questions to other programs name.
@@ -168,8 +182,14 @@ fn plan<'a>(all: &[Location<'a>], context: &Context<'a>) -> Vec<Planned<'a>> {
                         .by_itself(location.directive, "its place is in the routes that name it");
                 }
             }
+            Kind::Exact | Kind::Prefix(_) if !location.pattern.starts_with('/') => {
+                context.left_out(location.directive, "no path begins so");
+            }
             Kind::Exact | Kind::Prefix(_) => match Planned::fixed(location.clone()) {
                 Some(fixed) => planned.push(fixed),
+                None if protects(&location.scope) => {
+                    planned.extend(plan_impossible_path(location, context));
+                }
                 None => context.left_out(location.directive, "a route cannot have this path"),
             },
             Kind::Expression(_) => planned.extend(plan_expression(location, context)),
@@ -220,7 +240,10 @@ impl<'a> Builder<'_, 'a> {
         let mut first = Vec::new();
         let own = location.scope.own_named("if");
         let of_server = if is_server { &[] } else { context.server.scope.own_named("if") };
-        for block in of_server.iter().chain(own).copied() {
+        let of_program = program_of(&main, location, context).map(|(program, _)| program);
+        let of_program = of_program.filter(|program| program.directive.number != number);
+        let of_program = of_program.map_or(&[][..], |program| program.scope.own_named("if"));
+        for block in of_server.iter().chain(own).chain(of_program).copied() {
             if self.added > MAX_ADDED {
                 close(&mut main, block, "too many routes would be needed", context);
                 continue;

@@ -8,7 +8,7 @@ use super::location::Location;
 use super::paths::{Ending, Form};
 use super::programs::{pass, push_program};
 use super::redirects::without_query;
-use super::route::Route;
+use super::route::{Program, Route};
 use super::units::text;
 use super::variables::Target;
 
@@ -140,6 +140,7 @@ fn set_last<'a>(
     }
     if let Some(program) = context.by_path.get(path).filter(|location| pass(location).is_some()) {
         push_program(route, program, form, context)?;
+        route.program = Program::ByPath(path.to_owned());
         route.remove("rewrite");
         context.left_out(
             directive,

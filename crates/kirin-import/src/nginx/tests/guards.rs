@@ -59,3 +59,62 @@ fn a_condition_that_keeps_nobody_out_closes_nothing() {
     assert!(!config.contains("deny"), "{config}");
     assert_eq!(left_out(text).len(), 4, "{:#?}", left_out(text));
 }
+
+#[test]
+fn a_guard_of_an_expression_is_before_the_routes_that_nginx_asks_later() {
+    for (nginx, guard) in [
+        ("location /data/ { root /d; } location ~ \\.sql$ { deny all; }", "/data/*.sql"),
+        (
+            "location ~ \\.sql$ { deny all; } location ~ ^/api/ { proxy_pass http://a:1; }",
+            "/api/*.sql",
+        ),
+        (
+            "location /wp-content/ { root /d; } location ~ /uploads/.*\\.x$ { deny all; }",
+            "/wp-content/uploads/*.x",
+        ),
+        ("location /data/open/ { root /d; } location ~ ^/data/ { return 404; }", "/data/open"),
+        ("location /a/ { root /d; } if ($uri ~ \\.sql$) { return 403; }", "/a/*.sql"),
+    ] {
+        let config = written(&format!("server {{ root /w; {nginx} }}"));
+        let found = config.split("[[site.route]]").any(|route| {
+            route.contains(&format!("path = \"{guard}\"\n")) && route.contains("deny = 40")
+        });
+        assert!(found, "{nginx}\n{config}");
+    }
+}
+
+#[test]
+fn a_guard_of_the_location_with_the_program_holds_for_the_route() {
+    for nginx in [
+        "location / { try_files $uri @a; } location @a { GUARD proxy_pass http://a:1; }",
+        "location / { try_files $uri /index.php; } location ~ \\.php$ { GUARD fastcgi_pass unix:/p; }",
+        "index index.php; location ~ \\.php$ { GUARD fastcgi_pass unix:/p; }",
+        "error_page 404 = @a; location / { } location @a { GUARD proxy_pass http://a:1; }",
+    ] {
+        let guard = "allow 10.0.0.0/8; deny all;";
+        let config = written(&format!("server {{ root /w; {} }}", nginx.replace("GUARD", guard)));
+        let with_program = config.split("[[site.route]]").filter(|route| route.contains("proxy:"));
+        for route in with_program {
+            let is_hoisted =
+                config.split("[[site.route]]").next().is_some_and(|site| site.contains("allow ="));
+            assert!(is_hoisted || route.contains("allow = [\"10.0.0.0/8\"]"), "{nginx}\n{config}");
+        }
+        let guard = "if ($http_a) { return 403; }";
+        let config = written(&format!("server {{ root /w; {} }}", nginx.replace("GUARD", guard)));
+        assert!(
+            config.contains("match = { headers = { A = \"*\" } }\ndeny = 403"),
+            "{nginx}\n{config}"
+        );
+    }
+}
+
+#[test]
+fn a_guard_whose_path_kirin_cannot_have_closes_what_is_around_it() {
+    for (path, closed) in [("/a/b*c", "/a"), ("/x?y", "/")] {
+        let text = format!("server {{ root /w; location {path} {{ deny all; }} }}");
+        let config = written(&text);
+        let route = format!("path = \"{closed}\"\ndeny = 403");
+        assert!(config.contains(&route), "{text}\n{config}");
+        assert!(left_out(&text).iter().any(|line| line.contains("PROTECTION LOST")), "{text}");
+    }
+}

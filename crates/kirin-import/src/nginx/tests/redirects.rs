@@ -37,7 +37,10 @@ redirect_status = 301"#,
             "server { listen 80; server_name a.example; return 301 https://$host$request_uri; }",
             r#"[[listener]]
 address = "*:80"
-redirect_to_https = 443"#,
+redirect_to_https = 443
+[[route]]
+path = "/"
+deny = 404"#,
         ),
         (
             "server { rewrite ^/users/([^/]+)$ /u/$1 redirect; location / { return 404; } }",
