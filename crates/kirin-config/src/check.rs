@@ -2,7 +2,7 @@
 //! paths exist, and all values are in range.
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use kirin_gateway::routing::password_checks::PasswordChecks;
@@ -34,7 +34,8 @@ use crate::store::{StoreSetup, check_session_cookie, check_store};
 use crate::traces::check_traces;
 use crate::unique::check_unique;
 use crate::units::Number;
-use crate::upstream::{UpstreamSection, check_upstream};
+use crate::upstream::check_upstream;
+use crate::warnings::warnings;
 use crate::written::Written;
 
 /// A checked configuration.
@@ -208,6 +209,7 @@ fn check(
     for section in file.route.iter().chain(file.site.iter().flat_map(|site| &site.route)) {
         check_index_scripts(section, &script_extensions, source, errors);
     }
+    let warnings = warnings(file, &upstreams, &sites, source);
     Some(Config {
         threads,
         user: user?,
@@ -233,7 +235,7 @@ fn check(
             script_extensions,
             open_file_cache: read_open_file_cache(&file.open_file_cache),
         },
-        warnings: warnings(file, &upstreams, source),
+        warnings,
         unwritable_logs: logs.unwritable(source),
         upstreams,
         password_checks: Some(checks),
@@ -334,61 +336,6 @@ fn check_url_patterns(
             .map_err(|error| source.error(text.span(), format!("`url_patterns`: {error}")))
     };
     file.url_patterns.iter().filter_map(|text| errors.keep(check(text))).collect()
-}
-
-/// Returns what is probably wrong in a configuration that is good: the directory of a FastCGI
-/// upstream does not exist. A server in a container may have it, so that this is not an error.
-fn warnings(
-    file: &ConfigFile,
-    upstreams: &[UpstreamConfig],
-    source: &ConfigSource,
-) -> Vec<ConfigError> {
-    let without_root = |(section, upstream): (&UpstreamSection, &UpstreamConfig)| {
-        let root = Path::new(&upstream.fastcgi.as_ref()?.root);
-        let written = section.root.as_ref().filter(|_| !root.is_dir())?;
-        let message = format!(
-            "warning: upstream `{}`: its `root` {} is not a directory on this machine; a server \
-             on this machine finds no scripts there",
-            upstream.name,
-            root.display()
-        );
-        Some(source.error(written.span(), message))
-    };
-    let roots = file.upstream.iter().zip(upstreams).filter_map(without_root);
-    roots.chain(open_ports(file, source)).collect()
-}
-
-/// Returns a warning for each address that others can reach and that has no password.
-fn open_ports(file: &ConfigFile, source: &ConfigSource) -> Vec<ConfigError> {
-    let memcached = file.store.memcached.iter().map(|address| {
-        (address, "store.memcached", "everybody who reaches it can read and write all items")
-    });
-    let metrics = file.metrics.iter();
-    let metrics =
-        metrics.map(|address| (address, "metrics", "everybody who reaches it can read them"));
-    let warning = |(address, key, what): (&Written<String>, &str, &str)| {
-        let ListenAddress::Tcp(tcp) = check_address(address, source).ok()? else { return None };
-        let message = format!(
-            "warning: `{key}` listens on {tcp} without a password: {what}; listen on 127.0.0.1 or \
-             unix:PATH, or have a firewall choose who may connect"
-        );
-        (!tcp.ip().to_canonical().is_loopback()).then(|| source.error(address.span(), message))
-    };
-    memcached.chain(metrics).filter_map(warning).collect()
-}
-
-/// Returns a warning for each password file with weak hashes.
-pub fn weak_passwords(config: &Config) -> Vec<String> {
-    let routes = config.gateway.sites.iter().flat_map(|site| &site.routes);
-    let mut warnings: Vec<String> = Vec::new();
-    for basic_auth in routes.filter_map(|route| route.rules.basic_auth.as_ref()) {
-        if let Some(warning) = basic_auth.weakness()
-            && !warnings.contains(&warning)
-        {
-            warnings.push(warning);
-        }
-    }
-    warnings
 }
 
 /// Returns the extensions of all FastCGI upstreams. They count for every directory: scripts include

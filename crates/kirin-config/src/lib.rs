@@ -72,13 +72,14 @@ mod upstream_server;
 mod value_text;
 mod variable_types;
 mod variables;
+mod warnings;
 mod word;
 mod wording;
 mod written;
 
 pub use access_log::AccessLogConfig;
 pub use acme_values::{acme_directory, acme_domain, acme_email};
-pub use check::{Config, read, read_after, read_command_addresses, weak_passwords};
+pub use check::{Config, read, read_after, read_command_addresses};
 pub use file_pattern::matching_files;
 pub use joined_document::toml_table;
 pub use listener::ListenerConfig;
@@ -90,6 +91,7 @@ pub use store::StoreSetup;
 pub use tls::ListenerTls;
 pub use units::{Milliseconds, Seconds};
 pub use variables::literal;
+pub use warnings::weak_passwords;
 
 /// The configuration file of commands that are not told another one.
 pub const DEFAULT_FILE: &str = "kirin.toml";

@@ -221,3 +221,20 @@ fn check_warns_of_ports_that_others_can_reach() {
     }
     assert_eq!(output.status.code(), Some(0), "{said}");
 }
+
+#[test]
+fn check_warns_of_applications_and_servers_that_no_route_names() {
+    let config = format!(
+        "{GOOD}[[app]]\nname = \"web\"\nload = \"app.psgi\"\n[[upstream]]\nname = \"api\"\n\
+         servers = [\"127.0.0.1:1\"]\n[[upstream]]\nname = \"who\"\nservers = [\"127.0.0.1:1\"]\n\
+         [[route]]\npath = \"/in\"\ntry = [\"store\"]\nauth_request = \"proxy:who\"\n"
+    );
+    let site =
+        Site::new().with("app.psgi", "sub {}").with("www/index.html", "x").with("k.toml", &config);
+    let output = run_kirin(&site, &["check", "--config", "k.toml"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    for part in ["k.toml:7:8: warning: no route has `app:web`", "no route has `proxy:api`"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(!said.contains("proxy:who") && output.status.code() == Some(0), "{said}");
+}
