@@ -20,6 +20,8 @@ pub enum Atom {
     End,
     /// A character.
     Char(char),
+    /// `.`: one character.
+    Dot,
     /// One character of several.
     OneOf,
     /// One or more characters without a slash. It is true if any characters but a slash may stand
@@ -109,7 +111,7 @@ impl Reader {
         match c {
             '^' => one(Atom::Start),
             '$' => one(Atom::End),
-            '.' => one(Atom::OneOf),
+            '.' => one(Atom::Dot),
             '(' => self.group(depth),
             '[' => self.class(),
             '\\' => self.escape(),
@@ -211,7 +213,7 @@ impl Reader {
         }
         let mut repeated = match piece.as_slice() {
             [one] => match one.as_slice() {
-                [Atom::OneOf] => vec![vec![Atom::Any]],
+                [Atom::OneOf | Atom::Dot] => vec![vec![Atom::Any]],
                 [Atom::Run(all)] => vec![vec![Atom::Run(*all)]],
                 _ => return None,
             },

@@ -68,7 +68,13 @@ pub fn plan_expression<'a>(location: &Location<'a>, context: &Context<'a>) -> Ve
 
 fn is_php(location: &Location<'_>, context: &Context<'_>) -> bool {
     let php = context.php.as_ref();
-    php.is_some_and(|php| php.directive.number == location.directive.number)
+    let is_all_scripts = || {
+        let root = Form { ending: Ending::Suffix(".php".into()), ..Form::default() };
+        location
+            .paths()
+            .is_none_or(|found| found.forms.iter().any(|form| form.path() == root.path()))
+    };
+    php.is_some_and(|php| php.directive.number == location.directive.number) && is_all_scripts()
 }
 
 /// Plans the location that runs scripts. The routes with the front controller run them, too.

@@ -30,7 +30,9 @@ impl FormBuilder {
             self.after_any = true;
             is_first = false;
         }
+        let mut following = atoms.iter().skip(1);
         for atom in atoms {
+            let next = following.next();
             if self.has_end
                 && !matches!(atom, Atom::CloseGroup(_) | Atom::OpenGroup(..) | Atom::End)
             {
@@ -57,11 +59,24 @@ impl FormBuilder {
                     self.segment.push(*c);
                     self.push_to_groups(&c.to_string());
                 }
-                Atom::OneOf | Atom::Run(_) => self.run(*atom == Atom::Run(true), found)?,
+                Atom::Dot if self.is_text() && matches!(next, Some(Atom::Char(c)) if *c != '/') => {
+                    // Most people mean a dot.
+                    found.missing.push("names with another character in place of the dot");
+                    self.segment.push('.');
+                    self.push_to_groups(".");
+                }
+                Atom::Dot | Atom::OneOf | Atom::Run(_) => {
+                    self.run(*atom == Atom::Run(true), found)?
+                }
                 Atom::Any => self.any(found)?,
             }
         }
         self.finish(is_first, found)
+    }
+
+    /// Returns whether the segment has text so far, and no name.
+    fn is_text(&self) -> bool {
+        !self.segment.is_empty() && !self.segment.starts_with('{') && !self.is_below
     }
 
     fn starts_with_slash(&self, atoms: &[Atom]) -> bool {

@@ -36,6 +36,7 @@ fn expressions_become_paths() {
             r"/uploads/.*\.php$",
             "/uploads/*.php /{s1}/uploads/*.php /{s1}/{s2}/uploads/*.php (more)",
         ),
+        (r"^/(index|a/b).php", "/index.php /a/b.php (more)"),
         (r"(?!a)b", "none"),
         (r"a{2}", "none"),
         (r"(((", "none"),

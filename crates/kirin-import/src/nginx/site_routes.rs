@@ -122,7 +122,7 @@ pub fn context<'a>(
         if is_better && runs_scripts && location.pattern.contains(".php") {
             context.php = Some(location.clone());
         }
-        context.protects_some |= protects(scope) && !location.is_expression();
+        context.protects_some |= protects(scope) && !location.is_for_hidden_names();
         add_paths(&mut context, scope);
     }
     add_paths(&mut context, &server.scope);

@@ -75,7 +75,7 @@ fn pattern(sequence: &[Atom]) -> Option<String> {
             Atom::Any if text.is_empty() => any_before = true,
             Atom::Any => any_behind = true,
             // `.` and `.+` alone: any value.
-            Atom::OneOf if text.is_empty() => any_before = true,
+            Atom::OneOf | Atom::Dot if text.is_empty() => any_before = true,
             _ => return None,
         }
     }
