@@ -48,8 +48,13 @@ pub fn base_route<'a>(
         context.carried_but(location.directive, text);
     }
     if let Err((directive, why)) = set_content(&mut route, location, form, context) {
-        context.left_out(directive, format!("{why}. The route {path} refuses everybody"));
-        route.close(&format!("{}: {why}", directive.at()));
+        if location.own("internal").is_some() {
+            // `set_internal` refuses everybody in any case.
+            route.remove_answer();
+        } else {
+            context.left_out(directive, format!("{why}. The route {path} refuses everybody"));
+            route.close(&format!("{}: {why}", directive.at()));
+        }
     }
     set_internal(&mut route, location, context);
     add_settings(&mut route, location, settings, context);

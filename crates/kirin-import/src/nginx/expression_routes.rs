@@ -170,6 +170,12 @@ fn plan_open<'a>(
         context.left_out(location.directive, text);
         return Vec::new();
     }
+    // A directory of any depth is written at the root only. Its guard is written deeper, too.
+    let is_anchored = location.pattern.trim_start_matches("(?i)").starts_with('^');
+    let is_at_root = |form: &&Form| {
+        is_anchored
+            || !form.segments.iter().any(|segment| matches!(segment.as_str(), "{s1}" | "{s2}"))
+    };
     let prefixes = context.open_paths.iter().filter(|open| open.number.is_none());
     let is_shadow = |prefix: &&Form| {
         let is_below = |form: &Form| {
@@ -184,7 +190,10 @@ fn plan_open<'a>(
         let text = format!("but not below {}, whose routes come first", shadows.join(", "));
         context.carried_but(location.directive, text);
     }
-    if let Some(missing) = found.missing.first() {
+    if found.forms.iter().any(|form| !is_at_root(&form)) {
+        context
+            .carried_but(location.directive, "but only at the root, and not in other directories");
+    } else if let Some(missing) = found.missing.first() {
         context.carried_but(location.directive, format!("but not for {missing}"));
     } else if found.is_broader {
         context.carried_but(location.directive, "a name in braces stands for any segment");
@@ -196,7 +205,7 @@ fn plan_open<'a>(
         }
         _ => true,
     };
-    let forms = found.forms.iter().filter(is_spelled_so).cloned();
+    let forms = found.forms.iter().filter(is_spelled_so).filter(is_at_root).cloned();
     forms.map(|form| Planned { location: location.clone(), form, closed: None }).collect()
 }
 

@@ -1,7 +1,7 @@
 //! A block `location`: which requests it is for.
 
 use super::directive::Directive;
-use super::paths::{Form, Paths, paths};
+use super::paths::{Ending, Form, Paths, paths};
 use super::scope::Scope;
 
 /// A block `location`.
@@ -15,8 +15,8 @@ pub struct Location<'a> {
     pub kind: Kind,
     /// The path, the expression, or the name with its `@`.
     pub pattern: &'a str,
-    /// The path of the location around it, or nothing.
-    pub above: &'a str,
+    /// The path of the location around it, or nothing. `None` if that has no single path.
+    pub above: Option<String>,
 }
 
 /// How a location is compared with a path.
@@ -40,12 +40,12 @@ impl<'a> Location<'a> {
             scope: scope.clone(),
             kind: Kind::Prefix(false),
             pattern: "/",
-            above: "",
+            above: Some(String::new()),
         }
     }
 
     /// Reads a block inside `scope`.
-    pub fn read(directive: &'a Directive, scope: &Scope<'a>, above: &'a str) -> Self {
+    pub fn read(directive: &'a Directive, scope: &Scope<'a>, above: Option<String>) -> Self {
         let (first, second) = (directive.arg(0), directive.args.get(1).map(String::as_str));
         let attached = |sign| first.strip_prefix(sign).filter(|rest: &&str| !rest.is_empty());
         let (kind, pattern) = match (first, second) {
@@ -75,12 +75,25 @@ impl<'a> Location<'a> {
             Kind::Named => None,
             Kind::Expression(ignores_case) => {
                 let mut found = paths(self.pattern, ignores_case)?;
-                if !self.above.is_empty() && !self.pattern.starts_with('^') {
-                    found.forms =
-                        found.forms.iter().map(|form| form.moved_below(self.above)).collect();
+                let is_anchored = self.pattern.trim_start_matches("(?i)").starts_with('^');
+                if !is_anchored {
+                    let above = self.above.as_deref()?;
+                    found.forms = found.forms.iter().map(|form| form.moved_below(above)).collect();
                 }
                 Some(found)
             }
+        }
+    }
+
+    /// Returns the path below which its requests are, if it is one without names.
+    fn single_path(&self) -> Option<String> {
+        let found = self.paths()?;
+        match found.forms.as_slice() {
+            [form] if form.ending == Ending::Below => {
+                let is_text = form.segments.iter().all(|segment| !segment.starts_with('{'));
+                is_text.then(|| form.segments.iter().map(|segment| format!("/{segment}")).collect())
+            }
+            _ => None,
         }
     }
 
@@ -120,22 +133,18 @@ impl<'a> Location<'a> {
 /// Returns the locations of a block, and of the locations in it, in the order of the file.
 pub fn locations<'a>(scope: &Scope<'a>) -> Vec<Location<'a>> {
     let mut all = Vec::new();
-    add_locations(scope, "", &mut all);
+    add_locations(scope, &Some(String::new()), &mut all);
     all
 }
 
 /// Adds the locations of a block. Blocks are only a few levels deep ([`super::parser`]).
-fn add_locations<'a>(scope: &Scope<'a>, above: &'a str, all: &mut Vec<Location<'a>>) {
+fn add_locations<'a>(scope: &Scope<'a>, above: &Option<String>, all: &mut Vec<Location<'a>>) {
     for directive in scope.own_named("location") {
-        let location = Location::read(directive, scope, above);
-        let (inner, path) = (
-            location.scope.clone(),
-            match location.kind {
-                Kind::Prefix(_) => location.pattern,
-                _ => above,
-            },
-        );
+        let location = Location::read(directive, scope, above.clone());
+        let inner = location.scope.clone();
+        let path =
+            if inner.own_named("location").is_empty() { None } else { location.single_path() };
         all.push(location);
-        add_locations(&inner, path, all);
+        add_locations(&inner, &path, all);
     }
 }

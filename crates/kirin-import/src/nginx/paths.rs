@@ -193,6 +193,13 @@ fn read(sequence: &[Atom], found: &mut Paths) -> Option<Vec<Form>> {
         }
         rest.remove(at);
     }
+    // `^.+\.php$` is the same as `\.php$`.
+    let has_text = rest.iter().any(|atom| matches!(atom, Atom::Char(_)));
+    let begins_with_any = has_start && has_text && rest.first() == Some(&Atom::Any);
+    if begins_with_any {
+        rest.remove(0);
+    }
+    let has_start = has_start && !begins_with_any;
     let mut form = FormBuilder::default().build(&rest, has_start, found)?;
     if has_start {
         return Some(vec![form]);

@@ -37,6 +37,8 @@ fn expressions_become_paths() {
             "/uploads/*.php /{s1}/uploads/*.php /{s1}/{s2}/uploads/*.php (more)",
         ),
         (r"^/(index|a/b).php", "/index.php /a/b.php (more)"),
+        (r"^.+\.php$", "*.php"),
+        (r"^.*/\.x$", "= /.x = /{s1}/.x = /{s1}/{s2}/.x (more)"),
         (r"(?!a)b", "none"),
         (r"a{2}", "none"),
         (r"(((", "none"),

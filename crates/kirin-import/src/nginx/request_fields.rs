@@ -23,7 +23,12 @@ pub fn add_request_fields<'a>(
     }
     if let Some(directive) = scope.one(&format!("{}_pass_request_headers", protocol.prefix())) {
         if directive.is_off() {
-            context.left_out(directive, "servers always get the fields of the request");
+            // The server may be of somebody else.
+            for name in ["Authorization", "Cookie"] {
+                route.add_entry("request_headers", name, text(""));
+            }
+            let note = "without `Authorization` and `Cookie`; other fields are passed on";
+            context.carried_but(directive, note);
         } else {
             context.by_itself(directive, "servers get the fields of the request");
         }

@@ -136,7 +136,10 @@ fn add_open_expression<'a>(context: &mut Context<'a>, location: &Location<'a>) {
     }
     let forms = location.paths().map(|found| found.forms).unwrap_or_default();
     let number = Some(location.directive.number);
+    let is_text = |form: &Form| form.segments.iter().all(|segment| !segment.starts_with('{'));
+    let is_anchored = location.pattern.trim_start_matches("(?i)").starts_with('^');
     let below = forms.into_iter().filter(|form| form.ending == Ending::Below);
+    let below = below.filter(|form| is_anchored || is_text(form));
     context.open_paths.extend(below.map(|form| OpenPath { form, number }));
 }
 
