@@ -302,7 +302,6 @@ fn add_access<'a>(
         context.carried(satisfy);
     }
     let before = if any { any_of(route, &rules) } else { all_of(route, &rules) };
-    close_open_status(route, context);
     before
 }
 
@@ -348,8 +347,11 @@ fn any_of(route: &mut Route, rules: &AccessRules) -> Vec<Route> {
 }
 
 /// Closes a route with the status page that everybody could see.
-fn close_open_status<'a>(route: &mut Route, _context: &Context<'a>) {
-    let is_protected = ["allow", "basic_auth", "auth_request", "deny"]
+pub fn close_open_status(route: &mut Route) {
+    if route.refuses_all() && route.has_place("status") {
+        return route.remove("try");
+    }
+    let is_protected = ["allow", "basic_auth", "auth_request"]
         .iter()
         .any(|key| route.section.get(key).is_some_and(|value| *value != Value::Boolean(false)));
     if route.has_place("status") && !is_protected {

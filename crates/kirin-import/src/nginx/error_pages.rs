@@ -2,8 +2,10 @@
 
 use super::context::Context;
 use super::directive::Directive;
+use super::globals::Globals;
 use super::route::Route;
 use super::scope::Scope;
+use super::server::Server;
 use super::units::text;
 
 /// The statuses of `5xx` that nginx itself answers.
@@ -59,7 +61,11 @@ fn other_target(directive: &Directive, target: &str) -> &'static str {
 }
 
 /// Leaves out the pages that no route has, because Kirin refuses them.
-pub fn check_error_pages<'a>(routes: &mut [Route], scope: &Scope<'a>, context: &Context<'a>) {
+pub fn check_error_pages<'a>(
+    routes: &mut [Route],
+    servers: &[&'a Server<'a>],
+    globals: &Globals<'a>,
+) {
     let finder = PageFinder::new(routes);
     for route in routes.iter_mut() {
         let pages = route.section.get("error_pages").and_then(toml::Value::as_table).cloned();
@@ -73,9 +79,10 @@ pub fn check_error_pages<'a>(routes: &mut [Route], scope: &Scope<'a>, context: &
             pages.remove(status);
         }
         if !missing.is_empty() {
-            for directive in scope.list("error_page").iter().copied() {
+            let scopes = servers.iter().map(|server| &server.scope);
+            for directive in scopes.flat_map(|scope| scope.list("error_page")) {
                 let text = "a route without `match` must have the page in files: write one";
-                context.left_out(directive, text);
+                globals.notes.left_out(directive, text);
             }
         }
         match pages.is_empty() {

@@ -164,7 +164,9 @@ fn plan_open<'a>(
     found: &Paths,
     context: &Context<'a>,
 ) -> Vec<Planned<'a>> {
-    if found.is_broader && context.protects_some {
+    // A redirect shows nothing, so it may be for more paths.
+    let is_redirect = location.own("return").is_some_and(|answer| answer.arg(0).starts_with('3'));
+    if found.is_broader && context.protects_some && !is_redirect {
         let text = "a route would match more paths than the expression, and other locations of the \
                     server keep visitors out: write it by hand";
         context.left_out(location.directive, text);

@@ -133,7 +133,8 @@ pub fn add_file_keys<'a>(route: &mut Route, scope: &Scope<'a>, context: &Context
 
 fn add_index<'a>(route: &mut Route, scope: &Scope<'a>, context: &Context<'a>) {
     let Some(directive) = scope.one("index") else { return };
-    let is_script = |name: &str| context.php.is_some() && name.to_lowercase().ends_with(".php");
+    let is_script =
+        |name: &str| context.globals.has_scripts && name.to_lowercase().ends_with(".php");
     let (mut names, mut has_script) = (Vec::new(), false);
     for name in &directive.args {
         if is_script(name) {

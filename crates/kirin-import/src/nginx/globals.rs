@@ -20,6 +20,8 @@ pub struct Globals<'a> {
     pub notes: &'a Notes,
     /// The directory of the first file with a slash at its end, or nothing.
     pub directory: &'a str,
+    /// Whether an upstream speaks FastCGI. Then no file is a script.
+    pub has_scripts: bool,
     named: HashMap<(&'static str, &'a str), &'a Directive>,
 }
 
@@ -56,7 +58,8 @@ impl<'a> Globals<'a> {
             }
         }
         let servers = http.own_named("server").to_vec();
-        Self { main, http, servers, notes, directory: &tree.directory, named }
+        let has_scripts = has_fastcgi(&tree.directives);
+        Self { main, http, servers, notes, directory: &tree.directory, has_scripts, named }
     }
 
     /// Returns the definition of this kind with this name, which has no `$`.
@@ -77,6 +80,15 @@ impl<'a> Globals<'a> {
             false => format!("{}{path}", self.directory),
         }
     }
+}
+
+/// Returns whether a block has `fastcgi_pass` of another program than fcgiwrap. Blocks are only some
+/// levels deep.
+fn has_fastcgi(directives: &[Directive]) -> bool {
+    directives.iter().any(|directive| {
+        let is_one = directive.name == "fastcgi_pass" && !directive.arg(0).contains("fcgiwrap");
+        is_one || has_fastcgi(directive.inside())
+    })
 }
 
 /// Returns the name in `NAME:SIZE`.

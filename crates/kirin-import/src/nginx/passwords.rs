@@ -57,6 +57,10 @@ pub fn add_auth_request<'a>(
     if !path.starts_with('/') || path.contains(['$', '#']) {
         return Err((directive, "`ask` is a path without variables, or a place".into()));
     }
+    let plain = path.split('?').next().unwrap_or(path);
+    if !context.by_path.contains_key(plain) {
+        return Err((directive, format!("there is no location {plain} that could be asked")));
+    }
     let mut table = ask(path, context);
     add_fields(&mut table, scope, context);
     let value = match table.len() {

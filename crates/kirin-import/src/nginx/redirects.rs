@@ -46,12 +46,39 @@ pub fn set_return_redirect<'a>(
         written = format!("{}{{path}}", written.trim_end_matches('/'));
     }
     check_target(&written)?;
+    if leads_back(&written, form, context) {
+        return Err("the redirect would lead to the same route again".into());
+    }
     set_redirect(route, &written, status);
     match has_path || matches!(form.ending, Ending::Exact(_)) {
         true => context.carried_but(directive, "Kirin keeps the query"),
         false => context.carried_but(directive, "Kirin appends the rest of the path and the query"),
     }
     Ok(())
+}
+
+/// Returns whether a redirect leads to a path of its own route, and to no other location.
+fn leads_back(target: &str, form: &Form, context: &Context<'_>) -> bool {
+    if !target.starts_with('/') || matches!(form.ending, Ending::Exact(_)) {
+        return false;
+    }
+    if matches!(form.ending, Ending::Suffix(_)) {
+        // Kirin appends the rest of the path, which ends in the same text.
+        return true;
+    }
+    let segments = Form::below(target).segments;
+    let is_own = segments.starts_with(&form.segments);
+    let mut above = target;
+    // A location of a longer path may have the target.
+    while is_own && Form::below(above).segments.len() > form.segments.len() {
+        let with_slash = format!("{}/", above.trim_end_matches('/'));
+        if context.by_path.contains_key(above) || context.by_path.contains_key(with_slash.as_str())
+        {
+            return false;
+        }
+        above = above.trim_end_matches('/').rsplit_once('/').map_or("", |(above, _)| above);
+    }
+    is_own
 }
 
 /// Returns the route for a `rewrite` that is a redirect. An error says why Kirin cannot have it.

@@ -5,10 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use toml::Value;
 
-use super::base_route::{add_common_settings, base_route, program_of};
+use super::base_route::{add_common_settings, base_route, close_open_status, program_of};
 use super::context::Context;
 use super::copies::{MAX_PATHS, OpenPath};
-use super::error_pages::check_error_pages;
 use super::expression_routes::{Planned, plan_expression, plan_impossible_path};
 use super::files::index_has_script;
 use super::globals::Globals;
@@ -40,11 +39,10 @@ pub fn site_routes<'a>(
     for planned in &planned {
         builder.add(planned);
     }
-    let mut routes = builder.finish();
+    let routes = builder.finish();
     for path in context.accel_redirects.borrow().iter() {
         output.add_accel_redirect(&upstreams(&routes), &path.0, &path.1);
     }
-    check_error_pages(&mut routes, &server.scope, &context);
     routes
 }
 
@@ -288,10 +286,6 @@ impl<'a> Builder<'_, 'a> {
         let more = root.scope.own_named("rewrite").iter().map(|rewrite| (*rewrite, &root));
         for (rewrite, location) in own.chain(more.filter(|_| of_server)) {
             if status_of(rewrite).is_none() {
-                if self.context.globals.notes.is_open(rewrite) {
-                    let text = "no other route is looked for: write the place into a route";
-                    self.context.left_out(rewrite, text);
-                }
                 continue;
             }
             match rewrite_redirects(rewrite, location, self.context) {
@@ -306,7 +300,8 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    fn push(&mut self, number: usize, route: Route) {
+    fn push(&mut self, number: usize, mut route: Route) {
+        close_open_status(&mut route);
         if self.known.insert(route.identity()) {
             self.routes.push((number, route));
         }

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use toml::{Table, Value};
 
+use super::error_pages::check_error_pages;
 use super::globals::Globals;
 use super::hoist::hoist;
 use super::host_blocks::{refuses_others, split_hosts};
@@ -61,10 +62,13 @@ pub fn sites<'a>(
         let is_any = hosts.iter().any(|host| host == "*");
         let hosts = if is_any { vec!["*".to_owned()] } else { hosts.clone() };
         let mut routes = joined(*pair, &all.of_servers, has_plain);
+        let mut known = HashSet::new();
+        routes.retain(|route| known.insert(route.identity()));
         all.add_challenges(&mut routes, &hosts, servers);
         let of_site: Vec<&Server<'_>> =
             pair_servers(*pair).into_iter().filter_map(|number| servers.get(number)).collect();
-        for (hosts, routes) in split_hosts(&hosts, routes, &of_site, globals, output) {
+        for (hosts, mut routes) in split_hosts(&hosts, routes, &of_site, globals, output) {
+            check_error_pages(&mut routes, &of_site, globals);
             sections.extend(site(&hosts, routes, &of_site, &mut names));
         }
     }
@@ -236,12 +240,24 @@ fn joined(pair: Pair, routes: &[Vec<Route>], has_plain: bool) -> Vec<Route> {
     }
 }
 
+/// Returns the path that `auth_request` asks, without its query.
+fn asked_path(value: &Value) -> Option<String> {
+    let ask = value.as_str().or_else(|| value.get("ask")?.as_str())?;
+    ask.starts_with('/').then(|| ask.split('?').next().unwrap_or(ask).to_owned())
+}
+
 /// Makes routes hold for one scheme only. Routes of error pages stay as they are, because Kirin
 /// looks for these pages in routes without `match`.
 fn with_scheme(routes: Vec<Route>, scheme: &str) -> Vec<Route> {
     let tables = routes.iter().filter_map(|route| route.section.get("error_pages")?.as_table());
     let pages = tables.flat_map(|table| table.values()).filter_map(Value::as_str);
-    let pages: HashSet<String> = pages.map(|page| format!("= {page}")).collect();
+    let mut pages: HashSet<String> = pages.map(|page| format!("= {page}")).collect();
+    for route in &routes {
+        // Kirin looks for a path that is asked in routes without `match`, too.
+        if let Some(asked) = route.section.get("auth_request").and_then(asked_path) {
+            pages.extend([format!("= {asked}"), asked]);
+        }
+    }
     let exact: HashSet<String> = routes
         .iter()
         .filter_map(|route| route.path().strip_prefix("= ").map(str::to_owned))

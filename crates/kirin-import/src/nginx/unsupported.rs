@@ -95,7 +95,7 @@ const TABLE: [(&[&str], &str); 33] = [
         "Kirin has no variables of your own: a constant is written where it is used, and for others write a `match`",
     ),
     (&["if"], "write a route with `match`"),
-    (&["rewrite"], "write a route with `rewrite` or `redirect`"),
+    (&["rewrite"], "no other route is looked for: write a route with `rewrite` or `redirect`"),
     (&["return"], "write `redirect`, `deny` or a script"),
     (
         &[
