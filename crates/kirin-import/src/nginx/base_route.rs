@@ -44,8 +44,8 @@ pub fn base_route<'a>(
     context.carried(location.directive);
     let is_prefix = matches!(location.kind, Kind::Prefix(_));
     if is_prefix && !location.pattern.ends_with('/') && protects(&location.scope) {
-        let text = format!("nginx also guards paths that only begin with it, such as {path}-x");
-        context.carried_but(location.directive, text);
+        let text = format!("not for paths that only begin with the text, such as {path}-x");
+        context.globals.notes.protection_lost(location.directive, text);
     }
     if let Err((directive, why)) = set_content(&mut route, location, form, context) {
         if location.own("internal").is_some() {

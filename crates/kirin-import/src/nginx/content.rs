@@ -55,6 +55,10 @@ pub fn set_content<'a>(
     }
     if let Some((directive, _)) = pass(location) {
         if let Some(checks) = location.own("try_files") {
+            if checks.args.last().is_some_and(|last| last.starts_with('@')) {
+                let why = "a program answers for files, and another place for what is missing";
+                return Err((checks, why.to_owned()));
+            }
             context.by_itself(checks, "Kirin looks for the script");
         }
         push_program(route, location, form, context).map_err(|why| (directive, why))?;

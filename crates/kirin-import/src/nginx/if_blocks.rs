@@ -216,7 +216,11 @@ fn answer<'a>(
         note_inside(block, context, "a route cannot do this for some requests only");
         return None;
     }
-    let built = base_route(content, &inner.scope, place.form, path, context);
+    let mut built = base_route(content, &inner.scope, place.form, path, context);
+    if !built.before.is_empty() && built.main.serves() {
+        let why = "the block and its location keep different visitors out";
+        close(&mut built.main, block, why, context);
+    }
     Some(built.main)
 }
 

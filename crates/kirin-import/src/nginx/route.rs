@@ -114,6 +114,11 @@ impl Route {
         self.section.get("deny").is_some() && self.section.get("allow").is_none()
     }
 
+    /// Returns whether it shows something to somebody.
+    pub fn serves(&self) -> bool {
+        !self.refuses_all() && !self.redirects()
+    }
+
     /// Returns whether it is a redirect.
     pub fn redirects(&self) -> bool {
         self.section.get("redirect").is_some() || self.section.get("redirects").is_some()
@@ -156,6 +161,9 @@ impl Route {
 
     /// Adds conditions to those of the route. Returns whether both can hold.
     pub fn add_conditions(&mut self, conditions: &Table) -> bool {
+        if conditions.is_empty() {
+            return true;
+        }
         let mut all = self.conditions();
         for (key, value) in conditions {
             match (all.get_mut(key), value) {

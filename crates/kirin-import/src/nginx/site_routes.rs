@@ -234,11 +234,9 @@ impl<'a> Builder<'_, 'a> {
         }
         let built = base_route(location, &location.scope, &planned.form, &path, context);
         let (mut before, mut main) = (built.before, built.main);
-        if let Some(block) = location.own("limit_except") {
-            before.extend(split_methods(block, &mut main, location, context));
-        }
         let place = Place { location, form: &planned.form };
-        let mut first = Vec::new();
+        let mut first: Vec<Route> = Vec::new();
+        let was_open = main.serves();
         let own = location.scope.own_named("if");
         let of_server = if is_server { &[] } else { context.server.scope.own_named("if") };
         let of_program = program_of(&main, location, context).map(|(program, _)| program);
@@ -252,6 +250,26 @@ impl<'a> Builder<'_, 'a> {
             let more = add_if(block, &mut main, place, context);
             self.added += more.len();
             first.extend(more);
+        }
+        if was_open && !main.serves() {
+            // What closes the route closes those for some of its visitors, too.
+            before.retain(Route::refuses_all);
+        }
+        if let Some(block) = location.own("limit_except") {
+            if first.iter().any(Route::serves) {
+                first.retain(|route| !route.serves());
+                close(&mut main, block, "a condition of the location comes before it", context);
+            }
+            if before.iter().any(Route::serves) {
+                before.retain(Route::refuses_all);
+                close(
+                    &mut main,
+                    block,
+                    "`satisfy any` and `limit_except` in one location",
+                    context,
+                );
+            }
+            before.extend(split_methods(block, &mut main, location, context));
         }
         self.push_root(number, &main, location);
         for route in first.into_iter().chain(before) {
