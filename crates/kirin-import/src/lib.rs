@@ -13,5 +13,5 @@ mod report;
 mod section;
 
 pub use files::Files;
-pub use report::{Import, Note, Outcome, Place};
+pub use report::{Import, ImportedFile, Note, Outcome, Place};
 pub use section::Section;

@@ -21,6 +21,17 @@ pub struct Import {
     pub sections: Vec<Section>,
     /// A note on each directive that was read, in the order of reading.
     pub notes: Vec<Note>,
+    /// The files beside the `kirin.toml` that it names and that are not there yet.
+    pub files: Vec<ImportedFile>,
+}
+
+/// A file beside the `kirin.toml`: a script, or a table of redirects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedFile {
+    /// Its name, without a directory.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
 }
 
 /// What became of one directive.
@@ -142,6 +153,7 @@ mod tests {
         };
         let import = Import {
             sections: Vec::new(),
+            files: Vec::new(),
             notes: vec![
                 note(9, "listen 80;", Outcome::Carried(String::new())),
                 note(10, "sendfile on;", Outcome::ByItself("always".into())),

@@ -5,7 +5,7 @@ use super::directive::Directive;
 use super::location::Location;
 use super::route::Route;
 
-/// Sets a script as the place of a route. A comment has the script, which the user must write.
+/// Sets a script as the place of a route.
 pub fn set_fixed_answer<'a>(
     route: &mut Route,
     location: &Location<'a>,
@@ -27,15 +27,10 @@ pub fn set_fixed_answer<'a>(
     });
     let body_key =
         if body.is_empty() { String::new() } else { format!(", body = {}", lua_text(&body)) };
-    let name = context.output.file_name("answer", ".lua");
-    route.section.comment(format!("Write the file {name} with this line:"));
-    route.section.comment(format!(
-        "return function() return {{ status = {status}{headers}{body_key} }} end"
-    ));
+    let script = format!("return function() return {{ status = {status}{headers}{body_key} }} end");
+    let name = context.output.add_file("answer", ".lua", &[script]);
     route.section.set("try", super::units::texts([format!("lua:{name}")]));
-    let note =
-        format!("a script answers: write the file {name}; a comment in the kirin.toml has it");
-    context.carried_but(directive, note);
+    context.carried_but(directive, format!("by the script {name}"));
     if let Some(default_type) = location.own("default_type") {
         context.carried(default_type);
     }

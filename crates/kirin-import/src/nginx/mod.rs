@@ -92,8 +92,9 @@ pub fn import(file: &str, files: &dyn Files) -> Result<Import, SyntaxError> {
     let notes = Notes::default();
     let mut tree = include::read_tree(file, files, &notes)?;
     wrap_locations(&mut tree, &notes);
-    let sections = sections(&tree, &notes);
-    Ok(Import { sections, notes: notes.finish() })
+    let output = Output::default();
+    let sections = sections(&tree, &output, &notes);
+    Ok(Import { sections, notes: notes.finish(), files: output.take_files() })
 }
 
 /// Puts locations that stand outside of a server into one.
@@ -118,24 +119,20 @@ fn wrap_locations(tree: &mut include::Tree, notes: &Notes) {
 }
 
 /// Returns the sections of a configuration.
-fn sections(tree: &include::Tree, notes: &Notes) -> Vec<Section> {
+fn sections(tree: &include::Tree, output: &Output, notes: &Notes) -> Vec<Section> {
     let globals = Globals::new(tree, notes);
-    let output = Output::default();
     let mut servers: Vec<Server<'_>> =
         globals.servers.iter().map(|directive| Server::read(directive, &globals)).collect();
     listeners::join_families(&mut servers);
     tls::find_common_hsts(&mut servers);
-    process::add_process(&globals, &output);
+    process::add_process(&globals, output);
     let redirects = HttpsRedirects::find(&servers, &globals);
     let listeners = listeners::listeners(&servers, &globals, &redirects);
-    let sites = sites::sites(&servers, &globals, &output, &redirects);
+    let sites = sites::sites(&servers, &globals, output, &redirects);
     let sites = if sites.is_empty() { vec![nothing()] } else { sites };
     let mut all = Vec::new();
     let mut top = output.top.take();
     for line in PREFACE {
-        top.comment(line);
-    }
-    for line in output.take_file_comments() {
         top.comment(line);
     }
     all.push(top);

@@ -1,10 +1,11 @@
 //! The sections that are put together while servers are read.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use toml::Value;
 
+use crate::report::ImportedFile;
 use crate::section::Section;
 
 /// Sections outside of sites, and the names that were given.
@@ -15,12 +16,10 @@ pub struct Output {
     pub store: RefCell<Section>,
     /// The keys at the top of the file.
     pub top: RefCell<Section>,
-    /// The number of files that the user must write.
-    files: Cell<usize>,
+    /// The files beside the `kirin.toml`.
+    files: RefCell<Vec<ImportedFile>>,
     /// The names of files that stand for directives, by the numbers of these.
     written: RefCell<HashMap<usize, String>>,
-    /// Comments with the lines of these files.
-    file_comments: RefCell<Vec<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -67,9 +66,9 @@ impl Output {
         }
     }
 
-    /// Returns the name of the file that stands for the directive with this number. Its lines are
-    /// put into comments.
-    pub fn written_file(
+    /// Returns the name of the file that stands for the directive with this number. It is added
+    /// unless it is there already.
+    pub fn file_of(
         &self,
         number: usize,
         start: &str,
@@ -79,17 +78,14 @@ impl Output {
         if let Some(name) = self.written.borrow().get(&number) {
             return name.clone();
         }
-        let name = self.file_name(start, end);
+        let name = self.add_file(start, end, &lines());
         self.written.borrow_mut().insert(number, name.clone());
-        let mut comments = self.file_comments.borrow_mut();
-        comments.push(format!("Write the file {name} with these lines, as they are:"));
-        comments.extend(lines().into_iter().map(|line| format!("    {line}")));
         name
     }
 
-    /// Returns the comments with lines of files.
-    pub fn take_file_comments(&self) -> Vec<String> {
-        self.file_comments.take()
+    /// Returns the files.
+    pub fn take_files(&self) -> Vec<ImportedFile> {
+        self.files.take()
     }
 
     /// Returns the sections of the upstreams.
@@ -97,10 +93,13 @@ impl Output {
         std::mem::take(&mut self.upstreams.borrow_mut().sections)
     }
 
-    /// Returns a name for a file that the user must write.
-    pub fn file_name(&self, start: &str, end: &str) -> String {
-        self.files.set(self.files.get() + 1);
-        format!("{start}-{}{end}", self.files.get())
+    /// Adds a file, and returns its name.
+    pub fn add_file(&self, start: &str, end: &str, lines: &[String]) -> String {
+        let mut files = self.files.borrow_mut();
+        let name = format!("{start}-{}{end}", files.len() + 1);
+        let text = lines.iter().map(|line| format!("{line}\n")).collect();
+        files.push(ImportedFile { name: name.clone(), text });
+        name
     }
 }
 

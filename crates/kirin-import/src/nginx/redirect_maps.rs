@@ -15,18 +15,15 @@ pub fn set_redirect_map<'a>(block: &'a Directive, main: &mut Route, context: &Co
         "return" => answer.arg(0).parse().unwrap_or(302),
         _ => super::redirects::status_of(answer).unwrap_or(302),
     };
-    let file = context
-        .output
-        .written_file(map.number, "redirects", ".tsv", || lines(map, status, context));
+    let file =
+        context.output.file_of(map.number, "redirects", ".tsv", || lines(map, status, context));
     if main.section.get("deny").and_then(toml::Value::as_integer) == Some(404) && !main.closed {
         // A route with a file of redirects answers 404 by itself, and `deny` would come before it.
         main.remove("deny");
     }
     main.section.set("redirects", text(&file));
-    let note =
-        format!("write the file {file}; the comment at the top of the kirin.toml has its lines");
     for directive in [map, block, answer] {
-        context.carried_but(directive, note.as_str());
+        context.carried_but(directive, format!("by the file {file}"));
     }
     true
 }

@@ -51,7 +51,7 @@ pub enum KirinCommand {
     /// Print an nginx configuration as a kirin.toml, and what became of each line
     #[command(after_help = "Examples:
   kirin import /etc/nginx/nginx.conf > kirin.toml
-  kirin import /etc/nginx/nginx.conf > kirin.toml 2> report.txt
+  kirin import /etc/nginx/nginx.conf --into /etc/kirin 2> report.txt
 It prints the configuration to standard output, and to standard error what was carried over, what
 Kirin does by itself, and what it does not have.")]
     Import(ImportArguments),

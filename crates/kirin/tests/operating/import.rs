@@ -64,3 +64,29 @@ fn a_configuration_that_cannot_be_read_is_named_with_its_line() {
         assert!(said.contains(part) && output.stdout.is_empty(), "{file}: {said}");
     }
 }
+
+#[test]
+fn files_that_the_configuration_needs_are_written_beside_it() {
+    let config = "map $uri $new { /old-1 /new; /old-2 https://example.org/x; }
+server { listen 127.0.0.1:0; if ($new) { return 301 $new; }
+    location / { return 404; } location /teapot { return 418 \"short\"; } }
+";
+    let site = Site::new().with("nginx.conf", config);
+    let printed = run_kirin(&site, &["import", "nginx.conf"]);
+    let report = String::from_utf8_lossy(&printed.stderr);
+    assert!(report.contains("`--into DIRECTORY` writes all of them"), "{report}");
+    let written = run_kirin(&site, &["import", "nginx.conf", "--into", "made/here"]);
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let said = String::from_utf8_lossy(&written.stdout);
+    assert!(said.contains("made/here/kirin.toml is written"), "{said}");
+    let path = site.path("made/here/kirin.toml");
+    assert_eq!(std::fs::read(&path).expect("a file"), printed.stdout);
+    let kirin = Kirin::start_with(&site, &["serve", "--config", "made/here/kirin.toml"]);
+    assert_eq!(kirin.get("/old-1").field("location"), Some("/new"));
+    assert_eq!(kirin.get("/old-2").field("location"), Some("https://example.org/x"));
+    let teapot = kirin.get("/teapot");
+    assert_eq!((teapot.status, teapot.text().as_str()), (418, "short"));
+    let again = run_kirin(&site, &["import", "nginx.conf", "--into", "made/here"]);
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert!(!again.status.success() && said.contains("is there already"), "{said}");
+}

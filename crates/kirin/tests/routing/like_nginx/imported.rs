@@ -14,11 +14,10 @@ use super::{Comparison, Prepared, TOPICS};
 pub fn imported(prepared: &Prepared<'_>, backends: &Backends) -> String {
     let text = prepared.filled(prepared.pair.nginx, backends);
     fs::write(prepared.site.path("nginx.conf"), format!("http {{ {text} }}\n")).expect("a file");
-    let output = run_kirin(&prepared.site, &["import", "nginx.conf"]);
+    let output = run_kirin(&prepared.site, &["import", "nginx.conf", "--into", "."]);
     let report = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {report}", prepared.pair.name);
-    let config = String::from_utf8(output.stdout).expect("a configuration");
-    write_files(prepared, &config);
+    let config = fs::read_to_string(prepared.site.path("kirin.toml")).expect("a configuration");
     // nginx listens at its own address.
     let config = config.replace(&prepared.port.address().to_string(), "127.0.0.1:0");
     // Servers of an upstream take turns on each event loop.
@@ -90,27 +89,4 @@ fn an_imported_configuration_answers_as_nginx_or_as_one_that_somebody_has_writte
     });
     let problems = reports.concat();
     assert!(problems.is_empty(), "{problems}");
-}
-
-/// Writes the files that the comments of a configuration tell to write.
-fn write_files(prepared: &Prepared<'_>, config: &str) {
-    let mut files: Vec<(String, String)> = Vec::new();
-    let mut is_in_file = false;
-    for line in config.lines() {
-        let Some(comment) = line.strip_prefix("# ") else {
-            is_in_file = false;
-            continue;
-        };
-        if let Some(rest) = comment.strip_prefix("Write the file ") {
-            let name = rest.split(' ').next().expect("a name");
-            files.push((name.to_owned(), String::new()));
-            is_in_file = true;
-        } else if let (true, Some((_, text))) = (is_in_file, files.last_mut()) {
-            text.push_str(comment.strip_prefix("    ").unwrap_or(comment));
-            text.push('\n');
-        }
-    }
-    for (name, text) in files {
-        fs::write(prepared.site.path(&name), text).expect("a file");
-    }
 }
