@@ -8,10 +8,20 @@
 
 pub mod nginx;
 
+#[cfg(test)]
+mod doubling_tests;
+mod draft;
+mod error;
 mod files;
 mod report;
 mod section;
+mod steps;
+#[cfg(test)]
+mod testing;
+mod text;
+pub mod unit;
 
+pub use error::ImportError;
 pub use files::Files;
 pub use report::{Import, ImportedFile, Note, Outcome, Place};
 pub use section::Section;

@@ -35,7 +35,7 @@ pub struct ImportedFile {
 }
 
 /// What became of one directive.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Note {
     /// Where it stands.
     pub place: Place,
@@ -46,7 +46,7 @@ pub struct Note {
 }
 
 /// A line of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The path of the file, as the importer was given it or as an include names it.
     pub file: String,
@@ -55,7 +55,7 @@ pub struct Place {
 }
 
 /// What became of a directive.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The `kirin.toml` says the same. The text may add what differs in small things; mostly it is
     /// empty.

@@ -1,0 +1,79 @@
+//! A `kirin.toml` while it is made.
+
+mod listener;
+mod notes;
+mod site;
+mod upstreams;
+
+pub(crate) use listener::{Listener, append};
+pub(crate) use notes::one_line;
+pub(crate) use site::Site;
+pub(crate) use upstreams::{Upstreams, name_of};
+
+use crate::draft::notes::Notes;
+use crate::error::ImportError;
+use crate::report::{Import, Place};
+use crate::section::Section;
+use crate::text::keep_dollars;
+
+/// A `kirin.toml` while it is made: its parts in any order.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub(crate) notes: Notes,
+    /// The keys at the top of the file.
+    pub(crate) top: Section,
+    pub(crate) listeners: Vec<Listener>,
+    /// Tables of the complete program, such as `[store]`.
+    pub(crate) tables: Vec<Section>,
+    pub(crate) apps: Vec<Section>,
+    pub(crate) upstreams: Upstreams,
+    pub(crate) sites: Vec<Site>,
+}
+
+impl Draft {
+    /// Returns the listener of an address. It is made if it is not there yet.
+    pub(crate) fn listener(&mut self, address: &str) -> &mut Listener {
+        let found = self.listeners.iter().position(|listener| listener.address == address);
+        let index = found.unwrap_or_else(|| {
+            self.listeners.push(Listener::new(address));
+            self.listeners.len() - 1
+        });
+        // The index is that of an element, because there is at least one.
+        let last = self.listeners.len().saturating_sub(1);
+        &mut self.listeners[index.min(last)]
+    }
+
+    #[allow(dead_code, reason = "the importers to come")]
+    /// Returns the table with a header, such as `[store]`. It is made if it is not there yet.
+    pub(crate) fn table(&mut self, header: &str) -> &mut Section {
+        let found = self.tables.iter().position(|table| table.header == header);
+        let index = found.unwrap_or_else(|| {
+            self.tables.push(Section::new(header));
+            self.tables.len() - 1
+        });
+        let last = self.tables.len().saturating_sub(1);
+        &mut self.tables[index.min(last)]
+    }
+
+    /// Returns the import.
+    ///
+    /// # Errors
+    /// Returns an error if the routes would be too many.
+    pub(crate) fn finish(self, file: &Place) -> Result<Import, ImportError> {
+        let mut sections = Vec::new();
+        if !self.top.keys.is_empty() {
+            sections.push(self.top);
+        }
+        sections.extend(self.listeners.into_iter().flat_map(Listener::into_sections));
+        sections.extend(self.tables);
+        sections.extend(self.apps);
+        sections.extend(self.upstreams.into_sections());
+        for site in self.sites {
+            sections.extend(site.into_sections(file)?);
+        }
+        for section in &mut sections {
+            keep_dollars(section);
+        }
+        Ok(Import { sections, notes: self.notes.into_vec() })
+    }
+}

@@ -1,0 +1,73 @@
+//! A site of a `kirin.toml` while it is made.
+
+use toml::Value;
+
+use crate::draft::name_of;
+use crate::error::ImportError;
+use crate::report::Place;
+use crate::section::Section;
+use crate::steps::{Step, routes};
+
+/// A site: its hosts, and its steps in the order of the other server.
+#[derive(Debug, Default)]
+pub(crate) struct Site {
+    /// The hosts. Empty: all that no other site has.
+    pub(crate) hosts: Vec<String>,
+    /// The keys of the section `[[site]]` besides the hosts, and its comments.
+    pub(crate) keys: Section,
+    /// What the site does, as a list of which the first that matches counts.
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Site {
+    /// Returns its sections.
+    ///
+    /// # Errors
+    /// Returns an error if the routes would be too many.
+    pub(crate) fn into_sections(self, file: &Place) -> Result<Vec<Section>, ImportError> {
+        let mut routes = routes(&self.steps, file)?;
+        if routes.is_empty() {
+            routes.push(closed_route());
+        }
+        if self.hosts.is_empty() && self.keys.keys.is_empty() {
+            if let Some(first) = routes.first_mut() {
+                first.comments.splice(0..0, self.keys.comments);
+            }
+            return Ok(with_header(routes, "[[route]]"));
+        }
+        let mut site = Section::new("[[site]]");
+        site.comments = self.keys.comments;
+        let everything = vec!["*".to_owned()];
+        let hosts = if self.hosts.is_empty() { everything } else { self.hosts };
+        if let Some(name) = needed_name(&hosts) {
+            site.set("name", name);
+        }
+        site.set("hosts", hosts.into_iter().map(Value::from).collect::<Vec<_>>());
+        site.keys.extend(self.keys.keys);
+        let mut sections = vec![site];
+        sections.extend(with_header(routes, "[[site.route]]"));
+        Ok(sections)
+    }
+}
+
+/// Returns the route of a site that answers nothing.
+fn closed_route() -> Section {
+    let mut route = Section::default();
+    route.comment("There is nothing for this site to answer.");
+    route.set("path", "/");
+    route.set("deny", 404);
+    route
+}
+
+/// Returns the name that a site needs because nobody can list the owners of its hosts.
+fn needed_name(hosts: &[String]) -> Option<String> {
+    let host = hosts.iter().find(|host| host.starts_with('~') || host.ends_with(".*"))?;
+    Some(name_of(host.trim_matches(['~', '^', '$', '*', '.'])))
+}
+
+fn with_header(mut routes: Vec<Section>, header: &str) -> Vec<Section> {
+    for route in &mut routes {
+        header.clone_into(&mut route.header);
+    }
+    routes
+}

@@ -1,0 +1,42 @@
+//! What a site does, as a list of which the first entry that matches a request counts.
+//!
+//! Unit and Caddy work so, and rules of Apache in part. In Kirin the most specific path counts.
+//! [`routes`] gives the routes that answer the same.
+
+mod path_pattern;
+mod routes;
+
+pub(crate) use path_pattern::PathPattern;
+pub(crate) use routes::routes;
+
+use toml::Table;
+
+use crate::section::Section;
+
+/// An entry of the list: what it is for, and what it does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Step {
+    /// The paths. One of them must match.
+    pub(crate) paths: Vec<PathPattern>,
+    /// The `match` of the route. All of it must hold.
+    pub(crate) conditions: Table,
+    /// The other keys of the route, and its comments.
+    pub(crate) route: Section,
+}
+
+impl Step {
+    /// Returns a step for these paths, with the place that it comes from as a comment.
+    pub(crate) fn new(paths: Vec<PathPattern>, comment: impl Into<String>) -> Self {
+        let mut step = Self { paths, ..Self::default() };
+        step.route.comment(comment);
+        step
+    }
+
+    /// Replaces what the step does by a refusal. The reason becomes a comment.
+    pub(crate) fn close(&mut self, reason: &str) {
+        let comments = std::mem::take(&mut self.route.comments);
+        self.route = Section { comments, ..Section::default() };
+        self.route.comment(reason);
+        self.route.set("deny", 403);
+    }
+}

@@ -1,0 +1,197 @@
+//! `applications`: those in Perl run in Kirin, all others stay servers of their own.
+
+use toml::{Table, Value};
+
+use crate::draft::{Draft, name_of};
+use crate::report::Place;
+use crate::section::Section;
+use crate::unit::json::{Entry, Json, Node};
+use crate::unit::targets::Targets;
+
+/// Reads an application.
+pub(crate) fn application(entry: &Entry, place: &Place, draft: &mut Draft, targets: &mut Targets) {
+    let kind = entry.node.get("type").and_then(Node::text).unwrap_or_default();
+    let language = kind.split([' ', '-']).next().unwrap_or_default();
+    if language == "perl" {
+        perl(entry, place, draft, targets);
+    } else {
+        other(entry, language, place, draft, targets);
+    }
+}
+
+fn perl(entry: &Entry, place: &Place, draft: &mut Draft, targets: &mut Targets) {
+    let at = |line| Place { file: place.file.clone(), line };
+    let mut app = Section::new("[[app]]");
+    app.comment(place.to_string());
+    let name = free_name(&entry.key, draft);
+    app.set("name", name.as_str());
+    let directory = entry.node.get("working_directory").and_then(Node::text);
+    let mut has_script = false;
+    for key in entry.node.entries() {
+        let directive = format!("\"{}\": {}", key.key, key.node.summary());
+        let place = at(key.line);
+        match (key.key.as_str(), key.node.text()) {
+            ("type", _) => draft.notes.carried(&place, &directive, ""),
+            ("script", Some(script)) => {
+                has_script = true;
+                app.set("load", joined(directory, script));
+                draft.notes.carried(&place, &directive, "");
+            }
+            ("working_directory", Some(directory)) => {
+                app.set("directory", directory);
+                draft.notes.carried(&place, &directive, "");
+            }
+            ("processes", _) => processes(&key.node, &directive, &place, &mut app, draft),
+            ("environment", _) => {
+                app.set("env", environment(&key.node));
+                draft.notes.carried(&place, &directive, "");
+            }
+            ("limits", _) => limits(key, place, &mut app, draft),
+            ("user", Some(user)) => set_user(user, &directive, &place, draft),
+            ("group", _) => draft.notes.left_out(&place, &directive, "Kirin takes the user's own"),
+            ("threads" | "thread_stack_size", _) => {
+                let text = "a worker of Kirin serves one request at a time: raise `workers`";
+                draft.notes.left_out(&place, &directive, text);
+            }
+            ("isolation", _) => {
+                let text = "protection is not carried over: Kirin has no namespaces. Use those of \
+                            a systemd unit (docs/deploy.md)";
+                draft.notes.left_out(&place, &directive, text);
+            }
+            ("stdout" | "stderr", _) => {
+                draft.notes.by_itself(&place, &directive, "errors go to the log of Kirin");
+            }
+            _ => draft.notes.unknown(&place, &directive),
+        }
+    }
+    if !has_script {
+        let text = "it has no `script`: write the PSGI file into `load`";
+        draft.notes.left_out(place, &format!("\"{}\"", entry.key), text);
+        app.set("load", joined(directory, "app.psgi"));
+    }
+    draft.apps.push(app);
+    targets.add(format!("applications/{}", entry.key), format!("app:{name}"));
+}
+
+fn joined(directory: Option<&str>, script: &str) -> String {
+    match directory {
+        Some(directory) if !script.starts_with('/') => {
+            format!("{}/{script}", directory.trim_end_matches('/'))
+        }
+        _ => script.to_owned(),
+    }
+}
+
+fn free_name(wanted: &str, draft: &Draft) -> String {
+    let base = name_of(wanted);
+    let taken = |name: &str| {
+        draft.apps.iter().any(|app| app.get("name").and_then(Value::as_str) == Some(name))
+    };
+    if taken(&base) { format!("{base}-{}", draft.apps.len() + 1) } else { base }
+}
+
+fn processes(node: &Node, directive: &str, place: &Place, app: &mut Section, draft: &mut Draft) {
+    let most = node.count().or_else(|| node.get("max").and_then(Node::count));
+    let Some(most) = most.filter(|most| *most > 0) else {
+        draft.notes.left_out(place, directive, "write the number of `workers`");
+        return;
+    };
+    app.set("workers", i64::try_from(most).unwrap_or(5));
+    let dynamic = matches!(node.value, Json::Object(_));
+    let text = if dynamic { "Kirin always runs as many as `max` says." } else { "" };
+    draft.notes.carried(place, directive, text);
+}
+
+fn environment(node: &Node) -> Table {
+    let entries = node.entries().iter();
+    let pair = |entry: &Entry| Some((entry.key.clone(), Value::from(entry.node.text()?)));
+    entries.filter_map(pair).collect()
+}
+
+fn limits(entry: &Entry, place: Place, app: &mut Section, draft: &mut Draft) {
+    for key in entry.node.entries() {
+        let place = Place { line: key.line, ..place.clone() };
+        let directive = format!("\"{}\": {}", key.key, key.node.summary());
+        let count = key.node.count().filter(|count| *count > 0);
+        match (key.key.as_str(), count) {
+            ("timeout", Some(seconds)) => app.set("deadline", format!("{seconds}s")),
+            ("requests", Some(count)) => {
+                app.set("max_requests", i64::try_from(count).unwrap_or(0));
+            }
+            _ => {
+                draft.notes.unknown(&place, &directive);
+                continue;
+            }
+        }
+        draft.notes.carried(&place, &directive, "");
+    }
+}
+
+/// Sets the user of the complete program. Kirin and its applications have one.
+fn set_user(user: &str, directive: &str, place: &Place, draft: &mut Draft) {
+    match draft.top.get("user").and_then(Value::as_str) {
+        None => {
+            draft.top.set("user", user);
+            draft.notes.carried(place, directive, "Kirin itself and all applications run as it.");
+        }
+        Some(same) if same == user => draft.notes.carried(place, directive, ""),
+        Some(_) => {
+            let text = "protection is not carried over: all applications of a Kirin run as one \
+                        user. Run a second Kirin for this one";
+            draft.notes.left_out(place, directive, text);
+        }
+    }
+}
+
+/// Leaves out an application in another language. Its routes lead to an upstream, in which the
+/// address of its own server must be written.
+fn other(entry: &Entry, language: &str, place: &Place, draft: &mut Draft, targets: &mut Targets) {
+    let directive = format!("\"{}\": {{\"type\": \"{language}\", …}}", entry.key);
+    let advice = match language {
+        "php" => "run it in php-fpm, and write its socket into `servers` (docs/proxy.md)",
+        "python" => {
+            "run it in uWSGI or gunicorn, and write its address into `servers`. A socket \
+                     of uWSGI is `uwsgi://HOST:PORT` (docs/proxy.md)"
+        }
+        "ruby" => "run it in Puma or another server, and write its address into `servers`",
+        "wasm" | "wasm-wasi-component" => {
+            "Kirin runs no WebAssembly: run it in a server of its \
+                                           own, and write its address into `servers`"
+        }
+        _ => "let it listen for HTTP itself, and write its address into `servers`",
+    };
+    draft.notes.left_out(place, &directive, advice);
+    let pass = format!("applications/{}", entry.key);
+    if entry.node.get("targets").is_none() {
+        let own = upstream(&entry.node, language, place);
+        let name = targets.upstreams.add_own(&entry.key, own);
+        targets.add(pass.clone(), format!("proxy:{name}"));
+    }
+    let of_targets = entry.node.get("targets").map(Node::entries).unwrap_or_default();
+    for target in of_targets {
+        let mut keys = upstream(&target.node, language, place);
+        if let Some(comment) = keys.comments.first_mut() {
+            comment.push_str(&format!(", target {}", crate::draft::one_line(&target.key)));
+        }
+        let wanted = format!("{}-{}", entry.key, target.key);
+        let name = targets.upstreams.add_own(&wanted, keys);
+        targets.add(format!("{pass}/{}", target.key), format!("proxy:{name}"));
+    }
+}
+
+fn upstream(node: &Node, language: &str, place: &Place) -> Section {
+    let mut keys = Section::default();
+    keys.comment(place.to_string());
+    keys.comment("Write the address at which the application will listen.");
+    if language == "php" {
+        keys.set("servers", vec!["fastcgi://unix:/run/php/php-fpm.sock"]);
+        let root = node.get("root").and_then(Node::text).unwrap_or("/srv/www");
+        keys.set("root", root);
+        if let Some(script) = node.get("script").or(node.get("index")).and_then(Node::text) {
+            keys.set("index", script);
+        }
+    } else {
+        keys.set("servers", vec!["127.0.0.1:3000"]);
+    }
+    keys
+}
