@@ -54,3 +54,32 @@ fn a_configuration_of_unit_costs_no_more_than_its_bytes() {
     check(&mut table, "unit", crate::unit::import, &around, &pieces);
     table.finish();
 }
+
+#[test]
+fn a_configuration_of_uwsgi_costs_no_more_than_its_bytes() {
+    let mut table = Table::new();
+    let pieces = [
+        "a",
+        "%",
+        "%(a)",
+        "%(",
+        "[",
+        "=",
+        "\n",
+        "a=b\n",
+        "http = :80\n",
+        "env = A=b\n",
+        "psgi = app.psgi\n",
+        "static-map = /a=/b/a\n",
+        "static-map = /a=/b\n",
+        "route = ^/a/(b|c) basicauth:a,b:c\n",
+        "mount = /a=a.psgi\n",
+        "static-skip-ext = .a\n",
+        "if-env = A\n",
+        "log-format = %(method)\n",
+        "end\n",
+    ];
+    let around = [("", ""), ("[uwsgi]\n", "\n"), ("[uwsgi]\npsgi = a.psgi\nroute = ^/", "\n")];
+    check(&mut table, "uwsgi", crate::uwsgi::import, &around, &pieces);
+    table.finish();
+}

@@ -20,6 +20,7 @@ mod steps;
 mod testing;
 mod text;
 pub mod unit;
+pub mod uwsgi;
 
 pub use error::ImportError;
 pub use files::Files;

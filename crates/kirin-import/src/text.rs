@@ -38,3 +38,23 @@ pub(crate) fn size(bytes: u64) -> String {
     }
     format!("{bytes}B")
 }
+
+/// Returns whether `headers` may set a field.
+pub(crate) fn is_settable(field: &str) -> bool {
+    const REFUSED: [&str; 10] = [
+        "connection",
+        "keep-alive",
+        "transfer-encoding",
+        "content-length",
+        "upgrade",
+        "trailer",
+        "te",
+        "date",
+        "location",
+        "content-range",
+    ];
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    !field.is_empty()
+        && field.bytes().all(is_token)
+        && !REFUSED.contains(&field.to_ascii_lowercase().as_str())
+}

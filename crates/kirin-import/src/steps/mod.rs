@@ -3,9 +3,11 @@
 //! Unit and Caddy work so, and rules of Apache in part. In Kirin the most specific path counts.
 //! [`routes`] gives the routes that answer the same.
 
+mod expression;
 mod path_pattern;
 mod routes;
 
+pub(crate) use expression::ExpressionPaths;
 pub(crate) use path_pattern::PathPattern;
 pub(crate) use routes::routes;
 

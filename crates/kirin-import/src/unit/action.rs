@@ -5,6 +5,7 @@ use toml::{Table, Value};
 use crate::report::Outcome;
 use crate::section::Section;
 use crate::steps::PathPattern;
+use crate::text::is_settable;
 use crate::unit::json::{Entry, Json, Node};
 use crate::unit::targets::Targets;
 use crate::unit::variables::template;
@@ -335,26 +336,6 @@ impl Action {
             self.notes.push((node.line, "fallback".to_owned(), left_out(text)));
         }
     }
-}
-
-/// Returns whether `headers` may set a field.
-pub(crate) fn is_settable(field: &str) -> bool {
-    const REFUSED: [&str; 10] = [
-        "connection",
-        "keep-alive",
-        "transfer-encoding",
-        "content-length",
-        "upgrade",
-        "trailer",
-        "te",
-        "date",
-        "location",
-        "content-range",
-    ];
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    !field.is_empty()
-        && field.bytes().all(is_token)
-        && !REFUSED.contains(&field.to_ascii_lowercase().as_str())
 }
 
 fn carried(text: &str) -> Outcome {

@@ -1,0 +1,98 @@
+//! The application: `psgi`, its processes and their limits.
+
+use toml::{Table, Value};
+
+use crate::draft::{Draft, name_of};
+use crate::section::Section;
+use crate::text::size;
+use crate::uwsgi::options::UwsgiOption;
+
+/// Makes the section of an application.
+pub(crate) fn application(option: &UwsgiOption, script: &str, name: &str) -> Section {
+    let mut app = Section::new("[[app]]");
+    app.comment(option.place.to_string());
+    app.set("name", name_of(name));
+    app.set("load", script);
+    // uWSGI has one process if the configuration does not say how many.
+    app.set("workers", 1);
+    app
+}
+
+/// Reads an option about processes and requests into all applications. Returns whether it is one.
+pub(crate) fn app_option(option: &UwsgiOption, draft: &mut Draft) -> bool {
+    let number = option.value.trim().parse::<i64>().ok().filter(|number| *number > 0);
+    let value: Option<(&str, Value)> = match option.key.as_str() {
+        "processes" | "workers" | "p" => number.map(|count| ("workers", count.into())),
+        "max-requests" => number.map(|count| ("max_requests", count.into())),
+        "harakiri" => number.map(|seconds| ("deadline", format!("{seconds}s").into())),
+        "max-worker-lifetime" => number.map(|seconds| ("max_age", format!("{seconds}s").into())),
+        "reload-on-rss" | "evil-reload-on-rss" => {
+            number.map(|megabytes| ("max_memory", format!("{megabytes}MB").into()))
+        }
+        "limit-post" => {
+            number.and_then(|bytes| Some(("body_limit", size(u64::try_from(bytes).ok()?).into())))
+        }
+        "lazy" | "lazy-apps" => truth(&option.value)
+            .map(|lazy| ("preload", if lazy { Value::from(false) } else { Value::from("auto") })),
+        "chdir" | "chdir2" => Some(("directory", option.value.clone().into())),
+        "max-requests-delta" | "min-worker-lifetime" => {
+            let text = "each worker draws up to a tenth less by itself";
+            draft.notes.by_itself(&option.place, &option.directive(), text);
+            return true;
+        }
+        "env" => return environment(option, draft),
+        _ => return false,
+    };
+    match value {
+        Some((key, value)) => {
+            for app in &mut draft.apps {
+                set(app, key, value.clone());
+            }
+            draft.notes.carried(&option.place, &option.directive(), "");
+        }
+        None => {
+            let text = "the value is not a number that Kirin can take";
+            draft.notes.left_out(&option.place, &option.directive(), text);
+        }
+    }
+    true
+}
+
+/// Sets a key. A script that is named relative to the directory gets its complete path.
+pub(crate) fn set(app: &mut Section, key: &str, value: Value) {
+    if key == "directory"
+        && let (Some(directory), Some(load)) =
+            (value.as_str(), app.get("load").and_then(Value::as_str))
+        && !load.starts_with('/')
+    {
+        let load = format!("{}/{load}", directory.trim_end_matches('/'));
+        app.set("load", load);
+    }
+    app.set(key, value);
+}
+
+fn environment(option: &UwsgiOption, draft: &mut Draft) -> bool {
+    let Some((name, value)) = option.value.split_once('=') else {
+        draft.notes.left_out(&option.place, &option.directive(), "it has no `=`");
+        return true;
+    };
+    for app in &mut draft.apps {
+        let mut table = match app.get("env") {
+            Some(Value::Table(table)) => table.clone(),
+            _ => Table::new(),
+        };
+        table.insert(name.trim().to_owned(), Value::from(value.trim()));
+        app.set("env", table);
+    }
+    draft.notes.carried(&option.place, &option.directive(), "");
+    true
+}
+
+/// Returns whether a switch is on.
+pub(crate) fn truth(value: &str) -> Option<bool> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Some(true),
+        "false" | "0" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
