@@ -30,6 +30,8 @@ fn a_configuration_of_unit_costs_no_more_than_its_bytes() {
     let mut table = Table::new();
     let pieces = [
         "a",
+        "${",
+        "$a",
         "\"",
         "\\\\",
         "[",
@@ -50,6 +52,10 @@ fn a_configuration_of_unit_costs_no_more_than_its_bytes() {
             "{\"action\":{\"return\":404}}]}",
         ),
         ("{\"listeners\":{\"*:80\":{\"pass\":\"", "\"}}}"),
+        (
+            "{\"listeners\":{\"*:80\":{\"pass\":\"routes\"}},\"routes\":[{\"action\":{\"share\":\"",
+            "$uri\"}}]}",
+        ),
     ];
     check(&mut table, "unit", crate::unit::import, &around, &pieces);
     table.finish();
@@ -81,5 +87,46 @@ fn a_configuration_of_uwsgi_costs_no_more_than_its_bytes() {
     ];
     let around = [("", ""), ("[uwsgi]\n", "\n"), ("[uwsgi]\npsgi = a.psgi\nroute = ^/", "\n")];
     check(&mut table, "uwsgi", crate::uwsgi::import, &around, &pieces);
+    table.finish();
+}
+
+#[test]
+fn a_caddyfile_costs_no_more_than_its_bytes() {
+    let mut table = Table::new();
+    let pieces = [
+        "a",
+        "{",
+        "{ ",
+        "}",
+        "\n",
+        "\"",
+        "a ",
+        "`",
+        "{$A}",
+        "{$",
+        "{args[0]}",
+        "<<A\n",
+        "\\\n",
+        "# a\n",
+        "a,",
+        "import s\n",
+        "header X-A b\n",
+        "header /a/* X-A b\n",
+        "respond /a 404\n",
+        "reverse_proxy a:1 b:2\n",
+        "@a path /a /b\n",
+        "handle /a/* {\n respond 404\n}\n",
+        "basic_auth /a/* {\n b c\n}\n",
+        "redir /a /b\n",
+        "file_server\n",
+    ];
+    let around = [
+        ("", ""),
+        (":80 {\n", "\n}"),
+        ("(s) {\n respond 404\n}\n:80 {\n", "\n file_server\n}"),
+        (":80 {\n header X-A ", "\n}"),
+        (":80 {\n reverse_proxy ", "\n}"),
+    ];
+    check(&mut table, "caddy", crate::caddy::import, &around, &pieces);
     table.finish();
 }

@@ -1,6 +1,6 @@
 //! A site of a `kirin.toml` while it is made.
 
-use toml::Value;
+use toml::{Table, Value};
 
 use crate::draft::name_of;
 use crate::error::ImportError;
@@ -44,6 +44,7 @@ impl Site {
         }
         site.set("hosts", hosts.into_iter().map(Value::from).collect::<Vec<_>>());
         site.keys.extend(self.keys.keys);
+        common_keys(&mut site, &mut routes);
         let mut sections = vec![site];
         sections.extend(with_header(routes, "[[site.route]]"));
         Ok(sections)
@@ -70,4 +71,43 @@ fn with_header(mut routes: Vec<Section>, header: &str) -> Vec<Section> {
         header.clone_into(&mut route.header);
     }
     routes
+}
+
+/// Moves what all routes of a site say into the site. Of the tables these are their entries.
+fn common_keys(site: &mut Section, routes: &mut [Section]) {
+    if routes.len() < 2 {
+        return;
+    }
+    for key in ["access_log", "error_pages", "headers"] {
+        let Some(mut common) = routes.first().and_then(|route| route.get(key)).cloned() else {
+            continue;
+        };
+        for route in routes.iter() {
+            match (&mut common, route.get(key)) {
+                (Value::Table(common), Some(Value::Table(own))) if key != "access_log" => {
+                    common.retain(|name, value| own.get(name) == Some(value));
+                }
+                (common, Some(own)) if own == common => {}
+                (common, _) => *common = Value::Table(Table::new()),
+            }
+        }
+        if common.as_table().is_some_and(Table::is_empty) || site.get(key).is_some() {
+            continue;
+        }
+        routes.iter_mut().for_each(|route| remove(route, key, &common));
+        site.set(key, common);
+    }
+}
+
+/// Removes what a site says from the key of a route.
+fn remove(route: &mut Section, key: &str, common: &Value) {
+    if let (Some((_, Value::Table(own))), Value::Table(common)) =
+        (route.keys.iter_mut().find(|(name, _)| name == key), common)
+    {
+        own.retain(|name, _| !common.contains_key(name));
+        if !own.is_empty() {
+            return;
+        }
+    }
+    route.keys.retain(|(name, _)| name != key);
 }

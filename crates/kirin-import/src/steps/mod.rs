@@ -4,12 +4,20 @@
 //! [`routes`] gives the routes that answer the same.
 
 mod expression;
+mod host_steps;
+mod network;
 mod path_pattern;
+mod path_read;
 mod routes;
+mod scope;
 
 pub(crate) use expression::ExpressionPaths;
+pub(crate) use host_steps::{HostStep, sites};
+pub(crate) use network::network;
 pub(crate) use path_pattern::PathPattern;
+pub(crate) use path_read::PathRead;
 pub(crate) use routes::routes;
+pub(crate) use scope::Scope;
 
 use toml::Table;
 

@@ -2,29 +2,18 @@
 
 use toml::{Table, Value};
 
-use crate::steps::PathPattern;
+use crate::steps::{PathPattern, Scope};
 use crate::unit::json::{Json, Node};
 use crate::unit::patterns::{client, host, path, value};
 
 /// The most combinations of alternatives that are written as routes.
 const MOST_ALTERNATIVES: usize = 64;
 
-/// One way to meet the conditions of a step.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Alternative {
-    /// The hosts. Empty: all.
-    pub(crate) hosts: Vec<String>,
-    /// The paths. Empty: all.
-    pub(crate) paths: Vec<PathPattern>,
-    /// The `match` of the route.
-    pub(crate) conditions: Table,
-}
-
 /// The conditions of a step.
 #[derive(Debug, Clone)]
 pub(crate) struct Conditions {
     /// One of them must hold. If there are problems, they hold for more requests than in Unit.
-    pub(crate) alternatives: Vec<Alternative>,
+    pub(crate) alternatives: Vec<Scope>,
     /// What Kirin cannot write, each with its line.
     pub(crate) problems: Vec<(usize, String)>,
     /// What holds only nearly, each with its line.
@@ -37,7 +26,7 @@ impl Conditions {
     /// Returns the conditions of a step without `match`.
     pub(crate) fn none() -> Self {
         Self {
-            alternatives: vec![Alternative::default()],
+            alternatives: vec![Scope::default()],
             problems: Vec::new(),
             remarks: Vec::new(),
             by_client: false,
@@ -77,11 +66,11 @@ impl Conditions {
     }
 
     /// Returns the conditions of a step inside routes to which a step passes.
-    pub(crate) fn inside(&self, outer: &Alternative) -> Self {
+    pub(crate) fn inside(&self, outer: &Scope) -> Self {
         let mut both = self.clone();
         both.alternatives.clear();
         for inner in &self.alternatives {
-            match merged(outer, inner) {
+            match outer.both(inner) {
                 Ok(found) => both.alternatives.extend(found),
                 Err(problem) => {
                     both.problems.push((0, problem));
@@ -190,11 +179,11 @@ impl Conditions {
 
 /// Returns the alternatives with a condition on a field, an argument or a cookie.
 fn with_field(
-    alternatives: &[Alternative],
+    alternatives: &[Scope],
     key: &str,
     name: &str,
     node: &Node,
-) -> Result<Vec<Alternative>, String> {
+) -> Result<Vec<Scope>, String> {
     let patterns = texts(node)?;
     let (none, any): (Vec<&str>, Vec<&str>) =
         patterns.iter().partition(|text| text.starts_with('!'));
@@ -252,41 +241,4 @@ fn texts(node: &Node) -> Result<Vec<&str>, String> {
     }
     let texts = node.elements().iter().map(Node::text).collect::<Option<Vec<_>>>();
     texts.ok_or_else(|| "it is a text or a list of texts".to_owned())
-}
-
-/// Returns the conditions that two alternatives have together, or none if both never hold.
-fn merged(outer: &Alternative, inner: &Alternative) -> Result<Option<Alternative>, String> {
-    let mut merged = Alternative { hosts: outer.hosts.clone(), ..Alternative::default() };
-    if outer.hosts.is_empty() {
-        merged.hosts.clone_from(&inner.hosts);
-    } else if !inner.hosts.is_empty() {
-        merged.hosts.retain(|host| inner.hosts.contains(host));
-        if merged.hosts.len() < outer.hosts.len().min(inner.hosts.len()) {
-            return Err("hosts of two `match` are combined".to_owned());
-        }
-    }
-    merged.paths = match (outer.paths.is_empty(), inner.paths.is_empty()) {
-        (true, _) => inner.paths.clone(),
-        (_, true) => outer.paths.clone(),
-        _ => {
-            let pairs =
-                outer.paths.iter().flat_map(|one| inner.paths.iter().map(move |o| (one, o)));
-            let paths: Vec<_> = pairs.filter_map(|(one, other)| one.both(other)).collect();
-            if paths.is_empty() {
-                return Ok(None);
-            }
-            paths
-        }
-    };
-    merged.conditions.clone_from(&outer.conditions);
-    for (key, value) in &inner.conditions {
-        match merged.conditions.get(key) {
-            Some(same) if same == value => {}
-            Some(_) => return Err(format!("`{key}` of two `match` are combined")),
-            None => {
-                merged.conditions.insert(key.clone(), value.clone());
-            }
-        }
-    }
-    Ok(Some(merged))
 }

@@ -4,8 +4,8 @@ use toml::Value;
 
 use crate::draft::{Draft, append};
 use crate::report::Place;
+use crate::steps::network;
 use crate::unit::json::{Entry, Json, Node};
-use crate::unit::patterns::is_network;
 
 /// Where Debian's package and the images of Unit keep the bundles of certificates.
 const BUNDLES: &str = "/var/lib/unit/certs";
@@ -123,10 +123,12 @@ fn sources(node: &Node, directive: &str, address: &str, place: &Place, draft: &m
             "unix" => {
                 append(&mut draft.listener(address).section, "trusted", Value::from("unix:"));
             }
-            network if is_network(network) => {
-                append(&mut draft.listener(address).section, "trusted", Value::from(network));
-            }
-            other => lacking.push(other.to_owned()),
+            source => match network(source) {
+                Some(network) => {
+                    append(&mut draft.listener(address).section, "trusted", network.into());
+                }
+                None => lacking.push(source.to_owned()),
+            },
         }
     }
     if lacking.is_empty() {

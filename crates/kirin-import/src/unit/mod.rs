@@ -19,6 +19,8 @@ mod tests;
 mod upstreams;
 mod variables;
 
+pub(crate) use patterns::host as host_pattern;
+
 use crate::draft::Draft;
 use crate::error::ImportError;
 use crate::files::Files;

@@ -1,86 +1,15 @@
 //! Patterns of Unit: `*`, `~` and the notations of addresses, in Kirin's words.
 
-use std::net::IpAddr;
-
+#[cfg(test)]
 use crate::steps::PathPattern;
-
-/// What Kirin has for a pattern of a path.
-#[derive(Debug, Default)]
-pub(crate) struct PathRead {
-    pub(crate) paths: Vec<PathPattern>,
-    /// Why the paths are not those of the pattern. They are more then, or there are none.
-    pub(crate) problem: Option<String>,
-    /// What differs in small things.
-    pub(crate) remark: Option<String>,
-}
+use crate::steps::{PathRead, network};
 
 /// Reads a pattern of `uri`.
 pub(crate) fn path(pattern: &str) -> PathRead {
-    if let Some(expression) = pattern.strip_prefix('~') {
-        let start = literal_start(expression.strip_prefix('^').unwrap_or_default(), true);
-        let problem = format!("`{pattern}`: Kirin has no regular expressions for paths");
-        return wider(start, problem);
+    match pattern.strip_prefix('~') {
+        Some(expression) => PathRead::of_expression(pattern, expression),
+        None => PathRead::of_stars(pattern),
     }
-    let stars = pattern.matches('*').count();
-    let found = match (stars, pattern.strip_suffix('*'), pattern.strip_prefix('*')) {
-        (0, ..) => PathPattern::exact(pattern),
-        (1, Some("" | "/"), _) => Some(PathPattern::everything()),
-        (1, Some(start), _) => return below(pattern, start),
-        (1, _, Some(end)) => PathPattern::ending("/", end),
-        (1, ..) => {
-            let (start, end) = pattern.split_once('*').unwrap_or_default();
-            start.strip_suffix('/').and_then(|start| PathPattern::ending(start, end))
-        }
-        // `*.php/*` is the path of a script with a rest, which Kirin finds itself.
-        (2, Some(start), Some(_)) => {
-            let script = start.strip_prefix('*').and_then(|text| text.strip_suffix('/'));
-            script.and_then(|end| PathPattern::ending("/", end))
-        }
-        _ => None,
-    };
-    match found {
-        Some(found) => PathRead { paths: vec![found], ..PathRead::default() },
-        None => {
-            let start = literal_start(pattern, false);
-            wider(start, format!("`{pattern}`: Kirin has `*` only for the end of a name"))
-        }
-    }
-}
-
-/// Reads `/docs/*` and `/docs*`.
-fn below(pattern: &str, start: &str) -> PathRead {
-    let Some(found) = PathPattern::below(start) else {
-        return wider(None, format!("`{pattern}`: Kirin cannot write this path"));
-    };
-    let remark = (!start.ends_with('/')).then(|| {
-        format!(
-            "`{pattern}`: in Kirin a path has whole segments, so names that only begin so are \
-                 not among them. If the step refuses clients, protection is not carried over for \
-                 such names"
-        )
-    });
-    PathRead { paths: vec![found], problem: None, remark }
-}
-
-/// Returns the directory that all paths of a pattern are in.
-fn wider(directory: Option<PathPattern>, problem: String) -> PathRead {
-    PathRead { paths: directory.into_iter().collect(), problem: Some(problem), remark: None }
-}
-
-/// Returns the directory that a pattern or an expression begins with, unless that is the root.
-fn literal_start(text: &str, expression: bool) -> Option<PathPattern> {
-    let special = |c: char| {
-        if expression {
-            !c.is_ascii_alphanumeric() && !matches!(c, '/' | '-' | '_')
-        } else {
-            c == '*'
-        }
-    };
-    let end = text.find(special).unwrap_or(text.len());
-    let (directory, _) = text.get(..end)?.rsplit_once('/')?;
-    let whole = text.get(..end).filter(|_| end == text.len());
-    let directory = whole.unwrap_or(directory);
-    PathPattern::below(directory).filter(|path| *path != PathPattern::everything())
 }
 
 /// Reads a pattern of `host`.
@@ -112,24 +41,13 @@ pub(crate) fn client(pattern: &str) -> Result<String, String> {
     if pattern == "unix" {
         return Ok("unix:".to_owned());
     }
-    if is_network(pattern) {
-        return Ok(pattern.to_owned());
+    if let Some(network) = network(pattern) {
+        return Ok(network);
     }
     Err(format!(
         "`{pattern}`: Kirin has addresses and networks such as `10.0.0.0/8`, without \
                  ranges and ports"
     ))
-}
-
-/// Returns whether a text is an address or a network.
-pub(crate) fn is_network(text: &str) -> bool {
-    let (address, bits) = text.split_once('/').unwrap_or((text, "0"));
-    let most = match address.parse() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
-    };
-    bits.parse::<u8>().is_ok_and(|bits| bits <= most)
 }
 
 /// Reads the pattern of a value of a field, an argument or a cookie.

@@ -3,9 +3,9 @@
 use crate::draft::Draft;
 use crate::error::ImportError;
 use crate::report::{Outcome, Place};
-use crate::steps::{PathPattern, Step};
+use crate::steps::{HostStep, PathPattern, Scope, Step};
 use crate::unit::action;
-use crate::unit::conditions::{Alternative, Conditions};
+use crate::unit::conditions::Conditions;
 use crate::unit::json::{Json, Node};
 use crate::unit::targets::Targets;
 
@@ -14,13 +14,6 @@ const MOST_DEPTH: usize = 16;
 
 /// The most steps of all routes together.
 const MOST_STEPS: usize = 10_000;
-
-/// A step and the hosts that it is for. Without hosts it is for all.
-#[derive(Debug)]
-pub(crate) struct HostStep {
-    pub(crate) hosts: Vec<String>,
-    pub(crate) step: Step,
-}
 
 /// Reads the steps of routes, and those of the routes to which they pass.
 pub(crate) struct StepReader<'a> {
@@ -45,7 +38,7 @@ impl<'a> StepReader<'a> {
         &mut self,
         pass: &str,
         place: &Place,
-        outer: &Alternative,
+        outer: &Scope,
     ) -> Result<(), ImportError> {
         if pass != "routes" && !pass.starts_with("routes/") {
             let mut step = Step::new(vec![PathPattern::everything()], place.to_string());
@@ -87,7 +80,7 @@ impl<'a> StepReader<'a> {
 
     /// Closes the paths and hosts for which routes inside others have no answer: Unit does not
     /// return to the outer ones.
-    fn end(&mut self, outer: &Alternative, place: &Place) -> Result<(), ImportError> {
+    fn end(&mut self, outer: &Scope, place: &Place) -> Result<(), ImportError> {
         if outer.paths.is_empty() && outer.conditions.is_empty() && outer.hosts.is_empty() {
             return Ok(());
         }
@@ -96,7 +89,7 @@ impl<'a> StepReader<'a> {
         self.add(step, outer, place)
     }
 
-    fn step(&mut self, node: &Node, outer: &Alternative) -> Result<(), ImportError> {
+    fn step(&mut self, node: &Node, outer: &Scope) -> Result<(), ImportError> {
         let place = self.place(node.line);
         let conditions = node.get("match").map_or_else(Conditions::none, Conditions::read);
         let conditions = conditions.inside(outer);
@@ -122,7 +115,7 @@ impl<'a> StepReader<'a> {
     /// Writes the route of a step in one of its forms.
     fn alternative(
         &mut self,
-        alternative: &Alternative,
+        alternative: &Scope,
         act: &Node,
         place: &Place,
     ) -> Result<(), ImportError> {
@@ -155,9 +148,8 @@ impl<'a> StepReader<'a> {
         place: &Place,
     ) -> Result<(), ImportError> {
         let everywhere = [PathPattern::everything()];
-        let narrow = |alternative: &Alternative| {
-            !alternative.paths.is_empty() && alternative.paths != everywhere
-        };
+        let narrow =
+            |alternative: &Scope| !alternative.paths.is_empty() && alternative.paths != everywhere;
         let passes = act.get("pass").and_then(Node::text).unwrap_or_default();
         let protects = conditions.by_client || action::refuses(act) || passes.starts_with("routes");
         let closed = protects || conditions.alternatives.iter().all(narrow);
@@ -197,7 +189,7 @@ impl<'a> StepReader<'a> {
         }
     }
 
-    fn add(&mut self, mut step: Step, to: &Alternative, place: &Place) -> Result<(), ImportError> {
+    fn add(&mut self, mut step: Step, to: &Scope, place: &Place) -> Result<(), ImportError> {
         if !to.paths.is_empty() {
             step.paths.clone_from(&to.paths);
         }

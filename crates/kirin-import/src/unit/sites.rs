@@ -4,18 +4,14 @@ use std::collections::HashMap;
 
 use toml::Value;
 
-use crate::draft::{Draft, Site};
+use crate::draft::Draft;
 use crate::error::ImportError;
 use crate::report::{Outcome, Place};
-use crate::steps::Step;
-use crate::unit::conditions::Alternative;
+use crate::steps::{Scope, Step, sites};
 use crate::unit::json::{Entry, Json, Node};
-use crate::unit::routes::{HostStep, StepReader};
+use crate::unit::routes::StepReader;
 use crate::unit::settings::RouteSettings;
 use crate::unit::targets::Targets;
-
-/// The most hosts times steps that are compared.
-const MOST_COMPARISONS: usize = 4_000_000;
 
 /// Reads the routes that the listeners pass to, and adds their sites.
 ///
@@ -44,7 +40,7 @@ pub(crate) fn add_sites(
     };
     if let Some((pass, line)) = &served.pass {
         let place = Place { file: file.to_owned(), line: *line };
-        reader.pass(pass, &place, &Alternative::default())?;
+        reader.pass(pass, &place, &Scope::default())?;
     }
     unused(routes, served, &mut reader);
     let mut steps = reader.steps;
@@ -164,57 +160,4 @@ fn apply_settings(step: &mut Step, settings: &RouteSettings) {
     if let Some(limit) = settings.body_limit.as_ref().filter(|_| programs) {
         step.route.set("body_limit", limit.as_str());
     }
-}
-
-/// Returns the sites: for each host the steps that cover it.
-fn sites(steps: Vec<HostStep>, place: &Place) -> Result<Vec<Site>, ImportError> {
-    let mut hosts: Vec<&str> = Vec::new();
-    let mut known = std::collections::HashSet::new();
-    for host in steps.iter().flat_map(|step| &step.hosts) {
-        if known.insert(host.as_str()) {
-            hosts.push(host);
-        }
-    }
-    if (hosts.len() + 1).saturating_mul(steps.len()) > MOST_COMPARISONS {
-        let message = "there are too many hosts and steps. Import the routes one by one.".into();
-        return Err(ImportError { place: place.clone(), message });
-    }
-    let mut sites: Vec<(Vec<usize>, Site)> = Vec::new();
-    let mut by_steps: HashMap<Vec<usize>, usize> = HashMap::new();
-    for host in hosts {
-        let applies = |step: &HostStep| {
-            step.hosts.is_empty() || step.hosts.iter().any(|pattern| covers(pattern, host))
-        };
-        let numbers: Vec<_> = numbers(&steps, applies);
-        let index = *by_steps.entry(numbers.clone()).or_insert_with(|| {
-            sites.push((numbers, Site::default()));
-            sites.len() - 1
-        });
-        if let Some((_, site)) = sites.get_mut(index) {
-            site.hosts.push(host.to_owned());
-        }
-    }
-    let all = numbers(&steps, |step| step.hosts.is_empty());
-    if !all.is_empty() {
-        sites.push((all, Site::default()));
-    }
-    let steps: Vec<Step> = steps.into_iter().map(|step| step.step).collect();
-    let with_steps = |(numbers, mut site): (Vec<usize>, Site)| {
-        site.steps = numbers.into_iter().filter_map(|number| steps.get(number).cloned()).collect();
-        site
-    };
-    Ok(sites.into_iter().map(with_steps).collect())
-}
-
-fn numbers(steps: &[HostStep], applies: impl Fn(&HostStep) -> bool) -> Vec<usize> {
-    let numbered = steps.iter().enumerate();
-    numbered.filter(|(_, step)| applies(step)).map(|(number, _)| number).collect()
-}
-
-/// Returns whether a pattern of hosts matches all hosts that another one matches.
-fn covers(pattern: &str, host: &str) -> bool {
-    let below = |end: &str| !host.starts_with('~') && host.len() > end.len() && host.ends_with(end);
-    pattern == host
-        || pattern.strip_prefix('*').is_some_and(below)
-        || pattern.strip_suffix('*').is_some_and(|start| host.starts_with(start))
 }

@@ -19,7 +19,10 @@ pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
         if !before.is_empty() {
             parts.push(Part::Text(before));
         }
-        let braced = behind.strip_prefix('{').and_then(|behind| behind.split_once('}'));
+        // A name ends before the next variable, so that the search is short.
+        let end = behind.get(1..).and_then(|name| name.find(['}', '$']));
+        let braced = behind.strip_prefix('{').and_then(|name| name.split_at_checked(end?));
+        let braced = braced.and_then(|(name, after)| Some((name, after.strip_prefix('}')?)));
         let (name, after) = braced.unwrap_or_else(|| behind.split_at(name_length(behind)));
         parts.push(Part::Variable(name));
         rest = after;
