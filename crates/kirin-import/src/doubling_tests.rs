@@ -130,3 +130,41 @@ fn a_caddyfile_costs_no_more_than_its_bytes() {
     check(&mut table, "caddy", crate::caddy::import, &around, &pieces);
     table.finish();
 }
+
+#[test]
+fn a_configuration_of_apache_costs_no_more_than_its_bytes() {
+    let mut table = Table::new();
+    let pieces = [
+        "a",
+        "a ",
+        "\"",
+        "\\\n",
+        "${",
+        "${A}",
+        "%{",
+        "(",
+        "|",
+        "\n",
+        "<A>\n",
+        "<Location /a>\nRequire all denied\n</Location>\n",
+        "<Directory /a/b>\nOptions Indexes\n</Directory>\n",
+        "<Files \"*.a\">\nRequire all denied\n</Files>\n",
+        "Alias /a /b\n",
+        "ProxyPass /a http://b/c\n",
+        "Redirect /a /b\n",
+        "RewriteCond %{HTTPS} off\n",
+        "RewriteRule ^/a/(b|c)$ /d [R]\n",
+        "Header set A b\n",
+        "LogFormat \"%h\" a\n",
+        "<VirtualHost *:80>\n</VirtualHost>\n",
+    ];
+    let around = [
+        ("", ""),
+        ("DocumentRoot /a\nRewriteEngine On\n", "\n"),
+        ("RewriteEngine On\nRewriteRule ^/", " - [F]\n"),
+        ("CustomLog /a \"", "\"\n"),
+        ("<FilesMatch \"", "$\">\nRequire all denied\n</FilesMatch>\n"),
+    ];
+    check(&mut table, "apache", crate::apache::import, &around, &pieces);
+    table.finish();
+}

@@ -8,6 +8,7 @@
 
 pub mod nginx;
 
+pub mod apache;
 pub mod caddy;
 #[cfg(test)]
 mod doubling_tests;

@@ -26,7 +26,8 @@ fn keep_dollars_of(value: &mut Value) {
 
 /// Returns a text for a key that may have variables, so that its braces stand for themselves.
 pub(crate) fn without_variables(text: &str) -> String {
-    text.replace('{', "{{")
+    let doubled = text.replace('{', "{{");
+    doubled.replace(&format!("{VARIABLE}{{{{"), &format!("{VARIABLE}{{"))
 }
 
 /// Returns a number of bytes as a size that Kirin reads.

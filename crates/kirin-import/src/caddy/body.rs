@@ -3,7 +3,6 @@
 //! Caddy sorts directives by their kind. Those that answer requests become steps, and those that
 //! add something (`effects`) belong to the steps whose requests they have.
 
-use crate::caddy::effects::{Effect, Scoped, apply, root};
 use crate::caddy::matchers::{Matcher, Named};
 use crate::caddy::middleware::middleware;
 use crate::caddy::terminals::{Answer, answer, is_terminal, rank, refuses};
@@ -11,10 +10,8 @@ use crate::caddy::tree::Directive;
 use crate::draft::Draft;
 use crate::error::ImportError;
 use crate::report::Outcome;
+use crate::steps::effects::{Effect, Scoped, root, steps_of};
 use crate::steps::{HostStep, PathPattern, Scope, Step};
-
-/// The most scopes of one directive. Each matcher of what is added can double them.
-const MOST_SCOPES: usize = 256;
 
 /// The most steps of a file.
 const MOST_STEPS: usize = 10_000;
@@ -114,7 +111,7 @@ impl BodyReader<'_> {
                     matcher.scope =
                         matcher.scope.both(&below.scope).ok().flatten().unwrap_or(below.scope);
                 }
-                around.effects.push(Scoped { matcher, effect });
+                around.effects.push(Scoped { scope: matcher.scope, effect });
             }
             return;
         };
@@ -123,7 +120,7 @@ impl BodyReader<'_> {
             let text = format!("protection is not carried over: {problem}. The route is closed");
             self.draft.notes.left_out(&directive.place, &line, &text);
             let effect = Effect::Closed(problem);
-            around.effects.push(Scoped { matcher: Matcher { problem: None, ..matcher }, effect });
+            around.effects.push(Scoped { scope: matcher.scope, effect });
         } else {
             self.draft.notes.left_out(&directive.place, &line, &problem);
         }
@@ -242,7 +239,12 @@ impl BodyReader<'_> {
         scope: Scope,
         around: &Around,
     ) -> Result<(), ImportError> {
-        let Some(scopes) = scopes(scope.clone(), around) else {
+        let mut route = answer.route.clone();
+        route.comments.insert(0, directive.place.to_string());
+        let closed = answer.closed.as_deref();
+        let (effects, prefix) = (&around.effects, around.prefix.as_str());
+        let found = steps_of(&route, closed, &scope, effects, prefix, around.in_route);
+        let Some(steps) = found else {
             let mut step = Step::new(scope.patterns(), directive.place.to_string());
             step.close("Closed: the conditions of what is added cannot be combined.");
             let text = "the conditions of other directives cannot be combined with it. The route \
@@ -250,29 +252,8 @@ impl BodyReader<'_> {
             self.draft.notes.left_out(&directive.place, &directive.line(), text);
             return self.add(step, &scope, directive);
         };
-        for scope in scopes {
-            let covering =
-                around.effects.iter().filter(|scoped| scoped.matcher.scope.covers(&scope));
-            let effects: Vec<_> = covering.map(|scoped| &scoped.effect).collect();
-            for path in scope.patterns() {
-                let mut step = Step::new(vec![path.clone()], directive.place.to_string());
-                step.route.keys.clone_from(&answer.route.keys);
-                step.route.comments.extend(answer.route.comments.iter().cloned());
-                let mut closed = answer.closed.clone();
-                closed = closed.or(apply(&mut step.route, &effects, &path, &around.prefix));
-                let login =
-                    |effect: &&Effect| matches!(effect, Effect::Login(_) | Effect::Closed(_));
-                if around.in_route
-                    && answer.route.get("redirect").is_some()
-                    && effects.iter().any(login)
-                {
-                    closed = Some("a redirect of Kirin asks for no password".to_owned());
-                }
-                if let Some(reason) = closed {
-                    step.close(&format!("Closed: {}.", crate::draft::one_line(&reason)));
-                }
-                self.add(step, &scope, directive)?;
-            }
+        for (scope, step) in steps {
+            self.add(step, &scope, directive)?;
         }
         Ok(())
     }
@@ -286,36 +267,6 @@ impl BodyReader<'_> {
         let message = format!("the sites would need more than {MOST_STEPS} steps");
         Err(ImportError { place: at.place.clone(), message })
     }
-}
-
-/// Returns a scope and its parts for which effects hold that do not hold for all of it. Parts with
-/// more effects come first. `None`: they cannot be combined, or are too many.
-fn scopes(scope: Scope, around: &Around) -> Option<Vec<Scope>> {
-    let mut scopes = vec![scope];
-    let mut done: Vec<&Scope> = Vec::new();
-    for scoped in &around.effects {
-        let other = &scoped.matcher.scope;
-        if *other == Scope::default() || done.contains(&other) {
-            continue;
-        }
-        done.push(other);
-        let mut parts = Vec::new();
-        for scope in &scopes {
-            let part = scope.both(other).ok()?;
-            parts.extend(part.filter(|part| part != scope));
-        }
-        parts.append(&mut scopes);
-        scopes = Vec::new();
-        for part in parts {
-            if !scopes.contains(&part) {
-                scopes.push(part);
-            }
-        }
-        if scopes.len() > MOST_SCOPES {
-            return None;
-        }
-    }
-    Some(scopes)
 }
 
 /// Returns what Kirin has for a directive that neither answers nor adds something: whether it does

@@ -2,13 +2,13 @@
 
 use toml::{Table, Value};
 
-use crate::caddy::effects::Effect;
 use crate::caddy::placeholders::{has_placeholder, template};
 use crate::caddy::proxy::forward_auth;
 use crate::caddy::tree::Directive;
 use crate::draft::{Draft, one_line};
 use crate::report::Outcome;
 use crate::section::Section;
+use crate::steps::effects::Effect;
 use crate::text::{is_settable, size};
 
 /// Reads a directive that adds something. `taken` is the number of arguments of its matcher.

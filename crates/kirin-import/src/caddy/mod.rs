@@ -2,7 +2,6 @@
 
 mod address;
 mod body;
-mod effects;
 mod global;
 mod listeners;
 mod matchers;
@@ -95,11 +94,14 @@ fn steps(
 ) -> Result<Vec<HostStep>, ImportError> {
     let redirects = !global.no_redirects && global.ports.automatic && serves_http(kept);
     let mut steps = Vec::new();
-    for site in kept {
+    // The routes for http have a condition, so they come first.
+    let (http, https): (Vec<_>, Vec<_>) =
+        kept.iter().partition(|site| scheme(site, kept) == Some("http"));
+    for site in http.into_iter().chain(https) {
         let scheme = scheme(site, kept);
         let mut scope = Scope { hosts: site.hosts(), ..Scope::default() };
-        if let Some(scheme) = scheme {
-            scope.conditions.insert("scheme".to_owned(), Value::from(scheme));
+        if scheme == Some("http") {
+            scope.conditions.insert("scheme".to_owned(), Value::from("http"));
         }
         let only_https = site.addresses.iter().all(|address| address.https);
         if redirects && only_https && scheme.is_none() && !scope.hosts.is_empty() {
@@ -114,8 +116,10 @@ fn steps(
             let reason = "Closed: the site asked clients for certificates.";
             own.iter_mut().for_each(|step| step.step.close(reason));
         }
-        if own.is_empty() {
-            own.push(HostStep { hosts: scope.hosts, step: nothing(site, scope.conditions) });
+        if own.is_empty() || !scope.conditions.is_empty() {
+            let mut step = Step::nothing(&site.place);
+            step.conditions = scope.conditions;
+            own.push(HostStep { hosts: scope.hosts, step });
         }
         steps.append(&mut own);
     }
@@ -145,13 +149,4 @@ fn to_https(site: &CaddySite, scope: &Scope) -> HostStep {
     step.conditions = Table::from_iter([("scheme".to_owned(), Value::from("http"))]);
     step.route.set("redirect", "https://{host}{path}");
     HostStep { hosts: scope.hosts.clone(), step }
-}
-
-/// Returns the step of a site that answers nothing.
-fn nothing(site: &CaddySite, conditions: Table) -> Step {
-    let mut step = Step::new(vec![PathPattern::everything()], site.place.to_string());
-    step.conditions = conditions;
-    step.route.comment("Nothing of the site could be carried over.");
-    step.route.set("deny", 404);
-    step
 }

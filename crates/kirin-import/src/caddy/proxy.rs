@@ -2,13 +2,13 @@
 
 use toml::{Table, Value};
 
-use crate::caddy::effects::Effect;
 use crate::caddy::middleware::field;
 use crate::caddy::placeholders::has_placeholder;
 use crate::caddy::tree::Directive;
 use crate::draft::Draft;
 use crate::report::Outcome;
 use crate::section::Section;
+use crate::steps::effects::Effect;
 
 /// The upstream of a directive while it is made.
 #[derive(Debug, Default)]

@@ -3,12 +3,12 @@
 use toml::{Table, Value};
 
 use crate::caddy::address::{Address, Ports};
-use crate::caddy::effects::{Effect, Scoped};
-use crate::caddy::matchers::Matcher;
 use crate::caddy::tree::Directive;
 use crate::draft::Draft;
 use crate::report::Place;
 use crate::section::Section;
+use crate::steps::Scope;
+use crate::steps::effects::{Effect, Scoped};
 
 /// A site of a Caddyfile.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl<'a> CaddySite<'a> {
         if keys.keys.is_empty() {
             return Vec::new();
         }
-        vec![Scoped { matcher: Matcher::default(), effect: Effect::Keys(keys) }]
+        vec![Scoped { scope: Scope::default(), effect: Effect::Keys(keys) }]
     }
 }
 

@@ -263,7 +263,7 @@ const FILES: &[(&str, &[&str])] = &[
     (
         "example.com {\n file_server\n}\nhttp://example.com {\n redir https://example.com{uri}\n}",
         &[
-            "match = { scheme = \"https\" }\ntry",
+            "path = \"/\"\ntry = [\"files:.\"]",
             "match = { scheme = \"http\" }\nredirect = \
            \"https://example.com/\"",
         ],

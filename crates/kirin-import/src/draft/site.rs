@@ -1,5 +1,7 @@
 //! A site of a `kirin.toml` while it is made.
 
+use std::collections::HashMap;
+
 use toml::{Table, Value};
 
 use crate::draft::name_of;
@@ -29,6 +31,7 @@ impl Site {
         if routes.is_empty() {
             routes.push(closed_route());
         }
+        check_error_pages(&mut routes);
         if self.hosts.is_empty() && self.keys.keys.is_empty() {
             if let Some(first) = routes.first_mut() {
                 first.comments.splice(0..0, self.keys.comments);
@@ -110,4 +113,54 @@ fn remove(route: &mut Section, key: &str, common: &Value) {
         }
     }
     route.keys.retain(|(name, _)| name != key);
+}
+
+/// Removes error pages that no route without conditions has in files. Kirin shows no others.
+fn check_error_pages(routes: &mut [Section]) {
+    let text = |route: &Section, key| route.get(key).and_then(Value::as_str).map(str::to_owned);
+    let open: Vec<(String, bool)> = routes
+        .iter()
+        .filter(|route| route.get("match").is_none())
+        .filter_map(|route| Some((text(route, "path")?, has_files(route))))
+        .collect();
+    let mut known = HashMap::new();
+    for route in routes {
+        let Some((_, Value::Table(pages))) =
+            route.keys.iter_mut().find(|(key, _)| key == "error_pages")
+        else {
+            continue;
+        };
+        let before = pages.len();
+        pages.retain(|_, page| {
+            let page = page.as_str().unwrap_or_default();
+            *known.entry(page.to_owned()).or_insert_with(|| is_shown(page, &open))
+        });
+        let (lost, none) = (pages.len() < before, pages.is_empty());
+        if none {
+            route.keys.retain(|(key, _)| key != "error_pages");
+        }
+        if lost {
+            route.comment("An error page is left out: no open route has it in files.");
+        }
+    }
+}
+
+fn has_files(route: &Section) -> bool {
+    let places = route.get("try").and_then(Value::as_array).into_iter().flatten();
+    places.filter_map(Value::as_str).any(|place| place.starts_with("files:"))
+}
+
+/// Returns whether the most specific route of a page has files.
+fn is_shown(page: &str, routes: &[(String, bool)]) -> bool {
+    let matches = |path: &str| match path.strip_prefix("= ") {
+        Some(exact) => exact == page,
+        None => match path.split_once('*') {
+            Some((start, end)) => page.starts_with(start) && page.ends_with(end),
+            None => page
+                .strip_prefix(path.trim_end_matches('/'))
+                .is_some_and(|rest| rest.starts_with('/')),
+        },
+    };
+    let found = routes.iter().filter(|(path, _)| matches(path));
+    found.max_by_key(|(path, _)| path.len()).is_some_and(|(_, files)| *files)
 }

@@ -3,6 +3,7 @@
 //! Unit and Caddy work so, and rules of Apache in part. In Kirin the most specific path counts.
 //! [`routes`] gives the routes that answer the same.
 
+pub(crate) mod effects;
 mod expression;
 mod host_steps;
 mod network;
@@ -16,11 +17,12 @@ pub(crate) use host_steps::{HostStep, sites};
 pub(crate) use network::network;
 pub(crate) use path_pattern::PathPattern;
 pub(crate) use path_read::PathRead;
-pub(crate) use routes::routes;
+pub(crate) use routes::{for_path, routes};
 pub(crate) use scope::Scope;
 
 use toml::Table;
 
+use crate::report::Place;
 use crate::section::Section;
 
 /// An entry of the list: what it is for, and what it does.
@@ -39,6 +41,14 @@ impl Step {
     pub(crate) fn new(paths: Vec<PathPattern>, comment: impl Into<String>) -> Self {
         let mut step = Self { paths, ..Self::default() };
         step.route.comment(comment);
+        step
+    }
+
+    /// Returns the step of all requests that no other one of its site answers.
+    pub(crate) fn nothing(place: &Place) -> Self {
+        let mut step = Self::new(vec![PathPattern::everything()], place.to_string());
+        step.route.comment("All other requests.");
+        step.route.set("deny", 404);
         step
     }
 

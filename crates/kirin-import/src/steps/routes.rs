@@ -186,18 +186,23 @@ fn route(step: &Step, pattern: &PathPattern) -> Section {
     if !step.conditions.is_empty() {
         route.set("match", step.conditions.clone());
     }
-    let base = step.paths.iter().find(|path| path.covers(pattern)).map_or("", PathPattern::start);
-    let rest = pattern.start().strip_prefix(base.trim_end_matches('/')).unwrap_or("");
-    for (key, value) in &step.route.keys {
-        let value = match (key.as_str(), value) {
-            ("rewrite" | "redirect", Value::String(target)) if !target.contains("{path}") => {
-                Value::String(with_rest(target, rest))
-            }
-            _ => value.clone(),
-        };
-        route.set(key, value);
-    }
+    route.keys.extend(step.route.keys.iter().cloned());
+    for_path(&mut route, &step.paths, pattern);
     route
+}
+
+/// Changes `rewrite` and `redirect` of a route that was written for `paths` so that they are the
+/// same for one of them or a deeper path.
+pub(crate) fn for_path(route: &mut Section, paths: &[PathPattern], pattern: &PathPattern) {
+    let base = paths.iter().find(|path| path.covers(pattern)).map_or("", PathPattern::start);
+    let rest = pattern.start().strip_prefix(base.trim_end_matches('/')).unwrap_or("");
+    for (key, value) in &mut route.keys {
+        if let ("rewrite" | "redirect", Value::String(target)) = (key.as_str(), value)
+            && !target.contains("{path}")
+        {
+            *target = with_rest(target, rest);
+        }
+    }
 }
 
 /// Returns a target of a `rewrite` or `redirect` for a deeper path of its route. Kirin appends only

@@ -2,9 +2,12 @@
 
 use toml::{Table, Value};
 
-use crate::caddy::matchers::Matcher;
+use crate::draft::one_line;
 use crate::section::Section;
-use crate::steps::PathPattern;
+use crate::steps::{PathPattern, Scope, Step, for_path};
+
+/// The most scopes of one directive. Each scope of what is added can double them.
+const MOST_SCOPES: usize = 256;
 
 /// What a directive adds to the routes that its matcher has.
 #[derive(Debug, Clone)]
@@ -13,10 +16,16 @@ pub(crate) enum Effect {
     Root(String),
     /// Keys of the route.
     Keys(Section),
+    /// Keys of the route, if it has files.
+    OfFiles(Section),
+    /// Entries of `error_pages`.
+    ErrorPages(Table),
     /// Keys of the route that ask who the client is.
     Login(Section),
     /// The route is closed, because Kirin cannot do what protects it.
     Closed(String),
+    /// Who is served, in place of what effects before it say: keys such as `allow` and `deny`.
+    Access(Section),
     /// Fields of the response.
     Headers(Table),
     /// Fields of the request.
@@ -36,7 +45,7 @@ pub(crate) enum Effect {
 /// An effect and the requests that it is for.
 #[derive(Debug, Clone)]
 pub(crate) struct Scoped {
-    pub(crate) matcher: Matcher,
+    pub(crate) scope: Scope,
     pub(crate) effect: Effect,
 }
 
@@ -51,7 +60,7 @@ pub(crate) fn root<'a>(effects: impl Iterator<Item = &'a Effect>) -> Option<Stri
 
 /// Adds effects to the route of a path. `prefix` is what `handle_path` has removed.
 /// Returns why the route must be closed, if it must be.
-pub(crate) fn apply(
+fn apply(
     route: &mut Section,
     effects: &[&Effect],
     path: &PathPattern,
@@ -70,10 +79,23 @@ pub(crate) fn apply(
         match effect {
             Effect::Root(_) => {}
             Effect::Keys(keys) => set_all(route, keys),
+            Effect::OfFiles(keys) if has(route, &["files:"]) => merge_all(route, keys),
+            Effect::OfFiles(keys) if has(route, &["cgi:"]) => {
+                if let Some(links) = keys.get("follow_links") {
+                    route.set("follow_links", links.clone());
+                }
+            }
+            Effect::ErrorPages(pages) => merge(route, "error_pages", pages),
             // Caddy redirects before it asks for a password.
             Effect::Login(_) | Effect::Closed(_) if is_redirect => {}
             Effect::Login(keys) => set_all(route, keys),
             Effect::Closed(reason) => closed = Some(reason.clone()),
+            Effect::Access(keys) => {
+                closed = None;
+                let access = ["allow", "deny", "basic_auth", "basic_auth_realm"];
+                route.keys.retain(|(key, _)| !access.contains(&key.as_str()));
+                set_all(route, keys);
+            }
             Effect::Headers(fields) => merge(route, "headers", fields),
             Effect::RequestHeaders(fields) if has(route, &["app:", "proxy:", "cgi:"]) => {
                 merge(route, "request_headers", fields);
@@ -92,6 +114,11 @@ pub(crate) fn apply(
             _ => {}
         }
     }
+    // They are the defaults.
+    let off = Value::from(false);
+    route.keys.retain(|(key, value)| {
+        *value != off || !matches!(key.as_str(), "listing" | "follow_links")
+    });
     if route.get("try").is_some() {
         set_rewrite(route, path, &removed, added);
     }
@@ -130,6 +157,16 @@ fn set_all(route: &mut Section, keys: &Section) {
     }
 }
 
+/// Sets keys. Tables get the entries of tables.
+fn merge_all(route: &mut Section, keys: &Section) {
+    for (key, value) in &keys.keys {
+        match value {
+            Value::Table(entries) => merge(route, key, entries),
+            _ => route.set(key, value.clone()),
+        }
+    }
+}
+
 /// Adds entries to the table of a key.
 pub(crate) fn merge(route: &mut Section, key: &str, fields: &Table) {
     let mut table = match route.get(key) {
@@ -142,4 +179,74 @@ pub(crate) fn merge(route: &mut Section, key: &str, fields: &Table) {
     if !table.is_empty() {
         route.set(key, table);
     }
+}
+
+/// A step of an answer, and the requests that it is for.
+pub(crate) type ScopedStep = (Scope, Step);
+
+/// Returns the steps of an answer: one for each set of effects that its requests can have. `None`:
+/// the conditions of the effects cannot be combined with it.
+///
+/// `prefix` is what was removed from paths. `login_first` says that a redirect is behind a
+/// password, too.
+pub(crate) fn steps_of(
+    answer: &Section,
+    closed: Option<&str>,
+    scope: &Scope,
+    effects: &[Scoped],
+    prefix: &str,
+    login_first: bool,
+) -> Option<Vec<ScopedStep>> {
+    let mut steps = Vec::new();
+    let whole = scope.patterns();
+    for scope in scopes(scope.clone(), effects)? {
+        let covering = effects.iter().filter(|scoped| scoped.scope.covers(&scope));
+        let effects: Vec<_> = covering.map(|scoped| &scoped.effect).collect();
+        for path in scope.patterns() {
+            let mut step = Step { paths: vec![path.clone()], ..Step::default() };
+            step.route.clone_from(answer);
+            for_path(&mut step.route, &whole, &path);
+            let own = apply(&mut step.route, &effects, &path, prefix);
+            let mut reason = closed.map(str::to_owned).or(own);
+            let login = |effect: &&Effect| matches!(effect, Effect::Login(_) | Effect::Closed(_));
+            if login_first && answer.get("redirect").is_some() && effects.iter().any(login) {
+                reason = Some("a redirect of Kirin asks for no password".to_owned());
+            }
+            if let Some(reason) = reason {
+                step.close(&format!("Closed: {}.", one_line(&reason)));
+            }
+            steps.push((scope.clone(), step));
+        }
+    }
+    Some(steps)
+}
+
+/// Returns a scope and its parts for which effects hold that do not hold for all of it. Parts with
+/// more effects come first. `None`: they cannot be combined, or are too many.
+fn scopes(scope: Scope, effects: &[Scoped]) -> Option<Vec<Scope>> {
+    let mut scopes = vec![scope];
+    let mut done: Vec<&Scope> = Vec::new();
+    for scoped in effects {
+        let other = &scoped.scope;
+        if *other == Scope::default() || done.contains(&other) {
+            continue;
+        }
+        done.push(other);
+        let mut parts = Vec::new();
+        for scope in &scopes {
+            let part = scope.both(other).ok()?;
+            parts.extend(part.filter(|part| part != scope));
+        }
+        parts.append(&mut scopes);
+        scopes = Vec::new();
+        for part in parts {
+            if !scopes.contains(&part) {
+                scopes.push(part);
+            }
+        }
+        if scopes.len() > MOST_SCOPES {
+            return None;
+        }
+    }
+    Some(scopes)
 }
