@@ -168,3 +168,40 @@ fn a_configuration_of_apache_costs_no_more_than_its_bytes() {
     check(&mut table, "apache", crate::apache::import, &around, &pieces);
     table.finish();
 }
+
+#[test]
+fn a_configuration_of_varnish_costs_no_more_than_its_bytes() {
+    let mut table = Table::new();
+    let pieces = [
+        "a",
+        "a ",
+        "\"",
+        "{\"",
+        "/*",
+        "# a\n",
+        "{",
+        "(",
+        ";",
+        "! ",
+        "a && ",
+        "req.url ~ \"^/a/\" || ",
+        "req.http.Cookie ~ \"a|b\" || ",
+        "a || b == \"c",
+        "set req.http.A = \"b\";",
+        "set beresp.ttl = 1h;",
+        "if (req.url ~ \"^/a/\") { return (pass); }",
+        "if (req.url ~ \"^/a/[0-9]\") { return (synth(403)); }",
+        "if (a) { } else ",
+        "backend a { .host = \"b\"; }\n",
+        "acl a { \"::1\"; }\n",
+    ];
+    let around = [
+        ("", ""),
+        ("backend d { .host = \"a\"; }\nsub vcl_recv {\n", "\n}"),
+        ("sub vcl_recv { if (", "req.url == \"/\") { return (pass); } }"),
+        ("sub vcl_recv { set req.http.A = \"", "\"; }"),
+        ("acl a {", "}"),
+    ];
+    check(&mut table, "vcl", crate::vcl::import, &around, &pieces);
+    table.finish();
+}

@@ -23,6 +23,7 @@ mod testing;
 mod text;
 pub mod unit;
 pub mod uwsgi;
+pub mod vcl;
 
 pub use error::ImportError;
 pub use files::Files;

@@ -43,7 +43,6 @@ impl Draft {
         &mut self.listeners[index.min(last)]
     }
 
-    #[allow(dead_code, reason = "the importers to come")]
     /// Returns the table with a header, such as `[store]`. It is made if it is not there yet.
     pub(crate) fn table(&mut self, header: &str) -> &mut Section {
         let found = self.tables.iter().position(|table| table.header == header);

@@ -30,6 +30,10 @@ pub(crate) enum Effect {
     Headers(Table),
     /// Fields of the request.
     RequestHeaders(Table),
+    /// Keys of `cache`, for routes that pass requests to a program. Lists are appended.
+    Cache(Table),
+    /// The route has no cache.
+    NoCache,
     /// Codings, for routes that have a place.
     Compress(Vec<Value>),
     /// The largest body, for routes that pass it to a program.
@@ -67,6 +71,7 @@ fn apply(
     prefix: &str,
 ) -> Option<String> {
     let mut closed = None;
+    let mut no_cache = false;
     let mut removed = prefix.to_owned();
     let mut added: Option<(String, bool)> = None;
     let has = |route: &Section, starts: &[&str]| {
@@ -106,6 +111,8 @@ fn apply(
             Effect::BodyLimit(limit) if has(route, &["app:", "proxy:", "cgi:"]) => {
                 route.set("body_limit", limit.as_str());
             }
+            Effect::Cache(keys) if has(route, &["app:", "proxy:", "cgi:"]) => cache(route, keys),
+            Effect::NoCache => no_cache = true,
             Effect::Rewrite(to, whole) => added = Some((to.clone(), *whole)),
             Effect::StripPrefix(prefix) => removed.push_str(prefix),
             Effect::Fallback(page) if has(route, &["files:"]) => {
@@ -113,6 +120,11 @@ fn apply(
             }
             _ => {}
         }
+    }
+    if no_cache {
+        route.keys.retain(|(key, _)| key != "cache");
+    } else if route.get("cache").and_then(Value::as_table).is_some_and(Table::is_empty) {
+        route.set("cache", true);
     }
     // They are the defaults.
     let off = Value::from(false);
@@ -155,6 +167,25 @@ fn set_all(route: &mut Section, keys: &Section) {
     {
         route.comment(comment);
     }
+}
+
+/// Adds keys to `cache`.
+fn cache(route: &mut Section, keys: &Table) {
+    let mut table = match route.get("cache") {
+        Some(Value::Table(table)) => table.clone(),
+        _ => Table::new(),
+    };
+    for (key, value) in keys {
+        match (table.get_mut(key), value) {
+            (Some(Value::Array(own)), Value::Array(more)) => {
+                let new: Vec<_> =
+                    more.iter().filter(|value| !own.contains(value)).cloned().collect();
+                own.extend(new);
+            }
+            _ => drop(table.insert(key.clone(), value.clone())),
+        }
+    }
+    route.set("cache", table);
 }
 
 /// Sets keys. Tables get the entries of tables.
