@@ -246,10 +246,22 @@ pub(crate) fn steps_of(
             if let Some(reason) = reason {
                 step.close(&format!("Closed: {}.", one_line(&reason)));
             }
-            steps.push((scope.clone(), step));
+            steps.push((Scope { paths: vec![path], ..scope.clone() }, step));
         }
     }
-    Some(steps)
+    Some(without_repeated(steps))
+}
+
+/// Leaves out the steps that do the same as the next one that has all of their requests.
+fn without_repeated(steps: Vec<ScopedStep>) -> Vec<ScopedStep> {
+    let repeated = |number: usize, (scope, step): &ScopedStep| {
+        let mut behind = steps.iter().skip(number + 1);
+        let next = behind.find(|(wider, _)| wider.covers(scope));
+        next.is_some_and(|(_, next)| next.route == step.route)
+    };
+    let numbered = steps.iter().enumerate();
+    let kept = numbered.filter(|(number, step)| !repeated(*number, step));
+    kept.map(|(_, step)| step.clone()).collect()
 }
 
 /// Returns a scope and its parts for which effects hold that do not hold for all of it. Parts with

@@ -163,7 +163,8 @@ impl Reader<'_> {
         let text = value.as_ref().map_or("", |value| value.text.as_str());
         let problem = || {
             let operator = operator.as_deref().unwrap_or_default();
-            format!("`{} {operator} {text}` is not there in Kirin", subject.text)
+            let condition = format!("{} {operator} {text}", subject.text);
+            format!("`{}` is not there in Kirin", condition.trim_end())
         };
         let scope = match subject.text.as_str() {
             "req.url" | "bereq.url" if positive => self.url(text, is_match).ok_or_else(problem)?,

@@ -103,6 +103,8 @@ struct VclReader<'a> {
     /// The choices of backends. Of two for a request the later one counts, but in one `if` the
     /// earlier one.
     choices: Vec<Vec<Answer>>,
+    /// The addresses that may purge, by a refusal of all others.
+    purgers: Option<Vec<Value>>,
 }
 
 impl<'a> VclReader<'a> {
@@ -115,6 +117,7 @@ impl<'a> VclReader<'a> {
             effects: Vec::new(),
             refusals: Vec::new(),
             choices: Vec::new(),
+            purgers: None,
         }
     }
 
@@ -179,6 +182,9 @@ impl<'a> VclReader<'a> {
     fn refuse(&mut self, statement: &Statement, scope: &Scope, status: u16) {
         if is_of_purge(scope) {
             // Only `purge_from` may purge: others reach the server with this method.
+            let not = scope.conditions.get("not").and_then(Value::as_table);
+            let clients = not.and_then(|not| not.get("clients")).and_then(Value::as_array);
+            self.purgers = clients.cloned().or(self.purgers.take());
             return;
         }
         let mut route = Section::default();
@@ -191,14 +197,8 @@ impl<'a> VclReader<'a> {
     fn purge(&mut self, scope: &Scope, outcome: &mut Outcome) {
         let list =
             |conditions: &Table| conditions.get("clients").and_then(Value::as_array).cloned();
-        let clients = list(&scope.conditions).or_else(|| {
-            // `if (!client.ip ~ purge) { … }` stands before it.
-            let used: Vec<_> = self.lists.values().flatten().collect();
-            match used.as_slice() {
-                [only] => Some((*only).clone()),
-                _ => None,
-            }
-        });
+        // `if (!client.ip ~ purge) { … }` may stand before it.
+        let clients = list(&scope.conditions).or(self.purgers.take());
         match clients {
             Some(clients) => {
                 let store = self.draft.table("[store]");
@@ -221,6 +221,12 @@ impl<'a> VclReader<'a> {
         scope: &Scope,
         depth: usize,
     ) -> Result<(), ImportError> {
+        if branches
+            .first()
+            .is_some_and(|(tokens, _)| tokens.first().is_some_and(|token| token.text == "obj.hits"))
+        {
+            return self.hits(statement, branches);
+        }
         let before = self.choices.len();
         let mut earlier: Vec<Scope> = Vec::new();
         for (number, (tokens, body)) in branches.iter().enumerate() {
@@ -256,6 +262,24 @@ impl<'a> VclReader<'a> {
         let group: Vec<_> = self.choices.drain(before..).flatten().collect();
         if !group.is_empty() {
             self.choices.push(group);
+        }
+        Ok(())
+    }
+
+    /// Reads what `vcl_deliver` says about hits, which `Cache-Status` says by itself.
+    fn hits(&mut self, statement: &Statement, branches: &[Branch]) -> Result<(), ImportError> {
+        let text = "`Cache-Status` says it (docs/cache.md)";
+        self.draft.notes.by_itself(&statement.place, &statement.line(), text);
+        for inner in branches.iter().flat_map(|(_, body)| body) {
+            let outcome = match &inner.kind {
+                StatementKind::Simple(words) => action(&self.subroutine, words).1,
+                _ => Outcome::LeftOut("it depends on `obj.hits`".to_owned()),
+            };
+            let outcome = match outcome {
+                Outcome::Carried(_) => Outcome::LeftOut("it depends on `obj.hits`".to_owned()),
+                other => other,
+            };
+            self.draft.notes.add(&inner.place, &inner.line(), outcome);
         }
         Ok(())
     }
