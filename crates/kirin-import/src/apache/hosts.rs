@@ -2,6 +2,7 @@
 
 use crate::apache::tree::Directive;
 use crate::report::Place;
+use crate::steps::is_host;
 
 /// A virtual host, or the server itself if there are none.
 #[derive(Debug)]
@@ -88,13 +89,4 @@ impl VirtualHost {
     pub(crate) fn last(&self, name: &str) -> Option<&Directive> {
         self.directives.iter().rfind(|directive| directive.name == name)
     }
-}
-
-/// Returns whether Kirin can have a name among its hosts.
-fn is_host(name: &str) -> bool {
-    let inner = name.strip_prefix("*.").unwrap_or(name);
-    let inner = inner.strip_suffix(".*").unwrap_or(inner);
-    let is_part =
-        |c: char| c.is_alphanumeric() || "-._{}".contains(c) || c == crate::text::VARIABLE;
-    !inner.is_empty() && inner.chars().all(is_part)
 }

@@ -6,7 +6,7 @@ use crate::apache::tree::Directive;
 use crate::draft::one_line;
 use crate::report::Outcome;
 use crate::section::Section;
-use crate::steps::{ExpressionPaths, PathPattern, Scope};
+use crate::steps::{ExpressionPaths, PathPattern, Scope, is_host};
 use crate::text::without_variables;
 
 /// What a rule becomes.
@@ -282,8 +282,7 @@ fn host(wanted: &str) -> Option<Scope> {
         Some(name) => name.to_owned(),
         None => wanted.strip_prefix('^')?.strip_suffix('$')?.replace("\\.", "."),
     };
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-    let good = !name.is_empty() && name.chars().all(plain);
+    let good = !name.contains('*') && is_host(&name);
     good.then(|| Scope { hosts: vec![name.to_ascii_lowercase()], ..Scope::default() })
 }
 

@@ -1,5 +1,6 @@
 //! The addresses of a site.
 
+use crate::steps::is_host;
 use crate::text::VARIABLE;
 
 /// The address of a site.
@@ -86,12 +87,6 @@ fn host_and_port(text: &str) -> (String, Option<&str>) {
 /// Returns a host in lower case. The name of a variable stays.
 fn lower(host: &str) -> String {
     if host.contains(VARIABLE) { host.to_owned() } else { host.to_ascii_lowercase() }
-}
-
-fn is_host(host: &str) -> bool {
-    let name = host.strip_prefix("*.").unwrap_or(host);
-    let is_part = |c: char| c.is_alphanumeric() || "-._[]:".contains(c);
-    host.contains(VARIABLE) || name.chars().all(is_part)
 }
 
 #[cfg(test)]

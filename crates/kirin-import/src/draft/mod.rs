@@ -58,7 +58,11 @@ impl Draft {
     ///
     /// # Errors
     /// Returns an error if the routes would be too many.
-    pub(crate) fn finish(self, file: &Place) -> Result<Import, ImportError> {
+    pub(crate) fn finish(mut self, file: &Place) -> Result<Import, ImportError> {
+        if self.sites.is_empty() {
+            // Without routes Kirin does not start.
+            self.sites.push(Site::default());
+        }
         let mut sections = Vec::new();
         if !self.top.keys.is_empty() {
             sections.push(self.top);

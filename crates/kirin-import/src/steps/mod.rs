@@ -5,6 +5,7 @@
 
 pub(crate) mod effects;
 mod expression;
+mod host_name;
 mod host_steps;
 mod network;
 mod path_pattern;
@@ -13,6 +14,7 @@ mod routes;
 mod scope;
 
 pub(crate) use expression::ExpressionPaths;
+pub(crate) use host_name::is_host;
 pub(crate) use host_steps::{HostStep, sites};
 pub(crate) use network::network;
 pub(crate) use path_pattern::PathPattern;

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use crate::steps::PathPattern;
-use crate::steps::{PathRead, network};
+use crate::steps::{PathRead, is_host, network};
 
 /// Reads a pattern of `uri`.
 pub(crate) fn path(pattern: &str) -> PathRead {
@@ -21,10 +21,8 @@ pub(crate) fn host(pattern: &str) -> Result<String, String> {
         return Err(format!("`{pattern}`: write a site with this expression in `hosts`"));
     }
     let pattern = without_port(pattern).to_ascii_lowercase();
-    let name = pattern.strip_prefix("*.").unwrap_or(&pattern);
-    let name = if name == pattern { name.strip_suffix(".*").unwrap_or(name) } else { name };
-    if name.contains(['*', '/', ' ']) || name.is_empty() {
-        return Err(format!("`{pattern}`: Kirin has `*.name` and `name.*`"));
+    if !is_host(&pattern) {
+        return Err(format!("`{pattern}`: Kirin has names, `*.name` and `name.*`"));
     }
     Ok(pattern)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use toml::{Table, Value};
 
-use crate::steps::{ExpressionPaths, PathPattern, Scope};
+use crate::steps::{ExpressionPaths, PathPattern, Scope, is_host};
 use crate::vcl::tokens::{Kind, Token, line_of};
 
 /// The most alternatives of a condition.
@@ -309,10 +309,8 @@ fn methods(text: &str, is_match: bool) -> Option<Vec<Value>> {
 
 /// Reads `^(www\.)?example\.com$`, `example.com` of `==`, and a port at the end.
 fn host(text: &str, is_match: bool) -> Option<Scope> {
-    let plain = |name: &str| {
-        let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-        (!name.is_empty() && name.chars().all(good)).then(|| name.to_ascii_lowercase())
-    };
+    let plain =
+        |name: &str| (!name.contains('*') && is_host(name)).then(|| name.to_ascii_lowercase());
     let hosts = if is_match {
         let text = text.strip_prefix("(?i)").unwrap_or(text);
         let text = text.strip_prefix('^')?;
