@@ -38,7 +38,20 @@ impl FileNames {
     pub(crate) fn paths(&self, directory: &str) -> Option<Vec<PathPattern>> {
         let Self::Ends(ends) = self else { return None };
         let directory = if directory.is_empty() { "/" } else { directory };
-        ends.iter().map(|end| PathPattern::ending(directory, end)).collect()
+        let mut paths = ends
+            .iter()
+            .map(|end| PathPattern::ending(directory, end))
+            .collect::<Option<Vec<_>>>()?;
+        // A script also runs with a path behind its name.
+        let scripts = ends.iter().filter(|end| end.contains(".p") && !end.starts_with('.'));
+        let directory = directory.trim_end_matches('/');
+        paths.extend(scripts.filter_map(|name| PathPattern::below(&format!("{directory}/{name}"))));
+        Some(paths)
+    }
+
+    /// Returns whether all scripts in PHP are among them.
+    pub(crate) fn has_scripts(&self) -> bool {
+        matches!(self, Self::Ends(ends) if ends.iter().any(|end| end == ".php"))
     }
 }
 
@@ -54,7 +67,7 @@ fn expression(text: &str) -> FileNames {
     let mut ends = vec![String::new()];
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let group = rest.strip_prefix("(?:").or(rest.strip_prefix('('));
+        let group = ["(?:", "(?i:", "("].iter().find_map(|open| rest.strip_prefix(open));
         let (choices, after) = match group {
             Some(group) => match group.split_once(')') {
                 Some((choices, after)) => (choices.split('|').collect(), after),
@@ -114,6 +127,7 @@ mod tests {
             ("^\\.ht", FileNames::Hidden),
             ("\\.php$", ends(&[".php"])),
             (".+\\.ph(ar|p|tml)$", ends(&[".phar", ".php", ".phtml"])),
+            ("\\.(?i:php|phtml)$", ends(&[".php", ".phtml"])),
             ("\\.(bak|sql)$", ends(&[".bak", ".sql"])),
             ("^(wp-config\\.php|xmlrpc\\.php)$", ends(&["wp-config.php", "xmlrpc.php"])),
             ("\\d+$", FileNames::Unknown),

@@ -25,11 +25,11 @@ use crate::apache::hosts::VirtualHost;
 use crate::apache::logs::log;
 use crate::apache::server::{ServerReader, document_root};
 use crate::apache::tree::Directive;
-use crate::draft::Draft;
+use crate::draft::{Draft, append};
 use crate::error::ImportError;
 use crate::files::Files;
 use crate::report::{Import, Place};
-use crate::steps::{HostStep, Scope, Step, sites};
+use crate::steps::{HostStep, Scope, Step, network, sites};
 
 /// Imports a configuration of Apache: the main file, or a site alone.
 ///
@@ -54,6 +54,9 @@ pub fn import(file: &str, files: &dyn Files) -> Result<Import, ImportError> {
     hosts.sort_by_key(|host| host.tls);
     let redirecting = redirecting(&hosts);
     listeners(&hosts, &outer, redirecting, &mut draft);
+    for host in &hosts {
+        proxies(&host.directives, &mut draft);
+    }
     let mut steps = Vec::new();
     for host in &hosts {
         let only_redirects = redirecting && !host.tls;
@@ -186,6 +189,37 @@ fn listeners(hosts: &[VirtualHost], outer: &[Directive], redirecting: bool, draf
         } else if redirecting {
             let port = i64::from(tls_ports.first().copied().unwrap_or(443));
             draft.listener(&address).section.set("redirect_to_https", port);
+        }
+    }
+}
+
+/// Writes into all listeners which proxies name the client, and how.
+fn proxies(directives: &[Directive], draft: &mut Draft) {
+    for directive in directives {
+        let (place, line) = (&directive.place, &directive.line);
+        match directive.name.as_str() {
+            "remoteipheader" => {
+                let field = directive.argument(0);
+                let listeners = draft.listeners.iter_mut();
+                listeners.for_each(|listener| listener.section.set("forwarded", field));
+                draft.notes.carried(place, line, "");
+            }
+            "remoteiptrustedproxy" | "remoteipinternalproxy" => {
+                let networks: Vec<_> =
+                    directive.arguments.iter().map(|text| network(text)).collect();
+                for listener in &mut draft.listeners {
+                    for network in networks.iter().flatten() {
+                        append(&mut listener.section, "trusted", network.as_str().into());
+                    }
+                }
+                if networks.iter().all(Option::is_some) {
+                    draft.notes.carried(place, line, "");
+                } else {
+                    let text = "Kirin trusts addresses and networks, without names";
+                    draft.notes.left_out(place, line, text);
+                }
+            }
+            _ => {}
         }
     }
 }

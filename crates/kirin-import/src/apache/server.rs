@@ -122,7 +122,16 @@ impl<'a> ServerReader<'a> {
         for directive in body {
             match directive.name.as_str() {
                 "limit" | "limitexcept" => self.limit(directive, &scope),
-                "files" | "filesmatch" => self.files(directive, path),
+                "files" | "filesmatch" => {
+                    if self.files(directive, path) {
+                        effects.push(Scoped { scope: scope.clone(), effect: Effect::FilesOnly });
+                    }
+                }
+                name if name.starts_with("php_") && is_engine_off(directive) => {
+                    effects.push(Scoped { scope: scope.clone(), effect: Effect::FilesOnly });
+                    let text = "Only files answer there.";
+                    self.draft.notes.carried(&directive.place, &directive.line, text);
+                }
                 "allowoverride" if directive.argument(0).eq_ignore_ascii_case("none") => {
                     let text = "Kirin reads no `.htaccess`";
                     self.draft.notes.by_itself(&directive.place, &directive.line, text);
@@ -166,8 +175,8 @@ impl<'a> ServerReader<'a> {
         self.draft.notes.carried(&section.place, &section.line, "These methods are refused.");
     }
 
-    /// Reads `<Files>`: names that are refused.
-    fn files(&mut self, section: &Directive, path: &PathPattern) {
+    /// Reads `<Files>`: names that are refused. Returns whether all scripts are among them.
+    fn files(&mut self, section: &Directive, path: &PathPattern) -> bool {
         let rules = access(section.body(), &self.accounts, self.draft);
         let open = match &rules {
             None => true,
@@ -182,12 +191,12 @@ impl<'a> ServerReader<'a> {
                 let text = "write a route such as `path = \"*.css\"`";
                 self.draft.notes.left_out(&directive.place, &directive.line, text);
             }
-            return;
+            return false;
         }
         if names == FileNames::Hidden {
             let text = "names that begin with a dot are never served";
             self.draft.notes.by_itself(&section.place, &section.line, text);
-            return;
+            return false;
         }
         match names.paths(path.start()) {
             Some(paths) => {
@@ -202,7 +211,8 @@ impl<'a> ServerReader<'a> {
                     ),
                 };
                 self.refusals.push(answer);
-                let text = "Of each name its end counts.";
+                let text = "Of each name its end counts. A script with a path behind its name is \
+                            refused in this directory only.";
                 self.draft.notes.carried(&section.place, &section.line, text);
             }
             None => {
@@ -214,6 +224,7 @@ impl<'a> ServerReader<'a> {
                 self.refusals.push(Answer::closed(scope, &section.place, reason));
             }
         }
+        names.has_scripts()
     }
 
     fn directory(&mut self, section: &Directive) {
@@ -582,6 +593,11 @@ pub(crate) fn document_root(directives: &[Directive]) -> Option<String> {
     Some(root.argument(0).trim_end_matches('/').to_owned())
 }
 
+/// Returns whether a directive turns PHP off.
+fn is_engine_off(directive: &Directive) -> bool {
+    directive.argument(0) == "engine" && matches!(directive.argument(1), "off" | "Off" | "0")
+}
+
 /// Returns whether a directive is read by another function than `body`.
 fn is_read_elsewhere(name: &str) -> bool {
     let names = [
@@ -624,6 +640,9 @@ fn is_read_elsewhere(name: &str) -> bool {
         "user",
         "sethandler",
         "sslverifydepth",
+        "remoteipheader",
+        "remoteiptrustedproxy",
+        "remoteipinternalproxy",
     ];
     names.contains(&name)
 }

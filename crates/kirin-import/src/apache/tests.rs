@@ -237,6 +237,26 @@ const DIRECTIVES: &[(&str, &[&str])] = &[
     ),
     ("<If \"%{HTTP_HOST} == 'a'\">\nRequire all denied\n</If>", &["write `match` of routes"]),
     ("<IfModule !mod_x.c>\nNewThing\n</IfModule>", &["its condition does not hold here"]),
+    (
+        "RemoteIPHeader X-Real-IP\nRemoteIPTrustedProxy 10.0.0.0/8 a.example",
+        &["forwarded = \"X-Real-IP\"\ntrusted = [\"10.0.0.0/8\"]", "- RemoteIPTrustedProxy"],
+    ),
+    (
+        "AddType application/x-httpd-php .php\n<Directory /srv/up>\nphp_admin_flag engine off\n</Directory>",
+        &[
+            "path = \"/up\"\ntry = [\"files:/srv\"]\n\n",
+            "path = \"/\"\ntry = [\"files:/srv\", \"proxy:php\"]",
+        ],
+    ),
+    (
+        "AddType application/x-httpd-php .php\n<Directory /srv/up>\n<FilesMatch \\.php$>\nRequire all denied\n\
+      </FilesMatch>\n</Directory>",
+        &["path = \"/up/*.php\"\ndeny = 403", "path = \"/up\"\ntry = [\"files:/srv\"]\n\n"],
+    ),
+    (
+        "<Files xmlrpc.php>\nRequire all denied\n</Files>",
+        &["path = \"*xmlrpc.php\"\ndeny = 403", "path = \"/xmlrpc.php\"\ndeny = 403"],
+    ),
     ("NewThing a b", &["- NewThing a b: not known here"]),
     ("Header set X-A ${UNKNOWN}", &["X-A = \"${UNKNOWN}\""]),
 ];

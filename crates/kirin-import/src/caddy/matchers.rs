@@ -51,7 +51,17 @@ impl Matcher {
             let values: Vec<_> = directive.arguments().iter().skip(1).map(String::as_str).collect();
             matcher.add(kind, &values, directive.inner(), prefix);
         } else {
-            for inner in directive.inner() {
+            // Lines of one of these kinds are alternatives. Other kinds must all hold.
+            let together = ["path", "host", "method", "remote_ip", "client_ip"];
+            for kind in together {
+                let lines = directive.inner().iter().filter(|inner| inner.name() == kind);
+                let values = lines.flat_map(|inner| inner.arguments().iter().map(String::as_str));
+                let values: Vec<_> = values.collect();
+                if !values.is_empty() {
+                    matcher.add(kind, &values, &[], prefix);
+                }
+            }
+            for inner in directive.inner().iter().filter(|i| !together.contains(&i.name())) {
                 let values: Vec<_> = inner.arguments().iter().map(String::as_str).collect();
                 matcher.add(inner.name(), &values, inner.inner(), prefix);
             }

@@ -182,6 +182,10 @@ const DIRECTIVES: &[(&str, &[&str])] = &[
             "path = \"/b\"\nmatch",
         ],
     ),
+    (
+        "@x {\n path /a/*\n path /b.txt\n}\nrespond @x 404\nfile_server",
+        &["path = \"/a\"\ndeny = 404", "path = \"= /b.txt\"\ndeny = 404"],
+    ),
     ("@x header_regexp A b\nredir @x /c", &["It has no route, so that others answer its requests"]),
     (
         "file_server {\n hide secret.txt\n}",

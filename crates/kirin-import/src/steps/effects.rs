@@ -34,6 +34,8 @@ pub(crate) enum Effect {
     Cache(Table),
     /// The route has no cache.
     NoCache,
+    /// Of the places of the route only files answer, so that no script runs.
+    FilesOnly,
     /// Codings, for routes that have a place.
     Compress(Vec<Value>),
     /// The largest body, for routes that pass it to a program.
@@ -113,6 +115,7 @@ fn apply(
             }
             Effect::Cache(keys) if has(route, &["app:", "proxy:", "cgi:"]) => cache(route, keys),
             Effect::NoCache => no_cache = true,
+            Effect::FilesOnly => files_only(route),
             Effect::Rewrite(to, whole) => added = Some((to.clone(), *whole)),
             Effect::StripPrefix(prefix) => removed.push_str(prefix),
             Effect::Fallback(page) if has(route, &["files:"]) => {
@@ -166,6 +169,18 @@ fn set_all(route: &mut Section, keys: &Section) {
         .collect::<Vec<_>>()
     {
         route.comment(comment);
+    }
+}
+
+/// Removes all places but files from a route that has files.
+fn files_only(route: &mut Section) {
+    let Some((_, Value::Array(places))) = route.keys.iter_mut().find(|(key, _)| key == "try")
+    else {
+        return;
+    };
+    let is_files = |place: &Value| place.as_str().is_some_and(|place| place.starts_with("files:"));
+    if places.iter().any(is_files) {
+        places.retain(is_files);
     }
 }
 

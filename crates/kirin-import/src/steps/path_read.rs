@@ -46,7 +46,11 @@ fn stars(pattern: &str) -> PathRead {
         // `*.php/*` is the path of a script with a rest, which Kirin finds itself.
         (2, Some(start), Some(_)) => {
             let script = start.strip_prefix('*').and_then(|text| text.strip_suffix('/'));
-            script.and_then(|end| PathPattern::ending("/", end))
+            let path = script.and_then(|end| PathPattern::ending("/", end));
+            match path {
+                Some(path) => return script_with_rest(pattern, path),
+                None => None,
+            }
         }
         _ => None,
     };
@@ -57,6 +61,15 @@ fn stars(pattern: &str) -> PathRead {
             wider(start, format!("`{pattern}`: Kirin has `*` only for the end of a name"))
         }
     }
+}
+
+/// Returns a path for a pattern of scripts with a path behind their names.
+fn script_with_rest(pattern: &str, path: PathPattern) -> PathRead {
+    let remark = format!(
+        "`{pattern}`: Kirin finds scripts with a path behind their names by itself. If this \
+         refuses clients, protection is not carried over for such paths"
+    );
+    PathRead { paths: vec![path], problem: None, remark: Some(remark) }
 }
 
 /// Reads `/docs/*` and `/docs*`.

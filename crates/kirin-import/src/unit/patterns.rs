@@ -82,7 +82,7 @@ mod tests {
             ("/docs/*", "/docs"),
             ("/docs*", "/docs~"),
             ("*.php", "*.php"),
-            ("*.php/*", "*.php"),
+            ("*.php/*", "*.php~"),
             ("/docs/*.pdf", "/docs/*.pdf"),
             ("/a/*/b", "/a?"),
             ("~^/blog/(\\d+)", "/blog?"),
