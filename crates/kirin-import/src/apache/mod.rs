@@ -1,6 +1,7 @@
 //! `httpd.conf` and the sites of Apache.
 
 mod access;
+mod answers;
 mod backend;
 mod file_names;
 mod hosts;
@@ -11,6 +12,7 @@ mod options;
 mod php;
 mod places;
 mod rewrite;
+mod sections;
 mod server;
 #[cfg(test)]
 mod tests;

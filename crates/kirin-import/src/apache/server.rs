@@ -1,20 +1,17 @@
 //! What a server answers: its files, programs, redirects and servers behind it.
 
-use toml::{Table, Value};
-
 use crate::apache::access::{Accounts, access, is_access};
 use crate::apache::backend::Balancers;
-use crate::apache::file_names::FileNames;
 use crate::apache::options::{note_other, option};
 use crate::apache::php::Php;
-use crate::apache::places::{Mount, is_at_or_below, redirect};
-use crate::apache::rewrite::{Rewriter, Rule};
+use crate::apache::places::Mount;
+use crate::apache::rewrite::Rewriter;
 use crate::apache::tree::Directive;
 use crate::draft::Draft;
 use crate::report::Place;
 use crate::section::Section;
 use crate::steps::effects::{Effect, Scoped, ScopedStep, steps_of};
-use crate::steps::{ExpressionPaths, PathPattern, Scope};
+use crate::steps::{PathPattern, Scope};
 
 /// An answer of a server, before what is added to it.
 #[derive(Debug)]
@@ -27,13 +24,13 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    fn closed(scope: Scope, place: &Place, reason: String) -> Self {
+    pub(super) fn closed(scope: Scope, place: &Place, reason: String) -> Self {
         let mut route = Section::default();
         route.comment(place.to_string());
         Self { scope, route, closed: Some(reason), mount: None }
     }
 
-    fn denied(scope: Scope, place: &Place) -> Self {
+    pub(super) fn denied(scope: Scope, place: &Place) -> Self {
         let mut route = Section::default();
         route.comment(place.to_string());
         route.set("deny", 403);
@@ -52,10 +49,10 @@ pub(crate) struct ServerReader<'a> {
     /// The sections of directories, with their paths.
     pub(crate) directories: Vec<(String, Vec<Directive>)>,
     /// What holds for paths.
-    locations: Vec<Scoped>,
+    pub(super) locations: Vec<Scoped>,
     /// Refusals, which come before all other answers.
-    refusals: Vec<Answer>,
-    answers: Vec<Answer>,
+    pub(super) refusals: Vec<Answer>,
+    pub(super) answers: Vec<Answer>,
 }
 
 impl<'a> ServerReader<'a> {
@@ -113,7 +110,12 @@ impl<'a> ServerReader<'a> {
     }
 
     /// Reads what a body adds to the routes of paths. `directory` is the path of a section.
-    fn body(&mut self, body: &[Directive], path: &PathPattern, only: Option<&mut Vec<Scoped>>) {
+    pub(super) fn body(
+        &mut self,
+        body: &[Directive],
+        path: &PathPattern,
+        only: Option<&mut Vec<Scoped>>,
+    ) {
         let scope = match path {
             path if *path == PathPattern::everything() => Scope::default(),
             path => Scope::of_paths(vec![path.clone()]),
@@ -151,352 +153,6 @@ impl<'a> ServerReader<'a> {
             effects.push(Scoped { scope, effect });
         }
         only.unwrap_or(&mut self.effects).extend(effects);
-    }
-
-    /// Reads `<Limit>` and `<LimitExcept>`: other methods are refused.
-    fn limit(&mut self, section: &Directive, scope: &Scope) {
-        let rules = access(section.body(), &self.accounts, self.draft);
-        if let Some(Effect::Access(keys)) = &rules
-            && keys.keys.is_empty()
-        {
-            self.draft.notes.carried(&section.place, &section.line, "");
-            return;
-        }
-        let methods: Vec<_> =
-            section.arguments.iter().map(|m| Value::from(m.to_uppercase())).collect();
-        let methods = Table::from_iter([("methods".to_owned(), Value::Array(methods))]);
-        let conditions = if section.name == "limit" {
-            methods
-        } else {
-            Table::from_iter([("not".to_owned(), Value::Table(methods))])
-        };
-        let scope = Scope { conditions, ..scope.clone() };
-        self.refusals.push(Answer::denied(scope, &section.place));
-        self.draft.notes.carried(&section.place, &section.line, "These methods are refused.");
-    }
-
-    /// Reads `<Files>`: names that are refused. Returns whether all scripts are among them.
-    fn files(&mut self, section: &Directive, path: &PathPattern) -> bool {
-        let rules = access(section.body(), &self.accounts, self.draft);
-        let open = match &rules {
-            None => true,
-            Some(Effect::Access(keys)) => keys.keys.is_empty(),
-            Some(_) => false,
-        };
-        let names = FileNames::read(section);
-        if open {
-            for directive in
-                section.body().iter().filter(|d| !is_access(&d.name) && d.name != "sethandler")
-            {
-                let text = "write a route such as `path = \"*.css\"`";
-                self.draft.notes.left_out(&directive.place, &directive.line, text);
-            }
-            return false;
-        }
-        if names == FileNames::Hidden {
-            let text = "names that begin with a dot are never served";
-            self.draft.notes.by_itself(&section.place, &section.line, text);
-            return false;
-        }
-        match names.paths(path.start()) {
-            Some(paths) => {
-                let answer = match rules {
-                    Some(Effect::Access(keys)) if keys.get("deny").is_some() => {
-                        Answer::denied(Scope::of_paths(paths), &section.place)
-                    }
-                    _ => Answer::closed(
-                        Scope::of_paths(paths),
-                        &section.place,
-                        "the files had rules of their own".to_owned(),
-                    ),
-                };
-                self.refusals.push(answer);
-                let text = "Of each name its end counts. A script with a path behind its name is \
-                            refused in this directory only.";
-                self.draft.notes.carried(&section.place, &section.line, text);
-            }
-            None => {
-                let text = "protection is not carried over: Kirin has no such names of files. The \
-                            routes are closed";
-                self.draft.notes.left_out(&section.place, &section.line, text);
-                let reason = "names of files that Kirin cannot write".to_owned();
-                let scope = Scope::of_paths(vec![path.clone()]);
-                self.refusals.push(Answer::closed(scope, &section.place, reason));
-            }
-        }
-        names.has_scripts()
-    }
-
-    fn directory(&mut self, section: &Directive) {
-        let path = section.argument(0);
-        let pattern = section.name == "directorymatch" || path.contains(['*', '?', '[', '~']);
-        if !pattern {
-            let path = path.trim_end_matches('/').to_owned();
-            self.directories.push((path, section.body().to_vec()));
-            self.draft.notes.carried(&section.place, &section.line, "");
-            return;
-        }
-        let rules = access(section.body(), &self.accounts, self.draft);
-        let open = match &rules {
-            None => true,
-            Some(Effect::Access(keys)) => keys.keys.is_empty(),
-            Some(_) => false,
-        };
-        if open {
-            let text = "write a route for the paths of these directories (docs/routes.md)";
-            self.draft.notes.left_out(&section.place, &section.line, text);
-            return;
-        }
-        if path.contains("/\\.") || section.argument(1).contains("/\\.") {
-            let text = "names that begin with a dot are never served";
-            self.draft.notes.by_itself(&section.place, &section.line, text);
-            return;
-        }
-        let text = "protection is not carried over: Kirin has no patterns of directories. All \
-                    routes are closed";
-        self.draft.notes.left_out(&section.place, &section.line, text);
-        let reason = "a pattern of directories".to_owned();
-        self.refusals.push(Answer::closed(Scope::default(), &section.place, reason));
-    }
-
-    fn location(&mut self, section: &Directive) {
-        let first = section.argument(0);
-        let expression = match (section.name.as_str(), first) {
-            ("locationmatch", expression) => Some(expression),
-            (_, "~") => Some(section.argument(1)),
-            _ => None,
-        };
-        let paths = match expression {
-            Some(expression) => ExpressionPaths::read(expression),
-            None => PathPattern::below(first)
-                .map_or(ExpressionPaths::Unknown, |path| ExpressionPaths::Same(vec![path])),
-        };
-        let ExpressionPaths::Same(paths) = paths else {
-            let rules = access(section.body(), &self.accounts, self.draft);
-            let text = "Kirin has no such expression for paths";
-            if rules.is_some() {
-                let text = format!("protection is not carried over: {text}. The routes are closed");
-                self.draft.notes.left_out(&section.place, &section.line, &text);
-                let scope = Scope::of_paths(paths.closed());
-                let reason = "an expression of paths".to_owned();
-                self.refusals.push(Answer::closed(scope, &section.place, reason));
-            } else {
-                self.draft.notes.left_out(&section.place, &section.line, text);
-            }
-            return;
-        };
-        self.draft.notes.carried(&section.place, &section.line, "");
-        for path in paths {
-            let mut effects = Vec::new();
-            self.body(section.body(), &path, Some(&mut effects));
-            self.locations.extend(effects);
-            for directive in section.body() {
-                self.answer(directive, Some(&path));
-            }
-            self.handler(section, &path);
-        }
-    }
-
-    /// Reads the handler of a location.
-    fn handler(&mut self, section: &Directive, path: &PathPattern) {
-        let find = |name: &str| section.body().iter().find(|directive| directive.name == name);
-        let Some(handler) = find("sethandler") else { return };
-        let scope = Scope::of_paths(vec![path.clone()]);
-        let psgi = section.body().iter().find(|directive| {
-            directive.name == "perlsetvar" && directive.argument(0).eq_ignore_ascii_case("psgi_app")
-        });
-        let mut route = Section::default();
-        route.comment(section.place.to_string());
-        let name = handler.argument(0);
-        if name == "server-status" && self.is_restricted(path) {
-            route.set("try", vec!["status"]);
-            self.draft.notes.carried(&handler.place, &handler.line, "The status page of Kirin.");
-        } else if let Some(psgi) = psgi {
-            let mut app = Section::new("[[app]]");
-            app.comment(psgi.place.to_string());
-            let name = format!("app-{}", self.draft.apps.len() + 1);
-            app.set("name", name.as_str());
-            app.set("load", psgi.argument(1));
-            self.draft.apps.push(app);
-            route.set("try", vec![format!("app:{name}")]);
-            if !path.start().is_empty() {
-                route.set("rewrite", "/");
-            }
-            self.draft.notes.carried(&handler.place, &handler.line, "");
-            self.draft.notes.carried(&psgi.place, &psgi.line, "");
-        } else if let Some(url) = name.strip_prefix("proxy:") {
-            let place = section.place.to_string();
-            match self.balancers.target(url, &[], &place, self.draft) {
-                Some(target) => route.set("try", vec![target.place]),
-                None => return self.close(handler, scope, "the address of the handler"),
-            }
-            self.draft.notes.carried(&handler.place, &handler.line, "");
-        } else {
-            return self.close(handler, scope, "the handler is not there in Kirin");
-        }
-        self.answers.push(Answer { scope, route, closed: None, mount: None });
-    }
-
-    fn is_restricted(&self, path: &PathPattern) -> bool {
-        let scope = Scope::of_paths(vec![path.clone()]);
-        let last = self.locations.iter().rev().find_map(|scoped| match &scoped.effect {
-            Effect::Access(keys) if scoped.scope == scope => Some(keys),
-            _ => None,
-        });
-        last.is_some_and(|keys| keys.get("allow").is_some() || keys.get("basic_auth").is_some())
-    }
-
-    fn close(&mut self, directive: &Directive, scope: Scope, reason: &str) {
-        let text = if directive.line.to_lowercase().contains("perl") {
-            "run the application by `plackup -s Kirin`, or as an `[[app]]` (docs/perl.md). The \
-             route is closed"
-        } else {
-            "Kirin cannot carry it over. The route is closed"
-        };
-        self.draft.notes.left_out(&directive.place, &directive.line, text);
-        self.answers.push(Answer::closed(scope, &directive.place, reason.to_owned()));
-    }
-
-    fn rewrite(&mut self, directive: &Directive, rewriter: &mut Rewriter) {
-        let Some((rule, outcome)) = rewriter.read(directive) else { return };
-        let mut outcome = outcome;
-        let mut route = Section::default();
-        route.comment(directive.place.to_string());
-        match rule {
-            Rule::Answer(scope, keys) => {
-                route.keys = keys.keys;
-                self.answers.push(Answer { scope, route, closed: None, mount: None });
-            }
-            Rule::Closed(scope, reason) => {
-                self.refusals.push(Answer::closed(scope, &directive.place, reason));
-            }
-            Rule::Proxy(scope, url) => {
-                let start = url.strip_suffix("$1").unwrap_or(&url).to_owned();
-                let place = directive.place.to_string();
-                match self.balancers.target(&start, &[], &place, self.draft) {
-                    Some(target) => {
-                        route.set("try", vec![target.place]);
-                        let path = target.path.trim_end_matches('/');
-                        let own = scope.paths.first().map_or("", PathPattern::start);
-                        if path != own {
-                            route.set("rewrite", if path.is_empty() { "/" } else { path });
-                        }
-                        self.answers.push(Answer { scope, route, closed: None, mount: None });
-                    }
-                    None => {
-                        let reason = "the address of a proxy".to_owned();
-                        self.answers.push(Answer::closed(scope, &directive.place, reason));
-                        let text = "Kirin has no such address. The route is closed";
-                        outcome = crate::report::Outcome::LeftOut(text.to_owned());
-                    }
-                }
-            }
-            Rule::Front(page) if page.ends_with(".php") => {
-                self.php.runs = true;
-                self.php.front = Some(page);
-            }
-            Rule::Front(page) => {
-                let effect = Effect::Fallback(page);
-                self.effects.push(Scoped { scope: Scope::default(), effect });
-            }
-            Rule::None => {}
-        }
-        self.draft.notes.add(&directive.place, &directive.line, outcome);
-    }
-
-    /// Reads the rules of the directories below the document root.
-    fn directory_rewrites(&mut self, directives: &[Directive]) {
-        let Some(root) = document_root(directives) else { return };
-        let below: Vec<_> = self
-            .directories
-            .iter()
-            .filter_map(|(path, body)| {
-                let url = if is_at_or_below(&root, path) { "" } else { path.strip_prefix(&root)? };
-                Some((url.to_owned(), body.clone()))
-            })
-            .collect();
-        for (url, body) in below {
-            let mut rewriter = Rewriter::of_directory(url);
-            body.iter().for_each(|directive| self.rewrite(directive, &mut rewriter));
-        }
-    }
-
-    /// Reads a directive that answers requests, in a server or in a location.
-    fn answer(&mut self, directive: &Directive, location: Option<&PathPattern>) {
-        let mut route = Section::default();
-        route.comment(directive.place.to_string());
-        let place = directive.place.to_string();
-        match directive.name.as_str() {
-            "redirect" | "redirectmatch" | "redirectpermanent" | "redirecttemp" => {
-                let (answer, outcome) = redirect(directive, location);
-                self.draft.notes.add(&directive.place, &directive.line, outcome);
-                if let Some((scope, keys, closed)) = answer {
-                    route.keys = keys.keys;
-                    self.answers.push(Answer { scope, route, closed, mount: None });
-                }
-            }
-            "proxypass" => self.proxy_pass(directive, location, route, &place),
-            "proxypassmatch" if directive.argument(1).contains("fcgi://") => {}
-            "proxypassmatch" => {
-                let scope = Scope::of_paths(ExpressionPaths::read(directive.argument(0)).closed());
-                self.close(directive, scope, "an expression of paths");
-            }
-            "alias" | "scriptalias" => {
-                let Some(mount) = Mount::alias(directive, location) else {
-                    let text = "Kirin cannot write the path";
-                    self.draft.notes.left_out(&directive.place, &directive.line, text);
-                    return;
-                };
-                mount.write(&mut route, directive.name == "scriptalias");
-                self.draft.notes.carried(&directive.place, &directive.line, "");
-                let scope = Scope::of_paths(vec![mount.path.clone()]);
-                self.answers.push(Answer { scope, route, closed: None, mount: Some(mount) });
-            }
-            "aliasmatch" | "scriptaliasmatch" => {
-                let text = "Kirin has no expressions of paths: write routes (docs/routes.md)";
-                self.draft.notes.left_out(&directive.place, &directive.line, text);
-            }
-            _ => {}
-        }
-    }
-
-    fn proxy_pass(
-        &mut self,
-        directive: &Directive,
-        location: Option<&PathPattern>,
-        mut route: Section,
-        place: &str,
-    ) {
-        let (path, url, options) = match location {
-            Some(path) => (Some(path.clone()), directive.argument(0), 1),
-            None => (PathPattern::below(directive.argument(0)), directive.argument(1), 2),
-        };
-        let Some(path) = path else {
-            let text = "Kirin cannot write the path";
-            self.draft.notes.left_out(&directive.place, &directive.line, text);
-            return;
-        };
-        if url == "!" {
-            // The files of the document root answer there.
-            self.draft.notes.carried(&directive.place, &directive.line, "Files answer there.");
-            let scope = Scope::of_paths(vec![path]);
-            let mount = Some(Mount::root());
-            self.answers.push(Answer { scope, route, closed: None, mount });
-            return;
-        }
-        let scope = Scope::of_paths(vec![path.clone()]);
-        let options = directive.arguments.get(options..).unwrap_or_default();
-        let Some(target) = self.balancers.target(url, options, place, self.draft) else {
-            return self.close(directive, scope, "the address of a proxy");
-        };
-        route.set("try", vec![target.place]);
-        let target_path = target.path.trim_end_matches('/');
-        if target_path != path.start() {
-            route.set("rewrite", if target_path.is_empty() { "/" } else { target_path });
-        }
-        let text = "The server gets the host of the client. `host = \"upstream\"` sends its own.";
-        self.draft.notes.carried(&directive.place, &directive.line, text);
-        self.answers.push(Answer { scope, route, closed: None, mount: None });
     }
 
     /// Adds the files of the document root, for all other paths.
