@@ -91,21 +91,7 @@ pub(crate) fn redirect(
     directive: &Directive,
     location: Option<&PathPattern>,
 ) -> (Option<Redirect>, Outcome) {
-    let mut words = directive.arguments.iter().map(String::as_str).collect::<Vec<_>>();
-    let mut status = if directive.name == "redirectpermanent" { 301 } else { 302 };
-    if let Some(first) = words.first() {
-        let named = match first.to_ascii_lowercase().as_str() {
-            "permanent" => Some(301),
-            "temp" => Some(302),
-            "seeother" => Some(303),
-            "gone" => Some(410),
-            number => number.parse().ok(),
-        };
-        if let Some(named) = named {
-            status = named;
-            words.remove(0);
-        }
-    }
+    let (status, mut words) = status_and_words(directive);
     if location.is_some() && words.len() <= 1 {
         words.insert(0, "");
     }
@@ -159,4 +145,24 @@ pub(crate) fn redirect(
     };
     let scope = if all { Scope::default() } else { Scope::of_paths(paths) };
     (Some((scope, route, None)), Outcome::Carried(text.to_owned()))
+}
+
+/// Returns the status of a redirect, and the words behind it.
+fn status_and_words(directive: &Directive) -> (i64, Vec<&str>) {
+    let mut words = directive.arguments.iter().map(String::as_str).collect::<Vec<_>>();
+    let mut status = if directive.name == "redirectpermanent" { 301 } else { 302 };
+    if let Some(first) = words.first() {
+        let named = match first.to_ascii_lowercase().as_str() {
+            "permanent" => Some(301),
+            "temp" => Some(302),
+            "seeother" => Some(303),
+            "gone" => Some(410),
+            number => number.parse().ok(),
+        };
+        if let Some(named) = named {
+            status = named;
+            words.remove(0);
+        }
+    }
+    (status, words)
 }

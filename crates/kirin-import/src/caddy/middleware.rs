@@ -2,14 +2,15 @@
 
 use toml::{Table, Value};
 
+use crate::caddy::fields::field;
 use crate::caddy::placeholders::{has_placeholder, template};
 use crate::caddy::proxy::forward_auth;
 use crate::caddy::tree::Directive;
-use crate::draft::{Draft, one_line};
+use crate::draft::Draft;
 use crate::report::Outcome;
 use crate::section::Section;
 use crate::steps::effects::Effect;
-use crate::text::{is_settable, size};
+use crate::text::size;
 
 /// Reads a directive that adds something. `taken` is the number of arguments of its matcher.
 /// `None`: it is not such a directive.
@@ -65,25 +66,6 @@ fn headers(directive: &Directive, arguments: &[String], response: bool) -> (Vec<
         Outcome::Carried(String::new())
     };
     (vec![effect], outcome)
-}
-
-/// Reads a field: `Name value`, `-Name`, `+Name value`, `?Name value` or `>Name value`.
-pub(crate) fn field(words: &[String], fields: &mut Table, lacking: &mut Vec<String>) {
-    let (name, values) = match words.split_first() {
-        Some((name, values)) => (name.as_str(), values),
-        None => return,
-    };
-    let name = name.trim_end_matches(':');
-    let plain = name.trim_start_matches(['-', '+', '?', '>']);
-    let value = match (name.starts_with('-'), values) {
-        (true, []) => Some(String::new()),
-        (false, [value]) => template(value).ok(),
-        _ => None,
-    };
-    match value.filter(|_| is_settable(plain)) {
-        Some(value) => drop(fields.insert(plain.to_owned(), Value::from(value))),
-        None => lacking.push(one_line(name)),
-    }
 }
 
 /// Reads `basic_auth`. The accounts become a file, which the user must write.

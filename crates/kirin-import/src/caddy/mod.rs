@@ -2,6 +2,7 @@
 
 mod address;
 mod body;
+mod fields;
 mod global;
 mod listeners;
 mod matchers;

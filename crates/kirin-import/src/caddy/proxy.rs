@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use crate::caddy::middleware::field;
+use crate::caddy::fields::field;
 use crate::caddy::placeholders::has_placeholder;
 use crate::caddy::tree::Directive;
 use crate::draft::Draft;

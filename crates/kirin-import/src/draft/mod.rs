@@ -1,8 +1,8 @@
 //! A `kirin.toml` while it is made.
 
 mod listener;
-mod notes;
-mod site;
+pub(crate) mod notes;
+pub(crate) mod site;
 mod upstreams;
 
 pub(crate) use listener::{Listener, append};

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use toml::{Table, Value};
 
-use crate::draft::name_of;
+use crate::draft::upstreams::name_of;
 use crate::error::ImportError;
 use crate::report::Place;
 use crate::section::Section;
-use crate::steps::{Step, routes};
+use crate::steps::routes::routes;
+use crate::steps::step::Step;
 
 /// A site: its hosts, and its steps in the order of the other server.
 #[derive(Debug, Default)]

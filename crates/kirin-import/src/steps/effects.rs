@@ -2,9 +2,12 @@
 
 use toml::{Table, Value};
 
-use crate::draft::one_line;
+use crate::draft::notes::one_line;
 use crate::section::Section;
-use crate::steps::{PathPattern, Scope, Step, for_path};
+use crate::steps::path_pattern::PathPattern;
+use crate::steps::routes::for_path;
+use crate::steps::scope::Scope;
+use crate::steps::step::Step;
 
 /// The most scopes of one directive. Each scope of what is added can double them.
 const MOST_SCOPES: usize = 256;
@@ -73,26 +76,14 @@ fn apply(
     prefix: &str,
 ) -> Option<String> {
     let mut closed = None;
-    let mut no_cache = false;
     let mut removed = prefix.to_owned();
     let mut added: Option<(String, bool)> = None;
-    let has = |route: &Section, starts: &[&str]| {
-        let places = route.get("try").and_then(Value::as_array).into_iter().flatten();
-        let mut places = places.filter_map(Value::as_str);
-        places.any(|place| starts.iter().any(|start| place.starts_with(start)))
-    };
     let is_redirect = route.get("redirect").is_some();
+    if effects.iter().any(|effect| matches!(effect, Effect::FilesOnly)) {
+        files_only(route);
+    }
     for effect in effects {
         match effect {
-            Effect::Root(_) => {}
-            Effect::Keys(keys) => set_all(route, keys),
-            Effect::OfFiles(keys) if has(route, &["files:"]) => merge_all(route, keys),
-            Effect::OfFiles(keys) if has(route, &["cgi:"]) => {
-                if let Some(links) = keys.get("follow_links") {
-                    route.set("follow_links", links.clone());
-                }
-            }
-            Effect::ErrorPages(pages) => merge(route, "error_pages", pages),
             // Caddy redirects before it asks for a password.
             Effect::Login(_) | Effect::Closed(_) if is_redirect => {}
             Effect::Login(keys) => set_all(route, keys),
@@ -103,27 +94,12 @@ fn apply(
                 route.keys.retain(|(key, _)| !access.contains(&key.as_str()));
                 set_all(route, keys);
             }
-            Effect::Headers(fields) => merge(route, "headers", fields),
-            Effect::RequestHeaders(fields) if has(route, &["app:", "proxy:", "cgi:"]) => {
-                merge(route, "request_headers", fields);
-            }
-            Effect::Compress(codings) if route.get("try").is_some() => {
-                route.set("compress", codings.clone());
-            }
-            Effect::BodyLimit(limit) if has(route, &["app:", "proxy:", "cgi:"]) => {
-                route.set("body_limit", limit.as_str());
-            }
-            Effect::Cache(keys) if has(route, &["app:", "proxy:", "cgi:"]) => cache(route, keys),
-            Effect::NoCache => no_cache = true,
-            Effect::FilesOnly => files_only(route),
             Effect::Rewrite(to, whole) => added = Some((to.clone(), *whole)),
             Effect::StripPrefix(prefix) => removed.push_str(prefix),
-            Effect::Fallback(page) if has(route, &["files:"]) => {
-                route.set("fallback", page.trim_start_matches('/'));
-            }
-            _ => {}
+            _ => apply_keys(route, effect),
         }
     }
+    let no_cache = effects.iter().any(|effect| matches!(effect, Effect::NoCache));
     if no_cache {
         route.keys.retain(|(key, _)| key != "cache");
     } else if route.get("cache").and_then(Value::as_table).is_some_and(Table::is_empty) {
@@ -138,6 +114,38 @@ fn apply(
         set_rewrite(route, path, &removed, added);
     }
     closed
+}
+
+/// Adds an effect that is about keys of the route alone.
+fn apply_keys(route: &mut Section, effect: &Effect) {
+    let has = |starts: &[&str]| {
+        let places = route.get("try").and_then(Value::as_array).into_iter().flatten();
+        let mut places = places.filter_map(Value::as_str);
+        places.any(|place| starts.iter().any(|start| place.starts_with(start)))
+    };
+    let (files, programs) = (has(&["files:"]), has(&["app:", "proxy:", "cgi:"]));
+    let cgi = has(&["cgi:"]);
+    match effect {
+        Effect::Keys(keys) => set_all(route, keys),
+        Effect::OfFiles(keys) if files => merge_all(route, keys),
+        Effect::OfFiles(keys) if cgi => {
+            if let Some(links) = keys.get("follow_links") {
+                route.set("follow_links", links.clone());
+            }
+        }
+        Effect::ErrorPages(pages) => merge(route, "error_pages", pages),
+        Effect::Headers(fields) => merge(route, "headers", fields),
+        Effect::RequestHeaders(fields) if programs => merge(route, "request_headers", fields),
+        Effect::Compress(codings) if route.get("try").is_some() => {
+            route.set("compress", codings.clone());
+        }
+        Effect::BodyLimit(limit) if programs => route.set("body_limit", limit.as_str()),
+        Effect::Cache(keys) if programs => cache(route, keys),
+        Effect::Fallback(page) if files => {
+            route.set("fallback", page.trim_start_matches('/'));
+        }
+        _ => {}
+    }
 }
 
 fn set_rewrite(

@@ -1,6 +1,6 @@
 //! Regular expressions of paths as paths of Kirin, as far as Kirin has them.
 
-use crate::steps::PathPattern;
+use crate::steps::path_pattern::PathPattern;
 
 /// What Kirin has for a regular expression of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]

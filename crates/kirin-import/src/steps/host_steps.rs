@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::draft::Site;
+use crate::draft::site::Site;
 use crate::error::ImportError;
 use crate::report::Place;
-use crate::steps::Step;
 use crate::steps::scope::host_covers;
+use crate::steps::step::Step;
 
 /// The most hosts times steps that are compared.
 const MOST_COMPARISONS: usize = 4_000_000;

@@ -1,6 +1,7 @@
 //! Patterns of paths of other servers as paths of Kirin.
 
-use crate::steps::{ExpressionPaths, PathPattern};
+use crate::steps::expression::ExpressionPaths;
+use crate::steps::path_pattern::PathPattern;
 
 /// What Kirin has for a pattern of a path.
 #[derive(Debug, Default)]

@@ -11,7 +11,8 @@ use toml::Value;
 use crate::error::ImportError;
 use crate::report::Place;
 use crate::section::Section;
-use crate::steps::{PathPattern, Step};
+use crate::steps::path_pattern::PathPattern;
+use crate::steps::step::Step;
 
 /// The most routes of a site. Many steps with conditions and many paths could need more.
 const MOST_ROUTES: usize = 10_000;

@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use crate::steps::PathPattern;
+use crate::steps::path_pattern::PathPattern;
 
 /// Which requests a step is for: hosts, paths and other conditions. All of them must hold.
 #[derive(Debug, Clone, Default, PartialEq)]

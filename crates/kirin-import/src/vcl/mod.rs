@@ -6,6 +6,7 @@
 mod backends;
 mod branches;
 mod conditions;
+mod expressions;
 mod reader;
 mod statements;
 #[cfg(test)]
