@@ -10,11 +10,13 @@ pub(crate) use notes::one_line;
 pub(crate) use site::Site;
 pub(crate) use upstreams::{Upstreams, name_of};
 
+use toml::Value;
+
 use crate::draft::notes::Notes;
 use crate::error::ImportError;
 use crate::report::{Import, Place};
 use crate::section::Section;
-use crate::text::keep_dollars;
+use crate::text::{VARIABLE, keep_dollars};
 
 /// A `kirin.toml` while it is made: its parts in any order.
 #[derive(Debug, Default)]
@@ -54,6 +56,15 @@ impl Draft {
         &mut self.tables[index.min(last)]
     }
 
+    /// Returns a name that no application has yet.
+    pub(crate) fn free_app_name(&self, wanted: &str) -> String {
+        let base = name_of(wanted);
+        let taken = |name: &str| {
+            self.apps.iter().any(|app| app.get("name").and_then(Value::as_str) == Some(name))
+        };
+        if taken(&base) { format!("{base}-{}", self.apps.len() + 1) } else { base }
+    }
+
     /// Returns the import.
     ///
     /// # Errors
@@ -76,7 +87,30 @@ impl Draft {
         }
         for section in &mut sections {
             keep_dollars(section);
+            // A comment must not end where the text of another server has a line end.
+            for comment in &mut section.comments {
+                *comment = comment.replace(char::is_control, " ").replace(VARIABLE, "$");
+            }
         }
         Ok(Import { sections, notes: self.notes.into_vec() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_leaves_its_comment() {
+        let mut draft = Draft::default();
+        let mut app = Section::new("[[app]]");
+        app.comment("a\nuser = \"root\"");
+        draft.apps.push(app);
+        let import = draft.finish(&Place { file: "f".into(), line: 1 }).expect("import");
+        assert!(
+            import.config().starts_with("# a user = \"root\"\n[[app]]\n"),
+            "{}",
+            import.config()
+        );
     }
 }

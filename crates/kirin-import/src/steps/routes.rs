@@ -257,6 +257,11 @@ mod tests {
     }
 
     #[test]
+    fn a_condition_behind_a_step_that_always_answers_has_no_route() {
+        assert_eq!(written(&[step("/", false, "/x"), step("/", true, "/y")]), "/ /x");
+    }
+
+    #[test]
     fn what_the_shorter_path_says_is_not_written_twice() {
         let steps = [step("/a", true, "/x"), step("/", false, "/y")];
         assert_eq!(written(&steps), "/a if /x, / /y");

@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use crate::draft::{Draft, name_of};
+use crate::draft::Draft;
 use crate::report::Place;
 use crate::section::Section;
 use crate::unit::json::{Entry, Json, Node};
@@ -23,7 +23,7 @@ fn perl(entry: &Entry, place: &Place, draft: &mut Draft, targets: &mut Targets) 
     let at = |line| Place { file: place.file.clone(), line };
     let mut app = Section::new("[[app]]");
     app.comment(place.to_string());
-    let name = free_name(&entry.key, draft);
+    let name = draft.free_app_name(&entry.key);
     app.set("name", name.as_str());
     let directory = entry.node.get("working_directory").and_then(Node::text);
     let mut has_script = false;
@@ -80,14 +80,6 @@ fn joined(directory: Option<&str>, script: &str) -> String {
         }
         _ => script.to_owned(),
     }
-}
-
-fn free_name(wanted: &str, draft: &Draft) -> String {
-    let base = name_of(wanted);
-    let taken = |name: &str| {
-        draft.apps.iter().any(|app| app.get("name").and_then(Value::as_str) == Some(name))
-    };
-    if taken(&base) { format!("{base}-{}", draft.apps.len() + 1) } else { base }
 }
 
 fn processes(node: &Node, directive: &str, place: &Place, app: &mut Section, draft: &mut Draft) {

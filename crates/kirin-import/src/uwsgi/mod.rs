@@ -184,6 +184,7 @@ impl Importer {
             return false;
         };
         let name = format!("app{}", path.start().replace('/', "-"));
+        let name = draft.free_app_name(&name);
         let mut app = application(option, script, &name);
         if let Some(first) = draft.apps.first() {
             let own = ["name", "load"];
