@@ -101,6 +101,9 @@ impl<'a> ServerReader<'a> {
             &["alias", "aliasmatch", "scriptalias", "scriptaliasmatch"],
         ];
         for kind in kinds {
+            if kind.contains(&"alias") {
+                self.hide_scripts(directives);
+            }
             for directive in directives.iter().filter(|d| kind.contains(&d.name.as_str())) {
                 self.answer(directive, None);
             }
@@ -155,6 +158,20 @@ impl<'a> ServerReader<'a> {
         only.unwrap_or(&mut self.effects).extend(effects);
     }
 
+    /// Refuses scripts in PHP if nothing of the configuration runs them. Apache may run them by a
+    /// file that was not imported, and their source must not be shown.
+    fn hide_scripts(&mut self, directives: &[Directive]) {
+        let found = directives.iter().rfind(|directive| directive.name == "documentroot");
+        let Some(found) = found.filter(|_| !self.php.runs) else { return };
+        let paths = PathPattern::ending("/", ".php").into_iter().collect();
+        let mut answer = Answer::denied(Scope::of_paths(paths), &found.place);
+        answer.route.comment("The source of scripts is not shown. To run them, see docs/proxy.md.");
+        // `ProxyPass PATH !` leaves a path to the files, too.
+        let is_files = |answer: &Answer| answer.mount.as_ref().is_some_and(Mount::is_root);
+        let first = self.answers.iter().position(is_files).unwrap_or(self.answers.len());
+        self.answers.insert(first, answer);
+    }
+
     /// Adds the files of the document root, for all other paths.
     fn document_root(&mut self, directives: &[Directive]) {
         let found = directives.iter().rfind(|directive| directive.name == "documentroot");
@@ -169,7 +186,7 @@ impl<'a> ServerReader<'a> {
             let text = if self.php.runs {
                 ""
             } else {
-                "Kirin runs no scripts there: what is in the directory is shown as it is."
+                "Nothing here runs scripts in PHP, so they are refused."
             };
             self.draft.notes.carried(&found.place, &found.line, text);
         }

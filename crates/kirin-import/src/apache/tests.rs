@@ -26,6 +26,13 @@ fn the_default_site_of_debian_serves_files() {
 address = "*:80"
 
 # f:6
+# The source of scripts is not shown. To run them, see docs/proxy.md.
+[[route]]
+path = "*.php"
+deny = 403
+access_log = "/var/log/apache2/access.log"
+
+# f:6
 [[route]]
 path = "/"
 try = ["files:/var/www/html"]
