@@ -6,8 +6,6 @@
 //! whether Kirin does it by itself, or why it was left out. This crate does no input or output: who
 //! calls it gives the files that a configuration includes ([`Files`]).
 
-pub mod nginx;
-
 pub mod apache;
 pub mod caddy;
 #[cfg(test)]
@@ -15,6 +13,7 @@ mod doubling_tests;
 mod draft;
 mod error;
 mod files;
+pub mod nginx;
 mod report;
 mod section;
 mod steps;

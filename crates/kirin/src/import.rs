@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use kirin_config::{DEFAULT_FILE, matching_files};
 use kirin_console::{print, units};
 use kirin_import::{Files, Import};
@@ -17,19 +17,46 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 /// The arguments of `kirin import`.
 #[derive(Args)]
 pub struct ImportArguments {
-    /// The file: nginx.conf, or one of sites-available
+    /// The file: nginx.conf, apache2.conf, Caddyfile, unit.json, uwsgi.ini or default.vcl; or the
+    /// name of a server, such as nginx, for the file of Debian's package
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// The server whose configuration the file is [default: found out by the name and the text]
+    #[arg(long, value_name = "SERVER")]
+    from: Option<OtherServer>,
     /// Write kirin.toml, and the files that it needs, into this directory [default: print it]
     #[arg(long, value_name = "DIRECTORY")]
     into: Option<PathBuf>,
 }
 
+/// A server whose configurations can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OtherServer {
+    /// nginx
+    Nginx,
+    /// Apache httpd
+    Apache,
+    /// Caddy
+    Caddy,
+    /// NGINX Unit
+    Unit,
+    /// uWSGI
+    Uwsgi,
+    /// Varnish
+    Varnish,
+}
+
 /// Prints or writes the configuration, and prints on standard error what became of each line. The
 /// error is for the operator.
 pub fn run(arguments: &ImportArguments) -> Result<(), String> {
-    let name = arguments.file.to_str().ok_or("the path of the file is not UTF-8")?;
-    let import = kirin_import::nginx::import(name, &Disk).map_err(|error| error.to_string())?;
+    let (file, server) = match OtherServer::named(&arguments.file) {
+        Some((server, file)) => (PathBuf::from(file), Some(server)),
+        None => (arguments.file.clone(), None),
+    };
+    let text = read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let server = arguments.from.or(server).unwrap_or_else(|| OtherServer::of(&file, &text));
+    let name = file.to_str().ok_or("the path of the file is not UTF-8")?;
+    let import = server.import(name)?;
     program_log::print_line(plain(&import.report()).trim_end());
     match &arguments.into {
         Some(directory) => write_into(directory, &import),
@@ -40,6 +67,73 @@ pub fn run(arguments: &ImportArguments) -> Result<(), String> {
             print(&import.config())
         }
     }
+}
+
+impl OtherServer {
+    /// Returns the server that an argument names, if there is no such file, and the file of
+    /// Debian's package.
+    fn named(argument: &Path) -> Option<(Self, &'static str)> {
+        if argument.exists() {
+            return None;
+        }
+        Some(match argument.to_str()? {
+            "nginx" => (Self::Nginx, "/etc/nginx/nginx.conf"),
+            "apache" | "apache2" | "httpd" => (Self::Apache, "/etc/apache2/apache2.conf"),
+            "caddy" => (Self::Caddy, "/etc/caddy/Caddyfile"),
+            "unit" => (Self::Unit, "/var/lib/unit/conf.json"),
+            "varnish" => (Self::Varnish, "/etc/varnish/default.vcl"),
+            _ => return None,
+        })
+    }
+
+    /// Finds out which server has a file.
+    fn of(file: &Path, text: &str) -> Self {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let extension = file.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+        match &*extension {
+            "json" => return Self::Unit,
+            "ini" => return Self::Uwsgi,
+            "vcl" => return Self::Varnish,
+            _ => {}
+        }
+        if name.contains("caddyfile") || extension == "caddy" {
+            return Self::Caddy;
+        }
+        let line_begins = |word: &str| {
+            let mut lines = text.lines().map(str::trim_start);
+            lines.any(|line| line.get(..word.len()).is_some_and(|s| s.eq_ignore_ascii_case(word)))
+        };
+        let is_apache =
+            ["<VirtualHost", "<Directory", "DocumentRoot ", "ServerRoot ", "LoadModule "];
+        if is_apache.into_iter().any(line_begins) {
+            return Self::Apache;
+        }
+        match text.trim_start().as_bytes().first() {
+            Some(b'{') if text.contains('"') && is_json(text) => Self::Unit,
+            _ if text.trim_start().starts_with("vcl ") => Self::Varnish,
+            _ if line_begins("[uwsgi]") => Self::Uwsgi,
+            _ => Self::Nginx,
+        }
+    }
+
+    fn import(self, file: &str) -> Result<Import, String> {
+        let imported = match self {
+            Self::Nginx => {
+                return kirin_import::nginx::import(file, &Disk).map_err(|error| error.to_string());
+            }
+            Self::Apache => kirin_import::apache::import(file, &Disk),
+            Self::Caddy => kirin_import::caddy::import(file, &Disk),
+            Self::Unit => kirin_import::unit::import(file, &Disk),
+            Self::Uwsgi => kirin_import::uwsgi::import(file, &Disk),
+            Self::Varnish => kirin_import::vcl::import(file, &Disk),
+        };
+        imported.map_err(|error| error.to_string())
+    }
+}
+
+/// Returns whether a text that begins with `{` is JSON and no Caddyfile.
+fn is_json(text: &str) -> bool {
+    text.trim_start_matches(|c: char| c == '{' || c.is_whitespace()).starts_with('"')
 }
 
 /// Returns the text without characters that control a terminal. Those of the other server's file

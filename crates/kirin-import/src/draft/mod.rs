@@ -92,7 +92,7 @@ impl Draft {
                 *comment = comment.replace(char::is_control, " ").replace(VARIABLE, "$");
             }
         }
-        Ok(Import { sections, notes: self.notes.into_vec() })
+        Ok(Import { sections, notes: self.notes.into_vec(), files: Vec::new() })
     }
 }
 

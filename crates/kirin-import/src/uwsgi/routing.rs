@@ -67,9 +67,10 @@ pub(crate) fn rule(option: &UwsgiOption, draft: &mut Draft) -> Option<Step> {
     }
     let text = "protection is not carried over: Kirin has `basic_auth`, `allow` and `deny` of a \
                 route (docs/routes.md). The route is closed until they are written";
-    draft.notes.left_out(&option.place, &directive, text);
+    let shown = without_secret(name, &directive);
+    draft.notes.left_out(&option.place, &shown, text);
     let mut step = Step::new(paths.closed(), option.place.to_string());
-    step.close(&format!("Closed: {}", one_line(&without_secret(name, &directive))));
+    step.close(&format!("Closed: {}", one_line(&shown)));
     Some(step)
 }
 

@@ -48,10 +48,11 @@ pub enum KirinCommand {
   kirin init                looks at this directory, and writes ./kirin.toml
   kirin init --print shop   prints what it would write for ./shop")]
     Init(Init),
-    /// Print an nginx configuration as a kirin.toml, and what became of each line
+    /// Print the configuration of another server as a kirin.toml, and what became of each line
     #[command(after_help = "Examples:
   kirin import /etc/nginx/nginx.conf > kirin.toml
-  kirin import /etc/nginx/nginx.conf --into /etc/kirin 2> report.txt
+  kirin import nginx --into /etc/kirin 2> report.txt    /etc/nginx/nginx.conf
+  kirin import Caddyfile > kirin.toml
 It prints the configuration to standard output, and to standard error what was carried over, what
 Kirin does by itself, and what it does not have.")]
     Import(ImportArguments),

@@ -90,3 +90,70 @@ server { listen 127.0.0.1:0; if ($new) { return 301 $new; }
     let said = String::from_utf8_lossy(&again.stderr);
     assert!(!again.status.success() && said.contains("is there already"), "{said}");
 }
+
+/// Configurations of other servers: the name of the file, its text, a part of the report and of the
+/// kirin.toml.
+const OTHERS: &[(&str, &str, &str, &str)] = &[
+    (
+        "unit.json",
+        r#"{"listeners": {"127.0.0.1:0": {"pass": "applications/shop"}},
+            "applications": {"shop": {"type": "perl", "processes": 4, "script": "app.psgi"}}}"#,
+        "\"processes\": 4",
+        "workers = 4",
+    ),
+    (
+        "uwsgi.ini",
+        "[uwsgi]\npsgi = app.psgi\nhttp = 127.0.0.1:0\nprocesses = 3\n\
+         route = ^/admin/ basicauth:Admin,bob:hunter2\n",
+        "route = ^/admin/ basicauth",
+        "path = \"/admin\"\ndeny = 403",
+    ),
+    (
+        "Caddyfile",
+        "http://example.org {\n\troot * www\n\tfile_server\n}\n",
+        "file_server",
+        "hosts = [\"example.org\"]",
+    ),
+    (
+        "sites-available/shop",
+        "<VirtualHost *:8080>\n ServerName example.org\n DocumentRoot www\n</VirtualHost>\n",
+        "DocumentRoot www",
+        "address = \"*:8080\"",
+    ),
+    (
+        "default.vcl",
+        "vcl 4.1;\nbackend default { .host = \"127.0.0.1\"; .port = \"8080\"; }\n",
+        "backend default",
+        "cache = true",
+    ),
+];
+
+#[test]
+fn configurations_of_other_servers_are_told_apart_and_pass_the_check() {
+    for (file, text, of_report, of_config) in OTHERS {
+        let site = Site::new().with(file, text).with("app.psgi", "sub {}").with("www/a", "a");
+        let output = run_kirin(&site, &["import", file]);
+        let report = String::from_utf8_lossy(&output.stderr);
+        let config = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && report.contains(of_report), "{file}: {report}");
+        assert!(config.contains(of_config), "{file}: {config}");
+        assert!(!report.contains("hunter2") && !config.contains("hunter2"), "{report}{config}");
+        std::fs::write(site.path("kirin.toml"), &*config).expect("a file");
+        let check = run_kirin(&site, &["check"]);
+        assert!(check.status.success(), "{file}: {}", String::from_utf8_lossy(&check.stderr));
+    }
+}
+
+#[test]
+fn a_server_can_be_named_for_a_file_with_another_name() {
+    let (_, text, _, part) = OTHERS[0];
+    let site = Site::new().with("settings", text).with("app.psgi", "sub {}");
+    for arguments in [&["import", "settings"][..], &["import", "settings", "--from", "unit"]] {
+        let output = run_kirin(&site, arguments);
+        let config = String::from_utf8_lossy(&output.stdout);
+        assert!(config.contains(part), "{arguments:?}: {config}");
+    }
+    let output = run_kirin(&site, &["import", "settings", "--from", "lighttpd"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("nginx, apache, caddy"), "{said}");
+}
