@@ -35,7 +35,7 @@ pub fn with_copies(forms: &[Form], number: usize, context: &Context<'_>) -> Opti
             continue;
         }
         for form in forms {
-            if let Some(copy) = copy_below(form, &open.form)
+            if let Some(copy) = overlap(form, &open.form)
                 && !all.contains(&copy)
             {
                 all.push(copy);
@@ -48,14 +48,57 @@ pub fn with_copies(forms: &[Form], number: usize, context: &Context<'_>) -> Opti
     Some(all)
 }
 
+/// Returns the form for the paths of `guard` that the route of `open` would take. Returns `None` if
+/// there are none, or if Kirin finds the guard first in any case.
+pub fn overlap(guard: &Form, open: &Form) -> Option<Form> {
+    match &open.ending {
+        Ending::Below => copy_below(guard, open),
+        Ending::Exact(_) => covers(guard, open).then(|| open.clone()),
+        Ending::Suffix(text) => {
+            let is_suffix = |suffix: &str| text.ends_with(suffix);
+            let has_all = match &guard.ending {
+                Ending::Below => true,
+                Ending::Suffix(suffix) => is_suffix(suffix),
+                Ending::Exact(_) => false,
+            };
+            let fits = guard.segments.len() <= open.segments.len() && fits(guard, open);
+            if has_all && fits {
+                return Some(open.clone());
+            }
+            let below = Form { ending: Ending::Below, ..open.clone() };
+            copy_below(guard, &below)
+        }
+    }
+}
+
+/// Returns whether the segments of both may be the same, as far as both have some.
+fn fits(guard: &Form, open: &Form) -> bool {
+    let is_name = |segment: &str| segment.starts_with('{');
+    guard
+        .segments
+        .iter()
+        .zip(&open.segments)
+        .all(|(of_guard, of_open)| of_guard == of_open || is_name(of_guard) || is_name(of_open))
+}
+
+/// Returns whether a guard is for an exact path.
+fn covers(guard: &Form, open: &Form) -> bool {
+    let (own, other) = (guard.segments.len(), open.segments.len());
+    let by_ending = match &guard.ending {
+        Ending::Below => own <= other,
+        Ending::Exact(_) => own == other && guard.ending == open.ending,
+        Ending::Suffix(suffix) => {
+            own < other && open.segments.last().is_some_and(|last| last.ends_with(suffix.as_str()))
+        }
+    };
+    by_ending && fits(guard, open)
+}
+
 /// Returns the form for the paths of `guard` that are below `open`, too. Returns `None` if there
 /// are none, or if Kirin finds the guard first in any case.
 fn copy_below(guard: &Form, open: &Form) -> Option<Form> {
     let is_name = |segment: &str| segment.starts_with('{');
-    let fits = |(of_guard, of_open): (&String, &String)| {
-        of_guard == of_open || is_name(of_guard) || is_name(of_open)
-    };
-    if !guard.segments.iter().zip(&open.segments).all(fits) {
+    if !fits(guard, open) {
         return None;
     }
     let is_deeper = open.segments.len() > guard.segments.len();
@@ -77,6 +120,26 @@ fn copy_below(guard: &Form, open: &Form) -> Option<Form> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_guard_takes_exact_paths_and_extensions_of_others() {
+        let suffix = |path: &str, suffix: &str| Form {
+            ending: Ending::Suffix(suffix.to_owned()),
+            ..Form::below(path)
+        };
+        for (guard, open, expected) in [
+            (suffix("/", ".sql"), Form::exact("/x.sql"), Some("= /x.sql")),
+            (suffix("/", ".sql"), Form::exact("/x.txt"), None),
+            (suffix("/", ".sql"), suffix("/a", ".sql"), Some("/a/*.sql")),
+            (suffix("/", ".sql"), suffix("/a", ".a.sql"), Some("/a/*.a.sql")),
+            (suffix("/", ".sql"), suffix("/a", ".txt"), Some("/a/*.sql")),
+            (Form::below("/a"), suffix("/a/b", ".txt"), Some("/a/b/*.txt")),
+            (Form::below("/a"), Form::exact("/a/b"), Some("= /a/b")),
+        ] {
+            let found = overlap(&guard, &open).and_then(|form| form.path());
+            assert_eq!(found.as_deref(), expected, "{guard:?} {open:?}");
+        }
+    }
 
     #[test]
     fn a_guard_is_copied_below_paths_that_would_come_first() {

@@ -6,7 +6,7 @@ use super::base_route::{base_route, copy_answers_of_errors};
 use super::conditions::{Condition, condition};
 use super::content::is_for_missing_files;
 use super::context::Context;
-use super::copies::with_copies;
+use super::copies::overlap;
 use super::directive::Directive;
 use super::fixed_answer::set_fixed_answer;
 use super::host_blocks::{HostBlock, host_block};
@@ -122,14 +122,11 @@ fn with_condition<'a>(
 ) -> Vec<Route> {
     let mut routes = Vec::new();
     if let Some(paths) = &found.paths {
-        let forms = match refusal {
-            None => Some(paths.forms.clone()),
-            Some(_) => with_copies(&paths.forms, 0, context),
-        };
-        let Some(forms) = forms else {
-            close(main, block, "too many routes would be needed", context);
-            return routes;
-        };
+        let mut forms = paths.forms.clone();
+        if refusal.is_some() {
+            // The route of the location would take some of these paths first.
+            forms.extend(paths.forms.iter().filter_map(|form| overlap(form, place.form)));
+        }
         for form in &forms {
             let Some(path) = form.path() else { continue };
             let place = Place { form, ..place };

@@ -15,7 +15,7 @@ use super::if_blocks::{MAX_ADDED, Place, add_if};
 use super::limit_except::split_methods;
 use super::location::{Kind, Location, locations};
 use super::output::Output;
-use super::paths::{Ending, Form};
+use super::paths::Form;
 use super::programs::pass;
 use super::protection::{close, protects};
 use super::redirects::{rewrite_redirects, status_of};
@@ -136,9 +136,8 @@ fn add_open_expression<'a>(context: &mut Context<'a>, location: &Location<'a>) {
     let number = Some(location.directive.number);
     let is_text = |form: &Form| form.segments.iter().all(|segment| !segment.starts_with('{'));
     let is_anchored = location.pattern.trim_start_matches("(?i)").starts_with('^');
-    let below = forms.into_iter().filter(|form| form.ending == Ending::Below);
-    let below = below.filter(|form| is_anchored || is_text(form));
-    context.open_paths.extend(below.map(|form| OpenPath { form, number }));
+    let written = forms.into_iter().filter(|form| is_anchored || is_text(form));
+    context.open_paths.extend(written.map(|form| OpenPath { form, number }));
 }
 
 /// Adds the paths that error pages and questions to other programs name.
