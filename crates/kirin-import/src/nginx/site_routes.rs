@@ -127,9 +127,9 @@ pub fn context<'a>(
     context
 }
 
-/// Adds the paths of an expression that keeps nobody out.
+/// Adds the paths of an expression. It may keep fewer visitors out than an earlier one.
 fn add_open_expression<'a>(context: &mut Context<'a>, location: &Location<'a>) {
-    if protects(&location.scope) || context.open_paths.len() >= MAX_PATHS {
+    if context.open_paths.len() >= MAX_PATHS {
         return;
     }
     let forms = location.paths().map(|found| found.forms).unwrap_or_default();

@@ -74,6 +74,8 @@ fn a_guard_of_an_expression_is_before_the_routes_that_nginx_asks_later() {
         ),
         ("location /data/open/ { root /d; } location ~ ^/data/ { return 404; }", "/data/open"),
         ("location /a/ { root /d; } if ($uri ~ \\.sql$) { return 403; }", "/a/*.sql"),
+        ("location = /x.sql { root /d; } if ($uri ~ \\.sql$) { return 403; }", "= /x.sql"),
+        ("location ~ \\.sql$ { deny all; } location ~ ^/a/.*\\.sql$ { root /d; }", "/a/*.sql"),
     ] {
         let config = written(&format!("server {{ root /w; {nginx} }}"));
         let found = config.split("[[site.route]]").any(|route| {
@@ -117,4 +119,14 @@ fn a_guard_whose_path_kirin_cannot_have_closes_what_is_around_it() {
         assert!(config.contains(&route), "{text}\n{config}");
         assert!(left_out(&text).iter().any(|line| line.contains("PROTECTION LOST")), "{text}");
     }
+}
+
+#[test]
+fn conditions_guard_the_methods_that_limit_except_lets_pass() {
+    let text = "server { location /a/ { root /w; limit_except POST { deny all; } \
+                if ($arg_k = 1) { return 403; } } }";
+    let expected = "[[site.route]]\npath = \"/a\"\nmatch = { query = { k = \"1\" } }\ndeny = 403\n\
+                    [[site.route]]\npath = \"/a\"\nmatch = { methods = [\"POST\"] }\n\
+                    try = [\"files:/w\"]\n[[site.route]]\npath = \"/a\"\ndeny = 403";
+    assert_eq!(written(text), expected);
 }
