@@ -301,8 +301,7 @@ fn add_access<'a>(
     if let Some(satisfy) = satisfy {
         context.carried(satisfy);
     }
-    let before = if any { any_of(route, &rules) } else { all_of(route, &rules) };
-    before
+    if any { any_of(route, &rules) } else { all_of(route, &rules) }
 }
 
 /// Applies the rules to a route whose visitors need a password besides.

@@ -82,8 +82,8 @@ impl<'a> Globals<'a> {
     }
 }
 
-/// Returns whether a block has `fastcgi_pass` of another program than fcgiwrap. Blocks are only some
-/// levels deep.
+/// Returns whether a block has `fastcgi_pass` of another program than fcgiwrap. Blocks are only
+/// some levels deep.
 fn has_fastcgi(directives: &[Directive]) -> bool {
     directives.iter().any(|directive| {
         let is_one = directive.name == "fastcgi_pass" && !directive.arg(0).contains("fcgiwrap");
