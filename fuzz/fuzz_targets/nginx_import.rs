@@ -26,5 +26,5 @@ fuzz_target!(|text: &str| {
     let read: Result<toml::Table, _> = config.parse();
     assert!(read.is_ok(), "not TOML: {config}");
     let lines = import.report().lines().count();
-    assert_eq!(lines, import.notes.len() + 1);
+    assert!(lines > import.notes.len());
 });

@@ -66,6 +66,9 @@ pub enum Outcome {
     LeftOut(String),
 }
 
+/// What a note says about a directive that keeps visitors out and that is not carried over.
+pub const NOT_PROTECTED: &str = "PROTECTION NOT CARRIED OVER";
+
 impl Import {
     /// Returns the text of the `kirin.toml`.
     pub fn config(&self) -> String {
@@ -102,17 +105,24 @@ impl Import {
         report
     }
 
-    /// Returns the line with the counts.
+    /// Returns the line with the counts, and one about directives that keep visitors out, if some
+    /// are not carried over.
     fn counts(&self) -> String {
         let count =
             |word: &str| self.notes.iter().filter(|note| note.outcome.word() == word).count();
-        format!(
+        let mut counts = format!(
             "{} directives: {} carried over, {} done by Kirin itself, {} left out\n",
             self.notes.len(),
             count(CARRIED),
             count(BY_ITSELF),
             count(LEFT_OUT),
-        )
+        );
+        let is_unprotected = |note: &&Note| note.outcome.text().contains(NOT_PROTECTED);
+        let unprotected = self.notes.iter().filter(is_unprotected).count();
+        if unprotected > 0 {
+            counts += &format!("read first the lines with {NOT_PROTECTED}: {unprotected}\n");
+        }
+        counts
     }
 }
 
@@ -167,5 +177,12 @@ nginx.conf:11  left out   x;            not known
 3 directives: 1 carried over, 1 done by Kirin itself, 1 left out
 ";
         assert_eq!(import.report(), expected);
+        let outcome = Outcome::LeftOut(format!("{NOT_PROTECTED}: not known"));
+        let import = Import { notes: vec![note(9, "deny all;", outcome)], ..Import::default() };
+        assert!(
+            import
+                .report()
+                .ends_with("\nread first the lines with PROTECTION NOT CARRIED OVER: 1\n")
+        );
     }
 }

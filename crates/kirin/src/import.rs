@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use kirin_config::{DEFAULT_FILE, matching_files};
-use kirin_console::{print, units};
+use kirin_console::print;
 use kirin_import::{Files, Import};
 
 use crate::life::program_log;
@@ -57,7 +57,7 @@ pub fn run(arguments: &ImportArguments) -> Result<(), String> {
     let server = arguments.from.or(server).unwrap_or_else(|| OtherServer::of(&file, &text));
     let name = file.to_str().ok_or("the path of the file is not UTF-8")?;
     let import = server.import(name)?;
-    program_log::print_line(plain(&import.report()).trim_end());
+    program_log::print_line(import.report().trim_end());
     match &arguments.into {
         Some(directory) => write_into(directory, &import),
         None => {
@@ -134,17 +134,6 @@ impl OtherServer {
 /// Returns whether a text that begins with `{` is JSON and no Caddyfile.
 fn is_json(text: &str) -> bool {
     text.trim_start_matches(|c: char| c == '{' || c.is_whitespace()).starts_with('"')
-}
-
-/// Returns the text without characters that control a terminal. Those of the other server's file
-/// are in it.
-fn plain(text: &str) -> String {
-    text.split_inclusive('\n')
-        .flat_map(|line| {
-            let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
-            [units::plain(line), end.to_owned()]
-        })
-        .collect()
 }
 
 /// Says which files the configuration needs.

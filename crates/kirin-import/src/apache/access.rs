@@ -101,7 +101,7 @@ pub(crate) fn access(body: &[Directive], accounts: &Accounts, draft: &mut Draft)
     let effect = rules.effect(&accounts);
     match &effect {
         Effect::Closed(reason) => {
-            let text = format!("protection is not carried over: {reason}. Its routes are closed");
+            let text = format!("PROTECTION NOT CARRIED OVER: {reason}. Its routes are closed");
             for directive in body.iter().filter(|directive| is_access(&directive.name)) {
                 draft.notes.left_out(&directive.place, &directive.line, &text);
             }

@@ -293,7 +293,7 @@ fn host_steps(
         steps.push((scope.clone(), Step::nothing(&host.place)));
     }
     if closes(host, hosts) {
-        let text = "protection is not carried over: a listener asks the clients of all sites for \
+        let text = "PROTECTION NOT CARRIED OVER: a listener asks the clients of all sites for \
                     certificates. The site is closed";
         draft.notes.left_out(&host.place, "SSLVerifyClient", text);
         let reason = "Closed: the site asked clients for certificates.";

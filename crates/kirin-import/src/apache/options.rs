@@ -295,9 +295,7 @@ pub(crate) fn note_other(directive: &Directive, draft: &mut Draft) {
         name if name.starts_with("php") => "write it into the pool of php-fpm",
         name if name.starts_with("cache") => "write `cache` of a route (docs/cache.md)",
         name if name.starts_with("dav") => "WebDAV is not there",
-        name if name.starts_with("sec") => {
-            "protection is not carried over: ModSecurity is not there"
-        }
+        name if name.starts_with("sec") => "PROTECTION NOT CARRIED OVER: ModSecurity is not there",
         _ => "not known here",
     };
     match by_itself(&directive.name) {

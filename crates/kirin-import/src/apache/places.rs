@@ -111,7 +111,7 @@ pub(crate) fn redirect(
             Outcome::Carried("With 403 or 404.".to_owned())
         } else {
             Outcome::LeftOut(
-                "protection is not carried over for single paths: Kirin has no such \
+                "PROTECTION NOT CARRIED OVER for single paths: Kirin has no such \
                               expression. Their directory is closed"
                     .to_owned(),
             )

@@ -214,7 +214,7 @@ fn left_out(refuses: bool, paths: &ExpressionPaths, problem: &str) -> (Rule, Out
     if !refuses {
         return (Rule::None, Outcome::LeftOut(problem.to_owned()));
     }
-    let text = format!("protection is not carried over: {problem}. Its paths are closed");
+    let text = format!("PROTECTION NOT CARRIED OVER: {problem}. Its paths are closed");
     let scope = Scope::of_paths(paths.closed());
     (Rule::Closed(scope, one_line(problem)), Outcome::LeftOut(text))
 }

@@ -74,7 +74,7 @@ impl ServerReader<'_> {
                 self.draft.notes.carried(&section.place, &section.line, text);
             }
             None => {
-                let text = "protection is not carried over: Kirin has no such names of files. The \
+                let text = "PROTECTION NOT CARRIED OVER: Kirin has no such names of files. The \
                             routes are closed";
                 self.draft.notes.left_out(&section.place, &section.line, text);
                 let reason = "names of files that Kirin cannot write".to_owned();
@@ -110,7 +110,7 @@ impl ServerReader<'_> {
             self.draft.notes.by_itself(&section.place, &section.line, text);
             return;
         }
-        let text = "protection is not carried over: Kirin has no patterns of directories. All \
+        let text = "PROTECTION NOT CARRIED OVER: Kirin has no patterns of directories. All \
                     routes are closed";
         self.draft.notes.left_out(&section.place, &section.line, text);
         let reason = "a pattern of directories".to_owned();
@@ -133,7 +133,7 @@ impl ServerReader<'_> {
             let rules = access(section.body(), &self.accounts, self.draft);
             let text = "Kirin has no such expression for paths";
             if rules.is_some() {
-                let text = format!("protection is not carried over: {text}. The routes are closed");
+                let text = format!("PROTECTION NOT CARRIED OVER: {text}. The routes are closed");
                 self.draft.notes.left_out(&section.place, &section.line, &text);
                 let scope = Scope::of_paths(paths.closed());
                 let reason = "an expression of paths".to_owned();

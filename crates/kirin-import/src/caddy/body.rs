@@ -117,7 +117,7 @@ impl BodyReader<'_> {
         };
         let protects = |effect: &Effect| matches!(effect, Effect::Login(_) | Effect::Closed(_));
         if effects.iter().any(protects) {
-            let text = format!("protection is not carried over: {problem}. The route is closed");
+            let text = format!("PROTECTION NOT CARRIED OVER: {problem}. The route is closed");
             self.draft.notes.left_out(&directive.place, &line, &text);
             let effect = Effect::Closed(problem);
             around.effects.push(Scoped { scope: matcher.scope, effect });
@@ -216,7 +216,7 @@ impl BodyReader<'_> {
         let narrow = !matcher.scope.paths.is_empty() && !matcher.scope.paths.contains(&everything);
         let protects = refuses(directive);
         let end = match (protects, narrow) {
-            (true, _) => ". Protection is not carried over, so the route is closed",
+            (true, _) => ". PROTECTION NOT CARRIED OVER, so the route is closed",
             (false, true) => ". The route is closed, because it may protect something",
             (false, false) => ". It has no route, so that others answer its requests",
         };

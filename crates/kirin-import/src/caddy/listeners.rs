@@ -119,7 +119,7 @@ fn tls_option(option: &Directive, only: bool, certificates: &mut Certificates, d
                     draft.notes.carried(&option.place, &line, "");
                 }
                 None => {
-                    let text = "protection is not carried over: a listener asks the clients of \
+                    let text = "PROTECTION NOT CARRIED OVER: a listener asks the clients of \
                                 all sites for certificates, and the authority must be a file. \
                                 The site is closed";
                     draft.notes.left_out(&option.place, &line, text);

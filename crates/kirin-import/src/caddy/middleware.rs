@@ -73,7 +73,7 @@ fn basic_auth(directive: &Directive, arguments: &[String]) -> (Vec<Effect>, Outc
     let hash = arguments.first().map_or("bcrypt", String::as_str);
     let accounts: Vec<_> = directive.inner().iter().collect();
     if !matches!(hash, "bcrypt" | "argon2id") || accounts.is_empty() {
-        let text = "protection is not carried over: Kirin has bcrypt, SHA-crypt and Argon2. The \
+        let text = "PROTECTION NOT CARRIED OVER: Kirin has bcrypt, SHA-crypt and Argon2. The \
                     route is closed";
         return (
             vec![Effect::Closed("the accounts are not known".into())],

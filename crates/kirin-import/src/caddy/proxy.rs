@@ -116,7 +116,7 @@ pub(crate) fn forward_auth(
     }
     let uri_good = auth.get("path").and_then(Value::as_str).is_none_or(|uri| !has_placeholder(uri));
     if upstream.servers.is_empty() || upstream.closed.is_some() || !uri_good {
-        let text = "protection is not carried over: write `auth_request` (docs/routes.md). The \
+        let text = "PROTECTION NOT CARRIED OVER: write `auth_request` (docs/routes.md). The \
                     route is closed";
         let closed = Effect::Closed("`forward_auth` could not be carried over".to_owned());
         return (vec![closed], Outcome::LeftOut(text.to_owned()));

@@ -207,7 +207,7 @@ fn file_server(directive: &Directive, arguments: &[String], root: Option<&str>) 
     route.set("try", vec![format!("files:{directory}")]);
     let outcome = match &closed {
         Some(reason) => Outcome::LeftOut(format!(
-            "protection is not carried over: {reason}. Names that begin with a dot are hidden by \
+            "PROTECTION NOT CARRIED OVER: {reason}. Names that begin with a dot are hidden by \
              themselves. Write routes with `deny = 404` for the others. The route is closed"
         )),
         None if !lacking.is_empty() => {

@@ -167,11 +167,11 @@ const DIRECTIVES: &[(&str, &[&str])] = &[
     ),
     (
         "@x path_regexp ^/a/[0-9]+\nrespond @x 403\nfile_server",
-        &["path = \"/a\"\ndeny = 403", "Protection is not carried over, so the route is closed"],
+        &["path = \"/a\"\ndeny = 403", "PROTECTION NOT CARRIED OVER, so the route is closed"],
     ),
     (
         "@x expression {path}.endsWith('x')\nbasic_auth @x {\n bob $2a$x\n}\nfile_server",
-        &["path = \"/\"\ndeny = 403", "protection is not carried over"],
+        &["path = \"/\"\ndeny = 403", "PROTECTION NOT CARRIED OVER"],
     ),
     (
         "@x {\n path /a/* /b/*\n method GET\n header X-A b*\n not query c=d\n protocol https\n}\n\
@@ -300,7 +300,7 @@ const FILES: &[(&str, &[&str])] = &[
     (
         "a.example {\n tls {\n  client_auth {\n   mode require\n   trusted_ca_cert_file ca.pem\n  }\n \
          }\n file_server\n}\nb.example {\n file_server\n}",
-        &["# Closed: the site asked clients for certificates.", "protection is not carried over"],
+        &["# Closed: the site asked clients for certificates.", "PROTECTION NOT CARRIED OVER"],
     ),
     (
         "{$HOST} {\n header X-A {$A:b}\n file_server\n}",

@@ -64,7 +64,13 @@ pub fn set_content<'a>(
         push_program(route, location, form, context).map_err(|why| (directive, why))?;
         return Ok(());
     }
+    let is_server = location.directive.number == context.server.directive.number;
     match location.own("try_files") {
+        None if is_server && location.scope.list_of_any(&["root"]).is_empty() => {
+            // The server has rules for every path, and no content.
+            route.section.set("deny", 404);
+            Ok(())
+        }
         Some(directive) => {
             set_try_files(route, location, form, directive, context).map_err(|why| (directive, why))
         }

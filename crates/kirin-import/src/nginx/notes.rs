@@ -6,10 +6,7 @@
 use std::cell::RefCell;
 
 use super::directive::Directive;
-use crate::report::{Note, Outcome, Place};
-
-/// How a note begins that tells of a protection that the `kirin.toml` does not have.
-pub const PROTECTION_LOST: &str = "PROTECTION LOST: ";
+use crate::report::{NOT_PROTECTED, Note, Outcome, Place};
 
 /// The most different texts in one note.
 const MAX_TEXTS: usize = 4;
@@ -84,7 +81,7 @@ impl Notes {
 
     /// Notes that a protection is not there any more.
     pub fn protection_lost(&self, directive: &Directive, text: impl AsRef<str>) {
-        self.left_out(directive, format!("{PROTECTION_LOST}{}", text.as_ref()));
+        self.left_out(directive, format!("{NOT_PROTECTED}: {}", text.as_ref()));
     }
 
     fn find(&self, directive: &Directive, kind: Kind, text: String) {
@@ -98,7 +95,7 @@ impl Notes {
         let is_new = !text.is_empty() && !entry.texts.contains(&text);
         if kind == entry.kind && is_new && entry.texts.len() < MAX_TEXTS {
             // What is lost comes first, so that it cannot be overlooked.
-            let at = if text.starts_with(PROTECTION_LOST) { 0 } else { entry.texts.len() };
+            let at = if text.starts_with(NOT_PROTECTED) { 0 } else { entry.texts.len() };
             entry.texts.insert(at, text);
         }
     }

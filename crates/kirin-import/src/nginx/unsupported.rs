@@ -1,11 +1,11 @@
 //! Directives that Kirin does not have, and what to do instead.
 
-use super::notes::PROTECTION_LOST;
+use crate::report::NOT_PROTECTED;
 
 /// Returns why a directive is left out. Returns `None` if the importer does not know it.
 pub fn reason(name: &str) -> Option<String> {
     if let Some((_, text)) = GUARDS.iter().find(|(names, _)| names.contains(&name)) {
-        return Some(format!("{PROTECTION_LOST}{text}"));
+        return Some(format!("{NOT_PROTECTED}: {text}"));
     }
     let found = TABLE.iter().find(|(names, _)| names.contains(&name));
     found.map(|(_, text)| (*text).to_owned()).or_else(|| by_start(name).map(str::to_owned))

@@ -68,7 +68,7 @@ fn stars(pattern: &str) -> PathRead {
 fn script_with_rest(pattern: &str, path: PathPattern) -> PathRead {
     let remark = format!(
         "`{pattern}`: Kirin finds scripts with a path behind their names by itself. If this \
-         refuses clients, protection is not carried over for such paths"
+         refuses clients, PROTECTION NOT CARRIED OVER for such paths"
     );
     PathRead { paths: vec![path], problem: None, remark: Some(remark) }
 }
@@ -88,7 +88,7 @@ fn below(pattern: &str, start: &str) -> PathRead {
 fn below_segments(pattern: &str, path: PathPattern) -> PathRead {
     let remark = format!(
         "`{pattern}`: in Kirin a path has whole segments, so names that only begin so are not \
-         among them. If this refuses clients, protection is not carried over for such names"
+         among them. If this refuses clients, PROTECTION NOT CARRIED OVER for such names"
     );
     PathRead { paths: vec![path], problem: None, remark: Some(remark) }
 }

@@ -61,7 +61,7 @@ impl Action {
                 "types" => {
                     self.closed = Some("only some media types were served".to_owned());
                     left_out(
-                        "protection is not carried over: Kirin has no filter by media type. The \
+                        "PROTECTION NOT CARRIED OVER: Kirin has no filter by media type. The \
                          route is closed. Write routes such as `path = \"*.png\"`",
                     )
                 }

@@ -54,7 +54,7 @@ fn perl(entry: &Entry, place: &Place, draft: &mut Draft, targets: &mut Targets) 
                 draft.notes.left_out(&place, &directive, text);
             }
             ("isolation", _) => {
-                let text = "protection is not carried over: Kirin has no namespaces. Use those of \
+                let text = "PROTECTION NOT CARRIED OVER: Kirin has no namespaces. Use those of \
                             a systemd unit (docs/deploy.md)";
                 draft.notes.left_out(&place, &directive, text);
             }
@@ -128,7 +128,7 @@ fn set_user(user: &str, directive: &str, place: &Place, draft: &mut Draft) {
         }
         Some(same) if same == user => draft.notes.carried(place, directive, ""),
         Some(_) => {
-            let text = "protection is not carried over: all applications of a Kirin run as one \
+            let text = "PROTECTION NOT CARRIED OVER: all applications of a Kirin run as one \
                         user. Run a second Kirin for this one";
             draft.notes.left_out(place, directive, text);
         }

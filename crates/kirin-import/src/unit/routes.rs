@@ -154,7 +154,7 @@ impl<'a> StepReader<'a> {
         let protects = conditions.by_client || action::refuses(act) || passes.starts_with("routes");
         let closed = protects || conditions.alternatives.iter().all(narrow);
         let end = match (closed, protects) {
-            (true, true) => ". Protection is not carried over, so the route is closed",
+            (true, true) => ". PROTECTION NOT CARRIED OVER, so the route is closed",
             (true, false) => ". The route is closed, because the step may protect something",
             (false, _) => ". The step has no route, so that later steps answer its requests",
         };

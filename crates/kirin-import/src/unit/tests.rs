@@ -131,10 +131,7 @@ fn hosts_become_sites_with_the_steps_for_all_hosts() {
 const STEPS: &[(&str, &[&str])] = &[
     (
         r#"{ "match": { "uri": "~^/secret/\\d+" }, "action": { "return": 403 } }"#,
-        &[
-            "path = \"/secret\"\ndeny = 403",
-            "Protection is not carried over, so the route is closed",
-        ],
+        &["path = \"/secret\"\ndeny = 403", "PROTECTION NOT CARRIED OVER, so the route is closed"],
     ),
     (
         r#"{ "match": { "uri": "~\\.git" }, "action": { "return": 404 } }"#,
@@ -146,7 +143,7 @@ const STEPS: &[(&str, &[&str])] = &[
     ),
     (
         r#"{ "match": { "uri": "/admin*" }, "action": { "return": 403 } }"#,
-        &["path = \"/admin\"\ndeny = 403", "protection is not carried over for such names"],
+        &["path = \"/admin\"\ndeny = 403", "PROTECTION NOT CARRIED OVER for such names"],
     ),
     (
         r#"{ "match": { "method": ["GET", "POST"], "scheme": "!https", "headers": [{ "A": "*b" },
@@ -163,7 +160,7 @@ const STEPS: &[(&str, &[&str])] = &[
     ),
     (
         r#"{ "action": { "share": "/a$uri", "types": "image/*" } }"#,
-        &["path = \"/\"\ndeny = 403", "protection is not carried over: Kirin has no filter"],
+        &["path = \"/\"\ndeny = 403", "PROTECTION NOT CARRIED OVER: Kirin has no filter"],
     ),
     (
         r#"{ "action": { "share": "/www/$host$uri" } }"#,

@@ -138,7 +138,7 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
     ),
     ("write `max_memory`, the resident memory of a worker", &["reload-on-as", "evil-reload-on-as"]),
     (
-        "protection is not carried over: run Kirin in a unit of systemd with `RootDirectory=`",
+        "PROTECTION NOT CARRIED OVER: run Kirin in a unit of systemd with `RootDirectory=`",
         &["chroot", "pivot-root", "unshare", "cap", "jail"],
     ),
     ("Kirin takes the groups of the user", &["gid", "add-gid", "additional-gid"]),

@@ -65,7 +65,7 @@ pub(crate) fn rule(option: &UwsgiOption, draft: &mut Draft) -> Option<Step> {
         draft.notes.left_out(&option.place, &directive, text);
         return None;
     }
-    let text = "protection is not carried over: Kirin has `basic_auth`, `allow` and `deny` of a \
+    let text = "PROTECTION NOT CARRIED OVER: Kirin has `basic_auth`, `allow` and `deny` of a \
                 route (docs/routes.md). The route is closed until they are written";
     let shown = without_secret(name, &directive);
     draft.notes.left_out(&option.place, &shown, text);

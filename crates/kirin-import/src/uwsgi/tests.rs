@@ -144,12 +144,12 @@ const OPTIONS: &[(&str, &[&str])] = &[
         "route = ^/admin/ basicauth:Admin,bob:secret",
         &[
             "# Closed: route = ^/admin/ basicauth\n[[route]]\npath = \"/admin\"\ndeny = 403",
-            "protection is not carried over",
+            "PROTECTION NOT CARRIED OVER",
         ],
     ),
     (
         "route-remote-addr = ^10\\. continue:",
-        &["path = \"/\"\ndeny = 403", "protection is not carried over"],
+        &["path = \"/\"\ndeny = 403", "PROTECTION NOT CARRIED OVER"],
     ),
     ("route = ^/a/(.*) rewrite:/b/$1", &["Kirin has no rules with expressions"]),
     ("uid = 33", &["# f:3: write the name of this user.\nuser = \"33\""]),
@@ -157,7 +157,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("limit-post = 1048576", &["body_limit = \"1MB\""]),
     ("lazy-apps = true", &["preload = false"]),
     ("buffer-size = 65536\nhttp = :80", &["head_limit = \"64KB\""]),
-    ("chroot = /srv", &["protection is not carried over"]),
+    ("chroot = /srv", &["PROTECTION NOT CARRIED OVER"]),
     ("limit-as = 512", &["`LimitAS=`"]),
     ("master = maybe\nnew-option = 1", &["- new-option = 1: not known here"]),
     ("if-env = A\nuid = a\nendif =\nhttp = :80", &["- uid = a: it depends on a condition"]),

@@ -152,7 +152,7 @@ impl VclReader<'_> {
         }
         if condition.segments {
             let text = "carried for whole segments of a path: names that only begin so are not \
-                        among them. If it refuses clients, protection is not carried over for these";
+                        among them. If it refuses clients, PROTECTION NOT CARRIED OVER for these";
             self.draft.notes.left_out(&statement.place, &line, text);
         } else {
             self.draft.notes.carried(&statement.place, &line, "");
@@ -174,7 +174,7 @@ impl VclReader<'_> {
             match action(&self.subroutine, words).0 {
                 Action::Backend(..) => self.simple(statement, words, scope),
                 Action::Refuse(_) => {
-                    let text = "protection is not carried over: its condition is that of no branch \
+                    let text = "PROTECTION NOT CARRIED OVER: its condition is that of no branch \
                                 before it. The routes are closed";
                     self.draft.notes.left_out(&statement.place, &statement.line(), text);
                     self.close(statement, scope.clone(), "a branch of an `if`");
@@ -202,7 +202,7 @@ impl VclReader<'_> {
         let line = statement.line();
         let text = if self.refuses(body, 0) {
             self.close(statement, wide, problem);
-            ". Protection is not carried over, so the routes are closed"
+            ". PROTECTION NOT CARRIED OVER, so the routes are closed"
         } else if self.passes(body, 0) {
             self.effects.push(Scoped { scope: wide, effect: Effect::NoCache });
             ". The routes have no cache"

@@ -246,7 +246,7 @@ fn hash_data(words: &[Token]) -> (Action, Outcome) {
             Outcome::ByItself("the key has host, scheme, path and query".into()),
         );
     }
-    let text = "protection is not carried over: the key of Kirin has no other values than those \
+    let text = "PROTECTION NOT CARRIED OVER: the key of Kirin has no other values than those \
                 of `Vary`. There is no cache, until the server sends `Vary`";
     (Action::Effects(vec![Effect::NoCache]), Outcome::LeftOut(text.to_owned()))
 }

@@ -138,7 +138,7 @@ const PARTS: &[(&str, &[&str])] = &[
     ),
     (
         "acl in { ! \"10.0.0.1\"; }\nsub vcl_recv { if (client.ip !~ in) { return (synth(403)); } }",
-        &["path = \"/\"\ndeny = 403", "Protection is not carried over"],
+        &["path = \"/\"\ndeny = 403", "PROTECTION NOT CARRIED OVER"],
     ),
     (
         "sub vcl_recv { if (req.http.Authorization != \"Basic Zm9v\") { return (synth(401)); } }",
@@ -146,7 +146,7 @@ const PARTS: &[(&str, &[&str])] = &[
     ),
     (
         "sub vcl_recv { if (std.ip(req.http.X, \"::\") ~ a) { return (synth(403)); } }",
-        &["path = \"/\"\ndeny = 403", "Protection is not carried over"],
+        &["path = \"/\"\ndeny = 403", "PROTECTION NOT CARRIED OVER"],
     ),
     (
         "acl in { \"::1\"; }\nsub vcl_recv { if (client.ip ~ in) { set req.http.X-In = \"1\"; } else { \
@@ -171,7 +171,7 @@ const PARTS: &[(&str, &[&str])] = &[
     ),
     (
         "sub vcl_hash { hash_data(req.url); hash_data(req.http.X-User); }",
-        &["path = \"/\"\ntry = [\"proxy:default\"]\n\n", "protection is not carried over: the key"],
+        &["path = \"/\"\ntry = [\"proxy:default\"]\n\n", "PROTECTION NOT CARRIED OVER: the key"],
     ),
     (
         "sub vcl_backend_response { set beresp.ttl = 1h; set beresp.grace = 2d; set beresp.do_esi = true; \

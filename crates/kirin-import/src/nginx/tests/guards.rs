@@ -23,8 +23,10 @@ const GUARDS: [&str; 12] = [
 fn a_guard_that_kirin_lacks_is_told_and_its_route_is_closed() {
     for guard in GUARDS {
         let text = format!("server {{ {guard} }}");
-        let lost: Vec<_> =
-            left_out(&text).into_iter().filter(|line| line.contains("PROTECTION LOST: ")).collect();
+        let lost: Vec<_> = left_out(&text)
+            .into_iter()
+            .filter(|line| line.contains("PROTECTION NOT CARRIED OVER: "))
+            .collect();
         assert!(!lost.is_empty(), "{text}\n{:#?}", import_text(&text).notes);
         let config = written(&text);
         assert!(config.contains("deny = 403"), "{text}\n{config}");
@@ -117,7 +119,10 @@ fn a_guard_whose_path_kirin_cannot_have_closes_what_is_around_it() {
         let config = written(&text);
         let route = format!("path = \"{closed}\"\ndeny = 403");
         assert!(config.contains(&route), "{text}\n{config}");
-        assert!(left_out(&text).iter().any(|line| line.contains("PROTECTION LOST")), "{text}");
+        assert!(
+            left_out(&text).iter().any(|line| line.contains("PROTECTION NOT CARRIED OVER")),
+            "{text}"
+        );
     }
 }
 
@@ -129,4 +134,18 @@ fn conditions_guard_the_methods_that_limit_except_lets_pass() {
                     [[site.route]]\npath = \"/a\"\nmatch = { methods = [\"POST\"] }\n\
                     try = [\"files:/w\"]\n[[site.route]]\npath = \"/a\"\ndeny = 403";
     assert_eq!(written(text), expected);
+}
+
+#[test]
+fn no_script_runs_below_a_directory_in_which_scripts_are_refused() {
+    let text =
+        "server { root /w; index index.php; location / { try_files $uri $uri/ /index.php?$args; }
+        location ~ \\.php$ { fastcgi_pass unix:/run/php.sock;
+            fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; }
+        location ~* ^/uploads/.*\\.php$ { deny all; } }";
+    let config = super::import_text(text).config();
+    let refusal = "path = \"/uploads/*.php\"\ndeny = 403";
+    let files_only = "path = \"/uploads\"\ntry = [\"files:/w\"]\n";
+    assert!(config.contains(refusal) && config.contains(files_only), "{config}");
+    assert!(config.contains("path = \"/\"\ntry = [\"files:/w\", \"proxy:php\"]"), "{config}");
 }

@@ -117,3 +117,16 @@ redirects = "redirects-1.tsv""#,
         ),
     ]);
 }
+
+#[test]
+fn redirects_of_a_server_hold_for_paths_without_a_location() {
+    let import = super::import_text(
+        "map $uri $new { /a /b; } server { if ($new) { return 301 $new; } location /x { return 418 y; } }",
+    );
+    let config = import.config();
+    assert!(config.contains("redirects = \"redirects-1.tsv\""), "{config}");
+    assert!(config.contains("path = \"/\""), "{config}");
+    let files: Vec<_> = import.files.iter().map(|file| (file.name.as_str(), &*file.text)).collect();
+    assert_eq!(files[0], ("redirects-1.tsv", "/a\t/b\t301\n"));
+    assert_eq!(files[1].0, "answer-2.lua");
+}
