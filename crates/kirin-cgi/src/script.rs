@@ -19,11 +19,13 @@ pub struct CgiScript {
 impl CgiScript {
     /// Returns the script that the percent-encoded `path` means. `exists` tells whether a script
     /// with a name exists. If the script does not exist, the index of the root is used as a front
-    /// controller, as web servers do that look for the file.
+    /// controller, as web servers do that look for the file. It is also used for a path behind the
+    /// name of a script, unless `takes_path_info`.
     pub fn find(
         path: &str,
         extension: &str,
         index: &str,
+        takes_path_info: bool,
         exists: impl FnOnce(&str) -> bool,
     ) -> Option<Self> {
         let mut decoded = Vec::with_capacity(path.len());
@@ -32,7 +34,7 @@ impl CgiScript {
         decoded.pop();
         let path = String::from_utf8(decoded).ok()?;
         let script = Self::from_path(&path, extension, index)?;
-        match exists(&script.name) {
+        match (takes_path_info || script.path_info.is_empty()) && exists(&script.name) {
             true => Some(script),
             false => Some(Self { name: ["/", index].concat(), path_info: path }),
         }
@@ -107,7 +109,7 @@ mod tests {
             ("/uploads/a.jpg/x.php", "/index.php", "/uploads/a.jpg/x.php"),
             ("/a%20b.php/c%25", "/a b.php", "/c%"),
         ] {
-            let script = CgiScript::find(path, ".php", "index.php", exists).unwrap();
+            let script = CgiScript::find(path, ".php", "index.php", true, exists).unwrap();
             assert_eq!(
                 (script.name.as_str(), script.path_info.as_str()),
                 (name, path_info),
@@ -115,7 +117,23 @@ mod tests {
             );
         }
         for path in ["/%ff", "/a%00.php", "/%2e%2e/a.php"] {
-            assert_eq!(CgiScript::find(path, ".php", "index.php", |_| true), None, "{path}");
+            assert_eq!(CgiScript::find(path, ".php", "index.php", true, |_| true), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn without_path_info_a_script_runs_for_its_own_path_only() {
+        for (path, name, path_info) in [
+            ("/a.php", "/a.php", ""),
+            ("/a.php/b", "/index.php", "/a.php/b"),
+            ("/a.php/", "/index.php", "/a.php/"),
+            ("/a.php/b.php", "/index.php", "/a.php/b.php"),
+            ("/a.php%2fb", "/index.php", "/a.php/b"),
+            ("/blog/", "/blog/index.php", ""),
+            ("/pretty/url", "/index.php", "/pretty/url"),
+        ] {
+            let script = CgiScript::find(path, ".php", "index.php", false, |_| true).unwrap();
+            assert_eq!((&*script.name, &*script.path_info), (name, path_info), "{path}");
         }
     }
 

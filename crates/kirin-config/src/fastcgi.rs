@@ -38,6 +38,10 @@ pub fn check_fastcgi(
                 return Err(source.error(text.span(), message));
             }
         }
+        if let Some(path_info) = &section.path_info {
+            let message = "`path_info` of an upstream without a fastcgi:// server";
+            return Err(source.error(path_info.span(), message));
+        }
         return Ok(None);
     }
     let Some(root) = &section.root else {
@@ -83,6 +87,7 @@ pub fn check_fastcgi(
         root: directory.into(),
         index: index.into(),
         extension: extension.into(),
+        takes_path_info: section.path_info.as_deref().copied().unwrap_or(true),
     }))
 }
 

@@ -94,7 +94,7 @@ const TABLE: &[KeyGroup] = &[
     group("upstream", AtOnce, "name servers balance hash_key sticky_cookie", ""),
     group("upstream", AtOnce, "max_failures ejection_time slow_start retry_percent", ""),
     group("upstream", AtOnce, "max_in_flight queue queue_wait", ""),
-    group("upstream", AtOnce, "host forwarded via root index extension", ""),
+    group("upstream", AtOnce, "host forwarded via root index extension path_info", ""),
     group("upstream", AtOnce, "connect_timeout send_timeout first_byte_timeout idle_timeout", ""),
     group("upstream", AtOnce, "keep_connections keep_time max_requests max_age resolve", ""),
     group("upstream", AtOnce, "health tls sendfile accel_redirect", ""),

@@ -75,6 +75,8 @@ pub struct FastCgiConfig {
     pub index: String,
     /// The file name extension of scripts, with its dot.
     pub extension: String,
+    /// Whether a script also runs for paths behind its name.
+    pub takes_path_info: bool,
 }
 
 /// One server, or one for each address of a name.

@@ -12,7 +12,7 @@ use super::limits::{add_body_limit, add_limits};
 use super::location::{Kind, Location};
 use super::logs::access_log;
 use super::passwords::{add_auth_request, add_password};
-use super::paths::Form;
+use super::paths::{Ending, Form};
 use super::programs::pass;
 use super::protection::{close, close_without_guard, protects};
 use super::response_fields::add_response_fields;
@@ -47,6 +47,11 @@ pub fn base_route<'a>(
         let text = format!("not for paths that only begin with the text, such as {path}-x");
         context.globals.notes.protection_lost(location.directive, text);
     }
+    if protects(&location.scope) && is_of_index_page(location, form) {
+        let text = "not for the directory of which the page is the index: Kirin shows it by the \
+                    route of the directory";
+        context.globals.notes.protection_lost(location.directive, text);
+    }
     if let Err((directive, why)) = set_content(&mut route, location, form, context) {
         if location.own("internal").is_some() {
             // `set_internal` refuses everybody in any case.
@@ -61,6 +66,18 @@ pub fn base_route<'a>(
     let mut before = add_access(&mut route, location, settings, context);
     add_program_guard(&mut route, location, &mut before, context);
     BaseRoute { before, main: route }
+}
+
+/// Returns whether a path is one of index pages. nginx looks for the location of an index page.
+fn is_of_index_page(location: &Location<'_>, form: &Form) -> bool {
+    let names = location.scope.one("index").map(|directive| directive.args.as_slice());
+    let default = ["index.html".to_owned()];
+    let names = names.unwrap_or(&default);
+    match &form.ending {
+        Ending::Suffix(suffix) => names.iter().any(|name| name.ends_with(suffix)),
+        Ending::Exact(_) => form.segments.last().is_some_and(|last| names.contains(last)),
+        Ending::Below => false,
+    }
 }
 
 /// Adds the keys besides those of the content.

@@ -79,6 +79,8 @@ impl Test<'_> {
     fn patterns(self) -> Option<TextPatterns> {
         match self.kind {
             TestKind::IsSet => Some(TextPatterns::any()),
+            // A variable on the right side has another value for each request.
+            TestKind::Equals(value) if value.contains('$') => None,
             TestKind::Equals(value) => exact(value),
             TestKind::Matches { expression, ignores_case } => patterns(expression, ignores_case),
         }
@@ -141,11 +143,12 @@ fn of_texts(key: &str, name: &str, test: Test<'_>) -> Option<Condition> {
     let entry = |value: Value| Value::Table(Table::from_iter([(name.to_owned(), value)]));
     if matches!(test.kind, TestKind::Equals("")) {
         // nginx makes no difference between a field without text and none.
-        let value = if test.is_negated { text("*") } else { Value::Boolean(false) };
-        return Some(Condition {
-            any_of: vec![with(key, entry(value), false)],
-            ..Condition::default()
-        });
+        let values = match test.is_negated {
+            true => vec![text("*")],
+            false => vec![Value::Boolean(false), text("")],
+        };
+        let any_of = values.into_iter().map(|value| with(key, entry(value), false)).collect();
+        return Some(Condition { any_of, ..Condition::default() });
     }
     let found = test.patterns()?;
     if test.is_negated && found.patterns.len() > 1 {

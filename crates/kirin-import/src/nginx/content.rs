@@ -290,10 +290,11 @@ fn set_inner_rewrite<'a>(
             continue;
         };
         if is_last {
-            context.left_out(
-                directive,
-                "no other route is looked for: write the place into the route",
-            );
+            let text = "no other route is looked for: write the place into the route";
+            match context.protects_some {
+                true => context.globals.notes.protection_lost(directive, text),
+                false => context.left_out(directive, text),
+            }
             continue;
         }
         if rewrite != form.path().unwrap_or_default() {

@@ -141,16 +141,11 @@ fn plan_guard<'a>(
     let Some(forms) = with_copies(&found.forms, number, context) else {
         return plan_closed(location, context);
     };
-    let text = match found.missing.first() {
-        None if found.is_broader => Some("more paths are guarded than in nginx".to_owned()),
-        None => None,
-        Some(missing) => {
-            context.globals.notes.protection_lost(location.directive, format!("not for {missing}"));
-            None
-        }
-    };
-    if let Some(text) = text {
-        context.carried_but(location.directive, text);
+    if !found.missing.is_empty() {
+        let text = format!("not for {}", found.missing.join(", and not for "));
+        context.globals.notes.protection_lost(location.directive, text);
+    } else if found.is_broader {
+        context.carried_but(location.directive, "more paths are guarded than in nginx");
     }
     forms
         .into_iter()

@@ -78,6 +78,10 @@ pub fn fastcgi<'a>(
         }
         context.carried(directive);
     }
+    // `location ~ \.php$` is not asked for the paths behind a script.
+    if scope.one("fastcgi_split_path_info").is_none() && location.pattern.ends_with("\\.php$") {
+        keys.push(("path_info".to_owned(), Value::Boolean(false)));
+    }
     if let Some(directive) = scope.one("fastcgi_split_path_info") {
         context.by_itself(directive, "Kirin looks for the script");
     }

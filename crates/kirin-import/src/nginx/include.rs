@@ -118,7 +118,12 @@ impl Reader<'_> {
             match self.files.read(&path) {
                 Err(why) => {
                     let text = format!("`{path}` cannot be read: {why}. Nothing of it is here");
-                    self.notes.left_out(include, text);
+                    match is_without_rules(&path) {
+                        true => self.notes.left_out(include, text),
+                        false => {
+                            self.notes.protection_lost(include, format!("if it has some: {text}"))
+                        }
+                    }
                 }
                 Ok(text) => {
                     self.notes.carried(include, "what the file has follows");
@@ -134,4 +139,11 @@ impl Reader<'_> {
     fn error(&self, directive: &Directive, message: String) -> SyntaxError {
         SyntaxError { file: directive.file.to_string(), line: directive.line, message }
     }
+}
+
+/// Returns whether a file of this name keeps no visitors out: parameters, media types and TLS.
+fn is_without_rules(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_of_packages = ["mime.types", "fastcgi.conf", "fastcgi-php.conf"].contains(&name);
+    is_of_packages || name.ends_with("_params") || name.contains("ssl")
 }

@@ -62,7 +62,15 @@ pub fn narrow<'a>(
         }
         return;
     }
-    note(server, globals, "every listener serves every site, so the other addresses serve it, too");
+    let text = "every listener serves every site, so the other addresses serve it, too";
+    // A port of its own is often closed by a firewall.
+    let is_usual = |address: &str| address.ends_with(":80") || address.ends_with(":443");
+    if own.iter().any(|address| is_usual(address)) {
+        return note(server, globals, text);
+    }
+    for listen in server.listens.iter().filter_map(|listen| listen.directive) {
+        globals.notes.protection_lost(listen, text);
+    }
 }
 
 fn note<'a>(server: &'a Server<'a>, globals: &Globals<'a>, text: &str) {

@@ -15,7 +15,7 @@ use super::if_blocks::{MAX_ADDED, Place, add_if};
 use super::limit_except::split_methods;
 use super::location::{Kind, Location, locations};
 use super::output::Output;
-use super::paths::{Ending, Form};
+use super::paths::Form;
 use super::programs::pass;
 use super::protection::{close, protects};
 use super::redirects::{rewrite_redirects, status_of};
@@ -274,37 +274,10 @@ impl<'a> Builder<'_, 'a> {
             before.extend(split_methods(block, &mut main, location, context));
         }
         self.push_root(number, &main, location);
-        self.push_without_scripts(number, &main, &planned.form);
         for route in first.into_iter().chain(before) {
             self.push(number, route);
         }
         self.push(number, main);
-    }
-
-    /// Adds a route of files below a directory in which scripts are refused. Kirin finds the script
-    /// in `/uploads/x.php/more`, too, which the path of the refusal does not match.
-    fn push_without_scripts(&mut self, number: usize, refusal: &Route, form: &Form) {
-        let context = self.context;
-        let is_of_scripts = matches!(&form.ending, Ending::Suffix(suffix) if suffix == ".php");
-        if !refusal.refuses_all() || !is_of_scripts || !has_front_controller(context) {
-            return;
-        }
-        let directory = Form { ending: Ending::Below, ..form.clone() };
-        let Some(path) = directory.path().filter(|path| path != "/") else { return };
-        let root = Location::of_server(context.server.directive, &context.server.scope);
-        let root = context.by_path.get("/").unwrap_or(&root);
-        let mut route = base_route(root, &root.scope, &directory, &path, context).main;
-        let mut places = route.places();
-        places.retain(|place| place.starts_with("files:"));
-        if places.is_empty() || route.refuses_all() {
-            return;
-        }
-        for key in ["body_limit", "request_buffering", "request_headers", "cache"] {
-            route.remove(key);
-        }
-        route.set_places(&places);
-        route.section.comment("No script runs here.");
-        self.push(number, route);
     }
 
     /// Adds a route for the path with a slash alone, if the route leads every path to one file.

@@ -152,6 +152,7 @@ fn named(
     config: &FastCgiConfig,
     exists: impl FnOnce(&str) -> bool,
 ) -> Result<CgiScript, Box<Response>> {
-    let FastCgiConfig { extension, index, .. } = config;
-    CgiScript::find(path, extension, index, exists).ok_or_else(|| bad_request("path"))
+    let FastCgiConfig { extension, index, takes_path_info, .. } = config;
+    CgiScript::find(path, extension, index, *takes_path_info, exists)
+        .ok_or_else(|| bad_request("path"))
 }

@@ -188,6 +188,22 @@ fn the_rewritten_path_finds_the_script_and_php_sees_the_sent_one() {
 }
 
 #[test]
+fn without_path_info_a_route_of_a_script_has_all_its_requests() {
+    let site = site();
+    let _php = PhpFpm::start(&site);
+    let route = "[[route]]\npath = \"= /admin/index.php\"\ndeny = 403\n";
+    let kirin = start(&site, "path_info = false\n", route);
+    assert_eq!(kirin.get("/admin/index.php").status, 403);
+    for target in ["/admin/index.php/", "/admin/index.php/x", "/admin/index.php%2Fx"] {
+        let reply = kirin.get(target);
+        let name = value(&reply, "SCRIPT_NAME");
+        assert_eq!(name.as_deref(), Some("/index.php"), "{target}: {}", reply.text());
+    }
+    // A directory still has its script: it is denied by a route of its own.
+    assert_eq!(kirin.get("/admin/").text(), "admin /admin/index.php");
+}
+
+#[test]
 fn files_are_served_and_the_source_of_scripts_never_is() {
     let site = site();
     let _php = PhpFpm::start(&site);

@@ -137,15 +137,18 @@ fn conditions_guard_the_methods_that_limit_except_lets_pass() {
 }
 
 #[test]
-fn no_script_runs_below_a_directory_in_which_scripts_are_refused() {
-    let text =
-        "server { root /w; index index.php; location / { try_files $uri $uri/ /index.php?$args; }
-        location ~ \\.php$ { fastcgi_pass unix:/run/php.sock;
-            fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; }
-        location ~* ^/uploads/.*\\.php$ { deny all; } }";
-    let config = super::import_text(text).config();
-    let refusal = "path = \"/uploads/*.php\"\ndeny = 403";
-    let files_only = "path = \"/uploads\"\ntry = [\"files:/w\"]\n";
-    assert!(config.contains(refusal) && config.contains(files_only), "{config}");
-    assert!(config.contains("path = \"/\"\ntry = [\"files:/w\", \"proxy:php\"]"), "{config}");
+fn a_script_runs_for_its_own_path_only_unless_nginx_splits_the_path() {
+    for (pattern, split, expected) in [
+        ("\\.php$", "", true),
+        ("\\.php$", "fastcgi_split_path_info ^(.+\\.php)(/.+)$;", false),
+        ("[^/]\\.php(/|$)", "fastcgi_split_path_info ^(.+?\\.php)(/.*)$;", false),
+    ] {
+        let text = format!(
+            "server {{ root /w; location / {{ try_files $uri $uri/ /index.php?$args; }}
+            location ~ {pattern} {{ fastcgi_pass unix:/run/php.sock; {split}
+                fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; }} }}"
+        );
+        let config = super::import_text(&text).config();
+        assert_eq!(config.contains("path_info = false"), expected, "{config}");
+    }
 }

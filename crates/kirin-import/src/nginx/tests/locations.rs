@@ -101,6 +101,7 @@ fallback = "index.html""#,
 name = "php"
 servers = ["fastcgi://unix:/run/php.sock"]
 root = "/w"
+path_info = false
 [[site.route]]
 path = "/"
 try = ["files:/w", "proxy:php"]
@@ -112,6 +113,7 @@ body_limit = "1MB""#,
 name = "php"
 servers = ["fastcgi://unix:/run/php.sock"]
 root = "/w"
+path_info = false
 [[site.route]]
 path = "/"
 try = ["files:/w", "proxy:php"]

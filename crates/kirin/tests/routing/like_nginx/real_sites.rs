@@ -184,7 +184,6 @@ const KNOWN: &[Known] = &[
         "403; body: own text",
         "a suffix matches before a slash, too",
     ),
-    (WORDPRESS, "body: index.php /wp-login.php/", "body: wp-login.php /wp-login.php/", PATH_INFO),
     (WORDPRESS, "405", "200; body: index.php", "the application answers OPTIONS"),
 ];
 
@@ -193,7 +192,6 @@ const NO_INDEX_SCRIPT: &str =
     "what is no file is for the front controller, directories and dot names too";
 const SEGMENTS: &str = "the path of a route matches the directory without the slash, too";
 const NAVIGATION: &str = "`fallback` is for pages that a visitor opens";
-const PATH_INFO: &str = "Kirin splits PATH_INFO from the path of a script";
 
 /// Says whether a difference is known.
 fn is_known(site: &str, nginx: &str, kirin: &str) -> bool {
