@@ -5,7 +5,7 @@
 //! file, also those in included files.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,9 @@ use crate::variables::{Environment, expand};
 
 /// The most files of a configuration.
 const MAX_FILES: usize = 10_000;
+
+/// The most bytes of a file.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The most errors of `include` that are reported.
 const MAX_ERRORS: usize = 50;
@@ -225,7 +228,17 @@ fn read_file(path: &Path) -> io::Result<String> {
     match path.metadata()? {
         file if file.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         file if !file.is_file() => Err(io::Error::other("it is not a regular file")),
-        _ => std::fs::read_to_string(path),
+        _ => read_text(path),
+    }
+}
+
+/// Returns the text of a file that is not too long.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MAX_FILE_BYTES {
+        false => Ok(text),
+        true => Err(io::Error::other(format!("it has more than {} MB", MAX_FILE_BYTES >> 20))),
     }
 }
 

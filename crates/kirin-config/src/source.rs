@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::hidden_passwords::without_passwords;
 use crate::hidden_values::VariableValues;
-use crate::include::{IncludedFiles, absolute, read_included};
+use crate::include::{IncludedFiles, absolute, read_included, read_text};
 use crate::placement::Expansions;
 use crate::source_file::{SourceFile, file_at, line_seen_from};
 use crate::variables::Environment;
@@ -110,7 +110,7 @@ impl ErrorCollector {
 impl ConfigSource {
     /// Reads the file `path`, and the files that it includes. Variables are those of this process.
     pub fn read(path: &Path) -> Result<Self, ConfigErrors> {
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
+        let text = read_text(path).map_err(|error| ConfigError {
             message: match error.kind() {
                 io::ErrorKind::NotFound => {
                     format!("cannot read the configuration: {error}: name one with --config FILE, or let `kirin init` write one")

@@ -39,6 +39,17 @@ pub fn classify(target: &str) -> Result<ServeTarget, String> {
         return Ok(ServeTarget::Directory);
     }
     if !path.is_file() {
+        let is_port = target.parse::<u16>().is_ok();
+        let has_port = target.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        if is_port || has_port {
+            let host = if is_port { "127.0.0.1:" } else { "" };
+            return Err(format!(
+                "`{target}` is no file; `kirin serve http://{host}{target}` serves another server"
+            ));
+        }
+        if path.exists() {
+            return Err(format!("`{target}` is neither a file nor a directory"));
+        }
         return Err(format!(
             "`{target}`: no such file or directory; give a PSGI file, a directory or an http:// address"
         ));

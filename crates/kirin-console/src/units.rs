@@ -77,6 +77,11 @@ pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
+/// Returns `text` of several lines without characters that control a terminal.
+pub fn plain_lines(text: &str) -> String {
+    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,5 +155,6 @@ mod tests {
     #[test]
     fn terminal_control_characters_are_replaced() {
         assert_eq!(plain("a\x1b[31m\n\u{9b}é"), "a\u{fffd}[31m\u{fffd}\u{fffd}é");
+        assert_eq!(plain_lines("a\x1b\n  b\n"), "a\u{fffd}\n  b\n");
     }
 }

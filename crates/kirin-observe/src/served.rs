@@ -84,7 +84,9 @@ impl Served {
                 ("program", command.clone(), Some(directory.as_path()))
             }
         };
-        let mut directories: Vec<&Path> = directory.into_iter().chain(started_in).collect();
+        let directories = directory.into_iter().chain(started_in);
+        // A path that is not UTF-8 has no place in JSON.
+        let mut directories: Vec<_> = directories.map(|path| path.display().to_string()).collect();
         directories.dedup();
         json!({ key: name, "directories": directories })
     }

@@ -187,10 +187,11 @@ impl Files for Disk {
 
 /// Reads a configuration. Bytes that are not UTF-8 are replaced: they are in comments mostly.
 fn read(path: &Path) -> Result<String, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+    // Another kind of file could make the program wait for ever.
+    if !path.metadata().map_err(|error| error.to_string())?.is_file() {
         return Err("it is not a file".into());
     }
+    let file = File::open(path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > MAX_FILE_BYTES {

@@ -57,6 +57,10 @@ sub line {
     local ($@, $!);
     local $SIG{PIPE} = 'IGNORE';
     utf8::encode($text) if utf8::is_utf8($text);
+    # A message may have the text of a visitor: it must not control a terminal, and no line in it
+    # may look like one of Kirin.
+    $text =~ tr/\x00-\x08\x0b-\x1f\x7f/?/;
+    $text =~ s/\n(?=[^\n\t ])/\n  /g;
     $text .= "\n" if $text !~ /\n\z/;
     my $at = 0;
     while ($at < length $text) {

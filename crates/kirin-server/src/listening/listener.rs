@@ -47,8 +47,19 @@ pub enum ListenError {
     #[error("{0} exists and is not a socket; it is left alone")]
     NotASocket(ListenAddress),
     /// The kernel refused.
-    #[error("cannot listen on {0}: {1}")]
+    #[error("cannot listen on {0}: {1}{hint}", hint = port_hint(.0, .1))]
     Io(ListenAddress, #[source] io::Error),
+}
+
+/// Returns what to do if a port is for root only (ip(7), `ip_unprivileged_port_start`).
+fn port_hint(address: &ListenAddress, error: &io::Error) -> &'static str {
+    match (address, error.kind()) {
+        (ListenAddress::Tcp(tcp), io::ErrorKind::PermissionDenied) if tcp.port() < 1024 => {
+            "; ports below 1024 are for root: start as root with `user`, get the socket from \
+             systemd, or use another port"
+        }
+        _ => "",
+    }
 }
 
 /// The options for binding a socket.

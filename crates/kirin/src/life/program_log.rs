@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use kirin_console::colours;
+use kirin_console::{colours, units};
 use kirin_server::logging::queued_writer::{
     LogOutput, QueuedWriter, WriteError, count_lines, write_patiently,
 };
@@ -90,8 +90,14 @@ pub fn start_thread() {
     queue().start();
 }
 
-/// Writes a line that is no log line, such as the error that ends the program.
+/// Writes lines that are no log lines, such as the error that ends the program. Files and command
+/// lines may have characters that control a terminal. They are replaced.
 pub fn print_line(text: &str) {
+    print_coloured(&units::plain_lines(text));
+}
+
+/// Writes lines that may have colours.
+pub fn print_coloured(text: &str) {
     // The queue counts lost lines.
     let _ = queue().push(format!("{text}\n").as_bytes());
 }

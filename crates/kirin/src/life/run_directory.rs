@@ -41,7 +41,13 @@ impl RunDirectory {
     /// unix socket has at most 107 bytes (unix(7)).
     pub fn create() -> io::Result<Self> {
         let private = fs::Permissions::from_mode(0o700);
-        let made = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir()?;
+        let place = std::env::temp_dir();
+        let made = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(&place);
+        let made = made.map_err(|error| {
+            let place = place.display();
+            let message = format!("no directory can be made in {place} ($TMPDIR): {error}");
+            io::Error::new(error.kind(), message)
+        })?;
         let lock = lock(made.path())?;
         Ok(Self { path: made.path().to_owned(), made: Some(made), _lock: lock })
     }

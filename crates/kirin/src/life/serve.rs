@@ -103,7 +103,7 @@ fn announce(bound: &mut Bound, launch: &Launch) {
     let is_first = bound.predecessor.is_none() && !configured.config.listeners.is_empty();
     if is_first && welcome::is_wanted() {
         let admin = bound.default_admin.as_deref();
-        program_log::print_line(&welcome::text(configured, launch.served.as_ref(), admin));
+        program_log::print_coloured(&welcome::text(configured, launch.served.as_ref(), admin));
         return;
     }
     for url in configured.urls() {

@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use kirin_console::colours;
-use kirin_console::units::bytes;
+use kirin_console::units::{bytes, plain};
 use kirin_gateway::routing::settings::{RouteConfig, SiteConfig};
 use kirin_observe::served::Served;
 
@@ -47,8 +47,9 @@ pub fn text(configured: &Configured, served: Option<&Served>, admin: Option<&Pat
 
 impl Rows {
     /// Adds a row. The label of a row that continues another is empty.
-    fn add(&mut self, label: &str, text: impl Into<String>) {
-        self.0.push((label.to_owned(), text.into()));
+    fn add(&mut self, label: &str, text: impl AsRef<str>) {
+        // Names of files and hosts could have characters that control a terminal.
+        self.0.push((label.to_owned(), plain(text.as_ref())));
     }
 
     fn add_urls(&mut self, urls: &[String]) {
@@ -105,14 +106,6 @@ impl Rows {
     }
 
     fn add_next(&mut self, served: Option<&Served>) {
-        let here = std::env::current_dir().unwrap_or_default();
-        let target = match served {
-            Some(Served::Target(path)) => {
-                Some(path.strip_prefix(here).unwrap_or(path).display().to_string())
-            }
-            Some(Served::Server(url)) => Some(url.clone()),
-            _ => None,
-        };
         self.add("next", "kirin top           what it does now; kirin status in short");
         self.add(
             "",
@@ -123,12 +116,11 @@ impl Rows {
                 _ => "kirin reload        takes a changed configuration, without losing a request",
             },
         );
-        if let Some(target) = target {
-            let target = if target.is_empty() { "." } else { &target };
-            self.add(
-                "",
-                format!("kirin serve --print-config {target} > kirin.toml    to change it"),
-            );
+        if matches!(served, Some(Served::Target(_) | Served::Server(_)))
+            && let Some(arguments) = own_arguments()
+        {
+            let text = format!("kirin {arguments} --print-config > kirin.toml    to change it");
+            self.add("", text);
         }
         self.add("", "Ctrl-C ends it");
     }
@@ -160,4 +152,59 @@ fn of(route: &RouteConfig) -> String {
     }
     let places: Vec<_> = route.places.iter().map(ToString::to_string).collect();
     places.join(", ")
+}
+
+/// Returns the arguments of this process as a shell reads them, without `--pid-file`, which
+/// `--print-config` does not allow. Returns `None` if one cannot be shown.
+fn own_arguments() -> Option<String> {
+    let mut arguments = std::env::args_os().skip(1);
+    let mut shown = Vec::new();
+    while let Some(argument) = arguments.next() {
+        match argument.to_str()? {
+            "--pid-file" => _ = arguments.next(),
+            argument if argument.starts_with("--pid-file=") => {}
+            argument => shown.push(quoted(argument)?),
+        }
+    }
+    Some(shown.join(" "))
+}
+
+/// Returns an argument as a shell reads it.
+fn quoted(argument: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if argument.chars().any(char::is_control) {
+        return None;
+    }
+    match !argument.is_empty() && argument.chars().all(is_plain) {
+        true => Some(argument.to_owned()),
+        false => Some(format!("'{}'", argument.replace('\'', "'\\''"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_written_as_a_shell_reads_them() {
+        for (argument, expected) in [
+            ("app.psgi", Some("app.psgi")),
+            ("http://127.0.0.1:3000", Some("http://127.0.0.1:3000")),
+            ("sp ace", Some("'sp ace'")),
+            ("*:80", Some("'*:80'")),
+            ("$HOME", Some("'$HOME'")),
+            ("it's", Some("'it'\\''s'")),
+            ("", Some("''")),
+            ("a\u{1b}[31m", None),
+        ] {
+            assert_eq!(quoted(argument).as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn a_row_has_no_characters_that_control_a_terminal() {
+        let mut rows = Rows::default();
+        rows.add("serves", "/  files:e\u{1b}[31mvil\u{7}");
+        assert_eq!(rows.0[0].1, "/  files:e\u{fffd}[31mvil\u{fffd}");
+    }
 }

@@ -1,12 +1,14 @@
 //! Wrong command lines and wrong configurations: each answer names what is wrong and says what to
 //! do.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use kirin_tests::{Site, run_kirin};
+use kirin_tests::{Kirin, Site, kirin_command, run_kirin};
 use rustix::process::geteuid;
 
 use crate::user::program_for_everybody;
@@ -90,6 +92,10 @@ const COMMANDS: &[WrongCommand] = &[
     (&["serve", "k.toml"], 1, &["`kirin serve --config k.toml`"]),
     (&["serve", "http://"], 1, &["the host is not a name", "http://HOST"]),
     (&["serve", "ftp://a"], 1, &["the scheme is not http, https", "http://HOST"]),
+    (&["serve", "3000"], 1, &["`kirin serve http://127.0.0.1:3000` serves another server"]),
+    (&["serve", "localhost:3000"], 1, &["`kirin serve http://localhost:3000` serves another"]),
+    (&["serve", "/dev/null"], 1, &["`/dev/null` is neither a file nor a directory"]),
+    (&["check", "-c", "/dev/zero"], 1, &["it has more than 16 MB"]),
     (&["serve", "www", "-l", "unix:/gone/x"], 1, &["unix:/gone/x", "No such file"]),
     (&["serve", "www", "-l", "0", "--pid-file", "/gone/x"], 1, &["/gone/x", "no directory /gone"]),
     (&["status"], 1, &["no Kirin of this user is running", "--admin ADDRESS"]),
@@ -208,6 +214,33 @@ fn check_finds_a_log_that_this_user_cannot_create() {
     for part in ["k.toml:3:14", "logs/a.log cannot be created", "run `kirin check` as the user"] {
         assert!(said.contains(part), "{said}");
     }
+}
+
+#[test]
+fn no_text_of_a_file_controls_the_terminal() {
+    let config = format!("{GOOD}# \u{1b}[31m\n\"\\u001b[31mkey\" = 1 # \u{1b}]0;title\u{7}\n");
+    let site = Site::new().with("www/index.html", "x").with("k.toml", &config);
+    for arguments in
+        [&["check", "-c", "k.toml"][..], &["log", "sum", "\u{1b}[31m"], &["import", "\u{1b}"]]
+    {
+        let output = run_kirin(&site, arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{arguments:?}: {said:?}");
+        let is_control = |c: char| c.is_control() && c != '\n';
+        assert!(!said.contains(is_control), "{arguments:?}: {said:?}");
+    }
+}
+
+#[test]
+fn a_directory_whose_name_is_not_utf_8_is_served() {
+    let site = Site::new();
+    let directory = site.root().join(OsStr::from_bytes(b"b\xff"));
+    fs::create_dir(&directory).expect("a directory");
+    fs::write(directory.join("app.psgi"), "sub { [200, [], ['served']] }").expect("a file");
+    let mut command = kirin_command(&site);
+    command.current_dir(&directory).args(["serve", "app.psgi", "--listen", "127.0.0.1:0"]);
+    let kirin = Kirin::start_command(&mut command);
+    assert_eq!(kirin.get("/").text(), "served");
 }
 
 #[test]

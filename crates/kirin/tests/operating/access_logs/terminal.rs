@@ -122,7 +122,7 @@ fn a_terminal_shows_what_is_served_and_what_to_do_next() {
         "admin   unix:".into(),
         "next    kirin top ".into(),
         "kirin reload --apps ".into(),
-        "kirin serve --print-config public > kirin.toml".into(),
+        "kirin serve --listen 127.0.0.1:0 public --print-config > kirin.toml".into(),
     ];
     let mut rest = &text[..];
     for row in rows {
