@@ -5,7 +5,7 @@
 use crate::project::Project;
 
 /// Files and directories of projects that say too much about a machine or are no pages.
-const PRIVATE: [&str; 11] = [
+const PRIVATE: [&str; 15] = [
     "/vendor",
     "/node_modules",
     "= /composer.json",
@@ -17,11 +17,33 @@ const PRIVATE: [&str; 11] = [
     "= /compose.yaml",
     "= /compose.yml",
     "= /Procfile",
+    "= /Makefile",
+    "= /yarn.lock",
+    "= /web.config",
+    "= /error_log",
 ];
 
 /// Extensions of files that somebody has left there.
-const PRIVATE_EXTENSIONS: [&str; 9] =
-    ["*.sql", "*.sqlite", "*.sqlite3", "*.db", "*.bak", "*.old", "*.log", "*.pem", "*.key"];
+const PRIVATE_EXTENSIONS: [&str; 18] = [
+    "*.sql",
+    "*.sqlite",
+    "*.sqlite3",
+    "*.db",
+    "*.bak",
+    "*.old",
+    "*.orig",
+    "*.save",
+    "*~",
+    "*.log",
+    "*.pem",
+    "*.key",
+    "*.ini",
+    "*.inc",
+    "*.phtml",
+    "*.phar",
+    "*.php5",
+    "*_rsa",
+];
 
 /// Returns the paths to deny, as routes write them. The configuration itself is always one.
 pub(crate) fn private_paths(project: &Project) -> Vec<&'static str> {

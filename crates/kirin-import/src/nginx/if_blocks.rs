@@ -77,6 +77,12 @@ pub fn add_if<'a>(
         return Vec::new();
     }
     let found = condition(block, context);
+    let words = block.args.join(" ");
+    if refusal.is_some() && (words.contains("$arg_") || words.contains("$cookie_")) {
+        let text = "only for names and values that are spelt so: nginx finds names of arguments in \
+                    any case, and takes the first of several values";
+        context.globals.notes.protection_lost(block, text);
+    }
     match (found, refusal) {
         (Err(why), Some(refusal)) => {
             context.left_out(refusal, "see the condition");
