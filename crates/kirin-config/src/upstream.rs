@@ -156,9 +156,10 @@ pub struct UpstreamSection {
     pub index: Option<Written<String>>,
     /// For `fastcgi://` servers: the extension of scripts. Default: `.php`.
     pub extension: Option<Written<String>>,
-    /// For `fastcgi://` servers: whether a script also runs for paths behind its name. `/a.php/b` is
-    /// then `/a.php` with the `PATH_INFO` `/b`. With `false` it goes to the index of the root, and a
-    /// route for `= /a.php` or `*.php` has all requests that run such a script. Default: `true`.
+    /// For `fastcgi://` servers: whether a script also runs for paths behind its name. `/a.php/b`
+    /// is then `/a.php` with the `PATH_INFO` `/b`. With `false` it goes to the index of the root,
+    /// and a route for `= /a.php` or `*.php` has all requests that run such a script. Default:
+    /// `true`.
     #[schemars(with = "Option<bool>")]
     pub path_info: Option<Written<bool>>,
 }
