@@ -126,10 +126,15 @@ pub async fn serve_adopted(
     mut clients: mpsc::UnboundedReceiver<OwnedFd>,
 ) {
     let mut place = None;
+    let mut is_closed = false;
     loop {
         tokio::select! {
-            client = clients.recv() => {
-                let Some(client) = client else { break };
+            client = clients.recv(), if !is_closed => {
+                // The process has ended. Its clients stay until they can go to the next one.
+                let Some(client) = client else {
+                    is_closed = true;
+                    continue;
+                };
                 let place = place.get_or_insert_with(|| ServingPlace::new(Arc::clone(&server)));
                 match Accepted::from_descriptor(client) {
                     Ok(accepted) => place.admit(accepted, MemcachedSession::begun()),

@@ -7,6 +7,7 @@ mod connections;
 mod conversation;
 mod differential;
 mod doubling;
+mod handed_over;
 mod lists_and_watchers;
 mod peer;
 mod split_input;
