@@ -37,7 +37,7 @@ pub struct Answer {
     /// What came back.
     pub received: String,
     /// The status, the body and the fields, by their names.
-    parts: BTreeMap<String, String>,
+    pub parts: BTreeMap<String, String>,
 }
 
 /// Sends a request and returns the answer. `{etag}` and `{modified}` in the text stand for the

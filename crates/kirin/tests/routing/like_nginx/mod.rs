@@ -9,6 +9,7 @@ mod imported;
 mod nginx;
 mod pair;
 mod real_sites;
+mod uwsgi;
 
 mod access;
 mod auth_requests;
