@@ -285,10 +285,7 @@ fn set_inner_rewrite<'a>(
         }
         let is_last = directive.arg(2) != "break";
         let has_program = pass(location).is_some();
-        let Some(rewrite) = inner_rewrite(directive, location, form, context) else {
-            context.left_out(directive, "write the path into a route of its own with `rewrite`");
-            continue;
-        };
+        let rewrite = inner_rewrite(directive, location, form, context);
         if is_last {
             let text = "no other route is looked for: write the place into the route";
             match context.protects_some {
@@ -297,6 +294,10 @@ fn set_inner_rewrite<'a>(
             }
             continue;
         }
+        let Some(rewrite) = rewrite else {
+            context.left_out(directive, "write the path into a route of its own with `rewrite`");
+            continue;
+        };
         if rewrite != form.path().unwrap_or_default() {
             route.section.set("rewrite", text(rewrite));
         }

@@ -152,3 +152,65 @@ fn a_script_runs_for_its_own_path_only_unless_nginx_splits_the_path() {
         assert_eq!(config.contains("path_info = false"), expected, "{config}");
     }
 }
+
+/// What goes around a rule, and what the report must say about it.
+const AROUND: &[(&str, &str)] = &[
+    (
+        "server { root /w; location ~ \\.html$ { auth_basic x; auth_basic_user_file /p; } }",
+        "not for the directory of which the page is the index",
+    ),
+    (
+        "server { root /w; location /admin/ { include gone/rules.conf; } }",
+        "`gone/rules.conf` cannot be read",
+    ),
+    (
+        "server { listen 80; root /w; } server { listen 8081; server_name a; root /v; }",
+        "every listener serves every site",
+    ),
+    (
+        "server { location / { proxy_pass http://a; rewrite ^/secret/(.*)$ /private/$1 last; }
+            location /private/ { deny all; } }",
+        "no other route is looked for",
+    ),
+    (
+        "server { root /w; if ($arg_debug = 1) { return 403; } }",
+        "nginx finds names of arguments in any case",
+    ),
+    ("server { root /w; location ~ /secret { deny all; } }", ", and not for "),
+];
+
+#[test]
+fn the_report_tells_of_each_way_around_a_rule() {
+    for (text, expected) in AROUND {
+        let report = super::import_text(text).report();
+        let is_told =
+            |line: &str| line.contains("PROTECTION NOT CARRIED OVER") && line.contains(expected);
+        assert!(report.lines().any(is_told), "{text}\n{report}");
+    }
+}
+
+#[test]
+fn files_of_parameters_and_media_types_keep_nobody_out() {
+    for name in ["fastcgi_params", "mime.types", "snippets/ssl-params.conf"] {
+        let report = super::import_text(&format!("server {{ root /w; include {name}; }}")).report();
+        assert!(!report.contains("PROTECTION NOT CARRIED OVER"), "{report}");
+    }
+}
+
+#[test]
+fn a_condition_with_a_variable_on_its_right_side_closes_the_route() {
+    for condition in ["$http_x_k != $cookie_k", "$arg_t != \"$http_x_sig\""] {
+        let text = format!("server {{ root /w; if ({condition}) {{ return 403; }} }}");
+        let config = super::import_text(&text).config();
+        assert!(config.contains("deny = 403") && !config.contains("match ="), "{config}");
+    }
+}
+
+#[test]
+fn a_field_without_text_is_refused_as_a_missing_one() {
+    let text = "server { root /w; if ($http_user_agent = \"\") { return 403; } }";
+    let config = super::import_text(text).config();
+    for value in ["User-Agent = false", "User-Agent = \"\""] {
+        assert!(config.contains(value), "{config}");
+    }
+}
