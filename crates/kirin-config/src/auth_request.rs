@@ -96,11 +96,11 @@ pub fn check_auth_request(
         response_fields.push(Arc::from(name.as_str()));
     }
     let user = table.user.as_ref().map(|name| Arc::<str>::from(name.as_str()));
-    if let (Some(name), Some(written)) = (&user, &table.user) {
-        check_given_name(name).map_err(|why| error(source, "user", written, &why))?;
+    if let Some(name) = &table.user {
+        check_given_name(name).map_err(|why| error(source, "user", name, &why))?;
         // A client must not forge it.
         if !fields.iter().any(|other: &Arc<str>| other.eq_ignore_ascii_case(name)) {
-            fields.push(Arc::clone(name));
+            fields.extend(user.clone());
         }
     }
     let fields: GivenNames = fields.into_iter().collect();

@@ -5,7 +5,7 @@
 //! file, also those in included files.
 
 use std::collections::HashMap;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -15,13 +15,11 @@ use toml::de::{DeTable, DeValue};
 use crate::file_pattern::{is_pattern, matching_files};
 use crate::placement::{Expansions, for_each_string};
 use crate::source_file::{SourceFile, line_seen_from};
+use crate::text_file::{self, read_regular};
 use crate::variables::{Environment, expand};
 
 /// The most files of a configuration.
 const MAX_FILES: usize = 10_000;
-
-/// The most bytes of a file.
-const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The most errors of `include` that are reported.
 const MAX_ERRORS: usize = 50;
@@ -122,7 +120,7 @@ impl Reading<'_> {
             let message = self.read_before(*number, &at);
             return self.refuse(&at.span, message);
         }
-        let text = match read_file(&path) {
+        let text = match read_regular(&path).and_then(text_file::text) {
             Ok(text) => text,
             Err(error) => return self.refuse(&at.span, cannot_read(&name, &error)),
         };
@@ -220,25 +218,6 @@ impl Reading<'_> {
 
     fn refuse(&mut self, span: &Range<usize>, message: String) {
         self.found.refused.push((span.clone(), format!("`include`: {message}")));
-    }
-}
-
-/// Returns the text of a file. Another kind of file could make the program wait for ever.
-fn read_file(path: &Path) -> io::Result<String> {
-    match path.metadata()? {
-        file if file.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        file if !file.is_file() => Err(io::Error::other("it is not a regular file")),
-        _ => read_text(path),
-    }
-}
-
-/// Returns the text of a file that is not too long.
-pub fn read_text(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > MAX_FILE_BYTES {
-        false => Ok(text),
-        true => Err(io::Error::other(format!("it has more than {} MB", MAX_FILE_BYTES >> 20))),
     }
 }
 

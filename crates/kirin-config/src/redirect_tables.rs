@@ -11,6 +11,7 @@ use kirin_gateway::routing::redirect_table::RedirectTable;
 
 use crate::or_false::TextOrFalse;
 use crate::source::{ConfigSource, ErrorCollector};
+use crate::text_file::read_regular;
 use crate::written::Written;
 
 /// The most errors of one file that are shown. A file in another format has one in each line.
@@ -56,7 +57,7 @@ fn read_file(
     source: &ConfigSource,
     errors: &mut ErrorCollector,
 ) -> Option<RedirectTable> {
-    let bytes = match std::fs::read(path) {
+    let bytes = match read_regular(path) {
         Ok(bytes) => bytes,
         Err(error) => {
             let message = format!("`redirects`: {} cannot be read: {error}", path.display());

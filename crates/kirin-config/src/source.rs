@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::hidden_passwords::without_passwords;
 use crate::hidden_values::VariableValues;
-use crate::include::{IncludedFiles, absolute, read_included, read_text};
+use crate::include::{IncludedFiles, absolute, read_included};
 use crate::placement::Expansions;
 use crate::source_file::{SourceFile, file_at, line_seen_from};
+use crate::text_file;
 use crate::variables::Environment;
 use crate::written::Written;
 
@@ -110,11 +111,13 @@ impl ErrorCollector {
 impl ConfigSource {
     /// Reads the file `path`, and the files that it includes. Variables are those of this process.
     pub fn read(path: &Path) -> Result<Self, ConfigErrors> {
-        let text = read_text(path).map_err(|error| ConfigError {
+        let text = text_file::read_limited(path).and_then(text_file::text);
+        let text = text.map_err(|error| ConfigError {
             message: match error.kind() {
-                io::ErrorKind::NotFound => {
-                    format!("cannot read the configuration: {error}: name one with --config FILE, or let `kirin init` write one")
-                }
+                io::ErrorKind::NotFound => format!(
+                    "cannot read the configuration: {error}: name one with --config FILE, or let \
+                     `kirin init` write one"
+                ),
                 _ => format!("cannot read the configuration: {error}"),
             },
             place: Some(path.display().to_string()),

@@ -1,18 +1,15 @@
 //! `kirin import`: the configuration of another server as a `kirin.toml`.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use kirin_config::{DEFAULT_FILE, matching_files};
+use kirin_config::{DEFAULT_FILE, matching_files, read_regular};
 use kirin_console::print;
 use kirin_import::{Files, Import};
 
 use crate::life::program_log;
-
-/// The most bytes that are read of one file. A larger one is no configuration.
-const MAX_FILE_BYTES: u64 = 16 << 20;
+use crate::new_file;
 
 /// The arguments of `kirin import`.
 #[derive(Args)]
@@ -109,7 +106,7 @@ impl OtherServer {
             return Self::Apache;
         }
         match text.trim_start().as_bytes().first() {
-            Some(b'{') if text.contains('"') && is_json(text) => Self::Unit,
+            Some(b'{') if is_json(text) => Self::Unit,
             _ if text.trim_start().starts_with("vcl ") => Self::Varnish,
             _ if line_begins("[uwsgi]") => Self::Uwsgi,
             _ => Self::Nginx,
@@ -148,22 +145,17 @@ fn missing_files(import: &Import) -> String {
 /// Writes the configuration and its files. Nothing is overwritten: if one is there, nothing is
 /// written.
 fn write_into(directory: &Path, import: &Import) -> Result<(), String> {
-    let failed = |path: &Path, error: &io::Error| format!("{}: {error}", path.display());
-    fs::create_dir_all(directory).map_err(|error| failed(directory, &error))?;
-    let config = (DEFAULT_FILE, import.config());
-    let files = import.files.iter().map(|file| (file.name.as_str(), file.text.clone()));
-    let files: Vec<_> =
-        files.chain([config]).map(|(name, text)| (directory.join(name), text)).collect();
+    const ADVICE: &str = "name another directory";
+    fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let config = import.config();
+    let files = import.files.iter().map(|file| (file.name.as_str(), file.text.as_str()));
+    let files = files.chain([(DEFAULT_FILE, config.as_str())]);
+    let files: Vec<_> = files.map(|(name, text)| (directory.join(name), text)).collect();
     if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
-        return Err(format!(
-            "{} is there already, and stays as it is: name another directory",
-            path.display()
-        ));
+        return Err(new_file::is_there(path, ADVICE));
     }
     for (path, text) in &files {
-        let file = OpenOptions::new().write(true).create_new(true).open(path);
-        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(|error| failed(path, &error))?;
+        new_file::write(path, text, ADVICE)?;
         print(&format!("{} is written\n", path.display()))?;
     }
     Ok(())
@@ -187,15 +179,6 @@ impl Files for Disk {
 
 /// Reads a configuration. Bytes that are not UTF-8 are replaced: they are in comments mostly.
 fn read(path: &Path) -> Result<String, String> {
-    // Another kind of file could make the program wait for ever.
-    if !path.metadata().map_err(|error| error.to_string())?.is_file() {
-        return Err("it is not a file".into());
-    }
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(format!("it is larger than {} MB", MAX_FILE_BYTES >> 20));
-    }
+    let bytes = read_regular(path).map_err(|error| error.to_string())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,7 +1,5 @@
 //! `kirin init`: writes a `kirin.toml` for what a project has.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,6 +7,7 @@ use kirin_config::DEFAULT_FILE;
 use kirin_console::print;
 
 use crate::life::program_log;
+use crate::new_file;
 
 /// The arguments of `kirin init`.
 #[derive(Args)]
@@ -35,16 +34,6 @@ pub fn run(arguments: &Init) -> Result<(), String> {
         program_log::print_line(found.report(&serve).trim_end());
         return print(&config);
     }
-    write_new(&file, &config).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => format!(
-            "{} is there already, and stays as it is: `kirin init --print` prints what it would be",
-            file.display()
-        ),
-        _ => format!("{}: {error}", file.display()),
-    })?;
+    new_file::write(&file, &config, "`kirin init --print` prints what it would be")?;
     print(&format!("{} is written\n{}", file.display(), found.report(&serve)))
-}
-
-fn write_new(file: &Path, text: &str) -> io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).open(file)?.write_all(text.as_bytes())
 }

@@ -9,6 +9,7 @@ mod import;
 mod init;
 mod life;
 mod memcached;
+mod new_file;
 mod serve;
 
 use std::path::{Path, PathBuf};

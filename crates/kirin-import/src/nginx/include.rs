@@ -93,7 +93,7 @@ impl Reader<'_> {
             path if path.starts_with('/') => path.to_owned(),
             path => format!("{}{path}", self.directory),
         };
-        let is_pattern = pattern.contains(['*', '?', '[']);
+        let is_pattern = pattern.contains(['*', '?']);
         let mut paths = self.files.matching(&pattern);
         if paths.is_empty() {
             if is_pattern {

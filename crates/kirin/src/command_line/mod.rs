@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Args, Command, Parser, Subcommand};
 use clap_complete::Shell;
 use kirin_config::DEFAULT_FILE;
 use kirin_console::command as console;
@@ -120,19 +120,9 @@ impl CommandLine {
         if let KirinCommand::Serve(serve) = &read.command
             && let Err(message) = serve.check()
         {
-            wrong_use("serve", message).exit();
+            let mut command = Serve::augment_args(Command::new("kirin serve"));
+            command.error(ErrorKind::ArgumentConflict, message).exit();
         }
         read
-    }
-}
-
-/// Returns the error for arguments of a command that do not go together.
-fn wrong_use(command: &str, message: String) -> clap::Error {
-    let mut all = CommandLine::command();
-    all.build();
-    let command = all.find_subcommand_mut(command);
-    match command {
-        Some(command) => command.error(ErrorKind::ArgumentConflict, message),
-        None => all.error(ErrorKind::ArgumentConflict, message),
     }
 }

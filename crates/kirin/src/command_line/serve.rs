@@ -87,16 +87,15 @@ impl Serve {
     }
 
     fn check_for_target(&self, target: &str) -> Result<(), String> {
-        let Some(_) = self.workers else { return Ok(()) };
-        match target::classify(target) {
-            Ok(ServeTarget::Directory) => Err(format!(
-                "--workers is for applications, and `{target}` is a directory: leave it out"
-            )),
-            Ok(ServeTarget::Server) => Err(format!(
-                "--workers is for applications, and `{target}` is another server: leave it out"
-            )),
-            Ok(ServeTarget::Psgi { .. }) | Err(_) => Ok(()),
+        if self.workers.is_none() {
+            return Ok(());
         }
+        let what = match target::classify(target) {
+            Ok(ServeTarget::Directory) => "a directory",
+            Ok(ServeTarget::Server) => "another server",
+            Ok(ServeTarget::Psgi { .. }) | Err(_) => return Ok(()),
+        };
+        Err(format!("--workers is for applications, and `{target}` is {what}: leave it out"))
     }
 
     fn check_for_file(&self) -> Result<(), String> {
@@ -170,7 +169,8 @@ impl Serve {
         let default = if self.domain.is_empty() { DEFAULT_ADDRESS } else { DEFAULT_HTTPS_ADDRESS };
         let (host, port) = default.rsplit_once(':').unwrap_or((default, ""));
         let host = self.host.as_deref().unwrap_or(host);
-        self.port.map_or_else(|| format!("{host}:{port}"), |port| format!("{host}:{port}"))
+        let port = self.port.map_or_else(|| port.to_owned(), |port| port.to_string());
+        format!("{host}:{port}")
     }
 
     fn entrances<'a>(&'a self, address: &'a str) -> Entrances<'a> {

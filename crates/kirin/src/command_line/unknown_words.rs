@@ -118,10 +118,7 @@ fn tip(word: &str, known: &[(&[&str], &str)]) -> Option<String> {
     if word.ends_with(".toml") && !word.starts_with('-') {
         return Some(format!("a configuration file is named by an option: `--config {word}`"));
     }
-    if known.is_empty() {
-        return None;
-    }
-    if word.starts_with('-') {
+    if known.is_empty() || word.starts_with('-') {
         return None;
     }
     let is_target = word.contains("://") || word.ends_with(".psgi") || Path::new(word).exists();

@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use kirin_console::colours;
-use kirin_console::units::{bytes, plain};
+use kirin_console::units::{bytes, number_of, plain};
 use kirin_gateway::routing::settings::{RouteConfig, SiteConfig};
 use kirin_observe::served::Served;
 
@@ -90,8 +90,8 @@ impl Rows {
 
     fn add_apps(&mut self, configured: &Configured) {
         for (at, app) in configured.config.apps.iter().enumerate() {
-            let workers = if app.workers == 1 { "worker" } else { "workers" };
-            let text = format!("{}: {}, {} {workers}", app.name, app.load.display(), app.workers);
+            let workers = number_of(app.workers as u64, "worker");
+            let text = format!("{}: {}, {workers}", app.name, app.load.display());
             self.add(if at == 0 { "apps" } else { "" }, text);
         }
     }
@@ -107,15 +107,11 @@ impl Rows {
 
     fn add_next(&mut self, served: Option<&Served>) {
         self.add("next", "kirin top           what it does now; kirin status in short");
-        self.add(
-            "",
-            match served {
-                Some(Served::Target(_)) => {
-                    "kirin reload --apps loads changed code, without losing a request"
-                }
-                _ => "kirin reload        takes a changed configuration, without losing a request",
-            },
-        );
+        let changes = match served {
+            Some(Served::Config(_)) => "kirin reload        takes a changed configuration",
+            _ => "kirin reload --apps loads changed code",
+        };
+        self.add("", format!("{changes}, without losing a request"));
         if matches!(served, Some(Served::Target(_) | Served::Server(_)))
             && let Some(arguments) = own_arguments()
         {
@@ -148,7 +144,8 @@ fn described(site: &str, route: &RouteConfig) -> String {
 /// Says what answers the requests of a route.
 fn of(route: &RouteConfig) -> String {
     if route.places.is_empty() {
-        return if route.rules.redirect.is_some() { "redirect" } else { "refused" }.into();
+        let redirects = route.rules.redirect.is_some() || route.rules.redirects.is_some();
+        return if redirects { "redirect" } else { "refused" }.into();
     }
     let places: Vec<_> = route.places.iter().map(ToString::to_string).collect();
     places.join(", ")

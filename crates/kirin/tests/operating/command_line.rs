@@ -3,7 +3,7 @@
 use kirin_tests::{Kirin, Site, run_kirin};
 
 /// Runs the program to its end. Returns its exit status and output.
-fn run(site: &Site, arguments: &[&str]) -> (Option<i32>, String) {
+pub fn run(site: &Site, arguments: &[&str]) -> (Option<i32>, String) {
     let output = run_kirin(site, arguments);
     let said = [&output.stdout[..], &output.stderr].concat();
     (output.status.code(), String::from_utf8_lossy(&said).into_owned())

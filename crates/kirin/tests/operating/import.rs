@@ -56,7 +56,7 @@ fn an_nginx_configuration_with_includes_is_served() {
 fn a_configuration_that_cannot_be_read_is_named_with_its_line() {
     let site = Site::new().with("nginx.conf", "http {\n  server {\n    listen 80\n  }\n}\n");
     for (file, part) in
-        [("nginx.conf", "nginx.conf:"), ("gone.conf", "gone.conf"), (".", "not a file")]
+        [("nginx.conf", "nginx.conf:"), ("gone.conf", "gone.conf"), (".", "is a directory")]
     {
         let output = run_kirin(&site, &["import", file]);
         let said = String::from_utf8_lossy(&output.stderr);

@@ -4,12 +4,7 @@ use std::net::TcpListener;
 
 use kirin_tests::{Kirin, Site, run_kirin};
 
-/// Runs the program to its end. Returns its exit status and output.
-fn run(site: &Site, arguments: &[&str]) -> (Option<i32>, String) {
-    let output = run_kirin(site, arguments);
-    let said = [&output.stdout[..], &output.stderr].concat();
-    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
-}
+use crate::command_line::run;
 
 /// Writes the configuration of a project, and starts Kirin with it on a free port.
 fn start(site: &Site) -> Kirin {

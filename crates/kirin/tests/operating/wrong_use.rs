@@ -11,6 +11,7 @@ use std::process::Command;
 use kirin_tests::{Kirin, Site, kirin_command, run_kirin};
 use rustix::process::geteuid;
 
+use crate::command_line::run;
 use crate::user::program_for_everybody;
 
 /// The user id of `nobody` in Debian.
@@ -119,10 +120,8 @@ fn each_wrong_command_line_is_answered_with_what_to_do() {
         .with("www/index.html", "x")
         .with("k.toml", "");
     for (arguments, status, parts) in COMMANDS {
-        let output = run_kirin(&site, arguments);
-        let said = [&output.stdout[..], &output.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
-        assert_eq!(output.status.code(), Some(*status), "{arguments:?}: {said}");
+        let (code, said) = run(&site, arguments);
+        assert_eq!(code, Some(*status), "{arguments:?}: {said}");
         for part in *parts {
             assert!(said.contains(part), "{arguments:?}: `{part}` is not in: {said}");
         }
@@ -186,10 +185,8 @@ fn check_names_the_line_of_each_error_and_what_is_allowed() {
     assert_eq!(String::from_utf8_lossy(&good.stdout), "k.toml: good\n");
     for (lines, parts) in LINES {
         std::fs::write(site.path("k.toml"), format!("{GOOD}{lines}\n")).expect("k.toml");
-        let output = run_kirin(&site, &["check", "--config", "k.toml"]);
-        let said = [&output.stdout[..], &output.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
-        assert_eq!(output.status.code(), Some(1), "{lines}: {said}");
+        let (code, said) = run(&site, &["check", "--config", "k.toml"]);
+        assert_eq!(code, Some(1), "{lines}: {said}");
         for part in *parts {
             assert!(said.contains(part), "{lines}: `{part}` is not in: {said}");
         }

@@ -5,7 +5,6 @@ use std::fs;
 
 use kirin_tests::{Kirin, run_kirin};
 
-use super::answers::{ask, differences};
 use super::backends::Backends;
 use super::pair::{Expected, Pair, Request};
 use super::{Comparison, Prepared, TOPICS};
@@ -69,11 +68,7 @@ fn an_imported_configuration_answers_as_nginx_or_as_one_that_somebody_has_writte
         let kirin = Kirin::start(&prepared.site, &config);
         let mut problems = String::new();
         for request in prepared.pair.requests {
-            let of_nginx = ask(prepared.port.address(), request.text);
-            let of_kirin = ask(kirin.address(), request.text);
-            let (nginx, kirin) = differences(&of_nginx, &of_kirin);
-            let nginx = all.backends.without_addresses(&nginx);
-            let kirin = all.backends.without_addresses(&kirin);
+            let (nginx, kirin) = all.differences(prepared, &kirin, request.text);
             if let Some(problem) = problem(prepared.pair, request, &nginx, &kirin) {
                 let _ = writeln!(
                     problems,

@@ -190,6 +190,13 @@ impl<'a> Comparison<'a> {
         Self { backends, prepared, nginx }
     }
 
+    /// Sends a request to both servers. Returns the parts of each answer that differ.
+    fn differences(&self, of: &Prepared<'_>, kirin: &Kirin, request: &str) -> (String, String) {
+        let of_nginx = ask(of.port.address(), request);
+        let (nginx, kirin) = differences(&of_nginx, &ask(kirin.address(), request));
+        (self.backends.without_addresses(&nginx), self.backends.without_addresses(&kirin))
+    }
+
     /// Compares all pairs. Each thread takes the next one.
     fn of_each<R: Send>(&self, compare: impl Fn(&Prepared<'_>) -> R + Sync) -> Vec<R> {
         let next = AtomicUsize::new(0);
