@@ -89,7 +89,7 @@ impl AccessLogConfig {
     /// Returns whether this is what `access_log = "PATH"` stands for, with this target.
     pub fn is_path(&self, target: &LogTarget) -> bool {
         self.target == *target
-            && self.format.name() == DEFAULT_FORMAT
+            && self.format.name() == DEFAULT_LOG_FORMAT
             && self.conditions_text.is_empty()
     }
 }
@@ -98,7 +98,7 @@ impl AccessLogConfig {
 impl fmt::Display for AccessLogConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.target.fmt(f)?;
-        if self.format.name() != DEFAULT_FORMAT {
+        if self.format.name() != DEFAULT_LOG_FORMAT {
             write!(f, ", format {}", self.format.name())?;
         }
         if !self.conditions_text.is_empty() {
@@ -108,7 +108,8 @@ impl fmt::Display for AccessLogConfig {
     }
 }
 
-const DEFAULT_FORMAT: &str = "combined";
+/// The format of an access log that names none.
+pub const DEFAULT_LOG_FORMAT: &str = "combined";
 
 /// The access logs of a file, while they are checked.
 #[derive(Debug, Default)]
@@ -132,7 +133,7 @@ impl LogsOfFile {
                     .map_err(|message| source.error(key.span(), message));
                 AccessLogConfig {
                     target: errors.keep(target)?,
-                    format: errors.keep(compile(DEFAULT_FORMAT, key.span(), source))?,
+                    format: errors.keep(compile(DEFAULT_LOG_FORMAT, key.span(), source))?,
                     conditions: LogConditions::default(),
                     conditions_text: String::new(),
                 }
@@ -199,7 +200,7 @@ fn check_section(
     let target = errors.keep(target);
     let format = match &section.format {
         Some(format) => compile(format, format.span(), source),
-        None => compile(DEFAULT_FORMAT, 0..0, source),
+        None => compile(DEFAULT_LOG_FORMAT, 0..0, source),
     };
     let format = errors.keep(format);
     let sample = match &section.sample {

@@ -78,7 +78,7 @@ mod word;
 mod wording;
 mod written;
 
-pub use access_log::AccessLogConfig;
+pub use access_log::{AccessLogConfig, DEFAULT_LOG_FORMAT};
 pub use acme_values::{acme_directory, acme_domain, acme_email};
 pub use check::{Config, read, read_after, read_command_addresses};
 pub use file_pattern::matching_files;

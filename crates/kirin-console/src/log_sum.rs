@@ -14,7 +14,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kirin_log_summary::filter::{Filter, Moment, StatusCondition, parse_moment};
 use kirin_log_summary::input::{LogOptions, LogReport, has_format, read_log};
-use kirin_log_summary::line::{FormatTextError, LineFormat, LogRecord, TimeUnit};
+use kirin_log_summary::line::{LineFormat, LogRecord, TimeUnit};
 use kirin_log_summary::report::{self, Order, Uncounted};
 use kirin_log_summary::summary::Summary;
 use kirin_url_patterns::ConfiguredPattern;
@@ -57,7 +57,7 @@ pub struct Sum {
     /// directives of Kirin and Apache such as '%h "%r" %>s %D', variables of nginx such as
     /// '"$request" $status $request_time', or a complete line `log_format …` of nginx or `LogFormat
     /// …` of Apache [default: that of the configuration, or found out for each file]
-    #[arg(long, value_parser = parse_format)]
+    #[arg(long, value_parser = LineFormat::from_text)]
     format: Option<LineFormat>,
     /// The configuration of the Kirin that has written the logs. It says the formats of their
     /// lines, and which host belongs to which site [default: kirin.toml of this directory, if a
@@ -286,10 +286,6 @@ impl From<OutputFormat> for report::ReportFormat {
             OutputFormat::Json => Self::Json,
         }
     }
-}
-
-fn parse_format(text: &str) -> Result<LineFormat, FormatTextError> {
-    LineFormat::from_text(text)
 }
 
 fn is_stdin(file: &Path) -> bool {

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn text(text: &str) -> Text {
-        Text { path: "x".into(), text: text.into() }
+        Text { text: text.into() }
     }
 
     #[test]

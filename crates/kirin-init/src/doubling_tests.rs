@@ -16,10 +16,7 @@ fn a_file_costs_no_more_than_its_bytes() {
         table.check(&format!("command {piece:?}"), 300, text, |text| {
             (named_port(text), default_port(text), with_port(text, 1))
         });
-        let file = |count: usize| Text {
-            path: "x".into(),
-            text: format!("ports:\n{}", piece.repeat(count)),
-        };
+        let file = |count: usize| Text { text: format!("ports:\n{}", piece.repeat(count)) };
         table.check(&format!("dockerfile {piece:?}"), 300, file, exposed);
         table.check(&format!("compose {piece:?}"), 300, file, published);
         table.check(&format!("shown {piece:?}"), 300, text, |text| printable(text));

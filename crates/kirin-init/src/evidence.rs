@@ -63,11 +63,13 @@ pub(crate) fn is_printable(character: char) -> bool {
     !character.is_control()
         && !matches!(
             character,
-            '\u{061C}'
+            '\u{00AD}'
+                | '\u{061C}'
                 | '\u{200B}'..='\u{200F}'
                 | '\u{2028}'..='\u{202E}'
                 | '\u{2060}'..='\u{206F}'
                 | '\u{FEFF}'
                 | '\u{FFF9}'..='\u{FFFB}'
+                | '\u{E0000}'..='\u{E007F}'
         )
 }

@@ -94,8 +94,6 @@ pub struct ServerPlan {
 pub struct SitePlan {
     /// The directory of the files.
     pub directory: String,
-    /// Whether the directory is there.
-    pub is_built: bool,
     /// Whether `404.html` is the page for missing paths.
     pub has_not_found_page: bool,
     /// Whether `index.html` is the page for navigations to missing paths.

@@ -165,9 +165,6 @@ pub(crate) fn by_configuration(project: &Project) -> Option<GeneratedSite> {
 
 /// Finds the package that builds a static site.
 pub(crate) fn by_package(project: &Project, package: &Package) -> Option<GeneratedSite> {
-    if let Some(site) = next_export(project, package) {
-        return Some(site);
-    }
     if let Some(site) = angular(project, package) {
         return Some(site);
     }
@@ -208,13 +205,14 @@ pub(crate) fn next_export(project: &Project, package: &Package) -> Option<Genera
     if !package.needs("next") {
         return None;
     }
-    let text = project.text(project.first_file(&NEXT_CONFIGURATIONS)?)?;
+    let file = project.first_file(&NEXT_CONFIGURATIONS)?;
+    let text = project.text(file)?;
     let (line, _) = text.lines().find(|(_, line)| {
         let line: String = line.split_whitespace().collect();
         line.starts_with("output:\"export\"") || line.starts_with("output:'export'")
     })?;
     Some(GeneratedSite {
-        evidence: Evidence::of_line(&text.path, Some(line), "makes Next.js build a static site"),
+        evidence: Evidence::of_line(file, Some(line), "makes Next.js build a static site"),
         output: "out".into(),
         command: format!("{} run build", runner(project)),
         is_single_page: false,

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use crate::evidence::{Evidence, is_printable};
 
 /// The largest file that is read. Files that describe a project are much smaller.
-pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// The most entries of a directory that are looked at.
 const MAX_NAMES: usize = 2_000;
@@ -31,8 +31,6 @@ pub(crate) struct Project {
 /// A text file of a project.
 #[derive(Debug)]
 pub(crate) struct Text {
-    /// The path below the directory of the project.
-    pub path: String,
     /// The contents. Bytes that are not UTF-8 are replaced.
     pub text: String,
 }
@@ -74,11 +72,11 @@ impl Project {
     /// Reads a text file. `None` if it is not there, or if it cannot be used, which is noted.
     pub(crate) fn text(&self, path: &str) -> Option<Text> {
         let bytes = self.bytes(path)?;
-        Some(Text { path: path.into(), text: String::from_utf8_lossy(&bytes).into_owned() })
+        Some(Text { text: String::from_utf8_lossy(&bytes).into_owned() })
     }
 
     /// Reads a file, as `text` does.
-    pub(crate) fn bytes(&self, path: &str) -> Option<Vec<u8>> {
+    fn bytes(&self, path: &str) -> Option<Vec<u8>> {
         // O_NONBLOCK: a FIFO without a writer must not stop us.
         match self.open_below(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
             Ok(descriptor) => read_bounded(descriptor)

@@ -31,7 +31,6 @@ pub(crate) fn of_generator(project: &Project, site: GeneratedSite) -> Candidate 
         steps.push(Step { purpose: "build the site", command: site.command });
     }
     let plan = SitePlan {
-        is_built,
         has_not_found_page,
         is_single_page: site.is_single_page && !has_not_found_page,
         immutable: site.immutable,
@@ -68,7 +67,6 @@ pub(crate) fn find(project: &Project, has_sources: bool) -> Option<Candidate> {
     let denied = denied(project, directory);
     let plan = SitePlan {
         directory: (*directory).into(),
-        is_built: true,
         has_not_found_page,
         is_single_page,
         immutable: (is_single_page && has_assets).then_some(ASSETS),

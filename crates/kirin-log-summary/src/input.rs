@@ -56,13 +56,14 @@ pub fn read_log<'r>(
             return true;
         }
         report.lines += 1;
-        let result = match format.clone().or_else(|| LineFormat::guess(line)) {
-            None => Err(LineError::UnknownFormat),
-            Some(guess) => guess.parse(line, options.unit).and_then(|record| {
-                format = Some(guess);
-                Ok(options.filter.takes(&record)?.then_some(record))
-            }),
-        };
+        let guess = if format.is_none() { LineFormat::guess(line) } else { None };
+        let known = format.as_ref().or(guess.as_ref());
+        let read = known.ok_or(LineError::UnknownFormat);
+        let read = read.and_then(|format| format.parse(line, options.unit));
+        if read.is_ok() && guess.is_some() {
+            format = guess;
+        }
+        let result = read.and_then(|record| Ok(options.filter.takes(&record)?.then_some(record)));
         match result {
             Ok(Some(record)) => take(&record),
             Ok(None) => report.left_out += 1,

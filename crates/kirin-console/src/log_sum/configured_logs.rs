@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kirin_config::{ConfigErrors, ConfigSource, LogTarget, toml_table};
+use kirin_config::{ConfigErrors, ConfigSource, DEFAULT_LOG_FORMAT, LogTarget, toml_table};
 use toml::Value;
 
 use super::sites::ConfiguredSites;
@@ -63,15 +63,14 @@ impl LogConfiguration {
 
 /// Calls `take` with the path and the format of each `access_log` in a part of a configuration.
 pub(super) fn for_each_log(value: &Value, take: &mut impl FnMut(&str, &str)) {
-    const DEFAULT_FORMAT: &str = "combined";
     match value {
         Value::Table(table) => {
             for (key, value) in table {
                 let text = |name: &str| value.get(name).and_then(Value::as_str);
                 match (key.as_str(), value, text("path")) {
-                    ("access_log", Value::String(path), _) => take(path, DEFAULT_FORMAT),
+                    ("access_log", Value::String(path), _) => take(path, DEFAULT_LOG_FORMAT),
                     ("access_log", _, Some(path)) => {
-                        take(path, text("format").unwrap_or(DEFAULT_FORMAT));
+                        take(path, text("format").unwrap_or(DEFAULT_LOG_FORMAT));
                     }
                     _ => for_each_log(value, take),
                 }

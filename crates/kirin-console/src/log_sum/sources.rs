@@ -6,6 +6,7 @@ use kirin_config::DEFAULT_FILE;
 use kirin_log_summary::line::LineFormat;
 
 use super::configured_logs::{ConfiguredLog, LogConfiguration};
+use super::is_stdin;
 use super::sites::ConfiguredSites;
 
 /// The logs to read.
@@ -114,7 +115,7 @@ impl LogSources {
                     }
                 },
                 None => {
-                    let is_noted = is_asked && file != Path::new("-");
+                    let is_noted = is_asked && !is_stdin(&file);
                     noted.extend(
                         is_noted.then(|| format!("{} is no access log of it", file.display())),
                     );
@@ -150,7 +151,7 @@ impl LogSources {
 
 /// Returns the access log that a file is. The standard input is none.
 fn log_of<'a>(found: &'a LogConfiguration, file: &Path) -> Option<&'a ConfiguredLog> {
-    (file != Path::new("-")).then(|| found.log_of(file)).flatten()
+    (!is_stdin(file)).then(|| found.log_of(file)).flatten()
 }
 
 /// Returns the format of an access log of a configuration.

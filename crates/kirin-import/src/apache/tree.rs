@@ -229,7 +229,7 @@ impl Reader<'_> {
             "include" | "includeoptional" => {
                 let pattern = self.absolute(directive.argument(0));
                 let found = self.files.matching(&pattern);
-                let star = pattern.contains(['*', '?', '[']);
+                let star = pattern.contains(['*', '?']);
                 if found.is_empty() && !star && directive.name == "include" {
                     let message = format!("`{pattern}`: there is no such file");
                     return Err(ImportError { place: directive.place, message });

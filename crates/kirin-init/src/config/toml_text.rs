@@ -71,6 +71,6 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// Returns `text` as a configuration writes it: `${` stands for a variable there.
-pub(super) fn literal(text: &str) -> String {
+fn literal(text: &str) -> String {
     text.replace("${", "$${")
 }

@@ -112,6 +112,8 @@ fn no_text_of_a_project_ends_a_comment_or_moves_the_cursor() {
         "x\u{85}[[route]]",
         "x\u{2028}[[route]]",
         "x\u{202e}gnihtyna",
+        "x\u{ad}y",
+        "x\u{e0041}y",
         "x\0y",
         &"long ".repeat(10_000),
         &"long".repeat(10_000),

@@ -19,9 +19,7 @@ fn layouts() -> impl Iterator<Item = &'static Layout> {
 
 /// Builds a site as its generator would.
 fn build(directory: &Path, found: &Found) {
-    if let Plan::Site(site) = &found.plan
-        && !site.is_built
-    {
+    if let Plan::Site(site) = &found.plan {
         fs::create_dir_all(directory.join(&site.directory)).unwrap();
     }
 }

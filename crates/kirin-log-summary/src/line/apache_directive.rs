@@ -1,9 +1,9 @@
 //! The directives of Apache's LogFormat, and Kirin's own.
 
-use crate::line::draft::{LabelMeaning, LineField};
+use crate::line::draft::LineField;
 use crate::line::log_time::TimeValue;
 use crate::line::record::TimeUnit;
-use crate::line::template_value::{TemplateValue, ValueMeaning};
+use crate::line::template_value::TemplateValue;
 use crate::line::value_shape::ValueShape;
 
 /// A parsed directive.
@@ -96,15 +96,11 @@ impl<'a> Directive<'a> {
             },
             _ => (None, Text),
         };
-        let meaning = used.map_or(ValueMeaning::Unused, |(field, rank)| {
-            ValueMeaning::Labelled(LabelMeaning { field, rank })
-        });
-        TemplateValue { meaning, shape }
+        TemplateValue::new(used, shape)
     }
 
     fn time(&self) -> TemplateValue {
-        let time = self.name.map_or_else(TimeValue::common, TimeValue::named);
-        TemplateValue { shape: ValueShape::of_time(&time), meaning: ValueMeaning::Time(time) }
+        TemplateValue::of_time(self.name.map_or_else(TimeValue::common, TimeValue::named))
     }
 
     /// Returns the rank of a status. `%>s` is that of the response. `%s` and `%<s` are those before

@@ -1,6 +1,6 @@
 //! The variables of nginx's `log_format`.
 
-use crate::line::draft::{LabelMeaning, LineField};
+use crate::line::draft::LineField;
 use crate::line::log_time::TimeValue;
 use crate::line::record::TimeUnit;
 use crate::line::template_value::{TemplateValue, ValueMeaning};
@@ -34,7 +34,7 @@ pub(super) fn value(name: &str) -> TemplateValue {
         // nginx decodes the path, so it may have spaces.
         "uri" | "document_uri" => (Some((Path, 0)), LenientWord),
         "args" | "query_string" => (Some((Query, 0)), LenientWord),
-        "is_args" => (None, Word),
+        "is_args" => (Some((Query, 1)), Word),
         "status" => (Some((Status, 0)), Number),
         "body_bytes_sent" => (Some((Size, 0)), Number),
         "bytes_sent" => (Some((Size, 1)), Number),
@@ -82,15 +82,11 @@ pub(super) fn value(name: &str) -> TemplateValue {
         _ if name.starts_with("tcpinfo_") => (None, Number),
         _ => (None, Text),
     };
-    let meaning = used.map_or(ValueMeaning::Unused, |(field, rank)| {
-        ValueMeaning::Labelled(LabelMeaning { field, rank })
-    });
-    TemplateValue { meaning, shape }
+    TemplateValue::new(used, shape)
 }
 
 fn time(format: &str) -> TemplateValue {
-    let time = TimeValue::named(format);
-    TemplateValue { shape: ValueShape::of_time(&time), meaning: ValueMeaning::Time(time) }
+    TemplateValue::of_time(TimeValue::named(format))
 }
 
 fn seconds_since_1970() -> TemplateValue {

@@ -9,7 +9,6 @@ use std::borrow::Cow;
 use crate::line::apache_directive::Directive;
 use crate::line::draft::{Draft, LabelledValue, LineField};
 use crate::line::error::LineError;
-use crate::line::log_time::TimeForm;
 use crate::line::nginx_variable;
 use crate::line::record::{LogRecord, TimeUnit};
 use crate::line::template_value::{TemplateValue, ValueMeaning};
@@ -306,7 +305,7 @@ fn joined(pieces: Vec<TemplatePiece>) -> Vec<TemplatePiece> {
     let mut joined = Vec::<TemplatePiece>::new();
     for piece in pieces {
         let is_joined = joined.last_mut().is_some_and(|last| {
-            let is_joined = last.value.join(&piece.before, &piece.directive, &piece.value);
+            let is_joined = last.value.join(&piece.before, &piece.value);
             if is_joined {
                 last.directive.push_str(&String::from_utf8_lossy(&piece.before));
                 last.directive.push_str(&piece.directive);
@@ -325,8 +324,9 @@ fn set<'a>(draft: &mut Draft<'a>, value: &TemplateValue, text: &'a [u8]) -> Resu
     match &value.meaning {
         ValueMeaning::Labelled(key) => draft.set(*key, LabelledValue::Text(Cow::Borrowed(text))),
         ValueMeaning::Time(time) => {
-            let form = time.form.clone().unwrap_or(TimeForm::Usual);
-            draft.set_time(Cow::Borrowed(text), form, 0);
+            if let Some(form) = &time.form {
+                draft.set_time(Cow::Borrowed(text), form.clone(), 0);
+            }
             Ok(())
         }
         ValueMeaning::Unused => Ok(()),

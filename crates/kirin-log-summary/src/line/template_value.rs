@@ -23,6 +23,19 @@ pub(super) enum ValueMeaning {
 }
 
 impl TemplateValue {
+    /// Returns a value that is this part of the record, with a rank, or none.
+    pub(super) fn new(used: Option<(LineField, u8)>, shape: ValueShape) -> Self {
+        let meaning = used.map_or(ValueMeaning::Unused, |(field, rank)| {
+            ValueMeaning::Labelled(LabelMeaning { field, rank })
+        });
+        Self { meaning, shape }
+    }
+
+    /// Returns a value that is a time.
+    pub(super) fn of_time(time: TimeValue) -> Self {
+        Self { shape: ValueShape::of_time(&time), meaning: ValueMeaning::Time(time) }
+    }
+
     /// Returns the part of the record that the value is.
     pub(super) fn field(&self) -> Option<LineField> {
         match &self.meaning {
@@ -33,7 +46,7 @@ impl TemplateValue {
 
     /// Appends a text and the value behind it, if both values are parts of one: a path and its
     /// query, or a time and its fraction or zone. Returns false if they are not.
-    pub(super) fn join(&mut self, text: &[u8], variable: &str, other: &Self) -> bool {
+    pub(super) fn join(&mut self, text: &[u8], other: &Self) -> bool {
         if let (ValueMeaning::Time(time), ValueMeaning::Time(more)) =
             (&mut self.meaning, &other.meaning)
         {
@@ -44,7 +57,7 @@ impl TemplateValue {
             return is_joined;
         }
         const JOINED: LabelMeaning = LabelMeaning { field: LineField::Target, rank: 1 };
-        let is_query = other.field() == Some(LineField::Query) || variable.contains("is_args");
+        let is_query = other.field() == Some(LineField::Query);
         let is_path =
             self.field() == Some(LineField::Path) || self.meaning == ValueMeaning::Labelled(JOINED);
         let is_joined = is_query && is_path && matches!(text, b"" | b"?");

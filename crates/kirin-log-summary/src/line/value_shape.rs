@@ -120,7 +120,11 @@ impl TextSearch {
     /// Returns the length of the value at the start of `line`, which ends before `behind`.
     pub(super) fn end(self, line: &[u8], behind: &[u8]) -> Option<usize> {
         match self {
-            Self::Nearest => memchr::memmem::find(line, behind),
+            // A searcher for longer texts takes a while to build, and most are one byte.
+            Self::Nearest => match behind {
+                [byte] => memchr::memchr(*byte, line),
+                _ => memchr::memmem::find(line, behind),
+            },
             Self::UnescapedQuote => {
                 closing_quote(line).filter(|end| line[*end..].starts_with(behind))
             }
@@ -135,10 +139,13 @@ impl TextSearch {
 
     /// Returns the index of the last `before` in `line`, behind which the value stands.
     pub(super) fn start(self, line: &[u8], before: &[u8]) -> Option<usize> {
-        let mut candidates = memchr::memmem::rfind_iter(line, before);
+        let candidates = || memchr::memmem::rfind_iter(line, before);
         match self {
-            Self::Nearest => candidates.next(),
-            Self::UnescapedQuote => candidates.find(|at| {
+            Self::Nearest => match before {
+                [byte] => memchr::memrchr(*byte, line),
+                _ => memchr::memmem::rfind(line, before),
+            },
+            Self::UnescapedQuote => candidates().find(|at| {
                 let quote = at + before.len() - 1;
                 line[..quote].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0
             }),
@@ -146,10 +153,10 @@ impl TextSearch {
                 let dash = line.strip_suffix(b"-").filter(|line| line.ends_with(before));
                 match dash {
                     Some(line) => Some(line.len() - before.len()),
-                    None => candidates.nth(count),
+                    None => candidates().nth(count),
                 }
             }
-            Self::EndOfList => candidates.find(|at| !is_separator_of_list(line, *at)),
+            Self::EndOfList => candidates().find(|at| !is_separator_of_list(line, *at)),
         }
     }
 }
