@@ -20,6 +20,7 @@ mod steps;
 #[cfg(test)]
 mod testing;
 mod text;
+mod times;
 pub mod unit;
 pub mod uwsgi;
 pub mod vcl;

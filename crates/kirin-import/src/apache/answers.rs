@@ -146,8 +146,15 @@ impl ServerReader<'_> {
         if target_path != path.start() {
             route.set("rewrite", if target_path.is_empty() { "/" } else { target_path });
         }
-        let text = "The server gets the host of the client. `host = \"upstream\"` sends its own.";
-        self.draft.notes.carried(&directive.place, &directive.line, text);
+        if target.lacking.is_empty() {
+            let text =
+                "The server gets the host of the client. `host = \"upstream\"` sends its own.";
+            self.draft.notes.carried(&directive.place, &directive.line, text);
+        } else {
+            let text =
+                format!("the route is there, but Kirin has no {}", target.lacking.join(", "));
+            self.draft.notes.left_out(&directive.place, &directive.line, &text);
+        }
         self.answers.push(Answer { scope, route, closed: None, mount: None });
     }
 }

@@ -14,11 +14,12 @@ pub(crate) struct Balancers {
     keys: HashMap<String, Section>,
 }
 
-/// Where requests go: the place, and the path of the URL.
+/// Where requests go: the place, the path of the URL, and the options that Kirin does not have.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) place: String,
     pub(crate) path: String,
+    pub(crate) lacking: Vec<String>,
 }
 
 impl Balancers {
@@ -69,9 +70,10 @@ impl Balancers {
             if empty {
                 return None;
             }
-            set(options, &mut keys, &mut Vec::new());
+            let mut lacking = Vec::new();
+            set(options, &mut keys, &mut lacking);
             let name = draft.upstreams.add(name, keys);
-            return Some(Target { place: format!("proxy:{name}"), path: slash(path) });
+            return Some(Target { place: format!("proxy:{name}"), path: slash(path), lacking });
         }
         let (server, path) = server(url)?;
         let mut keys = Section::default();
@@ -80,14 +82,15 @@ impl Balancers {
         if server.starts_with("https://") {
             keys.set("host", "upstream");
         }
-        set(options, &mut keys, &mut Vec::new());
+        let mut lacking = Vec::new();
+        set(options, &mut keys, &mut lacking);
         let wanted = server.rsplit("//").next().unwrap_or_default();
         let wanted = wanted.trim_start_matches("unix:").trim_start_matches('/');
         if server.starts_with("fastcgi://") {
             keys.set("root", if path.is_empty() { "/srv/www" } else { path.as_str() });
         }
         let name = draft.upstreams.add(wanted, keys);
-        Some(Target { place: format!("proxy:{name}"), path: slash(&path) })
+        Some(Target { place: format!("proxy:{name}"), path: slash(&path), lacking })
     }
 }
 

@@ -214,6 +214,14 @@ const DIRECTIVES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "ProxyPass / http://127.0.0.1:3000/ timeout=5 lbset=1",
+        &[
+            "first_byte_timeout = \"5s\"",
+            "- ProxyPass / http://127.0.0.1:3000/ timeout=5 lbset=1",
+            "Kirin has no `lbset=1`",
+        ],
+    ),
+    (
         "<Proxy balancer://b>\nBalancerMember http://a:1 loadfactor=2\nBalancerMember http://b:1 status=+H\n\
       </Proxy>\nProxyPass /b balancer://b/c stickysession=S",
         &[

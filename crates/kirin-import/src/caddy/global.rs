@@ -1,7 +1,5 @@
 //! The global options, in the block at the top of a Caddyfile.
 
-use toml::Value;
-
 use crate::caddy::address::Ports;
 use crate::caddy::matchers::clients;
 use crate::caddy::middleware::bytes;
@@ -9,6 +7,7 @@ use crate::caddy::tree::Directive;
 use crate::draft::Draft;
 use crate::section::Section;
 use crate::text::size;
+use crate::times::time_with_unit;
 
 /// The global options.
 #[derive(Debug, Default)]
@@ -159,9 +158,8 @@ impl Global {
                     continue;
                 }
             };
-            let time = inner.argument(0).unwrap_or_default();
-            if time.ends_with(['s', 'm', 'h']) && time.starts_with(|c: char| c.is_ascii_digit()) {
-                self.listener.set(key, Value::from(time));
+            if let Some(time) = time_with_unit(inner.argument(0).unwrap_or_default()) {
+                self.listener.set(key, time);
                 draft.notes.carried(&inner.place, &inner.line(), "");
             } else {
                 draft.notes.left_out(&inner.place, &inner.line(), "a time is such as `30s`");

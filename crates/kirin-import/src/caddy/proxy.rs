@@ -9,6 +9,7 @@ use crate::draft::Draft;
 use crate::report::Outcome;
 use crate::section::Section;
 use crate::steps::effects::Effect;
+use crate::times::time_with_unit;
 
 /// The upstream of a directive while it is made.
 #[derive(Debug, Default)]
@@ -360,11 +361,8 @@ impl Upstream {
 
 /// Sets a time. Returns whether it is one that Kirin can take.
 fn duration(table: &mut Table, key: &str, text: &str) -> bool {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let good = !number.is_empty() && matches!(unit, "ms" | "s" | "m" | "h" | "d");
-    if good {
-        table.insert(key.to_owned(), Value::from(text));
-    }
+    let time = time_with_unit(text);
+    let good = time.is_some();
+    table.extend(time.map(|time| (key.to_owned(), time)));
     good
 }

@@ -109,13 +109,13 @@ const DIRECTIVES: &[(&str, &[&str])] = &[
     ),
     (
         "reverse_proxy https://a.example b:81 {\n lb_policy ip_hash\n health_uri /h\n\
-         health_interval 5s\n max_fails 2\n fail_duration 30s\n header_up Host {upstream_hostport}\n\
+         health_interval 1m30s\n max_fails 2\n fail_duration 30s\n header_up Host {upstream_hostport}\n\
          header_up X-Real-IP {remote_host}\n header_down -X-A\n transport http {\n\
-         tls_insecure_skip_verify\n dial_timeout 2s\n }\n}",
+         tls_insecure_skip_verify\n dial_timeout 1500ms\n }\n}",
         &[
             "servers = [\"https://a.example:443\", \"https://b:81\"]\nbalance = \"hash\"\n\
              hash_key = \"address\"\nmax_failures = 2\nejection_time = \"30s\"\nhost = \"upstream\"\n\
-             connect_timeout = \"2s\"\nhealth = { interval = \"5s\", path = \"/h\" }\n\
+             connect_timeout = \"2s\"\nhealth = { interval = \"90s\", path = \"/h\" }\n\
              tls = { verify = false }",
             "headers = { X-A = \"\" }\nrequest_headers = { X-Real-IP = \"{client}\" }",
         ],

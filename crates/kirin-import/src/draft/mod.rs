@@ -1,16 +1,16 @@
 //! A `kirin.toml` while it is made.
 
+mod free_names;
 mod listener;
 pub(crate) mod notes;
 pub(crate) mod site;
 mod upstreams;
 
+pub(crate) use free_names::{FreeNames, name_of};
 pub(crate) use listener::{Listener, append};
 pub(crate) use notes::one_line;
 pub(crate) use site::Site;
-pub(crate) use upstreams::{Upstreams, name_of};
-
-use toml::Value;
+pub(crate) use upstreams::Upstreams;
 
 use crate::draft::notes::Notes;
 use crate::error::ImportError;
@@ -28,6 +28,8 @@ pub(crate) struct Draft {
     /// Tables of the complete program, such as `[store]`.
     pub(crate) tables: Vec<Section>,
     pub(crate) apps: Vec<Section>,
+    /// The names of applications.
+    pub(crate) app_names: FreeNames,
     pub(crate) upstreams: Upstreams,
     pub(crate) sites: Vec<Site>,
 }
@@ -54,15 +56,6 @@ impl Draft {
         });
         let last = self.tables.len().saturating_sub(1);
         &mut self.tables[index.min(last)]
-    }
-
-    /// Returns a name that no application has yet.
-    pub(crate) fn free_app_name(&self, wanted: &str) -> String {
-        let base = name_of(wanted);
-        let taken = |name: &str| {
-            self.apps.iter().any(|app| app.get("name").and_then(Value::as_str) == Some(name))
-        };
-        if taken(&base) { format!("{base}-{}", self.apps.len() + 1) } else { base }
     }
 
     /// Returns the import.

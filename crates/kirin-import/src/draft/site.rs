@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use toml::{Table, Value};
 
-use crate::draft::upstreams::name_of;
+use crate::draft::name_of;
 use crate::error::ImportError;
 use crate::report::Place;
 use crate::section::Section;

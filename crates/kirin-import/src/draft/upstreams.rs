@@ -1,7 +1,8 @@
 //! The upstreams of a `kirin.toml` while it is made.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
+use crate::draft::free_names::FreeNames;
 use crate::section::Section;
 
 /// The upstreams. Two that say the same are one.
@@ -10,9 +11,7 @@ pub(crate) struct Upstreams {
     sections: Vec<Section>,
     /// The name by all other keys.
     names: HashMap<String, String>,
-    taken: HashSet<String>,
-    /// How often a name was wanted.
-    wanted: HashMap<String, usize>,
+    free_names: FreeNames,
 }
 
 impl Upstreams {
@@ -30,7 +29,7 @@ impl Upstreams {
 
     /// Adds an upstream, also if another one says the same. Returns its name.
     pub(crate) fn add_own(&mut self, wanted: &str, keys: Section) -> String {
-        let name = self.free_name(wanted);
+        let name = self.free_names.take(wanted);
         let mut section = Section::new("[[upstream]]");
         section.comments.clone_from(&keys.comments);
         section.set("name", name.as_str());
@@ -45,24 +44,4 @@ impl Upstreams {
     pub(crate) fn into_sections(self) -> Vec<Section> {
         self.sections
     }
-
-    /// Returns a name that no upstream has yet.
-    fn free_name(&mut self, wanted: &str) -> String {
-        let base = name_of(wanted);
-        let mut name = base.clone();
-        let count = self.wanted.entry(base.clone()).or_insert(1);
-        while !self.taken.insert(name.clone()) {
-            *count += 1;
-            name = format!("{base}-{count}");
-        }
-        name
-    }
-}
-
-/// Returns a text as a name that Kirin allows: letters, digits, `-` and `_`.
-pub(crate) fn name_of(text: &str) -> String {
-    let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    let name: String = text.chars().take(50).map(|c| if keep(c) { c } else { '-' }).collect();
-    let name = name.trim_matches('-');
-    if name.is_empty() { "server".to_owned() } else { name.to_owned() }
 }

@@ -6,9 +6,11 @@ use super::context::Context;
 use super::directive::Directive;
 use super::route::Route;
 use super::scope::Scope;
-use super::units::{bytes, seconds, size, text, texts, time, time_of};
+use super::units::{bytes, text, texts};
 use super::upstream::Protocol;
 use super::variables::{Part, field_name, only_variable, parts};
+use crate::text::size;
+use crate::times::{seconds, time, time_of};
 
 /// The most memory that a cache on disk gets in memory without a person's decision.
 const MAX_MEMORY: u64 = 1 << 30;

@@ -6,8 +6,9 @@ use super::context::Context;
 use super::directive::Directive;
 use super::route::Route;
 use super::scope::Scope;
-use super::units::{bytes, size, text};
+use super::units::{bytes, text};
 use super::variables::{Target, field_name, only_variable};
+use crate::text::size;
 
 /// The largest body that nginx accepts if nothing says otherwise.
 const DEFAULT_BODY: u64 = 1 << 20;

@@ -10,8 +10,10 @@ use super::logs::access_log;
 use super::network::network;
 use super::server::Server;
 use super::tls::tls_section;
-use super::units::{bytes, size, text, texts, time_of};
+use super::units::{bytes, text, texts};
 use crate::section::Section;
+use crate::text::size;
+use crate::times::time_of;
 
 /// The times of connections, with their keys.
 const TIMES: [(&str, &str); 4] = [

@@ -5,8 +5,9 @@ use toml::Value;
 use super::globals::Globals;
 use super::output::Output;
 use super::scope::Scope;
-use super::units::{milliseconds, text};
+use super::units::text;
 use crate::section::Section;
+use crate::times::milliseconds;
 
 /// Sets the keys of the process.
 pub fn add_process<'a>(globals: &Globals<'a>, output: &Output) {

@@ -7,8 +7,9 @@ use super::directive::Directive;
 use super::route::{MAX_ENTRIES, Route};
 use super::scope::Scope;
 use super::tls::is_hsts;
-use super::units::{milliseconds, text};
+use super::units::text;
 use super::variables::{Target, Variables, only_variable};
+use crate::times::milliseconds;
 
 /// Fields that Kirin writes itself.
 const OF_KIRIN: [&str; 11] = [

@@ -7,8 +7,9 @@ use toml::{Table, Value};
 use super::globals::Globals;
 use super::narrow_addresses::needs_certificate;
 use super::server::Server;
-use super::units::{text, time};
+use super::units::text;
 use crate::section::Section;
+use crate::times::time;
 
 /// Returns whether the listeners of a server ask for certificates of clients: all servers with TLS
 /// on its addresses want that.

@@ -1,21 +1,6 @@
-//! Sizes, times and texts, from nginx's words to values of a `kirin.toml`.
+//! Sizes and texts, from nginx's words to values of a `kirin.toml`.
 
 use toml::Value;
-
-/// The units of nginx's times, in milliseconds.
-const TIME_UNITS: [(&str, u64); 8] = [
-    ("ms", 1),
-    ("s", 1000),
-    ("m", 60_000),
-    ("h", 3_600_000),
-    ("d", 86_400_000),
-    ("w", 604_800_000),
-    ("M", 2_592_000_000),
-    ("y", 31_536_000_000),
-];
-
-/// The longest time, in seconds.
-const MAX_SECONDS: u64 = 100 * 365 * 86_400;
 
 /// Returns a text as a value. `${` would be an environment variable, so it gets another `$`.
 pub fn text(text: impl AsRef<str>) -> Value {
@@ -25,48 +10,6 @@ pub fn text(text: impl AsRef<str>) -> Value {
 /// Returns texts as a value.
 pub fn texts<T: AsRef<str>>(list: impl IntoIterator<Item = T>) -> Value {
     Value::Array(list.into_iter().map(text).collect())
-}
-
-/// Returns the milliseconds of a time such as `30`, `1m` or `1h30m`. A number alone is seconds.
-pub fn milliseconds(word: &str) -> Option<u64> {
-    let (mut total, mut rest) = (0_u64, word.trim());
-    if rest.is_empty() {
-        return None;
-    }
-    while !rest.is_empty() {
-        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let (number, after) = rest.split_at_checked(digits)?;
-        let unit_length = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
-        let (unit, after) = after.split_at_checked(unit_length)?;
-        let unit = match unit {
-            "" => 1000,
-            unit => TIME_UNITS.iter().find(|(name, _)| *name == unit)?.1,
-        };
-        total = total.checked_add(number.parse::<u64>().ok()?.checked_mul(unit)?)?;
-        rest = after.trim_start();
-    }
-    Some(total.min(MAX_SECONDS * 1000))
-}
-
-/// Returns the seconds of a time, at least one. A part of a second counts as a whole one.
-pub fn seconds(word: &str) -> Option<u64> {
-    milliseconds(word).map(|time| time.div_ceil(1000).max(1))
-}
-
-/// Returns a time of whole seconds as Kirin writes it, such as `"75s"` and `"1h"`.
-pub fn time(seconds: u64) -> Value {
-    let (number, unit) = match seconds {
-        s if s % 86_400 == 0 && s > 0 => (s / 86_400, "d"),
-        s if s % 3600 == 0 && s > 0 => (s / 3600, "h"),
-        s if s % 60 == 0 && s > 60 => (s / 60, "m"),
-        s => (s.max(1), "s"),
-    };
-    Value::String(format!("{number}{unit}"))
-}
-
-/// Returns the time that a word stands for as Kirin writes it.
-pub fn time_of(word: &str) -> Option<Value> {
-    seconds(word).map(time)
 }
 
 /// Returns the bytes of a size such as `10m`, `8k` or `512`.
@@ -81,38 +24,13 @@ pub fn bytes(word: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit).filter(|bytes| i64::try_from(*bytes).is_ok())
 }
 
-/// Returns a size as Kirin writes it, such as `"10MB"`.
-pub fn size(bytes: u64) -> Value {
-    let (number, unit) = match bytes {
-        b if b % (1 << 30) == 0 && b > 0 => (b >> 30, "GB"),
-        b if b % (1 << 20) == 0 && b > 0 => (b >> 20, "MB"),
-        b if b % (1 << 10) == 0 && b > 0 => (b >> 10, "KB"),
-        b => (b, "B"),
-    };
-    Value::String(format!("{number}{unit}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::size;
 
     #[test]
-    fn times_and_sizes_have_the_units_of_nginx() {
-        for (word, expected) in [
-            ("30", Some("30s")),
-            ("1m", Some("60s")),
-            ("90m", Some("90m")),
-            ("1h30m", Some("90m")),
-            ("1h 30m", Some("90m")),
-            ("500ms", Some("1s")),
-            ("1y", Some("365d")),
-            ("", None),
-            ("x", None),
-            ("1q", None),
-        ] {
-            let found = time_of(word);
-            assert_eq!(found.as_ref().and_then(Value::as_str), expected, "{word}");
-        }
+    fn sizes_have_the_units_of_nginx() {
         for (word, expected) in [
             ("10m", Some("10MB")),
             ("8K", Some("8KB")),
@@ -121,7 +39,7 @@ mod tests {
             ("é", None),
         ] {
             let found = bytes(word).map(size);
-            assert_eq!(found.as_ref().and_then(Value::as_str), expected, "{word}");
+            assert_eq!(found.as_deref(), expected, "{word}");
         }
     }
 }

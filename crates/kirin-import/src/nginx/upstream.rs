@@ -5,9 +5,10 @@ use toml::{Table, Value};
 use super::context::Context;
 use super::directive::Directive;
 use super::scope::Scope;
-use super::units::{text, time, time_of};
+use super::units::text;
 use super::upstream_block::add_block;
 use crate::section::Section;
+use crate::times::{time, time_of};
 
 /// How requests reach servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -322,5 +323,5 @@ fn add_tls<'a>(section: &mut Section, target: &Target, scope: &Scope<'a>, contex
 
 /// Returns the time of an option such as `fail_timeout=10s`.
 pub fn time_option(directive: &Directive, key: &str) -> Option<Value> {
-    directive.option(key).and_then(super::units::seconds).map(time)
+    directive.option(key).and_then(crate::times::seconds).map(time)
 }

@@ -4,9 +4,10 @@ use toml::{Table, Value};
 
 use super::context::Context;
 use super::directive::Directive;
-use super::units::{text, time_of};
+use super::units::text;
 use super::upstream::{Protocol, Target, time_option};
 use crate::section::Section;
+use crate::times::time_of;
 
 /// The largest weight of a server.
 const MAX_WEIGHT: u32 = 1000;

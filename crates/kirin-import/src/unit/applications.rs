@@ -23,7 +23,7 @@ fn perl(entry: &Entry, place: &Place, draft: &mut Draft, targets: &mut Targets) 
     let at = |line| Place { file: place.file.clone(), line };
     let mut app = Section::new("[[app]]");
     app.comment(place.to_string());
-    let name = draft.free_app_name(&entry.key);
+    let name = draft.app_names.take(&entry.key);
     app.set("name", name.as_str());
     let directory = entry.node.get("working_directory").and_then(Node::text);
     let mut has_script = false;

@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use crate::draft::{Draft, name_of};
+use crate::draft::Draft;
 use crate::section::Section;
 use crate::text::size;
 use crate::uwsgi::options::UwsgiOption;
@@ -11,7 +11,7 @@ use crate::uwsgi::options::UwsgiOption;
 pub(crate) fn application(option: &UwsgiOption, script: &str, name: &str) -> Section {
     let mut app = Section::new("[[app]]");
     app.comment(option.place.to_string());
-    app.set("name", name_of(name));
+    app.set("name", name);
     app.set("load", script);
     // uWSGI has one process if the configuration does not say how many.
     app.set("workers", 1);

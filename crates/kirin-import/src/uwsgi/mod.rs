@@ -68,9 +68,9 @@ impl Importer {
         let name = stem.split('.').next().unwrap_or_default();
         let (place, comment) = match psgi {
             Some(option) => {
-                let app = application(option, &option.value, name);
-                draft.apps.push(app);
-                (format!("app:{}", crate::draft::name_of(name)), option.place.to_string())
+                let name = draft.app_names.take(name);
+                draft.apps.push(application(option, &option.value, &name));
+                (format!("app:{name}"), option.place.to_string())
             }
             None => other_server(options, name, start, draft),
         };
@@ -184,7 +184,7 @@ impl Importer {
             return false;
         };
         let name = format!("app{}", path.start().replace('/', "-"));
-        let name = draft.free_app_name(&name);
+        let name = draft.app_names.take(&name);
         let mut app = application(option, script, &name);
         if let Some(first) = draft.apps.first() {
             let own = ["name", "load"];
@@ -193,7 +193,7 @@ impl Importer {
         }
         draft.apps.push(app);
         let mut step = Step::new(vec![path], option.place.to_string());
-        step.route.set("try", vec![format!("app:{}", crate::draft::name_of(&name))]);
+        step.route.set("try", vec![format!("app:{name}")]);
         step.route.set("rewrite", "/");
         self.mounts.push(step);
         draft.notes.carried(&option.place, &option.directive(), "");

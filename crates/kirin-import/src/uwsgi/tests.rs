@@ -138,6 +138,16 @@ const OPTIONS: &[(&str, &[&str])] = &[
                                    [\"app:app-shop\"]\nrewrite = \"/\"",
         ],
     ),
+    (
+        // Three paths that are one name: each application still has its own.
+        "mount = /a.b=x.psgi\nmount = /a/b=y.psgi\nmount = /a-b=z.psgi",
+        &[
+            "name = \"app-a-b\"\nload = \"x.psgi\"",
+            "name = \"app-a-b-2\"\nload = \"y.psgi\"",
+            "name = \"app-a-b-3\"\nload = \"z.psgi\"",
+            "path = \"/a-b\"\ntry = [\"app:app-a-b-3\"]",
+        ],
+    ),
     ("route = ^/gone$ break:404", &["path = \"= /gone\"\ndeny = 404"]),
     ("route = ^/old$ redirect-permanent:/new", &["redirect = \"/new\"\nredirect_status = 301"]),
     (

@@ -7,6 +7,7 @@ use toml::{Table, Value};
 use crate::draft::Draft;
 use crate::section::Section;
 use crate::steps::network;
+use crate::times::time_with_unit;
 use crate::vcl::conditions::Lists;
 use crate::vcl::tokens::Token;
 use crate::vcl::tree::{Declaration, Statement, StatementKind};
@@ -227,20 +228,8 @@ pub(crate) fn word(words: &[Token], number: usize) -> &str {
     words.get(number).map_or("", |token| token.text.as_str())
 }
 
-/// Returns a time that Kirin can take.
-pub(crate) fn time(value: &str) -> Option<String> {
-    let digits = value.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = value.split_at(digits);
-    match unit {
-        "ms" | "s" | "m" | "h" | "d" if !number.is_empty() => Some(value.to_owned()),
-        "w" => Some(format!("{}d", number.parse::<u32>().ok()?.checked_mul(7)?)),
-        "y" => Some(format!("{}d", number.parse::<u32>().ok()?.checked_mul(365)?)),
-        _ => None,
-    }
-}
-
 fn set_time(keys: &mut Section, key: &str, value: &str) -> bool {
-    match time(value) {
+    match time_with_unit(value) {
         Some(time) => {
             keys.set(key, time);
             true
@@ -257,8 +246,8 @@ fn probe(body: &[Statement], draft: &mut Draft) -> Table {
         let value = word(words, 2);
         let entry = match word(words, 0) {
             ".url" => Some(("path", Value::from(value))),
-            ".interval" => time(value).map(|time| ("interval", time.into())),
-            ".timeout" => time(value).map(|time| ("timeout", time.into())),
+            ".interval" => time_with_unit(value).map(|time| ("interval", time)),
+            ".timeout" => time_with_unit(value).map(|time| ("timeout", time)),
             ".expected_response" => Some(("status", Value::from(value))),
             ".threshold" => value.parse::<i64>().ok().map(|count| ("healthy_after", count.into())),
             ".window" | ".initial" => {

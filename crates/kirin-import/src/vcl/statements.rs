@@ -5,7 +5,8 @@ use toml::{Table, Value};
 use crate::report::Outcome;
 use crate::steps::effects::Effect;
 use crate::text::{is_settable, without_variables};
-use crate::vcl::backends::{time, word};
+use crate::times::time_with_unit;
+use crate::vcl::backends::word;
 use crate::vcl::tokens::{Kind, Token};
 
 /// What a statement does.
@@ -150,20 +151,19 @@ fn set_field(subroutine: &str, object: &str, field: &str, words: &[Token]) -> (A
 /// Reads `set beresp.ttl = 1h` and others.
 fn set_value(name: &str, words: &[Token]) -> (Action, Outcome) {
     let by_itself = |text: &str| (Action::None, Outcome::ByItself(text.to_owned()));
-    let cache =
-        |key: &str, value: Value| Effect::Cache(Table::from_iter([(key.to_owned(), value)]));
     let value = word(words, 3);
-    let one = words.len() == 4;
+    let time = (words.len() == 4).then(|| time_with_unit(value)).flatten();
+    if let ("beresp.ttl" | "beresp.grace", Some(time)) = (name, time) {
+        let (key, text) = match name {
+            "beresp.ttl" => ("ttl", "For responses that say nothing themselves."),
+            _ => (
+                "stale_if_error",
+                "While the server fails. `stale-while-revalidate` of the response does the rest.",
+            ),
+        };
+        return carried(Effect::Cache(Table::from_iter([(key.to_owned(), time)])), text);
+    }
     match name {
-        "beresp.ttl" if one && time(value).is_some() => {
-            let text = "For responses that say nothing themselves.";
-            carried(cache("ttl", time(value).unwrap_or_default().into()), text)
-        }
-        "beresp.grace" if one && time(value).is_some() => {
-            let text = "While the server fails. `stale-while-revalidate` of the response does the \
-                        rest.";
-            carried(cache("stale_if_error", time(value).unwrap_or_default().into()), text)
-        }
         "beresp.do_esi" if value == "true" => {
             let mut keys = crate::section::Section::default();
             keys.set("esi", true);
