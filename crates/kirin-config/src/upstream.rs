@@ -158,8 +158,8 @@ pub struct UpstreamSection {
     pub extension: Option<Written<String>>,
     /// For `fastcgi://` servers: whether a script also runs for paths behind its name. `/a.php/b`
     /// is then `/a.php` with the `PATH_INFO` `/b`. With `false` it goes to the index of the root,
-    /// and a route for `= /a.php` or `*.php` has all requests that run such a script. Default:
-    /// `true`.
+    /// and a route for `= /a.php` has all requests that run this script, if it is no index.
+    /// Default: `true`.
     #[schemars(with = "Option<bool>")]
     pub path_info: Option<Written<bool>>,
 }

@@ -171,7 +171,7 @@ pub(crate) fn by_package(project: &Project, package: &Package) -> Option<Generat
     let builder = BUILDERS.iter().find(|builder| package.needs(builder.dependency))?;
     let command = match package.script("build") {
         Some(_) => format!("{} run build", runner(project)),
-        None => format!("npx {} build", builder.dependency),
+        None => format!("npx {}", program(builder.dependency)),
     };
     Some(GeneratedSite {
         evidence: package
@@ -181,6 +181,19 @@ pub(crate) fn by_package(project: &Project, package: &Package) -> Option<Generat
         is_single_page: builder.is_single_page,
         immutable: builder.immutable,
     })
+}
+
+/// Returns the program of a package that builds the site, with its arguments.
+fn program(dependency: &str) -> String {
+    match dependency {
+        "vitepress" => "vitepress build docs".into(),
+        "@docusaurus/core" => "docusaurus build".into(),
+        "@11ty/eleventy" => "@11ty/eleventy".into(),
+        "@sveltejs/adapter-static" => "vite build".into(),
+        "@vue/cli-service" => "vue-cli-service build".into(),
+        "@parcel/core" => "parcel build".into(),
+        other => format!("{other} build"),
+    }
 }
 
 /// Finds Angular, which writes a directory with the name of the project.

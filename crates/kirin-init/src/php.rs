@@ -124,13 +124,15 @@ pub(crate) fn find(project: &Project, sockets: &Path) -> Option<Candidate> {
 
 /// Returns the paths to which visitors upload files. No file there may be run as a script.
 fn files_only(project: &Project, root: &str, known: Option<&Software>) -> Vec<FilesOnly> {
-    let paths = known.map_or(["/uploads", "/upload"].as_slice(), |known| known.uploads);
+    let own = known.map_or([].as_slice(), |known| known.uploads);
+    let usual = ["/uploads", "/upload"].iter().filter(|path| !own.contains(path));
     let mut found = Vec::new();
-    for path in paths {
+    for path in own.iter().chain(usual) {
         let directory = below(root, path.trim_start_matches('/'));
         let is_link = project.is_link(&directory);
         // The directory of WordPress and of Drupal appears with the first upload.
-        if known.is_some_and(|known| known.root == "." || known.name == "Drupal")
+        let appears = |known: &Software| known.root == "." || known.name == "Drupal";
+        if (own.contains(path) && known.is_some_and(appears))
             || is_link
             || project.is_directory(&directory)
         {

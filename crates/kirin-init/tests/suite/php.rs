@@ -10,6 +10,7 @@ pub const LAYOUTS: [Layout; 6] = [
             ("artisan", ""),
             ("public/storage/", "->../storage/app/public"),
             ("storage/app/public/", ""),
+            ("public/uploads/", ""),
             ("package.json", r#"{"devDependencies": {"vite": "7"}}"#),
         ],
         settings: r#"[[upstream]]
@@ -23,6 +24,9 @@ try = ["files:public", "proxy:php"]
 path = "/storage"
 try = ["files:public"]
 follow_links = "owner"
+[[route]]
+path = "/uploads"
+try = ["files:public"]
 "#,
         report: "Found a PHP application:
   public/index.php is the front controller of Laravel

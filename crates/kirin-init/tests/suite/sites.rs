@@ -2,7 +2,7 @@
 
 use crate::support::{Layout, check};
 
-pub const LAYOUTS: [Layout; 15] = [
+pub const LAYOUTS: [Layout; 16] = [
     Layout {
         name: "pages_at_the_top",
         files: &[
@@ -102,6 +102,21 @@ immutable = true
   dist is not built yet
 Next:
   yarn run build    # build the site
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "a_package_without_a_script_for_the_build",
+        files: &[("package.json", r#"{"devDependencies": {"@docusaurus/core": "3"}}"#)],
+        settings: r#"[[route]]
+path = "/"
+try = ["files:build"]
+"#,
+        report: "Found a static site:
+  package.json (line 1) needs Docusaurus, which builds a site
+  build is not built yet
+Next:
+  npx docusaurus build    # build the site
   kirin serve    # then open http://127.0.0.1:8080/
 ",
     },

@@ -22,7 +22,7 @@ pub enum LineError {
     #[error("longer than {} bytes", LONGEST_LINE)]
     TooLong,
     /// The line has none of the known formats.
-    #[error("neither combined nor LTSV nor JSON")]
+    #[error("neither combined nor LTSV nor JSON nor what `kirin serve` shows on a terminal")]
     UnknownFormat,
     /// The line does not have the format that was given.
     #[error("not a line of this format")]

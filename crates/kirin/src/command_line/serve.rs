@@ -29,7 +29,10 @@ pub struct Serve {
     #[arg(long, short, value_name = "ADDRESS", value_parser = address)]
     listen: Option<String>,
     /// The port on which to listen
-    #[arg(long, short, value_name = "PORT", conflicts_with = "listen")]
+    #[arg(
+        long, short, value_name = "PORT", value_parser = within(0, u16::MAX),
+        conflicts_with = "listen"
+    )]
     port: Option<u16>,
     /// The IP address on which to listen; 0.0.0.0 is all addresses [default: 127.0.0.1; with
     /// --domain all addresses]

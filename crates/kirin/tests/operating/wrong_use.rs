@@ -50,7 +50,7 @@ const COMMANDS: &[WrongCommand] = &[
     // Values.
     (&["serve", "app.psgi", "-l", "web"], USAGE, &["'--listen <ADDRESS>'", "IP:PORT", "unix:PATH"]),
     (&["serve", "app.psgi", "-l", ":99999"], USAGE, &["`:99999`", "'--listen <ADDRESS>'", ":PORT"]),
-    (&["serve", "app.psgi", "-p", "http"], USAGE, &["'http'", "'--port <PORT>'"]),
+    (&["serve", "app.psgi", "-p", "http"], USAGE, &["'--port <PORT>'", "allowed are 0 to 65535"]),
     (&["serve", "app.psgi", "-o", "a.b"], USAGE, &["'--host <IP>'", "an IP address, `localhost`"]),
     (&["serve", "app.psgi", "-w", "0"], USAGE, &["'--workers <NUMBER>'", "allowed are 1 to 4096"]),
     (&["serve", "app.psgi", "-w", "many"], USAGE, &["'many'", "allowed are 1 to 4096"]),
