@@ -122,7 +122,9 @@ fn service_command(site: &Site) -> Command {
 fn has_ended(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
-    state.is_none_or(|state| state == "Z")
+    // The first thread is a zombie already while others still have the sockets open.
+    let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    state.is_none_or(|state| state == "Z" && threads() <= 1)
 }
 
 #[test]
