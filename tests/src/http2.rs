@@ -191,8 +191,21 @@ impl Http2Client {
         body: &[u8],
         trailers: Option<HeaderMap>,
     ) -> Http2Reply {
+        let reply = self.try_send_with_trailers(method, target, fields, body, trailers);
+        reply.expect("a whole response")
+    }
+
+    /// Sends the same request, and returns the error if the response is not complete.
+    pub fn try_send_with_trailers(
+        &mut self,
+        method: &str,
+        target: &str,
+        fields: &[(&str, &str)],
+        body: &[u8],
+        trailers: Option<HeaderMap>,
+    ) -> Result<Http2Reply, h2::Error> {
         let is_ended = body.is_empty() && trailers.is_none();
-        let mut pending = self.try_begin(method, target, fields, is_ended).expect("a request");
+        let mut pending = self.try_begin(method, target, fields, is_ended)?;
         let mut body = Bytes::copy_from_slice(body);
         self.runtime.block_on(within(async {
             while !body.is_empty() {
@@ -212,7 +225,7 @@ impl Http2Client {
                 let _ = pending.stream.send_trailers(trailers);
             }
         }));
-        self.finish(pending)
+        self.try_finish(pending)
     }
 
     /// Waits only for the head of a response.

@@ -4,15 +4,15 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use http::HeaderValue;
 use kirin_clock::{Offset, monotonic_offset};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Length of `Date: Sun, 06 Nov 1994 08:49:37 GMT CRLF`.
 const DATE_LINE_BYTES: usize = 37;
 
-/// Where the date begins in that line.
+/// Where the date begins in that line, and its length.
 const DATE_AT: usize = 6;
+const DATE_BYTES: usize = 29;
 
 /// The clock of one event loop. Reading it reads the kernel's coarse clock, without a system call.
 pub struct Clock {
@@ -23,7 +23,6 @@ pub struct Clock {
     /// The last second of the wall clock.
     wall_second: Cell<u64>,
     date_line: RefCell<[u8; DATE_LINE_BYTES]>,
-    date: RefCell<HeaderValue>,
 }
 
 impl Default for Clock {
@@ -33,7 +32,6 @@ impl Default for Clock {
             offset: Cell::new(monotonic_offset()),
             wall_second: Cell::new(u64::MAX),
             date_line: RefCell::new([0; DATE_LINE_BYTES]),
-            date: RefCell::new(HeaderValue::from_static("")),
         };
         clock.now();
         clock
@@ -73,8 +71,9 @@ impl Clock {
     }
 
     /// Returns the value of that line.
-    pub(crate) fn date(&self) -> HeaderValue {
-        self.date.borrow().clone()
+    pub(crate) fn date(&self) -> [u8; DATE_BYTES] {
+        let line = self.date_line.borrow();
+        line.get(DATE_AT..).and_then(<[u8]>::first_chunk).copied().unwrap_or([b' '; DATE_BYTES])
     }
 
     /// Returns the wall clock's second at the last call of [`Clock::now`].
@@ -89,10 +88,6 @@ impl Clock {
         let mut date_line = self.date_line.borrow_mut();
         if line.len() == date_line.len() {
             date_line.copy_from_slice(line.as_bytes());
-        }
-        let date = line.get(DATE_AT..).unwrap_or_default().trim_end();
-        if let Ok(date) = HeaderValue::from_str(date) {
-            self.date.replace(date);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use kirin_client_bytes::{ClientShare, LoopAccount};
+use kirin_h2::hpack::FieldBuffer;
 use kirin_http::client_watch::ClientWatch;
 use kirin_http::forwarded::Forwarding;
 use kirin_http::handler::{Client, Origin};
@@ -58,6 +59,8 @@ pub(crate) struct ListenerState {
     pub(crate) open: Rc<OpenConnections>,
     pub(crate) scratch: RefCell<Box<[u8]>>,
     pub(crate) output: RefCell<Output>,
+    /// The fields of one HTTP/2 request.
+    pub(crate) header_fields: RefCell<FieldBuffer>,
     pub(crate) pipes: Pipes,
     pub(crate) request_ids: RequestIds,
     pub(crate) stopping: Cell<bool>,
@@ -75,6 +78,7 @@ impl ListenerState {
             open: Rc::default(),
             scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
             output: RefCell::default(),
+            header_fields: RefCell::default(),
             pipes: Pipes::default(),
             request_ids: RequestIds::default(),
             stopping: Cell::new(false),

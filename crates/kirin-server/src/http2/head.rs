@@ -1,120 +1,126 @@
-//! Request heads: turns the head that the h2 crate gives into a [`RequestHead`] like that of
-//! HTTP/1.
+//! Request heads: turns a header list that the engine has checked into a [`RequestHead`] like that
+//! of HTTP/1.
 //!
-//! h2 has already refused what RFC 9113 section 8 calls malformed: pseudo-fields that are missing,
-//! duplicated or behind others, names in upper case, connection-specific fields, `TE` other than
-//! `trailers`, and a `content-length` that the data contradicts.
+//! The engine has already refused what RFC 9113 section 8 calls malformed: pseudo-fields that are
+//! missing, duplicated or behind others, names and values with characters that are not allowed,
+//! connection-specific fields, `TE` other than `trailers`, and a `content-length` that the data
+//! contradicts.
 
 use std::borrow::Cow;
 
-use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST};
-use http::request::Parts;
-use http::{HeaderMap, Method};
+use http::Method;
 use httparse::Header;
+use kirin_h2::hpack::{FieldBuffer, Known};
 use kirin_http::host::parse_host;
 use kirin_http::percent::{self, NOT_ASCII};
 use kirin_http::request::{
     BodyLength, HeadLimits, MAX_FIELDS, Reject, RequestHead, Version, parse_content_length,
 };
+use smallvec::SmallVec;
+
+/// The field lines of a head. Those of most requests fit without memory of their own.
+pub(super) type Lines<'a> = SmallVec<[Header<'a>; 24]>;
 
 /// A request head.
 pub(super) struct Http2Head<'a> {
-    method: &'a Method,
+    method: Method,
     target: Cow<'a, str>,
     host: &'a str,
-    fields: &'a HeaderMap,
-    /// The `cookie` fields joined to one.
+    fields: &'a FieldBuffer,
+    /// The `cookie` fields joined to one, if there are several.
     cookie: Vec<u8>,
     pub(super) body: BodyLength,
-    pub(super) expects_continue: bool,
-    /// The approximate size of a copy of the head in bytes.
-    pub(super) bytes: usize,
+    expects_continue: bool,
 }
 
 impl<'a> Http2Head<'a> {
-    /// Reads the head that h2 gives. `ended`: no body follows. `secure`: the connection is
+    /// Reads the head that the engine gives. `ended`: no body follows. `secure`: the connection is
     /// encrypted.
     pub(super) fn read(
-        parts: &'a Parts,
+        fields: &'a FieldBuffer,
         ended: bool,
         secure: bool,
         limits: &HeadLimits,
     ) -> Result<Self, Reject> {
-        let Parts { method, uri, headers, .. } = parts;
-        if *method == Method::TRACE {
-            return Err(Reject::Method);
-        }
-        if *method == Method::CONNECT {
-            return Err(Reject::Bad("CONNECT is for proxies"));
-        }
-        let target = uri.path_and_query().map_or("/", |target| target.as_str());
-        // As in HTTP/1. The target is UTF-8, because h2 treats any other `:path` as an error of the
-        // connection.
-        let target = percent::encode(target.as_bytes(), NOT_ASCII);
-        if target.len() + method.as_str().len() + 12 > limits.request_line_bytes {
-            return Err(Reject::TargetTooLong);
-        }
-        let is_path = target.starts_with('/') || (*target == *"*" && *method == Method::OPTIONS);
-        if !is_path || target.bytes().any(|byte| byte <= b' ' || byte == 0x7f || byte == b'#') {
-            return Err(Reject::Bad("request target is not a path"));
-        }
-        if headers.len() > MAX_FIELDS {
-            return Err(Reject::HeadTooLarge);
-        }
-        if uri.scheme_str().is_some_and(|scheme| scheme.eq_ignore_ascii_case("https") != secure) {
-            return Err(Reject::Misdirected);
-        }
+        let mut method = Method::GET;
+        let mut target: &[u8] = b"/";
+        let mut authority = None;
         let mut host = None;
         let mut length = None;
         let mut expects_continue = false;
-        let mut cookie = Vec::new();
-        let mut bytes = target.len();
-        for (name, value) in headers {
-            bytes += name.as_str().len() + value.len();
-            if has_blanks_around(value.as_bytes()) {
-                return Err(Reject::Bad("a field value begins or ends with a blank"));
-            }
-            if name == HOST {
-                if host.is_some() {
+        let mut cookies = 0;
+        let mut lines = 0;
+        for field in fields.iter() {
+            let value = field.value;
+            match field.known {
+                Known::Method => {
+                    method = Method::from_bytes(value).map_err(|_| Reject::Method)?;
+                    continue;
+                }
+                Known::Path => {
+                    target = value;
+                    continue;
+                }
+                Known::Authority => {
+                    authority = Some(value);
+                    continue;
+                }
+                Known::Scheme if value.eq_ignore_ascii_case(b"https") == secure => continue,
+                Known::Scheme => return Err(Reject::Misdirected),
+                Known::Host if host.is_some() => {
                     return Err(Reject::Bad("more than one Host field"));
                 }
-                host = Some(parse_host(value.as_bytes())?);
-            } else if name == COOKIE {
-                if !cookie.is_empty() {
-                    cookie.extend_from_slice(b"; ");
-                }
-                cookie.extend_from_slice(value.as_bytes());
-            } else if name == CONTENT_LENGTH {
-                length = Some(parse_content_length(value.as_bytes())?);
-            } else if name == EXPECT {
-                if !value.as_bytes().eq_ignore_ascii_case(b"100-continue") {
+                Known::Host => host = Some(parse_host(value)?),
+                Known::Cookie => cookies += 1,
+                Known::ContentLength => length = Some(parse_content_length(value)?),
+                Known::Expect if !value.eq_ignore_ascii_case(b"100-continue") => {
                     return Err(Reject::Expectation);
                 }
-                expects_continue = !ended;
+                Known::Expect => expects_continue = !ended,
+                _ => {}
             }
+            lines += usize::from(field.known != Known::Cookie || cookies == 1);
         }
-        let host = one_host(uri.authority().map(http::uri::Authority::as_str), host)?;
+        if method == Method::TRACE {
+            return Err(Reject::Method);
+        }
+        if method == Method::CONNECT {
+            return Err(Reject::Bad("CONNECT is for proxies"));
+        }
+        if lines > MAX_FIELDS {
+            return Err(Reject::HeadTooLarge);
+        }
+        let target = read_target(target, &method, limits)?;
+        let host = one_host(authority, host)?;
         let body = match length {
             _ if ended => BodyLength::None,
             Some(length @ 1..) => BodyLength::Exact(length),
             // The length is unknown, or the end has not arrived yet.
             Some(0) | None => BodyLength::Chunked,
         };
-        Ok(Self { method, target, host, fields: headers, cookie, body, expects_continue, bytes })
+        let cookie = if cookies > 1 { joined_cookies(fields) } else { Vec::new() };
+        Ok(Self { method, target, host, fields, cookie, body, expects_continue })
     }
 
     /// Returns the field lines, which [`Http2Head::as_request`] borrows. `Host` is one of them as
     /// in HTTP/1, and the parts of a cookie are joined (RFC 9113 section 8.2.3).
-    pub(super) fn field_lines(&self) -> Vec<Header<'_>> {
-        let mut lines = Vec::with_capacity(self.fields.len() + 1);
+    pub(super) fn field_lines(&self) -> Lines<'_> {
+        let mut lines = Lines::new();
         lines.push(Header { name: "host", value: self.host.as_bytes() });
         let mut has_cookie = false;
-        for (name, value) in self.fields {
-            if name == HOST || (name == COOKIE && std::mem::replace(&mut has_cookie, true)) {
-                continue;
-            }
-            let value = if name == COOKIE { &self.cookie[..] } else { value.as_bytes() };
-            lines.push(Header { name: name.as_str(), value });
+        for field in self.fields.iter() {
+            let value = match field.known {
+                Known::Method
+                | Known::Path
+                | Known::Authority
+                | Known::Scheme
+                | Known::Protocol
+                | Known::Host => continue,
+                Known::Cookie if std::mem::replace(&mut has_cookie, true) => continue,
+                Known::Cookie if !self.cookie.is_empty() => &self.cookie[..],
+                _ => field.value,
+            };
+            lines.push(Header { name: field.name_str(), value });
         }
         lines
     }
@@ -141,22 +147,52 @@ impl<'a> Http2Head<'a> {
     }
 }
 
-/// Returns whether a value begins or ends with a space or a tab, which HTTP/1 would have removed.
-/// Such a request is malformed (RFC 9113 section 8.2.1).
-pub(super) fn has_blanks_around(value: &[u8]) -> bool {
-    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    is_blank(value.first()) || is_blank(value.last())
+/// Reads `:path`. As in HTTP/1, bytes above 127 are taken as if they were percent-encoded.
+fn read_target<'a>(
+    target: &'a [u8],
+    method: &Method,
+    limits: &HeadLimits,
+) -> Result<Cow<'a, str>, Reject> {
+    let target = percent::encode(target, NOT_ASCII);
+    if target.len() + method.as_str().len() + 12 > limits.request_line_bytes {
+        return Err(Reject::TargetTooLong);
+    }
+    let is_path = target.starts_with('/') || (*target == *"*" && *method == Method::OPTIONS);
+    if !is_path || target.bytes().any(|byte| byte <= b' ' || byte == 0x7f || byte == b'#') {
+        return Err(Reject::Bad("request target is not a path"));
+    }
+    Ok(target)
+}
+
+/// Joins the parts of a cookie.
+fn joined_cookies(fields: &FieldBuffer) -> Vec<u8> {
+    let mut joined = Vec::new();
+    for field in fields.iter().filter(|field| field.known == Known::Cookie) {
+        if !joined.is_empty() {
+            joined.extend_from_slice(b"; ");
+        }
+        joined.extend_from_slice(field.value);
+    }
+    joined
+}
+
+/// Returns the line that a log shows for a request that is refused.
+pub(super) fn refused_line(fields: &FieldBuffer) -> Vec<u8> {
+    let value_of = |known| {
+        fields.iter().find(|field| field.known == known).map_or(&b""[..], |field| field.value)
+    };
+    [value_of(Known::Method), b" ", value_of(Known::Path), b" HTTP/2.0"].concat()
 }
 
 /// Returns `:authority`, or else `Host`. They must not contradict each other (RFC 9113 section
 /// 8.3.1).
-fn one_host<'a>(authority: Option<&'a str>, field: Option<&'a str>) -> Result<&'a str, Reject> {
+fn one_host<'a>(authority: Option<&'a [u8]>, field: Option<&'a str>) -> Result<&'a str, Reject> {
     match (authority, field) {
         (None, None) => Err(Reject::Bad("request without :authority and Host")),
-        (Some(authority), Some(field)) if !authority.eq_ignore_ascii_case(field) => {
+        (Some(authority), Some(field)) if !authority.eq_ignore_ascii_case(field.as_bytes()) => {
             Err(Reject::Bad(":authority and Host differ"))
         }
-        (Some(authority), _) => parse_host(authority.as_bytes()),
+        (Some(authority), _) => parse_host(authority),
         (None, Some(field)) => Ok(field),
     }
 }
@@ -164,27 +200,38 @@ fn one_host<'a>(authority: Option<&'a str>, field: Option<&'a str>) -> Result<&'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::Request;
+    use kirin_h2::hpack::{Decoder, Encoder};
+
+    /// Returns the fields of a request for an authority and a path.
+    fn request(authority: Option<&str>, path: &str, fields: &[(&str, &str)]) -> FieldBuffer {
+        let mut block = Vec::new();
+        let mut encoder = Encoder::new(0);
+        let mut field =
+            |name: &str, value: &str| encoder.field(name.as_bytes(), value.as_bytes(), &mut block);
+        field(":method", "GET");
+        field(":scheme", "https");
+        field(":path", path);
+        authority.into_iter().for_each(|authority| field(":authority", authority));
+        fields.iter().for_each(|(name, value)| field(name, value));
+        let mut list = FieldBuffer::default();
+        Decoder::new(4096).decode(&block, 1 << 20, 1000, &mut list).unwrap();
+        list
+    }
 
     /// Reads a head and returns the result of `look`.
     fn read<T>(
-        uri: &str,
-        fields: &[(&str, &str)],
+        fields: &FieldBuffer,
         ended: bool,
         look: impl FnOnce(&Http2Head<'_>) -> T,
     ) -> Result<T, Reject> {
-        let mut request = Request::builder().uri(uri);
-        for (name, value) in fields {
-            request = request.header(*name, *value);
-        }
-        let parts = request.body(()).unwrap().into_parts().0;
-        Http2Head::read(&parts, ended, true, &HeadLimits::default()).map(|head| look(&head))
+        Http2Head::read(fields, ended, true, &HeadLimits::default()).map(|head| look(&head))
     }
 
     #[test]
     fn a_head_is_equal_to_that_of_the_same_http_1_request() {
         let fields = [("cookie", "a=1"), ("accept", "x"), ("cookie", "b=2"), ("accept", "y")];
-        let seen = read("https://a.test:8443/p/q?x=y?z", &fields, true, |head| {
+        let fields = request(Some("a.test:8443"), "/p/q?x=y?z", &fields);
+        let seen = read(&fields, true, |head| {
             let lines = head.field_lines();
             let request = head.as_request(&lines);
             assert_eq!(
@@ -207,18 +254,19 @@ mod tests {
 
     #[test]
     fn the_host_is_required_and_must_be_unambiguous() {
-        for (uri, fields, host) in [
-            ("https://a.test/", &[][..], Ok("a.test")),
-            ("/", &[("host", "a.test")], Ok("a.test")),
-            ("https://a.test/", &[("host", "A.test")], Ok("a.test")),
-            ("/", &[], Err(())),
-            ("https://a.test/", &[("host", "b.test")], Err(())),
-            ("/", &[("host", "a.test"), ("host", "a.test")], Err(())),
-            ("/", &[("host", "a b")], Err(())),
-            ("https://user@a.test/", &[], Err(())),
+        for (authority, fields, host) in [
+            (Some("a.test"), &[][..], Ok("a.test")),
+            (None, &[("host", "a.test")], Ok("a.test")),
+            (Some("a.test"), &[("host", "A.test")], Ok("a.test")),
+            (None, &[], Err(())),
+            (Some("a.test"), &[("host", "b.test")], Err(())),
+            (None, &[("host", "a.test"), ("host", "a.test")], Err(())),
+            (None, &[("host", "a b")], Err(())),
+            (Some("user@a.test"), &[], Err(())),
+            (Some(""), &[], Err(())),
         ] {
-            let got = read(uri, fields, true, |head| head.host.to_owned());
-            assert_eq!(got.as_deref().map_err(|_| ()), host, "{uri} {fields:?}");
+            let got = read(&request(authority, "/", fields), true, |head| head.host.to_owned());
+            assert_eq!(got.as_deref().map_err(|_| ()), host, "{authority:?} {fields:?}");
         }
     }
 
@@ -231,43 +279,30 @@ mod tests {
             (&[("content-length", "0")], false, BodyLength::Chunked),
             (&[("content-length", "0")], true, BodyLength::None),
         ] {
-            assert_eq!(
-                read("https://a/", fields, ended, |head| head.body),
-                Ok(body),
-                "{fields:?} {ended}"
-            );
-        }
-        assert!(read("https://a/", &[("content-length", "+5")], false, |_| ()).is_err());
-    }
-
-    #[test]
-    fn a_value_with_blanks_at_either_end_is_refused() {
-        for (value, is_refused) in
-            [("b c", false), ("", false), (" b", true), ("b ", true), ("\tb", true), (" ", true)]
-        {
-            for name in ["a", "cookie"] {
-                let got = read("https://a/", &[(name, value)], true, |_| ());
-                assert_eq!(got.is_err(), is_refused, "{name}: {value:?}");
-            }
+            let got = read(&request(Some("a"), "/", fields), ended, |head| head.body);
+            assert_eq!(got, Ok(body), "{fields:?} {ended}");
         }
     }
 
     #[test]
     fn heads_cost_no_more_than_their_bytes() {
-        let parts = |name: &'static str, value: &'static str| {
+        let list = |name: &'static str, value: &'static str| {
             move |count: usize| {
-                let mut request = Request::builder().uri("https://a/");
-                for index in 0..count {
-                    let name = if name.is_empty() { format!("x-{index}") } else { name.to_owned() };
-                    request = request.header(name, value.repeat(100));
-                }
-                request.body(()).unwrap().into_parts().0
+                let name_of = |index: usize| match name {
+                    "" => format!("x-{index}"),
+                    name => name.to_owned(),
+                };
+                let names: Vec<String> = (0..count).map(name_of).collect();
+                let value = value.repeat(100);
+                let fields: Vec<_> =
+                    names.iter().map(|name| (name.as_str(), value.as_str())).collect();
+                request(Some("a"), "/", &fields)
             }
         };
         let mut table = kirin_doubling::Table::new();
         for (name, value) in [("cookie", "a=b; "), ("x-a", "b"), ("", "b"), ("expect", "x")] {
-            table.check(&format!("{name}: {value}"), 12, parts(name, value), |parts| {
-                let head = Http2Head::read(parts, true, true, &HeadLimits::default()).ok()?;
+            table.check(&format!("{name}: {value}"), 12, list(name, value), |fields| {
+                let head = Http2Head::read(fields, true, true, &HeadLimits::default()).ok()?;
                 let lines = head.field_lines();
                 Some(head.as_request(&lines).fields.len())
             });
@@ -277,10 +312,16 @@ mod tests {
 
     #[test]
     fn limits_are_those_of_http_1() {
-        let long = format!("https://a/{}", "x".repeat(9000));
-        assert_eq!(read(&long, &[], true, |_| ()), Err(Reject::TargetTooLong));
-        let many = vec![("x", "y"); MAX_FIELDS + 1];
-        assert_eq!(read("https://a/", &many, true, |_| ()), Err(Reject::HeadTooLarge));
-        assert_eq!(read("https://a/", &[("expect", "x")], true, |_| ()), Err(Reject::Expectation));
+        let long = format!("/{}", "x".repeat(9000));
+        let refused = |path: &str, fields: &[(&str, &str)]| {
+            read(&request(Some("a"), path, fields), true, |_| ())
+        };
+        assert_eq!(refused(&long, &[]), Err(Reject::TargetTooLong));
+        assert_eq!(refused("/", &vec![("x", "y"); MAX_FIELDS + 1]), Err(Reject::HeadTooLarge));
+        assert_eq!(refused("/", &vec![("cookie", "y"); MAX_FIELDS + 1]), Ok(()));
+        assert_eq!(refused("/", &[("expect", "x")]), Err(Reject::Expectation));
+        for path in ["", "a", "*", "http://a/", "/a b", "/#"] {
+            assert!(matches!(refused(path, &[]), Err(Reject::Bad(_))), "{path}");
+        }
     }
 }

@@ -1,69 +1,58 @@
-//! The sending half of a stream before its response has begun.
+//! What a request can do with its client before its response has begun: send informational
+//! responses, and watch whether the client is still there.
 
-use std::cell::{Cell, RefCell, RefMut};
 use std::future::ready;
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use h2::server::SendResponse;
 use http::StatusCode;
 use kirin_http::client_watch::WatchedClient;
 use kirin_http::field_lines::FieldLines;
 use kirin_http::informational::InformationalClient;
 use kirin_http::pace::Pace;
 
+use super::connection::Http2Connection;
 use super::response;
+use super::stream::StreamState;
 
-/// Sends the response of a stream, and informational responses ahead of it. The stream's task and
-/// the body of the request share it.
-pub(super) struct Responder(RefCell<SendResponse<Bytes>>);
+/// The client of one stream.
+pub(super) struct StreamClient<H> {
+    pub(super) connection: Rc<Http2Connection<H>>,
+    pub(super) stream: Rc<StreamState<H>>,
+}
 
-impl Responder {
-    pub(super) fn new(respond: SendResponse<Bytes>) -> Self {
-        Self(RefCell::new(respond))
-    }
-
-    pub(super) fn borrow_mut(&self) -> RefMut<'_, SendResponse<Bytes>> {
-        self.0.borrow_mut()
-    }
-
-    /// Sends an informational response.
-    pub(super) fn inform(&self, status: StatusCode, fields: &FieldLines) -> Result<(), h2::Error> {
-        self.0.borrow_mut().send_informational(response::informational(status, fields))
+impl<H> StreamClient<H> {
+    /// Sends an informational response. The limit on their number bounds what waits for a client
+    /// that does not read.
+    pub(super) fn inform(&self, status: StatusCode, fields: &FieldLines) -> io::Result<()> {
+        if self.stream.is_reset() {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        let mut engine = self.connection.engine.borrow_mut();
+        response::write_informational(&mut engine, self.stream.id, status, fields);
+        drop(engine);
+        self.connection.wake();
+        Ok(())
     }
 }
 
-impl InformationalClient for Responder {
+impl<H> InformationalClient for StreamClient<H> {
     fn send<'a>(
         &'a self,
         status: StatusCode,
         fields: &'a FieldLines,
         _: &'a mut Pace,
     ) -> Pin<Box<dyn Future<Output = io::Result<()>> + 'a>> {
-        Box::pin(ready(self.inform(status, fields).map_err(io::Error::other)))
+        Box::pin(ready(self.inform(status, fields)))
     }
 }
 
-/// Whether the client has reset the stream. The stream's task checks this, and then polls the work
-/// that waits for the client to disconnect.
-#[derive(Default)]
-pub(super) struct StreamReset(Cell<bool>);
-
-impl StreamReset {
-    pub(super) fn set(&self) {
-        self.0.set(true);
-    }
-
-    pub(super) fn get(&self) -> bool {
-        self.0.get()
-    }
-}
-
-impl WatchedClient for StreamReset {
+impl<H> WatchedClient for StreamClient<H> {
+    /// Returns ready if the stream was reset. That wakes the stream's task, which then polls this.
     fn poll_gone(&self, _: &mut Context<'_>) -> Poll<()> {
-        if self.0.get() { Poll::Ready(()) } else { Poll::Pending }
+        if self.stream.is_reset() { Poll::Ready(()) } else { Poll::Pending }
     }
 
     fn end_watch(&self) {}

@@ -1,295 +1,250 @@
-//! One stream: a request, until its response was sent or the stream ended early.
+//! The state of an open stream: the received part of its request, and what is still to be sent of
+//! its response. The connection's task and the stream's task share it.
 
-use std::future::poll_fn;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Waker};
 
-use bytes::Bytes;
-use h2::RecvStream;
-use h2::server::SendResponse;
-use http::request::Parts;
-use http::{Method, Request};
-use kirin_client_bytes::ClientShare;
-use kirin_http::client_watch::ClientWatch;
-use kirin_http::handler::{Answer, Handler, Later};
-use kirin_http::informational::Informational;
-use kirin_http::pace::Pace;
-use kirin_http::request::{BodyLength, Reject};
-use kirin_http::request_body::RequestBody;
-use kirin_http::request_id::RequestId;
-use kirin_http::request_scope::{InRequest, RequestScope};
-use kirin_http::response::Response;
+use bytes::BytesMut;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use kirin_h2::Reason;
+use kirin_h2::hpack::FieldBuffer;
 
-use super::Resets;
-use super::body::{BodyState, Http2Source, drop_rest, within};
-use super::head::Http2Head;
-use super::responder::{Responder, StreamReset};
-use super::send::{Http2Exchange, Unfinished, start};
-use super::socket::Backlog;
-use crate::connection::io::Io;
-use crate::connection::proxied;
-use crate::limits::deadlines::Deadlines;
-use crate::observation::RequestRecord;
-use crate::server::Server;
+use super::connection::{Engine, Http2Connection};
+use super::outgoing::{Outgoing, Sent, SourcePiece};
+use super::response::write_trailers;
+use crate::http1::sending::{LINGER_BYTES, LINGER_SECONDS};
 
-/// An unwanted request body is read and dropped up to this size.
-const SKIPPED_BODY_BYTES: usize = 64 * 1024;
-
-/// The way in which a stream has ended.
-pub(super) enum Ended {
-    /// The complete response was handed over.
-    Answered,
-    /// The client has reset the stream.
-    ResetByClient,
-    /// The same. It was noticed and counted before the work for the stream ended.
-    Abandoned,
-    /// The response could not be finished: its source failed, or the client was silent for too
-    /// long.
-    Cut,
+/// The received part of a request's body.
+#[derive(Default)]
+pub(super) struct Incoming {
+    /// Data that was not read yet.
+    pub(super) data: BytesMut,
+    /// Whether nothing follows.
+    pub(super) ended: bool,
+    pub(super) trailers: Option<HeaderMap>,
+    /// Whether nobody reads it.
+    is_dropped: bool,
 }
 
-/// The result of a step that does not wait.
-pub(super) enum Progress<T> {
-    Ended(Ended),
-    /// The rest must wait.
-    Waiting(T),
+/// An open stream.
+pub(super) struct StreamState<H> {
+    pub(super) id: u32,
+    is_reset: Cell<bool>,
+    pub(super) incoming: RefCell<Incoming>,
+    /// Number of bytes of the request's body that have come.
+    pub(super) received_bytes: Cell<u64>,
+    /// Whether the response has begun.
+    pub(super) is_answered: Cell<bool>,
+    pub(super) outgoing: RefCell<Option<Outgoing<H>>>,
+    /// The second until which the rest of the request's body is dropped. 0 for none.
+    linger_until: Cell<u64>,
+    /// Wakes the stream's task.
+    task: Cell<Option<Waker>>,
 }
 
-/// The rest of a stream's work.
-enum StreamRest {
-    Answer(Unanswered),
-    Send(Unfinished),
-}
-
-/// A request whose response or body must be waited for.
-struct Unanswered {
-    answer: Answer,
-    respond: SendResponse<Bytes>,
-    received: RecvStream,
-    body: BodyLength,
-    expects_continue: bool,
-    exchange: Http2Exchange,
-}
-
-/// Answers one request: at once if its response is short and in memory, or else by the future.
-pub(super) fn begin<H: Handler>(
-    server: &Rc<Server<H>>,
-    io: &Io,
-    (request, mut respond): (Request<RecvStream>, SendResponse<Bytes>),
-    resets: &Rc<Resets>,
-    backlog: &Rc<Backlog>,
-) -> Progress<impl Future<Output = Ended> + use<H>> {
-    let (parts, received) = request.into_parts();
-    let is_head = parts.method == Method::HEAD;
-    let ended = received.is_end_stream();
-    let (answer, body, expects_continue, exchange, scope) =
-        match Http2Head::read(&parts, ended, io.is_secure, &server.limits.head) {
-            Err(reject) => {
-                let (response, record) = refuse(server, io, reject, &parts);
-                let exchange = Http2Exchange::new(
-                    is_head,
-                    RequestId::default(),
-                    record,
-                    ClientShare::default(),
-                    backlog,
-                );
-                (Answer::Now(response), BodyLength::Chunked, false, exchange, None)
-            }
-            Ok(head) => {
-                let HandledRequest { mut answer, id, record, share } = ask(server, io, &head);
-                let mut exchange = Http2Exchange::new(is_head, id.clone(), record, share, backlog);
-                if let Answer::Later(_) = answer {
-                    match exchange.share.reserve_head(head.bytes) {
-                        Ok(reserved) => exchange._head = reserved,
-                        Err(_) => answer = Answer::Now(Response::no_room()),
-                    }
-                }
-                (answer, head.body, head.expects_continue, exchange, Some(id))
-            }
-        };
-    let rest = match answer {
-        Answer::Now(response) if ended => {
-            start(server, &mut respond, response, exchange).map(StreamRest::Send)
-        }
-        answer => Progress::Waiting(StreamRest::Answer(Unanswered {
-            answer,
-            respond,
-            received,
-            body,
-            expects_continue,
-            exchange,
-        })),
-    };
-    rest.map(|rest| {
-        let (server, resets) = (Rc::clone(server), Rc::clone(resets));
-        InRequest::new(scope, async move {
-            match rest {
-                StreamRest::Answer(unanswered) => unanswered.answer(&server, &resets).await,
-                StreamRest::Send(unfinished) => unfinished.finish(&server).await,
-            }
+impl<H> StreamState<H> {
+    /// Returns the state of a stream. `ended`: its request has no body.
+    pub(super) fn new(id: u32, ended: bool) -> Rc<Self> {
+        Rc::new(Self {
+            id,
+            is_reset: Cell::new(false),
+            incoming: RefCell::new(Incoming { ended, ..Incoming::default() }),
+            received_bytes: Cell::new(0),
+            is_answered: Cell::new(false),
+            outgoing: RefCell::new(None),
+            linger_until: Cell::new(0),
+            task: Cell::new(None),
         })
-    })
-}
+    }
 
-impl<T> Progress<T> {
-    fn map<U>(self, change: impl FnOnce(T) -> U) -> Progress<U> {
-        match self {
-            Progress::Ended(ended) => Progress::Ended(ended),
-            Progress::Waiting(rest) => Progress::Waiting(change(rest)),
+    /// Returns whether the stream has ended early.
+    pub(super) fn is_reset(&self) -> bool {
+        self.is_reset.get()
+    }
+
+    /// Notes the task that waits for something of this stream.
+    pub(super) fn set_task(&self, context: &Context<'_>) {
+        let task = self.task.take().filter(|task| task.will_wake(context.waker()));
+        self.task.set(Some(task.unwrap_or_else(|| context.waker().clone())));
+    }
+
+    pub(super) fn wake(&self) {
+        if let Some(task) = self.task.take() {
+            task.wake();
         }
     }
-}
 
-impl Unanswered {
-    async fn answer<H>(self, server: &Server<H>, resets: &Resets) -> Ended {
-        let Self { answer, respond, received, body, expects_continue, mut exchange } = self;
-        let responder = Rc::new(Responder::new(respond));
-        let state = Rc::new(BodyState::default());
-        exchange.body = Some(Rc::clone(&state));
-        let mut unread = None;
-        let response = match answer {
-            Answer::Now(response) => {
-                match skip(received, expects_continue, &server.deadlines).await {
-                    Ok(rest) => {
-                        unread = rest;
-                        response
-                    }
-                    Err(ended) => return ended,
-                }
+    /// Notes that the stream has ended early. The engine does not have it any more.
+    pub(super) fn reset(&self, connection: &Http2Connection<H>) {
+        self.is_reset.set(true);
+        if let Some(outgoing) = self.outgoing.take() {
+            connection.timed.set(connection.timed.get() - 1);
+            outgoing.end(self, true);
+        }
+        if self.linger_until.take() != 0 {
+            connection.timed.set(connection.timed.get() - 1);
+        }
+        let unread = std::mem::take(&mut self.incoming.borrow_mut().data).len();
+        connection.unread_bytes.set(connection.unread_bytes.get() - unread);
+        connection.unneeded_bytes.set(connection.unneeded_bytes.get() + unread);
+        self.wake();
+    }
+
+    /// Sends some of the response; it is the stream's turn.
+    pub(super) fn send_some(&self, connection: &Http2Connection<H>, engine: &mut Engine<H>) {
+        let mut slot = self.outgoing.borrow_mut();
+        let Some(outgoing) = &mut *slot else { return engine.set_ready(self.id, false) };
+        let sent = outgoing.send_some(engine, self.id);
+        match sent {
+            Sent::Some => return,
+            Sent::Waits => {
+                engine.set_ready(self.id, false);
+                return self.wake();
             }
-            Answer::Later(later) => {
-                let body = match body {
-                    BodyLength::None => RequestBody::empty(),
-                    length => {
-                        let owed = expects_continue.then(|| Rc::clone(&responder));
-                        let source = Http2Source::new(received, &server.deadlines, owed, &state);
-                        RequestBody::new(Box::new(source), length)
-                    }
-                };
-                let is_gone = Rc::new(StreamReset::default());
-                let pace = Pace::new(server.deadlines.writing);
-                let body = body
-                    .with_informational(Informational::new(Rc::clone(&responder) as _, pace))
-                    .with_share(exchange.share.clone())
-                    .with_client(ClientWatch::new(Rc::clone(&is_gone) as _));
-                match wait(later, body, &responder, &is_gone, resets).await {
-                    Some(response) => response,
-                    None => return Ended::Abandoned,
-                }
+            Sent::All => {}
+            Sent::Failed => {
+                engine.cut(self.id);
+                self.is_reset.set(true);
             }
+        }
+        let ended = slot.take();
+        drop(slot);
+        connection.timed.set(connection.timed.get() - 1);
+        if let Some(outgoing) = ended {
+            outgoing.end(self, !matches!(sent, Sent::All));
+        }
+        self.end_response(connection, engine);
+        self.wake();
+    }
+
+    /// Drops the rest of a body that nobody reads. Some clients (curl 7.88) report an error if a
+    /// stream is reset right behind its response, though RFC 9113 section 8.1 allows it. Most
+    /// clients stop sending when they have the response.
+    pub(super) fn drop_incoming(&self, connection: &Http2Connection<H>, engine: &mut Engine<H>) {
+        let mut incoming = self.incoming.borrow_mut();
+        let unread = std::mem::take(&mut incoming.data).len();
+        incoming.is_dropped = true;
+        drop(incoming);
+        connection.unread_bytes.set(connection.unread_bytes.get() - unread);
+        engine.drop_rest(self.id, u32::try_from(LINGER_BYTES).unwrap_or(u32::MAX));
+        engine.release(self.id, unread);
+    }
+
+    /// Notes that the response is complete. A client that still sends has some time to end.
+    pub(super) fn end_response(&self, connection: &Http2Connection<H>, engine: &mut Engine<H>) {
+        if engine.state(self.id).is_none() {
+            return;
+        }
+        if !self.incoming.borrow().is_dropped {
+            self.drop_incoming(connection, engine);
+        }
+        if self.linger_until.get() == 0 {
+            self.linger_until.set(connection.io.clock.now() + LINGER_SECONDS);
+            connection.timed.set(connection.timed.get() + 1);
+        }
+    }
+
+    /// Ends the stream if the client was too slow. Called once a second.
+    pub(super) fn check_time(&self, connection: &Http2Connection<H>, engine: &mut Engine<H>) {
+        let now = connection.io.clock.now();
+        let linger_until = self.linger_until.get();
+        if linger_until != 0 && linger_until <= now {
+            engine.reset(self.id, Reason::NoError);
+            return self.reset(connection);
+        }
+        let is_blocked = engine.room(self.id) == 0;
+        let is_over = match &mut *self.outgoing.borrow_mut() {
+            Some(outgoing) => outgoing.is_too_slow(is_blocked, now),
+            None => false,
         };
-        state.is_answered.set(true);
-        let begun = start(server, &mut responder.borrow_mut(), response, exchange);
-        let ended = match begun {
-            Progress::Ended(ended) => ended,
-            Progress::Waiting(unfinished) => unfinished.finish(server).await,
+        if is_over {
+            engine.cut(self.id);
+            self.reset(connection);
+        }
+    }
+}
+
+impl<H> Http2Connection<H> {
+    /// Takes data of a request's body.
+    pub(super) fn receive_data(&self, stream: u32, data: &[u8], ended: bool) {
+        let mut engine = self.engine.borrow_mut();
+        let Some(state) = engine.state(stream).cloned() else {
+            return engine.release(stream, data.len());
         };
-        if matches!(ended, Ended::Answered) {
-            state.drop_unread().await;
-            if let Some(unread) = unread {
-                drop_rest(unread).await;
+        drop(engine);
+        let mut incoming = state.incoming.borrow_mut();
+        incoming.ended |= ended;
+        state.received_bytes.set(state.received_bytes.get() + data.len() as u64);
+        incoming.data.extend_from_slice(data);
+        self.unread_bytes.set(self.unread_bytes.get() + data.len());
+        drop(incoming);
+        state.wake();
+    }
+
+    /// Cuts a response that cannot be completed.
+    pub(super) fn cut(&self, state: &StreamState<H>) {
+        self.engine.borrow_mut().cut(state.id);
+        state.reset(self);
+        self.wake();
+    }
+
+    /// Gives a piece of a body to the connection. Returns whether nothing follows.
+    pub(super) fn bring(&self, state: &StreamState<H>, piece: SourcePiece) -> bool {
+        let mut engine = self.engine.borrow_mut();
+        let mut slot = state.outgoing.borrow_mut();
+        let Some(outgoing) = &mut *slot else { return true };
+        let is_last = piece.end.is_some();
+        if !piece.bytes.is_empty() {
+            let waits = engine.room(state.id) < piece.bytes.len();
+            let put = outgoing.put(piece, waits);
+            if put.is_err() {
+                drop(slot);
+                engine.reset(state.id, Reason::EnhanceYourCalm);
+                drop(engine);
+                state.reset(self);
+                self.wake();
+                return true;
             }
+            engine.set_ready(state.id, true);
+        } else if let Some(trailers) = piece.end {
+            // Flow control is for data only.
+            match trailers {
+                Some(trailers) => write_trailers(&mut engine, state.id, trailers),
+                None => engine.data(state.id, b"", true),
+            }
+            let ended = slot.take();
+            drop(slot);
+            self.timed.set(self.timed.get() - 1);
+            if let Some(outgoing) = ended {
+                outgoing.end(state, false);
+            }
+            state.end_response(self, &mut engine);
         }
-        ended
+        drop(engine);
+        self.wake();
+        is_last
+    }
+
+    /// Takes the trailers of a request, which end its body.
+    pub(super) fn receive_trailers(&self, stream: u32, fields: &FieldBuffer) {
+        let Some(state) = self.engine.borrow().state(stream).cloned() else { return };
+        let mut incoming = state.incoming.borrow_mut();
+        incoming.ended = true;
+        incoming.trailers = Some(header_map(fields));
+        drop(incoming);
+        state.wake();
     }
 }
 
-/// A request that the handler has answered.
-struct HandledRequest {
-    answer: Answer,
-    id: RequestId,
-    record: Option<RequestRecord>,
-    share: ClientShare,
-}
-
-/// Asks the handler for the answer.
-fn ask<H: Handler>(server: &Server<H>, io: &Io, head: &Http2Head<'_>) -> HandledRequest {
-    let fields = head.field_lines();
-    let request = head.as_request(&fields);
-    server.clock().now();
-    proxied::with_origin(server, io, &request, |request, origin| {
-        let started = server.observers.begin();
-        let scope = RequestScope::enter(origin.notes.id());
-        let answer = server.handler.answer(request, origin);
-        drop(scope);
-        let record = server.observers.record(started, request, origin);
-        let (id, share) = (origin.notes.id().clone(), server.share(origin.peer));
-        HandledRequest { answer, id, record, share }
-    })
-}
-
-/// Answers a request that is not acceptable. Unlike in HTTP/1, it is clear where the next request
-/// begins, so that the connection stays open.
-fn refuse<H>(
-    server: &Server<H>,
-    io: &Io,
-    reject: Reject,
-    parts: &Parts,
-) -> (Response, Option<RequestRecord>) {
-    tracing::debug!(peer = %io.peer, %reject, "request refused");
-    server.counters.count_reject(reject);
-    let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
-    let line = format!("{} {target} HTTP/2.0", parts.method);
-    let record = server.observers.unreadable(io.client_peer(), line.as_bytes());
-    (Response::error(reject.status()), record)
-}
-
-/// Waits for the response. Returns `None` if the client has reset the stream. Even then it waits
-/// for work that has begun, so that a worker can be given back. `is_gone` tells that work to stop
-/// early.
-async fn wait(
-    later: Later,
-    body: RequestBody,
-    responder: &Responder,
-    is_gone: &StreamReset,
-    resets: &Resets,
-) -> Option<Response> {
-    let mut start = Some((later, body));
-    let mut work = None;
-    poll_fn(|context| {
-        if !is_gone.get() && responder.borrow_mut().poll_reset(context).is_ready() {
-            is_gone.set();
-            resets.count_reset();
-        }
-        match start.take() {
-            Some(_) if is_gone.get() => return Poll::Ready(None),
-            Some((later, body)) => work = Some(later(body)),
-            None => {}
-        }
-        match &mut work {
-            Some(work) => {
-                work.as_mut().poll(context).map(|response| (!is_gone.get()).then_some(response))
-            }
-            None => Poll::Ready(None),
-        }
-    })
-    .await
-}
-
-/// Discards a small body that the handler did not read, as HTTP/1 does. So its errors are found
-/// before the response. Returns the rest of a larger body.
-async fn skip(
-    mut received: RecvStream,
-    expects_continue: bool,
-    deadlines: &Deadlines,
-) -> Result<Option<RecvStream>, Ended> {
-    let mut pace = Pace::new(deadlines.reading);
-    let mut skipped = 0;
-    // A client that was not told to continue sends nothing.
-    while !expects_continue && skipped <= SKIPPED_BODY_BYTES {
-        let data = poll_fn(|context| received.poll_data(context));
-        match within(deadlines, &mut pace, data).await {
-            Some(Some(Ok(data))) => {
-                skipped += data.len();
-                pace.moved(data.len() as u64, deadlines.clock.now());
-                received.flow_control().release_capacity(data.len()).map_err(|_| Ended::Cut)?;
-            }
-            Some(Some(Err(error))) if error.is_reset() && error.is_remote() => {
-                return Err(Ended::ResetByClient);
-            }
-            Some(None) => return Ok(None),
-            Some(Some(Err(_))) | None => return Err(Ended::Cut),
+/// Returns the fields of trailers.
+fn header_map(fields: &FieldBuffer) -> HeaderMap {
+    let mut map = HeaderMap::with_capacity(fields.len());
+    for field in fields.iter() {
+        let name = HeaderName::from_bytes(field.name);
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
+            let _ = map.try_append(name, value);
         }
     }
-    Ok(Some(received))
+    map
 }

@@ -46,42 +46,6 @@ fn occasional_resets_end_nothing() {
     assert!(!kirin.log().contains("lost"), "no worker is lost by it: {}", kirin.log());
 }
 
-/// Sends the bytes of `more` until the server closes, and returns the server's answer.
-fn flood(kirin: &Kirin, start: &[u8], more: &[u8]) -> Vec<u8> {
-    use std::io::{Read, Write};
-    let mut socket = std::net::TcpStream::connect(kirin.address()).expect("connect");
-    socket.write_all(&[PREFACE, start].concat()).expect("send");
-    let mut reader = socket.try_clone().expect("clone");
-    reader.set_read_timeout(Some(kirin_tests::wait_limit())).expect("timeout");
-    let reading = std::thread::spawn(move || {
-        let mut received = Vec::new();
-        let mut buffer = [0; 4096];
-        while let Ok(count @ 1..) = reader.read(&mut buffer) {
-            received.extend_from_slice(&buffer[..count]);
-        }
-        received
-    });
-    let mut sent = 0;
-    while socket.write_all(more).is_ok() {
-        sent += more.len();
-        assert!(sent < 256 << 20, "256 MB were taken");
-    }
-    reading.join().expect("no panic")
-}
-
-/// Returns the error code of the GOAWAY in `received`.
-fn goaway(received: &[u8]) -> Option<u32> {
-    let mut rest = received;
-    while let Some((head, after)) = rest.split_first_chunk::<9>() {
-        let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
-        if head[3] == 7 {
-            return after.get(4..8).and_then(|code| code.try_into().ok()).map(u32::from_be_bytes);
-        }
-        rest = after.get(length..)?;
-    }
-    None
-}
-
 #[test]
 fn floods_of_continuations_and_empty_frames_end_the_connection() {
     let (_site, kirin) = serve();
@@ -90,13 +54,13 @@ fn floods_of_continuations_and_empty_frames_end_the_connection() {
     // A field that is not indexed, with a value of 100 bytes.
     let field = [&b"\x00\x01x\x64"[..], &[b'v'; 100]].concat();
     let received = flood(&kirin, &headers, &frame(9, 0, 1, &field.repeat(100)).repeat(10));
-    assert!(goaway(&received).is_some(), "continuations: {received:?}");
+    assert!(!goaways(&received).is_empty(), "continuations: {received:?}");
     let received = flood(&kirin, &headers, &frame(9, 0, 1, b"").repeat(1000));
-    assert!(goaway(&received).is_some(), "empty continuations: {received:?}");
+    assert!(!goaways(&received).is_empty(), "empty continuations: {received:?}");
     // Empty DATA frames of a request that an application reads.
     let post = frame(1, 4, 1, b"\x83\x86\x04\x09/app/body\x41\x01a");
     let received = flood(&kirin, &post, &frame(0, 0, 1, b"").repeat(1000));
-    assert!(goaway(&received).is_some(), "empty data: {received:?}");
+    assert!(!goaways(&received).is_empty(), "empty data: {received:?}");
     assert_eq!(kirin.get("/hello.txt").text(), "hello\n");
 }
 
@@ -104,16 +68,7 @@ fn floods_of_continuations_and_empty_frames_end_the_connection() {
 fn a_flood_of_pings_and_settings_takes_no_memory() {
     use std::io::Write;
     let (_site, kirin) = serve();
-    let resident = || {
-        let status =
-            std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("status");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
-        line.split_whitespace()
-            .nth(1)
-            .and_then(|kilobytes| kilobytes.parse::<u64>().ok())
-            .expect("a number")
-    };
-    let before = resident();
+    let before = resident(&kirin);
     for more in [frame(6, 0, 0, b"12345678"), frame(4, 0, 0, b"\0\x04\0\0\x10\0")] {
         let mut socket = std::net::TcpStream::connect(kirin.address()).expect("connect");
         socket.set_nonblocking(true).expect("non-blocking");
@@ -134,23 +89,9 @@ fn a_flood_of_pings_and_settings_takes_no_memory() {
         }
         assert!(sent > 0);
     }
-    let grown = resident().saturating_sub(before);
+    let grown = resident(&kirin).saturating_sub(before);
     assert!(grown < 16 * 1024, "{grown} KB");
     assert_eq!(kirin.get("/hello.txt").text(), "hello\n");
-}
-
-/// Returns the error codes of the GOAWAY frames in `bytes`.
-fn goaways(mut bytes: &[u8]) -> Vec<u32> {
-    let mut codes = Vec::new();
-    while let [a, b, c, kind, rest @ ..] = bytes {
-        let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
-        let Some(payload) = rest.get(5..5 + length) else { break };
-        if let (7, [_, _, _, _, code @ ..]) = (*kind, payload) {
-            codes.push(u32::from_be_bytes(code[..4].try_into().expect("an error code")));
-        }
-        bytes = &rest[5 + length..];
-    }
-    codes
 }
 
 #[test]
@@ -193,16 +134,11 @@ fn pings_and_window_updates_beside_requests_are_not_a_flood() {
 
 #[test]
 fn a_connection_of_many_resets_is_logged_with_its_client_and_no_warning() {
-    use std::io::{Read, Write};
     let (_site, kirin) = serve();
-    let mut socket = std::net::TcpStream::connect(kirin.address()).expect("connect");
-    let reset = |stream| {
-        let head = frame(1, 5, stream, b"\x82\x86\x84\x41\x01a");
-        [head, frame(3, 0, stream, &[0, 0, 0, 8])].concat()
-    };
-    let resets: Vec<u8> = (0..500).flat_map(|number| reset(2 * number + 1)).collect();
-    socket.write_all(&[PREFACE, &frame(4, 0, 0, b""), &resets].concat()).expect("send");
-    let _ = socket.read_to_end(&mut Vec::new());
+    let mut connection = Connection::open(kirin.address());
+    let reset = |stream| [get(stream, "/app/wait"), rst_stream(stream)].concat();
+    connection.send((0..500).flat_map(|number| reset(2 * number + 1)).collect::<Vec<u8>>());
+    connection.end();
     kirin.wait_for_log("HTTP/2 connection is ended");
     let log = kirin.log();
     let line = log.lines().find(|line| line.contains("is ended")).expect("a line");

@@ -1,8 +1,16 @@
 //! HTTP/2 through the built program: it behaves as HTTP/1, also with slow and hostile clients.
 
+mod attacks;
+mod clients;
 mod conformance;
+mod connection;
+mod errors;
 mod field_values;
 mod floods;
+mod frames;
+mod malformed;
+mod priority;
+mod unread;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,6 +19,9 @@ use h2::Reason;
 use h2::client::Builder;
 use kirin_tests::{Authority, Client, Http2Client, Kirin, Memcached, Site, wait_for};
 use rustix::process::Signal;
+
+use connection::{Connection, Outcome};
+use frames::*;
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n\
     [[listener]]\naddress = \"127.0.0.1:0\"\n[listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }]\n\
@@ -65,13 +76,22 @@ fn large() -> Vec<u8> {
     (0..3_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// Returns the preface, empty settings, and a header block of a GET with a long field, without its
-/// end.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// Returns the memory of the program in kilobytes.
+fn resident(kirin: &Kirin) -> u64 {
+    kilobytes(kirin, "VmRSS:")
+}
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("a length").to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+/// Returns the most memory that the program has had, in kilobytes.
+fn peak(kirin: &Kirin) -> u64 {
+    kilobytes(kirin, "VmHWM:")
+}
+
+/// Returns a line of proc_pid_status(5).
+fn kilobytes(kirin: &Kirin, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("status");
+    let line = status.lines().find(|line| line.starts_with(name)).expect("a line of memory");
+    let number = line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse().ok());
+    number.expect("a number")
 }
 
 #[test]
@@ -143,17 +163,8 @@ fn a_response_that_is_cut_is_reset_and_the_connection_stays() {
 #[test]
 fn a_reader_that_takes_nothing_costs_little_and_others_continue() {
     let (_site, kirin) = serve();
-    let memory = || {
-        let status =
-            std::fs::read_to_string(format!("/proc/{}/status", kirin.pid())).expect("status");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
-        line.split_whitespace()
-            .nth(1)
-            .and_then(|kilobytes| kilobytes.parse::<u64>().ok())
-            .expect("a number")
-    };
     assert_eq!(Http2Client::connect(kirin.address()).get("/large.bin").body.len(), 3_000_000);
-    let before = memory();
+    let before = resident(&kirin);
     // Each has a window of 64 KB for its stream and reads nothing from it.
     let mut slow: Vec<_> = (0..10)
         .map(|_| {
@@ -171,7 +182,7 @@ fn a_reader_that_takes_nothing_costs_little_and_others_continue() {
         .collect();
     let mut other = Http2Client::connect(kirin.address());
     assert!(other.get("/large.bin").body == large());
-    let grown = memory().saturating_sub(before);
+    let grown = resident(&kirin).saturating_sub(before);
     // 500 streams of 3 MB would be 1.5 GB. With 128 KB each they are 64 MB.
     assert!(grown < 64 * 1024, "{grown} KB for 500 streams");
     let (client, streams) = &mut slow[0];
