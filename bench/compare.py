@@ -29,7 +29,9 @@ from comparisons import (
     crowd,
     hit_ratio,
     http2,
+    http2_beside,
     idle_memory,
+    idle_memory_http2,
     large_file,
     loops,
     lua_page,
@@ -94,8 +96,8 @@ COMPARISONS: dict[str, Comparison] = {
 # These comparisons do not measure CPU time under a load. They make tables of their own.
 OTHERS = {
     one.NAME: one
-    for one in (crowd, reload, restart, upgrade, idle_memory, slow_attack, hit_ratio, memory_per_item, cache_hit_ratio,
-        origin_purge, origin_idle)
+    for one in (crowd, reload, restart, upgrade, http2_beside, idle_memory, idle_memory_http2, slow_attack, hit_ratio,
+        memory_per_item, cache_hit_ratio, origin_purge, origin_idle)
 }
 NAMES = [*COMPARISONS, *OTHERS]
 
@@ -171,7 +173,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=whole, default=5, help="interleaved rounds")
     parser.add_argument("--seconds", type=whole, default=4, help="length of one round for one server")
     parser.add_argument(
-        "--scale", type=share, default=1.0, help="share of the full size of crowd and restart, to try them"
+        "--scale", type=share, default=1.0, help="share of the full size of comparisons that --seconds does not shorten, to try them"
     )
     parser.add_argument("--server-core", default="0", metavar="CORE", help="where the servers run")
     parser.add_argument("--load-core", default="1", metavar="CORE", help="where the load generator runs")

@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import grpc_echo
 from host import BENCH, REPOSITORY, BenchError
 from peers import memcached
 from raw_clients import Http1, Http2, Memcached
@@ -143,21 +144,21 @@ class Kirin:
     """Its memcached socket."""
     directory: Path
 
-    def instructions(self, ask: Callable[[], None]) -> Counted:
-        """Returns the instructions of one request that `ask` makes."""
-        for _ in range(WARM_REQUESTS):
+    def instructions(self, ask: Callable[[], None], at_once: int = 1) -> Counted:
+        """Returns the instructions of one request. `ask` makes `at_once` of them."""
+        for _ in range(WARM_REQUESTS // at_once):
             ask()
         idle, seconds = self._counted(lambda: time.sleep(IDLE_SECONDS))
-        rounds = [self._round(ask, idle.total / seconds) for _ in range(ROUNDS)]
+        rounds = [self._round(ask, at_once, idle.total / seconds) for _ in range(ROUNDS)]
         return min(rounds, key=lambda counted: counted.total)
 
-    def _round(self, ask: Callable[[], None], idle_a_second: float) -> Counted:
+    def _round(self, ask: Callable[[], None], at_once: int, idle_a_second: float) -> Counted:
         def work() -> None:
             start = time.monotonic()
-            for number in range(REQUESTS):
+            for number in range(at_once, REQUESTS + 1, at_once):
                 ask()
                 self._wait_until_idle()
-                time.sleep(max(0.0, start + (number + 1) * PACE_SECONDS - time.monotonic()))
+                time.sleep(max(0.0, start + number * PACE_SECONDS - time.monotonic()))
 
         counted, seconds = self._counted(work)
         return replace(counted, total=counted.total - idle_a_second * seconds)
@@ -228,9 +229,18 @@ class Case:
     """The case that this one is with an origin, whose item is a copy. Its count may be COPY_LIMIT times
     the count of that case. Empty without an origin."""
 
+    at_once: int = 1
+    """How many requests the client makes in one write. The count is that of one of them."""
+
 
 PROXY = '[[upstream]]\nname = "behind"\nservers = ["127.0.0.1:BEHIND"]\n[[route]]\npath = "/"\ntry = ["proxy:behind"]\n'
+GRPC = PROXY.replace("127.0.0.1:BEHIND", "h2c://127.0.0.1:ECHO")
 INCLUDING = b'text/html\r\n<!--#include virtual="/page" -->' + BODY
+
+TEN = 10
+"""The streams of one write. The count is that of one of them."""
+
+CALL = "".join(f"{field}\r\n" for field in grpc_echo.FIELDS)
 
 APPLICATION = (
     '[[app]]\nname = "web"\nload = "DIRECTORY/app.psgi"\nworkers = 1\n[[route]]\npath = "/"\ntry = ["app:web"]\n'
@@ -257,6 +267,11 @@ CASES = (
     Case("page_with_include", lambda kirin: Http1(kirin.port, "/including")),
     Case("page_copy", lambda kirin: Http1(kirin.port, "/page"), scatter=100, copy_of="page"),
     Case("page_by_http2", lambda kirin: Http2(kirin.port, "/page")),
+    Case("browser_by_http2", lambda kirin: Http2(kirin.port, "/page", BROWSER)),
+    Case("ten_pages_by_http2", lambda kirin: Http2(kirin.port, "/page", streams=TEN), at_once=TEN),
+    Case("psgi_by_http2", lambda kirin: Http2(kirin.port, "/page"), APPLICATION, scatter=300),
+    Case("proxied_by_http2", lambda kirin: Http2(kirin.port, "/page"), PROXY),
+    Case("grpc", lambda kirin: Http2(kirin.port, "/echo.Echo/Echo", CALL, body=grpc_echo.MESSAGE), GRPC),
     Case("psgi", lambda kirin: Http1(kirin.port, "/page"), APPLICATION, scatter=300),
     Case("proxied", lambda kirin: Http1(kirin.port, "/page"), PROXY),
     Case("cached", lambda kirin: Http1(kirin.port, "/page"), PROXY + "cache = true\n"),
@@ -313,6 +328,8 @@ def started(program: Path, case: Case) -> Iterator[Kirin]:
         )
         if "BEHIND" in text:
             text = text.replace("BEHIND", str(serve_upstream(BODY)))
+        if "ECHO" in text:
+            text = text.replace("ECHO", str(grpc_echo.serve()))
         (directory / "kirin.toml").write_text(text.replace("DIRECTORY", name))
         callgrind = ["env", ALLOCATOR, "valgrind", "--tool=callgrind", "--compress-strings=no", f"--callgrind-out-file={name}/counts"]
         with serving([*callgrind, program], directory) as (process, [port]):
@@ -346,7 +363,7 @@ def is_connected(store: str) -> bool:
 def count(program: Path, case: Case) -> Counted:
     """Returns the instructions of one request of this kind."""
     with started(program, case) as kirin:
-        return kirin.instructions(case.client(kirin))
+        return kirin.instructions(case.client(kirin), case.at_once)
 
 
 def counts_of(case: Case, counted: Counted) -> dict[str, int]:

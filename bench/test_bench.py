@@ -10,19 +10,25 @@ import threading
 import time
 import unittest
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import compare
 import contest
 import contest_chart
 import contest_report
+import grpc_echo
+import http2_beside
 import instructions
 import measure
 import page
+import raw_clients
 import report
 from comparison import Budget, Comparison, Entrant, Result, Round, Row, Table
-from comparisons import even_memory, hit_ratio, lua_page, origin_idle, session_bar, ssi
+from comparisons import even_memory, hit_ratio, idle_memory_http2, lua_page, origin_idle, session_bar, ssi
+from comparisons import http2_beside as beside
 from comparisons.crowd_run import Counts, CrowdLoad
 from contestants import CONTESTANTS, MEMO, on_port
 from host import BENCH, BenchError, Cores, Host, Server, free_port
@@ -295,8 +301,108 @@ class Comparisons(unittest.TestCase):
                 self.assertLessEqual({budget.row, budget.against}, rows, name)
                 self.assertIn(budget.load, titles, name)
 
+    def test_no_two_rows_and_no_two_loads_of_a_comparison_have_one_name(self) -> None:
+        for name, one in compare.COMPARISONS.items():
+            for names in ([entrant.row for entrant in one.entrants], [load.title for load in one.loads]):
+                self.assertEqual(sorted(set(names)), sorted(names), name)
+
+    def test_each_load_has_a_row(self) -> None:
+        for name, one in compare.COMPARISONS.items():
+            for load in one.loads:
+                self.assertTrue(any(entrant.takes_part(load) for entrant in one.entrants), f"{name}: {load.title}")
+
     def test_the_script_makes_the_page_that_is_expected(self) -> None:
         self.assertIn(b"<li><a href=\"/memo/1\">Walk &lt;1&gt; to the harbour</a></li>", lua_page.EXPECTED)
+
+
+class RecordedChannel:
+    """A way to a server that is not there. It keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent = b""
+
+    def sendall(self, data: bytes, /) -> None:
+        self.sent += data
+
+    def recv_into(self, room: memoryview, /) -> int:
+        return 0
+
+
+class Http2Clients(unittest.TestCase):
+    def test_calls_at_once_are_answered_with_their_messages(self) -> None:
+        client = raw_clients.Http2(
+            grpc_echo.serve(), "/echo.Echo/Echo", instructions.CALL, streams=10, body=grpc_echo.MESSAGE
+        )
+        for _ in range(3):
+            client()
+        client.socket.close()
+        self.assertEqual((client.stream, client.open), (61, set()))
+
+    def test_an_echo_is_a_head_the_message_and_trailers_however_the_call_is_cut(self) -> None:
+        call = raw_clients.frame(1, 4, 7, b"\x83") + raw_clients.frame(0, 1, 7, b"message")
+        expected = (
+            raw_clients.frame(1, 4, 7, grpc_echo.HEAD)
+            + raw_clients.frame(0, 0, 7, b"message")
+            + raw_clients.frame(1, 5, 7, grpc_echo.TRAILERS)
+        )
+        for cut in range(len(call)):
+            calls = grpc_echo.Connection()
+            self.assertEqual(calls.answer(call[:cut]) + calls.answer(call[cut:]), expected, cut)
+
+    def test_known_fields_are_named_from_the_oldest_on(self) -> None:
+        self.assertEqual(raw_clients.known_fields(3), bytes([0x80 | 64, 0x80 | 63, 0x80 | 62]))
+        self.assertEqual(raw_clients.new_fields([("a", "b")]), b"\x40\x01a\x01b")
+
+    def test_the_length_of_a_long_string_has_more_bytes(self) -> None:
+        # RFC 7541, C.1: a prefix of seven bits.
+        self.assertEqual(raw_clients.string(b"x" * 126)[:2], b"\x7ex")
+        self.assertEqual(raw_clients.string(b"x" * 127)[:3], b"\x7f\x00x")
+        self.assertEqual(raw_clients.string(b"x" * 1337)[:4], b"\x7f\xba\x09x")
+
+    def test_a_small_answer_beside_a_download_is_timed_however_it_is_cut(self) -> None:
+        answer = (
+            raw_clients.frame(4, 0, 0, b"")
+            + raw_clients.frame(1, 4, 1, b"\x88")
+            + raw_clients.frame(0, 0, 1, b"l" * 60)
+            + raw_clients.frame(1, 4, 3, b"\x88")
+            + raw_clients.frame(0, 1, 3, b"s" * 5)
+            + raw_clients.frame(0, 1, 1, b"l" * 40)
+        )
+        for cut in range(len(answer)):
+            channel = RecordedChannel()
+            client = http2_beside.Beside(channel, 80, ("/s", 5), ("/l", 100), False)
+            client.begin()
+            before = len(channel.sent)
+            for part in (answer[:cut], answer[cut:]):
+                client.read(memoryview(part))
+            self.assertEqual((len(client.taken_us), client.downloaded), (1, 100), cut)
+            acknowledged = raw_clients.frame(4, 1, 0, b"")
+            asked = [raw_clients.frame(1, 5, 5, client.small_head), raw_clients.frame(1, 5, 7, client.large_head)]
+            self.assertEqual(channel.sent[before:], acknowledged + b"".join(asked), cut)
+
+    def test_a_download_that_is_too_short_is_an_error(self) -> None:
+        client = http2_beside.Beside(RecordedChannel(), 80, ("/s", 5), ("/l", 100), False)
+        client.begin()
+        with self.assertRaisesRegex(BenchError, "the large file has 60 bytes and not 100"):
+            client.read(memoryview(raw_clients.frame(1, 4, 1, b"\x88") + raw_clients.frame(0, 1, 1, b"l" * 60)))
+
+    def beside_row(self, place: int, *p99s: float, failure: str = "") -> beside.Row:
+        rounds = [beside.Taken(50.0, p99, p99 * 2, 100.0, 400.0, 0.8, 0.5, 0.01) for p99 in p99s]
+        return beside.Row(beside.TLS_ROWS[place], Server(0, [], ""), rounds, failure)
+
+    def test_a_p99_is_the_median_of_the_rounds_and_beside_h2os(self) -> None:
+        rows = [self.beside_row(0, 100.0, 900.0, 150.0), self.beside_row(1, 200.0)]
+        self.assertIn("| kirin files | 150 | 0.75 | 50 | 1,800 | 100 | 400 | 2,000 | 80% | 50% | 1% |", beside.table(rows))
+        self.assertEqual(beside.budget(rows), ["Budget: p99 ≤ h2o's: 0.750 of 1 × h2o — kept."])
+        failed = [rows[0], self.beside_row(1, 200.0, failure="it ended")]
+        self.assertIn("| h2o — **failed**: it ended |", beside.table(failed))
+        self.assertEqual(beside.budget(failed), [])
+
+    def test_an_idle_connection_over_tls_may_have_more(self) -> None:
+        limits = idle_memory_http2.LIMIT_BYTES
+        self.assertIn("4,000 of 6,144 B a connection — kept.", idle_memory_http2.budget("kirin", 4000.0, limits[True]))
+        self.assertIn("**missed**", idle_memory_http2.budget("kirin", 4000.0, limits[False]))
+        self.assertEqual({entrant.row for entrant in idle_memory_http2.OVER_TLS}, {"kirin store, TLS", "h2o, TLS", "nginx return, TLS"})
 
 
 class Statistics(unittest.TestCase):
@@ -404,6 +510,22 @@ totals: 10000
         self.assertEqual(instructions.above_original({"page": 1000, "page_copy": 1120}, cases), [])
         self.assertEqual(instructions.above_original({"page": 1000, "page_copy": 1121}, cases), ["page_copy"])
         self.assertEqual(instructions.above_original({"page_copy": 1021}, cases), [], "nothing to compare with")
+
+    def test_requests_in_one_write_are_as_many_as_one_after_the_other(self) -> None:
+        def counted(_kirin: instructions.Kirin, work: Callable[[], None]) -> tuple[instructions.Counted, float]:
+            work()
+            return instructions.Counted(10.0, {}, {}), 1.0
+
+        kirin, asked = instructions.Kirin(0, 0, Path(), Path()), []
+        with (
+            patch.object(instructions.Kirin, "_counted", counted),
+            patch.object(instructions.Kirin, "_wait_until_idle", lambda _kirin: None),
+            patch.object(instructions, "PACE_SECONDS", 0.0),
+        ):
+            for at_once in (1, 10):
+                asked.clear()
+                kirin._round(lambda: asked.append(1), at_once, 0.0)
+                self.assertEqual(len(asked) * at_once, instructions.REQUESTS)
 
     def test_functions_are_sorted_by_their_change(self) -> None:
         now = instructions.Counted(10.0, {"a": 5.0, "b": 5.0}, {})

@@ -54,10 +54,17 @@ class Http2Load:
     tls: bool
     connections: int = 16
     streams: int = 10
+    body: bytes = b""
+    """The body of a POST, or empty for a GET."""
+
+    fields: tuple[str, ...] = ()
+    """More header fields of the request, as `name: value`."""
 
     def prepare(self, host: Host, server: Server) -> int:
         scheme, http = ("https", "--http2") if self.tls else ("http", "--http2-prior-knowledge")
-        command = ["curl", "-sSk", http, "--fail", "-w", "\n%{http_version} %{size_header}"]
+        command = ["curl", "-sSk", http, "--fail", "-w", "\n%{http_version} %{size_header}", *self._fields()]
+        if self.body:
+            command += ["--data-binary", f"@{self._body(host)}"]
         output = run_generator([*command, f"{scheme}://127.0.0.1:{server.port}{self.path}"], 10)
         body, _, shown = output.rpartition("\n")
         version, head_bytes = shown.split()
@@ -69,10 +76,11 @@ class Http2Load:
         times = host.directory / "h2load.tsv"
         times.unlink(missing_ok=True)
         scheme = "https" if self.tls else "http"
+        more = ["-d", self._body(host), *self._fields()] if self.body else self._fields()
         output = run_generator(
             host.load_command(
                 "h2load", "-t", "1", "-c", str(self.connections), "-m", str(self.streams),
-                "-D", f"{seconds:.0f}", f"--log-file={times}",
+                "-D", f"{seconds:.0f}", f"--log-file={times}", *more,
                 f"{scheme}://127.0.0.1:{server.port}{self.path}",
             ),
             seconds,
@@ -90,3 +98,12 @@ class Http2Load:
         return Outcome(
             done, float(f"{seconds:.0f}"), parts[49], parts[98], f"{bad} failed" if bad or succeeded < done else ""
         )
+
+    def _fields(self) -> list[str]:
+        return [part for field in self.fields for part in ("-H", field)]
+
+    def _body(self, host: Host) -> str:
+        """Returns the path of a file with the body."""
+        path = host.directory / "h2load-body"
+        path.write_bytes(self.body)
+        return str(path)

@@ -118,39 +118,37 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
 
 def _hold(host: Host, server: Server, connections: int) -> int:
     """Returns the memory of the server while this number of connections is open."""
-    return _while_held(host, server, connections, lambda: measure.settled_bytes(server.roots))
+    return while_held(_holder(host, server, connections), connections, lambda: measure.settled_bytes(server.roots))
 
 
 def _busy_beside(host: Host, server: Server, connections: int) -> Outcome:
     """Returns the outcome of busy clients while this number of connections is open."""
-    outcome = _while_held(host, server, connections, lambda: BUSY.run(host, server, BUSY_SECONDS))
+    outcome = while_held(
+        _holder(host, server, connections), connections, lambda: BUSY.run(host, server, BUSY_SECONDS)
+    )
     if outcome.failure:
         raise BenchError(f"busy clients: {outcome.failure}")
     return outcome
 
 
-def _while_held(host: Host, server: Server, connections: int, look: Callable[[], Looked]) -> Looked:
-    """Returns the result of `look` while this number of idle connections is open. All of them must
-    stay open.
+def _holder(host: Host, server: Server, connections: int) -> list[str]:
+    """Returns the command of `kirin-hold`."""
+    return host.load_command(
+        host.tool("kirin-hold"), f"127.0.0.1:{server.port}", "--connections", str(connections), "--path", PATH
+    )
+
+
+def while_held(command: Sequence[str], connections: int, look: Callable[[], Looked]) -> Looked:
+    """Returns the result of `look` while a program holds this number of idle connections open. All of
+    them must stay open.
     """
     holder = subprocess.Popen(
-        host.load_command(
-            host.tool("kirin-hold"),
-            f"127.0.0.1:{server.port}",
-            "--connections",
-            str(connections),
-            "--path",
-            PATH,
-        ),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert holder.stdin and holder.stdout and holder.stderr
     with holder:
         if holder.stdout.readline() != f"holding {connections}\n":
-            raise BenchError(holder.stderr.read().strip() or "kirin-hold ended")
+            raise BenchError(holder.stderr.read().strip() or "the program that holds connections has ended")
         looked = look()
         holder.stdin.close()
         end = holder.stdout.read().strip()

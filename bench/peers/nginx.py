@@ -128,6 +128,19 @@ def returning_tls(host: Host, body: bytes) -> Server:
     )
 
 
+def returning_http2(host: Host, body: bytes, tls: bool, connections: int = 4096) -> Server:
+    """Starts `return 200` over HTTP/2."""
+    return start(
+        host,
+        f"nginx-return-http2{'-tls' * tls}",
+        f"return 200, http2{', ssl' * tls}, keepalive_requests unlimited, worker_connections {connections}",
+        http=KEEP + (_tls(host) if tls else ""),
+        server=f"location / {{ return 200 '{body.decode()}'; }}",
+        listen=f" http2{' ssl' * tls}",
+        connections=connections,
+    )
+
+
 def files_http2(host: Host, directory: str, tls: bool) -> Server:
     """Serves static files over HTTP/2, as tuning guides recommend."""
     return start(

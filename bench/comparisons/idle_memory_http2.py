@@ -1,0 +1,135 @@
+"""idle-memory-http2: the user memory of an idle HTTP/2 connection, over TLS and without.
+
+There is no load. `http2_hold.py` opens connections that make one request each, and the memory of the
+server is read while they are open.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+import certificate
+import measure
+import page
+from comparison import Entrant
+from comparisons.idle_memory import NGINX_TABLE, PATH, Held, while_held
+from host import BENCH, BenchError, Host, Server
+from peers import h2o, kirin, nginx
+from report import grid
+
+NAME = "idle-memory-http2"
+QUESTION = "User memory for each idle HTTP/2 connection that has made one request."
+TOOL = "bench/http2_hold.py"
+SHARE_CORES = False
+HELD = (5_000, 10_000)
+LEAST_HELD = 10
+
+LIMIT_BYTES = {True: 6 * 1024, False: 3 * 1024}
+"""The budget that the design gives Kirin, over TLS and without."""
+
+PAGE = page.html(256)
+
+
+def _files(host: Host) -> str:
+    directory = host.directory / "files"
+    directory.mkdir(exist_ok=True)
+    (directory / PATH[1:]).write_bytes(PAGE)
+    return str(directory)
+
+
+def _certificate(host: Host, tls: bool) -> certificate.Certificate | None:
+    return certificate.make(host.directory) if tls else None
+
+
+def _kirin(host: Host, tls: bool) -> Server:
+    return kirin.start(host, f"kirin-idle{'-tls' * tls}", pages={PATH: kirin.html(PAGE)}, tls=_certificate(host, tls))
+
+
+def _h2o(host: Host, tls: bool) -> Server:
+    # By default it closes an idle connection after 10 seconds.
+    return h2o.static_files(
+        host, _files(host), _certificate(host, tls), name=f"h2o-idle{'-tls' * tls}", more="http2-idle-timeout: 600"
+    )
+
+
+def _nginx(host: Host, tls: bool) -> Server:
+    return nginx.returning_http2(host, PAGE, tls, connections=NGINX_TABLE)
+
+
+STARTS = (("kirin", "kirin store", _kirin), ("h2o", "h2o", _h2o), ("nginx", "nginx return", _nginx))
+PLAIN, OVER_TLS = (
+    tuple(
+        Entrant(peer, f"{row}, TLS" if tls else row, lambda host, start=start, tls=tls: start(host, tls))
+        for peer, row, start in STARTS
+    )
+    for tls in (False, True)
+)
+ENTRANTS = (*PLAIN, *OVER_TLS)
+
+NOTES = (
+    "Measured as in `idle-memory`: `Pss_Anon` over all processes of the server, when it has not changed for half a second.",
+    "`per connection` is what was added since the start (after one request), divided by the connections of the first step. `per "
+    "further connection` is from the first step to the second: it leaves out whatever the first few cost. `in all` is "
+    f"everything the server has at {HELD[-1]:,}, divided by them.",
+    "A connection has had its SETTINGS, one request and the answer. The client gave windows of 2 GB, and the default size of the "
+    "table of header fields.",
+    "TLS 1.3, ECDSA P-256, full handshakes. h2o: http2-idle-timeout 600. "
+    f"nginx: its connection table has {NGINX_TABLE:,} entries of 430 bytes before the first client comes.",
+    "At the end every connection is looked at: one that the server has closed makes the row fail. `--scale 0.02` holds fewer, to "
+    "try it.",
+)
+
+
+def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str, dict[str, str]]:
+    """Returns the table with the budgets, and the description of each server."""
+    counts = [max(LEAST_HELD, round(count * host.scale)) for count in HELD]
+    header = ["server", "at start", *(f"{count:,} held" for count in counts), "per connection", "per further connection", "in all"]
+    body, about, budgets = [], {}, []
+    for entrant in entrants:
+        tls = entrant in OVER_TLS
+        server = entrant.start(host)
+        about[entrant.row] = server.about
+        try:
+            _hold(host, server, 1, tls)  # The first request may load things.
+            start = measure.settled_bytes(server.roots)
+            steps = [Held(count, _hold(host, server, count, tls)) for count in counts]
+        except BenchError as error:
+            body.append([f"{entrant.row} — **failed**: {error}", *[""] * (len(header) - 1)])
+            continue
+        finally:
+            host.stop_all()
+        first, last = steps[0], steps[-1]
+        each = (first.bytes - start) / first.connections
+        further = (last.bytes - first.bytes) / (last.connections - first.connections)
+        print(f"{NAME}: {entrant.row}: {each:,.0f} bytes per connection", file=progress, flush=True)
+        body.append(
+            [
+                entrant.row,
+                f"{start / 1024:,.0f} KB",
+                *(f"{step.bytes / 1024:,.0f} KB" for step in steps),
+                f"{each:,.0f} B",
+                f"{further:,.0f} B",
+                f"{last.bytes / last.connections:,.0f} B",
+            ]
+        )
+        if entrant.peer == "kirin":
+            budgets.append(budget(entrant.row, max(each, further), LIMIT_BYTES[tls]))
+    return "\n\n".join([grid(header, body), *budgets]), about
+
+
+def budget(row: str, each: float, limit: int) -> str:
+    """Returns whether a connection has taken no more than the limit, in bytes."""
+    verdict = "kept" if each <= limit else "**missed**"
+    return f"Budget: {row}: {each:,.0f} of {limit:,} B a connection — {verdict}."
+
+
+def _hold(host: Host, server: Server, connections: int, tls: bool) -> int:
+    """Returns the memory of the server while this number of connections is open."""
+    command = host.load_command(
+        sys.executable, BENCH / "http2_hold.py", str(server.port), "--connections", str(connections), "--path", PATH
+    )
+    if tls:
+        command.append("--tls")
+    return while_held(command, connections, lambda: measure.settled_bytes(server.roots))
