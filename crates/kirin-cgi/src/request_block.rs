@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use kirin_http::host::without_port;
 use kirin_http::proxy_fields::is_unambiguous;
+use kirin_http::request::Version;
 use kirin_http::{
     Client, ListenAddress, Origin, Peer, ProxyField, RequestHead, RequestNotes,
     is_written_by_kirin, percent, proxy_field, write_ip,
@@ -66,7 +67,11 @@ fn encode(
     block.extend_from_slice(b"PATH_INFO\0");
     push_decoded_path(&mut block, meta.path.unwrap_or(request.path))?;
     push(&mut block, "QUERY_STRING", request.query.unwrap_or(""));
-    push(&mut block, "SERVER_PROTOCOL", request.version.name());
+    // The handshake of a WebSocket is that of HTTP/1.1 (RFC 8441 section 5), and has this field in
+    // HTTP/2 only because Kirin has added it.
+    let is_handshake = request.version == Version::Http2 && request.field("upgrade").is_some();
+    let version = if is_handshake { Version::Http11 } else { request.version };
+    push(&mut block, "SERVER_PROTOCOL", version.name());
     push_server(&mut block, request, origin);
     push_peer(&mut block, origin.peer);
     if origin.secure {

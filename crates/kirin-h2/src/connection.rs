@@ -9,6 +9,7 @@ use crate::frame::{
     self, FrameHeader, MAX_STREAM, flag, kind, number_at, write_goaway, write_header, write_reset,
 };
 use crate::hpack::{Decoder, Encoder, FieldBuffer, HpackError};
+use crate::output::Output;
 use crate::priority::Priority;
 use crate::reason::Reason;
 use crate::receiving::Input;
@@ -95,7 +96,7 @@ struct OpenBlock {
 #[derive(Debug)]
 pub struct Connection<S> {
     pub(crate) input: Input,
-    pub(crate) output: Vec<u8>,
+    pub(crate) output: Output,
     pub(crate) encoder: Encoder,
     pub(crate) streams: Streams<S>,
     pub(crate) recent: RecentStreams,
@@ -120,7 +121,7 @@ impl<S> Connection<S> {
     /// Returns a connection of which nothing was received yet, at second `now`. The server's
     /// SETTINGS are in its output.
     pub fn new(limits: Limits, now: u64) -> Self {
-        let mut output = Vec::new();
+        let mut output = Output::default();
         limits.write(&mut output);
         Self {
             input: Input::default(),
@@ -144,8 +145,8 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Returns the bytes to be sent. The caller may take them away.
-    pub fn output(&mut self) -> &mut Vec<u8> {
+    /// Returns the bytes to be sent. The caller may exchange them, and their memory.
+    pub fn output(&mut self) -> &mut Output {
         &mut self.output
     }
 

@@ -1,5 +1,6 @@
 //! The form of frames (RFC 9113 section 4.1).
 
+use crate::output::Output;
 use crate::reason::Reason;
 
 /// Length of a frame's header in bytes.
@@ -68,7 +69,7 @@ impl FrameHeader {
 
 /// Appends a header.
 #[inline]
-pub(crate) fn write_header(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
+pub(crate) fn write_header(out: &mut Output, length: usize, kind: u8, flags: u8, stream: u32) {
     debug_assert!(length < 1 << 24, "a frame of {length} bytes");
     let [_, a, b, c] = (length as u32).to_be_bytes();
     let [d, e, f, g] = stream.to_be_bytes();
@@ -76,20 +77,20 @@ pub(crate) fn write_header(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8
 }
 
 /// Appends RST_STREAM.
-pub(crate) fn write_reset(out: &mut Vec<u8>, stream: u32, reason: Reason) {
+pub(crate) fn write_reset(out: &mut Output, stream: u32, reason: Reason) {
     write_header(out, 4, kind::RST_STREAM, 0, stream);
     out.extend_from_slice(&reason.code().to_be_bytes());
 }
 
 /// Appends WINDOW_UPDATE; stream 0 is the connection.
-pub(crate) fn write_window_update(out: &mut Vec<u8>, stream: u32, bytes: u32) {
+pub(crate) fn write_window_update(out: &mut Output, stream: u32, bytes: u32) {
     debug_assert!((1..=MAX_STREAM).contains(&bytes), "a window grows by {bytes}");
     write_header(out, 4, kind::WINDOW_UPDATE, 0, stream);
     out.extend_from_slice(&bytes.to_be_bytes());
 }
 
 /// Appends GOAWAY.
-pub(crate) fn write_goaway(out: &mut Vec<u8>, last_stream: u32, reason: Reason) {
+pub(crate) fn write_goaway(out: &mut Output, last_stream: u32, reason: Reason) {
     write_header(out, 8, kind::GOAWAY, 0, 0);
     out.extend_from_slice(&last_stream.to_be_bytes());
     out.extend_from_slice(&reason.code().to_be_bytes());
@@ -107,11 +108,11 @@ mod tests {
     #[test]
     fn a_written_header_is_read_as_it_was() {
         for (length, stream) in [(0, 0), (5, 1), (16_384, 7), (0x12_3456, MAX_STREAM)] {
-            let mut out = Vec::new();
+            let mut out = Output::default();
             write_header(&mut out, length, kind::DATA, flag::END_STREAM, stream);
             let header = FrameHeader { length, kind: 0, flags: 1, stream };
-            assert_eq!(FrameHeader::parse(&out), Some(header));
-            assert_eq!(FrameHeader::parse(&out[..8]), None);
+            assert_eq!(FrameHeader::parse(out.as_slice()), Some(header));
+            assert_eq!(FrameHeader::parse(&out.as_slice()[..8]), None);
         }
     }
 

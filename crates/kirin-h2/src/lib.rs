@@ -16,6 +16,7 @@ mod connection;
 mod failure;
 mod frame;
 pub mod hpack;
+mod output;
 mod priority;
 mod reason;
 mod receiving;
@@ -27,6 +28,7 @@ mod window;
 
 pub use connection::{Connection, Event};
 pub use failure::{Excess, Failure};
+pub use output::Output;
 pub use priority::Priority;
 pub use reason::Reason;
 pub use receiving::{PREFACE, Received};

@@ -5,6 +5,7 @@ use std::io;
 use crate::connection::{Begun, Connection};
 use crate::frame::{HEADER_BYTES, flag, kind, write_header};
 use crate::hpack::Encoder;
+use crate::output::Output;
 use crate::reason::Reason;
 use crate::window::SendWindow;
 
@@ -55,16 +56,19 @@ impl<S> Connection<S> {
     /// Writes a header block.
     #[inline]
     fn block(&mut self, stream: u32, ended: bool, fields: impl FnOnce(&mut FieldWriter<'_>)) {
-        let start = self.output.len();
+        // The memory of a very long block is not kept.
+        let mut block = std::mem::take(&mut self.output.block);
+        block.clear();
+        self.encoder.begin(&mut block);
+        fields(&mut FieldWriter { encoder: &mut self.encoder, out: &mut block });
         let end_flag = if ended { flag::END_STREAM } else { 0 };
-        write_header(&mut self.output, 0, kind::HEADERS, flag::END_HEADERS | end_flag, stream);
-        self.encoder.begin(&mut self.output);
-        fields(&mut FieldWriter { encoder: &mut self.encoder, out: &mut self.output });
-        let length = self.output.len() - start - HEADER_BYTES;
-        if length > FRAME_BYTES {
-            self.split_block(start, stream, end_flag);
+        if block.len() > FRAME_BYTES {
+            self.write_long_block(&block, stream, end_flag);
         } else {
-            self.write_length(start, length);
+            let flags = flag::END_HEADERS | end_flag;
+            write_header(&mut self.output, block.len(), kind::HEADERS, flags, stream);
+            self.output.extend_from_slice(&block);
+            self.output.block = block;
         }
         self.budget.count_work();
         if ended {
@@ -72,20 +76,9 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Writes the length into the frame header at `start`.
-    #[inline]
-    fn write_length(&mut self, start: usize, length: usize) {
-        let [_, bytes @ ..] = (length as u32).to_be_bytes();
-        if let Some(place) = self.output.get_mut(start..start + 3) {
-            place.copy_from_slice(&bytes);
-        }
-    }
-
-    /// Cuts a long header block into HEADERS and CONTINUATION frames.
+    /// Writes a header block as HEADERS and CONTINUATION frames.
     #[cold]
-    fn split_block(&mut self, start: usize, stream: u32, end_flag: u8) {
-        let block = self.output.split_off(start + HEADER_BYTES);
-        self.output.truncate(start);
+    fn write_long_block(&mut self, block: &[u8], stream: u32, end_flag: u8) {
         let mut pieces = block.chunks(FRAME_BYTES).peekable();
         let (mut frame, mut flags) = (kind::HEADERS, end_flag);
         while let Some(piece) = pieces.next() {
@@ -140,7 +133,7 @@ impl<S> Connection<S> {
         &mut self,
         stream: u32,
         most: usize,
-        fill: impl FnOnce(&mut Vec<u8>, usize) -> io::Result<bool>,
+        fill: impl FnOnce(&mut Output, usize) -> io::Result<bool>,
     ) -> io::Result<usize> {
         let most = most.min(FRAME_BYTES).min(self.room(stream));
         let start = self.output.len();
@@ -153,9 +146,10 @@ impl<S> Connection<S> {
             self.output.truncate(start);
             return filled.map(|_| 0);
         }
-        self.write_length(start, length);
-        if ended && let Some(flags) = self.output.get_mut(start + 4) {
-            *flags = flag::END_STREAM;
+        let [_, length_bytes @ ..] = (length as u32).to_be_bytes();
+        self.output.replace(start, &length_bytes);
+        if ended {
+            self.output.replace(start + 4, &[flag::END_STREAM]);
         }
         self.count_data(stream, length);
         if ended {

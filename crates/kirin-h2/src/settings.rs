@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::frame::{MAX_STREAM, flag, kind, number_at, write_header, write_window_update};
 use crate::hpack::Encoder;
+use crate::output::Output;
 use crate::reason::Reason;
 
 const HEADER_TABLE_SIZE: u16 = 1;
@@ -39,7 +40,7 @@ pub struct Limits {
 
 impl Limits {
     /// Appends the server's SETTINGS, and the window of the connection.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Output) {
         let settings = [
             (MAX_CONCURRENT_STREAMS, self.streams),
             (INITIAL_WINDOW_SIZE, self.stream_window_bytes),
@@ -108,6 +109,6 @@ impl ClientSettings {
 }
 
 /// Appends the acknowledgement of a client's SETTINGS.
-pub(crate) fn write_acknowledgement(out: &mut Vec<u8>) {
+pub(crate) fn write_acknowledgement(out: &mut Output) {
     write_header(out, 0, kind::SETTINGS, flag::ACK, 0);
 }

@@ -149,7 +149,8 @@ pub fn encode(
         }
     }
     let has_body = request.body != BodyLength::None;
-    let may_upgrade = request.version == Version::Http11 && !has_body;
+    // Over HTTP/2, only the opening of a WebSocket has the field.
+    let may_upgrade = request.version >= Version::Http11 && !has_body;
     OutgoingHead {
         method: request.method.clone(),
         target,

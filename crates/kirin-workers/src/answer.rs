@@ -49,7 +49,7 @@ impl App {
         let is_head = request.method == Method::HEAD;
         let idempotent = request.method.is_idempotent();
         let upgrade = request.field("upgrade").is_some()
-            && request.version == Version::Http11
+            && request.version >= Version::Http11
             && request.body == BodyLength::None;
         let files = Rc::clone(files);
         let outgoing = WorkerRequest {

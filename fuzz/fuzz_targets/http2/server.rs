@@ -44,7 +44,7 @@ fn serve(input: &[u8], piece: usize) -> Seen {
             handle(event, &mut connection, &fields, &mut seen);
             while let Some((stream, room)) = connection.next_sender() {
                 let filled = connection.fill(stream, room, |out, most| {
-                    out.extend(std::iter::repeat_n(b'x', most.min(100)));
+                    out.extend_from_slice(&[b'x'; 100][..most.min(100)]);
                     Ok(true)
                 });
                 assert!(filled.is_ok());

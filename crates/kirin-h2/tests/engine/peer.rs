@@ -37,7 +37,7 @@ impl Echo {
             let received = match self.connection.receive(&input[at..], 0, &mut self.fields) {
                 Ok(received) => received,
                 Err(failure) => {
-                    self.output.append(self.connection.output());
+                    self.take_output();
                     return Err(failure);
                 }
             };
@@ -83,6 +83,12 @@ impl Echo {
         }
     }
 
+    /// Collects what the engine has written.
+    pub fn take_output(&mut self) {
+        self.output.extend_from_slice(self.connection.output().as_slice());
+        self.connection.output().clear();
+    }
+
     fn state_mut(&mut self, stream: u32) -> &mut Vec<u8> {
         self.connection.state_mut(stream).expect("an open stream")
     }
@@ -108,7 +114,8 @@ impl Echo {
             let mut left = body;
             let sent = self.connection.fill(stream, room, |out, most| {
                 let count = most.min(left.len());
-                out.extend(left.drain(..count));
+                out.extend_from_slice(&left[..count]);
+                left.drain(..count);
                 Ok(left.is_empty())
             });
             sent.expect("memory does not fail");
@@ -116,7 +123,7 @@ impl Echo {
                 *state = left;
             }
         }
-        self.output.append(self.connection.output());
+        self.take_output();
     }
 }
 

@@ -14,8 +14,8 @@ async fn serve(mut socket: DuplexStream, piece: usize) -> Vec<String> {
     let mut echo = Echo::new();
     let mut buffer = vec![0; piece];
     loop {
+        echo.take_output();
         let output = std::mem::take(&mut echo.output);
-        let output = [&output[..], &std::mem::take(echo.connection.output())].concat();
         if socket.write_all(&output).await.is_err() {
             return echo.log;
         }

@@ -22,6 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustix::pipe::SpliceFlags;
 use rustls::ProtocolVersion;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::AbortHandle;
@@ -433,6 +434,20 @@ impl Io {
         };
         if let Err(error) = socket {
             tracing::debug!(peer = %self.peer, %error, "TCP_USER_TIMEOUT");
+        }
+    }
+
+    /// Has the kernel take no more bytes while this many were not sent (TCP_NOTSENT_LOWAT, tcp(7)).
+    /// So a short response need not wait behind megabytes of a long one.
+    pub(crate) fn limit_unsent(&self, bytes: u32) {
+        let limit = |socket: &TcpStream| SockRef::from(socket).set_tcp_notsent_lowat(bytes);
+        let limited = match &*self.stream.borrow() {
+            Stream::Tcp(stream) => limit(stream),
+            Stream::Tls(stream) => limit(stream.socket()),
+            Stream::Unix(_) | Stream::TlsOverUnix(_) => Ok(()),
+        };
+        if let Err(error) = limited {
+            tracing::debug!(peer = %self.peer, %error, "TCP_NOTSENT_LOWAT");
         }
     }
 

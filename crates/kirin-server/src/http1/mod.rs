@@ -10,4 +10,4 @@ pub(crate) mod response_writer;
 pub(crate) mod sending;
 mod settling;
 pub(crate) mod splicing;
-mod tunnel;
+pub(crate) mod tunnel;

@@ -28,7 +28,7 @@ use crate::http1::sending;
 const BUFFER_BYTES: usize = 16 * 1024;
 
 /// How long the far side may be silent after the client has ended its side.
-const FAR_SILENCE: Duration = Duration::from_secs(10);
+pub(crate) const FAR_SILENCE: Duration = Duration::from_secs(10);
 
 /// The bytes of one direction.
 #[derive(Default)]

@@ -76,15 +76,7 @@ impl<H> Http2Source<H> {
     /// Takes the data that is there.
     fn take_data(&mut self) -> Bytes {
         let data = self.stream.incoming.borrow_mut().data.split().freeze();
-        let unread = &self.connection.unread_bytes;
-        unread.set(unread.get() - data.len());
-        let mut engine = self.connection.engine.borrow_mut();
-        engine.release(self.stream.id, data.len());
-        let must_send = engine.output_bytes() > 0;
-        drop(engine);
-        if must_send {
-            self.connection.wake();
-        }
+        self.connection.release(&self.stream, data.len());
         data
     }
 }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use kirin_client_bytes::{Reservation, Resource};
-use kirin_h2::{Connection, Event, Limits};
+use kirin_h2::{Connection, Event, Limits, Output};
 use kirin_http::handler::Handler;
 use kirin_http::request::MAX_FIELDS;
 use tokio::time::Sleep;
@@ -36,6 +36,9 @@ const HEADER_FIELDS: usize = 4 * MAX_FIELDS;
 /// is read from it.
 pub(super) const GATHERED_BYTES: usize = 64 * 1024;
 
+/// Bytes that are sent before other connections of the loop get their turn.
+const TURN_BYTES: u64 = 128 * 1024;
+
 /// Bytes that a connection may hold without being counted while it waits. Most hold nothing but
 /// their tables of header fields.
 const UNCOUNTED_BYTES: usize = 8 * 1024;
@@ -46,7 +49,7 @@ const LARGE_OUTPUT_BYTES: usize = 4 * GATHERED_BYTES;
 thread_local! {
     /// The memory of a connection that has sent everything, for the next connection on this loop
     /// that has something to send.
-    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static SPARE: Cell<Output> = Cell::default();
 }
 
 /// The engine of a connection.
@@ -73,6 +76,22 @@ pub(super) struct Http2Connection<H> {
     sent: Cell<usize>,
 }
 
+/// Has the task go on when the loop has asked the kernel for events. A wake would let it go on
+/// sixty times before that, and a request that comes meanwhile would wait for megabytes.
+fn yield_turn(context: &mut Context<'_>) {
+    let turn = std::pin::pin!(tokio::task::yield_now());
+    // Not ready: it has asked to be woken.
+    let _ = turn.poll(context);
+}
+
+/// Gives memory to an output that has none.
+fn lend_memory<H>(engine: &mut Engine<H>) {
+    let output = engine.output();
+    if output.capacity() == 0 {
+        *output = SPARE.take();
+    }
+}
+
 /// The result of one turn.
 pub(super) enum Turn {
     /// The connection has ended well.
@@ -95,7 +114,7 @@ impl<H> Http2Connection<H> {
             header_fields: HEADER_FIELDS,
             stream_window_bytes: STREAM_WINDOW_BYTES,
             connection_window_bytes: CONNECTION_WINDOW_BYTES,
-            extended_connect: false,
+            extended_connect: true,
         };
         Rc::new(Self {
             io: Rc::clone(io),
@@ -136,7 +155,7 @@ impl<H> Http2Connection<H> {
         let mut engine = self.engine.borrow_mut();
         let output = engine.output();
         let mut sent = self.sent.get();
-        while let Some(rest @ [_, ..]) = output.get(sent..) {
+        while let Some(rest @ [_, ..]) = output.as_slice().get(sent..) {
             match self.io.poll_write(context, rest) {
                 Poll::Ready(Ok(0)) => {
                     return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into()));
@@ -146,7 +165,7 @@ impl<H> Http2Connection<H> {
                 Poll::Pending => {
                     // What is left moves to the front when it is little.
                     if sent >= GATHERED_BYTES.max(output.len() - sent) {
-                        output.drain(..sent);
+                        output.remove_first(sent);
                         sent = 0;
                     }
                     self.sent.set(sent);
@@ -157,19 +176,18 @@ impl<H> Http2Connection<H> {
         self.sent.set(0);
         let mut memory = std::mem::take(output);
         drop(engine);
-        if memory.capacity() > 0 && memory.capacity() <= LARGE_OUTPUT_BYTES {
+        let spare = SPARE.take();
+        if (spare.capacity()..=LARGE_OUTPUT_BYTES).contains(&memory.capacity()) {
             memory.clear();
             SPARE.set(memory);
+        } else {
+            SPARE.set(spare);
         }
         self.io.poll_flush(context)
     }
 
     fn lend_memory(&self) {
-        let mut engine = self.engine.borrow_mut();
-        let output = engine.output();
-        if output.capacity() == 0 {
-            *output = SPARE.take();
-        }
+        lend_memory(&mut self.engine.borrow_mut());
     }
 
     /// Returns the number of bytes that wait to be sent.
@@ -229,6 +247,11 @@ impl<H: Handler> Http2Connection<H> {
             is_stalled = self.poll_send(context)?.is_pending();
             let has_more = !is_stalled && self.engine.borrow_mut().next_sender().is_some();
             if is_drained && !has_more {
+                break;
+            }
+            // Other connections get their turn, and the client has time to take what it got.
+            if self.io.sent.get() - sent_before >= TURN_BYTES {
+                yield_turn(context);
                 break;
             }
         }
@@ -336,9 +359,7 @@ impl<H: Handler> Http2Connection<H> {
         let mut engine = self.engine.borrow_mut();
         while engine.output_bytes() - self.sent.get() < GATHERED_BYTES {
             let Some((stream, _)) = engine.next_sender() else { return };
-            if engine.output().capacity() == 0 {
-                *engine.output() = SPARE.take();
-            }
+            lend_memory(&mut engine);
             let Some(state) = engine.state(stream).cloned() else { return };
             state.send_some(self, &mut engine);
         }

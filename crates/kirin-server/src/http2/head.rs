@@ -31,7 +31,13 @@ pub(super) struct Http2Head<'a> {
     cookie: Vec<u8>,
     pub(super) body: BodyLength,
     expects_continue: bool,
+    /// Whether the stream becomes a WebSocket (RFC 8441 section 5).
+    pub(super) is_websocket: bool,
 }
+
+/// The key of a WebSocket handshake, which HTTP/2 does not have and applications need. The client
+/// never sees the answer to it.
+const WEBSOCKET_KEY: &str = "S2lyaW4gc3BlYWtzIGgyIQ==";
 
 impl<'a> Http2Head<'a> {
     /// Reads the head that the engine gives. `ended`: no body follows. `secure`: the connection is
@@ -48,6 +54,7 @@ impl<'a> Http2Head<'a> {
         let mut host = None;
         let mut length = None;
         let mut expects_continue = false;
+        let mut protocol = None;
         let mut cookies = 0;
         let mut lines = 0;
         for field in fields.iter() {
@@ -67,6 +74,10 @@ impl<'a> Http2Head<'a> {
                 }
                 Known::Scheme if value.eq_ignore_ascii_case(b"https") == secure => continue,
                 Known::Scheme => return Err(Reject::Misdirected),
+                Known::Protocol => {
+                    protocol = Some(value);
+                    continue;
+                }
                 Known::Host if host.is_some() => {
                     return Err(Reject::Bad("more than one Host field"));
                 }
@@ -84,22 +95,31 @@ impl<'a> Http2Head<'a> {
         if method == Method::TRACE {
             return Err(Reject::Method);
         }
-        if method == Method::CONNECT {
-            return Err(Reject::Bad("CONNECT is for proxies"));
-        }
+        // The handler gets the request as that of HTTP/1.1, which is a GET.
+        let is_websocket = match protocol {
+            Some(b"websocket") => {
+                method = Method::GET;
+                true
+            }
+            Some(_) => return Err(Reject::Method),
+            None if method == Method::CONNECT => {
+                return Err(Reject::Bad("CONNECT is for proxies"));
+            }
+            None => false,
+        };
         if lines > MAX_FIELDS {
             return Err(Reject::HeadTooLarge);
         }
         let target = read_target(target, &method, limits)?;
         let host = one_host(authority, host)?;
         let body = match length {
-            _ if ended => BodyLength::None,
+            _ if ended || is_websocket => BodyLength::None,
             Some(length @ 1..) => BodyLength::Exact(length),
             // The length is unknown, or the end has not arrived yet.
             Some(0) | None => BodyLength::Chunked,
         };
         let cookie = if cookies > 1 { joined_cookies(fields) } else { Vec::new() };
-        Ok(Self { method, target, host, fields, cookie, body, expects_continue })
+        Ok(Self { method, target, host, fields, cookie, body, expects_continue, is_websocket })
     }
 
     /// Returns the field lines, which [`Http2Head::as_request`] borrows. `Host` is one of them as
@@ -107,6 +127,16 @@ impl<'a> Http2Head<'a> {
     pub(super) fn field_lines(&self) -> Lines<'_> {
         let mut lines = Lines::new();
         lines.push(Header { name: "host", value: self.host.as_bytes() });
+        if self.is_websocket {
+            lines.extend(
+                [
+                    ("connection", "Upgrade"),
+                    ("upgrade", "websocket"),
+                    ("sec-websocket-key", WEBSOCKET_KEY),
+                ]
+                .map(|(name, value)| Header { name, value: value.as_bytes() }),
+            );
+        }
         let mut has_cookie = false;
         for field in self.fields.iter() {
             let value = match field.known {
@@ -116,6 +146,7 @@ impl<'a> Http2Head<'a> {
                 | Known::Scheme
                 | Known::Protocol
                 | Known::Host => continue,
+                _ if self.is_websocket && field.name == b"sec-websocket-key" => continue,
                 Known::Cookie if std::mem::replace(&mut has_cookie, true) => continue,
                 Known::Cookie if !self.cookie.is_empty() => &self.cookie[..],
                 _ => field.value,

@@ -14,6 +14,7 @@ mod request;
 mod responder;
 mod response;
 mod stream;
+mod tunnel;
 mod waiting;
 
 use std::future::poll_fn;
@@ -33,6 +34,9 @@ use waiting::Waiting;
 
 /// Length of `PRI * HTTP/2`, the part of the preface with which no HTTP/1 request can begin.
 const PREFACE_START_BYTES: usize = 12;
+
+/// Bytes that the kernel holds and has not sent yet, before it takes more.
+const UNSENT_BYTES: u32 = 128 * 1024;
 
 /// Returns whether a connection that begins with `received` speaks HTTP/2.
 pub(crate) fn is_preface(received: &[u8]) -> bool {
@@ -55,6 +59,7 @@ pub(crate) async fn serve<H: Handler>(in_force: Rc<InForce<H>>, io: Rc<Io>) {
     io.phase.set(ConnectionPhase::Streams);
     server.counters.http2_connections.add();
     io.set_deadline(server.deadlines.head);
+    io.limit_unsent(UNSENT_BYTES);
     io.share.replace(server.share(io.client_peer()));
     let connection = Http2Connection::new(&server, &io);
     let (state, counters) = (Rc::clone(&server.state), Arc::clone(&server.counters));

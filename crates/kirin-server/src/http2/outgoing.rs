@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use kirin_client_bytes::{ClientShare, NoRoom, Reservation, Resource};
-use kirin_h2::FRAME_BYTES;
+use kirin_h2::{FRAME_BYTES, Output};
 use kirin_http::body::FileRange;
 use kirin_http::pace::Pace;
 use kirin_http::trailers::Trailers;
@@ -185,7 +185,7 @@ impl<H> Outgoing<H> {
 }
 
 /// Appends up to `most` bytes. Returns whether nothing is left.
-fn append_pieces(pieces: &mut VecDeque<Bytes>, out: &mut Vec<u8>, most: usize) -> bool {
+fn append_pieces(pieces: &mut VecDeque<Bytes>, out: &mut Output, most: usize) -> bool {
     let mut room = most;
     while let Some(piece) = pieces.front_mut() {
         let count = room.min(piece.len());
@@ -203,19 +203,15 @@ fn append_pieces(pieces: &mut VecDeque<Bytes>, out: &mut Vec<u8>, most: usize) -
 /// is left.
 pub(super) fn append_file(
     range: &mut FileRange,
-    out: &mut Vec<u8>,
+    out: &mut Output,
     most: usize,
 ) -> io::Result<bool> {
     let count = usize::try_from(range.length).unwrap_or(usize::MAX).min(most);
-    let start = out.len();
-    out.resize(start + count, 0);
-    let room = out.get_mut(start..).unwrap_or_default();
-    let read = range.file.read_at(room, range.offset);
-    out.truncate(start + *read.as_ref().unwrap_or(&0));
-    match read? {
+    match range.file.read_at(out.spare(count), range.offset)? {
         // The file became shorter while it was read.
         0 if count > 0 => Err(io::ErrorKind::UnexpectedEof.into()),
         read => {
+            out.advance(read);
             range.offset += read as u64;
             range.length -= read as u64;
             Ok(range.length == 0)

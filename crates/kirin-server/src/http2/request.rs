@@ -39,12 +39,35 @@ const AT_ONCE_BYTES: u64 = kirin_h2::FRAME_BYTES as u64;
 /// a task until its application has answered.
 const MOST_TASKS: usize = 256;
 
+/// The properties of a request that decide how its response is sent.
+#[derive(Clone, Copy)]
+struct RequestKind {
+    is_head: bool,
+    /// Whether it opens a WebSocket (RFC 8441).
+    is_websocket: bool,
+}
+
+impl RequestKind {
+    /// Returns the response, or an error instead of one that this request cannot have.
+    fn suitable(self, response: Response) -> Response {
+        // HTTP/2 has no Upgrade, so no client has asked for that (RFC 9113 section 8.6).
+        if matches!(response.body, Body::Tunnel(_)) || response.status.is_informational() {
+            return Response::error(StatusCode::BAD_GATEWAY);
+        }
+        // Any 2xx would say that the WebSocket is open (RFC 8441 section 5).
+        if self.is_websocket && response.status.is_success() {
+            return Response::error(StatusCode::NOT_IMPLEMENTED);
+        }
+        response
+    }
+}
+
 /// A request whose response must be waited for.
 struct Unanswered<H> {
     later: Later,
     body: BodyLength,
     expects_continue: bool,
-    is_head: bool,
+    kind: RequestKind,
     id: RequestId,
     exchange: Http2Exchange<H>,
 }
@@ -70,19 +93,22 @@ impl<H: Handler> Http2Connection<H> {
         };
         let lines = head.field_lines();
         let request = head.as_request(&lines);
+        let kind = RequestKind {
+            is_head: request.method == Method::HEAD,
+            is_websocket: head.is_websocket,
+        };
         proxied::with_origin(server, &self.io, &request, |request, origin| {
-            self.answer(server, (stream, ended), request, origin);
+            self.answer(server, (stream, ended, kind), request, origin);
         });
     }
 
     fn answer(
         self: &Rc<Self>,
         server: &Rc<Server<H>>,
-        (stream, ended): (u32, bool),
+        (stream, ended, kind): (u32, bool, RequestKind),
         request: &RequestHead<'_>,
         origin: Origin<'_>,
     ) {
-        let is_head = request.method == Method::HEAD;
         let started = server.observers.begin();
         let scope = RequestScope::enter(origin.notes.id());
         let answer = server.handler.answer(request, origin);
@@ -96,7 +122,7 @@ impl<H: Handler> Http2Connection<H> {
         let id = origin.notes.id();
         let later = match answer {
             Answer::Now(response) => {
-                let mut response = without_tunnel(response);
+                let mut response = kind.suitable(response);
                 response.add_request_id(id);
                 let mut engine = self.engine.borrow_mut();
                 if !ended {
@@ -105,7 +131,7 @@ impl<H: Handler> Http2Connection<H> {
                     state.drop_incoming(self, &mut engine);
                 }
                 if let Some(bytes) =
-                    send_at_once(&mut engine, stream, &mut response, is_head, server)
+                    send_at_once(&mut engine, stream, &mut response, kind.is_head, server)
                 {
                     let now = server.clock().time();
                     server.observers.end_at_once(started, request, origin, &response, bytes, now);
@@ -145,7 +171,7 @@ impl<H: Handler> Http2Connection<H> {
             later,
             body: request.body,
             expects_continue: request.expects_continue,
-            is_head,
+            kind,
             id: id.clone(),
             exchange,
         };
@@ -207,7 +233,7 @@ impl<H: Handler> Http2Connection<H> {
 
     /// Hands the body of a response over, whose head was sent. Returns a body that a task must
     /// bring.
-    fn hand_over(
+    pub(super) fn hand_over(
         &self,
         engine: &mut Engine<H>,
         state: &Rc<StreamState<H>>,
@@ -259,7 +285,7 @@ impl<H: Handler> Http2Connection<H> {
 
     /// Waits for a response and sends it.
     async fn answer_later(self: &Rc<Self>, state: &Rc<StreamState<H>>, unanswered: Unanswered<H>) {
-        let Unanswered { later, body, expects_continue, is_head, id, exchange } = unanswered;
+        let Unanswered { later, body, expects_continue, kind, id, exchange } = unanswered;
         let server = Rc::clone(&exchange.server);
         let client =
             Rc::new(StreamClient { connection: Rc::clone(self), stream: Rc::clone(state) });
@@ -280,7 +306,10 @@ impl<H: Handler> Http2Connection<H> {
             return;
         };
         state.is_answered.set(true);
-        let mut response = without_tunnel(response);
+        if kind.is_websocket && matches!(response.body, Body::Tunnel(_)) && !state.is_reset() {
+            return self.tunnel(state, response, exchange).await;
+        }
+        let mut response = kind.suitable(response);
         response.add_request_id(&id);
         let source = if state.is_reset() {
             exchange.end(state, ResponseRecord::cut(response.summary(), 0, false));
@@ -288,7 +317,7 @@ impl<H: Handler> Http2Connection<H> {
         } else {
             server.clock().now();
             let mut engine = self.engine.borrow_mut();
-            self.respond(&mut engine, state, response, is_head, exchange)
+            self.respond(&mut engine, state, response, kind.is_head, exchange)
         };
         self.wake();
         if let Some(source) = source {
@@ -298,7 +327,11 @@ impl<H: Handler> Http2Connection<H> {
 
     /// Brings the pieces of a body. Asks its source for more whenever the client has taken what was
     /// there.
-    async fn feed(self: &Rc<Self>, state: &StreamState<H>, mut source: Box<dyn BodyStream>) {
+    pub(super) async fn feed(
+        self: &Rc<Self>,
+        state: &StreamState<H>,
+        mut source: Box<dyn BodyStream>,
+    ) {
         let expected = source.length();
         let may_have_trailers = source.may_have_trailers();
         let mut total = 0;
@@ -382,15 +415,6 @@ fn send_at_once<H>(
         Body::Stream(_) | Body::Withheld(_) | Body::Empty | Body::Tunnel(_) => return None,
     }
     Some(length)
-}
-
-/// Returns the response, or an error if it switches protocols. HTTP/2 has no Upgrade, so no client
-/// has asked for that (RFC 9113 section 8.6).
-fn without_tunnel(response: Response) -> Response {
-    if matches!(response.body, Body::Tunnel(_)) || response.status.is_informational() {
-        return Response::error(StatusCode::BAD_GATEWAY);
-    }
-    response
 }
 
 /// Waits for the response. Returns `None` if the client has reset the stream before the work for it

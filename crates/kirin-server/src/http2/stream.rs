@@ -226,6 +226,18 @@ impl<H> Http2Connection<H> {
         is_last
     }
 
+    /// Notes that data of a body was read. The client gets room for as much.
+    pub(super) fn release(&self, state: &StreamState<H>, bytes: usize) {
+        self.unread_bytes.set(self.unread_bytes.get() - bytes);
+        let mut engine = self.engine.borrow_mut();
+        engine.release(state.id, bytes);
+        let must_send = engine.output_bytes() > 0;
+        drop(engine);
+        if must_send {
+            self.wake();
+        }
+    }
+
     /// Takes the trailers of a request, which end its body.
     pub(super) fn receive_trailers(&self, stream: u32, fields: &FieldBuffer) {
         let Some(state) = self.engine.borrow().state(stream).cloned() else { return };

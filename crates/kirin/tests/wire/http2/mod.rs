@@ -11,6 +11,7 @@ mod frames;
 mod malformed;
 mod priority;
 mod unread;
+mod websocket;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

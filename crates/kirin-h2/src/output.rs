@@ -1,0 +1,113 @@
+//! Bytes to be sent. Their memory is initialised once and used again and again, so that a file can
+//! be read into it without clearing it first.
+
+/// The bytes that a connection has to send.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// The bytes, and initialised memory behind them.
+    memory: Vec<u8>,
+    /// Number of bytes to be sent.
+    filled: usize,
+    /// The header block that is being encoded.
+    pub(crate) block: Vec<u8>,
+}
+
+impl Output {
+    /// Returns the bytes.
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        self.memory.get(..self.filled).unwrap_or_default()
+    }
+
+    /// Returns the number of bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.filled
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+
+    /// Returns how much memory there is, in bytes.
+    pub fn capacity(&self) -> usize {
+        self.memory.len() + self.block.capacity()
+    }
+
+    /// Appends bytes.
+    #[inline]
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) {
+        self.spare(bytes.len()).copy_from_slice(bytes);
+        self.filled += bytes.len();
+    }
+
+    /// Returns memory behind the bytes, of this size. [`Output::advance`] makes it a part of them.
+    #[inline]
+    pub fn spare(&mut self, bytes: usize) -> &mut [u8] {
+        let end = self.filled + bytes;
+        if end > self.memory.len() {
+            self.grow(end);
+        }
+        self.memory.get_mut(self.filled..end).unwrap_or_default()
+    }
+
+    #[cold]
+    fn grow(&mut self, bytes: usize) {
+        self.memory.resize(bytes.next_power_of_two(), 0);
+    }
+
+    /// Adds the first `bytes` of the memory behind the bytes, which were written.
+    #[inline]
+    pub fn advance(&mut self, bytes: usize) {
+        debug_assert!(self.filled + bytes <= self.memory.len(), "{bytes} bytes were not written");
+        self.filled = (self.filled + bytes).min(self.memory.len());
+    }
+
+    /// Removes the bytes behind the first `bytes`.
+    pub(crate) fn truncate(&mut self, bytes: usize) {
+        self.filled = self.filled.min(bytes);
+    }
+
+    /// Removes all bytes, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.filled = 0;
+    }
+
+    /// Removes the first `bytes`, which were sent.
+    pub fn remove_first(&mut self, bytes: usize) {
+        debug_assert!(bytes <= self.filled, "{bytes} of {} bytes", self.filled);
+        self.memory.copy_within(bytes.min(self.filled)..self.filled, 0);
+        self.filled = self.filled.saturating_sub(bytes);
+    }
+
+    /// Replaces bytes from `at` on.
+    #[inline]
+    pub(crate) fn replace(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(place) = self.memory.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_appended_replaced_and_removed() {
+        let mut output = Output::default();
+        output.extend_from_slice(b"abc");
+        output.spare(5)[..2].copy_from_slice(b"de");
+        output.advance(2);
+        output.replace(1, b"B");
+        assert_eq!(output.as_slice(), b"aBcde");
+        output.remove_first(2);
+        output.extend_from_slice(b"fgh");
+        assert_eq!((output.as_slice(), output.len()), (&b"cdefgh"[..], 6));
+        output.truncate(1);
+        assert_eq!(output.as_slice(), b"c");
+        output.clear();
+        assert!(output.is_empty() && output.capacity() >= 8);
+    }
+}
