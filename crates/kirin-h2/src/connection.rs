@@ -1,21 +1,23 @@
-//! A connection: its state, and what one complete frame does to it. [`crate::receiving`] cuts the
-//! input into frames, [`crate::sending`] writes responses.
+//! A connection: its state, and who takes which frame. [`crate::receiving`] cuts the input into
+//! frames, [`crate::header_blocks`] and [`crate::control_frames`] take them, and [`crate::sending`]
+//! writes responses.
 
 use std::ops::Range;
 
 use crate::budget::Budget;
 use crate::failure::Failure;
 use crate::frame::{
-    self, FrameHeader, MAX_STREAM, flag, kind, number_at, write_goaway, write_header, write_reset,
+    self, FrameHeader, MAX_STREAM, flag, kind, write_goaway, write_header, write_reset,
 };
-use crate::hpack::{Decoder, Encoder, FieldBuffer, HpackError};
+use crate::header_blocks::OpenBlock;
+use crate::hpack::{Decoder, Encoder, FieldBuffer};
 use crate::output::Output;
 use crate::priority::Priority;
 use crate::reason::Reason;
 use crate::receiving::Input;
-use crate::request::{Malformed, RequestFacts, check_request, check_trailers};
-use crate::settings::{self, ClientSettings, DEFAULT_WINDOW_BYTES, Limits};
-use crate::streams::{ClosedStream, RecentStreams, Stream, Streams};
+use crate::request::RequestFacts;
+use crate::settings::{ClientSettings, DEFAULT_WINDOW_BYTES, Limits};
+use crate::streams::{RecentStreams, Stream, Streams};
 use crate::window::{ReceiveWindow, SendWindow};
 
 /// The dynamic tables of both directions, in bytes as HPACK counts them. The client's is the
@@ -24,10 +26,10 @@ const RECEIVED_TABLE_BYTES: u32 = 4096;
 const SENT_TABLE_BYTES: u32 = 2048;
 
 /// The most priorities that are kept for streams that are not open yet.
-const MOST_EARLY_PRIORITIES: usize = 16;
+pub(crate) const MOST_EARLY_PRIORITIES: usize = 16;
 
 /// The payload of the PING that shows which requests the client sent before it knew of GOAWAY.
-const SHUTDOWN_PING: &[u8; 8] = b"shutdown";
+pub(crate) const SHUTDOWN_PING: &[u8; 8] = b"shutdown";
 
 /// Something that the server must know.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,26 +72,18 @@ pub enum Event<S> {
 pub(crate) struct Begun {
     pub(crate) stream: u32,
     pub(crate) ended: bool,
-    facts: RequestFacts,
+    pub(crate) facts: RequestFacts,
 }
 
 /// The way to the end of a connection (RFC 9113 section 6.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shutdown {
+pub(crate) enum Shutdown {
     /// It goes on.
     No,
     /// The client was told to send no more requests. Those on their way are taken.
     Announced,
     /// No requests above this stream are taken.
     Final(u32),
-}
-
-/// The header block of a frame without END_HEADERS.
-#[derive(Debug)]
-struct OpenBlock {
-    stream: u32,
-    ended: bool,
-    bytes: Vec<u8>,
 }
 
 /// One connection with a client. `S` is what the server keeps for an open stream.
@@ -106,14 +100,14 @@ pub struct Connection<S> {
     pub(crate) receive: ReceiveWindow,
     pub(crate) budget: Budget,
     /// Priorities of streams that are not open yet. Usually there are none.
-    early_priorities: Vec<(u32, Priority)>,
+    pub(crate) early_priorities: Vec<(u32, Priority)>,
     /// Number of DATA frames that were sent, to take turns.
     pub(crate) turn: u32,
-    decoder: Decoder,
-    limits: Limits,
-    block: Option<Box<OpenBlock>>,
-    awaits_settings: bool,
-    shutdown: Shutdown,
+    pub(crate) decoder: Decoder,
+    pub(crate) limits: Limits,
+    pub(crate) block: Option<Box<OpenBlock>>,
+    pub(crate) awaits_settings: bool,
+    pub(crate) shutdown: Shutdown,
     failure: Option<Failure>,
 }
 
@@ -301,140 +295,6 @@ impl<S> Connection<S> {
         }
     }
 
-    #[inline]
-    fn headers(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-        fields: &mut FieldBuffer,
-    ) -> Result<Option<Event<S>>, Failure> {
-        if header.stream == 0 {
-            return Err(Failure::protocol("HEADERS on stream 0"));
-        }
-        let mut block = without_padding(header, payload)?;
-        let mut depends_on_itself = false;
-        if header.has(flag::PRIORITY) {
-            let dependency = number_at(block, 0).unwrap_or(0) & MAX_STREAM;
-            depends_on_itself = dependency == header.stream;
-            block = block.get(5..).ok_or(Failure::frame_size("HEADERS without its priority"))?;
-        }
-        let ended = header.has(flag::END_STREAM);
-        if !header.has(flag::END_HEADERS) {
-            let bytes = block.to_vec();
-            self.block = Some(Box::new(OpenBlock { stream: header.stream, ended, bytes }));
-            return Ok(None);
-        }
-        let event = self.header_block(header.stream, ended, block, fields)?;
-        if depends_on_itself {
-            return self.stream_error(header.stream, Reason::ProtocolError);
-        }
-        Ok(event)
-    }
-
-    fn continuation(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-        fields: &mut FieldBuffer,
-    ) -> Result<Option<Event<S>>, Failure> {
-        let Some(mut block) = self.block.take() else { return Ok(None) };
-        let most = 2 * self.limits.header_list_bytes as usize + frame::MAX_PAYLOAD_BYTES;
-        if block.bytes.len() + payload.len() > most {
-            return Err(Failure::new(Reason::EnhanceYourCalm, "a header block is too long"));
-        }
-        block.bytes.extend_from_slice(payload);
-        if header.has(flag::END_HEADERS) {
-            return self.header_block(block.stream, block.ended, &block.bytes, fields);
-        }
-        self.block = Some(block);
-        Ok(None)
-    }
-
-    /// Takes a complete header block: a request, or trailers.
-    #[inline]
-    fn header_block(
-        &mut self,
-        id: u32,
-        ended: bool,
-        block: &[u8],
-        fields: &mut FieldBuffer,
-    ) -> Result<Option<Event<S>>, Failure> {
-        fields.clear();
-        let is_new = id > self.recent.last();
-        let is_wanted = is_new || self.streams.get(id).is_some_and(|stream| stream.is_receiving);
-        let (bytes, count) = if is_wanted {
-            (self.limits.header_list_bytes as usize, self.limits.header_fields)
-        } else {
-            (0, 0)
-        };
-        // The table changes even if nobody wants the fields.
-        match self.decoder.decode(block, bytes, count, fields) {
-            Ok(()) => {}
-            Err(HpackError::ListTooLong) => {
-                return Err(Failure::new(Reason::EnhanceYourCalm, "a header list is too long"));
-            }
-            Err(_) => {
-                let what = "a header block cannot be decoded";
-                return Err(Failure::new(Reason::CompressionError, what));
-            }
-        }
-        if !is_new {
-            return self.take_trailers(id, ended, fields);
-        }
-        if id.is_multiple_of(2) {
-            return Err(Failure::protocol("a client opens a stream with an even number"));
-        }
-        if matches!(self.shutdown, Shutdown::Final(last) if id > last) {
-            return Ok(None);
-        }
-        self.recent.begin(id);
-        if self.streams.len() >= self.limits.streams as usize {
-            return self.stream_error(id, Reason::RefusedStream);
-        }
-        if fields.is_too_large() {
-            let facts = RequestFacts::default();
-            self.begun = Some(Begun { stream: id, ended, facts });
-            return Ok(Some(Event::Request { stream: id, ended, is_too_large: true }));
-        }
-        match check_request(fields, ended, self.limits.extended_connect) {
-            Ok(facts) => {
-                self.begun = Some(Begun { stream: id, ended, facts });
-                Ok(Some(Event::Request { stream: id, ended, is_too_large: false }))
-            }
-            Err(Malformed(_)) => self.stream_error(id, Reason::ProtocolError),
-        }
-    }
-
-    /// Takes a header block for a stream that is not new.
-    fn take_trailers(
-        &mut self,
-        id: u32,
-        ended: bool,
-        fields: &FieldBuffer,
-    ) -> Result<Option<Event<S>>, Failure> {
-        let Some(stream) = self.streams.get_mut(id) else {
-            return match self.recent.state(id) {
-                ClosedStream::Reset => Ok(None),
-                ClosedStream::Skipped | ClosedStream::Idle => {
-                    Err(Failure::protocol("a stream is opened behind a higher one"))
-                }
-                ClosedStream::Ended => {
-                    Err(Failure::new(Reason::StreamClosed, "HEADERS on a stream that has ended"))
-                }
-            };
-        };
-        if !stream.is_receiving {
-            return self.stream_error(id, Reason::StreamClosed);
-        }
-        let is_short = stream.announced.is_some_and(|announced| announced > 0);
-        if !ended || is_short || fields.is_too_large() || check_trailers(fields).is_err() {
-            return self.stream_error(id, Reason::ProtocolError);
-        }
-        let is_dropped = stream.dropped.is_some();
-        self.end_receiving(id);
-        Ok((!is_dropped).then_some(Event::Trailers { stream: id }))
-    }
-
     /// Notes that the client has ended its side of a stream.
     pub(crate) fn end_receiving(&mut self, id: u32) {
         if let Some(stream) = self.streams.get_mut(id) {
@@ -458,163 +318,7 @@ impl<S> Connection<S> {
         Ok(state.map(|state| Event::Reset { stream: id, state }))
     }
 
-    fn client_reset(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-    ) -> Result<Option<Event<S>>, Failure> {
-        if payload.len() != 4 {
-            return Err(Failure::frame_size("RST_STREAM has not 4 bytes"));
-        }
-        if self.is_idle(header.stream) {
-            return Err(Failure::protocol("RST_STREAM on an idle stream"));
-        }
-        if self.streams.get(header.stream).is_some() && !self.budget.end_early() {
-            return Err(Failure::EARLY_ENDS);
-        }
-        let Some(stream) = self.streams.remove(header.stream) else { return Ok(None) };
-        Ok(Some(Event::Reset { stream: stream.id, state: stream.state }))
-    }
-
-    fn window_update(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-    ) -> Result<Option<Event<S>>, Failure> {
-        let (4, Some(number)) = (payload.len(), number_at(payload, 0)) else {
-            return Err(Failure::frame_size("WINDOW_UPDATE has not 4 bytes"));
-        };
-        let bytes = i64::from(number & MAX_STREAM);
-        if header.stream == 0 {
-            if bytes == 0 {
-                return Err(Failure::protocol("WINDOW_UPDATE of 0"));
-            }
-            let overflow = Failure::new(Reason::FlowControlError, "a window is above 2^31-1");
-            return self.send.change(bytes).map(|()| None).map_err(|_| overflow);
-        }
-        if self.is_idle(header.stream) {
-            return Err(Failure::protocol("WINDOW_UPDATE on an idle stream"));
-        }
-        let Some(stream) = self.streams.get_mut(header.stream) else { return Ok(None) };
-        if bytes == 0 {
-            return self.stream_error(header.stream, Reason::ProtocolError);
-        }
-        if stream.send.change(bytes).is_err() {
-            return self.stream_error(header.stream, Reason::FlowControlError);
-        }
-        Ok(None)
-    }
-
-    fn settings(&mut self, header: FrameHeader, payload: &[u8]) -> Result<(), Failure> {
-        if header.stream != 0 {
-            return Err(Failure::protocol("SETTINGS on a stream"));
-        }
-        if header.has(flag::ACK) {
-            if !payload.is_empty() {
-                return Err(Failure::frame_size("an acknowledgement of SETTINGS has a payload"));
-            }
-            return Ok(());
-        }
-        if !payload.len().is_multiple_of(6) {
-            return Err(Failure::frame_size("SETTINGS has a part of a setting"));
-        }
-        self.awaits_settings = false;
-        let before = self.client.initial_window;
-        self.client.receive(payload, &mut self.encoder)?;
-        let change = i64::from(self.client.initial_window) - i64::from(before);
-        if change != 0 {
-            for stream in self.streams.iter_mut() {
-                if stream.send.change(change).is_err() {
-                    let what = "SETTINGS_INITIAL_WINDOW_SIZE makes a window too large";
-                    return Err(Failure::new(Reason::FlowControlError, what));
-                }
-            }
-        }
-        settings::write_acknowledgement(&mut self.output);
-        Ok(())
-    }
-
-    fn ping(&mut self, header: FrameHeader, payload: &[u8]) -> Result<(), Failure> {
-        if header.stream != 0 {
-            return Err(Failure::protocol("PING on a stream"));
-        }
-        if payload.len() != 8 {
-            return Err(Failure::frame_size("PING has not 8 bytes"));
-        }
-        if !header.has(flag::ACK) {
-            write_header(&mut self.output, 8, kind::PING, flag::ACK, 0);
-            self.output.extend_from_slice(payload);
-        } else if payload == SHUTDOWN_PING && self.shutdown == Shutdown::Announced {
-            let last = self.recent.last();
-            self.shutdown = Shutdown::Final(last);
-            write_goaway(&mut self.output, last, Reason::NoError);
-        }
-        Ok(())
-    }
-
-    /// Checks PRIORITY, which has no effect any more (RFC 9113 section 5.3.2).
-    fn old_priority(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-    ) -> Result<Option<Event<S>>, Failure> {
-        if header.stream == 0 {
-            return Err(Failure::protocol("PRIORITY on stream 0"));
-        }
-        if payload.len() != 5 {
-            // A stream that does not exist cannot be reset.
-            if self.is_idle(header.stream) {
-                return Err(Failure::frame_size("PRIORITY has not 5 bytes"));
-            }
-            return self.stream_error(header.stream, Reason::FrameSizeError);
-        }
-        let dependency = number_at(payload, 0).unwrap_or(0) & MAX_STREAM;
-        if dependency != header.stream {
-            return Ok(None);
-        }
-        if self.is_idle(header.stream) {
-            return Err(Failure::protocol("a stream depends on itself"));
-        }
-        self.stream_error(header.stream, Reason::ProtocolError)
-    }
-
-    fn priority_update(&mut self, header: FrameHeader, payload: &[u8]) -> Result<(), Failure> {
-        if header.stream != 0 {
-            return Err(Failure::protocol("PRIORITY_UPDATE on a stream"));
-        }
-        let Some(id) = number_at(payload, 0) else {
-            return Err(Failure::frame_size("PRIORITY_UPDATE without a stream"));
-        };
-        let id = id & MAX_STREAM;
-        if id.is_multiple_of(2) {
-            return Err(Failure::protocol("PRIORITY_UPDATE for a stream that no client opens"));
-        }
-        let priority = Priority::parse(payload.get(4..).unwrap_or_default());
-        if let Some(stream) = self.streams.get_mut(id) {
-            stream.priority = priority;
-        } else if self.is_idle(id) {
-            self.early_priorities.retain(|(stream, _)| *stream != id);
-            if self.early_priorities.len() < MOST_EARLY_PRIORITIES {
-                self.early_priorities.push((id, priority));
-            }
-        }
-        Ok(())
-    }
-
     pub(crate) fn is_idle(&self, stream: u32) -> bool {
         stream == 0 || stream > self.recent.last()
     }
-}
-
-/// Returns the payload of HEADERS without its padding.
-#[inline]
-fn without_padding(header: FrameHeader, payload: &[u8]) -> Result<&[u8], Failure> {
-    if !header.has(flag::PADDED) {
-        return Ok(payload);
-    }
-    let (padding, rest) =
-        payload.split_first().ok_or(Failure::frame_size("a padded frame is empty"))?;
-    let length = rest.len().checked_sub(usize::from(*padding));
-    let length = length.ok_or(Failure::protocol("the padding is longer than the frame"))?;
-    Ok(rest.get(..length).unwrap_or_default())
 }

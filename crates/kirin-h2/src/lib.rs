@@ -13,8 +13,10 @@
 
 mod budget;
 mod connection;
+mod control_frames;
 mod failure;
 mod frame;
+mod header_blocks;
 pub mod hpack;
 mod output;
 mod priority;

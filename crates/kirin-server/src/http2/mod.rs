@@ -12,6 +12,7 @@ mod head;
 mod outgoing;
 mod request;
 mod responder;
+mod responding;
 mod response;
 mod stream;
 mod tunnel;
