@@ -174,11 +174,6 @@ impl<S> Connection<S> {
         self.streams.get(stream).map(|stream| &stream.state)
     }
 
-    /// Does the same, to change it.
-    pub fn state_mut(&mut self, stream: u32) -> Option<&mut S> {
-        self.streams.get_mut(stream).map(|stream| &mut stream.state)
-    }
-
     /// Removes all streams. Returns what the server kept for them.
     pub fn end_all(&mut self) -> impl Iterator<Item = S> {
         self.streams.take_all().map(|stream| stream.state)

@@ -41,10 +41,12 @@ impl<S> Connection<S> {
             return Ok(None);
         }
         let event = self.header_block(header.stream, ended, block, fields)?;
-        if depends_on_itself {
-            return self.stream_error(header.stream, Reason::ProtocolError);
+        match event {
+            // The server must know of a reset, whatever else is wrong.
+            Some(Event::Reset { .. }) => Ok(event),
+            _ if depends_on_itself => self.stream_error(header.stream, Reason::ProtocolError),
+            event => Ok(event),
         }
-        Ok(event)
     }
 
     pub(crate) fn continuation(

@@ -31,7 +31,6 @@ mod window;
 pub use connection::{Connection, Event};
 pub use failure::{Excess, Failure};
 pub use output::Output;
-pub use priority::Priority;
 pub use reason::Reason;
 pub use receiving::{PREFACE, Received};
 pub use sending::{FRAME_BYTES, FieldWriter};

@@ -4,10 +4,11 @@
 /// The bytes that a connection has to send.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// The bytes, and initialised memory behind them.
+    /// Bytes that were sent, those that are to be sent, and initialised memory behind them.
     memory: Vec<u8>,
-    /// Number of bytes to be sent.
-    filled: usize,
+    /// Where the bytes to be sent begin and end.
+    start: usize,
+    end: usize,
     /// The header block that is being encoded.
     pub(crate) block: Vec<u8>,
 }
@@ -16,18 +17,18 @@ impl Output {
     /// Returns the bytes.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        self.memory.get(..self.filled).unwrap_or_default()
+        self.memory.get(self.start..self.end).unwrap_or_default()
     }
 
     /// Returns the number of bytes.
     #[inline]
     pub fn len(&self) -> usize {
-        self.filled
+        self.end - self.start
     }
 
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.filled == 0
+        self.start == self.end
     }
 
     /// Returns how much memory there is, in bytes.
@@ -39,17 +40,17 @@ impl Output {
     #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         self.spare(bytes.len()).copy_from_slice(bytes);
-        self.filled += bytes.len();
+        self.end += bytes.len();
     }
 
     /// Returns memory behind the bytes, of this size. [`Output::advance`] makes it a part of them.
     #[inline]
     pub fn spare(&mut self, bytes: usize) -> &mut [u8] {
-        let end = self.filled + bytes;
+        let end = self.end + bytes;
         if end > self.memory.len() {
             self.grow(end);
         }
-        self.memory.get_mut(self.filled..end).unwrap_or_default()
+        self.memory.get_mut(self.end..end).unwrap_or_default()
     }
 
     #[cold]
@@ -60,30 +61,35 @@ impl Output {
     /// Adds the first `bytes` of the memory behind the bytes, which were written.
     #[inline]
     pub fn advance(&mut self, bytes: usize) {
-        debug_assert!(self.filled + bytes <= self.memory.len(), "{bytes} bytes were not written");
-        self.filled = (self.filled + bytes).min(self.memory.len());
+        debug_assert!(self.end + bytes <= self.memory.len(), "{bytes} bytes were not written");
+        self.end = (self.end + bytes).min(self.memory.len());
     }
 
     /// Removes the bytes behind the first `bytes`.
     pub(crate) fn truncate(&mut self, bytes: usize) {
-        self.filled = self.filled.min(bytes);
+        self.end = self.end.min(self.start + bytes);
     }
 
     /// Removes all bytes, and keeps the memory.
     pub fn clear(&mut self) {
-        self.filled = 0;
+        (self.start, self.end) = (0, 0);
     }
 
-    /// Removes the first `bytes`, which were sent.
+    /// Removes the first `bytes`, which were sent. What is left moves to the front of the memory
+    /// when it is less than what was sent.
     pub fn remove_first(&mut self, bytes: usize) {
-        debug_assert!(bytes <= self.filled, "{bytes} of {} bytes", self.filled);
-        self.memory.copy_within(bytes.min(self.filled)..self.filled, 0);
-        self.filled = self.filled.saturating_sub(bytes);
+        debug_assert!(bytes <= self.len(), "{bytes} of {} bytes", self.len());
+        self.start = (self.start + bytes).min(self.end);
+        if self.start >= self.len() {
+            self.memory.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.len());
+        }
     }
 
     /// Replaces bytes from `at` on.
     #[inline]
     pub(crate) fn replace(&mut self, at: usize, bytes: &[u8]) {
+        let at = self.start + at;
         if let Some(place) = self.memory.get_mut(at..at + bytes.len()) {
             place.copy_from_slice(bytes);
         }
@@ -104,9 +110,12 @@ mod tests {
         assert_eq!(output.as_slice(), b"aBcde");
         output.remove_first(2);
         output.extend_from_slice(b"fgh");
-        assert_eq!((output.as_slice(), output.len()), (&b"cdefgh"[..], 6));
+        output.replace(1, b"D");
+        assert_eq!((output.as_slice(), output.len()), (&b"cDefgh"[..], 6));
+        output.remove_first(2);
+        assert_eq!(output.as_slice(), b"efgh");
         output.truncate(1);
-        assert_eq!(output.as_slice(), b"c");
+        assert_eq!(output.as_slice(), b"e");
         output.clear();
         assert!(output.is_empty() && output.capacity() >= 8);
     }

@@ -18,8 +18,6 @@ pub enum Reason {
     FrameSizeError = 6,
     /// No work was done for the request, which may be sent again.
     RefusedStream = 7,
-    /// Nobody needs the response any more.
-    Cancel = 8,
     /// A header block could not be decoded.
     CompressionError = 9,
     /// The client causes too much work.

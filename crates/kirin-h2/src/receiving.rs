@@ -296,16 +296,22 @@ impl<S> Connection<S> {
         let Some(dropped) = dropped else {
             return Ok(Some(Event::Data { stream: id, data, ended }));
         };
-        self.release(id, bytes);
-        match dropped.checked_sub(u32::try_from(bytes).unwrap_or(u32::MAX)) {
-            Some(left) => {
-                if let Some(stream) = self.streams.get_mut(id) {
-                    stream.dropped = Some(left);
-                }
-            }
-            // The client goes on although it has the response (RFC 9113 section 8.1).
-            None if !ended => _ = self.reset(id, Reason::NoError),
-            None => {}
+        let Some(stream) = self.streams.get_mut(id) else {
+            self.release_connection(bytes);
+            return Ok(None);
+        };
+        let left = dropped.checked_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
+        stream.dropped = Some(left.unwrap_or(0));
+        if left.is_some() {
+            self.release(id, bytes);
+            return Ok(None);
+        }
+        // The client goes on although nobody needs it. It gets no more room until it has the
+        // response, and is told to stop then (RFC 9113 section 8.1).
+        let is_answered = !stream.is_sending;
+        self.release_connection(bytes);
+        if is_answered {
+            self.reset(id, Reason::NoError);
         }
         Ok(None)
     }
@@ -326,6 +332,11 @@ impl<S> Connection<S> {
         if let Some(more) = self.receive.release(bytes) {
             write_window_update(&mut self.output, 0, more);
         }
+    }
+
+    /// Returns how many bytes are still dropped ([`Connection::drop_rest`]).
+    pub fn left_to_drop(&self, stream: u32) -> Option<u32> {
+        self.streams.get(stream)?.dropped
     }
 
     /// Drops the rest of a body. After `bytes` more of it the stream is reset, if its response is

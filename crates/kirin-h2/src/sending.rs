@@ -126,16 +126,15 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Writes one DATA frame of at most `most` bytes, which `fill` appends to the output. `fill`
-    /// returns whether the response ends with them. A frame without bytes that ends nothing is not
-    /// sent.
+    /// Writes one DATA frame of at most as many bytes as `fill` is told, which `fill` appends to
+    /// the output. `fill` returns whether the response ends with them. A frame without bytes that
+    /// ends nothing is not sent.
     pub fn fill(
         &mut self,
         stream: u32,
-        most: usize,
         fill: impl FnOnce(&mut Output, usize) -> io::Result<bool>,
     ) -> io::Result<usize> {
-        let most = most.min(FRAME_BYTES).min(self.room(stream));
+        let most = FRAME_BYTES.min(self.room(stream));
         let start = self.output.len();
         write_header(&mut self.output, 0, kind::DATA, 0, stream);
         let filled = fill(&mut self.output, most);
@@ -195,15 +194,9 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Returns the stream that sends next, and how many bytes it may send, if one has data and
-    /// room.
-    pub fn next_sender(&mut self) -> Option<(u32, usize)> {
-        let room = self.send.room();
-        if room == 0 || self.streams.is_empty() {
-            return None;
-        }
-        let stream = self.streams.next_sender()?;
-        Some((stream.id, stream.send.room().min(room)))
+    /// Returns the stream that sends next, if one has data and room.
+    pub fn next_sender(&self) -> Option<u32> {
+        if self.send.room() == 0 { None } else { self.streams.next_sender() }
     }
 
     /// Resets a stream whose response cannot be completed.

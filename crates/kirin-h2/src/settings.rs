@@ -65,12 +65,11 @@ impl Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientSettings {
     pub(crate) initial_window: u32,
-    pub(crate) max_frame: u32,
 }
 
 impl Default for ClientSettings {
     fn default() -> Self {
-        Self { initial_window: DEFAULT_WINDOW_BYTES, max_frame: 16_384 }
+        Self { initial_window: DEFAULT_WINDOW_BYTES }
     }
 }
 
@@ -93,14 +92,14 @@ impl ClientSettings {
                 MAX_FRAME_SIZE if !(16_384..1 << 24).contains(&value) => {
                     return Err(Failure::protocol("SETTINGS_MAX_FRAME_SIZE is out of range"));
                 }
-                MAX_FRAME_SIZE => self.max_frame = value,
                 ENABLE_CONNECT_PROTOCOL if value > 1 => {
                     return Err(Failure::protocol("SETTINGS_ENABLE_CONNECT_PROTOCOL is above 1"));
                 }
                 NO_RFC7540_PRIORITIES if value > 1 => {
                     return Err(Failure::protocol("SETTINGS_NO_RFC7540_PRIORITIES is above 1"));
                 }
-                // Unknown settings are ignored, and those that are for clients only.
+                // Unknown settings are ignored, those that are for clients only, and larger frames,
+                // which we do not send.
                 _ => {}
             }
         }

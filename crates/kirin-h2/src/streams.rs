@@ -87,10 +87,10 @@ impl<S> Streams<S> {
     /// Returns the stream that sends next, if one has data and room: of those with the lowest
     /// urgency, the one whose turn is the longest ago. Of those that are not incremental, only the
     /// oldest takes part (RFC 9218 section 10).
-    pub(crate) fn next_sender(&mut self) -> Option<&mut Stream<S>> {
-        let mut best: Option<(u8, u32, usize)> = None;
+    pub(crate) fn next_sender(&self) -> Option<u32> {
+        let mut best: Option<(u8, u32, u32)> = None;
         let mut whole: Option<u8> = None;
-        for (position, stream) in self.0.iter().enumerate() {
+        for stream in &self.0 {
             if !stream.is_ready || stream.send.room() == 0 {
                 continue;
             }
@@ -104,13 +104,12 @@ impl<S> Streams<S> {
                 }
                 whole = Some(urgency);
             }
-            let key = (urgency, stream.turn, position);
+            let key = (urgency, stream.turn, stream.id);
             if best.is_none_or(|best| key < best) {
                 best = Some(key);
             }
         }
-        let (.., position) = best?;
-        self.0.get_mut(position)
+        best.map(|(.., id)| id)
     }
 }
 
@@ -205,8 +204,8 @@ mod tests {
         }
         let send = |turn| {
             let sender = table.next_sender().expect("a sender");
-            sender.turn = turn;
-            sender.id
+            table.get_mut(sender).expect("an open stream").turn = turn;
+            sender
         };
         (1..=count).map(send).collect()
     }
@@ -234,7 +233,7 @@ mod tests {
         table.push(idle);
         assert!(table.next_sender().is_none());
         table.push(stream(5, 7, false));
-        assert_eq!(table.next_sender().map(|stream| stream.id), Some(5));
+        assert_eq!(table.next_sender(), Some(5));
     }
 
     #[test]

@@ -42,8 +42,8 @@ fn serve(input: &[u8], piece: usize) -> Seen {
             at += received.used;
             let Some(event) = received.event else { continue };
             handle(event, &mut connection, &fields, &mut seen);
-            while let Some((stream, room)) = connection.next_sender() {
-                let filled = connection.fill(stream, room, |out, most| {
+            while let Some(stream) = connection.next_sender() {
+                let filled = connection.fill(stream, |out, most| {
                     out.extend_from_slice(&[b'x'; 100][..most.min(100)]);
                     Ok(true)
                 });

@@ -118,3 +118,29 @@ fn a_table_entry_that_is_repeated_is_not_copied_for_ever() {
         assert_eq!(taken.is_ok(), is_taken, "{references}");
     }
 }
+
+#[test]
+fn a_body_that_nobody_needs_does_not_cut_its_response() {
+    let mut echo = Echo::new();
+    echo.take(&[begin(), frame(1, 4, 1, &simple_request("POST"))].concat()).expect("a request");
+    echo.connection.head(1, 200, false, |_| {});
+    echo.connection.drop_rest(1, 100);
+    echo.take(&frame(0, 0, 1, &[b'x'; 1000])).expect("data");
+    assert!(echo.connection.state(1).is_some(), "the stream goes on");
+    // The client is told to stop when it has the response.
+    echo.connection.data(1, b"response", true);
+    echo.take(&frame(0, 0, 1, b"x")).expect("data");
+    let sent = frames(&echo.output);
+    assert_eq!(sent.last(), Some(&(3, 0, 1, vec![0; 4])), "RST_STREAM with NO_ERROR: {sent:?}");
+    assert!(echo.connection.state(1).is_none());
+}
+
+#[test]
+fn two_errors_at_once_still_tell_the_server_of_a_reset() {
+    let mut echo = Echo::new();
+    echo.take(&[begin(), frame(1, 4, 1, &simple_request("POST"))].concat()).expect("a request");
+    // Trailers that do not end the stream, and that depend on it.
+    let trailers = [&[0, 0, 0, 1, 15][..], &[0x82]].concat();
+    echo.take(&frame(1, 4 | 32, 1, &trailers)).expect("a stream error");
+    assert_eq!(echo.log.last().map(String::as_str), Some("reset 1"), "{:?}", echo.log);
+}

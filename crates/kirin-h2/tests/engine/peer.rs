@@ -1,5 +1,7 @@
 //! A server that answers each request, and frames as a client writes and reads them.
 
+use std::cell::RefCell;
+
 use kirin_h2::hpack::{Encoder, FieldBuffer};
 use kirin_h2::{Connection, Event, Failure, Limits, PREFACE};
 
@@ -14,7 +16,7 @@ pub const LIMITS: Limits = Limits {
 
 /// A server that echoes the bodies of requests, and whose log has all events.
 pub struct Echo {
-    pub connection: Connection<Vec<u8>>,
+    pub connection: Connection<RefCell<Vec<u8>>>,
     pub fields: FieldBuffer,
     pub log: Vec<String>,
     pub output: Vec<u8>,
@@ -52,22 +54,20 @@ impl Echo {
         Ok(())
     }
 
-    fn handle(&mut self, event: Event<Vec<u8>>, input: &[u8]) {
+    fn handle(&mut self, event: Event<RefCell<Vec<u8>>>, input: &[u8]) {
         match event {
             Event::Request { stream, ended, is_too_large } => {
                 let text: Vec<String> = self.fields.iter().map(line).collect();
                 self.log.push(format!("request {stream} {is_too_large} {}", text.join("|")));
-                self.connection.open(Vec::new());
+                self.connection.open(RefCell::default());
                 if ended {
                     self.answer(stream);
                 }
             }
             Event::Data { stream, data, ended } => {
                 let data = &input[data];
-                let body = self.connection.state(stream).cloned().unwrap_or_default();
-                let body = [&body[..], data].concat();
+                self.body(stream).borrow_mut().extend_from_slice(data);
                 self.connection.release(stream, data.len());
-                *self.state_mut(stream) = body;
                 if ended {
                     self.log_body(stream);
                     self.answer(stream);
@@ -89,17 +89,17 @@ impl Echo {
         self.connection.output().clear();
     }
 
-    fn state_mut(&mut self, stream: u32) -> &mut Vec<u8> {
-        self.connection.state_mut(stream).expect("an open stream")
+    fn body(&self, stream: u32) -> &RefCell<Vec<u8>> {
+        self.connection.state(stream).expect("an open stream")
     }
 
     fn log_body(&mut self, stream: u32) {
-        let body = self.connection.state(stream).expect("an open stream");
-        self.log.push(format!("body {stream} {:?}", String::from_utf8_lossy(body)));
+        let body = String::from_utf8_lossy(&self.body(stream).borrow()).into_owned();
+        self.log.push(format!("body {stream} {body:?}"));
     }
 
     fn answer(&mut self, stream: u32) {
-        let length = self.connection.state(stream).map_or(0, Vec::len);
+        let length = self.body(stream).borrow().len();
         self.connection.head(stream, 200, length == 0, |writer| {
             writer.field(b"Content-Type", b"text/plain");
             writer.content_length(length as u64);
@@ -109,18 +109,17 @@ impl Echo {
 
     /// Lets streams send.
     fn send(&mut self) {
-        while let Some((stream, room)) = self.connection.next_sender() {
-            let body = std::mem::take(self.state_mut(stream));
-            let mut left = body;
-            let sent = self.connection.fill(stream, room, |out, most| {
+        while let Some(stream) = self.connection.next_sender() {
+            let mut left = self.body(stream).take();
+            let sent = self.connection.fill(stream, |out, most| {
                 let count = most.min(left.len());
                 out.extend_from_slice(&left[..count]);
                 left.drain(..count);
                 Ok(left.is_empty())
             });
             sent.expect("memory does not fail");
-            if let Some(state) = self.connection.state_mut(stream) {
-                *state = left;
+            if !left.is_empty() {
+                self.body(stream).replace(left);
             }
         }
         self.take_output();

@@ -1,7 +1,7 @@
 //! Trailers, the fields that follow a body (RFC 9110 section 6.5): which of them are passed on, and
 //! their form in HTTP/1.1. No I/O.
 //!
-//! They come from the chunked decoder or from h2. They never become header fields, because the
+//! They come from the chunked decoder or from HTTP/2. They never become header fields, because the
 //! receiver has already acted on those.
 
 use http::HeaderMap;
@@ -89,7 +89,7 @@ impl Trailers {
         Self(fields)
     }
 
-    /// Takes the trailers that h2 has received.
+    /// Takes the trailers of an HTTP/2 message.
     pub fn from_http2(mut fields: HeaderMap) -> Result<Self, TooManyTrailers> {
         if fields.len() > MAX_TRAILER_FIELDS {
             return Err(TooManyTrailers);
@@ -115,7 +115,7 @@ impl Trailers {
         retain(&mut self.0, is_unambiguous);
     }
 
-    /// Returns the trailers in the form that h2 sends.
+    /// Returns the trailers as fields of HTTP/2.
     pub fn into_fields(self) -> HeaderMap {
         self.0
     }

@@ -37,7 +37,7 @@ impl<H> Drop for Http2Source<H> {
             return;
         }
         self.stream.drop_incoming(&self.connection, &mut self.connection.engine.borrow_mut());
-        self.connection.wake();
+        self.connection.wake_to_send();
     }
 }
 
@@ -97,10 +97,13 @@ impl<H> BodySource for Http2Source<H> {
         if self.stream.is_reset() {
             return Poll::Ready(Err(BodyError::Ended));
         }
-        let (has_data, ended) = {
+        let (has_data, ended, is_dropped) = {
             let incoming = self.stream.incoming.borrow();
-            (!incoming.data.is_empty(), incoming.ended)
+            (!incoming.data.is_empty(), incoming.ended, incoming.is_dropped)
         };
+        if is_dropped && !ended {
+            return Poll::Ready(Err(BodyError::Ended));
+        }
         if has_data {
             let data = self.take_data();
             self.end_wait();

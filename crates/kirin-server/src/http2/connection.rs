@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use kirin_client_bytes::{Reservation, Resource};
@@ -63,8 +63,7 @@ pub(super) struct Http2Connection<H> {
     task: Cell<Option<Waker>>,
     /// Number of streams that are tasks.
     pub(super) tasks: Cell<usize>,
-    /// Number of streams for which something must be done after some seconds.
-    pub(super) timed: Cell<usize>,
+    /// The next second, if streams wait for their clients.
     tick: RefCell<Option<Pin<Box<Sleep>>>>,
     /// Number of bytes of request bodies that wait for their readers.
     pub(super) unread_bytes: Cell<usize>,
@@ -72,8 +71,6 @@ pub(super) struct Http2Connection<H> {
     pub(super) unneeded_bytes: Cell<usize>,
     /// Counts what is held for the client, if it is much.
     held: RefCell<Option<Reservation>>,
-    /// Number of bytes of the output that were sent.
-    sent: Cell<usize>,
 }
 
 /// Has the task go on when the loop has asked the kernel for events. A wake would let it go on
@@ -121,12 +118,10 @@ impl<H> Http2Connection<H> {
             engine: RefCell::new(Connection::new(limits, io.clock.now())),
             task: Cell::default(),
             tasks: Cell::new(0),
-            timed: Cell::new(0),
             tick: RefCell::default(),
             unread_bytes: Cell::new(0),
             unneeded_bytes: Cell::new(0),
             held: RefCell::default(),
-            sent: Cell::new(0),
         })
     }
 
@@ -154,26 +149,12 @@ impl<H> Http2Connection<H> {
     pub(super) fn poll_send(&self, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         let mut engine = self.engine.borrow_mut();
         let output = engine.output();
-        let mut sent = self.sent.get();
-        while let Some(rest @ [_, ..]) = output.as_slice().get(sent..) {
-            match self.io.poll_write(context, rest) {
-                Poll::Ready(Ok(0)) => {
-                    return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into()));
-                }
-                Poll::Ready(Ok(count)) => sent += count,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => {
-                    // What is left moves to the front when it is little.
-                    if sent >= GATHERED_BYTES.max(output.len() - sent) {
-                        output.remove_first(sent);
-                        sent = 0;
-                    }
-                    self.sent.set(sent);
-                    return Poll::Pending;
-                }
+        while !output.is_empty() {
+            match ready!(self.io.poll_write(context, output.as_slice()))? {
+                0 => return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into())),
+                count => output.remove_first(count),
             }
         }
-        self.sent.set(0);
         let mut memory = std::mem::take(output);
         drop(engine);
         let spare = SPARE.take();
@@ -186,13 +167,9 @@ impl<H> Http2Connection<H> {
         self.io.poll_flush(context)
     }
 
-    fn lend_memory(&self) {
-        lend_memory(&mut self.engine.borrow_mut());
-    }
-
-    /// Returns the number of bytes that wait to be sent.
-    fn unsent_bytes(&self) -> usize {
-        self.engine.borrow().output_bytes() - self.sent.get()
+    /// Returns whether so much waits to be sent that nothing more is read or gathered.
+    fn has_gathered(&self) -> bool {
+        self.engine.borrow().output_bytes() >= GATHERED_BYTES
     }
 
     fn set_task(&self, context: &Context<'_>) {
@@ -235,7 +212,7 @@ impl<H: Handler> Http2Connection<H> {
         let mut is_stalled;
         loop {
             let mut is_drained = true;
-            if self.unsent_bytes() < GATHERED_BYTES {
+            if !self.has_gathered() {
                 match self.poll_receive(in_force, context, &mut has_request)? {
                     Poll::Ready(true) => is_drained = false,
                     Poll::Ready(false) => return Ok(Turn::Ended),
@@ -245,7 +222,7 @@ impl<H: Handler> Http2Connection<H> {
             self.release_unneeded();
             self.let_streams_send();
             is_stalled = self.poll_send(context)?.is_pending();
-            let has_more = !is_stalled && self.engine.borrow_mut().next_sender().is_some();
+            let has_more = !is_stalled && self.engine.borrow().next_sender().is_some();
             if is_drained && !has_more {
                 break;
             }
@@ -313,7 +290,7 @@ impl<H: Handler> Http2Connection<H> {
         input: &[u8],
         has_request: &mut bool,
     ) -> Result<usize, Http2Failure> {
-        self.lend_memory();
+        lend_memory(&mut self.engine.borrow_mut());
         let server = in_force.current();
         let mut fields = server.state.header_fields.borrow_mut();
         let now = self.io.clock.last();
@@ -336,11 +313,11 @@ impl<H: Handler> Http2Connection<H> {
                 Some(Event::Trailers { stream }) => self.receive_trailers(stream, &fields),
                 Some(Event::Reset { state, .. }) => state.reset(self),
             }
-            if self.unsent_bytes() >= GATHERED_BYTES {
+            if self.has_gathered() {
                 if self.poll_send(context)?.is_pending() {
                     break;
                 }
-                self.lend_memory();
+                lend_memory(&mut self.engine.borrow_mut());
             }
         }
         Ok(at)
@@ -357,8 +334,8 @@ impl<H: Handler> Http2Connection<H> {
     /// Lets streams send as much as is gathered before it is written.
     fn let_streams_send(&self) {
         let mut engine = self.engine.borrow_mut();
-        while engine.output_bytes() - self.sent.get() < GATHERED_BYTES {
-            let Some((stream, _)) = engine.next_sender() else { return };
+        while engine.output_bytes() < GATHERED_BYTES {
+            let Some(stream) = engine.next_sender() else { return };
             lend_memory(&mut engine);
             let Some(state) = engine.state(stream).cloned() else { return };
             state.send_some(self, &mut engine);
@@ -380,12 +357,10 @@ impl<H: Handler> Http2Connection<H> {
         }
     }
 
-    /// Begins to wait for the next second if a stream needs that.
+    /// Begins to wait for the next second if a stream waits for its client.
     fn arm_tick(&self, context: &mut Context<'_>) {
         let mut tick = self.tick.borrow_mut();
-        if self.timed.get() == 0 {
-            *tick = None;
-        } else if tick.is_none() {
+        if tick.is_none() && self.engine.borrow().states().any(|(_, state)| state.is_timed()) {
             let second = tick.insert(Box::pin(tokio::time::sleep(Duration::from_secs(1))));
             if second.as_mut().poll(context).is_ready() {
                 context.waker().wake_by_ref();

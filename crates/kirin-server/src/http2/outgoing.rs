@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use kirin_client_bytes::{ClientShare, NoRoom, Reservation, Resource};
-use kirin_h2::{FRAME_BYTES, Output};
+use kirin_h2::Output;
 use kirin_http::body::FileRange;
 use kirin_http::pace::Pace;
 use kirin_http::trailers::Trailers;
@@ -127,7 +127,7 @@ impl<H> Outgoing<H> {
     pub(super) fn send_some(&mut self, engine: &mut Engine<H>, stream: u32) -> Sent {
         let body = &mut self.body;
         let mut trailers = None;
-        let filled = engine.fill(stream, FRAME_BYTES, |out, most| match body {
+        let filled = engine.fill(stream, |out, most| match body {
             OutgoingBody::Pieces(pieces) => Ok(append_pieces(pieces, out, most)),
             OutgoingBody::File(range) => append_file(range, out, most),
             OutgoingBody::Source(piece) => {

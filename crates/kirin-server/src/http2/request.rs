@@ -139,25 +139,28 @@ impl<H: Handler> Http2Connection<H> {
         let id = origin.notes.id();
         let mut response = kind.suitable(response);
         response.add_request_id(id);
-        let mut engine = self.engine.borrow_mut();
-        if !ended {
-            let state = self.opened(&mut engine, stream, false);
-            state.drop_incoming(self, &mut engine);
-        }
-        if let Some(bytes) = send_at_once(&mut engine, stream, &mut response, kind.is_head, server)
-        {
-            let now = server.clock().time();
-            server.observers.end_at_once(started, request, origin, &response, bytes, now);
-            if let Some(state) = engine.state(stream).cloned() {
+        let sent = {
+            let mut engine = self.engine.borrow_mut();
+            if !ended {
+                self.opened(&mut engine, stream, ended).drop_incoming(self, &mut engine);
+            }
+            let sent = send_at_once(&mut engine, stream, &mut response, kind.is_head, server);
+            if sent.is_some()
+                && let Some(state) = engine.state(stream).cloned()
+            {
                 state.end_response(self, &mut engine);
             }
+            sent
+        };
+        if let Some(bytes) = sent {
+            let now = server.clock().time();
+            server.observers.end_at_once(started, request, origin, &response, bytes, now);
             return;
         }
-        let state = self.opened(&mut engine, stream, ended);
+        let state = self.opened(&mut self.engine.borrow_mut(), stream, ended);
         let mut exchange = kept(server, started, request, origin);
         server.observers.will_send(&mut exchange.record, &response);
-        let source = self.hand_over(&mut engine, &state, response, exchange);
-        drop(engine);
+        let source = self.hand_over(&state, response, exchange);
         if let Some(source) = source {
             let (connection, stream) = (Rc::clone(self), Rc::clone(&state));
             self.work(&state, id, async move { connection.feed(&stream, source).await });
@@ -214,9 +217,8 @@ impl<H: Handler> Http2Connection<H> {
         let record = server.observers.unreadable(self.io.client_peer(), &refused_line(fields));
         let share = ClientShare::default();
         let exchange = Http2Exchange { server: Rc::clone(server), record, share, head: None };
-        let mut engine = self.engine.borrow_mut();
-        let state = self.opened(&mut engine, stream, ended);
-        self.respond(&mut engine, &state, Response::error(reject.status()), false, exchange);
+        let state = self.opened(&mut self.engine.borrow_mut(), stream, ended);
+        self.respond(&state, Response::error(reject.status()), false, exchange);
     }
 
     /// Returns the state of a stream, which is opened if it is not open yet.
@@ -265,23 +267,19 @@ impl<H: Handler> Http2Connection<H> {
             .with_informational(Informational::new(Rc::clone(&client) as _, pace))
             .with_share(exchange.share.clone())
             .with_client(ClientWatch::new(client as _));
-        let Some(response) = wait(later, body, state).await else {
-            return;
-        };
+        let Some(mut response) = wait(later, body, state).await else { return };
         state.is_answered.set(true);
-        if kind.is_websocket && matches!(response.body, Body::Tunnel(_)) && !state.is_reset() {
+        if state.is_reset() {
+            return exchange.end(state, ResponseRecord::cut(response.summary(), 0, false));
+        }
+        if kind.is_websocket && matches!(response.body, Body::Tunnel(_)) {
+            response.add_request_id(&id);
             return self.tunnel(state, response, exchange).await;
         }
-        let mut response = kind.suitable(response);
+        response = kind.suitable(response);
         response.add_request_id(&id);
-        let source = if state.is_reset() {
-            exchange.end(state, ResponseRecord::cut(response.summary(), 0, false));
-            None
-        } else {
-            server.clock().now();
-            let mut engine = self.engine.borrow_mut();
-            self.respond(&mut engine, state, response, kind.is_head, exchange)
-        };
+        server.clock().now();
+        let source = self.respond(state, response, kind.is_head, exchange);
         self.wake();
         if let Some(source) = source {
             self.feed(state, source).await;

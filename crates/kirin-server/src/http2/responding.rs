@@ -26,7 +26,6 @@ impl<H: Handler> Http2Connection<H> {
     /// bring.
     pub(super) fn respond(
         &self,
-        engine: &mut Engine<H>,
         state: &Rc<StreamState<H>>,
         mut response: Response,
         is_head: bool,
@@ -34,13 +33,22 @@ impl<H: Handler> Http2Connection<H> {
     ) -> Option<Box<dyn BodyStream>> {
         let server = Rc::clone(&exchange.server);
         server.observers.will_send(&mut exchange.record, &response);
-        match send_at_once(engine, state.id, &mut response, is_head, &server) {
+        // The response may own the body of the request, whose end needs the engine. So it must not
+        // be dropped while the engine is borrowed.
+        let sent = {
+            let mut engine = self.engine.borrow_mut();
+            let sent = send_at_once(&mut engine, state.id, &mut response, is_head, &server);
+            if sent.is_some() {
+                state.end_response(self, &mut engine);
+            }
+            sent
+        };
+        match sent {
             Some(bytes) => {
                 exchange.end(state, ResponseRecord::complete(response.summary(), bytes));
-                state.end_response(self, engine);
                 None
             }
-            None => self.hand_over(engine, state, response, exchange),
+            None => self.hand_over(state, response, exchange),
         }
     }
 
@@ -48,7 +56,6 @@ impl<H: Handler> Http2Connection<H> {
     /// bring.
     pub(super) fn hand_over(
         &self,
-        engine: &mut Engine<H>,
         state: &Rc<StreamState<H>>,
         response: Response,
         exchange: Http2Exchange<H>,
@@ -61,22 +68,30 @@ impl<H: Handler> Http2Connection<H> {
             Body::Stream(source) => (OutgoingBody::Source(SourcePiece::default()), Some(source)),
             // The head promised a body that is missing, so the stream cannot end well.
             Body::Withheld(_) | Body::Empty | Body::Tunnel(_) => {
-                engine.cut(state.id);
-                exchange.end(state, ResponseRecord { is_cut: true, ..record });
-                state.reset(self);
+                self.give_up(state, Reason::InternalError, record, exchange);
                 return None;
             }
         };
         let Ok(held) = body.reserve(&exchange.share) else {
-            engine.reset(state.id, Reason::EnhanceYourCalm);
-            exchange.end(state, ResponseRecord { is_cut: true, ..record });
-            state.reset(self);
+            self.give_up(state, Reason::EnhanceYourCalm, record, exchange);
             return None;
         };
         state.outgoing.replace(Some(Outgoing::new(body, held, record, exchange)));
-        self.timed.set(self.timed.get() + 1);
-        engine.set_ready(state.id, source.is_none());
+        self.engine.borrow_mut().set_ready(state.id, source.is_none());
         source
+    }
+
+    /// Resets a stream behind the head of its response.
+    fn give_up(
+        &self,
+        state: &StreamState<H>,
+        reason: Reason,
+        record: ResponseRecord,
+        exchange: Http2Exchange<H>,
+    ) {
+        self.engine.borrow_mut().reset(state.id, reason);
+        exchange.end(state, ResponseRecord { is_cut: true, ..record });
+        state.reset(self);
     }
 
     /// Brings the pieces of a body. Asks its source for more whenever the client has taken what was
@@ -96,10 +111,6 @@ impl<H: Handler> Http2Connection<H> {
                     Some(outgoing) if outgoing.needs_piece() => {}
                     Some(_) => return Poll::Pending,
                     None => return Poll::Ready(None),
-                }
-                // A client that has no room gets nothing more from the source.
-                if self.engine.borrow().room(state.id) == 0 {
-                    return Poll::Pending;
                 }
                 source.poll_chunk(context).map(Some)
             });
@@ -150,7 +161,7 @@ pub(super) fn send_at_once<H>(
     match &mut response.body {
         Body::Bytes(body) => engine.data(stream, body, true),
         Body::Segments(segments) => {
-            let filled = engine.fill(stream, bytes, |out, _| {
+            let filled = engine.fill(stream, |out, _| {
                 segments.iter().for_each(|segment| out.extend_from_slice(segment));
                 Ok(true)
             });
@@ -160,7 +171,7 @@ pub(super) fn send_at_once<H>(
             // A file that cannot be read is left to the connection, which cuts the stream.
             let mut read = range.clone();
             engine
-                .fill(stream, bytes, |out, most| match append_file(&mut read, out, most)? {
+                .fill(stream, |out, most| match append_file(&mut read, out, most)? {
                     true => Ok(true),
                     false => Err(std::io::ErrorKind::UnexpectedEof.into()),
                 })

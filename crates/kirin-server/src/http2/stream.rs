@@ -13,7 +13,7 @@ use kirin_h2::hpack::FieldBuffer;
 use super::connection::{Engine, Http2Connection};
 use super::outgoing::{Outgoing, Sent, SourcePiece};
 use super::response::write_trailers;
-use crate::http1::sending::{LINGER_BYTES, LINGER_SECONDS};
+use crate::http1::sending::{LINGER_BYTES, LINGER_SECONDS, LINGER_SILENCE_SECONDS};
 
 /// The received part of a request's body.
 #[derive(Default)]
@@ -23,8 +23,19 @@ pub(super) struct Incoming {
     /// Whether nothing follows.
     pub(super) ended: bool,
     pub(super) trailers: Option<HeaderMap>,
-    /// Whether nobody reads it.
-    is_dropped: bool,
+    /// Whether it is dropped, because nobody needs it.
+    pub(super) is_dropped: bool,
+}
+
+/// The time that a client has to end a request's body whose response is complete, in seconds of the
+/// loop's clock.
+#[derive(Clone, Copy)]
+struct Linger {
+    until: u64,
+    /// It ends earlier if the client is silent.
+    silent_until: u64,
+    /// What the engine had left to drop when the client was last seen to send.
+    left: Option<u32>,
 }
 
 /// An open stream.
@@ -37,8 +48,8 @@ pub(super) struct StreamState<H> {
     /// Whether the response has begun.
     pub(super) is_answered: Cell<bool>,
     pub(super) outgoing: RefCell<Option<Outgoing<H>>>,
-    /// The second until which the rest of the request's body is dropped. 0 for none.
-    linger_until: Cell<u64>,
+    /// Limits the time for which the rest of the request's body is dropped.
+    linger: Cell<Option<Linger>>,
     /// Wakes the stream's task.
     task: Cell<Option<Waker>>,
 }
@@ -53,7 +64,7 @@ impl<H> StreamState<H> {
             received_bytes: Cell::new(0),
             is_answered: Cell::new(false),
             outgoing: RefCell::new(None),
-            linger_until: Cell::new(0),
+            linger: Cell::new(None),
             task: Cell::new(None),
         })
     }
@@ -79,11 +90,7 @@ impl<H> StreamState<H> {
     pub(super) fn reset(&self, connection: &Http2Connection<H>) {
         self.is_reset.set(true);
         if let Some(outgoing) = self.outgoing.take() {
-            connection.timed.set(connection.timed.get() - 1);
             outgoing.end(self, true);
-        }
-        if self.linger_until.take() != 0 {
-            connection.timed.set(connection.timed.get() - 1);
         }
         let unread = std::mem::take(&mut self.incoming.borrow_mut().data).len();
         connection.unread_bytes.set(connection.unread_bytes.get() - unread);
@@ -95,27 +102,37 @@ impl<H> StreamState<H> {
     pub(super) fn send_some(&self, connection: &Http2Connection<H>, engine: &mut Engine<H>) {
         let mut slot = self.outgoing.borrow_mut();
         let Some(outgoing) = &mut *slot else { return engine.set_ready(self.id, false) };
-        let sent = outgoing.send_some(engine, self.id);
-        match sent {
-            Sent::Some => return,
+        match outgoing.send_some(engine, self.id) {
+            Sent::Some => {}
             Sent::Waits => {
                 engine.set_ready(self.id, false);
-                return self.wake();
+                self.wake();
             }
-            Sent::All => {}
+            Sent::All => {
+                let ended = slot.take();
+                drop(slot);
+                self.end_outgoing(ended, connection, engine);
+                self.wake();
+            }
             Sent::Failed => {
+                drop(slot);
                 engine.cut(self.id);
-                self.is_reset.set(true);
+                self.reset(connection);
             }
         }
-        let ended = slot.take();
-        drop(slot);
-        connection.timed.set(connection.timed.get() - 1);
-        if let Some(outgoing) = ended {
-            outgoing.end(self, !matches!(sent, Sent::All));
+    }
+
+    /// Notes that a response that was sent in turn is complete.
+    fn end_outgoing(
+        &self,
+        outgoing: Option<Outgoing<H>>,
+        connection: &Http2Connection<H>,
+        engine: &mut Engine<H>,
+    ) {
+        if let Some(outgoing) = outgoing {
+            outgoing.end(self, false);
         }
         self.end_response(connection, engine);
-        self.wake();
     }
 
     /// Drops the rest of a body that nobody reads. Some clients (curl 7.88) report an error if a
@@ -139,17 +156,34 @@ impl<H> StreamState<H> {
         if !self.incoming.borrow().is_dropped {
             self.drop_incoming(connection, engine);
         }
-        if self.linger_until.get() == 0 {
-            self.linger_until.set(connection.io.clock.now() + LINGER_SECONDS);
-            connection.timed.set(connection.timed.get() + 1);
+        let now = connection.io.clock.now();
+        self.linger.set(Some(Linger {
+            until: now + LINGER_SECONDS,
+            silent_until: now + LINGER_SILENCE_SECONDS,
+            left: engine.left_to_drop(self.id),
+        }));
+    }
+
+    /// Returns whether the client has limited time for something.
+    pub(super) fn is_timed(&self) -> bool {
+        self.linger.get().is_some() || self.outgoing.borrow().is_some()
+    }
+
+    /// Returns whether the client has lingered for too long.
+    fn has_lingered(&self, left: Option<u32>, now: u64) -> bool {
+        let Some(mut linger) = self.linger.get() else { return false };
+        if linger.left != left {
+            linger.left = left;
+            linger.silent_until = now + LINGER_SILENCE_SECONDS;
+            self.linger.set(Some(linger));
         }
+        linger.until.min(linger.silent_until) <= now
     }
 
     /// Ends the stream if the client was too slow. Called once a second.
     pub(super) fn check_time(&self, connection: &Http2Connection<H>, engine: &mut Engine<H>) {
         let now = connection.io.clock.now();
-        let linger_until = self.linger_until.get();
-        if linger_until != 0 && linger_until <= now {
+        if self.has_lingered(engine.left_to_drop(self.id), now) {
             engine.reset(self.id, Reason::NoError);
             return self.reset(connection);
         }
@@ -215,11 +249,7 @@ impl<H> Http2Connection<H> {
             }
             let ended = slot.take();
             drop(slot);
-            self.timed.set(self.timed.get() - 1);
-            if let Some(outgoing) = ended {
-                outgoing.end(state, false);
-            }
-            state.end_response(self, &mut engine);
+            state.end_outgoing(ended, self, &mut engine);
         }
         drop(engine);
         self.wake();
@@ -229,11 +259,13 @@ impl<H> Http2Connection<H> {
     /// Notes that data of a body was read. The client gets room for as much.
     pub(super) fn release(&self, state: &StreamState<H>, bytes: usize) {
         self.unread_bytes.set(self.unread_bytes.get() - bytes);
-        let mut engine = self.engine.borrow_mut();
-        engine.release(state.id, bytes);
-        let must_send = engine.output_bytes() > 0;
-        drop(engine);
-        if must_send {
+        self.engine.borrow_mut().release(state.id, bytes);
+        self.wake_to_send();
+    }
+
+    /// Wakes the connection's task if there is something to send.
+    pub(super) fn wake_to_send(&self) {
+        if self.engine.borrow().output_bytes() > 0 {
             self.wake();
         }
     }

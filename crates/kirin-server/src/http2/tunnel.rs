@@ -84,13 +84,12 @@ impl<H: Handler> Http2Connection<H> {
         let from_far = FromFar { far: Rc::clone(&far), last: Rc::clone(&last) };
         response.body = Body::Stream(Box::new(from_far));
         server.observers.will_send(&mut exchange.record, &response);
-        state.is_answered.set(true);
-        let source = {
-            let mut engine = self.engine.borrow_mut();
+        {
             server.clock().now();
-            write_head(&mut engine, state.id, &response, false, server.clock());
-            self.hand_over(&mut engine, state, response, exchange)
-        };
+            let engine = &mut self.engine.borrow_mut();
+            write_head(engine, state.id, &response, false, server.clock());
+        }
+        let source = self.hand_over(state, response, exchange);
         self.wake();
         let Some(source) = source else { return };
         let mut sending = pin!(self.feed(state, source));
@@ -140,7 +139,9 @@ impl<H: Handler> Http2Connection<H> {
             }
         };
         drop(incoming);
-        self.release(state, passed);
+        if passed > 0 {
+            self.release(state, passed);
+        }
         if !is_over {
             return Poll::Pending;
         }

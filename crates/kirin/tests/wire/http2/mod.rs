@@ -18,7 +18,7 @@ use std::process::Command;
 
 use h2::Reason;
 use h2::client::Builder;
-use kirin_tests::{Authority, Client, Http2Client, Kirin, Memcached, Site, wait_for};
+use kirin_tests::{Authority, Backend, Client, Http2Client, Kirin, Memcached, Site, wait_for};
 use rustix::process::Signal;
 
 use connection::{Connection, Outcome};
@@ -46,6 +46,16 @@ sub {
     if ($path eq '/app/hints') { $env->{'psgix.informational'}->(103, [Link => '</a.css>; rel=preload']); return [200, $text, ['done']] }
     return sub { my $writer = shift->([200, $text]); $writer->write("part $_\n") for 1 .. 3; $writer->close } if $path eq '/app/stream';
     return sub { my $writer = shift->([200, $text]); $writer->write("first\n"); kill KILL => $$ } if $path eq '/app/cut';
+    if ($path eq '/app/slow') {
+        return sub {
+            my $writer = shift->([200, $text]);
+            $writer->write("first\n");
+            select undef, undef, undef, 0.01 until -e 'go';
+            $writer->write("second\n");
+            open my $written, '>', 'written';
+            $writer->close;
+        };
+    }
     if ($path eq '/app/wait') {
         open my $begun, '>', "begun.$$." . ($env->{QUERY_STRING} || 'x');
         open my $seen, '>>', 'requests'; syswrite $seen, "$path\n";
@@ -219,6 +229,68 @@ fn a_stalled_client_loses_its_stream_and_not_the_connection() {
     let pending = client.try_begin("POST", "/app/body", &[], false).expect("a request");
     assert_eq!(client.finish(pending).status, 400);
     assert_eq!(client.get("/hello.txt").text(), "hello\n");
+}
+
+#[test]
+fn a_stream_continues_when_the_window_of_the_connection_opens_again() {
+    let (site, kirin) = serve();
+    let mut connection = Connection::open(kirin.address());
+    connection.send(get(1, "/app/slow"));
+    connection.wait_for("the first piece", |frame| frame.is(DATA, 1));
+    // A less urgent response takes all that is left of the window.
+    let large = request("GET", "/large.bin", &[("priority", "u=7")]);
+    connection.send(frame(HEADERS, END_STREAM | END_HEADERS, 3, &block(&large)));
+    while connection.body_bytes(1) + connection.body_bytes(3) < 65_535 {
+        connection.wait_for("data", |frame| frame.is(DATA, 3));
+    }
+    std::fs::write(site.path("go"), "").expect("write");
+    site.wait_for_files("written", 1);
+    // Kirin has seen what was written when it has answered this.
+    let head = block(&request("HEAD", "/hello.txt", &[]));
+    connection.send(frame(HEADERS, END_STREAM | END_HEADERS, 5, &head)).outcome_of(5);
+    connection.send(window_update(0, 1000));
+    let outcome = connection.outcome_of(1);
+    assert_eq!(outcome.ok(), Some(&b"first\nsecond\n"[..]), "{outcome:?}\n{connection}");
+}
+
+#[test]
+fn a_response_without_content_ends_well_while_the_body_is_still_sent() {
+    let backend = Backend::start(|mut connection| {
+        let Some(head) = connection.read_head() else { return };
+        let status = if head.starts_with("HEAD") { "200 OK" } else { "304 Not Modified" };
+        connection.send(format!("HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n"));
+        connection.wait_for_end();
+    });
+    let site = Site::new();
+    let config = format!(
+        "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+         [[upstream]]\nname = \"far\"\nservers = [\"http://{}\"]\n\
+         [[route]]\npath = \"/\"\ntry = [\"proxy:far\"]\nrequest_buffering = false\n",
+        backend.address()
+    );
+    let kirin = Kirin::start(&site, &config);
+    let mut connection = Connection::open(kirin.address());
+    for (stream, method) in [(1, "HEAD"), (3, "POST")] {
+        let head = block(&request(method, "/", &[]));
+        connection.send(frame(HEADERS, END_HEADERS, stream, &head));
+        connection.send(frame(DATA, 0, stream, b"a part of the body"));
+        let outcome = connection.outcome_of(stream);
+        assert!(matches!(outcome, Outcome::Answered(..)), "{method}: {outcome:?}\n{connection}");
+    }
+    assert!(!kirin.log().contains("panic"), "{}", kirin.log());
+}
+
+#[test]
+fn a_body_that_stops_behind_its_response_is_given_up_after_some_seconds() {
+    let (_site, kirin) = serve();
+    let mut connection = Connection::open(kirin.address());
+    // A file takes no POST, so the response does not wait for the body.
+    connection.send(post(1, "/hello.txt")).send(frame(DATA, 0, 1, b"unwanted"));
+    let outcome = connection.outcome_of(1);
+    assert!(matches!(outcome, Outcome::Answered(..)), "{outcome:?}\n{connection}");
+    let reset = connection.wait_for("the end of the stream", |frame| frame.is(RST_STREAM, 1));
+    assert_eq!(reset.number(0), Some(0), "NO_ERROR\n{connection}");
+    assert!(connection.send(get(3, "/hello.txt")).outcome_of(3).ok().is_some(), "{connection}");
 }
 
 #[test]
