@@ -70,6 +70,16 @@ class Held:
     bytes: int
 
 
+def memory_cells(start: int, steps: Sequence[Held]) -> tuple[list[str], tuple[float, float]]:
+    """Returns the cells of a row about memory, and the bytes of each connection and of each further one."""
+    first, last = steps[0], steps[-1]
+    each = (first.bytes - start) / first.connections
+    further = (last.bytes - first.bytes) / (last.connections - first.connections)
+    held = (f"{size / 1024:,.0f} KB" for size in (start, *(step.bytes for step in steps)))
+    of_each = (f"{size:,.0f} B" for size in (each, further, last.bytes / last.connections))
+    return [*held, *of_each], (each, further)
+
+
 def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str, dict[str, str]]:
     """Returns the table, and the description of each server."""
     header = [
@@ -97,22 +107,9 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
             continue
         finally:
             host.stop_all()
-        first, last = steps[0], steps[-1]
-        each = (first.bytes - start) / first.connections
-        further = (last.bytes - first.bytes) / (last.connections - first.connections)
-        print(f"{NAME}: {entrant.row}: {each:,.0f} bytes per connection", file=progress, flush=True)
-        body.append(
-            [
-                entrant.row,
-                f"{start / 1024:,.0f} KB",
-                *(f"{step.bytes / 1024:,.0f} KB" for step in steps),
-                f"{each:,.0f} B",
-                f"{further:,.0f} B",
-                f"{last.bytes / last.connections:,.0f} B",
-                f"{alone.p99_us:,.0f} µs",
-                f"{beside.p99_us:,.0f} µs",
-            ]
-        )
+        memory, each = memory_cells(start, steps)
+        print(f"{NAME}: {entrant.row}: {each[0]:,.0f} bytes per connection", file=progress, flush=True)
+        body.append([entrant.row, *memory, f"{alone.p99_us:,.0f} µs", f"{beside.p99_us:,.0f} µs"])
     return grid(header, body), about
 
 

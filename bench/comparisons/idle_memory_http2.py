@@ -12,9 +12,8 @@ from typing import TextIO
 
 import certificate
 import measure
-import page
 from comparison import Entrant
-from comparisons.idle_memory import NGINX_TABLE, PATH, Held, while_held
+from comparisons.idle_memory import NGINX_TABLE, PAGE, PATH, Held, memory_cells, while_held
 from host import BENCH, BenchError, Host, Server
 from peers import h2o, kirin, nginx
 from report import grid
@@ -28,8 +27,6 @@ LEAST_HELD = 10
 
 LIMIT_BYTES = {True: 6 * 1024, False: 3 * 1024}
 """The budget that the design gives Kirin, over TLS and without."""
-
-PAGE = page.html(256)
 
 
 def _files(host: Host) -> str:
@@ -100,22 +97,11 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
             continue
         finally:
             host.stop_all()
-        first, last = steps[0], steps[-1]
-        each = (first.bytes - start) / first.connections
-        further = (last.bytes - first.bytes) / (last.connections - first.connections)
-        print(f"{NAME}: {entrant.row}: {each:,.0f} bytes per connection", file=progress, flush=True)
-        body.append(
-            [
-                entrant.row,
-                f"{start / 1024:,.0f} KB",
-                *(f"{step.bytes / 1024:,.0f} KB" for step in steps),
-                f"{each:,.0f} B",
-                f"{further:,.0f} B",
-                f"{last.bytes / last.connections:,.0f} B",
-            ]
-        )
+        memory, each = memory_cells(start, steps)
+        print(f"{NAME}: {entrant.row}: {each[0]:,.0f} bytes per connection", file=progress, flush=True)
+        body.append([entrant.row, *memory])
         if entrant.peer == "kirin":
-            budgets.append(budget(entrant.row, max(each, further), LIMIT_BYTES[tls]))
+            budgets.append(budget(entrant.row, max(each), LIMIT_BYTES[tls]))
     return "\n\n".join([grid(header, body), *budgets]), about
 
 

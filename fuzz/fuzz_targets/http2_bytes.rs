@@ -1,5 +1,5 @@
-//! Any bytes behind the preface, in one piece and in many: the same events and responses, bounded
-//! memory, no panic.
+//! Any bytes behind the preface, in one piece and in many: the same events, bounded memory, no
+//! panic.
 #![no_main]
 
 #[path = "http2/server.rs"]

@@ -1,6 +1,6 @@
 //! Which header lists are a request, and which are trailers (RFC 9113 section 8).
 
-use crate::hpack::{Field, FieldBuffer, Known};
+use crate::hpack::{Field, FieldBuffer, Known, is_valid_method};
 use crate::priority::Priority;
 
 /// A request or its trailers break a rule of RFC 9113 section 8. Its stream is reset.
@@ -56,7 +56,7 @@ pub(crate) fn check_request(
         let bit = match field.known {
             Known::Method => {
                 is_connect = field.value == b"CONNECT";
-                if field.value.is_empty() || !field.value.iter().all(|byte| is_method(*byte)) {
+                if !is_valid_method(field.value) {
                     return Err(Malformed(":method is not a token"));
                 }
                 Pseudo::METHOD
@@ -145,9 +145,4 @@ fn parse_length(value: &[u8]) -> Option<u64> {
         b'0'..=b'9' => length.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
         _ => None,
     })
-}
-
-/// Returns whether `byte` may be in a token (RFC 9110 section 5.6.2).
-fn is_method(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -20,7 +20,8 @@ pub struct FieldWriter<'a> {
 }
 
 impl FieldWriter<'_> {
-    /// Writes one field. The name may have upper-case letters.
+    /// Writes one field. The name may have upper-case letters. Blanks around the value, which would
+    /// make the response malformed (RFC 9113 section 8.2.1), are left out.
     #[inline]
     pub fn field(&mut self, name: &[u8], value: &[u8]) {
         self.encoder.field(name, value, self.out);

@@ -1,4 +1,4 @@
-//! A server that answers each request with the body of the request.
+//! A server that answers each request with a hundred bytes.
 
 use kirin_h2::hpack::FieldBuffer;
 use kirin_h2::{Connection, Event, Limits};

@@ -22,12 +22,11 @@ pub struct Decoder {
     table: DynamicTable,
     /// The largest size that an update may have.
     most_table_bytes: u32,
-    /// The size that we announce. An update to at most this size shows that the peer knows it.
-    announced_bytes: u32,
 }
 
 impl Decoder {
-    /// Creates a decoder. `table_bytes` is the `SETTINGS_HEADER_TABLE_SIZE` that we announce.
+    /// Creates a decoder. `table_bytes` is the `SETTINGS_HEADER_TABLE_SIZE` that we announce, at
+    /// least 4096.
     ///
     /// The table starts with the size of the protocol, because the peer may send blocks before it
     /// has read our settings.
@@ -35,7 +34,6 @@ impl Decoder {
         Self {
             table: DynamicTable::new(INITIAL_TABLE_BYTES),
             most_table_bytes: table_bytes.max(INITIAL_TABLE_BYTES),
-            announced_bytes: table_bytes,
         }
     }
 
@@ -49,7 +47,8 @@ impl Decoder {
     ///
     /// If the list is longer than `limit_bytes` or has more than `limit_fields` fields, the rest is
     /// not kept, and [`FieldBuffer::is_too_large`] says so. The rest is decoded nevertheless,
-    /// because the table needs it. References to large entries cost nothing then.
+    /// because the table needs it. References to large entries cost nothing then. A list that is
+    /// much longer ([`HpackError::ListTooLong`]) is an attack.
     ///
     /// # Errors
     /// Returns what is wrong with the block. The decoder is of no use after that.
@@ -61,6 +60,7 @@ impl Decoder {
         fields: &mut FieldBuffer,
     ) -> Result<(), HpackError> {
         let limits = fields.limits(limit_bytes, limit_fields);
+        let most_bytes = MOST_LIST_BYTES.max(limit_bytes);
         let mut input = block;
         if block.first().is_some_and(|first| is_size_update(*first)) {
             input = self.decode_size_updates(block)?;
@@ -80,7 +80,7 @@ impl Decoder {
             } else {
                 input = self.decode_literal::<false>(*first & 0x0f, rest, limits, fields)?;
             }
-            if fields.list_bytes() > MOST_LIST_BYTES.max(limit_bytes) {
+            if fields.list_bytes() > most_bytes {
                 return Err(HpackError::ListTooLong);
             }
         }
@@ -102,9 +102,6 @@ impl Decoder {
             (bytes, input) = integer::decode(*first, 0x1f, rest)?;
             if bytes > self.most_table_bytes {
                 return Err(HpackError::TableSizeTooLarge);
-            }
-            if bytes <= self.announced_bytes {
-                self.most_table_bytes = self.announced_bytes;
             }
             self.table.set_limit(bytes);
         }
@@ -173,7 +170,7 @@ impl Decoder {
             let entry = self.table.get(number as usize).ok_or(HpackError::InvalidIndex)?;
             let length = entry.facts.stored_name_length();
             if is_kept && length > 0 {
-                fields.spare(length).copy_from_slice(entry.name());
+                fields.spare(length).copy_from_slice(entry.stored_name());
             }
             let entry_size = entry.facts.entry_size - entry.facts.value_length;
             return Ok(FieldFacts { entry_size, value_length: 0, ..*entry.facts });

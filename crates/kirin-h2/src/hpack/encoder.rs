@@ -10,7 +10,6 @@ use super::{
     integer,
     literal::{NameForm, table_index, write_literal},
     static_table,
-    validity::is_space,
 };
 
 /// The first index of `:status` in the static table.
@@ -117,8 +116,8 @@ impl Encoder {
             404 => 13,
             500 => 14,
             _ => {
-                let mut digits = [0; 20];
-                let value = decimal(u64::from(status), &mut digits);
+                let mut digits = itoa::Buffer::new();
+                let value = digits.format(status).as_bytes();
                 self.lookup_and_write(NameForm::Static(STATUS_INDEX), value, out);
                 return;
             }
@@ -128,8 +127,8 @@ impl Encoder {
 
     /// Appends `content-length` and leaves the table as it is.
     pub fn content_length(&mut self, length: u64, out: &mut Vec<u8>) {
-        let mut digits = [0; 20];
-        let value = decimal(length, &mut digits);
+        let mut digits = itoa::Buffer::new();
+        let value = digits.format(length).as_bytes();
         integer::encode(u32::from(CONTENT_LENGTH_INDEX), 0, 0x0f, out);
         out.push(value.len() as u8);
         out.extend_from_slice(value);
@@ -141,7 +140,7 @@ impl Encoder {
     /// A field that the table has is written as its index. Others may go into the table, if they
     /// are likely to repeat.
     pub fn field(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-        let value = trimmed(value);
+        let value = value.trim_ascii();
         let index = static_table::first_index(name);
         if index == 0 {
             self.lookup_and_write(NameForm::Other(name), value, out);
@@ -215,7 +214,7 @@ impl Encoder {
             NameForm::Other(name) => {
                 entry.facts.name_index == 0
                     && entry.value() == value
-                    && equals_ignoring_case(name, entry.name())
+                    && equals_ignoring_case(name, entry.stored_name())
             }
         }
     }
@@ -224,7 +223,7 @@ impl Encoder {
     fn find_name(&self, name: &[u8], hash: FieldHash) -> Option<usize> {
         self.find::<{ FieldHash::NAME }>(hash, |number| {
             self.table.get(number).is_some_and(|entry| {
-                entry.facts.name_index == 0 && equals_ignoring_case(name, entry.name())
+                entry.facts.name_index == 0 && equals_ignoring_case(name, entry.stored_name())
             })
         })
     }
@@ -280,48 +279,4 @@ fn place(hash: FieldHash) -> usize {
 #[inline]
 fn equals_ignoring_case(name: &[u8], other: &[u8]) -> bool {
     name == other || name.eq_ignore_ascii_case(other)
-}
-
-/// Returns `value` without spaces and tabs at its ends.
-#[inline]
-fn trimmed(mut value: &[u8]) -> &[u8] {
-    while let [first, rest @ ..] = value
-        && is_space(*first)
-    {
-        value = rest;
-    }
-    while let [rest @ .., last] = value
-        && is_space(*last)
-    {
-        value = rest;
-    }
-    value
-}
-
-/// Writes a number to the end of `digits`, and returns its digits.
-fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
-    let mut start = digits.len();
-    for digit in digits.iter_mut().rev() {
-        *digit = b'0' + (number % 10) as u8;
-        number /= 10;
-        start -= 1;
-        if number == 0 {
-            break;
-        }
-    }
-    digits.get(start..).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spaces_and_tabs_are_removed_from_both_ends_only() {
-        for (value, expected) in
-            [("", ""), (" ", ""), (" \t ", ""), ("a", "a"), ("\t a b\t ", "a b"), ("\ra", "\ra")]
-        {
-            assert_eq!(trimmed(value.as_bytes()), expected.as_bytes(), "{value:?}");
-        }
-    }
 }

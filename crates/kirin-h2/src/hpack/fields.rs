@@ -100,9 +100,9 @@ impl FieldBuffer {
     }
 
     /// Returns the size of the list: each field counts its name, its value and 32 octets (RFC 9113,
-    /// section 6.5.2). Fields that were left out count too. The most is `u32::MAX`.
-    pub fn list_bytes(&self) -> usize {
-        self.list_bytes.min(u32::MAX as usize)
+    /// section 6.5.2). Fields that were left out count too.
+    pub(super) fn list_bytes(&self) -> usize {
+        self.list_bytes
     }
 
     #[inline]

@@ -26,3 +26,4 @@ pub use encoder::Encoder;
 pub use error::HpackError;
 pub use fields::{Field, FieldBuffer};
 pub use known::Known;
+pub(crate) use validity::is_valid_method;

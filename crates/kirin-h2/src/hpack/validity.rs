@@ -41,6 +41,12 @@ pub(super) fn is_valid_name(name: &[u8]) -> bool {
     }
 }
 
+/// Returns whether a method is a token (RFC 9110, section 5.6.2), which may have upper case.
+pub(crate) fn is_valid_method(method: &[u8]) -> bool {
+    !method.is_empty()
+        && method.iter().all(|octet| NAME_OCTETS[usize::from(octet.to_ascii_lowercase())])
+}
+
 /// Returns whether a value is allowed: no control characters, and no space at its ends.
 pub(super) fn is_valid_value(value: &[u8]) -> bool {
     let (Some(first), Some(last)) = (value.first(), value.last()) else { return true };
@@ -74,7 +80,7 @@ fn is_valid_octet(octet: u8) -> bool {
 
 /// Returns whether an octet is white space in a value.
 #[inline]
-pub(super) fn is_space(octet: u8) -> bool {
+fn is_space(octet: u8) -> bool {
     octet == b' ' || octet == b'\t'
 }
 

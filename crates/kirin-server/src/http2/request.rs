@@ -273,7 +273,6 @@ impl<H: Handler> Http2Connection<H> {
             return exchange.end(state, ResponseRecord::cut(response.summary(), 0, false));
         }
         if kind.is_websocket && matches!(response.body, Body::Tunnel(_)) {
-            response.add_request_id(&id);
             return self.tunnel(state, response, exchange).await;
         }
         response = kind.suitable(response);

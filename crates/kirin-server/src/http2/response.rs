@@ -65,8 +65,7 @@ pub(super) fn write_trailers<S>(engine: &mut Connection<S>, stream: u32, trailer
 fn write_fields(fields: &FieldLines, writer: &mut FieldWriter<'_>) {
     for (name, value) in fields.iter() {
         if !is_connection_specific(name) {
-            // Blanks around a value would make the response malformed (RFC 9113 section 8.2.1).
-            writer.field(name, value.trim_ascii());
+            writer.field(name, value);
         }
     }
 }

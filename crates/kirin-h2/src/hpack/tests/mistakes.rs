@@ -44,15 +44,16 @@ fn each_mistake_in_a_block_has_its_error() {
 }
 
 #[test]
-fn a_peer_may_use_the_default_table_until_it_knows_ours() {
-    let mut decoder = Decoder::new(100);
+fn a_peer_may_use_as_large_a_table_as_is_announced() {
+    let mut decoder = Decoder::new(4096);
     let entry = hex("40 01 61 01 62");
     assert!(decoded(&mut decoder, &entry.repeat(50)).is_ok());
     assert_eq!(decoded(&mut decoder, &hex("ef")), Ok(pairs(&[("a", "b")])));
-    // An update to 100 shows that it does.
+    // A smaller one for a while, and the announced one again.
     assert_eq!(decoded(&mut decoder, &hex("3f 45")), Ok(Vec::new()));
-    assert_eq!(decoded(&mut decoder, &hex("c0")), Err(HpackError::InvalidIndex));
-    let result = decoded(&mut decoder, &hex("3f 46"));
+    assert_eq!(decoded(&mut decoder, &hex("c1")), Err(HpackError::InvalidIndex));
+    assert_eq!(decoded(&mut decoder, &hex("3f e1 1f")), Ok(Vec::new()));
+    let result = decoded(&mut decoder, &hex("3f e2 1f"));
     assert_eq!(result, Err(HpackError::TableSizeTooLarge));
 
     let mut decoder = Decoder::new(65536);

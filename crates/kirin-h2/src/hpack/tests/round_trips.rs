@@ -49,10 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// Returns the field that the decoder has to return.
 fn expected(name: &str, value: &[u8]) -> Pair {
-    let is_space = |octet: &u8| *octet == b' ' || *octet == b'\t';
-    let start = value.iter().position(|octet| !is_space(octet)).unwrap_or(value.len());
-    let end = value.iter().rposition(|octet| !is_space(octet)).map_or(start, |last| last + 1);
-    (name.to_ascii_lowercase().into_bytes(), value[start..end].to_vec())
+    (name.to_ascii_lowercase().into_bytes(), value.trim_ascii().to_vec())
 }
 
 proptest! {
