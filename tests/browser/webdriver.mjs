@@ -36,12 +36,15 @@ export async function startChromedriver() {
 
 /** One browser with an empty profile. */
 export class Browser {
-  static async open(driverUrl, { width = 1200, height = 900, javascript = true } = {}) {
+  static async open(driverUrl, {
+    width = 1200, height = 900, javascript = true, insecureCertificates = false,
+  } = {}) {
     const profile = await mkdtemp(join(tmpdir(), 'memo-browser-'));
     const { sessionId } = await call('POST', `${driverUrl}/session`, {
       capabilities: {
         alwaysMatch: {
           browserName: 'chrome',
+          acceptInsecureCerts: insecureCertificates,
           'goog:chromeOptions': {
             // 2 stands for "block".
             prefs: javascript ? {} : { 'profile.managed_default_content_settings.javascript': 2 },

@@ -71,6 +71,30 @@ fn go_net_http_gets_the_answers_it_expects() {
 }
 
 #[test]
+fn chromium_gets_the_answers_it_expects_and_opens_a_websocket() {
+    let far = format!(
+        "{CONFIG}[[upstream]]\nname = \"far\"\nservers = [\"http://127.0.0.1:{}\"]\n\
+         [[route]]\npath = \"/far\"\ntry = [\"proxy:far\"]\n",
+        websocket::echo_server()
+    );
+    // Chromium speaks HTTP/2 over TLS only.
+    let far = far.replacen("[listener.tls]", "access_log = \"tls.log\"\n[listener.tls]", 1);
+    let (site, kirin) = serve_with(&far);
+    let mut command = Command::new("node");
+    command.arg(script("chromium_client.mjs"));
+    command.arg(format!("https://{}", kirin.address_of(1))).arg(site.path("public/large.bin"));
+    let output = run(&mut command);
+    let is_ok = output.status.success() && output.stdout.ends_with(b"OK\n");
+    assert!(is_ok, "{}", described(&command, &output));
+    let lines = || std::fs::read_to_string(site.path("tls.log")).unwrap_or_default();
+    wait_for("the log line of the WebSocket", || lines().contains(" /far ").then_some(()));
+    // The WebSocket is a stream of the connection, and not an HTTP/1.1 connection of its own.
+    let others = lines();
+    let others: Vec<_> = others.lines().filter(|line| !line.contains(" HTTP/2.0\"")).collect();
+    assert!(others.is_empty(), "{others:#?}");
+}
+
+#[test]
 fn node_http2_gets_the_answers_it_expects() {
     says_ok(|| {
         let mut command = Command::new("node");

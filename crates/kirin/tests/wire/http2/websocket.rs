@@ -133,7 +133,7 @@ impl Write for StreamSocket {
 }
 
 /// Starts a WebSocket server that echoes messages, for one connection after the other.
-fn echo_server() -> u16 {
+pub(super) fn echo_server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
     let port = listener.local_addr().expect("an address").port();
     std::thread::spawn(move || {
