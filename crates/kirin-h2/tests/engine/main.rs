@@ -6,3 +6,4 @@ mod budgets;
 mod peer;
 mod splits;
 mod with_h2;
+mod with_nghttp2;
