@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kirin_workers::{AppConfig, MAX_SHARED_MEMORY_BYTES, MAX_WORKERS, SLOT_BYTES};
+use kirin_workers::{AppCode, AppConfig, MAX_SHARED_MEMORY_BYTES, MAX_WORKERS, SLOT_BYTES};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,7 +20,9 @@ use crate::written::Written;
 pub struct AppSection {
     /// The name that routes use: `app:NAME`.
     pub name: Written<String>,
-    /// The PSGI file.
+    /// The application: a PSGI file such as `"app.psgi"`, a Python file such as `"app.py"` or
+    /// `"app.py:create_app()"`, or a Python module such as `"shop.wsgi:application"`. Without a
+    /// name, Kirin looks for `application`, `app` and `create_app` ([python.md](python.md)).
     pub load: Written<String>,
     /// The directory in which the application runs. Default: the directory of the configuration
     /// file.
@@ -47,7 +49,7 @@ pub struct AppSection {
     #[serde(default = "queue_wait")]
     pub queue_wait: Seconds,
     /// How long a worker may take for a request. Then the client gets 504, the worker logs where it
-    /// is (a Perl stack), and a second later Kirin kills it.
+    /// is (a stack), and a second later Kirin kills it.
     #[serde(default = "deadline")]
     pub deadline: Seconds,
     /// How long a worker may take for a request before Kirin logs where it is (a Perl stack), such
@@ -95,7 +97,7 @@ defaults! {
 
 /// Returns the configuration of an application without a name, for its defaults.
 fn default_app() -> AppConfig {
-    AppConfig::new("", "")
+    AppConfig::new("", AppCode::Psgi(std::path::PathBuf::new()))
 }
 
 /// Checks `section`.
@@ -109,12 +111,14 @@ pub fn check_app(
         Some(directory) => errors.keep(source.existing_directory(directory)),
         None => Some(source.absolute_directory()),
     };
-    let load = source.path(section.load.as_str());
-    if !load.is_file() {
+    let modules = directory.clone().unwrap_or_else(|| source.absolute_directory());
+    let code = AppCode::parse(section.load.as_str(), &source.absolute_directory(), &modules);
+    if let Some(file) = code.file().filter(|file| !file.is_file()) {
         let message = format!(
-            "`load` of app `{}`: there is no file {}",
+            "`load` of app `{}`: there is no file {}; a Python module is written \
+             `package.module:NAME`",
             section.name.as_str(),
-            load.display()
+            file.display()
         );
         errors.push(source.error(section.load.span(), message));
     }
@@ -143,7 +147,7 @@ pub fn check_app(
         body_limit_bytes: section.body_limit.0,
         shared_memory_bytes: shared_memory_bytes?,
         sendfile_roots: sendfile_roots?,
-        ..AppConfig::new(section.name.as_str(), load)
+        ..AppConfig::new(section.name.as_str(), code)
     })
 }
 

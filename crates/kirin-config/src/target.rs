@@ -1,7 +1,11 @@
-//! The configurations behind `kirin serve app.psgi`, `kirin serve DIR` and `kirin serve http://…`.
+//! The configurations behind `kirin serve app.psgi`, `kirin serve main:app`, `kirin serve DIR` and
+//! `kirin serve http://…`.
 
 use std::path::Path;
 
+use kirin_workers::AppCode;
+
+use crate::app_target::AppTarget;
 use crate::source::ConfigSource;
 use crate::store::StoreSection;
 use crate::variables::literal;
@@ -15,12 +19,9 @@ pub const DEFAULT_WORKERS: usize = 5;
 /// The target of `kirin serve TARGET`.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ServeTarget {
-    /// A PSGI file; with a `public` directory beside it, if there is one.
-    Psgi {
-        /// Whether there is.
-        has_public: bool,
-    },
-    /// A directory.
+    /// An application.
+    App(AppTarget),
+    /// A directory of files.
     Directory,
     /// Another HTTP server.
     Server,
@@ -36,9 +37,15 @@ pub fn classify(target: &str) -> Result<ServeTarget, String> {
     }
     let path = Path::new(target);
     if path.is_dir() {
-        return Ok(ServeTarget::Directory);
+        let project = AppTarget::of_project(path);
+        return Ok(project.map_or(ServeTarget::Directory, ServeTarget::App));
     }
-    if !path.is_file() {
+    if let Some(app) = AppTarget::of_module(target) {
+        return Ok(ServeTarget::App(app));
+    }
+    let code = AppCode::parse(target, Path::new(""), Path::new(""));
+    let file = code.file().unwrap_or(path);
+    if !file.is_file() {
         let is_port = target.parse::<u16>().is_ok();
         let has_port = target.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         if is_port || has_port {
@@ -51,7 +58,8 @@ pub fn classify(target: &str) -> Result<ServeTarget, String> {
             return Err(format!("`{target}` is neither a file nor a directory"));
         }
         return Err(format!(
-            "`{target}`: no such file or directory; give a PSGI file, a directory or an http:// address"
+            "`{target}`: no such file or directory; give a PSGI file, a Python file or module \
+             (app.py, main:app), a directory or an http:// address"
         ));
     }
     let is_configuration = path.extension().is_some_and(|extension| extension == "toml");
@@ -60,8 +68,7 @@ pub fn classify(target: &str) -> Result<ServeTarget, String> {
             "`{target}` is a configuration file: use `kirin serve --config {target}`"
         ));
     }
-    let has_public = path.parent().is_some_and(|parent| parent.join("public").is_dir());
-    Ok(ServeTarget::Psgi { has_public })
+    Ok(ServeTarget::App(AppTarget::of_file(target, file)))
 }
 
 /// Returns the configuration that `kirin serve TARGET` stands for. `is_on_terminal` says whether
@@ -106,20 +113,7 @@ pub fn configuration(
              try = [\"store\", \"proxy:web\"]\n",
             quoted(target)
         ),
-        ServeTarget::Psgi { has_public } => {
-            let directory = Path::new(target).parent().unwrap_or(Path::new(""));
-            let in_directory = match directory.as_os_str().is_empty() {
-                true => String::new(),
-                false => format!("directory = {}\n", quoted(&directory.to_string_lossy())),
-            };
-            let public = format!("files:{}", directory.join("public").display());
-            let files = if *has_public { format!("{}, ", quoted(&public)) } else { String::new() };
-            format!(
-                "{listener}\n[[app]]\nname = \"web\"\nload = {}\n{in_directory}workers = {workers}\n\n\
-                 [[route]]\npath = \"/\"\ntry = [\"store\", {files}\"app:web\"]\n",
-                quoted(target)
-            )
-        }
+        ServeTarget::App(app) => format!("{listener}\n{}", app.sections(workers)),
     }
 }
 
@@ -176,6 +170,6 @@ impl Entrances<'_> {
 }
 
 /// Returns `text` as a TOML basic string without variables.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     toml::Value::String(literal(text)).to_string()
 }

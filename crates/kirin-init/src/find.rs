@@ -80,10 +80,11 @@ fn candidates(project: &Project, sockets: &Path) -> Vec<Candidate> {
     let catalyst = psgi.is_none().then(|| psgi::find_catalyst_script(project)).flatten();
     [
         psgi,
+        python::find(project),
         php::find(project, sockets),
         procfile::find(project),
         catalyst,
-        python::find(project),
+        python::find_server(project),
         ruby::find(project),
         server,
         generated.map(|site| static_site::of_generator(project, site)),
@@ -105,6 +106,7 @@ fn shares_directory(chosen: &Plan, other: &Plan) -> bool {
     let Plan::Site(other) = other else { return false };
     let directory = match chosen {
         Plan::Psgi(plan) => plan.public,
+        Plan::Python(plan) => plan.static_files.as_ref().map(|files| files.directory.as_str()),
         Plan::Php(plan) => Some(plan.root),
         Plan::Server(plan) => plan.public,
         Plan::Site(plan) => Some(plan.directory.as_str()),
@@ -137,8 +139,9 @@ fn nothing(directory: &Path, problems: &[Evidence]) -> String {
         "nothing to serve was found in `{}`\n\
          kirin init looks for:\n  \
          a PSGI file (app.psgi, bin/app.psgi, script/…) or a script of Mojolicious\n  \
+         Django (manage.py), or Flask, Bottle and others in app.py, main.py, wsgi.py\n  \
          a front controller in PHP (public/index.php, index.php)\n  \
-         a Procfile, manage.py, app.py, config.ru or package.json that starts a server\n  \
+         a Procfile, main.py, config.ru or package.json that starts a server\n  \
          a static site: index.html at the top or in public, dist, build, out, _site, www, site, \
          htdocs\n  \
          a Dockerfile or a Compose file that names a port\n",

@@ -29,6 +29,8 @@ pub struct Step {
 pub enum Plan {
     /// Kirin starts workers of a PSGI application.
     Psgi(PsgiPlan),
+    /// Kirin starts workers of a Python application.
+    Python(PythonPlan),
     /// A PHP application: php-fpm runs its scripts.
     Php(PhpPlan),
     /// Another server that the user starts.
@@ -50,6 +52,26 @@ pub struct PsgiPlan {
     pub static_parent: Option<&'static str>,
     /// Directories of Perl modules.
     pub libraries: Vec<&'static str>,
+}
+
+/// A Python application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PythonPlan {
+    /// The module and the name in it: `main:app`.
+    pub load: String,
+    /// The framework.
+    pub framework: &'static str,
+    /// The files that Kirin serves without a worker.
+    pub static_files: Option<StaticFiles>,
+}
+
+/// Files of an application, at a path of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaticFiles {
+    /// The path of the URLs, such as `/static`.
+    pub path: String,
+    /// The directory that has the files.
+    pub directory: String,
 }
 
 /// A PHP application.
@@ -120,6 +142,7 @@ impl Found {
                 format!("a PSGI application ({framework})")
             }
             Plan::Psgi(_) => "a PSGI application".into(),
+            Plan::Python(plan) => format!("a Python application ({})", plan.framework),
             Plan::Php(_) => "a PHP application".into(),
             Plan::Server(server) => {
                 format!("an application that listens on port {}", server.port)

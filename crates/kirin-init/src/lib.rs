@@ -24,7 +24,9 @@ mod static_site;
 pub use config::config;
 pub use evidence::Evidence;
 pub use find::{InitError, find, find_with_sockets};
-pub use found::{FilesOnly, Found, PhpPlan, Plan, PsgiPlan, ServerPlan, SitePlan, Step};
+pub use found::{
+    FilesOnly, Found, PhpPlan, Plan, PsgiPlan, PythonPlan, ServerPlan, SitePlan, StaticFiles, Step,
+};
 
 #[cfg(test)]
 mod doubling_tests;

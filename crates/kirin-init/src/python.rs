@@ -1,10 +1,11 @@
-//! Web applications in Python. Kirin is in front of gunicorn or uvicorn, which the user starts.
+//! Web applications in Python. Kirin runs those that speak WSGI. It is in front of uvicorn for
+//! those that speak ASGI, which the user starts.
 
 use crate::evidence::Evidence;
-use crate::found::{Candidate, Plan, ServerPlan, Step};
-use crate::project::{Project, Text};
+use crate::found::{Candidate, Plan, PythonPlan, ServerPlan, StaticFiles, Step};
+use crate::project::{Project, Text, is_plain_path};
 
-/// The default port of gunicorn and uvicorn.
+/// The default port of uvicorn.
 const PORT: u16 = 8000;
 
 /// The files in which small applications are.
@@ -23,42 +24,156 @@ const CLASSES: [(&str, bool); 8] = [
     ("get_wsgi_application", false),
 ];
 
-/// Finds an application in Python.
+/// The directories of virtual environments that Kirin finds by itself.
+const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
+
+/// Finds an application that Kirin can run.
 pub(crate) fn find(project: &Project) -> Option<Candidate> {
-    django(project).or_else(|| FILES.iter().find_map(|path| small_application(project, path)))
+    let found = django(project)
+        .or_else(|| FILES.iter().find_map(|path| small_application(project, path)))
+        .filter(|found| !found.is_asgi)?;
+    let mut evidence = vec![found.evidence];
+    let mut steps = Vec::new();
+    let environment = ENVIRONMENTS
+        .map(|name| format!("{name}/pyvenv.cfg"))
+        .into_iter()
+        .find(|path| project.is_file(path));
+    match environment {
+        Some(path) => {
+            evidence.push(Evidence::of_file(&path, "is of the virtual environment"));
+        }
+        None if project.is_file("requirements.txt") => steps.push(Step {
+            purpose: "install the packages, if they are not there",
+            command: "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt".into(),
+        }),
+        None => {}
+    }
+    if let Some(files) = &found.static_files {
+        let fact = format!("has the files of the paths below {}", files.path);
+        evidence.push(Evidence::of_file(&files.directory, fact));
+        if found.framework == "Django" && !project.is_directory(&files.directory) {
+            let command = "python3 manage.py collectstatic".into();
+            steps.push(Step { purpose: "collect the static files", command });
+        }
+    }
+    let Found { load, framework, static_files, .. } = found;
+    let plan = Plan::Python(PythonPlan { load, framework, static_files });
+    Some(Candidate { plan, evidence, steps })
 }
 
-fn django(project: &Project) -> Option<Candidate> {
+/// Finds an application that another server must run.
+pub(crate) fn find_server(project: &Project) -> Option<Candidate> {
+    if django(project).is_some() {
+        return None;
+    }
+    let found = FILES.iter().find_map(|path| small_application(project, path))?;
+    let command = format!("uvicorn --host 127.0.0.1 --port {PORT} {}", found.load);
+    let plan = ServerPlan { port: PORT, is_guess: false, public: None };
+    let steps = vec![Step { purpose: "start the application", command }];
+    found.is_asgi.then(|| Candidate {
+        plan: Plan::Server(plan),
+        evidence: vec![found.evidence],
+        steps,
+    })
+}
+
+/// An application.
+struct Found {
+    load: String,
+    framework: &'static str,
+    is_asgi: bool,
+    static_files: Option<StaticFiles>,
+    evidence: Evidence,
+}
+
+fn django(project: &Project) -> Option<Found> {
     let text = project.text("manage.py")?;
-    let (line, module) = text.lines().find_map(|(number, line)| {
+    let (line, settings) = text.lines().find_map(|(number, line)| {
         let (_, rest) = line.split_once("DJANGO_SETTINGS_MODULE")?;
         let (_, rest) = rest.split_once(',')?;
-        let module = rest.trim().trim_start_matches(['"', '\'']).split('.').next()?;
-        is_identifier(module).then_some((number, module))
+        let settings = quoted(rest)?;
+        settings.split('.').all(is_identifier).then_some((number, settings))
     })?;
-    let evidence = Evidence::of_line("manage.py", Some(line), "starts a Django project");
-    Some(candidate(evidence, format!("gunicorn --bind 127.0.0.1:{PORT} {module}.wsgi")))
+    let module = settings.split('.').next()?;
+    if !project.is_file(&format!("{module}/wsgi.py")) {
+        let missing = Evidence::of_file(&format!("{module}/wsgi.py"), "is missing");
+        project.note_problem(missing);
+        return None;
+    }
+    let paths = ["{}.py", "{}/__init__.py", "{}/base.py"];
+    let paths = paths.map(|form| form.replace("{}", &settings.replace('.', "/")));
+    Some(Found {
+        load: format!("{module}.wsgi:application"),
+        framework: "Django",
+        is_asgi: false,
+        static_files: paths.iter().find_map(|path| collected_files(&project.text(path)?)),
+        evidence: Evidence::of_line("manage.py", Some(line), "starts a Django project"),
+    })
 }
 
-fn small_application(project: &Project, path: &str) -> Option<Candidate> {
+/// Returns the static files that the settings of Django name with `STATIC_URL` and `STATIC_ROOT`,
+/// if these are below the directory of the project.
+fn collected_files(settings: &Text) -> Option<StaticFiles> {
+    let value_of = |key: &str| {
+        settings.lines().find_map(|(_, line)| {
+            path_below_base(line.strip_prefix(key)?.trim_start().strip_prefix('=')?)
+        })
+    };
+    let url = value_of("STATIC_URL").unwrap_or_else(|| "static/".into());
+    let path = format!("/{}", url.trim_matches('/'));
+    let directory = value_of("STATIC_ROOT")?.trim_end_matches('/').to_owned();
+    (is_plain_path(&path[1..]) && is_plain_path(&directory))
+        .then_some(StaticFiles { path, directory })
+}
+
+fn small_application(project: &Project, path: &str) -> Option<Found> {
     let text = project.text(path)?;
     let (line, name, class, is_asgi) = application(&text)?;
     let module = path.trim_end_matches(".py").trim_end_matches("/__init__").replace('/', ".");
-    let command = match is_asgi {
-        true => format!("uvicorn --host 127.0.0.1 --port {PORT} {module}:{name}"),
-        false => format!("gunicorn --bind 127.0.0.1:{PORT} {module}:{name}"),
+    let (framework, fact) = match class {
+        "get_wsgi_application" => ("Django", "makes a WSGI application".to_owned()),
+        class => (class, format!("makes a {class} application")),
     };
-    let fact = match class {
-        "get_wsgi_application" => "makes a WSGI application".to_owned(),
-        class => format!("makes a {class} application"),
-    };
-    Some(candidate(Evidence::of_line(path, Some(line), fact), command))
+    // Flask serves the directory `static` beside the module.
+    let beside = path
+        .rsplit_once('/')
+        .map_or("static".to_owned(), |(directory, _)| format!("{directory}/static"));
+    let has_static_files = framework == "Flask" && project.is_directory(&beside);
+    let static_files =
+        has_static_files.then(|| StaticFiles { path: "/static".into(), directory: beside });
+    Some(Found {
+        load: format!("{module}:{name}"),
+        framework,
+        is_asgi,
+        static_files,
+        evidence: Evidence::of_line(path, Some(line), fact),
+    })
 }
 
-fn candidate(evidence: Evidence, command: String) -> Candidate {
-    let plan = ServerPlan { port: PORT, is_guess: false, public: None };
-    let steps = vec![Step { purpose: "start the application", command }];
-    Candidate { plan: Plan::Server(plan), evidence: vec![evidence], steps }
+/// Returns the first text in quotes.
+fn quoted(text: &str) -> Option<&str> {
+    let start = text.find(['"', '\''])?;
+    let quote = text[start..].chars().next()?;
+    let rest = &text[start + 1..];
+    Some(&rest[..rest.find(quote)?])
+}
+
+/// Returns the path that an expression makes of `BASE_DIR` and of texts in quotes, as Django's own
+/// settings do: `BASE_DIR / "static"`, `os.path.join(BASE_DIR, "static")`, `"static/"`.
+fn path_below_base(expression: &str) -> Option<String> {
+    let expression = expression.split(" #").next()?;
+    let mut names = Vec::new();
+    for (at, part) in expression.split(['"', '\'']).enumerate() {
+        if at % 2 == 1 {
+            names.push(part);
+            continue;
+        }
+        let mut words = part.split([' ', '/', ',', '(', ')', '\t']).filter(|word| !word.is_empty());
+        if !words.all(|word| matches!(word, "BASE_DIR" | "os.path.join" | "str" | "Path")) {
+            return None;
+        }
+    }
+    (!names.is_empty()).then(|| names.join("/"))
 }
 
 /// Returns the line, the variable, the class and the kind of the first `app = Flask(__name__)`.
@@ -79,4 +194,37 @@ fn is_identifier(text: &str) -> bool {
     !text.is_empty()
         && text.bytes().all(is_in_name)
         && !text.starts_with(|first: char| first.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_settings_are_read_in_their_usual_forms() {
+        for (expression, path) in [
+            (r#" BASE_DIR / "static""#, Some("static")),
+            (r#" str(BASE_DIR / 'build' / "static") # all"#, Some("build/static")),
+            (r#" os.path.join(BASE_DIR, "static/")"#, Some("static/")),
+            (r#" "/srv/static""#, Some("/srv/static")),
+            (r#" env("STATIC_ROOT", default="x")"#, None),
+            (" None", None),
+            ("", None),
+        ] {
+            assert_eq!(path_below_base(expression).as_deref(), path, "{expression}");
+        }
+    }
+
+    #[test]
+    fn static_files_outside_the_project_are_left_to_the_user() {
+        let files = |root: &str| {
+            let text = format!("STATIC_URL = '/assets/'\nSTATIC_ROOT = {root}\n");
+            collected_files(&Text { text }).map(|files| (files.path, files.directory))
+        };
+        let found = |directory: &str| Some(("/assets".to_owned(), directory.to_owned()));
+        assert_eq!(files(r#"BASE_DIR / "static""#), found("static"));
+        assert_eq!(files(r#""/srv/static""#), None);
+        assert_eq!(files(r#"BASE_DIR / "../static""#), None);
+        assert_eq!(files("get_root()"), None);
+    }
 }

@@ -3,6 +3,7 @@
 //!
 //!     cargo run --release -p kirin-workers --example serve_app -- app.psgi [workers] [host:port]
 
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use kirin_files::AppFiles;
 use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead};
 use kirin_server::{InForce, Limits, Listener, Observers, Server, listener};
-use kirin_workers::{App, AppConfig};
+use kirin_workers::{App, AppCode, AppConfig};
 
 struct OneApp(Arc<App>, Rc<AppFiles>);
 
@@ -22,7 +23,9 @@ impl Handler for OneApp {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let mut config = AppConfig::new("app", arguments.next().ok_or("which app.psgi?")?);
+    let load = arguments.next().ok_or("which application?")?;
+    let code = AppCode::parse(&load, Path::new(""), Path::new(""));
+    let mut config = AppConfig::new("app", code);
     config.workers = arguments.next().map_or(Ok(1), |count| count.parse())?;
     let address: ListenAddress = arguments.next().as_deref().unwrap_or("127.0.0.1:0").parse()?;
 

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::app_code::AppCode;
 use crate::ring::SLOT_BYTES;
 
 /// The most workers of one application.
@@ -41,8 +42,8 @@ impl Preload {
 pub struct AppConfig {
     /// The name in routes and in the log.
     pub name: String,
-    /// The file to load, such as `app.psgi`, relative to `directory`.
-    pub load: PathBuf,
+    /// What the workers load. A relative path is relative to `directory`.
+    pub code: AppCode,
     /// The working directory of parent and workers. Default: Kirin's own.
     pub directory: Option<PathBuf>,
     /// Environment variables in addition to Kirin's own. `PLACK_ENV` is `deployment` unless it is
@@ -52,10 +53,11 @@ pub struct AppConfig {
     pub workers: usize,
     /// Whether the parent loads the application. Default: [`Preload::Auto`].
     pub preload: Preload,
-    /// The Perl to run. Default: `perl` in `PATH`.
-    pub perl: Option<PathBuf>,
-    /// The directory of the Perl adapter, with `bin` and `lib`. Default: searched beside the
-    /// program, in its source tree and in Perl's `@INC`.
+    /// The Perl or Python to run. Default: `perl` in `PATH`; the Python of a virtual environment,
+    /// or `python3` in `PATH`.
+    pub interpreter: Option<PathBuf>,
+    /// The directory of the language's adapter, with `bin`. Default: searched beside the program,
+    /// in its source tree and among the modules that the interpreter finds.
     pub adapter: Option<PathBuf>,
     /// Requests after which a worker is replaced, less a random part of up to a tenth. Default:
     /// never.
@@ -93,22 +95,22 @@ pub struct AppConfig {
     pub shared_memory_bytes: Option<u64>,
     /// The directories for files that the application names with `X-Sendfile`. Default: none.
     pub sendfile_roots: Vec<PathBuf>,
-    /// A process that has loaded the application already. Then `load`, `directory`, `env`, `perl`
-    /// and `adapter` are not used. Default: Kirin starts one.
+    /// A process that has loaded the application already. Then `code`, `directory`, `env`,
+    /// `interpreter` and `adapter` are not used. Default: Kirin starts one.
     pub loaded: Option<LoadedParent>,
 }
 
 impl AppConfig {
-    /// Returns the configuration of the application in `load`, with the defaults.
-    pub fn new(name: impl Into<String>, load: impl Into<PathBuf>) -> Self {
+    /// Returns the configuration of an application, with the defaults.
+    pub fn new(name: impl Into<String>, code: AppCode) -> Self {
         Self {
             name: name.into(),
-            load: load.into(),
+            code,
             directory: None,
             env: Vec::new(),
             workers: 5,
             preload: Preload::Auto,
-            perl: None,
+            interpreter: None,
             adapter: None,
             max_requests: None,
             max_age: None,

@@ -1,9 +1,13 @@
 //! Why an application does not run.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
+
+use crate::app_code::Language;
+use crate::config::AppConfig;
 
 /// Why an application does not run.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -18,24 +22,23 @@ pub enum AppError {
         /// The error of the system.
         reason: String,
     },
-    /// Perl is not installed, or not where the configuration says.
-    #[error(
-        "app `{app}`: there is no `{perl}` in PATH; install perl, or set `perl` to where it is"
-    )]
-    NoPerl {
+    /// The interpreter is not installed, or not where the environment says.
+    #[error("app `{app}`: {}", missing_interpreter(*language, program))]
+    NoInterpreter {
         /// The application's name.
         app: String,
-        /// The Perl that was looked for.
-        perl: String,
+        /// The language of the application.
+        language: Language,
+        /// The program that was looked for.
+        program: String,
     },
-    /// The Perl adapter was not found.
-    #[error(
-        "app `{app}`: the Perl adapter was not found in {searched}, nor is Kirin::AppParent in Perl's @INC; \
-         set `adapter` to the directory `adapters/perl` of Kirin's sources"
-    )]
+    /// The adapter was not found.
+    #[error("app `{app}`: {}", missing_adapter(*language, searched))]
     NoAdapter {
         /// The application's name.
         app: String,
+        /// The language of the application.
+        language: Language,
         /// The directories that were searched.
         searched: String,
     },
@@ -90,7 +93,38 @@ pub enum AppError {
 }
 
 impl AppError {
+    pub(crate) fn no_interpreter(config: &AppConfig, program: &OsStr) -> Self {
+        AppError::NoInterpreter {
+            app: config.name.clone(),
+            language: config.code.language(),
+            program: program.to_string_lossy().into_owned(),
+        }
+    }
+
     pub(crate) fn system(app: &str, what: impl Into<String>, error: &io::Error) -> Self {
         AppError::System { app: app.to_owned(), what: what.into(), reason: error.to_string() }
     }
+}
+
+fn missing_interpreter(language: Language, program: &str) -> String {
+    let is_path = program.contains('/');
+    match language {
+        _ if !is_path => format!("there is no `{program}` in PATH; install it"),
+        Language::Perl => format!("there is no {program}"),
+        Language::Python => format!(
+            "there is no {program}; make the virtual environment again, or name another one in \
+             VIRTUAL_ENV"
+        ),
+    }
+}
+
+fn missing_adapter(language: Language, searched: &str) -> String {
+    let (name, module) = match language {
+        Language::Perl => ("Perl", "Kirin::AppParent in Perl's @INC"),
+        Language::Python => ("Python", "`kirin` among the modules of this Python"),
+    };
+    format!(
+        "the {name} adapter was not found in {searched}, nor is {module}; install the package of \
+         Kirin whole"
+    )
 }

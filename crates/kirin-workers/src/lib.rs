@@ -3,7 +3,7 @@
 //!
 //! [`App::start`] starts an application's parent process and its supervisor. A route calls
 //! [`App::answer`] for each request. `docs/worker-protocol.md` describes the protocol, and
-//! `adapters/perl` implements the other half.
+//! `adapters/perl` and `adapters/python` implement the other half.
 //!
 //! The way of a request: `answer` encodes the head, kirin-http spools the body, `pool` finds a
 //! worker, `exchange` sends the request and reads the response. `response_pump` reads a large body,
@@ -13,6 +13,7 @@ mod adapter;
 mod after_response;
 mod answer;
 mod app;
+mod app_code;
 mod capacity;
 mod config;
 mod control;
@@ -47,6 +48,7 @@ mod worker_response;
 mod worker_status;
 
 pub use app::{App, AppState, WorkerTotals};
+pub use app_code::{AppCode, Language};
 pub use config::{
     AppConfig, LoadedParent, MAX_SHARED_MEMORY_BYTES, MAX_WORKERS, ParentInvocation, Preload,
 };

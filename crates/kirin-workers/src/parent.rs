@@ -21,6 +21,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::adapter::Adapter;
+use crate::app_code::Language;
 use crate::config::{AppConfig, ParentInvocation};
 use crate::control::{self, ControlLine, MAX_LINE_BYTES};
 use crate::error::AppError;
@@ -108,16 +109,8 @@ impl Parent {
             |what: &str, error: std::io::Error| AppError::system(&config.name, what, &error);
         let listener =
             socket.listener().map_err(|error| failed("socket for the workers", error))?;
-        let load = config.directory.clone().unwrap_or_default().join(&config.load);
-        let load =
-            std::path::absolute(&load).map_err(|error| failed("path of the application", error))?;
-        File::open(&load).map_err(|error| AppError::NoSuchFile {
-            app: config.name.clone(),
-            path: load.clone(),
-            reason: error.to_string(),
-        })?;
-
-        let mut command = Command::new(&adapter.perl);
+        let file = config.code.file().map(|file| readable_file(config, file)).transpose()?;
+        let mut command = Command::new(&adapter.program);
         command.args(&adapter.arguments);
         command.args(["--workers", &workers.to_string()]);
         command.args(["--generation", &generation.to_string()]);
@@ -131,11 +124,12 @@ impl Parent {
         for root in sendfile.paths() {
             command.arg("--sendfile").arg(root);
         }
-        command.arg("--").arg(&load);
+        command.arg("--").arg(config.code.argument(file));
         if let Some(directory) = &config.directory {
             command.current_dir(directory);
         }
-        if std::env::var_os("PLACK_ENV").is_none() {
+        let is_perl = config.code.language() == Language::Perl;
+        if is_perl && std::env::var_os("PLACK_ENV").is_none() {
             command.env("PLACK_ENV", "deployment");
         }
         command.envs(config.env.iter().map(|(name, value)| (name, value)));
@@ -146,13 +140,13 @@ impl Parent {
         command.process_group(0).kill_on_drop(true);
 
         let mut child = command.spawn().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => AppError::NoPerl {
-                app: config.name.clone(),
-                perl: adapter.perl.to_string_lossy().into_owned(),
-            },
-            _ => failed("cannot start perl", error),
+            std::io::ErrorKind::NotFound => AppError::no_interpreter(config, &adapter.program),
+            _ => failed("cannot start the interpreter", error),
         })?;
-        let no_pid = || failed("cannot start perl", std::io::Error::other("it has no process id"));
+        let no_pid = || {
+            let error = std::io::Error::other("it has no process id");
+            failed("cannot start the interpreter", error)
+        };
         let group =
             child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or_else(no_pid)?;
         if let Some(control) = child.stdout.take() {
@@ -244,6 +238,19 @@ impl Parent {
             Process::Adopted => wait_for_child(self.group).await,
         }
     }
+}
+
+/// Returns the absolute path of the application's file, if it can be read.
+fn readable_file(config: &AppConfig, file: &Path) -> Result<PathBuf, AppError> {
+    let path = config.directory.clone().unwrap_or_default().join(file);
+    let path = std::path::absolute(&path)
+        .map_err(|error| AppError::system(&config.name, "path of the application", &error))?;
+    File::open(&path).map_err(|error| AppError::NoSuchFile {
+        app: config.name.clone(),
+        path: path.clone(),
+        reason: error.to_string(),
+    })?;
+    Ok(path)
 }
 
 /// Returns a time as the adapter reads it: decimal seconds.

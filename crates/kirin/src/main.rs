@@ -88,6 +88,9 @@ fn with_inherited(serve: impl FnOnce(Inherited) -> Result<(), String>) -> Result
 
 fn serve(options: &Serve, inherited: Inherited) -> Result<(), String> {
     let source = options.source()?;
+    if let Some(found) = options.found() {
+        tracing::info!("found {found}");
+    }
     let config = kirin_config::read(&source).map_err(|error| error.to_string())?;
     let launch = Launch {
         inherited,

@@ -115,8 +115,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// nghttp2 refuses a block without the size update that a smaller limit demands, and one with
-    /// a size above the limit. So this also proves which size updates our encoder sends.
+    // nghttp2 refuses a block without the size update that a smaller limit demands, and one with a
+    // size above the limit. So this also proves which size updates our encoder sends.
     #[test]
     fn nghttp2_decodes_what_we_encode(steps in steps(), most in prop_oneof![Just(4096), 0..6000_u32]) {
         let mut nghttp2 = Nghttp2::start();

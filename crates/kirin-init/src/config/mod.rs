@@ -16,6 +16,7 @@ pub fn config(found: &Found) -> String {
     listeners(&mut text, found);
     match &found.plan {
         Plan::Psgi(plan) => places::psgi(&mut text, plan),
+        Plan::Python(plan) => places::python(&mut text, plan, &found.steps),
         Plan::Php(plan) => places::php(&mut text, plan),
         Plan::Server(plan) => places::server(&mut text, plan, &found.steps),
         Plan::Site(plan) => places::site(&mut text, plan, &found.steps),

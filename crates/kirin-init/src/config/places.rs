@@ -1,7 +1,7 @@
 //! The places of each kind of project, and the routes to them.
 
 use crate::config::toml_text::{TomlText, quoted};
-use crate::found::{PhpPlan, PsgiPlan, ServerPlan, SitePlan, Step};
+use crate::found::{PhpPlan, PsgiPlan, PythonPlan, ServerPlan, SitePlan, Step};
 
 /// Writes an application that Kirin runs.
 pub(super) fn psgi(text: &mut TomlText, plan: &PsgiPlan) {
@@ -38,6 +38,36 @@ pub(super) fn psgi(text: &mut TomlText, plan: &PsgiPlan) {
         text.comment(&format!("The files in {directory} need no worker."));
         route(text, "/static");
         places(text, &[&files_in(parent), "app:web"]);
+    }
+}
+
+/// Writes a Python application that Kirin runs.
+pub(super) fn python(text: &mut TomlText, plan: &PythonPlan, steps: &[Step]) {
+    for step in steps {
+        text.comment(&format!("Before `kirin serve`, {}: {}", step.purpose, step.command));
+    }
+    text.comment("The application. Kirin starts its workers and replaces those that end.");
+    text.line("[[app]]");
+    text.line("name = \"web\"");
+    text.line(&format!("load = {}", quoted(&plan.load)));
+    text.comment("The virtual environment, if it is not .venv or venv:");
+    text.off("env = { VIRTUAL_ENV = \"/srv/venv\" }");
+    text.comment("Each worker serves one request at a time. The default is 5.");
+    text.off("workers = 10");
+    text.blank();
+    text.comment(
+        "All paths. Kirin asks in this order: pages that the application has put into memory, the \
+         application.",
+    );
+    route(text, "/");
+    places(text, &["store", "app:web"]);
+    response_settings(text, true);
+    if let Some(files) = &plan.static_files {
+        text.blank();
+        text.comment(&format!("The files in {} need no worker.", files.directory));
+        route(text, &files.path);
+        places(text, &[&files_in(&files.directory)]);
+        text.line("rewrite = \"/\"");
     }
 }
 

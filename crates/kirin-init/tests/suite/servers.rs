@@ -2,7 +2,7 @@
 
 use crate::support::{Layout, check};
 
-pub const LAYOUTS: [Layout; 15] = [
+pub const LAYOUTS: [Layout; 16] = [
     Layout {
         name: "a_procfile_names_the_port",
         files: &[
@@ -28,26 +28,24 @@ Next:
 ",
     },
     Layout {
-        name: "a_procfile_takes_the_port_from_the_environment",
+        name: "kirin_runs_flask_itself",
         files: &[
             ("Procfile", "web: gunicorn -b 0.0.0.0:$PORT app:app\n"),
             ("app.py", "from flask import Flask\napp = Flask(__name__)\n"),
         ],
-        settings: r#"[[upstream]]
+        settings: r#"[[app]]
 name = "web"
-servers = ["http://127.0.0.1:3000"]
+load = "app:app"
 [[route]]
 path = "/"
-try = ["store", "proxy:web"]
+try = ["store", "app:web"]
 "#,
-        report: "Found an application that listens on port 3000:
-  Procfile (line 1) starts the web process: gunicorn -b 0.0.0.0:$PORT app:app
-  Procfile (line 1) takes any port from PORT: 3000 is used
+        report: "Found a Python application (Flask):
+  app.py (line 2) makes a Flask application
 Found too, and not used:
-  app.py (line 2) makes a Flask application (port 8000)
+  Procfile (line 1) starts the web process: gunicorn -b 0.0.0.0:$PORT app:app
 Next:
-  PORT=3000 gunicorn -b 0.0.0.0:3000 app:app    # start the application
-  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
+  kirin serve    # then open http://127.0.0.1:8080/
 ",
     },
     Layout {
@@ -96,22 +94,60 @@ Next:
                 "import os\nos.environ.setdefault(\"DJANGO_SETTINGS_MODULE\", \"mysite.settings\")\n",
             ),
             ("mysite/wsgi.py", ""),
+            (
+                "mysite/settings.py",
+                "STATIC_URL = 'assets/'\nSTATIC_ROOT = BASE_DIR / \"build\" / \"collected\"\n",
+            ),
+            ("requirements.txt", "django\n"),
             ("package.json", r#"{"devDependencies": {"vite": "7"}}"#),
         ],
-        settings: r#"[[upstream]]
+        settings: r#"[[app]]
 name = "web"
-servers = ["http://127.0.0.1:8000"]
+load = "mysite.wsgi:application"
 [[route]]
 path = "/"
-try = ["store", "proxy:web"]
+try = ["store", "app:web"]
+[[route]]
+path = "/assets"
+try = ["files:build/collected"]
+rewrite = "/"
 "#,
-        report: "Found an application that listens on port 8000:
+        report: "Found a Python application (Django):
   manage.py (line 2) starts a Django project
+  build/collected has the files of the paths below /assets
 Found too, and not used:
   package.json (line 1) needs Vite, which builds a site
 Next:
-  gunicorn --bind 127.0.0.1:8000 mysite.wsgi    # start the application
-  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
+  python3 -m venv .venv && .venv/bin/pip install -r requirements.txt    # install the packages, if they are not there
+  python3 manage.py collectstatic    # collect the static files
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "flask_in_a_package_with_an_environment",
+        files: &[
+            ("app/__init__.py", "from flask import Flask\napplication = Flask(__name__)\n"),
+            ("app/static/a.css", ""),
+            (".venv/pyvenv.cfg", ""),
+            ("requirements.txt", "flask\n"),
+        ],
+        settings: r#"[[app]]
+name = "web"
+load = "app:application"
+[[route]]
+path = "/"
+try = ["store", "app:web"]
+[[route]]
+path = "/static"
+try = ["files:app/static"]
+rewrite = "/"
+"#,
+        report: "Found a Python application (Flask):
+  app/__init__.py (line 2) makes a Flask application
+  .venv/pyvenv.cfg is of the virtual environment
+  app/static has the files of the paths below /static
+Next:
+  kirin serve    # then open http://127.0.0.1:8080/
 ",
     },
     Layout {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use kirin_config::ConfigSource;
-use kirin_config::target::{Entrances, ServeTarget, configuration};
+use kirin_config::target::{Entrances, classify, configuration};
 use kirin_init::{Found, Plan};
 
 use crate::support::{Layout, find, project};
@@ -17,10 +17,15 @@ fn layouts() -> impl Iterator<Item = &'static Layout> {
     perl::LAYOUTS.iter().chain(&php::LAYOUTS).chain(&servers::LAYOUTS).chain(&sites::LAYOUTS)
 }
 
-/// Builds a site as its generator would.
+/// Builds a site as its generator would, or collects files as Django does.
 fn build(directory: &Path, found: &Found) {
-    if let Plan::Site(site) = &found.plan {
-        fs::create_dir_all(directory.join(&site.directory)).unwrap();
+    let files = match &found.plan {
+        Plan::Site(site) => Some(&site.directory),
+        Plan::Python(plan) => plan.static_files.as_ref().map(|files| &files.directory),
+        _ => None,
+    };
+    if let Some(files) = files {
+        fs::create_dir_all(directory.join(files)).unwrap();
     }
 }
 
@@ -104,21 +109,32 @@ fn parsed(config: &str) -> toml::Table {
 
 #[test]
 fn a_project_is_served_as_kirin_serve_does_without_a_file() {
-    let psgi = ServeTarget::Psgi { has_public: true };
-    for (files, target, kind) in [
-        (vec![("app.psgi", ""), ("public/a", "")], "app.psgi", psgi),
-        (vec![("compose.yml", "ports:\n- 3000:80")], "http://127.0.0.1:3000", ServeTarget::Server),
+    let flask = "from flask import Flask\napp = Flask(__name__)\n";
+    for (files, target) in [
+        (vec![("app.psgi", ""), ("public/a", "")], "app.psgi"),
+        (vec![("app.psgi", ""), ("public/a", "")], ""),
+        (vec![("shop/main.py", flask), ("main.py", flask), ("static/a", "")], ""),
+        (vec![("compose.yml", "ports:\n- 3000:80")], "http://127.0.0.1:3000"),
     ] {
-        let found = find(project(&files).path()).unwrap();
+        let project = project(&files);
+        let found = find(project.path()).unwrap();
         let written = parsed(&kirin_init::config(&found));
+        let directory = format!("{}/", project.path().display());
+        let target = match target.contains("://") {
+            true => target.to_owned(),
+            false => format!("{directory}{target}"),
+        };
+        let kind = classify(&target).unwrap();
         let entrances = Entrances::Plain("127.0.0.1:8080");
-        let expected = configuration(target, &kind, &entrances, 5, true);
-        let mut expected = parsed(&expected);
+        let expected = configuration(&target, &kind, &entrances, 5, true);
+        // Paths in the written file are relative to it.
+        let mut expected = parsed(&expected.replace(&directory, ""));
         // These are the defaults, which a user needs not read.
         expected.remove("store").unwrap();
         if let Some(app) = expected.get_mut("app") {
-            assert!(app[0].as_table_mut().unwrap().remove("workers").is_some());
+            let app = app[0].as_table_mut().unwrap();
+            assert!(app.remove("workers").is_some() && app.remove("directory").is_some());
         }
-        assert_eq!(written, expected);
+        assert_eq!(written, expected, "{target}");
     }
 }

@@ -97,7 +97,7 @@ fn workers_killed_at_random_lose_no_request_and_no_slot() {
     let program = echo_app();
     let kills: u64 = std::env::var("KIRIN_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let site = Site::start_with("", |config| {
-        config.perl = Some(program.clone());
+        config.interpreter = Some(program.clone());
         config.workers = WORKERS;
         config.queue_wait = patient(Duration::from_secs(60));
     })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kirin_workers::AppError;
+use kirin_workers::{AppCode, AppError};
 use rustix::process::Signal;
 
 use crate::support::{Site, eventually, is_alive, kill, parent_of, patient, wait_limit};
@@ -47,17 +47,20 @@ fn an_application_that_loads_too_long_is_given_up() {
 #[test]
 fn a_missing_file_perl_or_adapter_is_an_error_that_names_it() {
     let error =
-        Site::start_with(HELLO, |config| config.load = "/nonexistent.psgi".into()).err().unwrap();
+        Site::start_with(HELLO, |config| config.code = AppCode::Psgi("/nonexistent.psgi".into()))
+            .err()
+            .unwrap();
     assert!(
         matches!(&error, AppError::NoSuchFile { .. })
             && error.to_string().contains("/nonexistent.psgi"),
         "{error}"
     );
-    let error = Site::start_with(HELLO, |config| config.perl = Some("/nonexistent/perl".into()))
-        .err()
-        .unwrap();
+    let error =
+        Site::start_with(HELLO, |config| config.interpreter = Some("/nonexistent/perl".into()))
+            .err()
+            .unwrap();
     assert!(
-        matches!(&error, AppError::NoPerl { .. })
+        matches!(&error, AppError::NoInterpreter { .. })
             && error.to_string().contains("/nonexistent/perl"),
         "{error}"
     );

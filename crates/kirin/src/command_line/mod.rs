@@ -26,6 +26,7 @@ use crate::init::Init;
     version,
     after_help = "Examples:
   kirin serve app.psgi               a PSGI application, and ./public beside it
+  kirin serve app.py, main:app       a Python application, WSGI or ASGI
   kirin serve ./public               a directory
   kirin serve http://127.0.0.1:3000  another HTTP server
   kirin serve --domain example.org app.psgi    to the world: https, with a certificate of Let's Encrypt

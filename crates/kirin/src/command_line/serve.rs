@@ -17,8 +17,8 @@ const DEFAULT_HTTPS_ADDRESS: &str = "*:443";
 /// The arguments of `kirin serve`.
 #[derive(Args)]
 pub struct Serve {
-    /// A PSGI file, a directory or the address of a server, such as http://127.0.0.1:3000; default:
-    /// the configuration file kirin.toml
+    /// A PSGI file, a Python file or module (app.py, main:app), a directory or the address of a
+    /// server, such as http://127.0.0.1:3000; default: the configuration file kirin.toml
     target: Option<String>,
     /// A configuration file
     #[arg(long, short, value_name = "FILE", conflicts_with = "target")]
@@ -96,7 +96,7 @@ impl Serve {
         let what = match target::classify(target) {
             Ok(ServeTarget::Directory) => "a directory",
             Ok(ServeTarget::Server) => "another server",
-            Ok(ServeTarget::Psgi { .. }) | Err(_) => return Ok(()),
+            Ok(ServeTarget::App { .. }) | Err(_) => return Ok(()),
         };
         Err(format!("--workers is for applications, and `{target}` is {what}: leave it out"))
     }
@@ -147,6 +147,14 @@ impl Serve {
         let address = self.address();
         let workers = self.workers.unwrap_or(DEFAULT_WORKERS);
         target::source(target, &self.entrances(&address), workers, is_on_terminal)
+    }
+
+    /// Says which application was found in the directory that is served.
+    pub fn found(&self) -> Option<String> {
+        match target::classify(self.target.as_deref()?) {
+            Ok(ServeTarget::App(app)) => app.found().map(str::to_owned),
+            _ => None,
+        }
     }
 
     /// Returns what is served, for those who look for this Kirin later.
@@ -208,8 +216,8 @@ impl Serve {
 
 fn nothing_to_serve() -> String {
     format!(
-        "nothing to serve: name a PSGI file, a directory, an http:// address or --config FILE (there \
-         is no ./{DEFAULT_FILE}; `kirin init` writes one for a project)"
+        "nothing to serve: name a PSGI or Python file, a directory, an http:// address or --config FILE \
+         (there is no ./{DEFAULT_FILE}; `kirin init` writes one for a project)"
     )
 }
 

@@ -91,7 +91,7 @@ impl Rows {
     fn add_apps(&mut self, configured: &Configured) {
         for (at, app) in configured.config.apps.iter().enumerate() {
             let workers = number_of(app.workers as u64, "worker");
-            let text = format!("{}: {}, {workers}", app.name, app.load.display());
+            let text = format!("{}: {}, {workers}", app.name, app.code);
             self.add(if at == 0 { "apps" } else { "" }, text);
         }
     }

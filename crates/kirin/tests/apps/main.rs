@@ -14,6 +14,7 @@ mod lifecycle;
 mod load_errors;
 mod preload;
 mod psgi_extensions;
+mod python;
 mod real_software;
 mod response_failures;
 mod restart_under_load;

@@ -79,7 +79,7 @@ const COMMANDS: &[WrongCommand] = &[
     (&["memcached", "-m", "x"], 64, &["-m x", "from 1 to"]),
     // What is missing.
     (&[], USAGE, &["Usage: kirin <COMMAND>", "serve "]),
-    (&["serve"], 1, &["a PSGI file, a directory, an http:// address or --config FILE"]),
+    (&["serve"], 1, &["a PSGI or Python file, a directory, an http:// address or --config FILE"]),
     (&["purge"], USAGE, &["--key <KEY>|--prefix <PREFIX>|--tag <TAG>"]),
     (&["purge", "--soft"], USAGE, &["--key <KEY>|--prefix <PREFIX>|--tag <TAG>"]),
     (&["explain"], USAGE, &["<URL>"]),
@@ -89,7 +89,7 @@ const COMMANDS: &[WrongCommand] = &[
     (&["log"], USAGE, &["sum"]),
     (&["check"], 1, &["kirin.toml", "No such file", "--config FILE"]),
     (&["serve", "-c", "gone.toml"], 1, &["gone.toml", "No such file"]),
-    (&["serve", "gone.psgi"], 1, &["`gone.psgi`", "give a PSGI file, a directory or an http://"]),
+    (&["serve", "gone.psgi"], 1, &["`gone.psgi`", "give a PSGI file, a Python file or module"]),
     (&["serve", "k.toml"], 1, &["`kirin serve --config k.toml`"]),
     (&["serve", "http://"], 1, &["the host is not a name", "http://HOST"]),
     (&["serve", "ftp://a"], 1, &["the scheme is not http, https", "http://HOST"]),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use kirin_files::AppFiles;
 use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead};
 use kirin_server::{InForce, Limits, Listener, Observers, Server, listener};
-use kirin_workers::{App, AppConfig, AppError};
+use kirin_workers::{App, AppCode, AppConfig, AppError};
 use tokio::sync::oneshot;
 
 /// Returns the time within which whatever a test waits for must come.
@@ -57,7 +57,7 @@ impl Site {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("app.psgi");
         std::fs::write(&file, program).unwrap();
-        let mut config = AppConfig::new("test", &file);
+        let mut config = AppConfig::new("test", AppCode::Psgi(file.clone()));
         config.directory = Some(directory.path().to_owned());
         config.adapter = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../adapters/perl"));
         config.workers = 1;

@@ -1,0 +1,624 @@
+"""Accepts a connection from the front and answers its requests with a WSGI application.
+
+docs/worker-protocol.md describes the protocol. The front does the waiting, the parsing of HTTP, and
+the work for slow clients. So `Worker.serve` is the complete loop. For a response that is a list of
+bytes it makes two system calls a request.
+
+An application finds these keys in its environ besides those of PEP 3333:
+
+`wsgi.input_terminated`
+    True: reading `wsgi.input` to its end gives the complete body.
+`wsgi.early_hints(headers)`
+    Sends a 103 response at once, as gunicorn does.
+`kirin.informational(status, headers)`
+    Sends any informational response at once, for example `("103 Early Hints", [("Link", …)])`.
+`kirin.cleanup`
+    A list. The worker calls its elements, without arguments, when the client has its response.
+`kirin.leave`
+    Call it, or set it to a true value, and the worker leaves after this response.
+`kirin.socket`
+    A copy of the connection, only in requests for an upgrade (`Upgrade`, HTTP/1.1, no body). The
+    application writes the complete 101 response to it and returns an empty list, without a call of
+    `start_response`. Or it calls `start_response("101 …", …)`, which sends the head at once. It then
+    reads and writes this socket. The worker serves no other request in this time.
+"""
+import _signal
+import _socket
+import errno
+import io
+import os
+import random
+import socket
+import struct
+from select import POLLIN, poll
+
+from kirin import __version__, death_signal, log, request, request_body, response_head, trace
+from kirin import connection as connections
+from kirin.connection import ClientGone, FrontGone
+from kirin.file_handed_back import FileWrapper
+from kirin.request_body import EmptyInput, NotKept
+from kirin.response import (
+    EMPTY_LINE,
+    RESPONSE_AFTER_WRITE,
+    SWITCHED,
+    Response,
+    ResponseError,
+    as_bytes,
+    has_no_body,
+)
+from kirin.signals import Signals, guard_forks
+from kirin.write_watch import WriteWatch
+
+# How long a request may take, in seconds, if nobody has said.
+DEADLINE_SECONDS = 60.0
+
+# How many seconds more a worker that has lost its parent has for its request.
+LAST_SECONDS = 1.0
+
+# Workers that started together must not all leave together. So up to this part of the number of
+# requests is subtracted at random.
+JITTER = 0.1
+
+# Milliseconds after which a worker that waits for a connection looks whether its parent is there.
+TICK_MILLISECONDS = 1000
+
+# recvmsg(2): the room for one descriptor, which exec(2) must close.
+DESCRIPTOR_ROOM = socket.CMSG_SPACE(4)
+CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0x40000000)
+
+NO_TIME = struct.pack("ll", 0, 0)
+SHORTEST_TIME = struct.pack("ll", 0, 1)
+
+_COMMA = request.COMMA
+_READ_BYTES = request.READ_BYTES
+_NO_SIGNAL = socket.MSG_NOSIGNAL
+
+
+class _MustLeave(Exception):
+    """Ends the wait for a connection."""
+
+
+class Overdue(SystemExit):
+    """Raised in an application whose request takes too long. The client has got 504 already."""
+
+
+class Worker:
+    """One process that serves requests, one at a time."""
+
+    def __init__(self, application, listener, *, generation=1, parent=None,
+                 deadline=DEADLINE_SECONDS, is_one_of_many=True, max_requests=None):
+        """`listener` is a non-blocking `_socket.socket`, and `deadline` has seconds.
+
+        With `max_requests` the worker leaves after this number, less a random part of a tenth.
+        """
+        self.application = application
+        self.listener = listener
+        self.generation = generation
+        self.parent = os.getppid() if parent is None else parent
+        self.deadline = deadline
+        self.requests_left = -1
+        if max_requests:
+            self.requests_left = max_requests - random.randrange(1 + int(max_requests * JITTER))
+        self.connection = None
+
+        # Whether the worker must leave after the request in progress.
+        self.stopping = False
+        # Whether this process was forked by the application within a request.
+        self.is_forked = False
+        # Whether the handler of TERM may raise an exception: nothing can be lost.
+        self.is_waiting = False
+        self.is_limited = False
+
+        # These belong to the request in progress. `environ` is None between requests.
+        self.environ = None
+        self.response = None
+        self.method = ""
+        self.may_switch = False
+        self.watch = None
+        # The files and sockets that must be closed after the response.
+        self.held = []
+        # Whether there is work after the response.
+        self.is_unfinished = False
+
+        self.errors = log.ErrorStream()
+        # The handlers are compared by identity, and each access to a method makes another object.
+        self.leave = self._leave
+        self.signals = Signals(self._on_stop, self._on_overdue)
+        self.constant = {
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "http",
+            "wsgi.input": EmptyInput(),
+            "wsgi.input_terminated": True,
+            "wsgi.errors": self.errors,
+            "wsgi.multithread": False,
+            "wsgi.multiprocess": is_one_of_many,
+            "wsgi.run_once": False,
+            "wsgi.file_wrapper": FileWrapper,
+            "wsgi.early_hints": self._send_early_hints,
+            "kirin.informational": self._send_informational,
+            "kirin.leave": self.leave,
+            "SERVER_SOFTWARE": "Kirin",
+        }
+
+    # ------------------------------------------------------------------ the life of a worker
+
+    def run(self):
+        """Accepts connections and serves them, until the worker must leave."""
+        log.current_request = lambda: self.environ
+        guard_forks(self._after_fork_of_application)
+        self.signals.install()
+        self.end_with_parent()
+        while True:
+            connection = self._accept()
+            if connection is None:
+                return
+            self.connection = connection
+            try:
+                goes_on = self.serve(connection)
+            except Overdue:
+                goes_on = False
+            finally:
+                self.connection = None
+                self.environ = self.response = None
+                connection.close()
+            if not goes_on:
+                return
+
+    def end_with_parent(self):
+        """Lets this process end with its parent. A request in progress may take its time."""
+        death_signal.set_death_signal(_signal.SIGTERM)
+        # The parent may have ended before.
+        if os.getppid() != self.parent:
+            os.kill(os.getpid(), _signal.SIGTERM)
+
+    def is_leaving(self):
+        """Returns whether the worker leaves after the request in progress."""
+        if not self.stopping:
+            asked = self.environ.get("kirin.leave")
+            if asked is not self.leave and asked:
+                self.stopping = True
+        return self.stopping
+
+    def _leave(self):
+        """Makes the worker leave after the request in progress (`kirin.leave`)."""
+        self.stopping = True
+
+    def _on_stop(self, _number, _frame):
+        self.stopping = True
+        if os.getppid() != self.parent and not self.is_limited:
+            self.is_limited = True
+            death_signal.kill_after(self.deadline + LAST_SECONDS)
+        if self.is_waiting:
+            self.is_waiting = False
+            raise _MustLeave
+        # Python repeats the call that this signal has interrupted, and it would wait for a request
+        # again. A request that is there already is still read.
+        if self.environ is None and self.connection is not None:
+            self._limit_reads(SHORTEST_TIME)
+
+    def _limit_reads(self, limit):
+        try:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        except OSError:
+            pass
+
+    def _on_overdue(self, number, frame):
+        if self.environ is None:
+            self._on_stop(number, frame)
+            return
+        self.stopping = True
+        trace.log_overdue(self.environ, frame)
+        raise Overdue(1)
+
+    def _after_fork_of_application(self):
+        """Takes the connection away from a process that the application has forked.
+
+        Otherwise the front could not see that the worker has ended. The descriptors stay in use, so
+        that no other file gets their numbers.
+        """
+        self.is_forked = self.stopping = True
+        self.signals.give_up()
+        try:
+            null = os.open("/dev/null", os.O_RDWR)
+            for own in (self.connection, self.listener):
+                if own is not None and own.fileno() >= 0:
+                    os.dup2(null, own.fileno(), inheritable=False)
+            os.close(null)
+        except OSError:
+            return
+
+    def _accept(self):
+        """Returns the next connection of the front, or None when it is time to leave."""
+        waiting = poll()
+        waiting.register(self.listener.fileno(), POLLIN)
+        greeting = (
+            f"KIRIN/1 pid={os.getpid()} generation={self.generation}"
+            f" adapter=python/{__version__} body=descriptor\n"
+        ).encode("ascii")
+        while not self.stopping and os.getppid() == self.parent:
+            try:
+                self.is_waiting = True
+                if self.stopping:
+                    self.is_waiting = False
+                    break
+                found = waiting.poll(TICK_MILLISECONDS)
+                self.is_waiting = False
+            except _MustLeave:
+                break
+            if not found:
+                continue
+            try:
+                number, _ = self.listener._accept()
+                if number < log.FIRST_DESCRIPTOR:
+                    low, number = number, log.above_standard(number)
+                    os.close(low)
+                connection = _socket.socket(fileno=number)
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    log.line(f"kirin: worker {log.pid()}: leaves: no descriptor is left")
+                    break
+                # Another worker was faster.
+                continue
+            # The application may have set a time limit for all new sockets.
+            connection.settimeout(None)
+            try:
+                connection.send(greeting, _NO_SIGNAL)
+            except OSError:
+                connection.close()
+                continue
+            return connection
+        return None
+
+    # ------------------------------------------------------------------ requests
+
+    def serve(self, connection):
+        """Serves the requests of one connection.
+
+        Returns True if the connection has ended in a way after which the worker can serve another
+        one, and False if the worker must leave.
+        """
+        receive, send, answer = connection.recvmsg, connection.send, self.answer
+        while not self.stopping:
+            try:
+                data, ancillary, flags, _ = receive(_READ_BYTES, DESCRIPTOR_ROOM, CLOSE_ON_EXEC)
+            except BlockingIOError:
+                # The handler of TERM has set a time limit.
+                continue
+            except OSError:
+                return False
+            if not data:
+                return False
+            try:
+                output = answer(data, ancillary, flags)
+            except FrontGone:
+                return False
+            if output is None:
+                return self._hang_up()
+            if output:
+                try:
+                    count = send(output, _NO_SIGNAL)
+                    if count != len(output):
+                        connections.write_all(connection, output[count:])
+                except OSError:
+                    return self._hang_up()
+            if self.is_unfinished and not self._finish_request():
+                return self._hang_up()
+            # Objects of the application must go before the next request comes.
+            self.environ = self.response = None
+        return False
+
+    def answer(self, data, ancillary=(), flags=0):
+        """Returns the complete response to a request, or what is left to send of it.
+
+        `data` has the bytes that came first, which nearly always are the complete request. Returns
+        None if the connection must be closed. Raises `FrontGone` if there is no request.
+        """
+        # LENGTH ":" NAME NUL VALUE NUL … NAME NUL VALUE NUL "," BODY
+        colon = data.find(b":", 0, 8)
+        if data[-1] == _COMMA and data[:colon] == b"%d" % (len(data) - colon - 2):
+            words = data.decode("latin-1").split("\0")
+            rest = b""
+        else:
+            data, comma = request.complete_head(self.connection, data)
+            words = request.words_of(data[: comma + 1])
+            rest = data[comma + 1 :]
+        words[0] = "CONTENT_LENGTH"
+        pairs = iter(words)
+        environ = self.constant.copy()
+        # The word behind the last NUL has no partner and is left out.
+        environ.update(zip(pairs, pairs))
+        environ["kirin.cleanup"] = []
+        if "HTTPS" in environ:
+            environ["wsgi.url_scheme"] = "https"
+        if "HTTP_CONTENT_LENGTH" in environ or "HTTP_CONTENT_TYPE" in environ:
+            # PEP 3333 has other names for them, and an application must not see two values.
+            environ.pop("HTTP_CONTENT_LENGTH", None)
+            environ.pop("HTTP_CONTENT_TYPE", None)
+        self.method = environ.get("REQUEST_METHOD")
+        if self.method is None:
+            request.refuse()
+        self.response = response = Response()
+        response.worker = self
+        if self.method == "HEAD":
+            response.is_head = True
+        self.requests_left -= 1
+        if not self.requests_left:
+            self.stopping = True
+        if words[1] != "0" or ancillary:
+            if not words[1].isdecimal():
+                request.refuse()
+            is_lost = flags & socket.MSG_CTRUNC and not ancillary
+            refusal = self._take_body(environ, int(words[1]), rest, ancillary, is_lost)
+            if refusal is not None:
+                return refusal
+        if "HTTP_UPGRADE" in environ:
+            self._prepare_switch(environ)
+        self.environ = environ
+        try:
+            result = self.application(environ, response.start)
+            self.signals.restore()
+            kind = type(result)
+            if (
+                (kind is list or kind is tuple)
+                and not self.may_switch
+                and not response.is_sent
+                and response.head is not None
+            ):
+                body = result[0] if len(result) == 1 else b"".join(result)
+                if type(body) is not bytes:
+                    body = as_bytes(body)
+                if (
+                    self.stopping
+                    or response.length is not None
+                    or response.is_head
+                    or environ.get("kirin.leave") is not self.leave
+                    or environ.get("kirin.cleanup")
+                    or has_no_body(response.status)
+                ):
+                    output = self._unusual(body)
+                else:
+                    response.is_over = True
+                    output = b"%bContent-Length: %d\r\n\r\n%b" % (response.head, len(body), body)
+            else:
+                output = self._stream(result)
+                self.signals.restore()
+        except BaseException as error:
+            output = self._after_failure(error)
+        if self.errors.unfinished:
+            self.errors.finish_line()
+        return output
+
+    def _unusual(self, body):
+        """Returns the response with a body that is known, and some other circumstance."""
+        self._end_if_forked()
+        output = self.response.whole(body)
+        if self.response.has_announced_cleanup:
+            self.is_unfinished = True
+        return output
+
+    def _stream(self, result):
+        """Sends a response that is not a list. Returns what `answer` returns."""
+        self._end_if_forked()
+        response = self.response
+        output = response.send(result)
+        self._end_if_forked()
+        if output and self.has_written():
+            raise ResponseError(RESPONSE_AFTER_WRITE)
+        # Without a watch nobody knows whether the application has switched protocols.
+        if response.framing is SWITCHED or self.may_switch and self.watch is None:
+            if output:
+                connections.write_all(self.connection, output)
+            return None
+        self.is_leaving()
+        if self.cleanups():
+            self.is_unfinished = True
+        return output
+
+    def call_close(self, close):
+        """Calls the `close` of a result. The client has its response, even if this fails."""
+        if close is None:
+            return
+        try:
+            close()
+        except Overdue:
+            raise
+        except BaseException as error:
+            self._end_if_forked(error)
+            trace.log_failure(self.environ, error)
+
+    def _after_failure(self, error):
+        """Returns the response after an exception, or None if it must be cut."""
+        self._end_if_forked(error)
+        self.response.is_over = True
+        if isinstance(error, Overdue):
+            self.stopping = True
+            return None
+        self.signals.restore()
+        if isinstance(error, ClientGone):
+            return None
+        trace.log_failure(self.environ, error)
+        if self.response.is_sent or self.may_switch and (self.watch is None or self.has_written()):
+            return None
+        return self._own_response("500 Internal Server Error")
+
+    def _end_if_forked(self, error=None):
+        """Ends a process that the application has forked and that has not ended by itself.
+
+        It must not answer in the place of the worker.
+        """
+        if not self.is_forked:
+            return
+        if error is None:
+            log.line(
+                f"kirin: process {log.pid()}: {trace.request_line(self.environ)}: a process that"
+                " the application has forked returned from the application; it ends"
+            )
+        elif not isinstance(error, SystemExit):
+            trace.log_failure(self.environ, error)
+        log.flush_streams()
+        status = error.code if isinstance(error, SystemExit) else 1
+        if status is None:
+            status = 0
+        os._exit(status & 0xFF if isinstance(status, int) else 1)
+
+    def _own_response(self, status):
+        """Returns a response of the worker itself, of which the text is its reason phrase.
+
+        The visitor gets the id of the request, as in Kirin's own responses, and the log has the
+        reason beside it.
+        """
+        headers = [("Content-Type", "text/plain")]
+        text = status[4:] + "\n"
+        request_id = self.environ.get("HTTP_X_REQUEST_ID")
+        if isinstance(request_id, str) and request_id.isascii() and request_id.isprintable() \
+                and request_id and " " not in request_id:
+            headers.append(("X-Request-Id", request_id))
+            text += f"Request id: {request_id}\n"
+        response = self.response = Response()
+        response.worker = self
+        response.is_head = self.method == "HEAD"
+        response.status, response.head, _ = response_head.head(status, headers)
+        output = response.whole(text.encode("ascii"))
+        if self.cleanups():
+            self.is_unfinished = True
+        return output
+
+    # ------------------------------------------------------------------ bodies and upgrades
+
+    def _take_body(self, environ, length, rest, ancillary, is_lost):
+        """Sets `wsgi.input`. Returns a response instead if the body cannot be kept.
+
+        `is_lost` says that the kernel had no descriptor for the body.
+        """
+        try:
+            if ancillary or is_lost:
+                body = request_body.take_descriptor(ancillary)
+            else:
+                body = request_body.receive(self.connection, length, rest)
+        except (NotKept, OSError) as reason:
+            self.environ = environ
+            log.line(
+                f"kirin: worker {log.pid()}: {trace.request_line(environ)}:"
+                f" the request body is refused: {reason}"
+            )
+            return self._own_response("507 Insufficient Storage")
+        environ["wsgi.input"] = body
+        if type(body) is not io.BytesIO:
+            self.held.append(body)
+            self.is_unfinished = True
+        return None
+
+    def _prepare_switch(self, environ):
+        """Gives the application a copy of the connection if it may switch protocols."""
+        if environ["CONTENT_LENGTH"] != "0" or environ["SERVER_PROTOCOL"] != "HTTP/1.1":
+            return
+        try:
+            copy = socket.socket(fileno=log.above_standard(self.connection.fileno()))
+        except OSError as error:
+            log.line(f"kirin: worker {log.pid()}: no kirin.socket: {error}")
+            return
+        copy.settimeout(None)
+        # The handler of TERM may have set a limit for an idle worker.
+        self._limit_reads(NO_TIME)
+        environ["kirin.socket"] = copy
+        self.held.append(copy)
+        self.may_switch = self.is_unfinished = True
+        try:
+            self.watch = WriteWatch(self.connection)
+        except OSError:
+            self.watch = None
+
+    def has_written(self):
+        """Returns whether the application has written to `kirin.socket`, as far as is known."""
+        return self.watch is not None and self.watch.has_written()
+
+    def _send_early_hints(self, headers):
+        """Sends a 103 response before the final one (`wsgi.early_hints`)."""
+        self._send_informational("103 Early Hints", headers)
+
+    def _send_informational(self, status, headers=()):
+        """Sends an informational response before the final one (`kirin.informational`)."""
+        if isinstance(status, int):
+            status = str(status)
+        number, head, _ = response_head.head(status, headers)
+        # The front has already sent 100 itself.
+        if number == 100:
+            return
+        # 101 ends HTTP on the connection.
+        if not 101 < number < 200:
+            raise ValueError(f"not an informational response: {status}")
+        response = self.response
+        if response is None or response.is_sent or response.is_over or self.is_forked:
+            raise ResponseError("an informational response must come before the final one")
+        if self.watch is not None:
+            # It could not tell these bytes from those of the application.
+            self.watch.close()
+            self.watch = None
+        connections.write_all(self.connection, head + EMPTY_LINE)
+
+    # ------------------------------------------------------------------ after the response
+
+    def cleanups(self):
+        """Returns the functions that the application wants to be called after its response."""
+        found = self.environ.get("kirin.cleanup")
+        return found if isinstance(found, list) else None
+
+    def _finish_request(self):
+        """Does the work after a response. Returns False if the connection must be closed first."""
+        if self.cleanups():
+            if not self.response.has_announced_cleanup:
+                return False
+            # The front counts the time until this reports the end, or until the worker leaves.
+            self._clean_up()
+            self._release()
+            if not self.is_leaving():
+                try:
+                    self.connection.send(b"\n", _NO_SIGNAL)
+                except OSError:
+                    return False
+        else:
+            self._release()
+        return True
+
+    def _clean_up(self):
+        """Calls the functions in `kirin.cleanup`, in their order. A function may add others."""
+        while True:
+            functions = self.cleanups()
+            if not functions:
+                return
+            function = functions.pop(0)
+            try:
+                function()
+            except Overdue:
+                raise
+            except BaseException as error:
+                self._end_if_forked(error)
+                trace.log_failure(self.environ, error)
+            self._end_if_forked()
+            self.signals.restore()
+
+    def _release(self):
+        """Closes what the request has opened, also if the application still refers to it."""
+        self.is_unfinished = self.may_switch = False
+        if self.watch is not None:
+            self.watch.close()
+            self.watch = None
+        while self.held:
+            try:
+                self.held.pop().close()
+            except OSError as error:
+                trace.log_failure(self.environ, error)
+
+    def _hang_up(self):
+        """Ends the connection, and returns whether the worker accepts another one.
+
+        The front cannot know then that the worker is not idle yet, so cleanups come afterwards.
+        """
+        environ = self.environ
+        connections.hang_up(self.connection)
+        if environ is not None:
+            self._clean_up()
+            self._release()
+            self.is_leaving()
+            self.environ = self.response = None
+        return not self.stopping

@@ -1,0 +1,118 @@
+//! The application of `kirin serve TARGET`: a file, a module, or what the directory of a project has.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use kirin_init::Plan;
+use kirin_workers::AppCode;
+
+use crate::target::quoted;
+
+/// An application, and the files beside it. Paths are relative to the working directory.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AppTarget {
+    /// The value of `load`.
+    load: String,
+    /// The directory in which it runs; empty for the working directory.
+    directory: PathBuf,
+    /// The directory whose files are at `/`.
+    public: Option<PathBuf>,
+    /// Files at a path of their own.
+    static_files: Option<StaticFiles>,
+    /// Environment variables.
+    env: Vec<(&'static str, String)>,
+    /// What was found in the directory of a project, and why it was chosen.
+    found: Option<String>,
+}
+
+/// Files at a path of their own.
+#[derive(Debug, PartialEq, Eq)]
+struct StaticFiles {
+    /// The path of the URLs, such as `/static`.
+    path: String,
+    /// The directory that has the files.
+    directory: PathBuf,
+}
+
+impl AppTarget {
+    /// Returns the application in a PSGI or Python file. `target` may also name the object in it.
+    pub(crate) fn of_file(target: &str, file: &Path) -> Self {
+        Self::new(target.to_owned(), file.parent().unwrap_or(Path::new("")).to_owned())
+    }
+
+    /// Returns the application in a Python module: `main:app`, or `DIRECTORY/main:app`.
+    pub(crate) fn of_module(target: &str) -> Option<Self> {
+        let (directory, module) =
+            target.rsplit_once('/').map_or(("", target), |(directory, rest)| {
+                (if directory.is_empty() { "/" } else { directory }, rest)
+            });
+        let directory = PathBuf::from(directory);
+        let code = AppCode::parse(module, &directory, &directory);
+        code.file().is_none().then(|| Self::new(module.to_owned(), directory))
+    }
+
+    fn new(load: String, directory: PathBuf) -> Self {
+        let public = directory.join("public");
+        let public = public.is_dir().then_some(public);
+        Self { load, directory, public, static_files: None, env: Vec::new(), found: None }
+    }
+
+    /// Returns the application of a project that Kirin can run itself.
+    pub(crate) fn of_project(directory: &Path) -> Option<Self> {
+        let found = kirin_init::find(directory).ok()?;
+        let evidence = found.evidence.first().map(ToString::to_string).unwrap_or_default();
+        let described = format!("{}: {evidence}", found.name());
+        let here = Path::new(".");
+        let directory = if directory == here { Path::new("") } else { directory };
+        let app = match found.plan {
+            Plan::Psgi(plan) => {
+                let load = directory.join(plan.load).to_string_lossy().into_owned();
+                let mut app = Self::new(load, directory.to_owned());
+                if !plan.libraries.is_empty() {
+                    let libraries = plan.libraries.join(":");
+                    app.env.push(("PERL5LIB", format!("{libraries}:${{PERL5LIB:-}}")));
+                }
+                app
+            }
+            Plan::Python(plan) => {
+                let mut app = Self::new(plan.load, directory.to_owned());
+                let files = plan.static_files.map(|files| StaticFiles {
+                    path: files.path,
+                    directory: directory.join(files.directory),
+                });
+                // The files may have to be collected first.
+                app.static_files = files.filter(|files| files.directory.is_dir());
+                app
+            }
+            Plan::Php(_) | Plan::Server(_) | Plan::Site(_) => return None,
+        };
+        Some(Self { found: Some(described), ..app })
+    }
+
+    /// Says what was found in the directory of a project.
+    pub fn found(&self) -> Option<&str> {
+        self.found.as_deref()
+    }
+
+    /// Returns the sections of the application and of its routes.
+    pub(crate) fn sections(&self, workers: usize) -> String {
+        let mut text = format!("[[app]]\nname = \"web\"\nload = {}\n", quoted(&self.load));
+        if !self.directory.as_os_str().is_empty() {
+            let directory = quoted(&self.directory.to_string_lossy());
+            let _ = writeln!(text, "directory = {directory}");
+        }
+        for (name, value) in &self.env {
+            // The value may have variables.
+            let _ = writeln!(text, "env = {{ {name} = {} }}", toml::Value::from(value.as_str()));
+        }
+        let _ = writeln!(text, "workers = {workers}\n");
+        let files = |directory: &Path| quoted(&format!("files:{}", directory.display()));
+        let public = self.public.as_deref().map_or_else(String::new, |public| files(public) + ", ");
+        let _ = write!(text, "[[route]]\npath = \"/\"\ntry = [\"store\", {public}\"app:web\"]\n");
+        if let Some(StaticFiles { path, directory }) = &self.static_files {
+            let (path, files) = (quoted(path), files(directory));
+            let _ = write!(text, "\n[[route]]\npath = {path}\ntry = [{files}]\nrewrite = \"/\"\n");
+        }
+        text
+    }
+}
