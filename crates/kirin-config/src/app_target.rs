@@ -1,4 +1,4 @@
-//! The application of `kirin serve TARGET`: a file, a module, or what the directory of a project has.
+//! The application of `kirin serve TARGET`: a file, a module, or what a project has.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
