@@ -6,6 +6,7 @@ CARGO ?= cargo
 demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
 	scripts/install-packages demo
 	scripts/build-ring
+	scripts/build-python-ring
 	$(CARGO) build --release -p kirin
 	cd examples/memo && perl seed.pl
 	@echo
@@ -15,10 +16,12 @@ demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
 
 build:
 	scripts/build-ring
+	scripts/build-python-ring
 	$(CARGO) build -p kirin
 
 quick: ## A first look: format, clippy, unit tests of what has changed, a smoke of each place
 	scripts/build-ring
+	scripts/build-python-ring
 	scripts/run-tests --changed check units smoke
 
 test: prepare ## Everything that can be wrong, within minutes
@@ -39,6 +42,7 @@ prepare:
 	scripts/install-packages test
 	scripts/install-tools
 	scripts/build-ring
+	scripts/build-python-ring
 
 bench: bench-packages ## Comparisons with nginx, h2o, memcached, Starlet, …; takes about half an hour
 	$(CARGO) build --release -p kirin -p kirin-floor
@@ -51,10 +55,12 @@ score: bench-packages ## A contest on the memo example: nginx + Starman + memcac
 bench-packages:
 	scripts/install-packages bench
 	scripts/build-ring
+	scripts/build-python-ring
 
 deb: ## A Debian package in target/debian, with a program that is optimised by training; twelve minutes
 	scripts/install-packages deb
 	scripts/build-ring
+	scripts/build-python-ring
 	packaging/build-optimised
 	packaging/build-deb --program target/optimised/kirin
 

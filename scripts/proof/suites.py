@@ -17,8 +17,8 @@ APPLICATIONS = ("kirin/apps", "kirin-workers/suite")
 WITHOUT_RING = {"KIRIN_RING": "0"}
 # The tests against a real server behind the store.
 OF_THE_ORIGIN = "kirin-origin/suite"
-# Tests that start the program with the ring, whatever the environment says.
-OF_THE_RING = ("kirin/apps silent_workers::",)
+# Tests that start the program with the ring, or with and without it, whatever the environment says.
+OF_THE_RING = ("kirin/apps silent_workers::", "kirin/apps suite::")
 # Tests of each place from end to end, for a quick look, and those that take too long for each
 # change.
 SMOKE_LIST = "scripts/smoke-tests"

@@ -252,8 +252,7 @@ class AppParent:
         except (OSError, TypeError, ValueError):
             return
 
-    @staticmethod
-    def _last_steps(status):
+    def _last_steps(self, status):
         """Returns the status of a process that ends normally.
 
         The parent sends TERM repeatedly, and there are no handlers while Python ends its
@@ -261,6 +260,8 @@ class AppParent:
         """
         _signal.pthread_sigmask(_signal.SIG_BLOCK, _TO_LEAVE)
         log.drop_failing_streams()
+        # Python 3.9 crashes if it finds an open socket late.
+        self._listener.close()
         return status
 
     # ------------------------------------------------------------------ loading
@@ -271,6 +272,7 @@ class AppParent:
         # The application decides about signals until it is loaded.
         death_signal.set_death_signal(_signal.SIGKILL)
         if self._front_is_gone():
+            self._last_steps(1)
             return False
         try:
             application = self._load_target()

@@ -5,7 +5,8 @@ from kirin import connection as connections
 from kirin import log
 from kirin.connection import FrontGone
 
-# The bytes that one call reads. The front sends a head and a body of up to this size with one write.
+# The bytes that one call reads. The front sends a head and a body of up to this size with one
+# write.
 READ_BYTES = 64 * 1024
 
 # The longest request head. The front's own limit is lower.

@@ -247,6 +247,7 @@ class Response:
         # A part of the bytes may be sent even if this fails.
         if not self.is_sent and self.worker.has_written():
             raise ResponseError(RESPONSE_AFTER_WRITE)
+        self.worker.take_connection()
         self.is_sent = True
         try:
             connections.write_all(self.worker.connection, data)

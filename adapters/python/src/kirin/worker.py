@@ -2,7 +2,8 @@
 
 docs/worker-protocol.md describes the protocol. The front does the waiting, the parsing of HTTP, and
 the work for slow clients. So `Worker.serve` is the complete loop. For a response that is a list of
-bytes it makes two system calls a request.
+bytes it makes two system calls a request. `Worker.serve_ring` is the same for a worker that shares
+memory with the front, which needs none while both are busy.
 
 An application finds these keys in its environ besides those of PEP 3333:
 
@@ -32,7 +33,16 @@ import socket
 import struct
 from select import POLLIN, poll
 
-from kirin import __version__, death_signal, log, request, request_body, response_head, trace
+from kirin import (
+    __version__,
+    death_signal,
+    log,
+    request,
+    request_body,
+    response_head,
+    ring,
+    trace,
+)
 from kirin import connection as connections
 from kirin.connection import ClientGone, FrontGone
 from kirin.file_handed_back import FileWrapper
@@ -74,6 +84,10 @@ _READ_BYTES = request.READ_BYTES
 _NO_SIGNAL = socket.MSG_NOSIGNAL
 
 
+# What `Worker.serve` returns if it was to serve one request only.
+NEXT = object()
+
+
 class _MustLeave(Exception):
     """Ends the wait for a connection."""
 
@@ -100,6 +114,8 @@ class Worker:
         if max_requests:
             self.requests_left = max_requests - random.randrange(1 + int(max_requests * JITTER))
         self.connection = None
+        # The memory that this worker shares with the front, if it does.
+        self.ring = None
 
         # Whether the worker must leave after the request in progress.
         self.stopping = False
@@ -113,6 +129,8 @@ class Worker:
         self.environ = None
         self.response = None
         self.method = ""
+        # Whether the answer can go through the ring. If not, it goes over the connection.
+        self.is_in_ring = False
         self.may_switch = False
         self.watch = None
         # The files and sockets that must be closed after the response.
@@ -154,11 +172,12 @@ class Worker:
                 return
             self.connection = connection
             try:
-                goes_on = self.serve(connection)
+                goes_on = self.serve(connection) if self.ring is None else self.serve_ring(connection)
             except Overdue:
                 goes_on = False
             finally:
-                self.connection = None
+                # This gives the shared memory back, too.
+                self.connection = self.ring = None
                 self.environ = self.response = None
                 connection.close()
             if not goes_on:
@@ -233,7 +252,8 @@ class Worker:
         waiting.register(self.listener.fileno(), POLLIN)
         greeting = (
             f"KIRIN/1 pid={os.getpid()} generation={self.generation}"
-            f" adapter=python/{__version__} body=descriptor\n"
+            f" adapter=python/{__version__} body=descriptor"
+            f"{' speaks=2' if ring.is_available() else ''}\n"
         ).encode("ascii")
         while not self.stopping and os.getppid() == self.parent:
             try:
@@ -266,16 +286,84 @@ class Worker:
             except OSError:
                 connection.close()
                 continue
+            if ring.is_available() and not self._attach(connection):
+                break
             return connection
         return None
 
+    def _attach(self, connection):
+        """Attaches to the ring that the front offers, if it does. Returns False if it must leave."""
+        try:
+            self.is_waiting = True
+            if not self.stopping:
+                self.ring = ring.attach(connection.fileno(), self.parent)
+            self.is_waiting = False
+        except _MustLeave:
+            pass
+        if self.stopping:
+            connection.close()
+        return not self.stopping
+
     # ------------------------------------------------------------------ requests
 
-    def serve(self, connection):
-        """Serves the requests of one connection.
+    def serve_ring(self, connection):
+        """Serves the requests that come through the ring. Returns what `serve` returns.
+
+        A request that does not fit into the ring comes over the connection.
+        """
+        shared, constant = self.ring, self.constant
+        take, begin, answer_bytes, call = shared.take, shared.begin, shared.answer_bytes, self._call
+        while not self.stopping:
+            environ = take(constant)
+            if type(environ) is not dict:
+                # None: a signal has come, or nothing for a minute.
+                if environ is False:
+                    return False
+                if environ is True:
+                    result = self.serve(connection, only_one=True)
+                    if result is not NEXT:
+                        return result
+                continue
+            if environ["CONTENT_LENGTH"] != "0":
+                environ["wsgi.input"] = io.BytesIO(shared.body())
+            self._prepare(environ)
+            self.is_in_ring = True
+            self.environ = environ
+            begin()
+            output = call(environ)
+            if output is None:
+                return self._hang_up()
+            is_answered = self.is_in_ring and not output
+            if output:
+                is_answered = self.is_in_ring and answer_bytes(output, bool(self.cleanups()))
+                if not is_answered:
+                    try:
+                        self.take_connection()
+                        connections.write_all(connection, output)
+                    except ClientGone:
+                        return self._hang_up()
+            self.is_in_ring = False
+            if self.is_unfinished and not self._finish_request(shared if is_answered else None):
+                return self._hang_up()
+            # Objects of the application must go before the next request comes.
+            environ = self.environ = self.response = None
+        return False
+
+    def take_connection(self):
+        """Lets the answer to the request in progress go over the connection."""
+        if not self.is_in_ring:
+            return
+        if not self.ring.over_connection():
+            # The application has forked this process.
+            self._end_if_forked()
+            raise ResponseError("the request has its response already")
+        self.is_in_ring = False
+
+    def serve(self, connection, only_one=False):
+        """Serves the requests of one connection, or the next one only.
 
         Returns True if the connection has ended in a way after which the worker can serve another
-        one, and False if the worker must leave.
+        one, False if the worker must leave, and NEXT after one request.
         """
         receive, send, answer = connection.recvmsg, connection.send, self.answer
         while not self.stopping:
@@ -305,6 +393,8 @@ class Worker:
                 return self._hang_up()
             # Objects of the application must go before the next request comes.
             self.environ = self.response = None
+            if only_one:
+                return NEXT
         return False
 
     def answer(self, data, ancillary=(), flags=0):
@@ -327,6 +417,21 @@ class Worker:
         environ = self.constant.copy()
         # The word behind the last NUL has no partner and is left out.
         environ.update(zip(pairs, pairs))
+        self._prepare(environ)
+        if words[1] != "0" or ancillary:
+            if not words[1].isdecimal():
+                request.refuse()
+            is_lost = flags & socket.MSG_CTRUNC and not ancillary
+            refusal = self._take_body(environ, int(words[1]), rest, ancillary, is_lost)
+            if refusal is not None:
+                return refusal
+        if "HTTP_UPGRADE" in environ:
+            self._prepare_switch(environ)
+        self.environ = environ
+        return self._call(environ)
+
+    def _prepare(self, environ):
+        """Completes an environ and makes its response, before the application sees it."""
         environ["kirin.cleanup"] = []
         if "HTTPS" in environ:
             environ["wsgi.url_scheme"] = "https"
@@ -344,16 +449,13 @@ class Worker:
         self.requests_left -= 1
         if not self.requests_left:
             self.stopping = True
-        if words[1] != "0" or ancillary:
-            if not words[1].isdecimal():
-                request.refuse()
-            is_lost = flags & socket.MSG_CTRUNC and not ancillary
-            refusal = self._take_body(environ, int(words[1]), rest, ancillary, is_lost)
-            if refusal is not None:
-                return refusal
-        if "HTTP_UPGRADE" in environ:
-            self._prepare_switch(environ)
-        self.environ = environ
+
+    def _call(self, environ):
+        """Calls the application. Returns what `answer` returns.
+
+        An answer that has gone through the ring already is empty.
+        """
+        response = self.response
         try:
             result = self.application(environ, response.start)
             self.signals.restore()
@@ -378,7 +480,12 @@ class Worker:
                     output = self._unusual(body)
                 else:
                     response.is_over = True
-                    output = b"%bContent-Length: %d\r\n\r\n%b" % (response.head, len(body), body)
+                    if self.is_in_ring and self.ring.answer(response.head, body):
+                        output = b""
+                    else:
+                        output = b"%bContent-Length: %d\r\n\r\n%b" % (
+                            response.head, len(body), body
+                        )
             else:
                 output = self._stream(result)
                 self.signals.restore()
@@ -554,6 +661,8 @@ class Worker:
             # It could not tell these bytes from those of the application.
             self.watch.close()
             self.watch = None
+        # What comes before the final response takes the connection, and so does all that follows.
+        self.take_connection()
         connections.write_all(self.connection, head + EMPTY_LINE)
 
     # ------------------------------------------------------------------ after the response
@@ -563,15 +672,20 @@ class Worker:
         found = self.environ.get("kirin.cleanup")
         return found if isinstance(found, list) else None
 
-    def _finish_request(self):
-        """Does the work after a response. Returns False if the connection must be closed first."""
+    def _finish_request(self, shared=None):
+        """Does the work after a response. Returns False if the connection must be closed first.
+
+        `shared` is the ring, if the answer has gone through it.
+        """
         if self.cleanups():
             if not self.response.has_announced_cleanup:
                 return False
             # The front counts the time until this reports the end, or until the worker leaves.
             self._clean_up()
             self._release()
-            if not self.is_leaving():
+            if shared is not None:
+                shared.cleaned_up()
+            elif not self.is_leaving():
                 try:
                     self.connection.send(b"\n", _NO_SIGNAL)
                 except OSError:

@@ -77,8 +77,8 @@ fn installed(language: Language) -> (&'static [&'static str], &'static [&'static
     }
 }
 
-/// Returns the directories to search: `PREFIX/share/kirin/adapters/LANGUAGE` for
-/// `PREFIX/bin/kirin`, and `adapters/LANGUAGE` in a directory above the program. The second finds
+/// Returns the directories to search: `adapters/LANGUAGE` in `PREFIX/share/kirin` and in
+/// `PREFIX/lib/kirin` for `PREFIX/bin/kirin`, and in a directory above the program. The last finds
 /// the source tree from `target/release/kirin`, and from tests, which are one directory deeper.
 fn beside(program: &Path, language: Language) -> Vec<PathBuf> {
     let place = Path::new("adapters").join(match language {
@@ -87,7 +87,7 @@ fn beside(program: &Path, language: Language) -> Vec<PathBuf> {
     });
     let mut candidates = Vec::new();
     if let Some(prefix) = program.ancestors().nth(2) {
-        candidates.push(prefix.join("share/kirin").join(&place));
+        candidates.extend(["share/kirin", "lib/kirin"].map(|of| prefix.join(of).join(&place)));
     }
     candidates.extend(program.ancestors().skip(1).take(4).map(|directory| directory.join(&place)));
     candidates

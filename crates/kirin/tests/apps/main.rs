@@ -24,5 +24,6 @@ mod silent_workers;
 mod slow_clients;
 mod small_disk;
 mod start_server;
+mod suite;
 mod upgrade;
 mod worker_limits;

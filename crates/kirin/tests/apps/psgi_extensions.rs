@@ -21,9 +21,7 @@ sub {
         };
     };
     return [200, $text, ["$$"]] if $path eq '/';
-    if ($path eq '/hang') { push @{ $env->{'psgix.cleanup.handlers'} }, sub { sleep 600 }; }
-    elsif ($path eq '/die') { push @{ $env->{'psgix.cleanup.handlers'} }, sub { die "a bad handler\n" }; $cleanup->() }
-    elsif ($path eq '/leave') { $env->{'psgix.harakiri.commit'} = 1; $cleanup->() }
+    if ($path eq '/die') { push @{ $env->{'psgix.cleanup.handlers'} }, sub { die "a bad handler\n" }; $cleanup->() }
     elsif ($path ne '/late') { $cleanup->() }
     return sub {
         my $writer = shift->([200, $text]);
@@ -68,33 +66,6 @@ fn cleanup_costs_the_client_nothing_and_no_request_waits_behind_it() {
 }
 
 #[test]
-fn a_worker_that_leaves_cleans_up_before() {
-    let site = Site::new().with("app.psgi", CLEANUP);
-    let kirin = Kirin::start(&site, &CONFIG.replace("workers = 2", "workers = 1"));
-    let before = kirin.get("/leave").text();
-    site.wait_for_files("begun.", 1);
-    std::fs::write(site.path("go"), "").expect("a file");
-    kirin.wait_for_log("cleaned up after /leave");
-    assert_ne!(kirin.get("/").text(), before);
-    assert!(!kirin.log().contains("WARN"), "{}", kirin.log());
-}
-
-#[test]
-fn a_cleanup_that_hangs_has_the_requests_deadline() {
-    let site = Site::new().with("app.psgi", CLEANUP);
-    // The other requests must be answered in this time.
-    let deadline = format!("workers = 1\ndeadline = \"{}\"", patient_seconds(5));
-    let config = CONFIG.replace("workers = 2", &deadline);
-    let kirin = Kirin::start(&site, &config);
-    let before = kirin.get("/hang").text();
-    let after = kirin.get("/");
-    assert_eq!(after.status, 200);
-    assert_ne!(after.text(), before);
-    kirin.wait_for_log("cleanup after a response took too long");
-    kirin.wait_for_log("GET /hang: took too long");
-}
-
-#[test]
 fn hooks_run_in_each_worker_after_its_fork_and_before_its_end() {
     let program = r#"
 use v5.16; use warnings; use Kirin::Worker::Hooks qw(after_fork before_exit);
@@ -123,38 +94,6 @@ sub { [200, ['Content-Type' => 'text/plain'], [$connected == $$ ? $$ : "not conn
     kirin.signal(Signal::TERM);
     assert_eq!(kirin.wait().code(), Some(0));
     kirin.wait_for_log(&format!("good bye from {second}"));
-}
-
-#[test]
-fn informational_responses_reach_the_client_before_the_response() {
-    let program = r#"
-use v5.16; use warnings;
-sub {
-    my $env = shift;
-    $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload', Connection => 'close']);
-    select undef, undef, undef, 0.01 until -e 'go';
-    $env->{'psgix.informational'}->(103, [Link => '</more.css>; rel=preload']);
-    eval { $env->{'psgix.informational'}->(101, []) };
-    [200, ['Content-Type' => 'text/plain'], ["refused: $@"]];
-};
-"#;
-    let site = Site::new().with("app.psgi", program);
-    let kirin = Kirin::start(&site, CONFIG);
-    let mut client = kirin.connect();
-    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    let hints = client.read_head_reply();
-    assert_eq!((hints.status, hints.field("link")), (103, Some("</style.css>; rel=preload")));
-    assert_eq!(hints.field("connection"), None);
-    std::fs::write(site.path("go"), "").expect("a file");
-    assert_eq!(client.read_head_reply().field("link"), Some("</more.css>; rel=preload"));
-    let reply = client.read_reply();
-    assert_eq!(
-        (reply.status, reply.text().as_str()),
-        (200, "refused: Not an informational response: 101\n")
-    );
-    // A client that speaks HTTP/1.0 would read it as the response.
-    client.send("GET / HTTP/1.0\r\n\r\n");
-    assert_eq!(client.read_reply().status, 200);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! `Upgrade` through the built program: WebSocket with a real client library, and failures.
 
 use std::net::TcpStream;
-use std::time::Duration;
 
-use kirin_tests::{Kirin, Site, patient, patient_seconds, wait_for};
+use kirin_tests::{Kirin, Site, patient_seconds, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use tungstenite::{Message, WebSocket};
 
@@ -111,27 +110,6 @@ fn a_websocket_echoes_text_and_binary_of_any_size_and_closes() {
 }
 
 #[test]
-fn a_silent_websocket_outlives_the_request_deadline() {
-    let (_site, kirin) = serve();
-    let (mut socket, _) = open(&kirin, "/raw");
-    let start = std::time::Instant::now();
-    let longer = patient(Duration::from_secs(DEADLINE)) + Duration::from_secs(2);
-    wait_for("more than the deadline", || (start.elapsed() >= longer).then_some(()));
-    assert_echo(&mut socket, Message::text("still there"));
-}
-
-#[test]
-fn an_application_may_decline_an_upgrade() {
-    let (_site, kirin) = serve();
-    let mut client = kirin.connect();
-    let fields = "Upgrade: websocket\r\nConnection: Upgrade\r\n";
-    let reply = client.request("GET", "/", fields);
-    assert!(reply.status == 200 && reply.text().ends_with(" io"), "{reply:?}");
-    let reply = client.get("/");
-    assert!(reply.status == 200 && reply.text().ends_with(" none"), "{reply:?}");
-}
-
-#[test]
 fn an_unrequested_protocol_switch_is_an_error() {
     let (_site, kirin) = serve();
     let mut client = kirin.connect();
@@ -175,18 +153,6 @@ fn workers_that_ignore_the_end_of_their_clients_are_replaced() {
     clients[1].end();
     let page = kirin.get("/");
     assert_eq!(page.status, 200, "{}", kirin.log());
-}
-
-#[test]
-fn a_websocket_continues_in_an_old_generation_until_its_deadline() {
-    let (_site, kirin) = serve();
-    let (mut socket, _) = open(&kirin, "/raw");
-    kirin.signal(Signal::HUP);
-    kirin.wait_for_log("new generation serves");
-    assert_echo(&mut socket, Message::text("hello"));
-    kirin.wait_for_log("took too long to leave");
-    assert!(socket.read().is_err());
-    assert_eq!(kirin.get("/").status, 200);
 }
 
 /// An application that writes 101 and a message to `psgix.io`, and then ends in several ways.

@@ -58,6 +58,17 @@ fn the_package_has_all_that_an_application_needs() {
         format!("from {} ring 1", inside("usr/share/perl5/Kirin/Worker.pm").display())
     );
 
+    let python = "import kirin, kirin.ring\n\
+        def application(environ, start_response):\n    \
+            start_response('200 OK', [])\n    \
+            return [f'from {kirin.__file__} ring {kirin.ring.is_available()}'.encode()]\n";
+    std::fs::write(site.path("app.py"), python).expect("app.py");
+    let mut command = Command::new(inside("usr/bin/kirin"));
+    command.current_dir(site.root()).args(["serve", "app.py", "--listen", "0"]);
+    let kirin = Kirin::start_command(&mut command);
+    let module = inside("usr/lib/kirin/adapters/python/src/kirin/__init__.py");
+    assert_eq!(kirin.get("/").text(), format!("from {} ring True", module.display()));
+
     output(Command::new("dpkg-deb").arg("-e").arg(package).arg(site.path("scripts")));
     for script in ["postinst", "prerm", "postrm"] {
         output(Command::new("sh").arg("-n").arg(site.path("scripts").join(script)));
