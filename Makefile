@@ -25,7 +25,7 @@ quick: ## A first look: format, clippy, unit tests of what has changed, a smoke 
 	scripts/run-tests --changed check units smoke
 
 test: prepare ## Everything that can be wrong, within minutes
-	scripts/run-tests check lint units programs sockets perl browser
+	scripts/run-tests check lint units programs sockets perl python browser
 
 test-long: prepare ## What takes too long for each change: packages, applications, random kills, fuzzing
 	scripts/run-tests long

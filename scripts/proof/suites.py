@@ -182,6 +182,18 @@ def perl(root):
     return jobs
 
 
+def python(root):
+    """Returns the files of Python tests."""
+    directory = os.path.join(root, "adapters/python")
+    jobs = []
+    for path in sorted(glob.glob(os.path.join(directory, "tests/**/test_*.py"), recursive=True)):
+        file = os.path.relpath(path, directory)
+        place, name = os.path.split(file)
+        command = ["python3", "-B", "-m", "unittest", "discover", "-q", "-s", place, "-p", name]
+        jobs.append(Job("python", f"adapters/python/{file}", command, directory, limit=300))
+    return jobs
+
+
 def browser(root):
     """Returns the test with a browser."""
     return [Job("browser", "memo", ["scripts/browser-test"], root, limit=300)]

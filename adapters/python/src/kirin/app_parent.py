@@ -395,7 +395,7 @@ class AppParent:
         self._report("started", pid)
 
     def _resize(self, difference):
-        """Adds or removes one worker. The front waits for the answer before the next such signal."""
+        """Adds or removes one worker. The front waits for the answer before the next signal."""
         self._workers = max(1, self._workers + difference)
         self._report("workers", self._workers)
 
@@ -428,7 +428,7 @@ class AppParent:
                     self._back_off()
 
     def _back_off(self):
-        """Delays the next fork. Every worker may die young once without a pause; then it doubles."""
+        """Delays the next fork. Every worker may die young once; then the pause doubles."""
         doubled = min(max(self._short_lives - self._workers, 0), 6)
         pause = min(SHORTEST_PAUSE_SECONDS * 2**doubled, LONGEST_PAUSE_SECONDS)
         self._fork_after = time.monotonic() + pause

@@ -1,4 +1,4 @@
-"""Ends a process with its parent, and names it, by system calls that Python has no functions for."""
+"""Ends a process with its parent, and names it: system calls for which Python has no functions."""
 import math
 import os
 import signal

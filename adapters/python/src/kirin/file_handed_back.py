@@ -4,8 +4,8 @@ A body from `wsgi.file_wrapper` need not go through the worker. The front opens 
 has it open already. docs/worker-protocol.md has the form of `Kirin-File`.
 
 The worker hands a file back only if the front is certain to send the same bytes. The body is a
-plain binary file that has not been read from, and has no method of its own. Its path leads to the
-file that it has open. `Content-Length`, if there is one, is its size. The location of the file does
+plain binary file that has not been read from, and has no method of its own but `close`, which is
+called in any case (Django puts one there). Its path leads to the file that it has open. `Content-Length`, if there is one, is its size. The location of the file does
 not matter then, because the application has opened it.
 """
 import io
@@ -47,7 +47,7 @@ class FileWrapper:
         """Returns the file if reading it gives the bytes of a file of the system, else None.
 
         The file must be from the built-in `open`, in binary mode for reading only, and nobody may
-        have changed its methods.
+        have changed its methods but `close`.
         """
         file = self.filelike
         if self._has_begun or type(self) is not FileWrapper:
@@ -55,7 +55,7 @@ class FileWrapper:
         raw = file.raw if type(file) is io.BufferedReader else file
         if type(raw) is not io.FileIO or raw.mode != "rb":
             return None
-        if vars(file).keys() - {"name"} or vars(raw).keys() - {"name"}:
+        if vars(file).keys() - _KNOWN_ATTRIBUTES or vars(raw).keys() - _KNOWN_ATTRIBUTES:
             return None
         if vars(self).keys() - _OWN_ATTRIBUTES:
             return None
@@ -75,6 +75,7 @@ class FileWrapper:
             return None
 
 
+_KNOWN_ATTRIBUTES = {"name", "close"}
 _OWN_ATTRIBUTES = {"filelike", "blksize", "close", "_has_begun"}
 
 

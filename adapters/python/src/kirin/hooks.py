@@ -43,7 +43,7 @@ def before_exit(hook):
 
 
 def run_after_fork():
-    """Runs the hooks. The first exception ends this: a worker without its database must not serve."""
+    """Runs the hooks, up to the first exception: a worker without a database must not serve."""
     for hook in _after_fork:
         hook()
 

@@ -36,7 +36,8 @@ def _lines(error):
     lines += _places(error)
     cause, number = _cause(error), 1
     while cause is not None and number < CHAIN:
-        lines += [f"caused by {line}" if not at else line for at, line in enumerate(_described(cause))]
+        first, *others = _described(cause)
+        lines += [f"caused by {first}", *others]
         lines += _places(cause)
         cause, number = _cause(cause), number + 1
     if isinstance(error, ImportError):

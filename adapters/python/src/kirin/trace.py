@@ -11,7 +11,7 @@ _OWN_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def text(error):
-    """Returns the type and the message of an exception, and the stack without the worker's frames."""
+    """Returns the type and message of an exception, and its stack without the worker's frames."""
     try:
         frames = error.__traceback__
         while frames is not None and is_own(frames.tb_frame.f_code.co_filename):

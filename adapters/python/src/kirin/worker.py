@@ -20,7 +20,7 @@ An application finds these keys in its environ besides those of PEP 3333:
 `kirin.socket`
     A copy of the connection, only in requests for an upgrade (`Upgrade`, HTTP/1.1, no body). The
     application writes the complete 101 response to it and returns an empty list, without a call of
-    `start_response`. Or it calls `start_response("101 …", …)`, which sends the head at once. It then
+    `start_response`. Or it calls `start_response("101 …", …)`, which sends the head at once. Then it
     reads and writes this socket. The worker serves no other request in this time.
 """
 import _signal
@@ -57,6 +57,7 @@ from kirin.response import (
     has_no_body,
 )
 from kirin.signals import Signals, guard_forks
+from kirin.store import site
 from kirin.write_watch import WriteWatch
 
 # How long a request may take, in seconds, if nobody has said.
@@ -172,7 +173,8 @@ class Worker:
                 return
             self.connection = connection
             try:
-                goes_on = self.serve(connection) if self.ring is None else self.serve_ring(connection)
+                serve = self.serve if self.ring is None else self.serve_ring
+                goes_on = serve(connection)
             except Overdue:
                 goes_on = False
             finally:
@@ -292,7 +294,7 @@ class Worker:
         return None
 
     def _attach(self, connection):
-        """Attaches to the ring that the front offers, if it does. Returns False if it must leave."""
+        """Attaches to the ring that the front offers, if any. Returns False if it must leave."""
         try:
             self.is_waiting = True
             if not self.stopping:
@@ -433,6 +435,8 @@ class Worker:
     def _prepare(self, environ):
         """Completes an environ and makes its response, before the application sees it."""
         environ["kirin.cleanup"] = []
+        # The keys of kirin.store are those of the site.
+        site.of_process = environ.get("KIRIN_SITE")
         if "HTTPS" in environ:
             environ["wsgi.url_scheme"] = "https"
         if "HTTP_CONTENT_LENGTH" in environ or "HTTP_CONTENT_TYPE" in environ:
