@@ -56,6 +56,7 @@ from comparisons import (
     tls,
     upgrade,
     websocket,
+    wsgi,
 )
 from comparisons.cache_hit_ratio import CacheEntrant
 from comparisons.store_entrants import StoreEntrant
@@ -78,6 +79,8 @@ COMPARISONS: dict[str, Comparison] = {
         http2.COMPARISON,
         psgi.HELLO_COMPARISON,
         psgi.PARAMS_COMPARISON,
+        wsgi.HELLO_COMPARISON,
+        wsgi.PARAMS_COMPARISON,
         profile.COMPARISON,
         classic_stack.COMPARISON,
         proxy.TCP_COMPARISON,
