@@ -2,11 +2,12 @@
 """Requests a small file again and again on an HTTP/2 connection on which a large one is downloaded, for
 `http2-beside`.
 
-    http2_beside.py PORT SECONDS SMALL_PATH SMALL_BYTES LARGE_PATH LARGE_BYTES [tls]
+    http2_beside.py PORT SECONDS SMALL_PATH SMALL_BYTES LARGE_PATH LARGE_BYTES [tls] [MB_PER_SECOND]
 
 There is one connection. The next small request is sent when the answer to the last one has come, and
 the next download when the last one has ended. The windows are never closed: 2 GB for the connection,
-16 MB for a stream, which gets back each 4 MB that have come.
+16 MB for a stream, which gets back each 4 MB that have come. With MB_PER_SECOND the client reads no
+faster than that, as one with a slower line or processor would.
 """
 
 from __future__ import annotations
@@ -203,12 +204,14 @@ class Beside:
         self._next += 2
 
 
-def main(port: str, seconds: str, small: str, small_bytes: str, large: str, large_bytes: str, tls: str = "") -> None:
+def main(port: str, seconds: str, small: str, small_bytes: str, large: str, large_bytes: str, *options: str) -> None:
     """Asks until the time is over. Prints the numbers of the run."""
+    tls = "tls" in options
+    pace = next((float(option) for option in options if option != "tls"), 0.0)
     plain = connect_http2(int(port), tls=False)
     plain.settimeout(10.0)
     connection: Channel = Encrypted(plain) if tls else plain
-    beside = Beside(connection, int(port), (small, int(small_bytes)), (large, int(large_bytes)), bool(tls))
+    beside = Beside(connection, int(port), (small, int(small_bytes)), (large, int(large_bytes)), tls)
     room = memoryview(bytearray(READ_BYTES))
     start, cpu_before = time.monotonic(), time.process_time()
     beside.begin()
@@ -217,6 +220,8 @@ def main(port: str, seconds: str, small: str, small_bytes: str, large: str, larg
         if count == 0:
             raise BenchError("the server has closed the connection")
         beside.read(room[:count])
+        if pace and (ahead := beside.downloaded / (pace * 1e6) - (now - start)) > 0.0:
+            time.sleep(ahead)
     cpu = time.process_time() - cpu_before
     taken = sorted(beside.taken_us)
     if not taken:

@@ -75,7 +75,25 @@ PLAIN_ROWS = (
     Entrant("nginx", "nginx tuned, plain", lambda host: _nginx(host, False)),
 )
 ENTRANTS = (*TLS_ROWS, *PLAIN_ROWS)
-TABLES = (("over TLS", TLS_ROWS, True), ("by prior knowledge, without TLS", PLAIN_ROWS, False))
+
+PACED_MEGABYTES = 300
+"""What the slower client reads in a second. Each server sends several times as much."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a client reads."""
+
+    title: str
+    rows: Sequence[Entrant]
+    options: tuple[str, ...]
+
+
+WAYS = (
+    Way("over TLS", TLS_ROWS, ("tls",)),
+    Way(f"over TLS, by a client that reads {PACED_MEGABYTES} MB/s", TLS_ROWS, ("tls", str(PACED_MEGABYTES))),
+    Way("by prior knowledge, without TLS", PLAIN_ROWS, ()),
+)
 
 HEADER = (
     "server", "p99 µs", "× h2o", "p50 µs", "worst µs", "small/s", "download MB/s", "server's CPU µs/MB", "server's CPU", "client's CPU",
@@ -141,17 +159,17 @@ class Row:
 def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str, dict[str, str]]:
     """Returns the tables, and the description of each server."""
     parts, about = [], {}
-    for title, rows, tls in TABLES:
-        started = [Row(entrant, entrant.start(host), []) for entrant in rows if entrant in entrants]
+    for way in WAYS:
+        started = [Row(entrant, entrant.start(host), []) for entrant in way.rows if entrant in entrants]
         about |= {row.entrant.row: row.server.about for row in started}
-        _play(host, started, title, tls, progress)
+        _play(host, started, way, progress)
         host.stop_all()
         if started:
-            parts += [f"## {title}", table(started), *budget(started)]
+            parts += [f"## {way.title}", table(started), *budget(started)]
     return "\n\n".join(parts), about
 
 
-def _play(host: Host, rows: Sequence[Row], title: str, tls: bool, progress: TextIO) -> None:
+def _play(host: Host, rows: Sequence[Row], way: Way, progress: TextIO) -> None:
     """Runs all rounds of these servers. A server that fails has no further round."""
     seconds = max(LEAST_SECONDS, SECONDS * host.scale)
     for number in range(ROUNDS + 1):
@@ -160,26 +178,26 @@ def _play(host: Host, rows: Sequence[Row], title: str, tls: bool, progress: Text
                 continue
             try:
                 if number == 0:
-                    Http2Load(title, SMALL_PATH, SMALL, tls).prepare(host, row.server)
-                    _round(host, row.server, min(WARM_UP_SECONDS, seconds), tls)
+                    Http2Load(way.title, SMALL_PATH, SMALL, "tls" in way.options).prepare(host, row.server)
+                    _round(host, row.server, min(WARM_UP_SECONDS, seconds), way.options)
                     continue
-                taken = _round(host, row.server, seconds, tls)
+                taken = _round(host, row.server, seconds, way.options)
             except BenchError as error:
                 row.failure = " ".join(str(error).splitlines()[-1:])
                 continue
             row.rounds.append(taken)
             print(
-                f"{NAME}: {title}: round {number}/{ROUNDS}: {row.entrant.row}: p99 {taken.p99_us:,.0f} µs beside "
+                f"{NAME}: {way.title}: round {number}/{ROUNDS}: {row.entrant.row}: p99 {taken.p99_us:,.0f} µs beside "
                 f"{taken.megabytes_per_second:,.0f} MB/s",
                 file=progress,
                 flush=True,
             )
 
 
-def _round(host: Host, server: Server, seconds: float, tls: bool) -> Taken:
+def _round(host: Host, server: Server, seconds: float, options: Sequence[str]) -> Taken:
     command = host.load_command(
         sys.executable, BENCH / "http2_beside.py", str(server.port), f"{seconds}",
-        SMALL_PATH, str(len(SMALL)), LARGE_PATH, str(LARGE_BYTES), *(["tls"] if tls else []),
+        SMALL_PATH, str(len(SMALL)), LARGE_PATH, str(LARGE_BYTES), *options,
     )  # fmt: skip
     cores = host.cores.server_numbers() + [int(core) for core in host.cores.load.split(",")]
     busy_before, own_before = measure.busy_seconds(cores), measure.ended_children_seconds()
