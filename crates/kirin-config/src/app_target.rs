@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use kirin_init::Plan;
 use kirin_workers::AppCode;
 
 use crate::target::quoted;
@@ -12,26 +11,26 @@ use crate::target::quoted;
 #[derive(Debug, PartialEq, Eq)]
 pub struct AppTarget {
     /// The value of `load`.
-    load: String,
+    pub load: String,
     /// The directory in which it runs; empty for the working directory.
-    directory: PathBuf,
+    pub directory: PathBuf,
     /// The directory whose files are at `/`.
-    public: Option<PathBuf>,
+    pub public: Option<PathBuf>,
     /// Files at a path of their own.
-    static_files: Option<StaticFiles>,
-    /// Environment variables.
-    env: Vec<(&'static str, String)>,
+    pub static_files: Option<StaticFiles>,
+    /// Environment variables. The values may have variables of the configuration.
+    pub env: Vec<(&'static str, String)>,
     /// What was found in the directory of a project, and why it was chosen.
-    found: Option<String>,
+    pub found: Option<String>,
 }
 
 /// Files at a path of their own.
 #[derive(Debug, PartialEq, Eq)]
-struct StaticFiles {
+pub struct StaticFiles {
     /// The path of the URLs, such as `/static`.
-    path: String,
+    pub path: String,
     /// The directory that has the files.
-    directory: PathBuf,
+    pub directory: PathBuf,
 }
 
 impl AppTarget {
@@ -51,47 +50,11 @@ impl AppTarget {
         code.file().is_none().then(|| Self::new(module.to_owned(), directory))
     }
 
-    fn new(load: String, directory: PathBuf) -> Self {
+    /// Returns an application without files of its own but those in `public`, if that is there.
+    pub fn new(load: String, directory: PathBuf) -> Self {
         let public = directory.join("public");
         let public = public.is_dir().then_some(public);
         Self { load, directory, public, static_files: None, env: Vec::new(), found: None }
-    }
-
-    /// Returns the application of a project that Kirin can run itself.
-    pub(crate) fn of_project(directory: &Path) -> Option<Self> {
-        let found = kirin_init::find(directory).ok()?;
-        let evidence = found.evidence.first().map(ToString::to_string).unwrap_or_default();
-        let described = format!("{}: {evidence}", found.name());
-        let here = Path::new(".");
-        let directory = if directory == here { Path::new("") } else { directory };
-        let app = match found.plan {
-            Plan::Psgi(plan) => {
-                let load = directory.join(plan.load).to_string_lossy().into_owned();
-                let mut app = Self::new(load, directory.to_owned());
-                if !plan.libraries.is_empty() {
-                    let libraries = plan.libraries.join(":");
-                    app.env.push(("PERL5LIB", format!("{libraries}:${{PERL5LIB:-}}")));
-                }
-                app
-            }
-            Plan::Python(plan) => {
-                let mut app = Self::new(plan.load, directory.to_owned());
-                let files = plan.static_files.map(|files| StaticFiles {
-                    path: files.path,
-                    directory: directory.join(files.directory),
-                });
-                // The files may have to be collected first.
-                app.static_files = files.filter(|files| files.directory.is_dir());
-                app
-            }
-            Plan::Php(_) | Plan::Server(_) | Plan::Site(_) => return None,
-        };
-        Some(Self { found: Some(described), ..app })
-    }
-
-    /// Says what was found in the directory of a project.
-    pub fn found(&self) -> Option<&str> {
-        self.found.as_deref()
     }
 
     /// Returns the sections of the application and of its routes.

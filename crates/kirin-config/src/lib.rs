@@ -11,7 +11,7 @@ mod acme;
 mod acme_values;
 mod admin;
 mod app;
-mod app_target;
+pub mod app_target;
 mod auth_request;
 mod balancing;
 mod cache;

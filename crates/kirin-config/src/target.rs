@@ -27,8 +27,11 @@ pub enum ServeTarget {
     Server,
 }
 
+/// Finds the application of the project in a directory, if Kirin can run it.
+pub type FindProject = fn(&Path) -> Option<AppTarget>;
+
 /// Says what `target` is.
-pub fn classify(target: &str) -> Result<ServeTarget, String> {
+pub fn classify(target: &str, find_project: FindProject) -> Result<ServeTarget, String> {
     if target.contains("://") {
         return target
             .parse::<kirin_proxy::ServerAddress>()
@@ -37,7 +40,7 @@ pub fn classify(target: &str) -> Result<ServeTarget, String> {
     }
     let path = Path::new(target);
     if path.is_dir() {
-        let project = AppTarget::of_project(path);
+        let project = find_project(path);
         return Ok(project.map_or(ServeTarget::Directory, ServeTarget::App));
     }
     if let Some(app) = AppTarget::of_module(target) {
@@ -78,8 +81,9 @@ pub fn source(
     entrances: &Entrances<'_>,
     workers: usize,
     is_on_terminal: bool,
+    find_project: FindProject,
 ) -> Result<ConfigSource, String> {
-    let kind = classify(target)?;
+    let kind = classify(target, find_project)?;
     let text = configuration(target, &kind, entrances, workers, is_on_terminal);
     Ok(ConfigSource::from_text("command line", Path::new("."), text))
 }

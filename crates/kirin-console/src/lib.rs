@@ -15,6 +15,7 @@ mod maintenance;
 pub mod number;
 mod print;
 mod profile;
+pub mod project;
 mod purge;
 mod reload;
 mod running;

@@ -61,7 +61,7 @@ def _load_file(path):
         raise TargetError(
             f"{path}: a module {name!r} of Python or of Kirin is in use already: rename the file"
         )
-    loader = importlib.machinery.SourceFileLoader(name, path)
+    loader = _TargetLoader(name, path)
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -72,6 +72,18 @@ def _load_file(path):
         raise
     # A module may replace itself there, as import(2) of Python allows it.
     return sys.modules.get(name, module)
+
+
+class _TargetLoader(importlib.machinery.SourceFileLoader):
+    """Loads the file from its source, as `python FILE` does.
+
+    The cached byte code of a file that has been changed within a second, to the same size, would be
+    that of the old version.
+    """
+
+    def get_code(self, fullname):
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
 
 
 def _search_first(directory):

@@ -24,6 +24,7 @@ use kirin_http::{Client, ListenAddress, Origin, Peer, RequestHead, RequestNotes}
 use kirin_observe::served::Served;
 
 use crate::print::print;
+use crate::project::find_app;
 use crate::running::default_sockets;
 use crate::running::target::CommandTarget;
 use listener::Arrival;
@@ -88,10 +89,15 @@ impl Explain {
                 &Entrances::Plain(DEFAULT_ADDRESS),
                 DEFAULT_WORKERS,
                 false,
+                find_app,
             ),
-            (None, Served::Server(url)) => {
-                target::source(url, &Entrances::Plain(DEFAULT_ADDRESS), DEFAULT_WORKERS, false)
-            }
+            (None, Served::Server(url)) => target::source(
+                url,
+                &Entrances::Plain(DEFAULT_ADDRESS),
+                DEFAULT_WORKERS,
+                false,
+                find_app,
+            ),
             (None, Served::Program { command, .. }) => {
                 Err(format!("{command} is no configuration"))
             }

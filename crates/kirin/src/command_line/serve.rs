@@ -7,6 +7,7 @@ use clap::Args;
 use kirin_config::target::{self, DEFAULT_ADDRESS, DEFAULT_WORKERS, Entrances, ServeTarget};
 use kirin_config::{ConfigSource, DEFAULT_FILE, acme_directory, acme_domain, acme_email};
 use kirin_console::number::within;
+use kirin_console::project::find_app;
 use kirin_http::ListenAddress;
 use kirin_observe::served::Served;
 use kirin_workers::MAX_WORKERS;
@@ -93,7 +94,7 @@ impl Serve {
         if self.workers.is_none() {
             return Ok(());
         }
-        let what = match target::classify(target) {
+        let what = match target::classify(target, find_app) {
             Ok(ServeTarget::Directory) => "a directory",
             Ok(ServeTarget::Server) => "another server",
             Ok(ServeTarget::App { .. }) | Err(_) => return Ok(()),
@@ -146,13 +147,13 @@ impl Serve {
         let is_on_terminal = std::io::stderr().is_terminal() && !self.print_config;
         let address = self.address();
         let workers = self.workers.unwrap_or(DEFAULT_WORKERS);
-        target::source(target, &self.entrances(&address), workers, is_on_terminal)
+        target::source(target, &self.entrances(&address), workers, is_on_terminal, find_app)
     }
 
     /// Says which application was found in the directory that is served.
     pub fn found(&self) -> Option<String> {
-        match target::classify(self.target.as_deref()?) {
-            Ok(ServeTarget::App(app)) => app.found().map(str::to_owned),
+        match target::classify(self.target.as_deref()?, find_app) {
+            Ok(ServeTarget::App(app)) => app.found,
             _ => None,
         }
     }
