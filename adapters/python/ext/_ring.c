@@ -223,7 +223,16 @@ static PyMethodDef ring_methods[] = {
     { NULL, NULL, 0, NULL },
 };
 
+/* Only `attach` makes a ring. */
+static PyObject *ring_new(PyTypeObject *Py_UNUSED(type), PyObject *Py_UNUSED(arguments),
+    PyObject *Py_UNUSED(keywords))
+{
+    PyErr_SetString(PyExc_TypeError, "a Ring comes from kirin._ring.attach");
+    return NULL;
+}
+
 static PyType_Slot ring_slots[] = {
+    { Py_tp_new, ring_new },
     { Py_tp_dealloc, ring_free },
     { Py_tp_methods, ring_methods },
     { Py_tp_doc, "Requests and answers through memory that Kirin shares with its workers." },
@@ -239,6 +248,7 @@ static PyObject *ring_type;
 static PyObject *attach(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     int fd, parent;
+    int is_interrupted;
     kirin_ring *ring;
     Ring *self;
     if (!PyArg_ParseTuple(arguments, "ii:attach", &fd, &parent)) return NULL;
@@ -246,9 +256,10 @@ static PyObject *attach(PyObject *Py_UNUSED(module), PyObject *arguments)
         Py_BEGIN_ALLOW_THREADS
         ring = kirin_ring_attach(fd, parent);
         Py_END_ALLOW_THREADS
-        /* A handler may raise an exception, which ends the wait. */
-        if (!ring && errno == EINTR && PyErr_CheckSignals() < 0) return NULL;
-    } while (!ring && errno == EINTR);
+        is_interrupted = !ring && errno == EINTR;
+        /* A handler may raise an exception, which ends the wait. It may also change errno. */
+        if (is_interrupted && PyErr_CheckSignals() < 0) return NULL;
+    } while (is_interrupted);
     if (!ring) Py_RETURN_NONE;
     self = PyObject_Malloc(sizeof *self);
     if (!self) {

@@ -116,7 +116,7 @@ class DoublingTest(unittest.TestCase):
                 reader.start()
                 response = Response()
                 response.worker = worker = Worker()
-                worker.connection = own
+                worker.connection, worker.response = own, response
                 response.start("200 OK", [])
                 response.send(part for part in [b"x"] * count)
                 own.shutdown(socket.SHUT_WR)

@@ -3,12 +3,13 @@ import os
 import signal
 import unittest
 
-from fake_front import RECEIVES, Cut, FakeFront, system_call, wait_until
+from fake_front import RECEIVES, Cut, FakeFront, is_alive, system_call, wait_until
 
 APP = r'''
 import os, time
 import kirin
 directory = os.path.dirname(os.path.abspath(__file__))
+kept = []
 
 @kirin.after_fork
 def started():
@@ -80,6 +81,19 @@ def app(environ, start_response):
             cleanup.append(wait_for_go)
             cleanup.append(lambda: note("late cleanup"))
         return parts()
+    if path == "/cleanup-undone":
+        cleanup.append(lambda: note("not wanted"))
+        def parts():
+            yield b"part"
+            cleanup.clear()
+        return parts()
+    if path == "/keep-hints":
+        kept.append(hints)
+    if path == "/use-hints":
+        try:
+            kept.pop()([("Link", "<secret of the request before>")])
+        except Exception as error:
+            return [str(error).encode()]
     if path == "/leave-late":
         def parts():
             yield b"part"
@@ -112,6 +126,13 @@ class CleanupTest(unittest.TestCase):
         self.assertEqual(self.front.unread, b"")
         open(self.front.directory + "/go", "w").close()
         self.assertEqual(self.front.read_bytes(1), b"\n")
+
+    def test_the_end_of_a_cleanup_that_was_taken_back_is_reported(self):
+        response = self.front.get("/cleanup-undone")
+        self.assertEqual((response.header["kirin-cleanup"], response.body), ("1", b"part"))
+        self.assertEqual(self.front.read_bytes(1), b"\n")
+        self.assertEqual(self.front.get("/").body, str(self.pid).encode())
+        self.assertNotIn("not wanted", self.front.log())
 
     def test_the_list_may_be_another(self):
         self.assertEqual(self.front.get("/cleanup-list").header["kirin-cleanup"], "1")
@@ -186,7 +207,30 @@ class InformationalTest(unittest.TestCase):
             self.assertEqual(front.get("/").body, str(pid).encode())
 
 
+    def test_hints_of_a_request_do_not_reach_another_one(self):
+        with FakeFront(APP) as front:
+            front.ready()
+            front.get("/keep-hints")
+            response = front.get("/use-hints")
+            self.assertEqual(response.status, 200)
+            self.assertIn(b"before the final one", response.body)
+
+
 class HooksTest(unittest.TestCase):
+    def test_a_process_that_a_hook_forks_ends_on_term(self):
+        program = (
+            "import kirin, os, time\n@kirin.after_fork\ndef start():\n"
+            "    global child\n    child = os.fork()\n"
+            "    while not child:\n        time.sleep(0.01)\n"
+            "def app(environ, start_response):\n    start_response('200 OK', [])\n"
+            "    return [str(child).encode()]\n"
+        )
+        with FakeFront(program) as front:
+            front.ready()
+            child = int(front.get("/").body)
+            os.kill(child, signal.SIGTERM)
+            wait_until(lambda: not is_alive(child))
+
     def test_hooks_run_at_the_start_and_the_end_of_a_worker(self):
         for preload in ("auto", "false"):
             with self.subTest(preload=preload), FakeFront(APP, preload=preload) as front:

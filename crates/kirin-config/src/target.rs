@@ -27,8 +27,9 @@ pub enum ServeTarget {
     Server,
 }
 
-/// Finds the application of the project in a directory, if Kirin can run it.
-pub type FindProject = fn(&Path) -> Option<AppTarget>;
+/// Finds the application of the project in a directory: `None` if the directory has files only, and
+/// an error for an application that Kirin cannot run. Its source must not be served as files.
+pub type FindProject = fn(&Path) -> Result<Option<AppTarget>, String>;
 
 /// Says what `target` is.
 pub fn classify(target: &str, find_project: FindProject) -> Result<ServeTarget, String> {
@@ -40,7 +41,7 @@ pub fn classify(target: &str, find_project: FindProject) -> Result<ServeTarget, 
     }
     let path = Path::new(target);
     if path.is_dir() {
-        let project = find_project(path);
+        let project = find_project(path)?;
         return Ok(project.map_or(ServeTarget::Directory, ServeTarget::App));
     }
     if let Some(app) = AppTarget::of_module(target) {

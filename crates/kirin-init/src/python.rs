@@ -122,8 +122,11 @@ fn collected_files(settings: &Text) -> Option<StaticFiles> {
     let url = value_of("STATIC_URL").unwrap_or_else(|| "static/".into());
     let path = format!("/{}", url.trim_matches('/'));
     let directory = value_of("STATIC_ROOT")?.trim_end_matches('/').to_owned();
-    (is_plain_path(&path[1..]) && is_plain_path(&directory))
-        .then_some(StaticFiles { path, directory })
+    // Otherwise the sources of the project would be public.
+    let is_below = |path: &str| {
+        is_plain_path(path) && path.split('/').all(|part| !part.is_empty() && part != ".")
+    };
+    (is_below(&path[1..]) && is_below(&directory)).then_some(StaticFiles { path, directory })
 }
 
 fn small_application(project: &Project, path: &str) -> Option<Found> {
@@ -226,5 +229,8 @@ mod tests {
         assert_eq!(files(r#""/srv/static""#), None);
         assert_eq!(files(r#"BASE_DIR / "../static""#), None);
         assert_eq!(files("get_root()"), None);
+        for root in [r#"BASE_DIR / ".""#, r#""./""#, r#""a//b""#, r#"BASE_DIR / "a/.""#] {
+            assert_eq!(files(root), None, "{root}");
+        }
     }
 }

@@ -114,7 +114,8 @@ impl Parent {
         command.args(&adapter.arguments);
         command.args(["--workers", &workers.to_string()]);
         command.args(["--generation", &generation.to_string()]);
-        command.args(["--name", &config.name]);
+        // A name may begin with a hyphen.
+        command.arg(format!("--name={}", config.name));
         command.args(["--front", &std::process::id().to_string()]);
         command.args(["--deadline", &seconds(config.request_deadline)]);
         if let Some(requests) = config.max_requests {

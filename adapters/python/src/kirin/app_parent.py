@@ -494,10 +494,8 @@ class AppParent:
             max_requests=self._max_requests,
         )
         status = 0
-        # The hooks may hang too. They may also change the user and the handlers, so the worker
-        # repeats this.
-        worker.signals.install()
-        worker.end_with_parent()
+        # The hooks may hang or fork, too.
+        worker.prepare()
         try:
             hooks.run_after_fork()
             worker.run()

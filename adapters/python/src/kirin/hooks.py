@@ -35,8 +35,8 @@ def before_exit(hook):
     """Registers a function without arguments that each worker calls when it leaves normally.
 
     A worker leaves normally after TERM, after its number of requests, and for a new generation. The
-    function does not run if the worker is killed. Its time has no limit until the complete server
-    stops. Returns the function, so this can be used as a decorator.
+    function does not run if the worker is killed. It has the request deadline; then the front kills
+    the worker. Returns the function, so this can be used as a decorator.
     """
     _before_exit.append(hook)
     return hook

@@ -79,6 +79,29 @@ class Response:
         self.status, self.length, self.head = number, length, head
         return self.write
 
+    def early_hints(self, headers):
+        """Sends a 103 response before the final one (`wsgi.early_hints`)."""
+        self.informational("103 Early Hints", headers)
+
+    def informational(self, status, headers=()):
+        """Sends an informational response before the final one (`kirin.informational`)."""
+        if isinstance(status, int):
+            status = str(status)
+        number, head, _ = response_head.head(status, headers)
+        # The front has already sent 100 itself.
+        if number == 100:
+            return
+        # 101 ends HTTP on the connection.
+        if not 101 < number < 200:
+            raise ValueError(f"not an informational response: {status}")
+        worker = self.worker
+        if self.is_sent or self.is_over or worker.response is not self or worker.is_forked:
+            raise ResponseError("an informational response must come before the final one")
+        worker.end_watch()
+        # What comes before the final response takes the connection, and so does all that follows.
+        worker.take_connection()
+        connections.write_all(worker.connection, head + EMPTY_LINE)
+
     def write(self, data):
         """Sends a part of the body, and the head if this is the first part."""
         if type(data) is not bytes:
@@ -247,6 +270,9 @@ class Response:
         # A part of the bytes may be sent even if this fails.
         if not self.is_sent and self.worker.has_written():
             raise ResponseError(RESPONSE_AFTER_WRITE)
+        if self.worker.response is not self:
+            # A thread has outlived its request.
+            raise ResponseError("the response has ended")
         self.worker.take_connection()
         self.is_sent = True
         try:

@@ -21,6 +21,11 @@ def attach(descriptor, parent):
     return _ring.attach(descriptor, parent)
 
 
+def end_with_parent(parent, seconds):
+    """Lets this process outlive the process `parent` by a number of seconds at most."""
+    _ring.end_with_parent(parent, int(1000 * seconds))
+
+
 def _load():
     try:
         from kirin import _ring

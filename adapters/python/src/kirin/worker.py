@@ -114,6 +114,7 @@ class Worker:
         self.requests_left = -1
         if max_requests:
             self.requests_left = max_requests - random.randrange(1 + int(max_requests * JITTER))
+        self.is_prepared = False
         self.connection = None
         # The memory that this worker shares with the front, if it does.
         self.ring = None
@@ -153,20 +154,27 @@ class Worker:
             "wsgi.multiprocess": is_one_of_many,
             "wsgi.run_once": False,
             "wsgi.file_wrapper": FileWrapper,
-            "wsgi.early_hints": self._send_early_hints,
-            "kirin.informational": self._send_informational,
             "kirin.leave": self.leave,
             "SERVER_SOFTWARE": "Kirin",
         }
 
     # ------------------------------------------------------------------ the life of a worker
 
-    def run(self):
-        """Accepts connections and serves them, until the worker must leave."""
-        log.current_request = lambda: self.environ
-        guard_forks(self._after_fork_of_application)
+    def prepare(self):
+        """Makes this process a worker, before code of the application runs in it.
+
+        That code may change the user and the handlers, so `run` does this again.
+        """
+        if not self.is_prepared:
+            self.is_prepared = True
+            log.current_request = lambda: self.environ
+            guard_forks(self._after_fork_of_application)
         self.signals.install()
         self.end_with_parent()
+
+    def run(self):
+        """Accepts connections and serves them, until the worker must leave."""
+        self.prepare()
         while True:
             connection = self._accept()
             if connection is None:
@@ -187,6 +195,10 @@ class Worker:
 
     def end_with_parent(self):
         """Lets this process end with its parent. A request in progress may take its time."""
+        # With the compiled part the kernel sees to that, also if Python runs no handler any more.
+        if ring.is_available():
+            ring.end_with_parent(self.parent, self.deadline + LAST_SECONDS)
+            return
         death_signal.set_death_signal(_signal.SIGTERM)
         # The parent may have ended before.
         if os.getppid() != self.parent:
@@ -335,9 +347,12 @@ class Worker:
             output = call(environ)
             if output is None:
                 return self._hang_up()
-            is_answered = self.is_in_ring and not output
+            is_answered, cleans_up = self.is_in_ring and not output, False
             if output:
-                is_answered = self.is_in_ring and answer_bytes(output, bool(self.cleanups()))
+                if self.is_in_ring:
+                    cleans_up = bool(self.cleanups())
+                    is_answered = answer_bytes(output, cleans_up)
+                    cleans_up = cleans_up and is_answered
                 if not is_answered:
                     try:
                         self.take_connection()
@@ -345,10 +360,11 @@ class Worker:
                     except ClientGone:
                         return self._hang_up()
             self.is_in_ring = False
-            if self.is_unfinished and not self._finish_request(shared if is_answered else None):
-                return self._hang_up()
+            if self.is_unfinished or cleans_up:
+                if not self._finish_request(shared if is_answered else None, cleans_up):
+                    return self._hang_up()
             # Objects of the application must go before the next request comes.
-            environ = self.environ = self.response = None
+            environ = self.environ = self.response = site.of_process = None
         return False
 
     def take_connection(self):
@@ -394,7 +410,7 @@ class Worker:
             if self.is_unfinished and not self._finish_request():
                 return self._hang_up()
             # Objects of the application must go before the next request comes.
-            self.environ = self.response = None
+            self.environ = self.response = site.of_process = None
             if only_one:
                 return NEXT
         return False
@@ -448,6 +464,9 @@ class Worker:
             request.refuse()
         self.response = response = Response()
         response.worker = self
+        # A thread that outlives its request must not reach the response to another one.
+        environ["wsgi.early_hints"] = response.early_hints
+        environ["kirin.informational"] = response.informational
         if self.method == "HEAD":
             response.is_head = True
         self.requests_left -= 1
@@ -521,7 +540,8 @@ class Worker:
                 connections.write_all(self.connection, output)
             return None
         self.is_leaving()
-        if self.cleanups():
+        # The front waits for the end of a cleanup that was announced, also if it was taken back.
+        if self.cleanups() or response.has_announced_cleanup:
             self.is_unfinished = True
         return output
 
@@ -639,35 +659,15 @@ class Worker:
         except OSError:
             self.watch = None
 
+    def end_watch(self):
+        """Ends the watch: it could not tell what the worker writes from what the application does."""
+        if self.watch is not None:
+            self.watch.close()
+            self.watch = None
+
     def has_written(self):
         """Returns whether the application has written to `kirin.socket`, as far as is known."""
         return self.watch is not None and self.watch.has_written()
-
-    def _send_early_hints(self, headers):
-        """Sends a 103 response before the final one (`wsgi.early_hints`)."""
-        self._send_informational("103 Early Hints", headers)
-
-    def _send_informational(self, status, headers=()):
-        """Sends an informational response before the final one (`kirin.informational`)."""
-        if isinstance(status, int):
-            status = str(status)
-        number, head, _ = response_head.head(status, headers)
-        # The front has already sent 100 itself.
-        if number == 100:
-            return
-        # 101 ends HTTP on the connection.
-        if not 101 < number < 200:
-            raise ValueError(f"not an informational response: {status}")
-        response = self.response
-        if response is None or response.is_sent or response.is_over or self.is_forked:
-            raise ResponseError("an informational response must come before the final one")
-        if self.watch is not None:
-            # It could not tell these bytes from those of the application.
-            self.watch.close()
-            self.watch = None
-        # What comes before the final response takes the connection, and so does all that follows.
-        self.take_connection()
-        connections.write_all(self.connection, head + EMPTY_LINE)
 
     # ------------------------------------------------------------------ after the response
 
@@ -676,19 +676,21 @@ class Worker:
         found = self.environ.get("kirin.cleanup")
         return found if isinstance(found, list) else None
 
-    def _finish_request(self, shared=None):
+    def _finish_request(self, shared=None, cleans_up=False):
         """Does the work after a response. Returns False if the connection must be closed first.
 
-        `shared` is the ring, if the answer has gone through it.
+        `shared` is the ring, if the answer has gone through it. `cleans_up` says that the front
+        knows of a cleanup by the ring.
         """
-        if self.cleanups():
-            if not self.response.has_announced_cleanup:
+        if self.cleanups() or self.response.has_announced_cleanup or cleans_up:
+            if shared is None and not self.response.has_announced_cleanup:
                 return False
             # The front counts the time until this reports the end, or until the worker leaves.
             self._clean_up()
             self._release()
             if shared is not None:
-                shared.cleaned_up()
+                if cleans_up:
+                    shared.cleaned_up()
             elif not self.is_leaving():
                 try:
                     self.connection.send(b"\n", _NO_SIGNAL)
@@ -718,9 +720,7 @@ class Worker:
     def _release(self):
         """Closes what the request has opened, also if the application still refers to it."""
         self.is_unfinished = self.may_switch = False
-        if self.watch is not None:
-            self.watch.close()
-            self.watch = None
+        self.end_watch()
         while self.held:
             try:
                 self.held.pop().close()

@@ -121,7 +121,7 @@ fn a_project_is_served_as_kirin_serve_does_without_a_file() {
             true => target.to_owned(),
             false => format!("{directory}{target}"),
         };
-        let kind = classify(&target, |_| None).unwrap();
+        let kind = classify(&target, |_| Ok(None)).unwrap();
         let entrances = Entrances::Plain("127.0.0.1:8080");
         let expected = configuration(&target, &kind, &entrances, 5, true);
         // Paths in the written file are relative to it.

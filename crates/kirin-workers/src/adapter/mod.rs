@@ -73,9 +73,20 @@ fn installed(language: Language) -> (&'static [&'static str], &'static [&'static
             &["-MKirin::AppParent", "-e1"],
             &["-MKirin::AppParent", "-e", "exit Kirin::AppParent->main(@ARGV)", "--"],
         ),
-        Language::Python => (&["-c", "import kirin.app_parent"], &["-m", "kirin.app_parent"]),
+        Language::Python => (
+            &[
+                "-c",
+                "import sys; sys.path[:1] == [''] and sys.path.pop(0); import kirin.app_parent",
+            ],
+            &["-c", START_PYTHON],
+        ),
     }
 }
+
+/// Starts an app parent. The working directory, which `-c` puts into `sys.path`, may have another
+/// module of this name.
+const START_PYTHON: &str = "import sys; sys.path[:1] == [''] and sys.path.pop(0); \
+                            from kirin.app_parent import main; sys.exit(main(sys.argv[1:]))";
 
 /// Returns the directories to search: `adapters/LANGUAGE` in `PREFIX/share/kirin` and in
 /// `PREFIX/lib/kirin` for `PREFIX/bin/kirin`, and in a directory above the program. The last finds

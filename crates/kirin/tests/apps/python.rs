@@ -185,3 +185,38 @@ fn a_reload_loads_new_code_and_keeps_the_old_if_it_is_broken() {
     kirin.wait_for_log("RuntimeError: broken");
     assert_eq!(kirin.get("/").text(), "version 2");
 }
+
+#[test]
+fn the_source_of_an_application_is_not_served_as_files() {
+    let fastapi = "from fastapi import FastAPI\napp = FastAPI()\n";
+    for (files, part) in [
+        (&[("main.py", fastapi)][..], "main.py (line 2) makes a FastAPI application"),
+        (&[("shop/__init__.py", ""), ("pyproject.toml", "")], "has pyproject.toml"),
+        (&[("__init__.py", "")], "has __init__.py"),
+        (&[("index.php", "<?php"), ("config.php", "<?php")], "a PHP application"),
+    ] {
+        let site = files.iter().fold(Site::new(), |site, (name, text)| site.with(name, text));
+        let output = run_kirin(&site, &["serve", "--listen", "0", "."]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains(part), "{part} is not in {error}");
+    }
+    // A directory with an index page has files for visitors.
+    let site = Site::new().with("index.html", "<p>docs</p>").with("requirements.txt", "mkdocs\n");
+    let kirin = Kirin::start_with(&site, &["serve", "--listen", "0", "."]);
+    assert_eq!(kirin.get("/").text(), "<p>docs</p>");
+}
+
+#[test]
+fn an_installed_adapter_serves_a_kirin_that_has_none_beside_it() {
+    // A module of the application with this name must not come first.
+    let site =
+        Site::new().with("app.py", APP).with("kirin.py", "raise SystemExit('wrong module')\n");
+    let program = site.path("bin/kirin");
+    std::fs::create_dir(site.path("bin")).expect("bin");
+    std::fs::copy(kirin_tests::binary(), &program).expect("copy");
+    let mut command = Command::new(&program);
+    command.current_dir(site.root()).args(["serve", "--listen", "0", "app.py"]);
+    command.env("PYTHONPATH", kirin_tests::repository().join("adapters/python/src"));
+    let kirin = Kirin::start_command(&mut command);
+    assert!(kirin.get("/").text().starts_with("app\n"), "{}", kirin.whole_log());
+}

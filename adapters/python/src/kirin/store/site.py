@@ -10,9 +10,13 @@ comes first. docs/store.md describes sites.
 """
 import contextlib
 import contextvars
+import re
 
 # The site of the only request in progress, or None.
 of_process = None
+
+# A comma would divide a tag, and a control character could make it one of the store's own.
+_NAME = re.compile(r"[A-Za-z0-9._-]*")
 
 _NOT_SET = object()
 _of_context = contextvars.ContextVar("kirin_site", default=_NOT_SET)
@@ -45,5 +49,5 @@ def in_site(name):
 
 def check_site(name):
     """Raises `ValueError` for a text that cannot be the name of a site."""
-    if not isinstance(name, str) or any(c in ":/" or c.isspace() for c in name):
-        raise ValueError(f"the name of a site has no colon, slash and space: {name!r}")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"the name of a site has letters, digits, '-', '_' and '.': {name!r}")
