@@ -25,7 +25,9 @@ pub fn run(file: &CaseFile, adapter: Adapter, hand_over: HandOver, failures: &mu
         let group = if case.is_alone() { case.name.clone() } else { keys.to_string() };
         groups.entry(group).or_default().push((keys, case));
     }
-    for group in groups.values() {
+    for group in groups.values_mut() {
+        // A warning may be logged after the end of its case. So no case that allows none follows.
+        group.sort_by_key(|(_, case)| case.warns);
         run_group(group, adapter, hand_over, failures);
     }
 }
