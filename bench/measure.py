@@ -100,6 +100,11 @@ def settled_bytes(roots: Sequence[int]) -> int:
     return used
 
 
+def descriptors(roots: Iterable[int]) -> int:
+    """Returns how many descriptors the processes below `roots` have open."""
+    return sum(len(os.listdir(f"/proc/{process}/fd")) for process in tree(roots))
+
+
 def busy_seconds(cores: Iterable[int]) -> float:
     """Returns how long these cores have worked for any process, the kernel or its interrupts."""
     wanted = {f"cpu{core}" for core in cores}

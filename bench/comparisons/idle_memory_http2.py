@@ -17,8 +17,12 @@ from comparisons.idle_memory import NGINX_TABLE, PAGE, PATH, Held, memory_cells,
 from host import BENCH, BenchError, Host, Server
 from peers import h2o, kirin, nginx
 from report import grid
+from serving import wait_for
 
 NAME = "idle-memory-http2"
+CLOSED_WITHIN_SECONDS = 10.0
+OPENED_LATE = 8
+"""The files that a server may have opened for its first requests."""
 QUESTION = "User memory for each idle HTTP/2 connection that has made one request."
 TOOL = "bench/http2_hold.py"
 SHARE_CORES = False
@@ -118,4 +122,9 @@ def _hold(host: Host, server: Server, connections: int, tls: bool) -> int:
     )
     if tls:
         command.append("--tls")
-    return while_held(command, connections, lambda: measure.settled_bytes(server.roots))
+    idle = measure.descriptors(server.roots)
+    held = while_held(command, connections, lambda: measure.settled_bytes(server.roots))
+    # Otherwise the next step begins beside connections that the server has not closed yet.
+    if not wait_for(lambda: measure.descriptors(server.roots) <= idle + OPENED_LATE, CLOSED_WITHIN_SECONDS):
+        raise BenchError("the server has not closed the connections of a client that has gone")
+    return held
