@@ -17,6 +17,20 @@ def kept(load: Load) -> bool:
     return not isinstance(load, HttpLoad) or load.keep_alive
 
 
+def of_kirin(app: Path, workers: int) -> tuple[Entrant, Entrant]:
+    """Returns Kirin with this application, by shared memory and over sockets."""
+    return (
+        Entrant("kirin", "kirin", lambda host: kirin.start(host, places=("app:web",), app=kirin.App(app, workers))),
+        Entrant(
+            "kirin",
+            "Kirin over sockets",
+            lambda host: kirin.start(
+                host, "kirin-sockets", places=("app:web",), app=kirin.App(app, workers, ring=False)
+            ),
+        ),
+    )
+
+
 def entrants(app: Path) -> tuple[Entrant, ...]:
     """Returns every server with this application and the same number of workers."""
 
@@ -24,16 +38,7 @@ def entrants(app: Path) -> tuple[Entrant, ...]:
         return nginx.proxy(host, "nginx-starlet", starlet.start(host, app, WORKERS, "starlet-behind-nginx"))
 
     return (
-        Entrant(
-            "kirin", "kirin", lambda host: kirin.start(host, places=("app:web",), app=kirin.App(app, WORKERS))
-        ),
-        Entrant(
-            "kirin",
-            "Kirin over sockets",
-            lambda host: kirin.start(
-                host, "kirin-sockets", places=("app:web",), app=kirin.App(app, WORKERS, ring=False)
-            ),
-        ),
+        *of_kirin(app, WORKERS),
         Entrant("starlet", "Starlet", lambda host: starlet.start(host, app, WORKERS)),
         Entrant("nginx", "nginx → Starlet", behind_nginx),
         Entrant("starman", "Starman", lambda host: starman.start(host, app, WORKERS)),

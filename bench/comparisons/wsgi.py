@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 from comparison import Budget, Comparison, Entrant
+from comparisons.psgi import of_kirin
 from host import BENCH
 from load import HttpLoad
-from peers import kirin, python_servers
+from peers import python_servers
 
 WORKERS = 4
 
@@ -16,14 +16,7 @@ WORKERS = 4
 def entrants(app: Path, *, has_asgi: bool) -> tuple[Entrant, ...]:
     """Returns every server with this application and the same number of workers."""
     of_wsgi = (
-        Entrant("kirin", "kirin", lambda host: kirin.start(host, places=("app:web",), app=kirin.App(app, WORKERS))),
-        Entrant(
-            "kirin",
-            "Kirin over sockets",
-            lambda host: kirin.start(
-                host, "kirin-sockets", places=("app:web",), app=kirin.App(app, WORKERS, ring=False)
-            ),
-        ),
+        *of_kirin(app, WORKERS),
         Entrant("granian", "Granian WSGI", lambda host: python_servers.granian(host, app, WORKERS)),
         Entrant("gunicorn", "gunicorn", lambda host: python_servers.gunicorn(host, app, WORKERS)),
         Entrant("uwsgi", "uWSGI http11-socket", lambda host: python_servers.uwsgi(host, app, WORKERS)),
@@ -32,13 +25,9 @@ def entrants(app: Path, *, has_asgi: bool) -> tuple[Entrant, ...]:
         return of_wsgi
     return (
         *of_wsgi,
-        Entrant("granian", "Granian ASGI", partial(_granian_asgi, app)),
+        Entrant("granian", "Granian ASGI", lambda host: python_servers.granian(host, app, WORKERS, "asgi")),
         Entrant("uvicorn", "uvicorn", lambda host: python_servers.uvicorn(host, app, WORKERS)),
     )
-
-
-def _granian_asgi(app: Path, host):  # type: ignore[no-untyped-def]
-    return python_servers.granian(host, app, WORKERS, "asgi")
 
 
 NOTES = (

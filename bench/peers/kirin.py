@@ -14,7 +14,7 @@ from serving import wait_for
 
 @dataclass(frozen=True)
 class App:
-    """A PSGI application behind Kirin."""
+    """A PSGI or Python application behind Kirin."""
 
     load: Path
     workers: int

@@ -1,5 +1,7 @@
 use v5.16;
 use warnings;
+
+use Cwd ();
 use lib 't/lib';
 use File::Temp;
 use IO::Socket::INET;
@@ -207,6 +209,14 @@ subtest 'a store that is away' => sub {
     like $nowhere->error, qr/KIRIN_STORE is not set/, 'says so';
     local $ENV{KIRIN_STORE} = $server->address;
     is $nowhere->get('a'), 2, 'it is looked for when it is needed';
+    {
+        my ($directory, $name) = $server->address =~ m{\Aunix:(.*)/([^/]+)\z};
+        my $before = Cwd::getcwd();
+        chdir $directory;
+        my $relative = Kirin::Store->new(address => "unix:$name");
+        is $relative->get('a'), 2, 'a path that is relative to the working directory';
+        chdir $before;
+    }
     my $port = lease_port();
     my $refused = Kirin::Store->new(address => "127.0.0.1:$port");
     is $refused->get('a'), undef, 'a port on which nobody listens';

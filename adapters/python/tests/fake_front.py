@@ -17,11 +17,10 @@ import sys
 import tempfile
 import time
 
+from waiting import WAIT_SECONDS, wait_until
+
 ADAPTER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = os.path.join(ADAPTER, "bin", "kirin-worker")
-
-# Slow machines multiply the time that tests wait for something that must happen.
-WAIT_SECONDS = 30 * float(os.environ.get("KIRIN_TEST_WAIT_FACTOR") or 1)
 
 DEFAULTS = {
     "SCGI": "1",
@@ -37,18 +36,6 @@ DEFAULTS = {
     "REMOTE_PORT": "1",
     "HTTP_HOST": "localhost",
 }
-
-
-def wait_until(condition, what="the condition"):
-    """Waits until a function returns something true, and returns that."""
-    end = time.monotonic() + WAIT_SECONDS
-    while True:
-        found = condition()
-        if found:
-            return found
-        if time.monotonic() > end:
-            raise AssertionError(f"waited too long: {what}")
-        time.sleep(0.01)
 
 
 def is_alive(pid):

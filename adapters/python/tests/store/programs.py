@@ -12,18 +12,17 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 ADAPTER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 REPOSITORY = os.path.dirname(os.path.dirname(ADAPTER))
 SOURCES = os.path.join(ADAPTER, "src")
 PERL_LIBRARY = os.path.join(REPOSITORY, "adapters", "perl", "lib")
 
-if SOURCES not in sys.path:
-    sys.path.insert(0, SOURCES)
+for place in (SOURCES, os.path.join(ADAPTER, "tests")):
+    if place not in sys.path:
+        sys.path.insert(0, place)
 
-# Slow machines multiply the time that tests wait for something that must happen.
-WAIT_SECONDS = 30 * float(os.environ.get("KIRIN_TEST_WAIT_FACTOR") or 1)
+from waiting import WAIT_SECONDS, wait_until  # noqa: E402
 
 
 def kirin():
@@ -54,18 +53,6 @@ def software(name):
         # It comes first: this Python may have another version of the same framework.
         sys.path.insert(0, packages)
     return environment
-
-
-def wait_until(condition, what="the condition"):
-    """Waits until a function returns something true, and returns that."""
-    end = time.monotonic() + WAIT_SECONDS
-    while True:
-        found = condition()
-        if found:
-            return found
-        if time.monotonic() > end:
-            raise AssertionError(f"waited too long: {what}")
-        time.sleep(0.01)
 
 
 class Program:

@@ -111,6 +111,16 @@ class AwayTests(unittest.TestCase):
             self.assertIs(store.set("a", 1), True, store.error)
             self.assertEqual(Store(memcached.address[len("unix:"):]).get("a"), 1)
 
+    def test_a_path_may_be_relative_to_the_working_directory(self):
+        with Memcached() as memcached:
+            directory, name = os.path.split(memcached.address[len("unix:"):])
+            before = os.getcwd()
+            os.chdir(directory)
+            try:
+                self.assertTrue(Store("unix:" + name).set("a", 1))
+            finally:
+                os.chdir(before)
+
     def test_addresses_that_cannot_be(self):
         for address, reason in (
             ("localhost", "is not HOST:PORT"), ("", "is not HOST:PORT"),

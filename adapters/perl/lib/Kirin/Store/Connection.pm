@@ -111,8 +111,8 @@ sub connect {
 sub candidates {
     my $self = shift;
     my $text = $self->{address} // '';
-    if ($text =~ m{\A(?:unix:)?(/.+)\z}s) {
-        my $path = $1;
+    if ($text =~ m{\A(?:unix:(.+)|(/.+))\z}s) {
+        my $path = $1 // $2;
         $self->fail_with('the path of the socket is too long') if length $path > 107;
         return [AF_UNIX, Socket::pack_sockaddr_un($path)];
     }

@@ -1,4 +1,7 @@
-"""Addresses of a store: `unix:PATH`, `/PATH` and `HOST:PORT`."""
+"""Addresses of a store: `unix:PATH`, `/PATH` and `HOST:PORT`.
+
+A relative PATH is relative to the working directory of the moment, as for Kirin itself.
+"""
 import re
 import socket
 
@@ -16,7 +19,7 @@ def candidates(address):
     Raises `StoreError` if it has none. A name is resolved at each call.
     """
     path = address[len("unix:"):] if address.startswith("unix:") else address
-    if path.startswith("/"):
+    if path.startswith("/") or path and path is not address:
         if len(path.encode("utf-8", "surrogateescape")) > SOCKET_PATH_BYTES:
             raise StoreError("the path of the socket is too long")
         return [(socket.AF_UNIX, path)]
