@@ -35,7 +35,11 @@ fn workers(app: &App, now: Instant) -> Vec<WorkerReport> {
             |request| {
                 // A request that has just begun counts as a millisecond, so that it is seen.
                 let running_ms = (request.running.as_millis() as u64).max(1);
-                (request.method, request.path, running_ms)
+                let path = match worker.more_requests {
+                    0 => request.path,
+                    more => format!("{} and {more} more", request.path),
+                };
+                (request.method, path, running_ms)
             },
         );
         WorkerReport {

@@ -19,7 +19,7 @@ pub(crate) fn after_response(app: &Arc<App>, connection: WorkerConnection, after
             let cleaned_up = clean_up(Arc::clone(app), connection);
             tokio::task::spawn_local(InRequest::of_current(cleaned_up));
         }
-        Afterwards::Leaves => app.count_leaving(),
+        Afterwards::Leaves => app.note_leaving(&connection.handle.process),
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Abandoned<'a> {
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         if let Some(connection) = &self.connection {
-            self.app.begin_deadline(&connection.handle);
+            self.app.begin_deadline_to_return(&connection.handle);
         }
     }
 }

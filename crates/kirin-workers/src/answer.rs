@@ -57,6 +57,7 @@ impl App {
             is_get,
             is_head,
             upgrade,
+            client: None,
             informational: None,
             idempotent,
             files,
@@ -73,7 +74,8 @@ impl App {
         mut body: RequestBody,
     ) -> Response {
         outgoing.informational = body.informational();
-        let client = body.client();
+        outgoing.client = body.client();
+        let client = outgoing.client.clone();
         let share = body.share().clone();
         body.limit(self.config().body_limit_bytes);
         let body = match SpooledBody::read(&mut body, &self.spool_directory).await {
@@ -172,6 +174,7 @@ impl App {
                         self.counters.queued.add(1);
                         turn.since = Some(wait.since);
                     }
+                    self.ask_for_connections();
                     let _step = steps.begin(StepKind::Queue, self.label());
                     match client {
                         None => wait.await?,

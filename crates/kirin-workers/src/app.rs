@@ -1,9 +1,9 @@
 //! A running application, as the event loops and the supervisor share it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kirin_client_bytes::NoRoom;
@@ -16,6 +16,7 @@ use crate::config::AppConfig;
 use crate::counters::{CounterValues, Counters};
 use crate::error::AppError;
 use crate::event::Event;
+use crate::known_workers::KnownWorkers;
 use crate::parsed::WantedByWorkers;
 use crate::pool::{Pool, Pooled};
 use crate::profile::RunningProfile;
@@ -26,7 +27,12 @@ use crate::slow_requests::{SlowRequest, SlowRequests};
 use crate::stacks::{StackError, StackReader};
 use crate::worker::{Place, Ring, WorkerConnection};
 use crate::worker_handle::WorkerHandle;
+use crate::worker_process::WorkerProcess;
 use crate::worker_response::ProtocolError;
+
+/// How long a worker may take to close the connection of an overdue request, if it serves others
+/// at the same time. If it does not, it hangs.
+const GIVE_UP_LIMIT: Duration = Duration::from_secs(1);
 
 /// An application and its workers, shared by all event loops.
 pub struct App {
@@ -38,8 +44,13 @@ pub struct App {
     pub(crate) pool: Arc<Pool<Capacity>>,
     /// The rings of generations whose workers are not all gone, oldest first.
     rings: Mutex<Vec<Arc<Ring>>>,
-    /// Workers that have greeted, by process id.
-    workers: Mutex<HashMap<u32, Arc<WorkerHandle>>>,
+    /// Workers that have greeted.
+    pub(crate) workers: KnownWorkers,
+    /// Connections whose request is overdue, of workers that serve others at the same time, and
+    /// since when. Such a worker must close the connection soon.
+    given_up: Mutex<Vec<(Arc<WorkerHandle>, Instant)>>,
+    /// Whether the workers that serve can take more connections, and nobody has asked for them.
+    may_grow: AtomicBool,
     /// The parts of a request that Kirin parses for the workers.
     pub(crate) wanted: WantedByWorkers,
     pub(crate) counters: Counters,
@@ -96,7 +107,9 @@ impl App {
             sendfile_roots,
             pool: Pool::new(config.queue_length),
             rings: Mutex::default(),
-            workers: Mutex::default(),
+            workers: KnownWorkers::default(),
+            given_up: Mutex::default(),
+            may_grow: AtomicBool::new(false),
             wanted: WantedByWorkers::default(),
             counters: Counters::default(),
             slow: SlowRequests::default(),
@@ -223,7 +236,8 @@ impl App {
         let (now, rings) = (Instant::now(), self.rings());
         let free = rings.iter().flat_map(|ring| ring.free_workers(now));
         let in_rings = free.filter(|(_, silent)| silent.is_none()).count();
-        self.pool.idle(|capacity| matches!(capacity, Capacity::Connection(_))) + in_rings
+        let over_connections = self.pool.idle(Capacity::idle_worker);
+        over_connections.iter().collect::<HashSet<_>>().len() + in_rings
     }
 
     /// Returns how many requests wait for a worker.
@@ -245,7 +259,7 @@ impl App {
 
     /// Returns the process ids of the workers with a connection.
     pub fn worker_pids(&self) -> Vec<u32> {
-        self.workers.lock().keys().copied().collect()
+        self.workers.pids()
     }
 }
 
@@ -268,7 +282,7 @@ impl App {
     /// Returns the ages and the memory of the workers. Reads a file of each process, so it must not
     /// run on an event loop.
     pub fn worker_totals(&self, now: Instant) -> WorkerTotals {
-        let workers = self.worker_handles();
+        let workers = self.workers.processes();
         let mut totals = WorkerTotals { workers: workers.len() as u64, ..WorkerTotals::default() };
         let ages = workers.iter().map(|worker| worker.age(now));
         totals.oldest = ages.clone().max().unwrap_or_default();
@@ -283,17 +297,31 @@ impl App {
 
 /// Functions for the exchange and the response pump.
 impl App {
-    pub(crate) fn release(&self, connection: WorkerConnection) {
-        connection.handle.current.end();
+    pub(crate) fn release(&self, mut connection: WorkerConnection) {
+        connection.end_request();
         match connection.seat.clone() {
             None => self.pool.release(Capacity::Connection(connection)),
             Some(seat) => seat.ring.park(self, seat.number, connection),
         }
     }
 
-    /// Counts a worker that has said that it leaves.
-    pub(crate) fn count_leaving(&self) {
-        self.counters.workers_left.add(1);
+    /// Counts a worker that has said that it leaves. It gets no further request, on no connection.
+    pub(crate) fn note_leaving(&self, worker: &WorkerProcess) {
+        if !worker.is_concurrent() {
+            self.counters.workers_left.add(1);
+        } else if !worker.is_leaving() {
+            self.counters.workers_left.add(1);
+            worker.leave();
+            self.let_leaving_go();
+        }
+    }
+
+    /// Starts the deadline of a worker that must come back after its connection is dropped. One
+    /// with other connections need not.
+    pub(crate) fn begin_deadline_to_return(&self, worker: &WorkerHandle) {
+        if !worker.process.is_concurrent() {
+            self.begin_deadline(worker);
+        }
     }
 
     pub(crate) fn begin_deadline(&self, worker: &WorkerHandle) {
@@ -374,33 +402,25 @@ impl RingOwner<WorkerConnection> for App {
 /// Functions for profiles and slow requests.
 impl App {
     /// Returns the workers that are not idle.
-    pub(crate) fn busy_workers(&self) -> Vec<Arc<WorkerHandle>> {
-        let mut busy: Vec<_> = self.worker_handles();
-        busy.retain(|worker| worker.current.is_running());
+    pub(crate) fn busy_workers(&self) -> Vec<Arc<WorkerProcess>> {
+        let mut busy = self.workers.with_connections();
+        busy.retain(|(_, connections)| connections.iter().any(|one| one.current.is_running()));
+        let mut busy: Vec<_> = busy.into_iter().map(|(process, _)| process).collect();
         for ring in self.rings() {
-            busy.extend(ring.at_work().into_iter().map(|(worker, ..)| worker));
+            let at_work = ring.at_work();
+            busy.extend(at_work.into_iter().map(|(worker, ..)| Arc::clone(&worker.process)));
         }
         busy
     }
 
-    /// Returns whether a worker is still there.
-    pub(crate) fn has_worker(&self, worker: &Arc<WorkerHandle>) -> bool {
-        self.workers.lock().get(&worker.pid).is_some_and(|known| Arc::ptr_eq(known, worker))
-    }
-
     /// Opens the stack of a worker.
-    pub(crate) fn stack_reader(&self, worker: &WorkerHandle) -> Result<StackReader, StackError> {
+    pub(crate) fn stack_reader(&self, worker: &WorkerProcess) -> Result<StackReader, StackError> {
         StackReader::open(worker.pid, worker.stacks.as_ref(), self.config.directory.as_deref())
     }
 }
 
 /// Functions for the supervisor and the status.
 impl App {
-    /// Returns the workers that have greeted.
-    pub(crate) fn worker_handles(&self) -> Vec<Arc<WorkerHandle>> {
-        self.workers.lock().values().cloned().collect()
-    }
-
     pub(crate) fn config(&self) -> &AppConfig {
         &self.config
     }
@@ -409,11 +429,27 @@ impl App {
         self.supervisor.clone()
     }
 
-    /// Registers a worker that has greeted.
+    /// Registers the connection of a worker that has greeted.
     pub(crate) fn register_worker(&self, worker: &Arc<WorkerHandle>) {
-        let mut workers = self.workers.lock();
-        workers.insert(worker.pid, Arc::clone(worker));
-        self.wanted.set(workers.values().map(|worker| worker.wanted));
+        self.workers.register(worker);
+        self.set_wanted(&self.workers.processes());
+    }
+
+    fn set_wanted(&self, workers: &[Arc<WorkerProcess>]) {
+        self.wanted.set(workers.iter().map(|worker| worker.wanted));
+    }
+
+    /// Says whether the workers that serve can take more connections.
+    pub(crate) fn set_may_grow(&self, may_grow: bool) {
+        self.may_grow.store(may_grow, Ordering::Relaxed);
+    }
+
+    /// Asks for more connections to the workers that serve, because a request finds none free.
+    pub(crate) fn ask_for_connections(&self) {
+        if self.may_grow.load(Ordering::Relaxed) && self.may_grow.swap(false, Ordering::Relaxed) {
+            // An error means that the application has ended.
+            let _ = self.supervisor.send(Event::Crowded);
+        }
     }
 
     /// Notes that so many reloads are done, and why the last has failed, if it has.
@@ -430,8 +466,8 @@ impl App {
         if self.config.max_age.is_none() && self.config.max_memory_bytes.is_none() {
             return;
         }
-        let workers: Vec<_> =
-            self.workers.lock().values().filter(|worker| !worker.is_leaving()).cloned().collect();
+        let mut workers = self.workers.processes();
+        workers.retain(|worker| !worker.is_leaving());
         let mut retired = false;
         for worker in workers {
             let Some(reason) = worker.replace_reason(now, self.config.max_memory_bytes) else {
@@ -463,12 +499,11 @@ impl App {
 
     /// Sends no more requests to the workers of a generation, and lets its idle workers go.
     pub(crate) fn retire_generation(&self, generation: u64) {
-        let workers = self.workers.lock();
+        let workers = self.workers.processes();
         workers
-            .values()
+            .iter()
             .filter(|worker| worker.generation == generation)
             .for_each(|worker| worker.leave());
-        drop(workers);
         for ring in self.rings().iter().filter(|ring| ring.generation() == generation) {
             ring.retire(self);
         }
@@ -476,7 +511,7 @@ impl App {
     }
 
     /// Lets the idle ones go of the workers that are marked as leaving.
-    fn let_leaving_go(&self) {
+    pub(crate) fn let_leaving_go(&self) {
         drop(self.pool.remove_idle(Capacity::is_leaving));
         self.rings().iter().for_each(|ring| ring.let_leaving_go());
     }
@@ -501,21 +536,13 @@ impl App {
     /// A background process that a worker has started may keep the worker's socket open. So the end
     /// of the connection may not be seen.
     pub(crate) fn retire_workers(&self, pids: &HashSet<u32>) {
-        let workers = self.workers.lock();
-        pids.iter().filter_map(|pid| workers.get(pid)).for_each(|worker| worker.leave());
-        drop(workers);
+        self.workers.let_leave(pids);
         self.let_leaving_go();
     }
 
     /// Ends the connections of a generation.
     pub(crate) fn disconnect_generation(&self, generation: u64) {
-        self.workers.lock().retain(|_, worker| {
-            let other = worker.generation != generation;
-            if !other {
-                worker.disconnect();
-            }
-            other
-        });
+        self.workers.remove(|worker| worker.generation == generation);
         self.end_rings(|ring| ring.generation() == generation);
     }
 
@@ -523,14 +550,11 @@ impl App {
     /// open.
     pub(crate) fn unregister_worker(&self, pid: u32) {
         self.counters.workers_ended.add(1);
-        let mut workers = self.workers.lock();
-        if let Some(worker) = workers.remove(&pid) {
-            worker.disconnect();
+        self.workers.remove(|worker| worker.pid == pid);
+        let left = self.workers.processes();
+        if !left.is_empty() {
+            self.set_wanted(&left);
         }
-        if !workers.is_empty() {
-            self.wanted.set(workers.values().map(|worker| worker.wanted));
-        }
-        drop(workers);
         let is_lost = |capacity: &Capacity| match capacity {
             Capacity::Connection(connection) => connection.handle.pid == pid,
             Capacity::Ring(_) => false,
@@ -543,8 +567,18 @@ impl App {
     pub(crate) fn condemn_overdue(&self) -> Vec<Arc<WorkerHandle>> {
         let (now, now_ms) = (Instant::now(), self.now_ms());
         let limit = self.config.request_deadline;
-        let mut condemned = self.worker_handles();
+        let mut condemned = self.workers.connections();
         condemned.retain(|worker| worker.condemn_if_overdue(now_ms));
+        let given_up = condemned.extract_if(.., |worker| worker.process.is_concurrent());
+        let mut waited_for = self.given_up.lock();
+        waited_for.extend(given_up.map(|worker| {
+            worker.give_up_request();
+            (worker, now)
+        }));
+        waited_for.retain(|(worker, _)| !worker.is_disconnected());
+        let hang = waited_for.extract_if(.., |(_, since)| *since + GIVE_UP_LIMIT <= now);
+        condemned.extend(hang.map(|(worker, _)| worker));
+        drop(waited_for);
         for ring in self.rings() {
             condemned.extend(ring.condemn_overdue(self, limit));
             condemned.extend(ring.condemn_silent(self, now, limit));
@@ -561,7 +595,8 @@ impl App {
     /// it, or end.
     pub(crate) fn begin_deadline_of_disconnected(&self) {
         let deadline_ms = self.now_ms() + self.config.request_deadline.as_millis() as u64;
-        for worker in self.workers.lock().values().filter(|worker| worker.is_disconnected()) {
+        self.workers.forget_ended_connections();
+        for worker in self.workers.connections().iter().filter(|one| one.is_disconnected()) {
             worker.begin_if_none(deadline_ms);
         }
     }
@@ -589,7 +624,7 @@ impl App {
 
     /// Ends the connections of all workers, including busy ones.
     pub(crate) fn disconnect_all(&self) {
-        self.workers.lock().drain().for_each(|(_, worker)| worker.disconnect());
+        self.workers.remove(|_| true);
         self.end_rings(|_| true);
     }
 }

@@ -14,6 +14,16 @@ pub(crate) enum Capacity {
     Connection(WorkerConnection),
 }
 
+impl Capacity {
+    /// Returns the process id of the worker of a connection, if the worker has no request.
+    pub(crate) fn idle_worker(&self) -> Option<u32> {
+        match self {
+            Self::Connection(connection) if self.load() == 0 => Some(connection.handle.pid),
+            Self::Connection(_) | Self::Ring(_) => None,
+        }
+    }
+}
+
 impl Pooled for Capacity {
     type Home = ThreadId;
 
@@ -28,6 +38,13 @@ impl Pooled for Capacity {
         match self {
             Self::Ring(place) => place.ring().is_retired(),
             Self::Connection(connection) => connection.handle.is_leaving(),
+        }
+    }
+
+    fn load(&self) -> usize {
+        match self {
+            Self::Ring(_) => 0,
+            Self::Connection(connection) => connection.handle.process.running(),
         }
     }
 }

@@ -15,6 +15,8 @@ pub(crate) enum Event {
     ControlClosed { incarnation: u64 },
     /// A worker has taken a connection and sent its greeting.
     Greeted { connection: Box<WorkerConnection> },
+    /// A request has found no free connection, and the workers can take more.
+    Crowded,
     /// The connection in a vacancy has ended.
     Lost { generation: u64, vacancy: usize },
     /// A worker that took too long has had its time to log a stack trace.

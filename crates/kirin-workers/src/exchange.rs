@@ -1,11 +1,13 @@
 //! One request on one worker: sends it and reads the response. This is the hot path of the crate.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
@@ -14,8 +16,8 @@ use kirin_client_bytes::ClientShare;
 use kirin_files::{AppFiles, NotThatFile};
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
-    Body, BodyDecoder, FieldLines, Informational, InformationalBudget, ReceivedHead, RequestFields,
-    RequestSteps, Response, StatusCode, StepKind, StepPeer,
+    Body, BodyDecoder, ClientWatch, FieldLines, Informational, InformationalBudget, ReceivedHead,
+    RequestFields, RequestSteps, Response, StatusCode, StepKind, StepPeer,
 };
 use kirin_spool::SpooledBody;
 
@@ -43,6 +45,8 @@ pub(crate) struct WorkerRequest {
     pub(crate) is_head: bool,
     /// Whether the client wants to switch to another protocol.
     pub(crate) upgrade: bool,
+    /// The client, if it can be watched.
+    pub(crate) client: Option<ClientWatch>,
     /// Takes the informational responses for the client.
     pub(crate) informational: Option<Informational>,
     /// Whether the method may be repeated (RFC 9110 section 9.2.2).
@@ -156,7 +160,7 @@ pub(crate) async fn over_connection(
     let step = request.steps.begin_at(StepKind::Worker, app.label(), begun_at);
     step.set_peer(StepPeer::Process(pid));
     app.begin_deadline_at(&connection.handle, begun_at);
-    connection.handle.current.begin(&request.block, begun_at);
+    connection.begin_request(&request.block, begun_at);
     let sent = match begun {
         Begun::NotSent => send(&mut connection, request, body).await,
         Begun::Read { .. } => Ok(()),
@@ -188,7 +192,7 @@ pub(crate) async fn over_connection(
     match (reading, file) {
         // The file replaces the body.
         (reading, Some(file)) => {
-            let is_ours = connection.handle.is_same_user();
+            let is_ours = connection.handle.process.is_same_user();
             if let Reading::Whole(_) = reading {
                 after_response(app, connection, head.afterwards);
             }
@@ -229,7 +233,9 @@ async fn send(
     };
     // If the file cannot be opened again, its bytes are sent.
     let handed_over = match body {
-        SpooledBody::File { .. } if connection.handle.takes_descriptors => body.reopen().ok(),
+        SpooledBody::File { .. } if connection.handle.process.takes_descriptors => {
+            body.reopen().ok()
+        }
         _ => None,
     };
     let mut sent = match &handed_over {
@@ -288,7 +294,7 @@ async fn receive(
         if connection.buffer_is_full() {
             return Err(protocol(BadResponse::TooLong.into()));
         }
-        match poll_fn(|context| connection.poll_fill(context)).await {
+        match fill(connection, request).await? {
             Ok(1..) => received = true,
             // Linux resets a unix socket if the other end is closed with unread bytes in it
             // (unix_release_sock). An adapter reads the complete request before it calls the
@@ -323,6 +329,26 @@ async fn receive(
         Reading::Begun(decoder, data)
     };
     Ok(Received::Response(head, reading))
+}
+
+/// Waits for bytes of the response. A worker with other requests need not work for a client that
+/// has disconnected. One without learns it when it sends.
+async fn fill(
+    connection: &mut WorkerConnection,
+    request: &WorkerRequest,
+) -> Result<io::Result<usize>, Failure> {
+    let client = request.client.as_ref().filter(|_| connection.handle.process.is_concurrent());
+    let Some(client) = client else {
+        return Ok(poll_fn(|context| connection.poll_fill(context)).await);
+    };
+    let mut gone = pin!(client.gone());
+    poll_fn(|context| match connection.poll_fill(context) {
+        Poll::Ready(filled) => Poll::Ready(Ok(filled)),
+        Poll::Pending => {
+            gone.as_mut().poll(context).map(|()| Err(Failure::Refused(Refused::ClientGone)))
+        }
+    })
+    .await
 }
 
 /// A head that ends the exchange of heads.

@@ -29,6 +29,10 @@ const SHORT_LIFE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// The pause before another connection for a worker that is late, for each connection that was
+/// taken by another worker.
+const LATE_PAUSE: Duration = Duration::from_millis(10);
+
 /// The pause after a connection that no worker took.
 const CONNECT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -78,6 +82,10 @@ pub(crate) struct Generation {
     /// How many workers the parent keeps, as it has confirmed. `None` while a change is not
     /// confirmed.
     acknowledged_workers: Option<usize>,
+    /// How many connections the workers should have: one each, or more if they can take more.
+    connections: usize,
+    /// How many of them a worker takes at the same time.
+    most_of_one_worker: usize,
     /// Connections to workers, by vacancy.
     vacancies: Vec<VacancyState>,
 }
@@ -86,8 +94,10 @@ pub(crate) struct Generation {
 enum VacancyState {
     /// The vacancy has no connection, because there are enough workers.
     Closed,
-    /// The vacancy has a connection, or a task that waits for a worker to take one.
-    Open(JoinHandle<()>),
+    /// A task waits for a worker to take the connection.
+    Opening(JoinHandle<()>),
+    /// The vacancy has a connection.
+    Open,
 }
 
 impl Generation {
@@ -117,6 +127,8 @@ impl Generation {
             workers: spec.workers,
             initial_workers: spec.workers,
             acknowledged_workers: None,
+            connections: spec.workers,
+            most_of_one_worker: 1,
             vacancies: Vec::new(),
         };
         generation.spawn_parent(app, launch, spec.incarnation)?;
@@ -144,18 +156,22 @@ impl Generation {
         Ok(())
     }
 
-    /// Opens a connection for each worker that has none.
+    /// Opens the connections that are missing.
     pub(crate) fn open_missing(&mut self, app: &Arc<App>, loops: &[Handle]) {
+        self.open_missing_after(Duration::ZERO, app, loops);
+    }
+
+    fn open_missing_after(&mut self, pause: Duration, app: &Arc<App>, loops: &[Handle]) {
         let is_closed = |vacancy: &VacancyState| matches!(vacancy, VacancyState::Closed);
-        let mut missing = (self.workers
+        let mut missing = (self.connections
             + self.vacancies.iter().filter(|vacancy| is_closed(vacancy)).count())
         .saturating_sub(self.vacancies.len());
         for index in 0..self.vacancies.len() + missing {
             if missing > 0 && self.vacancies.get(index).is_none_or(is_closed) {
-                let open = VacancyState::Open(self.connect(index, app, loops));
+                let opening = VacancyState::Opening(self.connect(index, pause, app, loops));
                 match self.vacancies.get_mut(index) {
-                    Some(vacancy) => *vacancy = open,
-                    None => self.vacancies.push(open),
+                    Some(vacancy) => *vacancy = opening,
+                    None => self.vacancies.push(opening),
                 }
                 missing -= 1;
             }
@@ -172,9 +188,81 @@ impl Generation {
 
     /// Changes the number of workers.
     pub(crate) fn resize(&mut self, workers: usize, app: &Arc<App>, loops: &[Handle]) {
+        // A worker that is added gets its connections as `balance` sees to it.
+        let added = workers.saturating_sub(self.workers);
         self.workers = workers;
+        self.connections = (self.connections + added).clamp(workers, self.most_connections());
         self.open_missing(app, loops);
         self.send_worker_count();
+    }
+
+    /// Returns how many connections the workers can have.
+    fn most_connections(&self) -> usize {
+        self.workers * self.most_of_one_worker
+    }
+
+    /// Notes that a worker has taken a connection, and how many it can take.
+    pub(crate) fn note_greeting(&mut self, connection: &WorkerConnection) {
+        let most = connection.handle.process.most_connections;
+        self.most_of_one_worker = self.most_of_one_worker.max(most);
+        if let Some(vacancy) = self.vacancies.get_mut(connection.vacancy()) {
+            *vacancy = VacancyState::Open;
+        }
+    }
+
+    /// Opens a connection for each request that waits, when those that are being opened have not
+    /// been enough.
+    pub(crate) fn grow(&mut self, app: &Arc<App>, loops: &[Handle]) {
+        if !self.is_connecting() {
+            self.open_more(app.waiting_requests(), app, loops);
+            app.set_may_grow(self.connections < self.most_connections());
+        }
+    }
+
+    /// Returns whether a connection waits for a worker to take it.
+    fn is_connecting(&self) -> bool {
+        self.vacancies.iter().any(|vacancy| matches!(vacancy, VacancyState::Opening(_)))
+    }
+
+    /// Opens `count` more connections, if the workers can have so many.
+    fn open_more(&mut self, count: usize, app: &Arc<App>, loops: &[Handle]) {
+        self.connections = (self.connections + count).min(self.most_connections());
+        self.open_missing(app, loops);
+    }
+
+    /// Opens another connection while the generation starts, if a worker has taken that of one that
+    /// has not been forked or loaded yet. There are `greeted` connections so far.
+    pub(crate) fn open_for_late_worker(
+        &mut self,
+        greeted: usize,
+        app: &Arc<App>,
+        loops: &[Handle],
+    ) {
+        if greeted < self.connections || self.connections >= self.most_connections() {
+            return;
+        }
+        let taken_twice = u32::try_from(greeted - self.workers).unwrap_or(u32::MAX);
+        self.connections += 1;
+        self.open_missing_after((LATE_PAUSE * taken_twice).min(LONGEST_PAUSE), app, loops);
+    }
+
+    /// Opens connections for workers that have fewer than half of their share, as one that has
+    /// just been forked. The worker with the fewest is the fastest to take one.
+    pub(crate) fn balance(&mut self, app: &Arc<App>, loops: &[Handle]) {
+        if self.most_of_one_worker == 1 || self.is_connecting() {
+            return;
+        }
+        let known = app.workers.with_connections();
+        let of = |pid| known.iter().find(|(process, _)| process.pid == pid);
+        let share = self.connections / self.workers;
+        let missing = self.children.iter().map(|pid| match of(*pid) {
+            // It may not be ready to take one. Another worker takes it then.
+            None => 1,
+            Some((process, _)) if process.is_leaving() => 0,
+            Some((_, connections)) if connections.len() * 2 < share => share - connections.len(),
+            Some(_) => 0,
+        });
+        self.open_more(missing.sum(), app, loops);
     }
 
     /// Tells the parent to add or remove a worker. Pending signals of one kind merge into one. So
@@ -190,14 +278,23 @@ impl Generation {
         }
     }
 
-    /// Opens a connection on the vacancy's home loop. The connection waits there until a worker
-    /// takes it.
-    fn connect(&self, vacancy: usize, app: &Arc<App>, loops: &[Handle]) -> JoinHandle<()> {
+    /// Opens a connection on the vacancy's home loop, after a pause. The connection waits there
+    /// until a worker takes it.
+    fn connect(
+        &self,
+        vacancy: usize,
+        pause: Duration,
+        app: &Arc<App>,
+        loops: &[Handle],
+    ) -> JoinHandle<()> {
         let home = &loops[vacancy % loops.len()];
         let vacancy = Vacancy { generation: self.number, index: vacancy, lost: app.events() };
         let (app, socket) = (Arc::clone(app), self.socket.path().to_owned());
         let ring = self.ring.as_ref().map(|(ring, _)| Arc::clone(ring));
         home.spawn(async move {
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
             match connect(&*app, ring.as_ref(), &socket).await {
                 Ok(worker) => {
                     tracing::debug!(
@@ -206,8 +303,10 @@ impl Generation {
                         adapter = worker.greeting.adapter,
                         "worker is there"
                     );
-                    let connection =
-                        Box::new(WorkerConnection::new(worker, vacancy, app.config().max_age));
+                    let max_age = app.config().max_age;
+                    let process =
+                        app.workers.greeted(&worker.greeting, vacancy.generation, max_age);
+                    let connection = Box::new(WorkerConnection::new(worker, process, vacancy));
                     if let Some(seat) = connection.seat.clone() {
                         let worker = Arc::clone(&connection.handle);
                         tokio::spawn(watch_connection(Arc::clone(&app), seat, worker));
@@ -331,7 +430,7 @@ impl Generation {
     /// Opens no more connections, and drops those that no worker has taken.
     pub(crate) fn stop_connecting(&self) {
         for vacancy in &self.vacancies {
-            if let VacancyState::Open(connecting) = vacancy {
+            if let VacancyState::Opening(connecting) = vacancy {
                 connecting.abort();
             }
         }

@@ -7,6 +7,9 @@ use crate::stacks::PerlLayout;
 /// The longest greeting line in bytes.
 pub(crate) const MAX_GREETING_BYTES: usize = 256;
 
+/// The most connections of one worker.
+const MAX_CONNECTIONS: usize = 16_384;
+
 /// What a worker says about itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Greeting {
@@ -18,6 +21,9 @@ pub(crate) struct Greeting {
     pub(crate) knows_ring: bool,
     /// Whether the worker can receive a body in a file as a descriptor: `body=descriptor`.
     pub(crate) takes_descriptors: bool,
+    /// How many connections the worker accepts at the same time: `connections=1024`. It is 1 for a
+    /// worker that does not say it.
+    pub(crate) connections: usize,
     /// Where the worker's stack is: `stacks=perl:…`.
     pub(crate) stacks: Option<PerlLayout>,
 }
@@ -42,6 +48,7 @@ pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
     let (mut pid, mut adapter) = (None, None);
     let (mut wanted, mut stacks) = (Wanted::default(), None);
     let (mut knows_ring, mut takes_descriptors) = (false, false);
+    let mut connections = 1;
     for word in words {
         match word.split_once('=') {
             Some(("pid", value)) => pid = value.parse().ok().filter(|pid| *pid > 1),
@@ -49,6 +56,9 @@ pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
             Some(("parsed", value)) => wanted = Wanted::from_list(value),
             Some(("speaks", value)) => knows_ring = value == "2",
             Some(("body", value)) => takes_descriptors = value == "descriptor",
+            Some(("connections", value)) => {
+                connections = value.parse().unwrap_or(1).clamp(1, MAX_CONNECTIONS);
+            }
             Some(("stacks", value)) => stacks = PerlLayout::parse(value),
             _ => {}
         }
@@ -59,6 +69,7 @@ pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
         wanted,
         knows_ring,
         takes_descriptors,
+        connections,
         stacks,
     })
 }
@@ -78,6 +89,7 @@ mod tests {
                 wanted: Wanted::default(),
                 knows_ring: false,
                 takes_descriptors: false,
+                connections: 1,
                 stacks: None
             }
         );
@@ -90,6 +102,12 @@ mod tests {
         for (word, takes) in [("body=descriptor", true), ("body=bytes", false), ("body", false)] {
             let greeting = parse(&format!("KIRIN/1 pid=123 adapter=x {word}")).unwrap();
             assert_eq!(greeting.takes_descriptors, takes, "{word}");
+        }
+        for (value, connections) in
+            [("64", 64), ("1", 1), ("0", 1), ("-1", 1), ("many", 1), ("99999", 16_384)]
+        {
+            let greeting = parse(&format!("KIRIN/1 pid=123 adapter=x connections={value}"));
+            assert_eq!(greeting.unwrap().connections, connections, "{value}");
         }
     }
 

@@ -26,6 +26,7 @@ mod exchange;
 mod generation;
 mod greeting;
 mod handed_file;
+mod known_workers;
 mod launch;
 mod parent;
 mod parsed;
@@ -44,6 +45,7 @@ mod supervisor;
 mod tunnel;
 mod worker;
 mod worker_handle;
+mod worker_process;
 mod worker_response;
 mod worker_status;
 

@@ -21,6 +21,9 @@ const OVERTAKING: Duration = Duration::from_millis(5);
 /// How many waiting requests are checked for one of the worker's loop.
 const LOOKED_AT: usize = 16;
 
+/// How many idle workers are compared for the one that is best for a request.
+const COMPARED: usize = 64;
+
 /// The properties of a worker that the pool needs.
 pub(crate) trait Pooled {
     /// An event loop.
@@ -31,6 +34,9 @@ pub(crate) trait Pooled {
 
     /// Returns whether the worker must not get another request.
     fn is_leaving(&self) -> bool;
+
+    /// Returns how many requests the worker has already, over its other connections.
+    fn load(&self) -> usize;
 }
 
 /// The pool of one application. `W` is a worker's connection.
@@ -78,9 +84,10 @@ impl<W: Pooled> Pool<W> {
         Arc::new(Self { state: Mutex::new(state) })
     }
 
-    /// Takes an idle worker, preferably one of the loop `here`. If there is none, enters the queue
-    /// in the turn of `client`. A request that was taken back has waited `since` then. It comes
-    /// before later ones of its client, and finds room even if the queue is full.
+    /// Takes an idle worker: one with the fewest requests, and of these one of the loop `here`. If
+    /// there is none, enters the queue in the turn of `client`. A request that was taken back has
+    /// waited `since` then. It comes before later ones of its client, and finds room even if the
+    /// queue is full.
     pub(crate) fn take(
         self: &Arc<Self>,
         here: W::Home,
@@ -91,8 +98,7 @@ impl<W: Pooled> Pool<W> {
         if state.closed {
             return Err(Refused::Closed);
         }
-        if let Some(last) = state.idle.len().checked_sub(1) {
-            let index = state.idle.iter().rposition(|worker| worker.is_near(here)).unwrap_or(last);
+        if let Some(index) = state.best_idle(here) {
             return Ok(Acquired::Worker(state.idle.remove(index)));
         }
         let (sender, receiver) = oneshot::channel();
@@ -175,9 +181,9 @@ impl<W: Pooled> Pool<W> {
         std::mem::take(&mut state.idle)
     }
 
-    /// Returns how many workers are idle for which `is_counted` is true.
-    pub(crate) fn idle(&self, is_counted: impl Fn(&W) -> bool) -> usize {
-        self.state.lock().idle.iter().filter(|worker| is_counted(worker)).count()
+    /// Returns what `describe` returns for the idle workers.
+    pub(crate) fn idle<T>(&self, describe: impl Fn(&W) -> Option<T>) -> Vec<T> {
+        self.state.lock().idle.iter().filter_map(describe).collect()
     }
 
     /// Returns how many requests wait.
@@ -187,6 +193,21 @@ impl<W: Pooled> Pool<W> {
 }
 
 impl<W: Pooled> PoolState<W> {
+    /// Returns the index of the idle worker that is best for a request of the loop `here`.
+    fn best_idle(&self, here: W::Home) -> Option<usize> {
+        let mut best = None;
+        for (index, worker) in self.idle.iter().enumerate().rev().take(COMPARED) {
+            let cost = (worker.load(), !worker.is_near(here));
+            if cost == (0, false) {
+                return Some(index);
+            }
+            if best.is_none_or(|(_, least)| cost < least) {
+                best = Some((index, cost));
+            }
+        }
+        best.map(|(index, _)| index)
+    }
+
     /// Takes the next request out of the queue: the one whose turn it is, or a nearly as old one of
     /// a loop that is near to the worker. The client of that one has its turn, too.
     fn next_for(&mut self, worker: &W) -> Option<Waiter<W>> {

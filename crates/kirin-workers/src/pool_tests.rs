@@ -19,11 +19,20 @@ impl Pooled for u32 {
     fn is_leaving(&self) -> bool {
         *self >= 1000
     }
+
+    /// Returns the hundreds.
+    fn load(&self) -> usize {
+        (*self / 100) as usize
+    }
 }
 
 /// Polls a place in the queue once.
 fn poll(wait: &mut Wait<u32>) -> Poll<Result<u32, Refused>> {
     Pin::new(wait).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn idle(pool: &Pool<u32>) -> usize {
+    pool.idle(|worker| Some(*worker)).len()
 }
 
 fn wait(pool: &Arc<Pool<u32>>, here: u32) -> Wait<u32> {
@@ -47,12 +56,24 @@ fn the_worker_that_worked_last_is_taken_first_unless_another_is_at_home() {
 }
 
 #[test]
+fn a_worker_with_fewer_requests_is_taken_first() {
+    let pool = Pool::new(8);
+    [101, 3, 202, 302, 102, 5].into_iter().for_each(|worker| pool.release(worker));
+    for (here, expected) in [(0, 5), (0, 3), (0, 102), (0, 101), (1, 202)] {
+        let Ok(Acquired::Worker(worker)) = pool.take(here, None, None) else {
+            panic!("all are idle")
+        };
+        assert_eq!(worker, expected);
+    }
+}
+
+#[test]
 fn a_worker_that_is_leaving_gets_no_request() {
     let pool = Pool::new(8);
     let mut first = wait(&pool, 0);
     pool.release(1000);
     assert!(poll(&mut first).is_pending());
-    assert_eq!(pool.idle(|_| true), 0);
+    assert_eq!(idle(&pool), 0);
     pool.release(1);
     assert_eq!(poll(&mut first), Poll::Ready(Ok(1)));
 }
@@ -130,7 +151,7 @@ fn a_closed_pool_refuses_those_who_wait_and_come_and_keeps_no_worker() {
     assert_eq!(poll(&mut first), Poll::Ready(Err(Refused::Closed)));
     assert!(matches!(pool.take(0, None, None), Err(Refused::Closed)));
     pool.release(1);
-    assert_eq!(pool.idle(|_| true), 0);
+    assert_eq!(idle(&pool), 0);
 }
 
 /// An event in a pool. Numbers choose among what is there, modulo its count.
@@ -169,7 +190,7 @@ proptest! {
                 Step::Take => match pool.take({ turn += 1; turn % 2 }, None, None) {
                     Ok(Acquired::Worker(worker)) => held.push(worker),
                     Ok(Acquired::Wait(wait)) => {
-                        prop_assert_eq!(pool.idle(|_| true), 0, "nobody waits beside an idle worker");
+                        prop_assert_eq!(idle(&pool), 0, "nobody waits beside an idle worker");
                         waits.push(wait);
                     }
                     Err(refused) => {
@@ -256,7 +277,7 @@ fn loops_that_take_wait_and_give_up_at_once_neither_lose_nor_share_a_worker() {
             });
         }
     });
-    assert_eq!((pool.idle(|_| true), pool.waiting()), (WORKERS as usize, 0));
+    assert_eq!((idle(&pool), pool.waiting()), (WORKERS as usize, 0));
     let (served, given_up) = (served.into_inner(), given_up.into_inner());
     assert_eq!(served + given_up, 4 * 5 * TURNS);
     assert!(given_up > 0, "five at once on three workers");

@@ -99,16 +99,18 @@ async fn answer_to(
         Ok(parts) => parts,
         Err(error) => {
             // Nobody can know what else such a worker does.
-            worker.leave();
+            worker.process.leave();
             ring.let_leaving_go();
             return Err(protocol(error));
         }
     };
     if head.afterwards == Afterwards::Leaves {
-        app.count_leaving();
+        app.note_leaving(&worker.process);
     }
     match head.file.take() {
-        Some(file) => exchange::file_response(app, request, head, file, pid, worker.is_same_user()),
+        Some(file) => {
+            exchange::file_response(app, request, head, file, pid, worker.process.is_same_user())
+        }
         None => Ok(exchange::whole_response(head, data)),
     }
 }

@@ -15,7 +15,7 @@ use crate::profile::{
     StackCounts,
 };
 use crate::stacks::{StackError, StackReader};
-use crate::worker_handle::WorkerHandle;
+use crate::worker_process::WorkerProcess;
 
 impl App {
     /// Returns how many samples the profile has that is being made; none if no profile is.
@@ -86,7 +86,7 @@ impl Drop for Running<'_> {
 /// The samples of a profile, and the workers that they are from.
 #[derive(Default)]
 struct Sampler {
-    readers: HashMap<u32, (Arc<WorkerHandle>, Result<StackReader, StackError>)>,
+    readers: HashMap<u32, (Arc<WorkerProcess>, Result<StackReader, StackError>)>,
     stacks: StackCounts,
     profile: Profile,
     /// The workers that had a request.
@@ -97,7 +97,7 @@ struct Sampler {
 impl Sampler {
     /// Fails if there are workers, and the stack of none of them can be read.
     fn check_workers(&mut self, app: &App) -> Result<(), ProfileError> {
-        let workers = app.worker_handles();
+        let workers = app.workers.processes();
         let mut failed = None;
         for worker in &workers {
             match app.stack_reader(worker) {
@@ -138,7 +138,7 @@ impl Sampler {
                 }
             }
         }
-        self.readers.retain(|_, (worker, _)| app.has_worker(worker));
+        self.readers.retain(|_, (worker, _)| app.workers.has(worker));
     }
 
     fn finish(mut self, app: &App) -> Result<Profile, ProfileError> {

@@ -39,7 +39,7 @@ pub(crate) async fn watch<T>(
     // The kernel may have to read pages of the worker from the disk.
     let mut reading = {
         let app = Arc::clone(app);
-        tokio::task::spawn_blocking(move || app.stack_reader(&worker)?.read())
+        tokio::task::spawn_blocking(move || app.stack_reader(&worker.process)?.read())
     };
     let mut result = None;
     let stack = loop {

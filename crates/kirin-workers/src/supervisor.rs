@@ -9,6 +9,7 @@
 //! the present one. The new one takes over when all its workers have greeted; no request sees it
 //! before.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -160,6 +161,11 @@ impl Supervisor {
                     generation.reopen_vacancy(vacancy, &self.app, &self.loops);
                 }
             }
+            Event::Crowded => {
+                if let Some(serving) = self.serving() {
+                    self.generations[serving].grow(&self.app, &self.loops);
+                }
+            }
             Event::GraceOver { generation, pid } => self.grace_over(generation, pid),
             Event::Reload => {
                 self.reloads += 1;
@@ -250,17 +256,22 @@ impl Supervisor {
         if self.generations[index].is_condemned(connection.handle.pid) {
             return;
         }
+        self.generations[index].note_greeting(&connection);
         match &mut self.generations[index].role {
             Role::Leaving { .. } => {}
             Role::Serving => {
                 self.app.register_worker(&connection.handle);
                 self.app.release(connection);
+                self.generations[index].grow(&self.app, &self.loops);
             }
             Role::Starting { greeted, .. } => {
                 self.app.register_worker(&connection.handle);
                 greeted.push(connection);
-                if is_first || greeted.len() >= self.workers {
+                if is_first || workers_of(greeted) >= self.workers {
                     self.take_over(index);
+                } else {
+                    let greeted = greeted.len();
+                    self.generations[index].open_for_late_worker(greeted, &self.app, &self.loops);
                 }
             }
         }
@@ -285,7 +296,7 @@ impl Supervisor {
             generation.resize(wanted, &self.app, &self.loops);
         }
         if let (Some(index), Some(_)) = (self.starting(), self.serving())
-            && matches!(&self.generations[index].role, Role::Starting { greeted, .. } if greeted.len() >= wanted)
+            && matches!(&self.generations[index].role, Role::Starting { greeted, .. } if workers_of(greeted) >= wanted)
         {
             self.take_over(index);
         }
@@ -298,6 +309,7 @@ impl Supervisor {
         if let Role::Starting { greeted, .. } = role {
             greeted.into_iter().for_each(|connection| self.app.release(connection));
         }
+        self.generations[index].grow(&self.app, &self.loops);
         let number = self.generations[index].number;
         match old {
             None => self.app.set_ready(),
@@ -378,6 +390,11 @@ impl Supervisor {
         self.app.begin_deadline_of_disconnected();
         self.condemn_overdue();
         self.app.expire_waiting();
+        for generation in &mut self.generations {
+            if !matches!(generation.role, Role::Leaving { .. }) {
+                generation.balance(&self.app, &self.loops);
+            }
+        }
         if self.replacement_checked_at + REPLACEMENT_INTERVAL <= now {
             self.replacement_checked_at = now;
             self.app.retire_old_workers(now);
@@ -431,6 +448,9 @@ impl Supervisor {
             if let Some(generation) =
                 self.generations.iter_mut().find(|known| known.number == number)
             {
+                if generation.is_condemned(pid) {
+                    continue;
+                }
                 generation.condemn_worker(pid);
                 let events = self.app.events();
                 tokio::spawn(async move {
@@ -440,6 +460,10 @@ impl Supervisor {
                 });
             }
             worker.disconnect();
+            if worker.process.is_concurrent() {
+                worker.process.leave();
+                self.app.workers.disconnect(pid);
+            }
         }
     }
 
@@ -515,4 +539,10 @@ impl Supervisor {
             self.orphans.push((end.orphans, Instant::now()));
         }
     }
+}
+
+/// Returns how many workers these connections belong to.
+fn workers_of(connections: &[WorkerConnection]) -> usize {
+    let pids: HashSet<_> = connections.iter().map(|connection| connection.handle.pid).collect();
+    pids.len()
 }

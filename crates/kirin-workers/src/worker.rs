@@ -8,8 +8,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::thread::ThreadId;
-use std::time::Duration;
+use std::time::Instant;
 
+use kirin_cgi::RequestBlock;
 use kirin_http::ReadBuffer;
 use rustix::net::Shutdown;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
@@ -21,6 +22,7 @@ use crate::event::Event;
 use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
 use crate::ring::{self, Parked, RingOwner, RingPlace, RingSeat, SharedRing};
 use crate::worker_handle::WorkerHandle;
+use crate::worker_process::WorkerProcess;
 
 /// Bytes read from a worker at once. No response head may be longer.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
@@ -52,7 +54,9 @@ pub(crate) struct WorkerConnection {
     pub(crate) seat: Option<Seat>,
     /// The place of the request that goes on over this connection.
     pub(crate) place: Option<Place>,
-    _vacancy: Vacancy,
+    /// Whether the worker has a request over this connection.
+    has_request: bool,
+    vacancy: Vacancy,
 }
 
 /// The ring of a generation.
@@ -82,22 +86,48 @@ impl Drop for WorkerConnection {
         if let Some(seat) = &self.seat {
             seat.ring.dismiss(seat.number, &self.handle);
         }
+        self.end_request();
         self.handle.disconnect();
     }
 }
 
 impl WorkerConnection {
     /// Returns the connection in `vacancy`. Call this on the loop that becomes its home.
-    pub(crate) fn new(worker: GreetedWorker, vacancy: Vacancy, max_age: Option<Duration>) -> Self {
-        let GreetedWorker { stream, socket, greeting, seat } = worker;
+    pub(crate) fn new(
+        worker: GreetedWorker,
+        process: Arc<WorkerProcess>,
+        vacancy: Vacancy,
+    ) -> Self {
+        let GreetedWorker { stream, socket, seat, .. } = worker;
         Self {
             stream,
             buffer: ReadBuffer::new(vec![0; BUFFER_BYTES].into_boxed_slice()),
             home: std::thread::current().id(),
-            handle: Arc::new(WorkerHandle::new(greeting, vacancy.generation, max_age, socket)),
+            handle: Arc::new(WorkerHandle::new(process, socket)),
             seat,
             place: None,
-            _vacancy: vacancy,
+            has_request: false,
+            vacancy,
+        }
+    }
+
+    /// Returns the number of the connection's vacancy.
+    pub(crate) fn vacancy(&self) -> usize {
+        self.vacancy.index
+    }
+
+    /// Notes the request that the worker gets over this connection, or has got through the ring.
+    pub(crate) fn begin_request(&mut self, block: &RequestBlock, begun_at: Instant) {
+        self.handle.current.begin(block, begun_at);
+        self.has_request = true;
+        self.handle.process.begin_request();
+    }
+
+    /// Notes that the worker has no request over this connection any more.
+    pub(crate) fn end_request(&mut self) {
+        self.handle.current.end();
+        if std::mem::take(&mut self.has_request) {
+            self.handle.process.end_request();
         }
     }
 
@@ -234,7 +264,7 @@ pub(crate) async fn connect(
     let greeting = greeting::parse(&String::from_utf8_lossy(&line))
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
     let seat = match ring {
-        Some(ring) if greeting.knows_ring => {
+        Some(ring) if greeting.knows_ring && greeting.connections == 1 => {
             ring::offer(app, ring, &mut stream, greeting.pid).await?
         }
         _ => None,

@@ -2,44 +2,26 @@
 //! the status know of it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 use rustix::net::Shutdown;
 
 use crate::current_request::CurrentRequest;
-use crate::greeting::Greeting;
-use crate::parsed::Wanted;
-use crate::replacement::{self, ReplaceReason};
-use crate::stacks::PerlLayout;
+use crate::worker_process::WorkerProcess;
 
-/// The part of a worker that the supervisor keeps while a request uses the connection.
+/// The part of a worker's connection that the supervisor keeps while a request uses it.
 pub(crate) struct WorkerHandle {
     pub(crate) pid: u32,
     pub(crate) generation: u64,
-    /// The parts of a request that Kirin parses for the worker.
-    pub(crate) wanted: Wanted,
-    /// Whether the worker can receive a body in a file as a descriptor.
-    pub(crate) takes_descriptors: bool,
-    /// Where the worker's stack is.
-    pub(crate) stacks: Option<Arc<PerlLayout>>,
-    /// When the worker greeted.
-    pub(crate) started_at: Instant,
-    /// The age at which the worker is replaced.
-    lifetime: Option<Duration>,
-    /// Whether the worker ran as Kirin's user when it greeted.
-    greeted_as_same_user: bool,
-    /// Whether the worker runs as Kirin's user. Checked when that first matters.
-    same_user: OnceLock<bool>,
-    /// Whether the worker ends after its present request.
-    leaving: AtomicBool,
+    /// What the connections of the worker share.
+    pub(crate) process: Arc<WorkerProcess>,
     /// Whether the end of the connection of an attached worker has been seen.
     has_hung_up: AtomicBool,
     /// Whether the front has ended the connection, or has dropped it after its end.
     is_disconnected: AtomicBool,
     socket: OwnedFd,
-    /// The request that the worker has.
+    /// The request that the worker has on this connection.
     pub(crate) current: CurrentRequest,
     /// Milliseconds on the application's clock at which the present request is overdue; 0 for no
     /// request, `KILLED` after the deadline.
@@ -50,23 +32,11 @@ const KILLED: u64 = u64::MAX;
 
 impl WorkerHandle {
     /// Returns the handle of a worker that has greeted on `socket`.
-    pub(crate) fn new(
-        greeting: Greeting,
-        generation: u64,
-        max_age: Option<Duration>,
-        socket: OwnedFd,
-    ) -> Self {
+    pub(crate) fn new(process: Arc<WorkerProcess>, socket: OwnedFd) -> Self {
         Self {
-            pid: greeting.pid,
-            generation,
-            wanted: greeting.wanted,
-            takes_descriptors: greeting.takes_descriptors,
-            stacks: greeting.stacks.map(Arc::new),
-            started_at: Instant::now(),
-            lifetime: max_age.map(|age| replacement::lifetime(age, replacement::random_fraction())),
-            greeted_as_same_user: runs_as_us(greeting.pid).unwrap_or(false),
-            same_user: OnceLock::new(),
-            leaving: AtomicBool::new(false),
+            pid: process.pid,
+            generation: process.generation,
+            process,
             has_hung_up: AtomicBool::new(false),
             is_disconnected: AtomicBool::new(false),
             socket,
@@ -86,41 +56,15 @@ impl WorkerHandle {
         self.is_disconnected.load(Ordering::Relaxed)
     }
 
-    /// Returns how long ago the worker greeted.
-    pub(crate) fn age(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.started_at)
-    }
-
-    /// Returns why the worker must be replaced, if so.
-    pub(crate) fn replace_reason(
-        &self,
-        now: Instant,
-        max_memory_bytes: Option<u64>,
-    ) -> Option<ReplaceReason> {
-        let age = self.age(now);
-        if self.lifetime.is_some_and(|lifetime| age >= lifetime) {
-            return Some(ReplaceReason::Age(age));
-        }
-        let limit = max_memory_bytes?;
-        replacement::resident_bytes(self.pid)
-            .filter(|resident| *resident > limit)
-            .map(ReplaceReason::Memory)
-    }
-
-    /// Returns whether the worker runs as Kirin's user. Then it may read the same files.
-    pub(crate) fn is_same_user(&self) -> bool {
-        // If the worker has ended since its response, the answer of its greeting counts.
-        *self.same_user.get_or_init(|| runs_as_us(self.pid).unwrap_or(self.greeted_as_same_user))
-    }
-
-    /// Marks the worker as leaving: it gets no further request. The caller must then remove it from
-    /// the pool, where it may be idle.
-    pub(crate) fn leave(&self) {
-        self.leaving.store(true, Ordering::Relaxed);
+    /// Tells a worker that serves several requests that nobody waits for this one any more. The
+    /// worker closes the connection then.
+    pub(crate) fn give_up_request(&self) {
+        // Fails only if the connection has ended already.
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
     }
 
     pub(crate) fn is_leaving(&self) -> bool {
-        self.leaving.load(Ordering::Relaxed)
+        self.process.is_leaving()
     }
 
     /// Notes that the worker has ended its connection. What it sent before can still be read.
@@ -176,17 +120,4 @@ impl WorkerHandle {
                 .compare_exchange(deadline, KILLED, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
     }
-}
-
-/// Returns whether a process runs as Kirin's user; `None` if it has ended.
-fn runs_as_us(pid: u32) -> Option<bool> {
-    effective_user(pid).map(|user| user == rustix::process::geteuid().as_raw())
-}
-
-/// Returns the effective user id of a process. `Uid:` in proc_pid_status(5) has the real one and
-/// then the effective one.
-fn effective_user(pid: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    ids.split_ascii_whitespace().nth(1)?.parse().ok()
 }

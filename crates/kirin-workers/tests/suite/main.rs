@@ -5,6 +5,7 @@
 mod failures;
 mod kills;
 mod lifecycle;
+mod many_requests;
 mod plack_suite;
 mod responses;
 mod support;
