@@ -3,16 +3,25 @@
 CARGO ?= cargo
 .PHONY: demo build quick test test-long chaos prepare lint bench bench-packages score deb docs fuzz clean
 
-demo: ## Build and serve examples/memo on http://127.0.0.1:8080/
-	scripts/install-packages demo
+# The language of the memo example that `make demo` serves: perl or python.
+APP = perl
+EXAMPLE.perl = examples/memo
+EXAMPLE.python = examples/memo-python
+EXAMPLE = $(or $(EXAMPLE.$(APP)),$(error APP is perl or python, not "$(APP)"))
+PACKAGES.perl = demo
+PACKAGES.python = demo-python
+
+demo: ## Build and serve the memo example on http://127.0.0.1:8080/; APP=python: the one in Python
+	scripts/install-packages $(PACKAGES.$(APP))
 	scripts/build-ring
 	scripts/build-python-ring
 	$(CARGO) build --release -p kirin
-	cd examples/memo && perl seed.pl
+	cd examples/memo && MEMO_DATABASE=$(CURDIR)/$(EXAMPLE)/data/memo.sqlite perl seed.pl
 	@echo
 	@echo "    memo: http://127.0.0.1:8080/   (sign in as demo, password demo; Ctrl-C ends it)"
 	@echo
-	target/release/kirin serve --config examples/memo/kirin.toml
+	@# Debian's packages are for Debian's own interpreters, which need not be the first in PATH.
+	PATH=/usr/bin:$$PATH target/release/kirin serve --config $(EXAMPLE)/kirin.toml
 
 build:
 	scripts/build-ring

@@ -24,6 +24,12 @@ OF_THE_RING = ("kirin/apps silent_workers::", "kirin/apps suite::")
 SMOKE_LIST = "scripts/smoke-tests"
 LONG_LIST = "scripts/long-tests"
 KILLS = "kills::workers_killed_at_random"
+# The tests of this example run against its application in Perl, and against that in Python.
+MEMO = "examples/memo"
+MEMO_IN_PYTHON = {"MEMO_APP": "python"}
+MEMO_PROGRAM, MEMO_TESTS = "kirin/pages", "kirin/pages memo_"
+# Debian's packages are for Debian's own Python, which need not be the first in PATH.
+DEBIAN_PYTHON = "/usr/bin/python3"
 # What a Perl test uses when it starts the program.
 STARTS_KIRIN = ("use NeedsKirin", "use Plackup", "use Served", "Kirin::Front::binary")
 
@@ -93,9 +99,22 @@ def one_by_one(suite, programs, environment=None):
 
 
 def programs(programs, root):
-    """Returns a job for each test that has a process of its own."""
+    """Returns a job for each test that has a process of its own. Those of the memo example run with
+    both applications."""
     chosen = [program for program in programs if program.name.startswith(PROCESS_A_TEST)]
-    return without(one_by_one("programs", chosen), listed(root, LONG_LIST))
+    jobs = without(one_by_one("programs", chosen), listed(root, LONG_LIST))
+    return jobs + memo_in_python(programs)
+
+
+def memo_in_python(programs):
+    """Returns the tests of the memo example, with its application in Python."""
+    chosen = [program for program in programs if program.name == MEMO_PROGRAM]
+    path = os.environ.get("PATH", os.defpath)
+    environment = {**MEMO_IN_PYTHON, "PATH": f"{os.path.dirname(DEBIAN_PYTHON)}{os.pathsep}{path}"}
+    jobs = only(one_by_one("programs", chosen, environment), (MEMO_TESTS,))
+    for job in jobs:
+        job.name += " in Python"
+    return jobs
 
 
 def sockets(programs, root):
@@ -162,15 +181,19 @@ def only(jobs, names, may_lack=False):
 
 
 def perl(root):
-    """Returns the files of Perl tests; those that start the program also without the ring."""
+    """Returns the files of Perl tests; those that start the program also without the ring, and those
+    of the memo example also with its application in Python."""
     jobs = []
-    for directory in ("adapters/perl", "examples/memo"):
+    for directory in ("adapters/perl", MEMO, "examples/memo-python"):
         for path in sorted(glob.glob(os.path.join(root, directory, "t/*.t"))):
             file = os.path.relpath(path, os.path.join(root, directory))
             name = f"{directory}/{file}"
             command = ["prove", "-l", file]
             here = os.path.join(root, directory)
             jobs.append(Job("perl", name, command, here, "perl", limit=300))
+            if directory == MEMO:
+                in_python = f"{name} in Python"
+                jobs.append(Job("perl", in_python, command, here, "perl", MEMO_IN_PYTHON, 300))
             with open(path, encoding="utf-8") as lines:
                 starts_kirin = any(line.startswith(STARTS_KIRIN) for line in lines)
             if starts_kirin and directory == "adapters/perl":
@@ -184,19 +207,26 @@ def perl(root):
 
 def python(root):
     """Returns the files of Python tests."""
-    directory = os.path.join(root, "adapters/python")
     jobs = []
-    for path in sorted(glob.glob(os.path.join(directory, "tests/**/test_*.py"), recursive=True)):
-        file = os.path.relpath(path, directory)
-        place, name = os.path.split(file)
-        command = ["python3", "-B", "-m", "unittest", "discover", "-q", "-s", place, "-p", name]
-        jobs.append(Job("python", f"adapters/python/{file}", command, directory, limit=300))
+    for tested, interpreter in (
+        ("adapters/python", "python3"),
+        ("examples/memo-python", DEBIAN_PYTHON),
+    ):
+        directory = os.path.join(root, tested)
+        for path in sorted(glob.glob(os.path.join(directory, "tests/**/test_*.py"), recursive=True)):
+            file = os.path.relpath(path, directory)
+            place, name = os.path.split(file)
+            command = [interpreter, "-B", "-m", "unittest", "discover", "-q", "-s", place, "-p", name]
+            jobs.append(Job("python", f"{tested}/{file}", command, directory, limit=300))
     return jobs
 
 
 def browser(root):
-    """Returns the test with a browser."""
-    return [Job("browser", "memo", ["scripts/browser-test"], root, limit=300)]
+    """Returns the test with a browser, for both applications of the memo example."""
+    return [
+        Job("browser", f"memo in {language}", ["scripts/browser-test", language], root, limit=300)
+        for language in ("perl", "python")
+    ]
 
 
 def documentation(root, cargo):

@@ -10,6 +10,18 @@ use crate::{Kirin, Memcached, Reply, Site, wait_for};
 /// The files of the example in the sources.
 pub const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/memo");
 
+/// Returns the file of the application. `MEMO_APP` in the environment chooses the one in Python.
+///
+/// # Panics
+/// Panics if `MEMO_APP` names no application.
+fn application() -> String {
+    match std::env::var("MEMO_APP").as_deref() {
+        Err(_) | Ok("perl") => format!("{EXAMPLE}/app.psgi"),
+        Ok("python") => format!("{EXAMPLE}-python/app.py"),
+        Ok(other) => panic!("MEMO_APP is perl or python, and not {other}"),
+    }
+}
+
 /// Serves the example. `try_places` are the places of its main route.
 ///
 /// # Panics
@@ -18,12 +30,13 @@ pub fn serve(try_places: &[&str]) -> (Site, Kirin, Memcached) {
     let site = Site::new();
     let config = format!(
         "[[listener]]\naddress = \"127.0.0.1:0\"\n[store]\nmemory = \"16MB\"\nmemcached = [\"unix:m.sock\"]\n\
-         session_cookie = \"memo_session\"\n[[app]]\nname = \"web\"\nload = \"{EXAMPLE}/app.psgi\"\nworkers = 2\n\
+         session_cookie = \"memo_session\"\n[[app]]\nname = \"web\"\nload = \"{1}\"\nworkers = 2\n\
          env = {{ KIRIN_STORE = \"unix:{0}/m.sock\", MEMO_DATABASE = \"{0}/memo.sqlite\" }}\n\
          [[route]]\npath = \"/\"\ntry = [\"store\", \"app:web\"]\n\
          [[route]]\npath = \"/memo\"\ntry = {try_places:?}\n\
-         [[route]]\npath = \"/perl\"\ntry = [\"app:web\"]\nrewrite = \"/\"\n",
-        site.root().display()
+         [[route]]\npath = \"/app\"\ntry = [\"app:web\"]\nrewrite = \"/\"\n",
+        site.root().display(),
+        application()
     );
     assert!(Path::new(EXAMPLE).is_dir(), "{EXAMPLE}");
     let kirin = Kirin::start(&site, &config);

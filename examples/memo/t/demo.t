@@ -9,9 +9,10 @@ use Memo::Database ();
 use Plack::Test ();
 use Plack::Util ();
 use Test::More;
+use TestSite;
 use TestVisitor;
 
-# seed.pl and app.psgi as "make demo" uses them.
+# seed.pl and the application's file as "make demo" uses them.
 
 my $folder = File::Temp->newdir('memo-test-XXXXXXXX', TMPDIR => 1);
 
@@ -25,27 +26,30 @@ sub seed {
 }
 
 subtest 'the seeded memos are the same every time' => sub {
-    like seed('one.sqlite', '--memos', 400), qr/400 memos, 3\d\d of them public, by 30 authors/;
+    like seed('memo.sqlite', '--memos', 400), qr/400 memos, 3\d\d of them public, by 30 authors/;
     seed('two.sqlite', '--memos', 400);
     my ($one, $two) = map {
         Memo::Database->new("$folder/$_")
             ->handle->selectall_arrayref('SELECT * FROM memo ORDER BY id')
-    } 'one.sqlite', 'two.sqlite';
+    } 'memo.sqlite', 'two.sqlite';
     is_deeply $one, $two;
-    like seed('one.sqlite'), qr/there already/, 'and an existing database is left alone';
+    like seed('memo.sqlite'), qr/there already/, 'and an existing database is left alone';
 };
 
-local $ENV{MEMO_DATABASE} = "$folder/one.sqlite";
+local $ENV{MEMO_DATABASE} = "$folder/memo.sqlite";
 delete local $ENV{KIRIN_STORE};
-my $psgi = Plack::Util::load_psgi("$Bin/../app.psgi");
+my $python = TestSite::is_python() ? TestSite->new(folder => $folder) : undef;
+my $psgi = $python ? $python->psgi : Plack::Util::load_psgi("$Bin/../app.psgi");
 
 subtest 'after loading no database file is open, so workers may be forked' => sub {
+    plan skip_all => 'examples/memo-python/tests/test_example.py' if $python;
     my @open = grep { defined } map { readlink } glob '/proc/self/fd/*';
     ok scalar @open, 'there are open files to look at';
     is_deeply [grep { /one\.sqlite/ } @open], [];
 };
 
 subtest 'a worker opens the database itself, also after another process has' => sub {
+    plan skip_all => 'in Python only workers open it' if $python;
     my $visitor = TestVisitor->new($psgi);
     is $visitor->get('/')->code, 200;
     my $pid = fork // die "fork: $!";
@@ -73,15 +77,20 @@ subtest 'every seeded memo can be shown' => sub {
     like $visitor->get('/')->content, qr{<strong id="total">$shown</strong>};
 };
 
-subtest 'alone under plackup the files are served too, and HEAD has no body' => sub {
+subtest 'HEAD has no body' => sub {
     my $test = Plack::Test->create($psgi);
-    is $test->request(GET '/memo.css')->header('Content-Type'), 'text/css; charset=utf-8';
-    is $test->request(GET '/favicon.svg')->header('Content-Type'), 'image/svg+xml';
-    is $test->request(GET '/../app.psgi')->code, 404;
     my $head = $test->request(HEAD '/');
     is $head->code, 200;
     is $head->content, '';
     is $head->header('Content-Length'), length $test->request(GET '/')->content;
+};
+
+subtest 'alone under plackup the files are served too' => sub {
+    plan skip_all => 'the application in Python serves no files' if $python;
+    my $test = Plack::Test->create($psgi);
+    is $test->request(GET '/memo.css')->header('Content-Type'), 'text/css; charset=utf-8';
+    is $test->request(GET '/favicon.svg')->header('Content-Type'), 'image/svg+xml';
+    is $test->request(GET '/../app.psgi')->code, 404;
 };
 
 done_testing;

@@ -16,7 +16,7 @@ my $READERS = 2;
 my $MEMOS_PER_WRITER = 40;
 
 my $memcached = TestMemcached->new;
-my $site = TestSite->new(store => $memcached->address);
+my $site = TestSite->new(store => $memcached->address, workers => $WRITERS + $READERS);
 my ($first) = $site->add_public_memos(bea => 150);
 my @members = map { $site->member("writer$_") } 1 .. $WRITERS;
 my $done_file = $site->folder . '/done';
@@ -75,7 +75,7 @@ open my $done, '>', $done_file or die "$done_file: $!";
 finished($_, 'a reader had an answer each time') for @readers;
 
 is $site->app->memos->public_total, 150 + $WRITERS * $MEMOS_PER_WRITER, 'all memos were written';
-my $fresh = TestSite->new(folder => $site->folder)->visitor;
+my $fresh = TestSite->reference(folder => $site->folder)->visitor;
 my $expected = sub { TestMemcached::without_blank_lines($fresh->get($_[0])->content) };
 
 # Which pages are there depends on who came last: a purge may have been it.

@@ -6,7 +6,7 @@ use kirin_tests::memo::{
 };
 use kirin_tests::{Kirin, Memcached, Site};
 
-const PERL: &[&str] = &["store", "app:web"];
+const APPLICATION: &[&str] = &["store", "app:web"];
 
 fn lua() -> String {
     format!("lua:{EXAMPLE}/lua/private_memo.lua")
@@ -15,7 +15,7 @@ fn lua() -> String {
 /// Runs `test` with the application alone, and with the script in front of it.
 fn with_both(test: impl Fn(&Kirin, &mut Memcached)) {
     let lua = lua();
-    for places in [PERL, &["store", &lua, "app:web"]] {
+    for places in [APPLICATION, &["store", &lua, "app:web"]] {
         let (_site, kirin, mut memcached): (Site, _, _) = serve(places);
         eprintln!("{places:?}");
         test(&kirin, &mut memcached);
@@ -127,19 +127,19 @@ fn the_script_answers_exactly_as_the_application_and_without_a_worker() {
     let paths = [memo.clone(), format!("{memo}/neighbours")];
     mari.get(&memo);
     for path in &paths {
-        let by_perl = mari.get(&format!("/perl{path}"));
+        let by_app = mari.get(&format!("/app{path}"));
         let by_lua = {
             let _stopped = StoppedWorkers::of(&kirin);
             mari.get(path)
         };
-        assert_eq!((by_lua.status, by_lua.text()), (by_perl.status, by_perl.text()));
+        assert_eq!((by_lua.status, by_lua.text()), (by_app.status, by_app.text()));
         let fields = |head: &str| {
             let mut lines: Vec<_> =
                 head.lines().filter(|line| !line.starts_with("Date:")).map(str::to_owned).collect();
             lines.sort();
             lines
         };
-        assert_eq!(fields(&by_lua.head), fields(&by_perl.head));
+        assert_eq!(fields(&by_lua.head), fields(&by_app.head));
     }
     // The application answers for a missing item, and stores it again.
     let id = memo.strip_prefix("/memo/").expect("a memo");

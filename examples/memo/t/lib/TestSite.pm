@@ -11,10 +11,32 @@ BEGIN { $HERE = dirname(File::Spec->rel2abs(__FILE__)) . '/../..' }
 use lib "$HERE/lib";
 
 use Memo::App ();
+use TestPython ();
 use TestVisitor ();
 
-# A site of its own in a temporary folder; store => address of a memcached, if it is to have one.
+# Which application answers the requests of the tests: "perl" is that of this directory, "python" is
+# ../memo-python.
+my $ANSWERS = $ENV{MEMO_APP} || 'perl';
+die "MEMO_APP is perl or python, and not $ANSWERS\n" if $ANSWERS !~ /\A(?:perl|python)\z/;
+
+sub is_python { return $ANSWERS eq 'python' }
+
+# A site of its own in a temporary folder; store => address of a memcached, if it is to have one;
+# workers => number of worker processes, which only the application in Python has.
 sub new {
+    my ($class, %given) = @_;
+    my $self = $class->reference(%given);
+    return $self if !is_python();
+    $self->{python} = TestPython->new(
+        database => "$self->{folder}/memo.sqlite",
+        store    => $given{store}, workers => $given{workers}
+    );
+    $self->{psgi} = $self->{python}->psgi;
+    return $self;
+}
+
+# The same, always in Perl and in this process. Another application must make the same pages.
+sub reference {
     my ($class, %given) = @_;
     my $folder = $given{folder} // File::Temp->newdir('memo-test-XXXXXXXX', TMPDIR => 1);
     local $SIG{__WARN__} = sub { warn @_ if $_[0] !~ /made an empty database/ };
@@ -26,7 +48,12 @@ sub new {
 }
 
 sub folder { return $_[0]{folder} }
+
+# The application in Perl. Behind it is the same database, whatever answers requests.
 sub app { return $_[0]{app} }
+
+# What answers requests.
+sub psgi { return $_[0]{psgi} }
 
 # Somebody with an empty cookie jar.
 sub visitor { return TestVisitor->new($_[0]{psgi}) }

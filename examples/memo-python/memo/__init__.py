@@ -1,0 +1,1 @@
+"""The memo site."""
