@@ -27,6 +27,7 @@ from comparisons import (
     classic_stack,
     compressed_page,
     crowd,
+    crowd_python,
     hit_ratio,
     http2,
     http2_beside,
@@ -81,6 +82,9 @@ COMPARISONS: dict[str, Comparison] = {
         psgi.PARAMS_COMPARISON,
         wsgi.HELLO_COMPARISON,
         wsgi.PARAMS_COMPARISON,
+        wsgi.ASGI_COMPARISON,
+        wsgi.BODIES_COMPARISON,
+        wsgi.NGINX_COMPARISON,
         profile.COMPARISON,
         classic_stack.COMPARISON,
         proxy.TCP_COMPARISON,
@@ -99,7 +103,7 @@ COMPARISONS: dict[str, Comparison] = {
 # These comparisons do not measure CPU time under a load. They make tables of their own.
 OTHERS = {
     one.NAME: one
-    for one in (crowd, reload, restart, upgrade, http2_beside, idle_memory, idle_memory_http2, slow_attack, hit_ratio,
+    for one in (crowd, crowd_python, reload, restart, upgrade, http2_beside, idle_memory, idle_memory_http2, slow_attack, hit_ratio,
         memory_per_item, cache_hit_ratio, origin_purge, origin_idle)
 }
 NAMES = [*COMPARISONS, *OTHERS]

@@ -22,6 +22,15 @@ class App:
     """The time after which a request is logged as slow, or empty."""
     ring: bool = True
     """Whether requests go through shared memory."""
+    name: str = ""
+    """The name of a Python application in its file. Empty for the one that is found."""
+    virtual_env: Path | None = None
+    """The virtual environment of a Python application, or None."""
+
+    @property
+    def target(self) -> str:
+        """Returns the value of `load`."""
+        return f"{self.load}:{self.name}" if self.name else str(self.load)
 
 
 CONNECT_WITHIN_SECONDS = 10.0
@@ -168,8 +177,9 @@ def _config(
     origin: Server | None,
 ) -> str:
     quoted = ", ".join(f'"{place}"' for place in places)
-    app_section = f'[[app]]\nname = "web"\nload = "{app.load}"\nworkers = {app.workers}\n' if app else ""
+    app_section = f'[[app]]\nname = "web"\nload = "{app.target}"\nworkers = {app.workers}\n' if app else ""
     app_section += f'slow = "{app.slow}"\n' if app and app.slow else ""
+    app_section += f'env = {{ VIRTUAL_ENV = "{app.virtual_env}" }}\n' if app and app.virtual_env else ""
     app_section += 'shared_memory = "0B"\n' if app and not app.ring else ""
     tls_section = (
         f'[listener.tls]\ncertificates = [{{ chain = "{tls.chain}", key = "{tls.key}" }}]\n' if tls else ""

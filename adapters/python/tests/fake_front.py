@@ -87,93 +87,14 @@ class Response:
         return f"<{self.status} {self.headers} {self.body[:200]!r}{' cut' * self.is_cut}>"
 
 
-class FakeFront:
-    """A front with one app parent, and one connection to a worker at a time."""
+class FrontConnection:
+    """A connection to a worker, as a front opens it."""
 
-    def __init__(self, program, *, target="app.py", files=None, stderr=None, python=sys.executable,
-                 environment=None, **options):
-        """`program` is the text of app.py, `files` are others by their names.
-
-        `stderr` is a descriptor in place of the log file. `options` are those of kirin-worker.
-        """
-        self.directory = tempfile.mkdtemp(prefix="kirin-python-")
-        for name, text in {"app.py": program, **(files or {})}.items():
-            path = os.path.join(self.directory, name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-        self.path = os.path.join(self.directory, "workers")
-        self.log_path = os.path.join(self.directory, "log")
+    def __init__(self, path):
+        self.path = path
         self.connection = None
         self.unread = bytearray()
         self.greeting = None
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(self.path)
-        listener.listen(16)
-        self.control, control = os.pipe()
-        self.control_text = b""
-        arguments = []
-        for name, value in options.items():
-            arguments += (f"--{name.replace('_', '-')}", str(value))
-        log = open(self.log_path, "ab")
-        self.process = subprocess.Popen(
-            [python, PROGRAM, "--front", str(os.getpid()), *arguments, "--", target],
-            stdin=listener,
-            stdout=control,
-            stderr=log if stderr is None else stderr,
-            cwd=self.directory,
-            env={**os.environ, **(environment or {})},
-        )
-        log.close()
-        listener.close()
-        os.close(control)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.disconnect()
-        self.stop()
-        os.close(self.control)
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    # ---------------------------------------------------------------- the control channel
-
-    def control_line(self):
-        """Returns the next line of the control channel, or None at its end."""
-        end = time.monotonic() + WAIT_SECONDS
-        while b"\n" not in self.control_text:
-            if not select.select([self.control], [], [], max(0, end - time.monotonic()))[0]:
-                raise AssertionError(f"no line on the control channel; the log: {self.log()}")
-            part = os.read(self.control, 65536)
-            if not part:
-                return None
-            self.control_text += part
-        line, _, self.control_text = self.control_text.partition(b"\n")
-        return line.decode()
-
-    def has_control_line(self):
-        """Returns whether a line is there."""
-        return b"\n" in self.control_text or bool(select.select([self.control], [], [], 0)[0])
-
-    def started(self):
-        """Returns the process id of the next worker that starts, skipping other lines."""
-        while True:
-            line = self.control_line()
-            if line is None:
-                raise AssertionError(f"the parent has ended; the log: {self.log()}")
-            found = re.fullmatch("started ([0-9]+)", line)
-            if found:
-                return int(found[1])
-
-    def ready(self):
-        """Waits for `ready` and the first worker with preloading. Returns the worker's id."""
-        line = self.control_line()
-        if line != "ready":
-            raise AssertionError(f"not ready: {line}; the log: {self.log()}")
-        return self.started()
-
-    # ---------------------------------------------------------------- requests
 
     def connect(self):
         """Opens a connection. Returns the greeting."""
@@ -275,6 +196,90 @@ class FakeFront:
         if not data:
             raise Cut
         self.unread += data
+
+
+class FakeFront(FrontConnection):
+    """A front with one app parent, and one connection to a worker at a time."""
+
+    def __init__(self, program, *, target="app.py", files=None, stderr=None, python=sys.executable,
+                 environment=None, **options):
+        """`program` is the text of app.py, `files` are others by their names.
+
+        `stderr` is a descriptor in place of the log file. `options` are those of kirin-worker.
+        """
+        self.directory = tempfile.mkdtemp(prefix="kirin-python-")
+        for name, text in {"app.py": program, **(files or {})}.items():
+            path = os.path.join(self.directory, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        super().__init__(os.path.join(self.directory, "workers"))
+        self.log_path = os.path.join(self.directory, "log")
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self.path)
+        listener.listen(16)
+        self.control, control = os.pipe()
+        self.control_text = b""
+        arguments = []
+        for name, value in options.items():
+            arguments += (f"--{name.replace('_', '-')}", str(value))
+        log = open(self.log_path, "ab")
+        self.process = subprocess.Popen(
+            [python, PROGRAM, "--front", str(os.getpid()), *arguments, "--", target],
+            stdin=listener,
+            stdout=control,
+            stderr=log if stderr is None else stderr,
+            cwd=self.directory,
+            env={**os.environ, **(environment or {})},
+        )
+        log.close()
+        listener.close()
+        os.close(control)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.disconnect()
+        self.stop()
+        os.close(self.control)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    # ---------------------------------------------------------------- the control channel
+
+    def control_line(self):
+        """Returns the next line of the control channel, or None at its end."""
+        end = time.monotonic() + WAIT_SECONDS
+        while b"\n" not in self.control_text:
+            if not select.select([self.control], [], [], max(0, end - time.monotonic()))[0]:
+                raise AssertionError(f"no line on the control channel; the log: {self.log()}")
+            part = os.read(self.control, 65536)
+            if not part:
+                return None
+            self.control_text += part
+        line, _, self.control_text = self.control_text.partition(b"\n")
+        return line.decode()
+
+    def has_control_line(self):
+        """Returns whether a line is there."""
+        return b"\n" in self.control_text or bool(select.select([self.control], [], [], 0)[0])
+
+    def started(self):
+        """Returns the process id of the next worker that starts, skipping other lines."""
+        while True:
+            line = self.control_line()
+            if line is None:
+                raise AssertionError(f"the parent has ended; the log: {self.log()}")
+            found = re.fullmatch("started ([0-9]+)", line)
+            if found:
+                return int(found[1])
+
+    def ready(self):
+        """Waits for `ready` and the first worker with preloading. Returns the worker's id."""
+        line = self.control_line()
+        if line != "ready":
+            raise AssertionError(f"not ready: {line}; the log: {self.log()}")
+        return self.started()
 
     # ---------------------------------------------------------------- the process
 

@@ -120,20 +120,40 @@ class TargetTest(unittest.TestCase):
         self.assertIn("it is no callable, but int", self.failure("app:value", "value = 1\n"))
         self.assertIn("it is no callable, but NoneType",
                       self.failure("app.py", "def create_app(): pass\n"))
-        self.assertIn("cannot be called with environ and start_response",
-                      self.failure("app.py", "def app(one): pass\n"))
+        self.assertIn("can be called neither with environ and start_response (WSGI) nor with",
+                      self.failure("app.py", "def app(a, b, c, d): pass\n"))
         self.assertIn("rename the file", self.failure("signal.py", files={"signal.py": ""}))
 
-    def test_asgi_applications_are_refused(self):
+    def test_asgi_applications_are_recognised(self):
         for text in (
             "async def app(scope, receive, send): pass\n",
             "class A:\n  async def __call__(self, scope, receive, send): pass\napp = A()\n",
-            "def app(scope, receive, send): pass\n",
+            "async def f(scope, receive, send): pass\n"
+            "def app(scope, receive, send): return f(scope, receive, send)\n",
+            "class app:\n  def __init__(self, scope, receive, send): pass\n"
+            "  def __await__(self): return iter(())\n",
             "import functools\nasync def f(x, scope, receive, send): pass\n"
             "app = functools.partial(f, 1)\n",
+            "import functools\nasync def f(*arguments): pass\n"
+            "def create_app(): return functools.partial(functools.partial(f, 1))\n",
+        ):
+            with self.subTest(text), FakeFront(text) as front:
+                self.assertRegex(front.control_line(), "^started ")
+                self.assertEqual(front.control_line(), "ready", front.log())
+                self.assertIn(" connections=", front.connect())
+
+    def test_asgi_2_is_refused_with_a_way_out(self):
+        for text in (
+            "class app:\n  def __init__(self, scope): pass\n"
+            "  async def __call__(self, receive, send): pass\n",
+            "def app(scope):\n  async def inner(receive, send): pass\n  return inner\n",
         ):
             with self.subTest(text):
-                self.assertIn("app is an ASGI application", self.failure("app.py", text))
+                failure = self.failure("app.py", text)
+                self.assertIn("app is an application of ASGI 2", failure)
+                self.assertIn("asgiref.compatibility.guarantee_single_callable(app)", failure)
+
+    def test_wsgi_applications_that_look_like_asgi_are_called_as_wsgi(self):
         text = program("1").replace("start_response)", "start_response, more=None)")
         self.assertEqual(self.answer("app.py", text), 1)
         text = ("class app:\n  def __init__(self, e, s): s('200 OK', [])\n"

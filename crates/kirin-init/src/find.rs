@@ -84,7 +84,6 @@ fn candidates(project: &Project, sockets: &Path) -> Vec<Candidate> {
         php::find(project, sockets),
         procfile::find(project),
         catalyst,
-        python::find_server(project),
         ruby::find(project),
         server,
         generated.map(|site| static_site::of_generator(project, site)),

@@ -1,27 +1,24 @@
-//! Web applications in Python. Kirin runs those that speak WSGI. It is in front of uvicorn for
-//! those that speak ASGI, which the user starts.
+//! Web applications in Python, which speak WSGI or ASGI.
 
 use crate::evidence::Evidence;
-use crate::found::{Candidate, Plan, PythonPlan, ServerPlan, StaticFiles, Step};
+use crate::found::{Candidate, Plan, PythonPlan, StaticFiles, Step};
 use crate::project::{Project, Text, is_plain_path};
-
-/// The default port of uvicorn.
-const PORT: u16 = 8000;
 
 /// The files in which small applications are.
 const FILES: [&str; 7] =
     ["app.py", "main.py", "wsgi.py", "asgi.py", "application.py", "app/main.py", "app/__init__.py"];
 
-/// The classes of applications, and whether they speak ASGI.
-const CLASSES: [(&str, bool); 8] = [
-    ("FastAPI", true),
-    ("Starlette", true),
-    ("Litestar", true),
-    ("Quart", true),
-    ("Sanic", true),
-    ("Flask", false),
-    ("Bottle", false),
-    ("get_wsgi_application", false),
+/// The classes of applications, and Django's functions that make one.
+const CLASSES: [&str; 9] = [
+    "FastAPI",
+    "Starlette",
+    "Litestar",
+    "Quart",
+    "Sanic",
+    "Flask",
+    "Bottle",
+    "get_wsgi_application",
+    "get_asgi_application",
 ];
 
 /// The directories of virtual environments that Kirin finds by itself.
@@ -30,8 +27,7 @@ const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
 /// Finds an application that Kirin can run.
 pub(crate) fn find(project: &Project) -> Option<Candidate> {
     let found = django(project)
-        .or_else(|| FILES.iter().find_map(|path| small_application(project, path)))
-        .filter(|found| !found.is_asgi)?;
+        .or_else(|| FILES.iter().find_map(|path| small_application(project, path)))?;
     let mut evidence = vec![found.evidence];
     let mut steps = Vec::new();
     let environment = ENVIRONMENTS
@@ -61,27 +57,10 @@ pub(crate) fn find(project: &Project) -> Option<Candidate> {
     Some(Candidate { plan, evidence, steps })
 }
 
-/// Finds an application that another server must run.
-pub(crate) fn find_server(project: &Project) -> Option<Candidate> {
-    if django(project).is_some() {
-        return None;
-    }
-    let found = FILES.iter().find_map(|path| small_application(project, path))?;
-    let command = format!("uvicorn --host 127.0.0.1 --port {PORT} {}", found.load);
-    let plan = ServerPlan { port: PORT, is_guess: false, public: None };
-    let steps = vec![Step { purpose: "start the application", command }];
-    found.is_asgi.then(|| Candidate {
-        plan: Plan::Server(plan),
-        evidence: vec![found.evidence],
-        steps,
-    })
-}
-
 /// An application.
 struct Found {
     load: String,
     framework: &'static str,
-    is_asgi: bool,
     static_files: Option<StaticFiles>,
     evidence: Evidence,
 }
@@ -95,18 +74,23 @@ fn django(project: &Project) -> Option<Found> {
         settings.split('.').all(is_identifier).then_some((number, settings))
     })?;
     let module = settings.split('.').next()?;
-    if !project.is_file(&format!("{module}/wsgi.py")) {
-        let missing = Evidence::of_file(&format!("{module}/wsgi.py"), "is missing");
-        project.note_problem(missing);
-        return None;
-    }
     let paths = ["{}.py", "{}/__init__.py", "{}/base.py"];
     let paths = paths.map(|form| form.replace("{}", &settings.replace('.', "/")));
+    let texts: Vec<_> = paths.iter().filter_map(|path| project.text(path)).collect();
+    // Channels needs this setting. Other projects have an asgi.py too, because Django makes one.
+    let is_asgi = texts.iter().any(|text| {
+        text.lines().any(|(_, line)| line.trim_start().starts_with("ASGI_APPLICATION"))
+    });
+    let interface = if is_asgi { "asgi" } else { "wsgi" };
+    let file = format!("{module}/{interface}.py");
+    if !project.is_file(&file) {
+        project.note_problem(Evidence::of_file(&file, "is missing"));
+        return None;
+    }
     Some(Found {
-        load: format!("{module}.wsgi:application"),
+        load: format!("{module}.{interface}:application"),
         framework: "Django",
-        is_asgi: false,
-        static_files: paths.iter().find_map(|path| collected_files(&project.text(path)?)),
+        static_files: texts.iter().find_map(collected_files),
         evidence: Evidence::of_line("manage.py", Some(line), "starts a Django project"),
     })
 }
@@ -131,10 +115,11 @@ fn collected_files(settings: &Text) -> Option<StaticFiles> {
 
 fn small_application(project: &Project, path: &str) -> Option<Found> {
     let text = project.text(path)?;
-    let (line, name, class, is_asgi) = application(&text)?;
+    let (line, name, class) = application(&text)?;
     let module = path.trim_end_matches(".py").trim_end_matches("/__init__").replace('/', ".");
     let (framework, fact) = match class {
         "get_wsgi_application" => ("Django", "makes a WSGI application".to_owned()),
+        "get_asgi_application" => ("Django", "makes an ASGI application".to_owned()),
         class => (class, format!("makes a {class} application")),
     };
     // Flask serves the directory `static` beside the module.
@@ -147,7 +132,6 @@ fn small_application(project: &Project, path: &str) -> Option<Found> {
     Some(Found {
         load: format!("{module}:{name}"),
         framework,
-        is_asgi,
         static_files,
         evidence: Evidence::of_line(path, Some(line), fact),
     })
@@ -179,16 +163,16 @@ fn path_below_base(expression: &str) -> Option<String> {
     (!names.is_empty()).then(|| names.join("/"))
 }
 
-/// Returns the line, the variable, the class and the kind of the first `app = Flask(__name__)`.
-fn application(text: &Text) -> Option<(usize, &str, &'static str, bool)> {
+/// Returns the line, the variable and the class of the first `app = Flask(__name__)`.
+fn application(text: &Text) -> Option<(usize, &str, &'static str)> {
     text.lines().find_map(|(number, line)| {
         let (name, value) = line.split_once('=')?;
         // A type may follow the name: `app: FastAPI = FastAPI()`.
         let name = name.split(':').next()?.trim_end();
         let call = value.trim_start().split('(').next()?;
         let class = call.rsplit('.').next()?;
-        let (class, is_asgi) = CLASSES.iter().find(|(known, _)| *known == class)?;
-        is_identifier(name).then_some((number, name, *class, *is_asgi))
+        let class = CLASSES.iter().find(|known| **known == class)?;
+        is_identifier(name).then_some((number, name, *class))
     })
 }
 

@@ -1,4 +1,4 @@
-"""Kirin's adapter for Python: runs WSGI applications as workers of the Kirin web server.
+"""Kirin's adapter for Python: runs applications of WSGI and ASGI as workers of the Kirin server.
 
 An application may use the decorators `after_fork` and `before_exit`. Everything else in this
 package belongs to the adapter.

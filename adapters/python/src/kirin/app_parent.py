@@ -38,8 +38,9 @@ REPEAT_SECONDS = 0.2
 # The most bytes that a line of the control channel has.
 LINE_BYTES = 16 * 1024
 
-# What the first worker tells the parent when it has loaded the application, and the end of a text.
-LOADED = b"loaded"
+# What the first worker tells the parent when the application has started, and the end of a text.
+STARTED = b"started"
+STARTED_ASGI = b"started asgi"
 END_OF_NEWS = b"\0"
 
 # A faster stop may follow a slower one.
@@ -91,6 +92,7 @@ class AppParent:
         self._front = os.getppid() if options.front is None else options.front
         self._restart = restart
         self._application = None
+        self._has_asgi_workers = False
         # Whether a fork is that of a worker, and whether this process is a worker.
         self._forks_worker = self._is_worker = False
 
@@ -118,7 +120,7 @@ class AppParent:
         if self._preload != "false" and not self._load():
             return 1
         self._take_process_back()
-        if self._preload == "false" and not self._load_in_first_worker():
+        if not self._starts_in_parent() and not self._start_first_worker():
             return 1
         if self._stopping is None:
             self._report("ready")
@@ -313,8 +315,15 @@ class AppParent:
         self._last_steps(1)
         return False
 
-    def _load_in_first_worker(self):
-        """Has the first worker load the application. The others follow.
+    def _starts_in_parent(self):
+        """Returns whether loading, which this process has done, is all that can fail at the start.
+
+        An ASGI application may fail in its lifespan, which begins in each worker.
+        """
+        return self._application is not None and not self._application.is_asgi
+
+    def _start_first_worker(self):
+        """Has the first worker load or start the application. The others follow.
 
         Returns False if it cannot, and has reported why.
         """
@@ -339,9 +348,11 @@ class AppParent:
                 break
             news += part
         os.close(read)
-        if news == LOADED + END_OF_NEWS or self._stopping is not None:
+        news = news.rstrip(END_OF_NEWS)
+        self._has_asgi_workers = news == STARTED_ASGI
+        if news in (STARTED, STARTED_ASGI) or self._stopping is not None:
             return True
-        text = news.rstrip(END_OF_NEWS).decode("utf-8", "replace")
+        text = news.decode("utf-8", "replace")
         return self._cannot_load(
             text or "the worker that was to load the application has ended"
         )
@@ -365,7 +376,7 @@ class AppParent:
     def _fork_worker(self, number, news=None):
         """Forks a worker. In the worker this does not return, but raises SystemExit.
 
-        The worker writes to the pipe `news` whether it could load the application.
+        The worker writes to the pipe `news` whether it could load and start the application.
         """
         # What is in a buffer now would be written twice.
         log.flush_streams()
@@ -384,7 +395,7 @@ class AppParent:
             self._is_worker = True
             status = 1
             try:
-                status = self._be_worker(number, parent, news)
+                status = self._be_worker(number, parent, _News(news))
             except _CannotLoad:
                 status = 1
             except BaseException as error:
@@ -451,9 +462,13 @@ class AppParent:
                 self._stop(
                     signal.SIGKILL if now - gone_since > self._deadline else signal.SIGTERM
                 )
-            # QUIT is only for this process.
             if self._stopping != signal.SIGQUIT:
                 self._signal_workers(self._stopping, list(self._alive))
+            elif self._has_asgi_workers:
+                # A worker whose connections are all WebSockets cannot see that it must leave. A
+                # signal interrupts nothing in its event loop.
+                self._signal_workers(signal.SIGTERM, list(self._alive))
+            # Otherwise QUIT is only for this process.
             self._pause(REPEAT_SECONDS)
 
     @staticmethod
@@ -484,14 +499,17 @@ class AppParent:
         # The application may have seeded the generator while it was loaded. No two workers may draw
         # the same numbers.
         random.seed()
+        options = {
+            "generation": self._generation,
+            "parent": parent,
+            "deadline": self._deadline,
+            "max_requests": self._max_requests,
+        }
+        if application.is_asgi:
+            return self._be_asgi_worker(application.call, news, options)
+        news.tell()
         worker = Worker(
-            application,
-            self._listener,
-            generation=self._generation,
-            parent=parent,
-            deadline=self._deadline,
-            is_one_of_many=self._workers > 1,
-            max_requests=self._max_requests,
+            application.call, self._listener, is_one_of_many=self._workers > 1, **options
         )
         status = 0
         # The hooks may hang or fork, too.
@@ -504,6 +522,14 @@ class AppParent:
             status = 1
         hooks.run_before_exit()
         return status
+
+    def _be_asgi_worker(self, application, news, options):
+        """Serves an ASGI application. Returns the exit status of this process."""
+        # WSGI applications need no event loop.
+        from kirin.asgi.worker import AsgiWorker, run_worker
+
+        news.started = STARTED_ASGI
+        return run_worker(AsgiWorker(application, self._listener, **options), news.tell)
 
     def _load_in_worker(self, parent, news):
         """Loads the application. Ends this process if that is impossible."""
@@ -520,18 +546,34 @@ class AppParent:
         except BaseException as error:
             reason = load_error.text(error)
         death_signal.set_death_signal(0)
-        if news is not None:
-            told = LOADED if reason is None else reason.encode("utf-8", "replace")
-            os.write(news, told.replace(END_OF_NEWS, b"?") + END_OF_NEWS)
-            os.close(news)
-        elif reason is not None:
-            log.line(f"kirin: worker {log.pid()}: {reason}")
         if reason is not None:
+            news.tell(reason)
             raise _CannotLoad
         signal.setitimer(signal.ITIMER_REAL, 0)
         log.occupy_closed_streams()
         gc.collect()
         gc.freeze()
+
+
+class _News:
+    """What a worker tells about the start of the application."""
+
+    # What it tells when the application has started.
+    started = STARTED
+
+    def __init__(self, pipe):
+        """`pipe` leads to the parent in the first worker, and is None in others."""
+        self._pipe = pipe
+
+    def tell(self, reason=None):
+        """Says that the application has started, or why it has not. Later reasons are logged."""
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            told = self.started if reason is None else reason.encode("utf-8", "replace")
+            os.write(pipe, told.replace(END_OF_NEWS, b"?") + END_OF_NEWS)
+            os.close(pipe)
+        elif reason is not None:
+            log.line(f"kirin: worker {log.pid()}: {reason}")
 
 
 def _threads():

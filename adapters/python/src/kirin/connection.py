@@ -1,6 +1,15 @@
 """Reads from and writes to the connection to the front."""
+import _socket
+import os
+import socket
 from select import POLLIN, poll
 from socket import MSG_NOSIGNAL, SHUT_RDWR
+
+from kirin import log
+
+# recvmsg(2): the room for one descriptor, which exec(2) must close.
+DESCRIPTOR_ROOM = socket.CMSG_SPACE(4)
+CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0x40000000)
 
 
 class ClientGone(ConnectionError):
@@ -12,6 +21,18 @@ class ClientGone(ConnectionError):
 
 class FrontGone(Exception):
     """The front has closed the connection within a request."""
+
+
+def accept(listener):
+    """Returns the next connection of the front as a `_socket.socket`, or raises OSError.
+
+    It never has the descriptor of a standard stream.
+    """
+    number, _ = listener._accept()
+    if number < log.FIRST_DESCRIPTOR:
+        low, number = number, log.above_standard(number)
+        os.close(low)
+    return _socket.socket(fileno=number)
 
 
 def receive(connection, size):

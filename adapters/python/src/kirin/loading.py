@@ -1,4 +1,4 @@
-"""Loads the WSGI application that a target names."""
+"""Loads the application that a target names, and finds out whether it speaks WSGI or ASGI."""
 import functools
 import importlib
 import importlib.machinery
@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import os
 import sys
+from typing import Any, NamedTuple
 
 from kirin import target as targets
 from kirin.target import TargetError
@@ -18,8 +19,15 @@ FACTORIES = ("create_app", "make_app")
 LISTED_NAMES = 20
 
 
+class Application(NamedTuple):
+    """An application, and what it speaks."""
+
+    call: Any
+    is_asgi: bool
+
+
 def load(text):
-    """Returns the WSGI application that a target names.
+    """Returns the `Application` that a target names.
 
     Raises `TargetError` if there is none, and any exception that the application raises.
     """
@@ -157,36 +165,51 @@ def _is_factory(thing):
 
 
 def _checked(application, text, name):
-    """Returns the application, or raises `TargetError` if a worker cannot call it."""
+    """Returns the `Application`, or raises `TargetError` if a worker cannot call it."""
     if not callable(application):
         raise TargetError(
-            f"{text}: {name} is no WSGI application: it is no callable,"
+            f"{text}: {name} is no application of WSGI or ASGI: it is no callable,"
             f" but {type(application).__name__}"
         )
-    if _is_asgi(application):
+    if _is_asgi_2(application):
         raise TargetError(
-            f"{text}: {name} is an ASGI application. This version of the adapter for Python serves"
-            " WSGI applications only"
+            f"{text}: {name} is an application of ASGI 2, which takes the scope and returns a"
+            " callable. Wrap it, as in asgiref.compatibility.guarantee_single_callable(app)"
         )
+    if _is_asgi(application):
+        return Application(application, True)
     if not _accepts(application, 2):
         raise TargetError(
-            f"{text}: {name} is no WSGI application: it cannot be called with environ and"
-            " start_response"
+            f"{text}: {name} is no application: it can be called neither with environ and"
+            " start_response (WSGI) nor with scope, receive and send (ASGI)"
         )
-    return application
+    return Application(application, False)
 
 
 def _is_asgi(application):
+    if _is_async(application):
+        return True
+    return _accepts(application, 3) and not _accepts(application, 2)
+
+
+def _is_asgi_2(application):
+    """Returns whether an application takes the scope alone."""
+    if not _accepts(application, 1) or _accepts(application, 2) or _accepts(application, 3):
+        return False
+    # The instances of a class are called for each connection then.
+    return not inspect.isclass(application) or _is_async(getattr(application, "__call__", None))
+
+
+def _is_async(application):
+    """Returns whether calling an application gives a coroutine, as far as Python knows."""
     while isinstance(application, functools.partial):
         application = application.func
     if inspect.iscoroutinefunction(application):
         return True
     # A class is an application if its instances are responses. Its __call__ says nothing then.
-    if not inspect.isclass(application):
-        call = getattr(type(application), "__call__", None)
-        if inspect.iscoroutinefunction(call):
-            return True
-    return _accepts(application, 3) and not _accepts(application, 2)
+    return not inspect.isclass(application) and inspect.iscoroutinefunction(
+        getattr(type(application), "__call__", None)
+    )
 
 
 def _accepts(thing, count):

@@ -28,17 +28,28 @@ def complete_head(connection, data):
     """
     received = bytearray(data)
     while True:
-        colon = received.find(b":", 0, LENGTH_BYTES)
-        digits = received[: LENGTH_BYTES if colon < 0 else colon]
-        if not _LENGTH.fullmatch(digits) or int(digits) > HEAD_BYTES:
-            refuse()
-        if colon > 0:
-            comma = colon + 1 + int(digits)
-            if len(received) > comma:
-                if received[comma] != COMMA:
-                    refuse()
-                return bytes(received), comma
+        comma = end_of_head(received)
+        if comma is not None:
+            return bytes(received), comma
         received += connections.receive(connection, READ_BYTES)
+
+
+def end_of_head(received):
+    """Returns the index of the comma that ends a head, or None if bytes are missing.
+
+    Raises `FrontGone` if this is no request head.
+    """
+    colon = received.find(b":", 0, LENGTH_BYTES)
+    digits = received[: LENGTH_BYTES if colon < 0 else colon]
+    if not _LENGTH.fullmatch(digits) or int(digits) > HEAD_BYTES:
+        refuse()
+    if colon > 0:
+        comma = colon + 1 + int(digits)
+        if len(received) > comma:
+            if received[comma] != COMMA:
+                refuse()
+            return comma
+    return None
 
 
 def words_of(head):

@@ -50,15 +50,62 @@ def receive(connection, length, received):
 
     Raises `FrontGone` or `NotKept`.
     """
-    if length > MEMORY_BYTES:
-        return _receive_file(connection, length, received)
-    if len(received) >= length:
+    if len(received) >= length and length <= MEMORY_BYTES:
         return io.BytesIO(received[:length])
-    parts, missing = [received], length - len(received)
-    while missing > 0:
-        parts.append(connections.receive(connection, missing))
-        missing -= len(parts[-1])
-    return io.BytesIO(b"".join(parts))
+    # A limit on the size of files (RLIMIT_FSIZE) would end the process with this signal.
+    before = _signal.getsignal(SIGXFSZ)
+    if before != _signal.SIG_IGN:
+        _signal.signal(SIGXFSZ, _signal.SIG_IGN)
+    try:
+        body = IncomingBody(length)
+        body.add(received)
+        while body.missing:
+            body.add(connections.receive(connection, min(body.missing, READ_BYTES)))
+        return body.file()
+    finally:
+        if before != _signal.SIG_IGN and before is not None:
+            _signal.signal(SIGXFSZ, before)
+
+
+class IncomingBody:
+    """A body that comes in pieces. A long one goes to a file without a name."""
+
+    def __init__(self, length):
+        # How many bytes have not come yet.
+        self.missing = length
+        self._parts = []
+        self._file = self._reason = None
+        if length > MEMORY_BYTES:
+            try:
+                self._file = tempfile.TemporaryFile(buffering=0)
+            except OSError as error:
+                self._reason = error
+
+    def add(self, data):
+        """Adds the next piece. Bytes behind the body are dropped."""
+        data = data[: self.missing]
+        self.missing -= len(data)
+        if self._file is None:
+            if self._reason is None:
+                self._parts.append(data)
+        elif self._reason is None:
+            self._reason = _written(self._file, data)
+
+    def file(self):
+        """Returns the complete body as a file. Raises `NotKept` if there was no room for it."""
+        if self._file is None and self._reason is None:
+            return io.BytesIO(b"".join(self._parts))
+        try:
+            if self._reason is None:
+                self._file.seek(0)
+                return open(os.dup(self._file.fileno()), "rb")
+        except OSError as error:
+            self._reason = error
+        finally:
+            if self._file is not None:
+                self._file.close()
+        reason = self._reason
+        raise NotKept(f"no room for it in a temporary file: {reason.strerror or reason}")
 
 
 def take_descriptor(ancillary):
@@ -78,37 +125,6 @@ def descriptors(ancillary):
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             found.frombytes(data[: len(data) - len(data) % found.itemsize])
     return list(found)
-
-
-def _receive_file(connection, length, received):
-    # A limit on the size of files (RLIMIT_FSIZE) would end the process with this signal.
-    before = _signal.getsignal(SIGXFSZ)
-    if before != _signal.SIG_IGN:
-        _signal.signal(SIGXFSZ, _signal.SIG_IGN)
-    file, reason = None, None
-    try:
-        file = tempfile.TemporaryFile(buffering=0)
-    except OSError as error:
-        reason = error
-    try:
-        while True:
-            if reason is None:
-                reason = _written(file, received[:length])
-            length -= len(received)
-            if length < 1:
-                break
-            received = connections.receive(connection, min(length, READ_BYTES))
-        if reason is None:
-            file.seek(0)
-            return open(os.dup(file.fileno()), "rb")
-    except OSError as error:
-        reason = error
-    finally:
-        if file is not None:
-            file.close()
-        if before != _signal.SIG_IGN and before is not None:
-            _signal.signal(SIGXFSZ, before)
-    raise NotKept(f"no room for it in a temporary file: {reason.strerror or reason}")
 
 
 def _written(file, data):

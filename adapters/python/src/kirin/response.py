@@ -1,59 +1,25 @@
-"""One response of an application: what `start_response` and `write` do, and how a body is sent."""
+"""One response of a WSGI application: what `start_response` and `write` do, and how it is sent."""
 from kirin import connection as connections
-from kirin import file_handed_back, log, response_head
+from kirin import file_handed_back, response_head
 from kirin.file_handed_back import FileWrapper
-
-# How a body is framed. With SWITCHED the bytes belong to another protocol.
-NO_BODY = "no body"
-BY_LENGTH = "by length"
-CHUNKED = "chunked"
-SWITCHED = "switched"
-
-# The end of a head without a further field.
-EMPTY_LINE = b"\r\n"
-
+from kirin.framing import (
+    EMPTY_LINE,
+    NO_BODY,
+    SWITCHED,
+    FramedResponse,
+    ResponseError,
+    as_bytes,
+    has_no_body,
+)
 
 # Why a response is not sent. It would be data of the other protocol.
 RESPONSE_AFTER_WRITE = "the application has written to kirin.socket, so its response is not sent"
 
 
-class ResponseError(Exception):
-    """A mistake of the application in its response."""
-
-
-def has_no_body(status):
-    """Returns whether responses with this status have no body (RFC 9110 section 6.4.1)."""
-    return status == 204 or status == 304 or status < 200
-
-
-def as_bytes(part):
-    """Returns a part of a body as bytes, or raises `TypeError`."""
-    if isinstance(part, (bytes, bytearray, memoryview)):
-        return bytes(part)
-    raise TypeError(f"a part of the response body is no bytes, but {type(part).__name__}")
-
-
-class Response:
-    """A response in the making. A worker makes one for each request and sets `worker`."""
+class Response(FramedResponse):
+    """A WSGI response in the making. A worker makes one for each request and sets `worker`."""
 
     worker = None
-    is_head = False
-
-    # The number of the status, the head without framing, and the application's Content-Length.
-    status = 0
-    head = None
-    length = None
-
-    # How the body is framed, once the head is complete, and the bytes that are left of its length.
-    framing = None
-    left = 0
-
-    # Whether bytes may have been sent, so that no other response can replace this one.
-    is_sent = False
-    # Whether the application can no longer change anything.
-    is_over = False
-    # Whether the application has given more bytes than its Content-Length says.
-    is_too_long = False
     has_announced_cleanup = False
     # Whether the client has disconnected.
     is_gone = False
@@ -112,44 +78,7 @@ class Response:
             raise ResponseError("the response has ended")
         if not data:
             return
-        head = b"" if self.is_sent else self._complete_head()
-        framing = self.framing
-        if framing is CHUNKED:
-            data = b"%x\r\n%b\r\n" % (len(data), data)
-        elif framing is BY_LENGTH:
-            if len(data) > self.left:
-                self._cut(data)
-                data = data[: self.left]
-            self.left -= len(data)
-        elif framing is NO_BODY:
-            data = b""
-        self._deliver(head + data if head else data)
-
-    def whole(self, body):
-        """Returns the complete response with a body of bytes."""
-        length = self.length
-        lines = [self.head]
-        if self.is_head or has_no_body(self.status):
-            # This is the length that the body of a GET would have. An empty body stands for one
-            # that was left out.
-            if length is None and body:
-                length = len(body)
-            if length is not None and self.status != 204:
-                lines.append(b"Content-Length: %d\r\n" % length)
-            body = b""
-        else:
-            if length is None:
-                length = len(body)
-            elif length < len(body):
-                self._cut(body)
-                body = body[:length]
-            elif length > len(body):
-                raise self._too_short(length - len(body))
-            lines.append(b"Content-Length: %d\r\n" % length)
-        lines.append(self._last_fields())
-        lines.append(body)
-        self.is_over = True
-        return b"".join(lines)
+        self._deliver(self.part(data))
 
     def send(self, result):
         """Sends the body that an application has returned. Returns the bytes that are left to send.
@@ -218,7 +147,7 @@ class Response:
                 return b"%bKirin-File: %b\r\nContent-Length: 0\r\n%b" % (
                     self.head,
                     value,
-                    self._last_fields(),
+                    self.last_fields(),
                 )
         if self.length is None:
             self.length = wrapper.remaining_bytes()
@@ -228,34 +157,16 @@ class Response:
         """Ends the body."""
         if self.is_gone:
             raise connections.ClientGone
-        if self.framing is BY_LENGTH and self.left:
-            raise self._too_short(self.left)
-        self.is_over = True
-        if self.framing is CHUNKED:
-            self._deliver(b"0\r\n\r\n")
+        end = self.end()
+        if end:
+            self._deliver(end)
 
     def _switch(self, head):
         """Sends the head of a 101 at once. From then on the application speaks its own protocol."""
         self.framing = SWITCHED
         self._deliver(head + EMPTY_LINE)
 
-    def _complete_head(self):
-        """Returns the head with its framing, and decides about the framing."""
-        lines = [self.head]
-        if self.is_head or has_no_body(self.status):
-            self.framing = NO_BODY
-            if self.length is not None and self.status != 204:
-                lines.append(b"Content-Length: %d\r\n" % self.length)
-        elif self.length is not None:
-            self.framing, self.left = BY_LENGTH, self.length
-            lines.append(b"Content-Length: %d\r\n" % self.length)
-        else:
-            self.framing = CHUNKED
-            lines.append(b"Transfer-Encoding: chunked\r\n")
-        lines.append(self._last_fields())
-        return b"".join(lines)
-
-    def _last_fields(self):
+    def last_fields(self):
         """Returns the fields about the future of the worker, and the end of the head."""
         worker = self.worker
         lines = b""
@@ -281,17 +192,3 @@ class Response:
             # The application may catch this.
             self.is_gone = True
             raise
-
-    @staticmethod
-    def _too_short(missing):
-        return ResponseError(
-            f"the response body is {missing} bytes shorter than its Content-Length"
-        )
-
-    def _cut(self, data):
-        if not self.is_too_long:
-            self.is_too_long = True
-            log.line(
-                f"kirin: worker {log.pid()}: the response body is longer than its Content-Length;"
-                " it is cut"
-            )

@@ -7,6 +7,12 @@ from kirin import log
 # The most characters of a text in the log.
 TEXT_CHARACTERS = 64 * 1024
 
+# The attributes of coroutines, generators and asynchronous generators with their frame, and with
+# what they wait for.
+_SUSPENDED = (
+    ("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", "ag_await")
+)
+
 _OWN_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -45,13 +51,52 @@ def log_overdue(environ, frame):
 
     faulthandler has written the stacks of all threads before.
     """
-    place = "nowhere"
-    if frame is not None:
-        code = frame.f_code
-        place = f"{code.co_filename} line {frame.f_lineno}, in {code.co_name}"
     log.line(
-        f"kirin: worker {log.pid()}: {request_line(environ)}: took too long, at {place};"
+        f"kirin: worker {log.pid()}: {request_line(environ)}: took too long, at {_place(frame)};"
         " the stacks of all threads are above"
+    )
+
+
+def _place(frame):
+    """Returns where a frame executes."""
+    if frame is None:
+        return "nowhere"
+    code = frame.f_code
+    return f"{code.co_filename} line {frame.f_lineno}, in {code.co_name}"
+
+
+def log_overdue_task(environ, task):
+    """Logs the request that takes too long, and where its coroutine waits."""
+    log.line(
+        f"kirin: worker {log.pid()}: {request_line(environ)}: took too long, and is cancelled;"
+        f" it waits here:\n{_awaits(task)}"
+    )
+
+
+def _awaits(task):
+    """Returns the places in which a suspended task waits, the innermost last."""
+    stack, waits = traceback.StackSummary(), task.get_coro()
+    while waits is not None:
+        for frame_name, next_name in _SUSPENDED:
+            frame = getattr(waits, frame_name, None)
+            if frame is not None:
+                break
+        else:
+            break
+        if not is_own(frame.f_code.co_filename):
+            stack.extend(traceback.extract_stack(frame, limit=1))
+        waits = getattr(waits, next_name)
+    return "".join(stack.format()) or "  nowhere"
+
+
+def log_hanging_loop(frame, requests):
+    """Logs the place that keeps an event loop from its work, and the requests in progress.
+
+    faulthandler has written the stacks of all threads before.
+    """
+    log.line(
+        f"kirin: worker {log.pid()}: the event loop hangs, at {_place(frame)}; the stacks of all"
+        f" threads are above; requests in progress: {requests}"
     )
 
 

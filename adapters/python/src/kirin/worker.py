@@ -23,39 +23,31 @@ An application finds these keys in its environ besides those of PEP 3333:
     `start_response`. Or it calls `start_response("101 …", …)`, which sends the head at once. Then it
     reads and writes this socket. The worker serves no other request in this time.
 """
-import _signal
-import _socket
 import errno
 import io
 import os
-import random
 import socket
 import struct
 from select import POLLIN, poll
 
 from kirin import (
     __version__,
-    death_signal,
     log,
+    own_response,
     request,
     request_body,
+    request_number,
     response_head,
     ring,
     trace,
 )
 from kirin import connection as connections
-from kirin.connection import ClientGone, FrontGone
+from kirin.connection import CLOSE_ON_EXEC, DESCRIPTOR_ROOM, ClientGone, FrontGone
+from kirin.end_with_parent import end_with_parent, limit_life
 from kirin.file_handed_back import FileWrapper
+from kirin.framing import SWITCHED, ResponseError, as_bytes, has_no_body
 from kirin.request_body import EmptyInput, NotKept
-from kirin.response import (
-    EMPTY_LINE,
-    RESPONSE_AFTER_WRITE,
-    SWITCHED,
-    Response,
-    ResponseError,
-    as_bytes,
-    has_no_body,
-)
+from kirin.response import RESPONSE_AFTER_WRITE, Response
 from kirin.signals import Signals, guard_forks
 from kirin.store import site
 from kirin.write_watch import WriteWatch
@@ -63,19 +55,8 @@ from kirin.write_watch import WriteWatch
 # How long a request may take, in seconds, if nobody has said.
 DEADLINE_SECONDS = 60.0
 
-# How many seconds more a worker that has lost its parent has for its request.
-LAST_SECONDS = 1.0
-
-# Workers that started together must not all leave together. So up to this part of the number of
-# requests is subtracted at random.
-JITTER = 0.1
-
 # Milliseconds after which a worker that waits for a connection looks whether its parent is there.
 TICK_MILLISECONDS = 1000
-
-# recvmsg(2): the room for one descriptor, which exec(2) must close.
-DESCRIPTOR_ROOM = socket.CMSG_SPACE(4)
-CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0x40000000)
 
 NO_TIME = struct.pack("ll", 0, 0)
 SHORTEST_TIME = struct.pack("ll", 0, 1)
@@ -111,9 +92,7 @@ class Worker:
         self.generation = generation
         self.parent = os.getppid() if parent is None else parent
         self.deadline = deadline
-        self.requests_left = -1
-        if max_requests:
-            self.requests_left = max_requests - random.randrange(1 + int(max_requests * JITTER))
+        self.requests_left = request_number.drawn(max_requests)
         self.is_prepared = False
         self.connection = None
         # The memory that this worker shares with the front, if it does.
@@ -170,7 +149,7 @@ class Worker:
             log.current_request = lambda: self.environ
             guard_forks(self._after_fork_of_application)
         self.signals.install()
-        self.end_with_parent()
+        end_with_parent(self.parent, self.deadline)
 
     def run(self):
         """Accepts connections and serves them, until the worker must leave."""
@@ -193,17 +172,6 @@ class Worker:
             if not goes_on:
                 return
 
-    def end_with_parent(self):
-        """Lets this process end with its parent. A request in progress may take its time."""
-        # With the compiled part the kernel sees to that, also if Python runs no handler any more.
-        if ring.is_available():
-            ring.end_with_parent(self.parent, self.deadline + LAST_SECONDS)
-            return
-        death_signal.set_death_signal(_signal.SIGTERM)
-        # The parent may have ended before.
-        if os.getppid() != self.parent:
-            os.kill(os.getpid(), _signal.SIGTERM)
-
     def is_leaving(self):
         """Returns whether the worker leaves after the request in progress."""
         if not self.stopping:
@@ -220,7 +188,7 @@ class Worker:
         self.stopping = True
         if os.getppid() != self.parent and not self.is_limited:
             self.is_limited = True
-            death_signal.kill_after(self.deadline + LAST_SECONDS)
+            limit_life(self.deadline)
         if self.is_waiting:
             self.is_waiting = False
             raise _MustLeave
@@ -282,19 +250,14 @@ class Worker:
             if not found:
                 continue
             try:
-                number, _ = self.listener._accept()
-                if number < log.FIRST_DESCRIPTOR:
-                    low, number = number, log.above_standard(number)
-                    os.close(low)
-                connection = _socket.socket(fileno=number)
+                connection = connections.accept(self.listener)
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE):
                     log.line(f"kirin: worker {log.pid()}: leaves: no descriptor is left")
                     break
                 # Another worker was faster.
                 continue
-            # The application may have set a time limit for all new sockets.
-            connection.settimeout(None)
+            connection.setblocking(True)
             try:
                 connection.send(greeting, _NO_SIGNAL)
             except OSError:
@@ -593,23 +556,13 @@ class Worker:
         os._exit(status & 0xFF if isinstance(status, int) else 1)
 
     def _own_response(self, status):
-        """Returns a response of the worker itself, of which the text is its reason phrase.
-
-        The visitor gets the id of the request, as in Kirin's own responses, and the log has the
-        reason beside it.
-        """
-        headers = [("Content-Type", "text/plain")]
-        text = status[4:] + "\n"
-        request_id = self.environ.get("HTTP_X_REQUEST_ID")
-        if isinstance(request_id, str) and request_id.isascii() and request_id.isprintable() \
-                and request_id and " " not in request_id:
-            headers.append(("X-Request-Id", request_id))
-            text += f"Request id: {request_id}\n"
+        """Returns a response of the worker itself."""
+        headers, text = own_response.parts(status, self.environ.get("HTTP_X_REQUEST_ID"))
         response = self.response = Response()
         response.worker = self
         response.is_head = self.method == "HEAD"
         response.status, response.head, _ = response_head.head(status, headers)
-        output = response.whole(text.encode("ascii"))
+        output = response.whole(text)
         if self.cleanups():
             self.is_unfinished = True
         return output

@@ -2,7 +2,7 @@
 
 use crate::support::{Layout, check};
 
-pub const LAYOUTS: [Layout; 16] = [
+pub const LAYOUTS: [Layout; 17] = [
     Layout {
         name: "a_procfile_names_the_port",
         files: &[
@@ -156,18 +156,41 @@ Next:
             "app/main.py",
             "import fastapi\n\napi: fastapi.FastAPI = fastapi.FastAPI(title=\"x\")\n",
         )],
-        settings: r#"[[upstream]]
+        settings: r#"[[app]]
 name = "web"
-servers = ["http://127.0.0.1:8000"]
+load = "app.main:api"
 [[route]]
 path = "/"
-try = ["store", "proxy:web"]
+try = ["store", "app:web"]
 "#,
-        report: "Found an application that listens on port 8000:
+        report: "Found a Python application (FastAPI):
   app/main.py (line 3) makes a FastAPI application
 Next:
-  uvicorn --host 127.0.0.1 --port 8000 app.main:api    # start the application
-  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "django_with_channels",
+        files: &[
+            (
+                "manage.py",
+                "os.environ.setdefault('DJANGO_SETTINGS_MODULE', 'shop.settings')\n",
+            ),
+            ("shop/settings.py", "ASGI_APPLICATION = 'shop.asgi.application'\n"),
+            ("shop/wsgi.py", ""),
+            ("shop/asgi.py", ""),
+        ],
+        settings: r#"[[app]]
+name = "web"
+load = "shop.asgi:application"
+[[route]]
+path = "/"
+try = ["store", "app:web"]
+"#,
+        report: "Found a Python application (Django):
+  manage.py (line 1) starts a Django project
+Next:
+  kirin serve    # then open http://127.0.0.1:8080/
 ",
     },
     Layout {

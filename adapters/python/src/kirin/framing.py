@@ -1,0 +1,132 @@
+"""How the body of a response is framed, for applications of either kind."""
+from kirin import log
+
+# How a body is framed. With SWITCHED the bytes belong to another protocol.
+NO_BODY = "no body"
+BY_LENGTH = "by length"
+CHUNKED = "chunked"
+SWITCHED = "switched"
+
+# The end of a head without a further field.
+EMPTY_LINE = b"\r\n"
+
+
+class ResponseError(Exception):
+    """A mistake of the application in its response."""
+
+
+def has_no_body(status):
+    """Returns whether responses with this status have no body (RFC 9110 section 6.4.1)."""
+    return status == 204 or status == 304 or status < 200
+
+
+def as_bytes(part):
+    """Returns a part of a body as bytes, or raises `TypeError`."""
+    if isinstance(part, (bytes, bytearray, memoryview)):
+        return bytes(part)
+    raise TypeError(f"a part of the response body is no bytes, but {type(part).__name__}")
+
+
+class FramedResponse:
+    """A response in the making, as bytes. Nothing here sends them."""
+
+    is_head = False
+
+    # The number of the status, the head without framing, and the application's Content-Length.
+    status = 0
+    head = None
+    length = None
+
+    # How the body is framed, once the head is complete, and the bytes that are left of its length.
+    framing = None
+    left = 0
+
+    # Whether bytes may have been sent, so that no other response can replace this one.
+    is_sent = False
+    # Whether the application can no longer change anything.
+    is_over = False
+    # Whether the application has given more bytes than its Content-Length says.
+    is_too_long = False
+
+    def last_fields(self):
+        """Returns the fields about the future of the worker, and the end of the head."""
+        raise NotImplementedError
+
+    def whole(self, body):
+        """Returns the complete response with a body of bytes."""
+        length = self.length
+        lines = [self.head]
+        if self.is_head or has_no_body(self.status):
+            # This is the length that the body of a GET would have. An empty body stands for one
+            # that was left out.
+            if length is None and body:
+                length = len(body)
+            if length is not None and self.status != 204:
+                lines.append(b"Content-Length: %d\r\n" % length)
+            body = b""
+        else:
+            if length is None:
+                length = len(body)
+            elif length < len(body):
+                self._cut()
+                body = body[:length]
+            elif length > len(body):
+                raise self._too_short(length - len(body))
+            lines.append(b"Content-Length: %d\r\n" % length)
+        lines.append(self.last_fields())
+        lines.append(body)
+        self.is_over = True
+        return b"".join(lines)
+
+    def part(self, data):
+        """Returns a part of the body with its framing, behind the head if it is the first part."""
+        head = b"" if self.is_sent else self.complete_head()
+        framing = self.framing
+        if framing is CHUNKED:
+            if data:
+                data = b"%x\r\n%b\r\n" % (len(data), data)
+        elif framing is BY_LENGTH:
+            if len(data) > self.left:
+                self._cut()
+                data = data[: self.left]
+            self.left -= len(data)
+        elif framing is NO_BODY:
+            data = b""
+        return head + data if head else data
+
+    def end(self):
+        """Returns the bytes that end the body. Raises `ResponseError` if the body is too short."""
+        if self.framing is BY_LENGTH and self.left:
+            raise self._too_short(self.left)
+        self.is_over = True
+        return b"0\r\n\r\n" if self.framing is CHUNKED else b""
+
+    def complete_head(self):
+        """Returns the head with its framing, and decides about the framing."""
+        lines = [self.head]
+        if self.is_head or has_no_body(self.status):
+            self.framing = NO_BODY
+            if self.length is not None and self.status != 204:
+                lines.append(b"Content-Length: %d\r\n" % self.length)
+        elif self.length is not None:
+            self.framing, self.left = BY_LENGTH, self.length
+            lines.append(b"Content-Length: %d\r\n" % self.length)
+        else:
+            self.framing = CHUNKED
+            lines.append(b"Transfer-Encoding: chunked\r\n")
+        lines.append(self.last_fields())
+        return b"".join(lines)
+
+    @staticmethod
+    def _too_short(missing):
+        return ResponseError(
+            f"the response body is {missing} bytes shorter than its Content-Length"
+        )
+
+    def _cut(self):
+        if not self.is_too_long:
+            self.is_too_long = True
+            log.line(
+                f"kirin: worker {log.pid()}: the response body is longer than its Content-Length;"
+                " it is cut"
+            )
