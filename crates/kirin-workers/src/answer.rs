@@ -191,6 +191,7 @@ impl App {
                     if connection.is_waiting().await {
                         return Ok(Capacity::Connection(connection));
                     }
+                    self.note_unread(&connection.handle.process);
                 }
                 place @ Capacity::Ring(_) => return Ok(place),
             }

@@ -316,6 +316,14 @@ impl App {
         }
     }
 
+    /// Notes that a worker has ended a connection in place of reading a request from it.
+    pub(crate) fn note_unread(&self, worker: &WorkerProcess) {
+        // Otherwise the request would be tried again on the next connection to this worker.
+        if worker.is_concurrent() {
+            self.note_leaving(worker);
+        }
+    }
+
     /// Starts the deadline of a worker that must come back after its connection is dropped. One
     /// with other connections need not.
     pub(crate) fn begin_deadline_to_return(&self, worker: &WorkerHandle) {
@@ -461,10 +469,12 @@ impl App {
         self.state.send_replace(AppState::Ready);
     }
 
-    /// Replaces workers that are too old or use too much memory.
-    pub(crate) fn retire_old_workers(&self, now: Instant) {
+    /// Replaces workers that are too old or use too much memory. Returns those that need a signal
+    /// to notice it, because all their connections may be in use for long.
+    pub(crate) fn retire_old_workers(&self, now: Instant) -> Vec<Arc<WorkerProcess>> {
+        let mut signalled = Vec::new();
         if self.config.max_age.is_none() && self.config.max_memory_bytes.is_none() {
-            return;
+            return signalled;
         }
         let mut workers = self.workers.processes();
         workers.retain(|worker| !worker.is_leaving());
@@ -491,10 +501,14 @@ impl App {
             }
             worker.leave();
             retired = true;
+            if worker.is_concurrent() {
+                signalled.push(worker);
+            }
         }
         if retired {
             self.let_leaving_go();
         }
+        signalled
     }
 
     /// Sends no more requests to the workers of a generation, and lets its idle workers go.

@@ -182,6 +182,10 @@ pub(crate) async fn over_connection(
             });
         }
         Err(_) if connection.handle.is_killed() => return Err(Failure::Overdue { pid }),
+        Err(failure @ Failure::NotRead { .. }) => {
+            app.note_unread(&connection.handle.process);
+            return Err(failure);
+        }
         Err(failure) => return Err(failure),
     };
     if !connection.handle.end() {

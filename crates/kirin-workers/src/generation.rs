@@ -491,7 +491,7 @@ impl Generation {
     }
 
     /// Signals a process, but only if the parent has forked it.
-    fn signal_worker(&self, pid: u32, signal: Signal) {
+    pub(crate) fn signal_worker(&self, pid: u32, signal: Signal) {
         if let (true, Some(pid)) = (self.children.contains(&pid), Pid::from_raw(pid.cast_signed()))
         {
             let _ = rustix::process::kill_process(pid, signal);

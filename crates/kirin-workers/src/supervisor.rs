@@ -397,7 +397,12 @@ impl Supervisor {
         }
         if self.replacement_checked_at + REPLACEMENT_INTERVAL <= now {
             self.replacement_checked_at = now;
-            self.app.retire_old_workers(now);
+            for worker in self.app.retire_old_workers(now) {
+                let of = |known: &&Generation| known.number == worker.generation;
+                if let Some(generation) = self.generations.iter().find(of) {
+                    generation.signal_worker(worker.pid, Signal::TERM);
+                }
+            }
         }
         self.orphans.retain(|(orphans, deadline)| {
             let wait = orphans.are_left() && (*deadline > now || !orphans.signal(Signal::KILL));

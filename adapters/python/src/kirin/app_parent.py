@@ -38,6 +38,13 @@ REPEAT_SECONDS = 0.2
 # The most bytes that a line of the control channel has.
 LINE_BYTES = 16 * 1024
 
+# Seconds after which a worker that leaves is replaced. If all leave because the generation is
+# replaced, the signal to end comes before.
+REPLACE_SECONDS = 0.1
+
+# The number of a worker that leaves, whose own number another one gets.
+LEAVING = 0
+
 # What the first worker tells the parent when the application has started, and the end of a text.
 STARTED = b"started"
 STARTED_ASGI = b"started asgi"
@@ -101,6 +108,8 @@ class AppParent:
         # Signals that have arrived, and a pipe that wakes this process when one does.
         self._noted = []
         self._wake_read = self._wake_write = None
+        # A pipe from workers that leave while they have requests: a line with the process id.
+        self._leaving_read = self._leaving_write = None
         self._application_signals = {}
 
         # The number of a worker and the time of its fork, by its process id.
@@ -126,6 +135,7 @@ class AppParent:
             self._report("ready")
         while self._stopping is None:
             self._take_signals()
+            self._take_leaving()
             self._reap()
             if self._front_is_gone():
                 self._stop(signal.SIGTERM)
@@ -134,7 +144,7 @@ class AppParent:
             self._dismiss_surplus()
             if self._stopping is None:
                 self._pause(min(max(self._fork_after - time.monotonic(), 0) or TICK_SECONDS,
-                                TICK_SECONDS))
+                                TICK_SECONDS), self._leaving_read)
         self._wait_for_workers()
         if self._front_is_gone():
             self._remove_socket()
@@ -179,6 +189,7 @@ class AppParent:
         signal.setitimer(signal.ITIMER_REAL, 0)
         log.occupy_closed_streams()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._leaving_read, self._leaving_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
         self._handle((*_TO_END, *_FOR_APPLICATION))
@@ -410,6 +421,18 @@ class AppParent:
         self._workers = max(1, self._workers + difference)
         self._report("workers", self._workers)
 
+    def _take_leaving(self):
+        """Lets others take the places of workers that leave, which may have long requests."""
+        try:
+            pids = os.read(self._leaving_read, 64 * 1024).split()
+        except OSError:
+            # It is empty.
+            return
+        for pid in map(int, pids):
+            if pid in self._alive:
+                self._alive[pid] = LEAVING, self._alive[pid][1]
+        self._fork_after = max(self._fork_after, time.monotonic() + REPLACE_SECONDS)
+
     def _dismiss_surplus(self):
         """Sends TERM to workers too many. This repeats in each tick, as in _wait_for_workers."""
         self._signal_workers(
@@ -485,8 +508,8 @@ class AppParent:
         """Serves until this process must end. Returns its exit status."""
         signal.set_wakeup_fd(-1)
         self._noted.clear()
-        for descriptor in (self._control, self._wake_read, self._wake_write):
-            os.close(descriptor)
+        for own in (self._control, self._wake_read, self._wake_write, self._leaving_read):
+            os.close(own)
         for other in _FOR_APPLICATION:
             _signal.signal(other, self._application_signals.get(other, _signal.SIG_DFL))
         scheduling.give_way()
@@ -529,7 +552,16 @@ class AppParent:
         from kirin.asgi.worker import AsgiWorker, run_worker
 
         news.started = STARTED_ASGI
-        return run_worker(AsgiWorker(application, self._listener, **options), news.tell)
+        worker = AsgiWorker(application, self._listener, tell_leaving=self._tell_leaving, **options)
+        return run_worker(worker, news.tell)
+
+    def _tell_leaving(self):
+        """Tells the parent that this worker leaves."""
+        try:
+            os.write(self._leaving_write, b"%d\n" % os.getpid())
+        except OSError:
+            # The parent has gone, or has not read for long.
+            return
 
     def _load_in_worker(self, parent, news):
         """Loads the application. Ends this process if that is impossible."""

@@ -194,6 +194,8 @@ class LimitTest(unittest.TestCase):
             connection.send(PATH_INFO="/stubborn")
             wait_until(lambda: front.noted("begun"))
             os.kill(pid, signal.SIGTERM)
+            # Another worker does not wait for the end of this one.
+            self.assertRegex(front.control_line(), "^started [0-9]+$")
             self.assertEqual(front.control_line(), f"exited {pid} 0")
             self.assertTrue(front.noted("cancelled"))
 

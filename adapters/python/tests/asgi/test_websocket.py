@@ -271,6 +271,8 @@ class LimitTest(unittest.TestCase):
             closing = frames.close_frame(frames.RESTART)
             self.assertEqual(connection.read_bytes(len(closing)), closing)
             connection.disconnect()
+            # Another worker does not wait for the end of this one.
+            self.assertRegex(front.control_line(), "^started [0-9]+$")
             self.assertEqual(front.control_line(), f"exited {pid} 0")
 
 

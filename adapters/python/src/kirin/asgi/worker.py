@@ -40,9 +40,14 @@ LISTED_REQUESTS = 10
 class AsgiWorker:
     """One process that serves requests of an ASGI application."""
 
-    def __init__(self, application, listener, *, generation, parent, deadline, max_requests=None):
-        """`listener` is a non-blocking `_socket.socket`, and `deadline` has seconds."""
+    def __init__(self, application, listener, *, generation, parent, deadline, tell_leaving,
+                 max_requests=None):
+        """`listener` is a non-blocking `_socket.socket`, and `deadline` has seconds.
+
+        `tell_leaving` is called when the worker begins to leave, perhaps with long requests.
+        """
         self.application = application
+        self.tell_leaving = tell_leaving
         self.listener = listener
         self.parent = parent
         self.deadline = deadline
@@ -168,6 +173,7 @@ class AsgiWorker:
         """
         if not self.is_leaving:
             self.is_leaving = True
+            self.tell_leaving()
             self.loop.remove_reader(self.listener.fileno())
             self.loop.call_later(self.deadline, self.leave)
 
