@@ -15,6 +15,7 @@ mod load_errors;
 mod preload;
 mod psgi_extensions;
 mod python;
+mod python_software;
 mod real_software;
 mod response_failures;
 mod restart_under_load;

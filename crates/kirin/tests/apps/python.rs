@@ -25,6 +25,18 @@ class Flask:
         return [f'{self.name} {environ[\"PATH_INFO\"]}'.encode()]
 ";
 
+/// A module that has the place of the package, with applications of ASGI.
+const FASTAPI: &str = "\
+class FastAPI:
+    async def __call__(self, scope, receive, send):
+        if scope['type'] == 'lifespan':
+            raise NotImplementedError
+        body = scope['path'].encode()
+        headers = [(b'content-type', b'text/plain')]
+        await send({'type': 'http.response.start', 'status': 200, 'headers': headers})
+        await send({'type': 'http.response.body', 'body': body})
+";
+
 fn serve(site: &Site, arguments: &[&str]) -> Kirin {
     let arguments = [&["serve", "--listen", "0", "--workers", "2"], arguments].concat();
     Kirin::start_with(site, &arguments)
@@ -95,6 +107,22 @@ fn the_directory_of_a_project_is_served_and_the_log_says_what_was_found() {
     let files = Site::new().with("index.html", "<p>files</p>");
     let kirin = Kirin::start_with(&files, &["serve", "--listen", "0", "."]);
     assert_eq!(kirin.get("/").text(), "<p>files</p>");
+}
+
+#[test]
+fn an_application_of_asgi_needs_no_other_command() {
+    let site = Site::new()
+        .with("fastapi.py", FASTAPI)
+        .with("app/__init__.py", "")
+        .with("app/main.py", "from fastapi import FastAPI\n\napp = FastAPI()\n");
+    let kirin = serve(&site, &["."]);
+    let found =
+        "found a Python application (FastAPI): app/main.py (line 3) makes a FastAPI application";
+    assert!(kirin.whole_log().contains(found), "{}", kirin.whole_log());
+    assert_eq!(kirin.get("/x%20y").text(), "/x y");
+    for target in ["app.main:app", "app.main", "app/main.py"] {
+        assert_eq!(serve(&site, &[target]).get("/z").text(), "/z", "{target}");
+    }
 }
 
 #[test]
