@@ -79,7 +79,23 @@ class Object:
     def read(self, size):
         return self.parts.pop(0) if self.parts else b""
 
+class Field:
+    """A file that passes the methods of another one on, as Django's do."""
+    def __init__(self, file):
+        self.file = file
+    read = property(lambda self: self.file.read)
+    def close(self):
+        self.file.close()
+
+class Around(Field):
+    """One that changes what is read."""
+    def read(self, size):
+        return self.file.read(size).upper()
+
 files = {
+    "field": lambda: Field(Field(open(path, "rb"))),
+    "around": lambda: Around(open(path, "rb")),
+    "field-read-from": lambda: Field(read_from()),
     "plain": lambda: open(path, "rb"),
     "unbuffered": lambda: open(path, "rb", buffering=0),
     "link": lambda: open(directory + "/link", "rb"),
@@ -141,10 +157,12 @@ def app(environ, start_response):
     return body
 '''
 
-HANDED_BACK = ("plain", "unbuffered", "link", "space", "relative", "bytes", "own-close")
+HANDED_BACK = ("plain", "unbuffered", "link", "space", "relative", "bytes", "own-close", "field")
 SENT = ("own-read", "both-ways", "memory", "gone", "replaced", "number",
-        "space-at-end", "line-end", "temporary", "pipe", "object", "read-and-back")
-CONTENTS = {"own-read": b"CONTENTS", "replaced": b"old contents"}
+        "space-at-end", "line-end", "temporary", "pipe", "object", "read-and-back",
+        "around", "field-read-from")
+CONTENTS = {"own-read": b"CONTENTS", "around": b"CONTENTS", "field-read-from": b"ontents",
+            "replaced": b"old contents"}
 
 
 class FileTest(unittest.TestCase):

@@ -74,8 +74,11 @@ fn django(project: &Project) -> Option<Found> {
         settings.split('.').all(is_identifier).then_some((number, settings))
     })?;
     let module = settings.split('.').next()?;
-    let paths = ["{}.py", "{}/__init__.py", "{}/base.py"];
-    let paths = paths.map(|form| form.replace("{}", &settings.replace('.', "/")));
+    let path = settings.replace('.', "/");
+    let mut paths =
+        vec![format!("{path}.py"), format!("{path}/__init__.py"), format!("{path}/base.py")];
+    // Settings for one purpose, such as press/settings/dev.py, begin with those in base.py.
+    paths.extend(path.rsplit_once('/').map(|(directory, _)| format!("{directory}/base.py")));
     let texts: Vec<_> = paths.iter().filter_map(|path| project.text(path)).collect();
     // Channels needs this setting. Other projects have an asgi.py too, because Django makes one.
     let is_asgi = texts.iter().any(|text| {

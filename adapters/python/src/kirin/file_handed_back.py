@@ -5,8 +5,9 @@ has it open already. docs/worker-protocol.md has the form of `Kirin-File`.
 
 The worker hands a file back only if the front is certain to send the same bytes. The body is a
 plain binary file that has not been read from, and has no method of its own but `close`, which is
-called in any case (Django puts one there). Its path leads to the file that it has open. `Content-Length`, if there is one, is its size. The location of the file does
-not matter then, because the application has opened it.
+called in any case (Django puts one there). Its path leads to the file that it has open.
+`Content-Length`, if there is one, is its size. The location of the file does not matter then,
+because the application has opened it.
 """
 import io
 import os
@@ -15,6 +16,9 @@ import stat
 
 # The bytes that a worker reads at once of a file that it sends itself.
 READ_BYTES = 64 * 1024
+
+# How many objects around a file are looked through. A field of Django has two.
+MOST_WRAPPERS = 4
 
 # The user that loads this module, before an application may change the user. It is the front's.
 _USER = os.geteuid()
@@ -47,9 +51,9 @@ class FileWrapper:
         """Returns the file if reading it gives the bytes of a file of the system, else None.
 
         The file must be from the built-in `open`, in binary mode for reading only, and nobody may
-        have changed its methods but `close`.
+        have changed its methods but `close`. It may be in a file of Django.
         """
-        file = self.filelike
+        file = _unwrapped(self.filelike)
         if self._has_begun or type(self) is not FileWrapper:
             return None
         raw = file.raw if type(file) is io.BufferedReader else file
@@ -73,6 +77,16 @@ class FileWrapper:
             return max(state.st_size - file.tell(), 0)
         except OSError:
             return None
+
+
+def _unwrapped(file):
+    """Returns the file whose methods an object passes on, as Django's `File` does in its fields."""
+    for _ in range(MOST_WRAPPERS):
+        inner = getattr(file, "file", None)
+        if inner is None or getattr(file, "read", None) != getattr(inner, "read", None):
+            break
+        file = inner
+    return file
 
 
 _KNOWN_ATTRIBUTES = {"name", "close"}

@@ -174,9 +174,10 @@ Next:
         files: &[
             (
                 "manage.py",
-                "os.environ.setdefault('DJANGO_SETTINGS_MODULE', 'shop.settings')\n",
+                "os.environ.setdefault('DJANGO_SETTINGS_MODULE', 'shop.settings.dev')\n",
             ),
-            ("shop/settings.py", "ASGI_APPLICATION = 'shop.asgi.application'\n"),
+            ("shop/settings/dev.py", "from .base import *\n"),
+            ("shop/settings/base.py", "ASGI_APPLICATION = 'shop.asgi.application'\n"),
             ("shop/wsgi.py", ""),
             ("shop/asgi.py", ""),
         ],
