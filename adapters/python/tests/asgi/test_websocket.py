@@ -1,5 +1,6 @@
 """WebSockets of ASGI applications."""
 import signal
+import threading
 import unittest
 
 from asgi_front import AsgiFront, program
@@ -213,7 +214,10 @@ class WebSocketTest(unittest.TestCase):
         connection.connection.settimeout(30)
         self.front.note("go")
         rest = data[count % len(data):] if count % len(data) else b""
-        connection.connection.sendall(rest)
+        # The worker takes the rest only while somebody takes its answers.
+        sending = threading.Thread(target=connection.connection.sendall, args=(rest,))
+        sending.start()
+        self.addCleanup(sending.join)
         for _ in range(-(-count // len(data))):
             self.assertEqual(connection.read_bytes(4)[0], 0x82)
             connection.read_bytes(1000)

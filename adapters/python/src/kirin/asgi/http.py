@@ -19,6 +19,12 @@ from kirin.framing import (
 EVENT_BYTES = 64 * 1024
 FILE_EVENT_BYTES = 256 * 1024
 
+# The most heads that are kept after they have been checked, and the most bytes of each.
+KNOWN_HEADS = 500
+KNOWN_HEAD_BYTES = 1024
+
+_known_heads = {}
+
 _HEAD_AND_BODY = b"%bContent-Length: %d\r\n\r\n%b"
 
 
@@ -116,15 +122,25 @@ class Http(Exchange, FramedResponse):
     def _start(self, message):
         if self.is_sent or self.is_over:
             raise ResponseError("http.response.start comes after the response has begun")
-        status = message["status"]
-        headers = [
-            (name.decode("latin-1"), value.decode("latin-1"))
-            for name, value in message.get("headers", ())
-        ]
-        number, head, length = response_head.head(str(int(status)), headers)
-        if number < 200:
-            raise ResponseError(f"{number} is no answer to this request")
-        self.status, self.head, self.length = number, head, length
+        status, headers = message["status"], tuple(message.get("headers", ()))
+        try:
+            key = (status, *headers)
+            known = _known_heads.get(key)
+        except TypeError:
+            # A name and its value may be in a list.
+            key = known = None
+        if known is None:
+            headers = [
+                (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers
+            ]
+            known = response_head.head(str(int(status)), headers)
+            if known[0] < 200:
+                raise ResponseError(f"{known[0]} is no answer to this request")
+            if key is not None and len(known[1]) <= KNOWN_HEAD_BYTES:
+                if len(_known_heads) >= KNOWN_HEADS:
+                    _known_heads.clear()
+                _known_heads[key] = known
+        self.status, self.head, self.length = known
 
     def _whole(self, body):
         """Returns the complete response with a body, in some unusual circumstance."""

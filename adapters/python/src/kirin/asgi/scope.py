@@ -4,9 +4,6 @@
 """
 ASGI = {"version": "3.0", "spec_version": "2.5"}
 
-HTTP_EXTENSIONS = ("http.response.early_hint", "http.response.pathsend")
-WEBSOCKET_EXTENSIONS = ("websocket.http.response",)
-
 _VERSIONS = {b"HTTP/1.0": "1.0", b"HTTP/1.1": "1.1", b"HTTP/2": "2"}
 
 # The most names that are kept. Clients choose names.
@@ -58,7 +55,7 @@ def of_http(environ, state):
         "client": None if client == "unix:" else (client, int(get(b"REMOTE_PORT", b"0"))),
         "server": (get(b"SERVER_NAME", b"").decode("latin-1"), int(get(b"SERVER_PORT", b"0"))),
         "state": state.copy(),
-        "extensions": {name: {} for name in HTTP_EXTENSIONS},
+        "extensions": {"http.response.early_hint": {}, "http.response.pathsend": {}},
     }
 
 
@@ -70,5 +67,5 @@ def of_websocket(environ, state):
     scope["scheme"] = "wss" if scope["scheme"] == "https" else "ws"
     offered = environ.get(b"HTTP_SEC_WEBSOCKET_PROTOCOL", b"").decode("latin-1").split(",")
     scope["subprotocols"] = [name.strip() for name in offered if name.strip()]
-    scope["extensions"] = {name: {} for name in WEBSOCKET_EXTENSIONS}
+    scope["extensions"] = {"websocket.http.response": {}}
     return scope
