@@ -52,7 +52,7 @@ class LifecycleTest(unittest.TestCase):
             self.assertRegex(
                 greeting,
                 r"^KIRIN/1 pid=[0-9]+ generation=7 adapter=python/[0-9.]+ body=descriptor"
-                r"(?: speaks=2)?$",
+                r"(?: speaks=2)?(?: stacks=python:[0-9a-f,]+)?$",
             )
             loaded, pid, number = front.get("/").body.split()
             self.assertEqual(int(loaded), front.process.pid)

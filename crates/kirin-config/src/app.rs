@@ -52,7 +52,7 @@ pub struct AppSection {
     /// is (a stack), and a second later Kirin kills it.
     #[serde(default = "deadline")]
     pub deadline: Seconds,
-    /// How long a worker may take for a request before Kirin logs where it is (a Perl stack), such
+    /// How long a worker may take for a request before Kirin logs where it is (a stack), such
     /// as `"1s"` or `"300ms"`. The request continues and does not notice. `kirin status` has the
     /// last ten. It must be shorter than `deadline` ([profile.md](profile.md#slow-requests)).
     /// Default: never.

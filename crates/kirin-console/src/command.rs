@@ -82,7 +82,7 @@ A client behind a trusted proxy gets 403. The admin and memcached sockets are no
   kirin status --target app.psgi    that of `kirin serve app.psgi`
   kirin status --json | jq .store   for programs")]
     Status(StatusArgs),
-    /// Find the slow line: sample the Perl stacks of an application's workers for some seconds
+    /// Find the slow line: sample the stacks of an application's workers for some seconds
     #[command(after_help = "Examples:
   kirin profile --app web --seconds 10
   kirin profile --app web --output slow.svg    a flame graph, for a browser")]

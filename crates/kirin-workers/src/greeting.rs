@@ -2,7 +2,7 @@
 //! adapter=perl/0.001`.
 
 use crate::parsed::Wanted;
-use crate::stacks::PerlLayout;
+use crate::stacks::StackLayout;
 
 /// The longest greeting line in bytes.
 pub(crate) const MAX_GREETING_BYTES: usize = 256;
@@ -24,8 +24,8 @@ pub(crate) struct Greeting {
     /// How many connections the worker accepts at the same time: `connections=1024`. It is 1 for a
     /// worker that does not say it.
     pub(crate) connections: usize,
-    /// Where the worker's stack is: `stacks=perl:…`.
-    pub(crate) stacks: Option<PerlLayout>,
+    /// Where the worker's stack is: `stacks=perl:…`, `stacks=python:…`.
+    pub(crate) stacks: Option<StackLayout>,
 }
 
 /// Why a greeting is not that of a worker.
@@ -59,7 +59,7 @@ pub(crate) fn parse(line: &str) -> Result<Greeting, BadGreeting> {
             Some(("connections", value)) => {
                 connections = value.parse().unwrap_or(1).clamp(1, MAX_CONNECTIONS);
             }
-            Some(("stacks", value)) => stacks = PerlLayout::parse(value),
+            Some(("stacks", value)) => stacks = StackLayout::parse(value),
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::greeting::Greeting;
 use crate::parsed::Wanted;
 use crate::replacement::{self, ReplaceReason};
-use crate::stacks::PerlLayout;
+use crate::stacks::StackLayout;
 
 /// A process that has greeted.
 pub(crate) struct WorkerProcess {
@@ -18,7 +18,7 @@ pub(crate) struct WorkerProcess {
     /// Whether the worker can receive a body in a file as a descriptor.
     pub(crate) takes_descriptors: bool,
     /// Where the worker's stack is.
-    pub(crate) stacks: Option<Arc<PerlLayout>>,
+    pub(crate) stacks: Option<Arc<StackLayout>>,
     /// How many connections the worker accepts at the same time.
     pub(crate) most_connections: usize,
     /// When the worker greeted first.

@@ -39,6 +39,7 @@ from kirin import (
     request_number,
     response_head,
     ring,
+    stack_layout,
     trace,
 )
 from kirin import connection as connections
@@ -232,10 +233,12 @@ class Worker:
         """Returns the next connection of the front, or None when it is time to leave."""
         waiting = poll()
         waiting.register(self.listener.fileno(), POLLIN)
+        stacks = stack_layout.greeting_word(self.serve, self.serve_ring, self._call)
         greeting = (
             f"KIRIN/1 pid={os.getpid()} generation={self.generation}"
             f" adapter=python/{__version__} body=descriptor"
-            f"{' speaks=2' if ring.is_available() else ''}\n"
+            f"{' speaks=2' if ring.is_available() else ''}"
+            f"{' ' + stacks if stacks else ''}\n"
         ).encode("ascii")
         while not self.stopping and os.getppid() == self.parent:
             try:

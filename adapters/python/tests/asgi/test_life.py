@@ -218,7 +218,7 @@ class LimitTest(unittest.TestCase):
         with AsgiFront(text) as front:
             front.ready()
             connections = [front.open() for _ in range(20)]
-            self.assertIn(" connections=20\n", connections[0].greeting + "\n")
+            self.assertRegex(connections[0].greeting, r" connections=20\b")
             self.assertEqual(len({one.greeting for one in connections}), 1)
             for connection in connections:
                 self.assertEqual(connection.get("/").status, 200)

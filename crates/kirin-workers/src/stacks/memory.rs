@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
-use super::StackError;
+use super::stack_error::StackError;
 
 /// The memory of a process.
 pub(crate) trait Memory {

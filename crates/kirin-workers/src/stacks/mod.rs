@@ -1,78 +1,79 @@
-//! The Perl stack of a worker, read from outside while the worker runs.
+//! The stack of a worker, read from outside while the worker runs.
 //!
 //! The worker does not notice: it gets no signal, so no call in which the application waits ends
 //! early, and it does no work for this. Its greeting says where the interpreter keeps the stack
-//! ([`layout`]). The kernel gives Kirin the memory of its own workers ([`memory`]). [`walk`] reads
-//! the calls, and [`names`] turns them into text.
+//! ([`StackLayout`]). The kernel gives Kirin the memory of its own workers ([`memory`]). Each
+//! language has a module that reads the calls and turns them into text.
 
-mod layout;
+mod call_text;
 mod memory;
-mod names;
-mod walk;
+mod perl;
+mod python;
+mod stack_error;
 
+use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use layout::PerlLayout;
 use memory::ProcessMemory;
-use names::FrameNames;
-use walk::Walk;
+use perl::{PerlLayout, PerlStack};
+use python::{PythonLayout, PythonStack};
+pub use stack_error::StackError;
 
-/// The sub of the adapter that calls the application. Calls outside of it are the same in every
-/// request.
-const SERVING_SUB: &str = "Kirin::Worker::serve";
+/// Where a worker keeps its stack: the word `stacks=…` of its greeting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StackLayout {
+    Perl(PerlLayout),
+    Python(PythonLayout),
+}
 
-/// Why the stack of a worker cannot be read.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum StackError {
-    /// The greeting of the worker had no layout.
-    #[error(
-        "its adapter does not say where the stack is: it is an old one, or for a Perl that it does not know"
-    )]
-    NoLayout,
-    /// The kernel refuses.
-    #[error("the system does not let Kirin read its memory: {0}")]
-    Refused(String),
-    /// The process has ended, or its memory holds something else than a stack.
-    #[error("there is no stack")]
-    NoStack,
-    /// The stack changed while it was read, many times in a row.
-    #[error("it changed while it was read")]
-    Unstable,
+impl StackLayout {
+    /// Parses the value of the word. Returns none for another language and for wrong numbers.
+    pub(crate) fn parse(value: &str) -> Option<Self> {
+        let (language, list) = value.split_once(':')?;
+        let numbers: Option<Vec<u64>> =
+            list.split(',').map(|number| u64::from_str_radix(number, 16).ok()).collect();
+        match language {
+            "perl" => PerlLayout::from_numbers(&numbers?).map(Self::Perl),
+            "python" => PythonLayout::from_numbers(&numbers?).map(Self::Python),
+            _ => None,
+        }
+    }
 }
 
 /// Reads the stacks of one worker.
 pub(crate) struct StackReader {
     memory: ProcessMemory,
-    layout: Arc<PerlLayout>,
-    names: FrameNames,
-    walk: Walk,
+    stack: Stack,
+}
+
+/// The stack of an interpreter, and what is known of it from earlier reads.
+enum Stack {
+    Perl(PerlStack),
+    Python(PythonStack),
 }
 
 impl StackReader {
     /// Opens the memory of a worker. File names are shortened if they are below `directory`.
     pub(crate) fn open(
         pid: u32,
-        layout: Option<&Arc<PerlLayout>>,
-        directory: Option<&std::path::Path>,
+        layout: Option<&Arc<StackLayout>>,
+        directory: Option<&Path>,
     ) -> Result<Self, StackError> {
-        let layout = Arc::clone(layout.ok_or(StackError::NoLayout)?);
-        let memory = ProcessMemory::open(pid)?;
-        Ok(Self { memory, layout, names: FrameNames::new(directory), walk: Walk::default() })
+        let stack = match &**layout.ok_or(StackError::NoLayout)? {
+            StackLayout::Perl(layout) => Stack::Perl(PerlStack::new(layout.clone(), directory)),
+            StackLayout::Python(layout) => {
+                Stack::Python(PythonStack::new(layout.clone(), directory))
+            }
+        };
+        Ok(Self { memory: ProcessMemory::open(pid)?, stack })
     }
 
     /// Returns the calls of the application, the outermost first. There are none while the worker
     /// waits for a request.
     pub(crate) fn read(&mut self) -> Result<Vec<Arc<str>>, StackError> {
-        let calls = self.walk.calls(&self.memory, &self.layout)?;
-        let mut frames = Vec::with_capacity(calls.len());
-        for call in calls {
-            let frame = self.names.frame(&self.memory, &self.layout, call);
-            if frame.sub_is(SERVING_SUB) {
-                frames.clear();
-            } else {
-                frames.push(frame.text());
-            }
+        match &mut self.stack {
+            Stack::Perl(stack) => stack.calls(&self.memory),
+            Stack::Python(stack) => stack.calls(&self.memory),
         }
-        Ok(frames)
     }
 }

@@ -27,6 +27,7 @@ mod origin_chaos;
 mod origin_state;
 mod outputs;
 mod profile;
+mod profile_python;
 mod program_upgrade;
 mod real_systemd;
 mod reload;

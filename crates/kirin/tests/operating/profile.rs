@@ -110,17 +110,17 @@ fn admin(kirin: &Kirin) -> String {
     })
 }
 
-fn get(kirin: &Kirin, target: &str) -> JoinHandle<Reply> {
+pub(crate) fn get(kirin: &Kirin, target: &str) -> JoinHandle<Reply> {
     let (mut client, target) = (kirin.connect(), target.to_owned());
     std::thread::spawn(move || client.get(&target))
 }
 
-fn stop(site: &Site, name: &str) {
+pub(crate) fn stop(site: &Site, name: &str) {
     std::fs::write(site.path(name), "").expect(name);
 }
 
 /// Runs `kirin profile` to its end.
-fn profile(site: &Site, kirin: &Kirin, arguments: &[&str]) -> Output {
+pub(crate) fn profile(site: &Site, kirin: &Kirin, arguments: &[&str]) -> Output {
     let admin = admin(kirin);
     run_kirin(site, &[&["profile", "--admin", &admin], arguments].concat())
 }
@@ -140,7 +140,7 @@ fn samples(kirin: &Kirin) -> Option<u64> {
     kirin.status()["apps"][0]["profile_samples"].as_u64()
 }
 
-fn text(output: &Output) -> String {
+pub(crate) fn text(output: &Output) -> String {
     assert!(output.status.success(), "{}", error(output));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -150,7 +150,7 @@ fn error(output: &Output) -> String {
 }
 
 /// Returns the most frequent of the folded stacks in which a sub is.
-fn most_frequent<'a>(folded: &'a str, sub: &str) -> &'a str {
+pub(crate) fn most_frequent<'a>(folded: &'a str, sub: &str) -> &'a str {
     let line = folded.lines().find(|line| line.contains(sub));
     line.unwrap_or_else(|| panic!("{sub} is not in {folded}"))
 }

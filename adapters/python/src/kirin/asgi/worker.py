@@ -7,10 +7,10 @@ import errno
 import os
 import resource
 
-from kirin import __version__, hooks, log, request_number, trace
+from kirin import __version__, hooks, log, request_number, stack_layout, trace
 from kirin import connection as connections
 from kirin.asgi.connection import Connection
-from kirin.asgi.exchange import current_environ
+from kirin.asgi.exchange import Exchange, current_environ
 from kirin.asgi.hangups import Hangups
 from kirin.asgi.lifespan import Lifespan, StartupFailed
 from kirin.asgi.loop import new_event_loop
@@ -56,9 +56,11 @@ class AsgiWorker:
         # The application needs descriptors, too.
         most = CONNECTIONS if limit == resource.RLIM_INFINITY else min(CONNECTIONS, limit // 2)
         self.most_connections = max(most, 1)
+        stacks = stack_layout.greeting_word(self.run, Exchange._run)
         self.greeting = (
             f"KIRIN/1 pid={os.getpid()} generation={generation} adapter=python/{__version__}"
-            f" body=descriptor connections={self.most_connections}\n"
+            f" body=descriptor connections={self.most_connections}"
+            f"{' ' + stacks if stacks else ''}\n"
         ).encode("ascii")
         self.is_prepared = False
         # Whether the worker accepts no more connections and ends when its requests have ended.

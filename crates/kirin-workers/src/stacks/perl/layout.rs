@@ -57,13 +57,9 @@ pub(crate) struct PerlLayout {
 }
 
 impl PerlLayout {
-    /// Parses the value of the word: `perl:` and hexadecimal numbers. Returns none if a worker
-    /// says something else.
-    pub(crate) fn parse(value: &str) -> Option<Self> {
-        let numbers = value.strip_prefix("perl:")?.split(',');
-        let numbers: Vec<u64> =
-            numbers.map(|number| u64::from_str_radix(number, 16).ok()).collect::<Option<_>>()?;
-        let [cop, stack_info, ref offsets @ ..] = *numbers.as_slice() else { return None };
+    /// Returns the layout with the numbers of the word. Returns none if they cannot be right.
+    pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {
+        let [cop, stack_info, ref offsets @ ..] = *numbers else { return None };
         if offsets.iter().any(|offset| *offset > MAX_OFFSET) {
             return None;
         }
@@ -122,6 +118,17 @@ impl PerlLayout {
 }
 
 #[cfg(test)]
+impl PerlLayout {
+    /// Parses the value of the word of a greeting.
+    pub(crate) fn parse(value: &str) -> Option<Self> {
+        match crate::stacks::StackLayout::parse(value)? {
+            crate::stacks::StackLayout::Perl(layout) => Some(layout),
+            crate::stacks::StackLayout::Python(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -146,7 +153,7 @@ mod tests {
             "perl",
             "perl:",
             "perl:1,2,3",
-            "python:1",
+            "ruby:1",
             // One number too many, one that is no number, one that is no offset.
             &format!("{WORD},1"),
             &WORD.replace(",0,", ",x,"),

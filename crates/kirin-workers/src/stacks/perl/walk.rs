@@ -5,9 +5,9 @@
 //! below it. Each call has its sub and the statement that has called. The statement of the
 //! innermost call is a variable of the interpreter.
 
-use super::StackError;
 use super::layout::{PerlLayout, STACK_INFO_BYTES};
-use super::memory::Memory;
+use crate::stacks::memory::Memory;
+use crate::stacks::stack_error::StackError;
 
 /// How often a stack is read again that has changed in the meantime.
 const TRIES: usize = 40;

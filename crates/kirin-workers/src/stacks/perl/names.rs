@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::layout::PerlLayout;
-use super::memory::Memory;
 use super::walk::Call;
+use crate::stacks::call_text::{CallText, plain};
+use crate::stacks::memory::Memory;
 
 /// The offset of the body's address in the head of a value (`struct sv`).
 const BODY: u64 = 0;
@@ -57,14 +58,12 @@ impl Frame {
 /// statement runs in it. So the two addresses together stand for the text.
 pub(crate) struct FrameNames {
     known: HashMap<Call, Frame>,
-    /// The directory that is left out of the names of files, with a slash at its end.
-    directory: String,
+    text: CallText,
 }
 
 impl FrameNames {
     pub(crate) fn new(directory: Option<&Path>) -> Self {
-        let directory = directory.map(|directory| format!("{}/", directory.display()));
-        Self { known: HashMap::new(), directory: directory.unwrap_or_default() }
+        Self { known: HashMap::new(), text: CallText::new(directory) }
     }
 
     /// Returns the text of a call.
@@ -75,12 +74,8 @@ impl FrameNames {
         let sub = sub_name(memory, layout, call.cv).unwrap_or_else(|| "?".into());
         let line = memory.half_word(call.cop.wrapping_add(layout.cop_line)).unwrap_or(0);
         let file = file_name(memory, layout, call.cop).unwrap_or_else(|| "?".into());
-        let file = file.strip_prefix(&self.directory).unwrap_or(&file);
-        // These would end a frame of a folded stack, or a line of a log.
-        let plain = |text: &str| text.replace(|is: char| is == ';' || is.is_control(), "?");
-        let sub = plain(&sub);
-        let frame =
-            Frame { text: format!("{sub} ({}:{line})", plain(file)).into(), sub_bytes: sub.len() };
+        let sub_bytes = plain(&sub).len();
+        let frame = Frame { text: self.text.of(&sub, &file, line), sub_bytes };
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
