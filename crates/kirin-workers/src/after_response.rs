@@ -20,6 +20,7 @@ pub(crate) fn after_response(app: &Arc<App>, connection: WorkerConnection, after
             tokio::task::spawn_local(InRequest::of_current(cleaned_up));
         }
         Afterwards::Leaves => app.note_leaving(&connection.handle.process),
+        Afterwards::EndsConnection => drop(connection),
     }
 }
 

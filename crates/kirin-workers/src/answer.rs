@@ -146,10 +146,9 @@ impl App {
                 turn.since = None;
                 continue;
             }
-            let counter = if matches!(failure, Failure::Overdue { .. }) {
-                &self.counters.overdue
-            } else {
-                &self.counters.failed
+            let counter = match failure {
+                Failure::Overdue { .. } | Failure::GivenUp { .. } => &self.counters.overdue,
+                _ => &self.counters.failed,
             };
             counter.add(1);
             self.log_failure(&failure, &outgoing, "request failed");

@@ -72,6 +72,9 @@ pub(crate) enum Failure {
     /// The worker took too long and was killed.
     #[error("worker {pid} took too long and is killed")]
     Overdue { pid: u32 },
+    /// The worker took too long for the request, and goes on with others.
+    #[error("worker {pid} took too long for it")]
+    GivenUp { pid: u32 },
     /// The worker broke the protocol.
     #[error("worker {pid}: {error}")]
     Protocol { pid: u32, error: ProtocolError },
@@ -95,6 +98,7 @@ impl Failure {
             Failure::NoResponse { .. } | Failure::File { .. } => request.idempotent,
             Failure::Truncated { .. }
             | Failure::Overdue { .. }
+            | Failure::GivenUp { .. }
             | Failure::Protocol { .. }
             | Failure::Refused(_) => false,
         }
@@ -102,7 +106,7 @@ impl Failure {
 
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Failure::Overdue { .. } => StatusCode::GATEWAY_TIMEOUT,
+            Failure::Overdue { .. } | Failure::GivenUp { .. } => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::BAD_GATEWAY,
         }
     }
@@ -173,6 +177,7 @@ pub(crate) async fn over_connection(
         Ok(Received::Response(head, reading)) => (head, reading),
         Ok(Received::Switched(fields)) => {
             connection.handle.end();
+            connection.give_up_buffer();
             let body = Body::Tunnel(Box::new(WorkerTunnel { connection, app: Arc::clone(app) }));
             return Ok(Response {
                 status: StatusCode::SWITCHING_PROTOCOLS,
@@ -181,7 +186,12 @@ pub(crate) async fn over_connection(
                 answered_by: crate::ANSWERED_BY,
             });
         }
-        Err(_) if connection.handle.is_killed() => return Err(Failure::Overdue { pid }),
+        Err(_) if connection.handle.is_killed() => {
+            return Err(match connection.handle.process.is_concurrent() {
+                true => Failure::GivenUp { pid },
+                false => Failure::Overdue { pid },
+            });
+        }
         Err(failure @ Failure::NotRead { .. }) => {
             app.note_unread(&connection.handle.process);
             return Err(failure);
@@ -189,8 +199,11 @@ pub(crate) async fn over_connection(
         Err(failure) => return Err(failure),
     };
     if !connection.handle.end() {
-        // The worker was condemned at the moment in which its response came.
-        head.afterwards = Afterwards::Leaves;
+        // The request was overdue at the moment in which its response came.
+        head.afterwards = match connection.handle.process.is_concurrent() {
+            true => Afterwards::EndsConnection,
+            false => Afterwards::Leaves,
+        };
     }
     let file = head.file.take();
     match (reading, file) {

@@ -453,7 +453,8 @@ impl Supervisor {
             if let Some(generation) =
                 self.generations.iter_mut().find(|known| known.number == number)
             {
-                if generation.is_condemned(pid) {
+                // Another request of it was overdue, too.
+                if worker.process.is_concurrent() && generation.is_condemned(pid) {
                     continue;
                 }
                 generation.condemn_worker(pid);
@@ -466,6 +467,11 @@ impl Supervisor {
             }
             worker.disconnect();
             if worker.process.is_concurrent() {
+                tracing::warn!(
+                    app = self.app.name(),
+                    pid,
+                    "worker has not ended an overdue request; it is killed with all its requests"
+                );
                 worker.process.leave();
                 self.app.workers.disconnect(pid);
             }

@@ -220,6 +220,14 @@ impl WorkerConnection {
         &mut self.buffer
     }
 
+    /// Frees the memory of the buffer, if nothing is in it. From then on only
+    /// [`WorkerConnection::poll_read`] reads.
+    pub(crate) fn give_up_buffer(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer.take_memory();
+        }
+    }
+
     /// Returns the bytes that have been read and not been used.
     pub(crate) fn buffered(&self) -> &[u8] {
         self.buffer.unused()

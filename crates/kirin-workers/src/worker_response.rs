@@ -29,6 +29,8 @@ pub(crate) enum Afterwards {
     CleansUp,
     /// The worker leaves.
     Leaves,
+    /// The connection ends, and the worker goes on with its others.
+    EndsConnection,
 }
 
 impl Afterwards {

@@ -6,11 +6,15 @@ use toml::{Table, Value};
 /// The keys of `[[app]]` that are times. The table has them in seconds.
 const TIMES: [&str; 4] = ["deadline", "max_age", "queue_wait", "start_limit"];
 
-/// An adapter, which is a language.
+/// An adapter: a language, and the interface of its applications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Adapter {
+    /// PSGI.
     Perl,
+    /// WSGI.
     Python,
+    /// ASGI, in Python.
+    Asgi,
 }
 
 /// A way in which requests and answers go between Kirin and a worker.
@@ -18,20 +22,22 @@ pub enum Adapter {
 pub enum HandOver {
     /// Shared memory.
     Ring,
-    /// Sockets, because the configuration allows no shared memory. Large bodies are descriptors.
+    /// Sockets, because the adapter has no other way or the configuration allows no shared memory.
+    /// Large bodies are descriptors.
     Socket,
     /// Sockets, because the adapter does without its compiled part. All bodies are bytes.
     Plain,
 }
 
 impl Adapter {
-    pub const ALL: [Self; 2] = [Self::Perl, Self::Python];
+    pub const ALL: [Self; 3] = [Self::Perl, Self::Python, Self::Asgi];
 
     /// Returns the name in `not_for`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Perl => "perl",
             Self::Python => "python",
+            Self::Asgi => "asgi",
         }
     }
 
@@ -40,6 +46,16 @@ impl Adapter {
         match self {
             Self::Perl => "app.psgi",
             Self::Python => "app.py",
+            Self::Asgi => "asgi.py",
+        }
+    }
+
+    /// Returns the ways in which requests reach the workers.
+    pub fn ways(self) -> &'static [HandOver] {
+        match self {
+            Self::Perl | Self::Python => &HandOver::ALL,
+            // A worker with several connections does not use the ring.
+            Self::Asgi => &[HandOver::Socket],
         }
     }
 
@@ -81,6 +97,8 @@ impl HandOver {
         app.insert("workers".into(), 1.into());
         match self {
             Self::Ring => {}
+            // Nothing need be configured if it is the only way.
+            Self::Socket if adapter.ways().len() == 1 => {}
             Self::Socket => {
                 app.insert("shared_memory".into(), "0B".into());
             }

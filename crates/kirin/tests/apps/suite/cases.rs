@@ -7,6 +7,8 @@ use kirin_tests::repository;
 use serde::Deserialize;
 use toml::Table;
 
+use super::adapters::{Adapter, HandOver};
+
 /// A file of cases.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -14,6 +16,9 @@ pub struct CaseFile {
     /// Keys of `[[app]]` for all its cases.
     #[serde(default)]
     pub app: Table,
+    /// Why none of its cases is for a language.
+    #[serde(default)]
+    pub not_for: BTreeMap<String, String>,
     #[serde(rename = "case")]
     pub cases: Vec<Case>,
 }
@@ -64,6 +69,12 @@ impl Case {
     /// Returns whether the case has its own Kirin.
     pub fn is_alone(&self) -> bool {
         self.alone || !self.files.is_empty()
+    }
+
+    /// Returns whether the case is for an adapter in this way.
+    pub fn is_for(&self, adapter: Adapter, hand_over: HandOver) -> bool {
+        let is_excluded = self.not_for.contains_key(adapter.name());
+        !is_excluded && !self.not_over.contains_key(hand_over.name())
     }
 }
 
@@ -180,10 +191,23 @@ pub enum Step {
     Bytes(Bytes),
     /// Reads exactly these bytes, and then the end of the connection.
     Last(Bytes),
+    /// Opens a WebSocket.
+    Websocket(WebSocket),
+    /// Sends a text message over a WebSocket.
+    Say(Message),
+    /// Reads exactly this text message from a WebSocket.
+    Hear(Message),
+    /// Reads a close frame with this code and any reason, answers it, and reads the end of the
+    /// connection.
+    Closed(Closed),
+    /// Sends these bytes, which are no request.
+    Put(Bytes),
     /// Ends the client's side of a connection.
     End(String),
     /// Resets a connection.
     Reset(String),
+    /// Sends the same request over many connections at the same time, then reads all responses.
+    AtOnce(Box<AtOnce>),
     /// Repeats a GET, each on its own connection, until the body is this text.
     Until(Until),
     /// Makes a file in the application's directory.
@@ -215,6 +239,43 @@ pub struct Bytes {
     #[serde(default)]
     pub on: String,
     pub bytes: String,
+}
+
+/// A WebSocket.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebSocket {
+    #[serde(default)]
+    pub on: String,
+    pub target: String,
+}
+
+/// A text message of at most 125 bytes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    #[serde(default)]
+    pub on: String,
+    pub text: String,
+}
+
+/// The end of a WebSocket.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Closed {
+    #[serde(default)]
+    pub on: String,
+    pub code: u16,
+}
+
+/// Requests at the same time.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AtOnce {
+    /// The number of requests. Each has a connection of its own.
+    pub count: usize,
+    pub request: Request,
+    pub response: Response,
 }
 
 /// A target, and the body that it must have at last.
@@ -263,9 +324,10 @@ pub fn read(file: &str) -> CaseFile {
     let path = directory().join(file).with_extension("toml");
     let text = std::fs::read_to_string(&path);
     let text = text.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let file: CaseFile =
+    let mut file: CaseFile =
         toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    for case in &file.cases {
+    for case in &mut file.cases {
+        case.not_for.extend(file.not_for.clone());
         let (name, is_short) = (&case.name, case.request.is_some() && case.response.is_some());
         assert!(is_short == case.steps.is_empty(), "{name}: a request and a response, or steps");
         assert_eq!(case.request.is_some(), case.response.is_some(), "{name}");

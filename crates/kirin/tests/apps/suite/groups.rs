@@ -15,11 +15,7 @@ use super::steps::Progress;
 /// Runs all cases of a file that are for an adapter, and adds a text for each that fails.
 pub fn run(file: &CaseFile, adapter: Adapter, hand_over: HandOver, failures: &mut Vec<String>) {
     let mut groups: BTreeMap<String, Vec<(Table, &Case)>> = BTreeMap::new();
-    let cases = file.cases.iter().filter(|case| {
-        let is_excluded = case.not_for.contains_key(adapter.name());
-        !is_excluded && !case.not_over.contains_key(hand_over.name())
-    });
-    for case in cases {
+    for case in file.cases.iter().filter(|case| case.is_for(adapter, hand_over)) {
         let mut keys = file.app.clone();
         keys.extend(case.app.clone());
         let group = if case.is_alone() { case.name.clone() } else { keys.to_string() };

@@ -6,10 +6,11 @@ use kirin_tests::{Kirin, Site, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::adapters::Adapter;
-use super::cases::{Bytes, Request, Response, Step};
+use super::cases::{AtOnce, Closed, Request, Response, Step, WebSocket};
 use super::connection::{Connection, Received};
 use super::expected;
 use super::texts::{Memory, shown};
+use super::websocket;
 
 /// A case while it runs.
 pub struct Progress<'a> {
@@ -87,10 +88,25 @@ impl<'a> Progress<'a> {
             Step::Read(response) => {
                 self.read(response);
             }
-            Step::Bytes(bytes) => self.read_bytes(bytes, false),
-            Step::Last(bytes) => self.read_bytes(bytes, true),
+            Step::Bytes(bytes) => self.read_bytes(&bytes.on, &self.memory.bytes(&bytes.bytes)),
+            Step::Last(bytes) => self.read_last(&bytes.on, &self.memory.bytes(&bytes.bytes)),
+            Step::Websocket(opened) => self.open_websocket(opened),
+            Step::Say(message) => {
+                let frame = websocket::masked_message(&self.memory.bytes(&message.text));
+                self.connection(&message.on).send(&frame);
+            }
+            Step::Hear(message) => {
+                let frame = websocket::message(&self.memory.bytes(&message.text));
+                self.read_bytes(&message.on, &frame);
+            }
+            Step::Closed(closed) => self.read_close(closed),
+            Step::Put(put) => {
+                let bytes = self.memory.bytes(&put.bytes);
+                self.connection(&put.on).send(&bytes);
+            }
             Step::End(name) => self.connection(name).end(),
             Step::Reset(name) => self.connections.remove(name).expect("a connection").reset(),
+            Step::AtOnce(crowd) => self.at_once(crowd),
             Step::Until(until) => {
                 let (target, body) =
                     (self.memory.expand(&until.target), self.memory.bytes(&until.body));
@@ -166,6 +182,19 @@ impl<'a> Progress<'a> {
         self.requests += 1;
     }
 
+    fn at_once(&mut self, crowd: &AtOnce) {
+        let bytes = self.encode(&crowd.request);
+        let mut connections: Vec<Connection> = (0..crowd.count).map(|_| self.connect()).collect();
+        for connection in &mut connections {
+            method(&crowd.request).clone_into(&mut connection.method);
+            connection.send(&bytes);
+            self.requests += 1;
+        }
+        for connection in &mut connections {
+            expected::check(&crowd.response, &connection.read(), &self.memory);
+        }
+    }
+
     /// Returns the bytes of a request.
     fn encode(&self, request: &Request) -> Vec<u8> {
         if let Some(raw) = &request.raw {
@@ -205,13 +234,35 @@ impl<'a> Progress<'a> {
         received
     }
 
-    fn read_bytes(&mut self, expected: &Bytes, is_last: bool) {
-        let bytes = self.memory.bytes(&expected.bytes);
-        let connection = self.connection(&expected.on);
-        let came =
-            if is_last { connection.read_to_end() } else { connection.read_bytes(bytes.len()) };
-        let end = if is_last { " and the end" } else { "" };
-        assert!(came == bytes, "expected {}{end}; came {}", shown(&bytes), shown(&came));
+    fn read_bytes(&mut self, on: &str, bytes: &[u8]) {
+        let came = self.connection(on).read_bytes(bytes.len());
+        assert!(came == bytes, "expected {}; came {}", shown(bytes), shown(&came));
+    }
+
+    fn read_last(&mut self, on: &str, bytes: &[u8]) {
+        let came = self.connection(on).read_to_end();
+        assert!(came == bytes, "expected {} and the end; came {}", shown(bytes), shown(&came));
+    }
+
+    fn open_websocket(&mut self, opened: &WebSocket) {
+        let on = opened.on.clone();
+        let fields = websocket::FIELDS.map(str::to_owned).to_vec();
+        let target = opened.target.clone();
+        self.send(&Request { on: on.clone(), target, fields, ..Request::default() });
+        let fields = vec![websocket::ACCEPT.to_owned()];
+        let status = Some(101);
+        self.read(&Response { on, status, fields, head_only: true, ..Response::default() });
+    }
+
+    fn read_close(&mut self, closed: &Closed) {
+        let connection = self.connection(&closed.on);
+        let mut frame = connection.read_bytes(2);
+        assert_eq!(frame.first(), Some(&websocket::CLOSE), "a close frame; came {}", shown(&frame));
+        frame.extend(connection.read_bytes(frame[1].into()));
+        let code = frame.get(2..4).expect("a code");
+        assert_eq!(code, closed.code.to_be_bytes(), "the code; came {}", shown(&frame));
+        connection.send(&websocket::masked_close(closed.code));
+        self.read_last(&closed.on, b"");
     }
 
     /// Returns the connection of a name, which is opened when it is first used.
