@@ -31,8 +31,9 @@ use crate::worker_process::WorkerProcess;
 use crate::worker_response::ProtocolError;
 
 /// How long a worker may take to close the connection of an overdue request, if it serves others
-/// at the same time. If it does not, it hangs.
-const GIVE_UP_LIMIT: Duration = Duration::from_secs(1);
+/// at the same time. If it does not, it hangs. Code that blocks the loop for less harms only the
+/// time of others.
+const GIVE_UP_LIMIT: Duration = Duration::from_secs(5);
 
 /// An application and its workers, shared by all event loops.
 pub struct App {

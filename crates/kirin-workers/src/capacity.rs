@@ -41,6 +41,15 @@ impl Pooled for Capacity {
         }
     }
 
+    fn process(&self) -> u32 {
+        match self {
+            Self::Connection(connection) if connection.handle.process.is_concurrent() => {
+                connection.handle.pid
+            }
+            Self::Connection(_) | Self::Ring(_) => 0,
+        }
+    }
+
     fn load(&self) -> usize {
         match self {
             Self::Ring(_) => 0,

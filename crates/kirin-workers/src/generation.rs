@@ -10,7 +10,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Resource, Signal, getrlimit};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -28,6 +28,10 @@ use crate::worker::{Ring, Vacancy, WorkerConnection, connect};
 const SHORT_LIFE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Connections to concurrent workers may take this part of Kirin's descriptors. Each has two, and
+/// its client has one.
+const DESCRIPTORS_A_CONNECTION: u64 = 8;
 
 /// The pause before another connection for a worker that is late, for each connection that was
 /// taken by another worker.
@@ -82,7 +86,10 @@ pub(crate) struct Generation {
     /// How many workers the parent keeps, as it has confirmed. `None` while a change is not
     /// confirmed.
     acknowledged_workers: Option<usize>,
-    /// How many connections the workers should have: one each, or more if they can take more.
+    /// How many connections requests need: one for each worker, or more if they can take more.
+    needed: usize,
+    /// How many connections there are to be. There are more than needed while a worker has less
+    /// than its share.
     connections: usize,
     /// How many of them a worker takes at the same time.
     most_of_one_worker: usize,
@@ -127,6 +134,7 @@ impl Generation {
             workers: spec.workers,
             initial_workers: spec.workers,
             acknowledged_workers: None,
+            needed: spec.workers,
             connections: spec.workers,
             most_of_one_worker: 1,
             vacancies: Vec::new(),
@@ -183,6 +191,9 @@ impl Generation {
         if let Some(vacancy) = self.vacancies.get_mut(vacancy) {
             *vacancy = VacancyState::Closed;
         }
+        if self.connections > self.needed {
+            self.connections -= 1;
+        }
         self.open_missing(app, loops);
     }
 
@@ -191,14 +202,19 @@ impl Generation {
         // A worker that is added gets its connections as `balance` sees to it.
         let added = workers.saturating_sub(self.workers);
         self.workers = workers;
-        self.connections = (self.connections + added).clamp(workers, self.most_connections());
+        let most = self.most_connections();
+        self.needed = (self.needed + added).clamp(workers, most);
+        self.connections = (self.connections + added).clamp(self.needed, most);
         self.open_missing(app, loops);
         self.send_worker_count();
     }
 
-    /// Returns how many connections the workers can have.
+    /// Returns how many connections the workers can have. Kirin needs most of its descriptors for
+    /// its clients.
     fn most_connections(&self) -> usize {
-        self.workers * self.most_of_one_worker
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let share = usize::try_from(descriptors / DESCRIPTORS_A_CONNECTION).unwrap_or(usize::MAX);
+        (self.workers * self.most_of_one_worker).min(share).max(self.workers)
     }
 
     /// Notes that a worker has taken a connection, and how many it can take.
@@ -214,20 +230,17 @@ impl Generation {
     /// been enough.
     pub(crate) fn grow(&mut self, app: &Arc<App>, loops: &[Handle]) {
         if !self.is_connecting() {
-            self.open_more(app.waiting_requests(), app, loops);
-            app.set_may_grow(self.connections < self.most_connections());
+            let most = self.most_connections();
+            self.needed = (self.connections.max(self.needed) + app.waiting_requests()).min(most);
+            self.connections = self.connections.max(self.needed);
+            self.open_missing(app, loops);
+            app.set_may_grow(self.connections < most);
         }
     }
 
     /// Returns whether a connection waits for a worker to take it.
     fn is_connecting(&self) -> bool {
         self.vacancies.iter().any(|vacancy| matches!(vacancy, VacancyState::Opening(_)))
-    }
-
-    /// Opens `count` more connections, if the workers can have so many.
-    fn open_more(&mut self, count: usize, app: &Arc<App>, loops: &[Handle]) {
-        self.connections = (self.connections + count).min(self.most_connections());
-        self.open_missing(app, loops);
     }
 
     /// Opens another connection while the generation starts, if a worker has taken that of one that
@@ -254,7 +267,7 @@ impl Generation {
         }
         let known = app.workers.with_connections();
         let of = |pid| known.iter().find(|(process, _)| process.pid == pid);
-        let share = self.connections / self.workers;
+        let share = self.needed / self.workers;
         let missing = self.children.iter().map(|pid| match of(*pid) {
             // It may not be ready to take one. Another worker takes it then.
             None => 1,
@@ -262,7 +275,11 @@ impl Generation {
             Some((_, connections)) if connections.len() * 2 < share => share - connections.len(),
             Some(_) => 0,
         });
-        self.open_more(missing.sum(), app, loops);
+        let missing: usize = missing.sum();
+        // Workers that cannot take one, because they are not loaded yet, must not multiply them.
+        let most = self.most_connections().min(2 * self.needed);
+        self.connections = (self.connections + missing).min(most).max(self.connections);
+        self.open_missing(app, loops);
     }
 
     /// Tells the parent to add or remove a worker. Pending signals of one kind merge into one. So

@@ -21,7 +21,7 @@ const OVERTAKING: Duration = Duration::from_millis(5);
 /// How many waiting requests are checked for one of the worker's loop.
 const LOOKED_AT: usize = 16;
 
-/// How many idle workers are compared for the one that is best for a request.
+/// How many idle connections of a process are looked at for one of the request's loop.
 const COMPARED: usize = 64;
 
 /// The properties of a worker that the pool needs.
@@ -35,7 +35,10 @@ pub(crate) trait Pooled {
     /// Returns whether the worker must not get another request.
     fn is_leaving(&self) -> bool;
 
-    /// Returns how many requests the worker has already, over its other connections.
+    /// Returns the process of a worker with several connections, and 0 for all other workers.
+    fn process(&self) -> u32;
+
+    /// Returns how many requests this process has already, over its other connections.
     fn load(&self) -> usize;
 }
 
@@ -45,9 +48,9 @@ pub(crate) struct Pool<W: Pooled> {
 }
 
 struct PoolState<W: Pooled> {
-    /// The worker that was used last is last. Its memory is warm, and workers that are not needed
-    /// stay idle.
-    idle: Vec<W>,
+    /// The idle workers, by process. In each, the one that was used last is last: its memory is
+    /// warm, and workers that are not needed stay idle. None is empty.
+    idle: Vec<Vec<W>>,
     waiting: FairQueue<Waiter<W>>,
     closed: bool,
 }
@@ -98,8 +101,8 @@ impl<W: Pooled> Pool<W> {
         if state.closed {
             return Err(Refused::Closed);
         }
-        if let Some(index) = state.best_idle(here) {
-            return Ok(Acquired::Worker(state.idle.remove(index)));
+        if let Some(worker) = state.take_idle(here) {
+            return Ok(Acquired::Worker(worker));
         }
         let (sender, receiver) = oneshot::channel();
         let waiter = |since| Waiter { home: here, since, sender };
@@ -142,7 +145,7 @@ impl<W: Pooled> Pool<W> {
             }
         }
         if !state.closed {
-            state.idle.push(worker);
+            state.keep(worker);
             return;
         }
         // Dropping a worker calls other code, so the lock is released first.
@@ -157,7 +160,13 @@ impl<W: Pooled> Pool<W> {
 
     /// Removes the idle workers for which `is_lost` is true.
     pub(crate) fn remove_idle(&self, is_lost: impl Fn(&W) -> bool) -> Vec<W> {
-        self.state.lock().idle.extract_if(.., |worker| is_lost(worker)).collect()
+        let mut state = self.state.lock();
+        let mut lost = Vec::new();
+        for workers in &mut state.idle {
+            lost.extend(workers.extract_if(.., |worker| is_lost(worker)));
+        }
+        state.idle.retain(|workers| !workers.is_empty());
+        lost
     }
 
     /// Refuses the requests that have waited longer than `limit`. Returns how many.
@@ -178,12 +187,12 @@ impl<W: Pooled> Pool<W> {
         for waiter in state.waiting.drain() {
             let _ = waiter.sender.send(Err(Refused::Closed));
         }
-        std::mem::take(&mut state.idle)
+        std::mem::take(&mut state.idle).into_iter().flatten().collect()
     }
 
     /// Returns what `describe` returns for the idle workers.
     pub(crate) fn idle<T>(&self, describe: impl Fn(&W) -> Option<T>) -> Vec<T> {
-        self.state.lock().idle.iter().filter_map(describe).collect()
+        self.state.lock().idle.iter().flatten().filter_map(describe).collect()
     }
 
     /// Returns how many requests wait.
@@ -193,19 +202,31 @@ impl<W: Pooled> Pool<W> {
 }
 
 impl<W: Pooled> PoolState<W> {
-    /// Returns the index of the idle worker that is best for a request of the loop `here`.
-    fn best_idle(&self, here: W::Home) -> Option<usize> {
-        let mut best = None;
-        for (index, worker) in self.idle.iter().enumerate().rev().take(COMPARED) {
-            let cost = (worker.load(), !worker.is_near(here));
-            if cost == (0, false) {
-                return Some(index);
-            }
-            if best.is_none_or(|(_, least)| cost < least) {
-                best = Some((index, cost));
-            }
+    /// Takes an idle worker for a request of the loop `here`, from the process that has the fewest
+    /// requests.
+    fn take_idle(&mut self, here: W::Home) -> Option<W> {
+        let loads = self.idle.iter().enumerate();
+        let (of, _) = loads.min_by_key(|(_, workers)| workers.last().map(W::load))?;
+        let workers = &mut self.idle[of];
+        let last = workers.len().checked_sub(1)?;
+        let mut next = (0..=last).rev().take(COMPARED);
+        let index = next.find(|index| workers[*index].is_near(here)).unwrap_or(last);
+        let worker = workers.remove(index);
+        if workers.is_empty() {
+            self.idle.remove(of);
         }
-        best.map(|(index, _)| index)
+        Some(worker)
+    }
+
+    /// Keeps a worker as idle.
+    fn keep(&mut self, worker: W) {
+        let process = worker.process();
+        let of_process =
+            |workers: &&mut Vec<W>| workers.last().is_some_and(|other| other.process() == process);
+        match self.idle.iter_mut().find(of_process) {
+            Some(workers) => workers.push(worker),
+            None => self.idle.push(vec![worker]),
+        }
     }
 
     /// Takes the next request out of the queue: the one whose turn it is, or a nearly as old one of

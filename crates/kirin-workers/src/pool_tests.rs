@@ -21,6 +21,11 @@ impl Pooled for u32 {
     }
 
     /// Returns the hundreds.
+    fn process(&self) -> u32 {
+        *self / 100
+    }
+
+    /// Returns the hundreds.
     fn load(&self) -> usize {
         (*self / 100) as usize
     }

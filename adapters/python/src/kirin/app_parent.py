@@ -428,7 +428,9 @@ class AppParent:
         except OSError:
             # It is empty.
             return
-        for pid in map(int, pids):
+        leaving = sum(number == LEAVING for number, _ in self._alive.values())
+        # Long requests must not multiply processes: others are replaced when they have ended.
+        for pid in map(int, pids[: max(self._workers - leaving, 0)]):
             if pid in self._alive:
                 self._alive[pid] = LEAVING, self._alive[pid][1]
         self._fork_after = max(self._fork_after, time.monotonic() + REPLACE_SECONDS)

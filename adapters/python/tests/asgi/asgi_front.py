@@ -62,6 +62,13 @@ class AsgiFront(FakeFront):
             raise AssertionError(f"not ready: {line}; the log: {self.log()}")
         return pid
 
+    def exited(self):
+        """Returns the next line about the end of a worker. Another one may have started before."""
+        line = self.control_line()
+        while line is not None and line.startswith("started "):
+            line = self.control_line()
+        return line
+
     def open(self):
         """Returns another connection, whose greeting has been read."""
         connection = FrontConnection(self.path)

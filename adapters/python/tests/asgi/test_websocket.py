@@ -277,7 +277,7 @@ class LimitTest(unittest.TestCase):
             connection.disconnect()
             # Another worker does not wait for the end of this one.
             self.assertRegex(front.control_line(), "^started [0-9]+$")
-            self.assertEqual(front.control_line(), f"exited {pid} 0")
+            self.assertEqual(front.exited(), f"exited {pid} 0")
 
 
 class KeepAliveTest(unittest.TestCase):

@@ -85,12 +85,13 @@ fn an_overdue_request_ends_and_the_others_of_its_worker_go_on() {
     let site = start(|config| config.request_deadline = Duration::from_secs(1));
     let held = begin_stream(&site, "done");
     let pid = site.worker();
-    let mut overdue = ask(&site, "/abandoned/given-up");
-    assert_eq!(overdue.reply().status, 504);
-    let given_up = site.directory.path().join("given-up");
-    eventually("the worker has noticed", || given_up.exists());
-    // The worker had its time to show that it hangs.
-    std::thread::sleep(Duration::from_millis(1500));
+    // The last of them come when the worker has had its time to show that it hangs.
+    for number in 0..6 {
+        let mut overdue = ask(&site, &format!("/abandoned/given-up-{number}"));
+        assert_eq!(overdue.reply().status, 504);
+        let given_up = site.directory.path().join(format!("given-up-{number}"));
+        eventually("the worker has noticed", || given_up.exists());
+    }
     end_streams(&site, "done");
     assert!(ends_whole(held));
     assert_eq!(site.get("/pid").text(), pid.to_string());

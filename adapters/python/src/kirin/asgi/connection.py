@@ -102,10 +102,7 @@ class Connection:
             except FrontGone:
                 self.close()
         else:
-            is_idle = self._is_idle()
             self.close()
-            if is_idle:
-                self.worker.leave()
 
     def _take(self, data, ancillary, flags):
         """Takes bytes of a request. Raises `FrontGone` if they are none."""
