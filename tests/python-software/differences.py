@@ -37,6 +37,8 @@ OF_A_NEW_FILE = {"last-modified": "each application has made its file at another
 # The time of now, as Django's admin and Wagtail write it for people.
 TIME_FOR_PEOPLE = r"\w+\.? \d+, \d{4}, ([\d:]+ [ap]\.m\.|midnight|noon)"
 
+DAY_SECONDS = 24 * 60 * 60
+
 # Cookies with a value that is random or has a time in it.
 RANDOM_COOKIES = {"csrftoken", "sessionid", "session", "messages"}
 
@@ -53,9 +55,8 @@ def comparable_fields(answer, ignored=()):
             continue
         if name == "set-cookie":
             value = _cookie(value)
-        # Django's admin says now, and the responses may be from two seconds.
-        elif name == "expires" and _is_now(value, answer):
-            value = "NOW"
+        elif name == "expires":
+            value = _expiry(value, answer)
         fields.setdefault(name, []).append(value)
     return {name: sorted(values) for name, values in fields.items()}
 
@@ -68,7 +69,11 @@ def _cookie(line):
     return f"{name}={value};" + re.sub(r"(?i)(expires=)[^;]+", r"\1WHEN", attributes)
 
 
-def _is_now(date, answer):
-    """Says whether a date is that of the response, on a machine that may be busy in between."""
+def _expiry(date, answer):
+    """Returns a date near to that of the response as minutes after it.
+
+    The two responses may be from two seconds, or from more on a machine that is busy.
+    """
     times = [parsedate_to_datetime(text).timestamp() for text in (date, answer.field("date"))]
-    return abs(times[0] - times[1]) <= 60
+    seconds = times[0] - times[1]
+    return f"{round(seconds / 60)} minutes" if abs(seconds) <= DAY_SECONDS else date
