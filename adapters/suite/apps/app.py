@@ -7,9 +7,21 @@ import subprocess
 import sys
 import time
 
-DIRECTORY = os.getcwd()
+from suite_tools import (
+    DIRECTORY,
+    Unprintable,
+    counted,
+    fail,
+    kill_self,
+    load_badly,
+    meet,
+    pattern,
+    slurp,
+    spurt,
+    wait_for_file,
+)
+
 TEXT = ("Content-Type", "text/plain")
-TABLE = "memo"
 LINK = ("Link", "</style.css>; rel=preload")
 
 # The number of requests that this process has had, except for /state.
@@ -19,74 +31,14 @@ requests = 0
 kept = []
 
 
-def slurp(name):
-    """Returns a file of the directory without the line end, or None if there is none."""
-    try:
-        with open(os.path.join(DIRECTORY, name), encoding="utf-8") as file:
-            return file.read().rstrip("\n")
-    except FileNotFoundError:
-        return None
-
-
-def spurt(name, text):
-    """Writes a file of the directory in one step."""
-    path = os.path.join(DIRECTORY, name)
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        file.write(str(text))
-    os.rename(path + ".new", path)
-
-
-def wait_for_file(name):
-    """Waits for a file. No process outlives the directory, so that a failed test leaves none."""
-    while not os.path.exists(os.path.join(DIRECTORY, name)):
-        if not os.path.isdir(DIRECTORY):
-            os._exit(1)
-        time.sleep(0.01)
-
-
 def hang():
-    """Sleeps for good, whatever signals come."""
+    """Sleeps for good, whatever signals come. The log must say that it hangs in this file."""
     while True:
         time.sleep(600)
 
 
-def kill_self():
-    os.kill(os.getpid(), signal.SIGKILL)
-    hang()
-
-
-def meet(name):
-    """Tells a test that this point is reached, and waits until the test goes on."""
-    spurt(f"begun.{name}", os.getpid())
-    wait_for_file(f"go.{name}")
-
-
-def load_badly(how):
-    if how == "die":
-        # Lines of the source are in the log as well, so the message is not in one.
-        raise RuntimeError(f"no such table: {TABLE}")
-    if how == "exit":
-        sys.exit(3)
-    if how == "hang":
-        hang()
-    if how == "print":
-        print("failed by the application\nready", flush=True)
-    if how == "wait":
-        meet("loading")
-
-
 def query(environ):
     return environ["QUERY_STRING"]
-
-
-def counted(content):
-    return f"{len(content)} {hashlib.md5(content).hexdigest()}"
-
-
-def pattern(length):
-    """Returns this many bytes, all values from 0 to 250 in turn."""
-    unit = bytes(range(251))
-    return (unit * (1 + length // 251))[:length]
 
 
 def answer(start_response, body, status="200 OK", *fields):
@@ -118,19 +70,6 @@ class Body:
     def close(self):
         if self.at_close:
             self.at_close()
-
-
-class Unprintable(Exception):
-    """An exception that has no text."""
-
-    def __str__(self):
-        raise RuntimeError("no text")
-
-    __repr__ = __str__
-
-
-def fail(text):
-    raise RuntimeError(text)
 
 
 # What a request is.

@@ -1,15 +1,26 @@
 """The application of the adapter suite for ASGI. README.md says what each path does."""
 import asyncio
 import collections
-import hashlib
 import os
 import signal
 import sys
-import time
 
-DIRECTORY = os.getcwd()
+import suite_tools
+from suite_tools import (
+    DIRECTORY,
+    TABLE,
+    Unprintable,
+    counted,
+    fail,
+    is_there,
+    kill_self,
+    load_badly,
+    pattern,
+    slurp,
+    spurt,
+)
+
 TEXT = (b"content-type", b"text/plain")
-TABLE = "memo"
 LINK = b"</style.css>; rel=preload"
 
 # The number of requests that this process has had, except for /state.
@@ -23,32 +34,6 @@ room = set()
 tasks = set()
 
 
-def slurp(name):
-    """Returns a file of the directory without the line end, or None if there is none."""
-    try:
-        with open(os.path.join(DIRECTORY, name), encoding="utf-8") as file:
-            return file.read().rstrip("\n")
-    except FileNotFoundError:
-        return None
-
-
-def spurt(name, text):
-    """Writes a file of the directory in one step."""
-    path = os.path.join(DIRECTORY, name)
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        file.write(str(text))
-    os.rename(path + ".new", path)
-
-
-def is_there(name):
-    """Returns whether a file is there. No process outlives the directory of a failed test."""
-    if os.path.exists(os.path.join(DIRECTORY, name)):
-        return True
-    if not os.path.isdir(DIRECTORY):
-        os._exit(1)
-    return False
-
-
 async def wait_for_file(name):
     while not is_there(name):
         await asyncio.sleep(0.01)
@@ -60,37 +45,10 @@ async def hang():
         await asyncio.sleep(600)
 
 
-def kill_self():
-    os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(600)
-
-
 async def meet(name):
     """Tells a test that this point is reached, and waits until the test goes on."""
     spurt(f"begun.{name}", os.getpid())
     await wait_for_file(f"go.{name}")
-
-
-def meet_alone(name):
-    """Does the same where there is no event loop."""
-    spurt(f"begun.{name}", os.getpid())
-    while not is_there(f"go.{name}"):
-        time.sleep(0.01)
-
-
-def load_badly(how):
-    if how == "die":
-        # Lines of the source are in the log as well, so the message is not in one.
-        raise RuntimeError(f"no such table: {TABLE}")
-    if how == "exit":
-        sys.exit(3)
-    if how == "hang":
-        while True:
-            time.sleep(600)
-    if how == "print":
-        print("failed by the application\nready", flush=True)
-    if how == "wait":
-        meet_alone("loading")
 
 
 def query(scope):
@@ -100,16 +58,6 @@ def query(scope):
 def path_of(scope):
     """Returns the path below the mount point."""
     return scope["path"].removeprefix(scope["root_path"])
-
-
-def counted(content):
-    return f"{len(content)} {hashlib.md5(content).hexdigest()}"
-
-
-def pattern(length):
-    """Returns this many bytes, all values from 0 to 250 in turn."""
-    unit = bytes(range(251))
-    return (unit * (1 + length // 251))[:length]
 
 
 async def start(send, *fields, status=200):
@@ -149,19 +97,6 @@ async def read(receive):
 def note(text):
     """Writes a line to the log."""
     print(text, file=sys.stderr, flush=True)
-
-
-class Unprintable(Exception):
-    """An exception that has no text."""
-
-    def __str__(self):
-        raise RuntimeError("no text")
-
-    __repr__ = __str__
-
-
-def fail(text):
-    raise RuntimeError(text)
 
 
 # What a request is.
@@ -583,7 +518,7 @@ async def child_answers(scope, receive, send):
 async def background(scope, receive, send):
     name = query(scope)
     if not os.fork():
-        meet_alone(name)
+        suite_tools.meet(name)
         spurt(f"done.{name}", "")
         os._exit(0)
     await answer_pid(send)

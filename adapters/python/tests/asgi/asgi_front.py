@@ -9,13 +9,13 @@ import sys
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ADAPTER = os.path.dirname(TESTS)
-REPOSITORY = os.path.dirname(os.path.dirname(ADAPTER))
 
 for place in (TESTS, os.path.join(ADAPTER, "src")):
     if place not in sys.path:
         sys.path.insert(0, place)
 
 from fake_front import FakeFront, FrontConnection  # noqa: E402
+from software import software  # noqa: E402
 
 # A program begins with this. Its `handle` answers requests, and `answer` sends a response.
 PROLOGUE = '''
@@ -34,6 +34,11 @@ async def app(scope, receive, send):
         raise NotImplementedError
     await handle(scope, receive, send)
 '''
+
+
+def python_with(name):
+    """Returns the Python of the virtual environment that has a package."""
+    return os.path.join(software(name), "bin", "python")
 
 
 def program(handle):
@@ -90,21 +95,3 @@ class AsgiFront(FakeFront):
     def note(self, name):
         """Ends a wait of the application for `noted`."""
         open(os.path.join(self.directory, name), "w", encoding="ascii").close()
-
-
-def software(name):
-    """Makes a package importable. A missing one fails the tests of a module."""
-    version = "%d.%d" % sys.version_info[:2]
-    directory = os.environ.get("KIRIN_PYTHON_SOFTWARE") or os.path.join(
-        REPOSITORY, "target", "python-software"
-    )
-    environment = os.path.join(directory, version)
-    packages = os.path.join(environment, "lib", f"python{version}", "site-packages")
-    if not os.path.isdir(os.path.join(packages, name)):
-        raise ImportError(
-            f"{name} for Python {version} is not installed:"
-            f" adapters/python/tests/install_software.sh {sys.executable}"
-        )
-    if packages not in sys.path:
-        sys.path.append(packages)
-    return os.path.join(environment, "bin", "python")

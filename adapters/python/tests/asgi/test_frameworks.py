@@ -2,7 +2,7 @@
 import json
 import unittest
 
-from asgi_front import AsgiFront, software
+from asgi_front import AsgiFront, python_with
 from client_frames import sent
 from fake_front import wait_until
 from test_websocket import HANDSHAKE
@@ -95,7 +95,7 @@ application = get_asgi_application()
 
 class FrameworkTest(unittest.TestCase):
     def test_fastapi(self):
-        with AsgiFront(FASTAPI, python=software("fastapi")) as front:
+        with AsgiFront(FASTAPI, python=python_with("fastapi")) as front:
             front.ready()
             self.assertEqual(json.loads(front.get("/").body), {"database": "open"})
             self.assertEqual(front.get("/thread", KIRIN_SITE="shop").body, b'"shop"')
@@ -126,7 +126,7 @@ class FrameworkTest(unittest.TestCase):
             self.assertEqual(front.log(), "")
 
     def test_django(self):
-        with AsgiFront(DJANGO, python=software("django")) as front:
+        with AsgiFront(DJANGO, python=python_with("django")) as front:
             front.ready()
             self.assertEqual(front.request(REQUEST_METHOD="POST", body=b"abc").body, b"/ 3")
             self.assertEqual(front.get("/sync").body, b"127.0.0.1")

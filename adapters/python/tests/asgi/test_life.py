@@ -5,7 +5,7 @@ import socket
 import time
 import unittest
 
-from asgi_front import AsgiFront, program, software
+from asgi_front import AsgiFront, program, python_with
 from fake_front import FakeFront, is_alive, wait_until
 
 REQUESTS = program('''
@@ -90,7 +90,10 @@ class LeaveTest(unittest.TestCase):
         stream.send(PATH_INFO="/stream")
         self.assertIn(b"chunked", stream.read_until(b"\r\n\r\n"))
         stream.read_until(b"one\r\n")
+        idle = self.front.open()
         os.kill(self.pid, signal.SIGTERM)
+        # The worker has noticed it.
+        self.assertTrue(idle.is_closed())
         self.front.note("go")
         self.assertEqual(busy.response().header["connection"], "close")
         self.assertEqual(stream.read_until(b"0\r\n\r\n"), b"3\r\ntwo\r\n")
@@ -336,7 +339,7 @@ class LifespanTest(unittest.TestCase):
 class LoopTest(unittest.TestCase):
     def test_uvloop_is_used_if_the_application_has_it(self):
         text = program("await answer(send, type(asyncio.get_running_loop()).__module__.encode())")
-        with AsgiFront(text, python=software("uvloop")) as front:
+        with AsgiFront(text, python=python_with("uvloop")) as front:
             front.ready()
             self.assertEqual(front.get("/").body, b"uvloop")
             self.assertEqual(front.stop(), 0)

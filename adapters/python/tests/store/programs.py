@@ -22,6 +22,7 @@ for place in (SOURCES, os.path.join(ADAPTER, "tests")):
     if place not in sys.path:
         sys.path.insert(0, place)
 
+from software import software  # noqa: E402, F401
 from waiting import WAIT_SECONDS, wait_until  # noqa: E402
 
 
@@ -34,25 +35,6 @@ def kirin():
     if not os.access(path, os.X_OK):
         raise FileNotFoundError("kirin is not built: cargo build -p kirin")
     return path
-
-
-def software(name):
-    """Makes a framework importable. A missing one fails the tests of a module."""
-    version = "%d.%d" % sys.version_info[:2]
-    directory = os.environ.get("KIRIN_PYTHON_SOFTWARE") or os.path.join(
-        REPOSITORY, "target", "python-software"
-    )
-    environment = os.path.join(directory, version)
-    packages = os.path.join(environment, "lib", f"python{version}", "site-packages")
-    if not os.path.isdir(os.path.join(packages, name)):
-        raise ImportError(
-            f"{name} for Python {version} is not installed:"
-            f" adapters/python/tests/install_software.sh {sys.executable}"
-        )
-    if packages not in sys.path:
-        # It comes first: this Python may have another version of the same framework.
-        sys.path.insert(0, packages)
-    return environment
 
 
 class Program:

@@ -24,6 +24,9 @@ REASON_BYTES = CONTROL_BYTES - 2
 _FINAL, _COMPRESSED, _RESERVED = 0x80, 0x40, 0x30
 _MASKED = 0x80
 
+# For a length that says that a longer one follows: where that ends, and the least that it may be.
+_LONG_LENGTHS = {126: (4, 126), 127: (10, 65536)}
+
 
 class FrameError(Exception):
     """Bytes that end the connection, with the code that the other side must get."""
@@ -93,17 +96,12 @@ class Receiver:
         opcode = first & 0x0F
         self._check_head(first, second, opcode)
         length, start = second & 0x7F, 2
-        if length == 126:
-            if len(buffer) < 4:
+        if length in _LONG_LENGTHS:
+            start, least = _LONG_LENGTHS[length]
+            if len(buffer) < start:
                 return None
-            length, start = int.from_bytes(buffer[2:4], "big"), 4
-            if length < 126:
-                raise FrameError(PROTOCOL_ERROR, "the length is not in its shortest form")
-        elif length == 127:
-            if len(buffer) < 10:
-                return None
-            length, start = int.from_bytes(buffer[2:10], "big"), 10
-            if length < 65536:
+            length = int.from_bytes(buffer[2:start], "big")
+            if length < least:
                 raise FrameError(PROTOCOL_ERROR, "the length is not in its shortest form")
         if opcode < CLOSE and len(self._message) + length > self._message_bytes:
             raise FrameError(TOO_LARGE, f"a message has more than {self._message_bytes} bytes")

@@ -61,8 +61,7 @@ impl Adapter {
 
     /// Returns the application of the suite.
     pub fn application(self) -> String {
-        let path = repository().join("adapters/suite/apps").join(self.file());
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        text_of(self.file())
     }
 
     /// Makes the directory of an application, with the files that its actions need.
@@ -70,11 +69,18 @@ impl Adapter {
         let large: Vec<u8> = (0..200_000_u32).map(|at| (at % 251) as u8).collect();
         Site::new()
             .with(self.file(), self.application())
+            .with("suite_tools.py", text_of("suite_tools.py"))
             .with("static/small.txt", "0123456789")
             .with("static/large.bin", large)
             .with("other/file.txt", "other")
             .with("front/file.txt", "front")
     }
+}
+
+/// Returns a file of `adapters/suite/apps`.
+fn text_of(name: &str) -> String {
+    let path = repository().join("adapters/suite/apps").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 impl HandOver {
