@@ -27,7 +27,7 @@ pub(crate) fn after_response(app: &Arc<App>, connection: WorkerConnection, after
 /// Waits until a worker has cleaned up, for as long as a request may take. A worker that leaves
 /// instead says nothing more.
 async fn clean_up(app: Arc<App>, mut connection: WorkerConnection) {
-    app.begin_deadline(&connection.handle);
+    app.deadlines.begin(&connection.handle);
     while connection.buffered().is_empty() {
         if !matches!(poll_fn(|context| connection.poll_fill(context)).await, Ok(1..)) {
             if connection.handle.is_killed() {
@@ -56,7 +56,7 @@ pub(crate) struct Abandoned<'a> {
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         if let Some(connection) = &self.connection {
-            self.app.begin_deadline_to_return(&connection.handle);
+            self.app.deadlines.begin_to_return(&connection.handle);
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::capacity::Capacity;
 use crate::config::AppConfig;
 use crate::counters::{CounterValues, Counters};
+use crate::deadlines::Deadlines;
 use crate::error::AppError;
 use crate::event::Event;
 use crate::known_workers::KnownWorkers;
@@ -21,7 +22,7 @@ use crate::parsed::WantedByWorkers;
 use crate::pool::{Pool, Pooled};
 use crate::profile::RunningProfile;
 use crate::read_ahead::ReadAhead;
-use crate::replacement::{ReplaceReason, resident_bytes};
+use crate::replacement::ReplaceReason;
 use crate::ring::{RingOwner, RingStatus};
 use crate::slow_requests::{SlowRequest, SlowRequests};
 use crate::stacks::{StackError, StackReader};
@@ -29,11 +30,6 @@ use crate::worker::{Place, Ring, WorkerConnection};
 use crate::worker_handle::WorkerHandle;
 use crate::worker_process::WorkerProcess;
 use crate::worker_response::ProtocolError;
-
-/// How long a worker may take to close the connection of an overdue request, if it serves others
-/// at the same time. If it does not, it hangs. Code that blocks the loop for less harms only the
-/// time of others.
-const GIVE_UP_LIMIT: Duration = Duration::from_secs(5);
 
 /// An application and its workers, shared by all event loops.
 pub struct App {
@@ -47,9 +43,7 @@ pub struct App {
     rings: Mutex<Vec<Arc<Ring>>>,
     /// Workers that have greeted.
     pub(crate) workers: KnownWorkers,
-    /// Connections whose request is overdue, of workers that serve others at the same time, and
-    /// since when. Such a worker must close the connection soon.
-    given_up: Mutex<Vec<(Arc<WorkerHandle>, Instant)>>,
+    pub(crate) deadlines: Deadlines,
     /// Whether the workers that serve can take more connections, and nobody has asked for them.
     may_grow: AtomicBool,
     /// The parts of a request that Kirin parses for the workers.
@@ -59,7 +53,6 @@ pub struct App {
     pub(crate) slow: SlowRequests,
     /// The profile that is being made.
     pub(crate) running_profile: Mutex<Option<RunningProfile>>,
-    started: Instant,
     /// How many workers a generation is to have.
     wanted_workers: AtomicUsize,
     /// How many the configuration says.
@@ -109,13 +102,12 @@ impl App {
             pool: Pool::new(config.queue_length),
             rings: Mutex::default(),
             workers: KnownWorkers::default(),
-            given_up: Mutex::default(),
+            deadlines: Deadlines::new(config.request_deadline),
             may_grow: AtomicBool::new(false),
             wanted: WantedByWorkers::default(),
             counters: Counters::default(),
             slow: SlowRequests::default(),
             running_profile: Mutex::default(),
-            started: Instant::now(),
             wanted_workers: AtomicUsize::new(config.workers),
             configured_workers: AtomicUsize::new(config.workers),
             state: watch::Sender::new(AppState::Starting),
@@ -264,38 +256,6 @@ impl App {
     }
 }
 
-/// The ages and the memory of the workers at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WorkerTotals {
-    /// The workers with a connection.
-    pub workers: u64,
-    /// The age of the oldest one.
-    pub oldest: Duration,
-    /// The age of the youngest one.
-    pub youngest: Duration,
-    /// The resident memory of all in bytes. Pages that workers share count for each.
-    pub resident_bytes: u64,
-    /// The resident memory of the largest one in bytes.
-    pub largest_bytes: u64,
-}
-
-impl App {
-    /// Returns the ages and the memory of the workers. Reads a file of each process, so it must not
-    /// run on an event loop.
-    pub fn worker_totals(&self, now: Instant) -> WorkerTotals {
-        let workers = self.workers.processes();
-        let mut totals = WorkerTotals { workers: workers.len() as u64, ..WorkerTotals::default() };
-        let ages = workers.iter().map(|worker| worker.age(now));
-        totals.oldest = ages.clone().max().unwrap_or_default();
-        totals.youngest = ages.min().unwrap_or_default();
-        for bytes in workers.iter().filter_map(|worker| resident_bytes(worker.pid)) {
-            totals.resident_bytes += bytes;
-            totals.largest_bytes = totals.largest_bytes.max(bytes);
-        }
-        totals
-    }
-}
-
 /// Functions for the exchange and the response pump.
 impl App {
     pub(crate) fn release(&self, mut connection: WorkerConnection) {
@@ -325,24 +285,6 @@ impl App {
         }
     }
 
-    /// Starts the deadline of a worker that must come back after its connection is dropped. One
-    /// with other connections need not.
-    pub(crate) fn begin_deadline_to_return(&self, worker: &WorkerHandle) {
-        if !worker.process.is_concurrent() {
-            self.begin_deadline(worker);
-        }
-    }
-
-    pub(crate) fn begin_deadline(&self, worker: &WorkerHandle) {
-        self.begin_deadline_at(worker, Instant::now());
-    }
-
-    /// Starts the deadline of a request that the worker has had since `begun`.
-    pub(crate) fn begin_deadline_at(&self, worker: &WorkerHandle, begun: Instant) {
-        let begun = begun.saturating_duration_since(self.started).as_millis() as u64;
-        worker.begin(begun + self.config.request_deadline.as_millis() as u64);
-    }
-
     pub(crate) fn sendfile_roots(&self) -> &SendfileRoots {
         &self.sendfile_roots
     }
@@ -362,10 +304,6 @@ impl App {
     pub(crate) fn log_cut(&self, connection: &WorkerConnection, error: &ProtocolError) {
         let pid = connection.handle.pid;
         tracing::warn!(app = self.config.name, pid, %error, "response was cut");
-    }
-
-    fn now_ms(&self) -> u64 {
-        self.started.elapsed().as_millis() as u64
     }
 }
 
@@ -580,20 +518,9 @@ impl App {
 
     /// Returns the workers whose request is overdue. Each worker is returned once.
     pub(crate) fn condemn_overdue(&self) -> Vec<Arc<WorkerHandle>> {
-        let (now, now_ms) = (Instant::now(), self.now_ms());
+        let now = Instant::now();
         let limit = self.config.request_deadline;
-        let mut condemned = self.workers.connections();
-        condemned.retain(|worker| worker.condemn_if_overdue(now_ms));
-        let given_up = condemned.extract_if(.., |worker| worker.process.is_concurrent());
-        let mut waited_for = self.given_up.lock();
-        waited_for.extend(given_up.map(|worker| {
-            worker.give_up_request();
-            (worker, now)
-        }));
-        waited_for.retain(|(worker, _)| !worker.is_disconnected());
-        let hang = waited_for.extract_if(.., |(_, since)| *since + GIVE_UP_LIMIT <= now);
-        condemned.extend(hang.map(|(worker, _)| worker));
-        drop(waited_for);
+        let mut condemned = self.deadlines.overdue(self.workers.connections());
         for ring in self.rings() {
             condemned.extend(ring.condemn_overdue(self, limit));
             condemned.extend(ring.condemn_silent(self, now, limit));
@@ -609,11 +536,8 @@ impl App {
     /// Starts the deadline of workers whose connection has ended. They accept another one within
     /// it, or end.
     pub(crate) fn begin_deadline_of_disconnected(&self) {
-        let deadline_ms = self.now_ms() + self.config.request_deadline.as_millis() as u64;
         self.workers.forget_ended_connections();
-        for worker in self.workers.connections().iter().filter(|one| one.is_disconnected()) {
-            worker.begin_if_none(deadline_ms);
-        }
+        self.deadlines.begin_of_disconnected(&self.workers.connections());
     }
 
     pub(crate) fn expire_waiting(&self) {

@@ -163,7 +163,7 @@ pub(crate) async fn over_connection(
     };
     let step = request.steps.begin_at(StepKind::Worker, app.label(), begun_at);
     step.set_peer(StepPeer::Process(pid));
-    app.begin_deadline_at(&connection.handle, begun_at);
+    app.deadlines.begin_at(&connection.handle, begun_at);
     connection.begin_request(&request.block, begun_at);
     let sent = match begun {
         Begun::NotSent => send(&mut connection, request, body).await,

@@ -19,6 +19,7 @@ mod config;
 mod control;
 mod counters;
 mod current_request;
+mod deadlines;
 mod descriptor_message;
 mod error;
 mod event;
@@ -48,8 +49,9 @@ mod worker_handle;
 mod worker_process;
 mod worker_response;
 mod worker_status;
+mod worker_totals;
 
-pub use app::{App, AppState, WorkerTotals};
+pub use app::{App, AppState};
 pub use app_code::{AppCode, Language};
 pub use config::{
     AppConfig, LoadedParent, MAX_SHARED_MEMORY_BYTES, MAX_WORKERS, ParentInvocation, Preload,
@@ -63,6 +65,7 @@ pub use ring::{RingStatus, SLOT_BYTES};
 pub use slow_requests::SlowRequest;
 pub use stacks::StackError;
 pub use worker_status::WorkerStatus;
+pub use worker_totals::WorkerTotals;
 
 /// The label of responses by applications.
 pub const ANSWERED_BY: kirin_http::AnsweredBy = kirin_files::ANSWERED_BY_APP;

@@ -48,11 +48,17 @@ pub(crate) struct Pool<W: Pooled> {
 }
 
 struct PoolState<W: Pooled> {
-    /// The idle workers, by process. In each, the one that was used last is last: its memory is
-    /// warm, and workers that are not needed stay idle. None is empty.
-    idle: Vec<Vec<W>>,
+    idle: Vec<IdleOfProcess<W>>,
     waiting: FairQueue<Waiter<W>>,
     closed: bool,
+}
+
+/// The idle workers of a process, or all those that have one connection.
+struct IdleOfProcess<W> {
+    process: u32,
+    /// The worker that was used last is last. Its memory is warm, and workers that are not needed
+    /// stay idle.
+    workers: Vec<W>,
 }
 
 struct Waiter<W: Pooled> {
@@ -162,10 +168,11 @@ impl<W: Pooled> Pool<W> {
     pub(crate) fn remove_idle(&self, is_lost: impl Fn(&W) -> bool) -> Vec<W> {
         let mut state = self.state.lock();
         let mut lost = Vec::new();
-        for workers in &mut state.idle {
-            lost.extend(workers.extract_if(.., |worker| is_lost(worker)));
+        for idle in &mut state.idle {
+            lost.extend(idle.workers.extract_if(.., |worker| is_lost(worker)));
         }
-        state.idle.retain(|workers| !workers.is_empty());
+        // The process may have ended.
+        state.idle.retain(|idle| !idle.workers.is_empty());
         lost
     }
 
@@ -187,12 +194,13 @@ impl<W: Pooled> Pool<W> {
         for waiter in state.waiting.drain() {
             let _ = waiter.sender.send(Err(Refused::Closed));
         }
-        std::mem::take(&mut state.idle).into_iter().flatten().collect()
+        std::mem::take(&mut state.idle).into_iter().flat_map(|idle| idle.workers).collect()
     }
 
     /// Returns what `describe` returns for the idle workers.
     pub(crate) fn idle<T>(&self, describe: impl Fn(&W) -> Option<T>) -> Vec<T> {
-        self.state.lock().idle.iter().flatten().filter_map(describe).collect()
+        let state = self.state.lock();
+        state.idle.iter().flat_map(|idle| &idle.workers).filter_map(describe).collect()
     }
 
     /// Returns how many requests wait.
@@ -205,27 +213,21 @@ impl<W: Pooled> PoolState<W> {
     /// Takes an idle worker for a request of the loop `here`, from the process that has the fewest
     /// requests.
     fn take_idle(&mut self, here: W::Home) -> Option<W> {
-        let loads = self.idle.iter().enumerate();
-        let (of, _) = loads.min_by_key(|(_, workers)| workers.last().map(W::load))?;
-        let workers = &mut self.idle[of];
-        let last = workers.len().checked_sub(1)?;
+        let idle = self.idle.iter_mut();
+        let loads = idle.filter_map(|idle| Some((idle.workers.last()?.load(), &mut idle.workers)));
+        let (_, workers) = loads.min_by_key(|(load, _)| *load)?;
+        let last = workers.len() - 1;
         let mut next = (0..=last).rev().take(COMPARED);
         let index = next.find(|index| workers[*index].is_near(here)).unwrap_or(last);
-        let worker = workers.remove(index);
-        if workers.is_empty() {
-            self.idle.remove(of);
-        }
-        Some(worker)
+        Some(workers.remove(index))
     }
 
     /// Keeps a worker as idle.
     fn keep(&mut self, worker: W) {
         let process = worker.process();
-        let of_process =
-            |workers: &&mut Vec<W>| workers.last().is_some_and(|other| other.process() == process);
-        match self.idle.iter_mut().find(of_process) {
-            Some(workers) => workers.push(worker),
-            None => self.idle.push(vec![worker]),
+        match self.idle.iter_mut().find(|idle| idle.process == process) {
+            Some(idle) => idle.workers.push(worker),
+            None => self.idle.push(IdleOfProcess { process, workers: vec![worker] }),
         }
     }
 

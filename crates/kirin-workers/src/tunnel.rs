@@ -43,6 +43,6 @@ impl Drop for WorkerTunnel {
     /// Starts the deadline of the worker, which has as long as for a request. If it does not come
     /// back, it is killed.
     fn drop(&mut self) {
-        self.app.begin_deadline_to_return(&self.connection.handle);
+        self.app.deadlines.begin_to_return(&self.connection.handle);
     }
 }

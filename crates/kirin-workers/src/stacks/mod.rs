@@ -6,6 +6,7 @@
 //! language has a module that reads the calls and turns them into text.
 
 mod call_text;
+mod layout_word;
 mod memory;
 mod perl;
 mod python;
@@ -29,14 +30,8 @@ pub(crate) enum StackLayout {
 impl StackLayout {
     /// Parses the value of the word. Returns none for another language and for wrong numbers.
     pub(crate) fn parse(value: &str) -> Option<Self> {
-        let (language, list) = value.split_once(':')?;
-        let numbers: Option<Vec<u64>> =
-            list.split(',').map(|number| u64::from_str_radix(number, 16).ok()).collect();
-        match language {
-            "perl" => PerlLayout::from_numbers(&numbers?).map(Self::Perl),
-            "python" => PythonLayout::from_numbers(&numbers?).map(Self::Python),
-            _ => None,
-        }
+        let perl = PerlLayout::parse(value).map(Self::Perl);
+        perl.or_else(|| PythonLayout::parse(value).map(Self::Python))
     }
 }
 

@@ -3,6 +3,8 @@
 //! The adapter finds these numbers by looking at its own memory (`Kirin::StackLayout`), because
 //! they differ between versions and builds of Perl. `docs/worker-protocol.md` lists them.
 
+use crate::stacks::layout_word;
+
 /// The largest offset of a field, in bytes.
 const MAX_OFFSET: u64 = 4096;
 
@@ -57,8 +59,13 @@ pub(crate) struct PerlLayout {
 }
 
 impl PerlLayout {
+    /// Parses the value of the word. Returns none for another language and for wrong numbers.
+    pub(crate) fn parse(value: &str) -> Option<Self> {
+        Self::from_numbers(&layout_word::numbers(value, "perl")?)
+    }
+
     /// Returns the layout with the numbers of the word. Returns none if they cannot be right.
-    pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {
+    fn from_numbers(numbers: &[u64]) -> Option<Self> {
         let [cop, stack_info, ref offsets @ ..] = *numbers else { return None };
         if offsets.iter().any(|offset| *offset > MAX_OFFSET) {
             return None;
@@ -114,17 +121,6 @@ impl PerlLayout {
             stash_name,
             stash_name_is_in_buckets: stash_name_is_in_buckets != 0,
         })
-    }
-}
-
-#[cfg(test)]
-impl PerlLayout {
-    /// Parses the value of the word of a greeting.
-    pub(crate) fn parse(value: &str) -> Option<Self> {
-        match crate::stacks::StackLayout::parse(value)? {
-            crate::stacks::StackLayout::Perl(layout) => Some(layout),
-            crate::stacks::StackLayout::Python(_) => None,
-        }
     }
 }
 

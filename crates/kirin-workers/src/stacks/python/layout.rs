@@ -4,6 +4,7 @@
 //! (`stack_layout.py`). `docs/worker-protocol.md` lists them.
 
 use super::lines::LineFormat;
+use crate::stacks::layout_word;
 
 /// The largest offset of a field, in bytes.
 const MAX_OFFSET: u64 = 4096;
@@ -73,6 +74,11 @@ pub(crate) enum Instruction {
 }
 
 impl PythonLayout {
+    /// Parses the value of the word. Returns none for another language and for wrong numbers.
+    pub(crate) fn parse(value: &str) -> Option<Self> {
+        Self::from_numbers(&layout_word::numbers(value, "python")?)
+    }
+
     /// Returns the layout with the numbers of the word. Returns none if they cannot be right.
     pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {
         let (offsets, serving) = numbers.get(3..)?.split_first_chunk::<16>()?;
@@ -142,17 +148,6 @@ pub(crate) const WORDS: [&str; 5] = [
     "python:c,2000,cc,0,0,8,38,46,70,80,44,88,c0,10,20,28,38,10,20,a1,a2",
     "python:d,2000,cc,0,0,8,38,46,70,80,44,88,c8,10,20,28,38,10,20,a1,a2",
 ];
-
-#[cfg(test)]
-impl PythonLayout {
-    /// Parses the value of the word of a greeting.
-    pub(crate) fn parse(value: &str) -> Option<Self> {
-        match crate::stacks::StackLayout::parse(value)? {
-            crate::stacks::StackLayout::Python(layout) => Some(layout),
-            crate::stacks::StackLayout::Perl(_) => None,
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {
