@@ -222,7 +222,7 @@ pub enum Step {
     Kill(Kill),
     /// Waits for a text in the log.
     Log(String),
-    /// Waits until the application has so many workers.
+    /// Waits until the application has so many workers, and all are idle.
     Workers(usize),
     /// Waits until a process has ended.
     Gone(String),

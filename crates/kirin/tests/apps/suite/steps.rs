@@ -141,8 +141,10 @@ impl<'a> Progress<'a> {
                 let text = self.memory.expand(text);
                 self.wait_for_log(&text, |log| log.contains(&text));
             }
-            Step::Workers(count) => wait_for(&format!("{count} workers"), || {
-                (self.kirin.worker_pids().len() == *count).then_some(())
+            Step::Workers(count) => wait_for(&format!("{count} idle workers"), || {
+                // A process that has just been forked has no connection yet.
+                let idle = &self.kirin.status()["apps"][0]["idle_workers"];
+                (self.kirin.worker_pids().len() == *count && idle == count).then_some(())
             }),
             Step::Gone(process) => {
                 let process = self.memory.expand(process);
