@@ -37,9 +37,18 @@ def accept(listener):
 
 def receive(connection, size):
     """Returns up to `size` bytes that the front sends as the rest of a request."""
+    return _received(connection.recv, connection, size)
+
+
+def receive_into(connection, buffer):
+    """Does the same into `buffer`. Returns how many bytes came."""
+    return _received(connection.recv_into, connection, buffer)
+
+
+def _received(receiving, connection, argument):
     while True:
         try:
-            data = connection.recv(size)
+            result = receiving(argument)
         except BlockingIOError:
             # The handler of TERM has set a time limit for an idle worker.
             waiting = poll()
@@ -48,23 +57,32 @@ def receive(connection, size):
             continue
         except OSError:
             raise FrontGone from None
-        if not data:
+        if not result:
             raise FrontGone
-        return data
+        return result
 
 
-def write_all(connection, data):
-    """Writes all bytes, or raises `ClientGone`."""
+def write_all(connection, output):
+    """Writes bytes, or a tuple of bytes, or raises `ClientGone`."""
+    buffers = output if type(output) is tuple else (output,)
     try:
         # The application may have changed what SIGPIPE does.
-        count = connection.send(data, MSG_NOSIGNAL)
-        if count == len(data):
-            return
-        rest = memoryview(data)[count:]
-        while rest:
-            rest = rest[connection.send(rest, MSG_NOSIGNAL):]
+        count = connection.sendmsg(buffers, (), MSG_NOSIGNAL)
+        for rest in unsent(buffers, count):
+            while rest:
+                rest = rest[connection.send(rest, MSG_NOSIGNAL):]
     except OSError:
         raise ClientGone from None
+
+
+def unsent(buffers, count):
+    """Returns what is left of buffers when `count` bytes have been sent."""
+    rest = []
+    for buffer in buffers:
+        if count < len(buffer):
+            rest.append(memoryview(buffer)[count:])
+        count = max(count - len(buffer), 0)
+    return rest
 
 
 def hang_up(connection):

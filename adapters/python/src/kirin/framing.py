@@ -10,6 +10,9 @@ SWITCHED = "switched"
 # The end of a head without a further field.
 EMPTY_LINE = b"\r\n"
 
+# From this size on, a copy takes longer than a system call that sends several buffers.
+LARGE_BYTES = 32 * 1024
+
 
 class ResponseError(Exception):
     """A mistake of the application in its response."""
@@ -27,8 +30,16 @@ def as_bytes(part):
     raise TypeError(f"a part of the response body is no bytes, but {type(part).__name__}")
 
 
+def joined(*buffers):
+    """Returns buffers as one, or as a tuple if one of them is so large that it is not copied."""
+    return buffers if max(map(len, buffers)) >= LARGE_BYTES else b"".join(buffers)
+
+
 class FramedResponse:
-    """A response in the making, as bytes. Nothing here sends them."""
+    """A response in the making. Nothing here sends it.
+
+    What the methods return is bytes, or a tuple of bytes (`joined`).
+    """
 
     is_head = False
 
@@ -53,7 +64,7 @@ class FramedResponse:
         raise NotImplementedError
 
     def whole(self, body):
-        """Returns the complete response with a body of bytes."""
+        """Returns the complete response with a body."""
         length = self.length
         lines = [self.head]
         if self.is_head or has_no_body(self.status):
@@ -74,9 +85,8 @@ class FramedResponse:
                 raise self._too_short(length - len(body))
             lines.append(b"Content-Length: %d\r\n" % length)
         lines.append(self.last_fields())
-        lines.append(body)
         self.is_over = True
-        return b"".join(lines)
+        return joined(b"".join(lines), body)
 
     def part(self, data):
         """Returns a part of the body with its framing, behind the head if it is the first part."""
@@ -84,7 +94,7 @@ class FramedResponse:
         framing = self.framing
         if framing is CHUNKED:
             if data:
-                data = b"%x\r\n%b\r\n" % (len(data), data)
+                return joined(b"%b%x\r\n" % (head, len(data)), data, b"\r\n")
         elif framing is BY_LENGTH:
             if len(data) > self.left:
                 self._cut()
@@ -92,10 +102,10 @@ class FramedResponse:
             self.left -= len(data)
         elif framing is NO_BODY:
             data = b""
-        return head + data if head else data
+        return joined(head, data) if head else data
 
     def end(self):
-        """Returns the bytes that end the body. Raises `ResponseError` if the body is too short."""
+        """Returns what ends the body. Raises `ResponseError` if the body is too short."""
         if self.framing is BY_LENGTH and self.left:
             raise self._too_short(self.left)
         self.is_over = True

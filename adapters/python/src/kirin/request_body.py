@@ -60,7 +60,11 @@ def receive(connection, length, received):
         body = IncomingBody(length)
         body.add(received)
         while body.missing:
-            body.add(connections.receive(connection, min(body.missing, READ_BYTES)))
+            room = body.room()
+            if room is not None:
+                body.filled(connections.receive_into(connection, room))
+            else:
+                body.add(connections.receive(connection, min(body.missing, READ_BYTES)))
         return body.file()
     finally:
         if before != _signal.SIG_IGN and before is not None:
@@ -73,28 +77,41 @@ class IncomingBody:
     def __init__(self, length):
         # How many bytes have not come yet.
         self.missing = length
-        self._parts = []
-        self._file = self._reason = None
-        if length > MEMORY_BYTES:
-            try:
-                self._file = tempfile.TemporaryFile(buffering=0)
-            except OSError as error:
-                self._reason = error
+        self._memory = self._view = self._file = self._reason = None
+        if length <= MEMORY_BYTES:
+            # The socket is read straight into it. Pieces would have to be joined, and the allocator
+            # gives so much memory back to the kernel and takes it again for each request.
+            self._memory = io.BytesIO(bytes(length))
+            self._view = self._memory.getbuffer()
+            return
+        try:
+            self._file = tempfile.TemporaryFile(buffering=0)
+        except OSError as error:
+            self._reason = error
+
+    def room(self):
+        """Returns the memory for what is missing, or None if the body goes to a file."""
+        return None if self._view is None else self._view[len(self._view) - self.missing :]
+
+    def filled(self, count):
+        """Takes note that `count` bytes have come into the room."""
+        self.missing -= count
 
     def add(self, data):
         """Adds the next piece. Bytes behind the body are dropped."""
         data = data[: self.missing]
-        self.missing -= len(data)
-        if self._file is None:
-            if self._reason is None:
-                self._parts.append(data)
+        if self._view is not None:
+            self.room()[: len(data)] = data
         elif self._reason is None:
             self._reason = _written(self._file, data)
+        self.missing -= len(data)
 
     def file(self):
         """Returns the complete body as a file. Raises `NotKept` if there was no room for it."""
-        if self._file is None and self._reason is None:
-            return io.BytesIO(b"".join(self._parts))
+        if self._view is not None:
+            # A file with views cannot be written or closed.
+            self._view.release()
+            return self._memory
         try:
             if self._reason is None:
                 self._file.seek(0)

@@ -46,7 +46,7 @@ from kirin import connection as connections
 from kirin.connection import CLOSE_ON_EXEC, DESCRIPTOR_ROOM, ClientGone, FrontGone
 from kirin.end_with_parent import end_with_parent, limit_life
 from kirin.file_handed_back import FileWrapper
-from kirin.framing import SWITCHED, ResponseError, as_bytes, has_no_body
+from kirin.framing import SWITCHED, ResponseError, as_bytes, has_no_body, joined
 from kirin.request_body import EmptyInput, NotKept
 from kirin.response import RESPONSE_AFTER_WRITE, Response
 from kirin.signals import Signals, guard_forks
@@ -315,7 +315,7 @@ class Worker:
                 return self._hang_up()
             is_answered, cleans_up = self.is_in_ring and not output, False
             if output:
-                if self.is_in_ring:
+                if self.is_in_ring and type(output) is bytes:
                     cleans_up = bool(self.cleanups())
                     is_answered = answer_bytes(output, cleans_up)
                     cleans_up = cleans_up and is_answered
@@ -368,9 +368,12 @@ class Worker:
                 return self._hang_up()
             if output:
                 try:
-                    count = send(output, _NO_SIGNAL)
-                    if count != len(output):
-                        connections.write_all(connection, output[count:])
+                    if type(output) is tuple:
+                        connections.write_all(connection, output)
+                    else:
+                        count = send(output, _NO_SIGNAL)
+                        if count != len(output):
+                            connections.write_all(connection, output[count:])
                 except OSError:
                     return self._hang_up()
             if self.is_unfinished and not self._finish_request():
@@ -472,8 +475,8 @@ class Worker:
                     if self.is_in_ring and self.ring.answer(response.head, body):
                         output = b""
                     else:
-                        output = b"%bContent-Length: %d\r\n\r\n%b" % (
-                            response.head, len(body), body
+                        output = joined(
+                            b"%bContent-Length: %d\r\n\r\n" % (response.head, len(body)), body
                         )
             else:
                 output = self._stream(result)

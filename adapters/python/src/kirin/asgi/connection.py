@@ -1,4 +1,6 @@
 """One connection of the front: reads requests, and writes their responses, without waiting."""
+import collections
+import itertools
 import os
 import socket
 
@@ -7,13 +9,16 @@ from kirin.asgi.exchange import current
 from kirin.asgi.handshake import is_websocket
 from kirin.asgi.http import Http
 from kirin.asgi.websocket import WebSocket
-from kirin.connection import CLOSE_ON_EXEC, DESCRIPTOR_ROOM, ClientGone, FrontGone
+from kirin.connection import CLOSE_ON_EXEC, DESCRIPTOR_ROOM, ClientGone, FrontGone, unsent
 from kirin.request_body import IncomingBody, NotKept
 from kirin.store import site
 
 _COMMA = request.COMMA
 _READ_BYTES = request.READ_BYTES
 _NO_SIGNAL = socket.MSG_NOSIGNAL
+
+# The most buffers of one system call. IOV_MAX is 1,024 (writev(2)).
+SENT_BUFFERS = 256
 
 
 class Connection:
@@ -26,9 +31,9 @@ class Connection:
     ancillary, flags = (), 0
     # The names and values, and the body, of a request whose body is not complete.
     incoming = None
-    # The bytes that did not fit into the socket, and the futures of those that wait for room.
+    # The buffers that did not fit into the socket, and the futures of those that wait for room.
     unsent = None
-    # Whether the response, or the connection, ends with the unsent bytes.
+    # Whether the response, or the connection, ends with what is unsent.
     ends_with_unsent = closes_with_unsent = False
     is_reading = False
     is_closed = False
@@ -80,8 +85,13 @@ class Connection:
         if self.worker.is_forked:
             self.worker.end_forked()
         ancillary, flags = (), 0
+        exchange, incoming = self.exchange, self.incoming
         try:
-            if self.exchange is None:
+            if incoming is not None:
+                if self._receive_body(*incoming):
+                    return
+                data = b""
+            elif exchange is None:
                 data, ancillary, flags, _ = self._receive_message(
                     _READ_BYTES, DESCRIPTOR_ROOM, CLOSE_ON_EXEC
                 )
@@ -93,7 +103,6 @@ class Connection:
             # The client has gone. Between two requests this says nothing about the worker.
             self.lost()
             return
-        exchange = self.exchange
         if exchange is not None:
             exchange.data_came(data)
         elif data:
@@ -106,9 +115,6 @@ class Connection:
 
     def _take(self, data, ancillary, flags):
         """Takes bytes of a request. Raises `FrontGone` if they are none."""
-        if self.incoming is not None:
-            self._add_to_body(data)
-            return
         if self.received is None:
             # LENGTH ":" NAME NUL VALUE NUL … NAME NUL VALUE NUL "," BODY
             colon = data.find(b":", 0, 8)
@@ -153,12 +159,25 @@ class Connection:
                 return
             self._start(Http(self, environ, body))
             return
-        self.incoming = environ, IncomingBody(int(length))
-        self._add_to_body(rest)
+        body = IncomingBody(int(length))
+        body.add(rest)
+        self.incoming = environ, body
+        self._start_if_complete(environ, body)
 
-    def _add_to_body(self, data):
-        environ, body = self.incoming
-        body.add(data)
+    def _receive_body(self, environ, body):
+        """Receives a part of a body. Returns False at the end of the connection."""
+        room = body.room()
+        if room is not None:
+            count = self.socket.recv_into(room)
+            body.filled(count)
+        else:
+            data = self._receive(request_body.READ_BYTES)
+            count = len(data)
+            body.add(data)
+        self._start_if_complete(environ, body)
+        return count > 0
+
+    def _start_if_complete(self, environ, body):
         if body.missing:
             return
         self.incoming = None
@@ -192,57 +211,69 @@ class Connection:
 
     # ------------------------------------------------------------------ writing
 
-    async def write(self, data):
-        """Writes bytes of a response, and waits while the socket is full."""
-        full = self.write_now(data)
+    async def write(self, output):
+        """Writes a part of a response, and waits while the socket is full."""
+        full = self.write_now(output)
         if full is not None and not await full:
             raise ClientGone
 
-    def write_last(self, data):
-        """Writes the last bytes of a response. Returns what `write_now` returns."""
-        full = self.write_now(data)
+    def write_last(self, output):
+        """Writes the end of a response. Returns what `write_now` returns."""
+        full = self.write_now(output)
         if full is None:
             self._finish()
         else:
             self.ends_with_unsent = True
         return full
 
-    def write_now(self, data):
-        """Writes bytes. Returns a future to wait for if the socket is full, otherwise None.
+    def write_now(self, output):
+        """Writes bytes, or a tuple of bytes.
+
+        Returns a future to wait for if the socket is full, otherwise None.
 
         The result of the future is whether the bytes have been written. An exception in a future
         would refer to the frame that waits for it. Raises `ClientGone`.
         """
         if self.is_closed:
             raise ClientGone
+        is_one = type(output) is bytes
         if self.unsent is not None:
-            self.unsent += data
+            self.unsent += unsent((output,) if is_one else output, 0)
         else:
             try:
-                count = self._send(data, _NO_SIGNAL)
+                if is_one:
+                    count = self._send(output, _NO_SIGNAL)
+                    if count == len(output):
+                        return None
+                else:
+                    count = self.socket.sendmsg(output, (), _NO_SIGNAL)
             except (BlockingIOError, InterruptedError):
                 count = 0
             except OSError:
                 self.lost()
                 raise ClientGone from None
-            if count == len(data):
+            rest = unsent((output,) if is_one else output, count)
+            if not rest:
                 return None
-            self.unsent = bytearray(memoryview(data)[count:])
+            self.unsent = collections.deque(rest)
             self.loop.add_writer(self.number, self._on_writable)
         writer = self.loop.create_future()
         self.writers.append(writer)
         return writer
 
     def _on_writable(self):
+        buffers = self.unsent
         try:
-            count = self._send(self.unsent, _NO_SIGNAL)
+            count = self.socket.sendmsg(itertools.islice(buffers, SENT_BUFFERS), (), _NO_SIGNAL)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
             self.lost()
             return
-        del self.unsent[:count]
-        if self.unsent:
+        while buffers and count >= len(buffers[0]):
+            count -= len(buffers.popleft())
+        if buffers:
+            buffers[0] = buffers[0][count:]
             return
         self.unsent = None
         self.loop.remove_writer(self.number)

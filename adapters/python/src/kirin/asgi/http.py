@@ -9,14 +9,15 @@ from kirin.file_handed_back import FileWrapper
 from kirin.framing import (
     CHUNKED,
     EMPTY_LINE,
+    LARGE_BYTES,
     FramedResponse,
     ResponseError,
     as_bytes,
     has_no_body,
 )
 
-# The most bytes of an event with a part of the body, from memory and from a file.
-EVENT_BYTES = 64 * 1024
+# The most bytes of an event with a part of a body that is in a file. A body that is in memory comes
+# with one event, which then needs no copy.
 FILE_EVENT_BYTES = 256 * 1024
 
 # The most heads that are kept after they have been checked, and the most bytes of each.
@@ -25,7 +26,8 @@ KNOWN_HEAD_BYTES = 1024
 
 _known_heads = {}
 
-_HEAD_AND_BODY = b"%bContent-Length: %d\r\n\r\n%b"
+_WHOLE_HEAD = b"%bContent-Length: %d\r\n\r\n"
+_HEAD_AND_BODY = _WHOLE_HEAD + b"%b"
 
 
 class Http(Exchange, FramedResponse):
@@ -64,7 +66,7 @@ class Http(Exchange, FramedResponse):
 
     def _part_of_body(self):
         body = self.body
-        data = body.read(EVENT_BYTES if type(body) is io.BytesIO else FILE_EVENT_BYTES)
+        data = body.read() if type(body) is io.BytesIO else body.read(FILE_EVENT_BYTES)
         self.unread -= len(data)
         if self.unread <= 0 or not data:
             self.is_read = True
@@ -106,7 +108,10 @@ class Http(Exchange, FramedResponse):
                     and not has_no_body(self.status)
                 ):
                     self.is_over = True
-                    output = _HEAD_AND_BODY % (self.head, len(body), body)
+                    if len(body) < LARGE_BYTES:
+                        output = _HEAD_AND_BODY % (self.head, len(body), body)
+                    else:
+                        output = _WHOLE_HEAD % (self.head, len(body)), body
                 else:
                     output = self._whole(body)
                 await self._deliver(output)
@@ -161,10 +166,14 @@ class Http(Exchange, FramedResponse):
 
     async def _send_last(self, data):
         output = self.part(data) if data else b""
-        await self._deliver(output + self.end())
+        end = self.end()
+        if type(output) is tuple:
+            await self._deliver((*output, end))
+        else:
+            await self._deliver(output + end)
 
     async def _deliver(self, output):
-        """Sends the last bytes of the response. Then the connection is free for another request."""
+        """Sends the end of the response. Then the connection is free for another request."""
         if self.is_delivered:
             return
         self.is_sent = self.is_delivered = True
