@@ -408,17 +408,16 @@ async fn read_whole(connection: &mut WorkerConnection, length: usize) -> Result<
         connection.consume(length);
         return Ok(data);
     }
-    let mut data = vec![0; length];
-    let mut at = buffered.len();
-    data[..at].copy_from_slice(buffered);
-    connection.consume(at);
-    while at < length {
-        match poll_fn(|context| connection.poll_read(context, &mut data[at..])).await {
-            Ok(count @ 1..) => at += count,
-            _ => return Err(Failure::Truncated { pid }),
+    let mut data = BytesMut::with_capacity(length);
+    data.extend_from_slice(buffered);
+    connection.consume(data.len());
+    while data.len() < length {
+        let missing = length - data.len();
+        if !matches!(connection.read_more(&mut data, missing).await, Ok(1..)) {
+            return Err(Failure::Truncated { pid });
         }
     }
-    Ok(Bytes::from(data))
+    Ok(data.freeze())
 }
 
 /// Returns the response for a request whose worker has handed back `file`.

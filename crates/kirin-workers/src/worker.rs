@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::thread::ThreadId;
 use std::time::Instant;
 
+use bytes::{BufMut, BytesMut};
 use kirin_cgi::RequestBlock;
 use kirin_http::ReadBuffer;
 use rustix::net::Shutdown;
@@ -213,6 +214,17 @@ impl WorkerConnection {
         let mut read = ReadBuf::new(into);
         ready!(Pin::new(&mut self.stream).poll_read(context, &mut read))?;
         Poll::Ready(Ok(read.filled().len()))
+    }
+
+    /// Appends up to `most` bytes to the caller's memory, if nothing is buffered. Returns 0 at the
+    /// end. The memory need not be initialised: zeros for a megabyte take as long as half a copy.
+    pub(crate) async fn read_more(
+        &mut self,
+        data: &mut BytesMut,
+        most: usize,
+    ) -> io::Result<usize> {
+        debug_assert!(self.buffer.is_empty(), "what is buffered comes first");
+        self.stream.read_buf(&mut data.limit(most)).await
     }
 
     /// Returns the buffer that [`WorkerConnection::poll_fill`] reads into.
