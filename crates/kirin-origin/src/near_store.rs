@@ -152,6 +152,14 @@ impl NearStore {
         Ok(loaded.iter().map(item_of).collect())
     }
 
+    /// Forgets an item of this machine, and asks the server for its own.
+    pub async fn reload(&self, key: &[u8]) {
+        if let Some(origin) = &self.origin {
+            origin.key_has_changed(key);
+            self.load(&[Bytes::copy_from_slice(key)]).await;
+        }
+    }
+
     /// Returns the present moment, for something that is begun now and stored later.
     pub fn begin(&self) -> Begun {
         // What is known of the server comes first: a purge that is reported in between is after

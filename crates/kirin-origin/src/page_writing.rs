@@ -1,11 +1,13 @@
 //! Stores a page that took a while to make: only if nothing newer is there, and if it was not
-//! purged since it was begun.
+//! purged since it was begun. A cached response and what belongs to it are written so, too.
 
-use kirin_store::{Change, NewItem, Now, StoreOutcome, StoreRequest};
+use bytes::Bytes;
+use kirin_store::{Change, Expires, NewItem, Now, StoreOutcome, StoreRequest};
 
 use crate::error::OriginError;
 use crate::near_store::{Begun, NearStore};
 use crate::origin::StoreOrigin;
+use crate::reading::LoadedItem;
 use crate::writing::{Condition, Content, Write, Written};
 
 /// How often a page is written under a greater version.
@@ -47,6 +49,30 @@ impl NearStore {
         }
     }
 
+    /// Stores an item on the server behind the store, unless the server has the same value for as
+    /// long a time. If another machine writes it at the same moment, that one is kept.
+    pub async fn store_unless_same(
+        &self,
+        key: &[u8],
+        item: NewItem<'_>,
+        now: Now,
+    ) -> Result<(), OriginError> {
+        let Some(origin) = &self.origin else { return Ok(()) };
+        let loaded = origin.load(&[Bytes::copy_from_slice(key)]).await?;
+        let Some(loaded) = loaded.first() else { return Ok(()) };
+        let is_same = |there: &LoadedItem| {
+            there.decoded.value == item.value.as_slice()
+                && lives_as_long(there.expires, item.expires)
+        };
+        if loaded.item.as_ref().is_some_and(is_same) {
+            return Ok(());
+        }
+        let content = content_of(&item);
+        let version = origin.next_version(loaded.version);
+        let condition = Condition::Unchanged { version: loaded.version, made: loaded.made };
+        origin.write(&Write { key, content, version, condition }, now).await.map(drop)
+    }
+
     fn store_page_here(
         &self,
         key: &[u8],
@@ -71,6 +97,28 @@ impl NearStore {
     }
 }
 
+/// Returns the content of a write for an item of this machine.
+fn content_of<'a>(item: &'a NewItem<'_>) -> Content<'a> {
+    Content::Item {
+        value: item.value.as_slice(),
+        flags: item.flags,
+        expires: Some(item.expires),
+        tags: item.tags,
+        chosen_cas: None,
+        is_stale: false,
+        is_won: false,
+    }
+}
+
+/// Returns whether what expires at `there` lives as long as what expires at `here`.
+fn lives_as_long(there: Expires, here: Expires) -> bool {
+    match (there.time(), here.time()) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(there), Some(here)) => there >= here,
+    }
+}
+
 impl StoreOrigin {
     async fn write_page(
         &self,
@@ -82,15 +130,7 @@ impl StoreOrigin {
         let condition = Condition::NotNewer(begun.page.unwrap_or_default());
         let mut after = 0;
         for _ in 0..TRIES {
-            let content = Content::Item {
-                value: item.value.as_slice(),
-                flags: item.flags,
-                expires: Some(item.expires),
-                tags: item.tags,
-                chosen_cas: None,
-                is_stale: false,
-                is_won: false,
-            };
+            let content = content_of(item);
             let version = self.next_version(after);
             match self.write(&Write { key, content, version, condition }, now).await? {
                 Written::Done => return Ok(()),

@@ -40,7 +40,9 @@ impl CacheFetch {
         loop {
             let mut waiting = match joined {
                 Joined::Leads(pending) => {
-                    // Another request may have stored it since the cache was searched.
+                    // Another request may have stored it since the cache was searched, or another
+                    // machine before.
+                    self.load().await;
                     return match self.found_by_now(collapsed) {
                         Some(response) => response,
                         None => self.go(Some(pending), body).await,
@@ -76,6 +78,8 @@ impl CacheFetch {
             match outcome {
                 Ok(FetchOutcome::Stored) => {
                     collapsed = true;
+                    // When the server has taken it, this machine asks for its copy.
+                    self.load().await;
                     if let Some(response) = self.found_by_now(collapsed) {
                         return response;
                     }
@@ -117,7 +121,7 @@ impl CacheFetch {
     }
 
     /// Returns the response that is stored by now, if it is an answer.
-    fn found_by_now(&self, collapsed: bool) -> Option<Response> {
+    pub(super) fn found_by_now(&self, collapsed: bool) -> Option<Response> {
         let CacheEntry::Response(found) = self.find() else { return None };
         let (cached, now) = (found.cached()?, steady_seconds());
         match reuse(&cached.policy, &self.cache_request.directives, now, found.item.is_stale()) {

@@ -34,7 +34,7 @@ pub struct CacheFetch {
     /// The key under which the response is expected to be stored. Requests wait for each other by
     /// this key.
     pub(super) key: Vec<u8>,
-    why: Forwarded,
+    pub(super) why: Forwarded,
     pub(super) request: KeptRequest,
     backend: Rc<dyn Backend>,
     /// The moment when the place was asked.
@@ -67,11 +67,14 @@ impl CacheFetch {
     /// that others can use.
     pub async fn pass(mut self, is_noted: bool, body: RequestBody) -> Response {
         self.share = body.share().clone();
-        if self.cache_request.is_partial
-            && !is_noted
-            && let Some(response) = self.part_of_what_comes()
-        {
-            return response;
+        if self.cache_request.is_partial && !is_noted {
+            if let Some(response) = self.part_of_what_comes() {
+                return response;
+            }
+            self.load().await;
+            if let Some(response) = self.found_by_now(false) {
+                return response;
+            }
         }
         let counters = &self.cache.counters;
         match is_noted {
@@ -177,7 +180,7 @@ impl CacheFetch {
             }
             Err(reason) => {
                 // It may be used this once.
-                self.cache.store.delete(found.item.key(), Now::on_steady_clock());
+                self.cache.drop_everywhere(found.item.key());
                 let status = CacheStatus { detail: Some(reason.name()), ..status };
                 (self.respond(&found, status), FetchOutcome::NotStored)
             }
@@ -194,7 +197,9 @@ impl CacheFetch {
         let (keep, store) = (keep.ok_or(Unstorable::TooLarge)?, &self.cache.store);
         keep.watch(&self.cache.near).await?;
         keep.store(store, &[body], Now::on_steady_clock())?;
-        keep.stored(store, Now::on_steady_clock()).ok_or(Unstorable::NoMemory)
+        let stored = keep.stored(store, Now::on_steady_clock()).ok_or(Unstorable::NoMemory)?;
+        self.cache.share(&keep);
+        Ok(stored)
     }
 
     /// Returns the stored response, if the place has failed and the response may replace the error

@@ -15,6 +15,7 @@ use kirin_store::{
 
 use super::entry::StoredEntry;
 use super::settings::CacheSettings;
+use super::sharing::SharedVaries;
 use super::stored_response::StoredResponse;
 use crate::request::context::Request;
 
@@ -145,6 +146,23 @@ impl Keep {
         self.check_unpurged(near.store())
     }
 
+    /// Returns when the response is of no use any more.
+    pub(super) fn expires(&self) -> Expires {
+        self.expires
+    }
+
+    /// Returns the moment when it was asked for.
+    pub(super) fn begun(&self) -> &Arc<Begun> {
+        &self.begun
+    }
+
+    /// Returns the item under the key of the target, if responses vary.
+    pub(super) fn varies(&self) -> Option<SharedVaries> {
+        let value = self.varies.clone()?;
+        let (primary_key, tags) = (self.primary_key.clone(), self.target_tags.clone());
+        Some(SharedVaries { primary_key, value, tags })
+    }
+
     /// Returns the longest value that may be stored, in bytes.
     pub fn limit_bytes(&self) -> usize {
         self.limit_bytes
@@ -211,7 +229,7 @@ impl Keep {
         let _ = self.store_varies(store, now);
     }
 
-    fn tags(&self) -> Vec<&[u8]> {
+    pub(super) fn tags(&self) -> Vec<&[u8]> {
         self.tags.iter().chain(&self.target_tags).map(Vec::as_slice).collect()
     }
 

@@ -1,5 +1,6 @@
 //! The cached responses of one event loop, in the memory of the store.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -25,12 +26,14 @@ use crate::request::answered_by;
 pub struct Cache {
     /// The memory of all loops.
     pub store: Arc<Store>,
-    /// The same with the server behind it, which reports purges.
+    /// The same with the server behind it, which other machines share.
     pub near: NearStore,
     responses: Rc<PageResponses>,
     /// The counters of this loop.
     pub counters: Arc<CacheCounters>,
     pub(super) warnings: SeldomWarnings,
+    /// The bytes of responses that are being written to the server.
+    pub(super) bytes_on_the_way: Cell<usize>,
 }
 
 /// The item that the cache has for a request.
@@ -64,6 +67,7 @@ impl Cache {
             responses,
             counters,
             warnings: SeldomWarnings::default(),
+            bytes_on_the_way: Cell::new(0),
         })
     }
 
@@ -113,11 +117,14 @@ impl Cache {
         Some((item, entry))
     }
 
-    /// Stores a response with its body and counts it.
-    pub fn store(&self, keep: &Keep, body: &[Bytes]) -> Result<(), Unstorable> {
+    /// Stores a response with its body and counts it. Other machines get it, too.
+    pub fn store(self: &Rc<Self>, keep: &Keep, body: &[Bytes]) -> Result<(), Unstorable> {
         let stored = keep.store(&self.store, body, Now::on_steady_clock());
         match stored {
-            Ok(()) => self.counters.stored.add(),
+            Ok(()) => {
+                self.counters.stored.add();
+                self.share(keep);
+            }
             Err(_) => self.counters.not_stored.add(),
         }
         stored

@@ -6,6 +6,7 @@
 //! - [`collapse`] sends one request for each key to the place ([`pending_fetches`], [`fetch`]).
 //! - [`received`], [`keep`] and [`fill`] store the response, and other clients read it meanwhile
 //!   ([`shared_response`], [`filling_body`]).
+//! - [`sharing`] writes it to the server behind the store, and asks that server before the place.
 //!
 //! The rules are in `kirin-cache`. The memory is the store's ([`memory`]): a cached response is an
 //! item with a key that no memcached client can name ([`kirin_cache::key`]). It is served as a page
@@ -25,6 +26,7 @@ pub mod pending_fetches;
 pub mod received;
 pub mod settings;
 pub mod shared_response;
+pub mod sharing;
 pub mod slow_reader_allowance;
 pub mod stored_response;
 

@@ -1,9 +1,9 @@
-//! Responses that the cache of a route keeps. They stay on their machine, but what makes them
-//! invalid does so on all machines.
+//! Responses that the cache of a route keeps. What one machine has stored, all machines serve, and
+//! what makes it invalid does so on all machines.
 
 use std::thread;
 
-use kirin_tests::{Reply, wait_for};
+use kirin_tests::{RedisServer, Reply, wait_for};
 
 use super::purging::{Names, WAYS};
 use super::{Machine, Two, count_of_commands};
@@ -28,26 +28,128 @@ fn keep(machine: &Machine, target: &str, tag: &str) {
     wait_for(&missing, || is_hit(&ask(machine, target, tag)).then_some(()));
 }
 
-/// Waits until the cache of a machine does not have a response any more. That it asks for it makes
-/// a new one.
-fn wait_until_dropped(machine: &Machine, target: &str, tag: &str, what: &str) {
+/// Waits until the server has a response with this body.
+fn wait_until_shared(redis: &RedisServer, target: &str, text: &str) {
+    const FIND: &str = "local found = ''
+        for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+            found = found .. redis.call('GET', key)
+        end
+        return found";
+    let pattern = format!("kirin:i:*{target}*");
+    let is_there = || redis.command(&["EVAL", FIND, "0", &pattern]).contains(text);
+    wait_for(&format!("{target} to be shared"), || is_there().then_some(()));
+}
+
+/// Lets all machines have a response in their caches. Returns its body.
+fn keep_everywhere(two: &Two, target: &str, tag: &str) -> String {
+    let text = ask(&two.a, target, tag).text();
+    wait_until_shared(&two.redis, target, &text);
+    for machine in [&two.a, &two.b] {
+        let missing = format!("{text:?} of {target} everywhere");
+        wait_for(&missing, || {
+            let reply = ask(machine, target, tag);
+            (is_hit(&reply) && reply.text() == text).then_some(())
+        });
+    }
+    text
+}
+
+/// Waits until a machine does not serve the response with this body any more.
+fn wait_until_dropped(machine: &Machine, target: &str, tag: &str, text: &str, what: &str) {
     let missing = format!("{target} to be dropped after {what}");
-    wait_for(&missing, || (!is_hit(&ask(machine, target, tag))).then_some(()));
+    wait_for(&missing, || (ask(machine, target, tag).text() != text).then_some(()));
 }
 
 #[test]
-fn cached_responses_stay_on_their_machine() {
-    let Two { redis, a, b } = Two::start();
-    for _ in 0..2 {
-        assert_eq!(ask(&a, "/cached/page", "t").text(), "a 1");
-        assert_eq!(ask(&b, "/cached/page", "t").text(), "b 1");
-    }
-    assert_eq!(redis.command(&["KEYS", "kirin:i:*"]), "", "no response is on the server");
-    let commands = count_of_commands(&redis);
-    for machine in [&a, &b] {
+fn a_response_that_one_machine_has_cached_is_served_by_all() {
+    let two = Two::start();
+    let Two { redis, a, b } = &two;
+    assert_eq!(ask(a, "/cached/page", "t").text(), "a 1");
+    wait_until_shared(redis, "/cached/page", "a 1");
+    let reply = ask(b, "/cached/page", "t");
+    assert_eq!((is_hit(&reply), reply.text().as_str()), (true, "a 1"), "{}", reply.head);
+    assert!(reply.field("age").is_some(), "{}", reply.head);
+    assert_eq!((a.runs(), b.runs()), (1, 0));
+    // Conditions and ranges are answered by what another machine has made, too.
+    let range = b.ask("GET", "/cached/page", "Range: bytes=2-2\r\n");
+    assert_eq!((range.status, range.text().as_str()), (206, "1"));
+    assert_eq!(keep_everywhere(&two, "/cached/page", "t"), "a 1");
+    let commands = count_of_commands(redis);
+    for machine in [a, b] {
         assert!(is_hit(&ask(machine, "/cached/page", "t")));
     }
-    assert_eq!(count_of_commands(&redis), commands, "a hit costs no trip");
+    assert_eq!(count_of_commands(redis), commands, "a hit costs no trip");
+}
+
+#[test]
+fn a_part_of_what_another_machine_has_cached_is_served_by_all() {
+    let Two { redis, a, b } = Two::start();
+    assert_eq!(ask(&a, "/cached/page", "t").text(), "a 1");
+    wait_until_shared(&redis, "/cached/page", "a 1");
+    let range = b.ask("GET", "/cached/page", "Range: bytes=0-0\r\n");
+    assert_eq!((range.status, range.text().as_str()), (206, "a"));
+    assert_eq!(b.runs(), 0);
+}
+
+#[test]
+fn each_variant_is_made_by_one_machine() {
+    let Two { redis, a, b } = Two::start();
+    let in_language = |machine: &Machine, language: &str| {
+        let fields = "X-Fields: Cache-Control: max-age=300|Vary: Accept-Language\r\n";
+        machine.ask("GET", "/cached/page", &format!("{fields}Accept-Language: {language}\r\n"))
+    };
+    assert_eq!(in_language(&a, "ja").text(), "a 1");
+    // Kirin writes the names of the fields after the response.
+    wait_until_shared(&redis, "/cached/page", "a 1");
+    wait_until_shared(&redis, "/cached/page", "accept-language");
+    assert_eq!(in_language(&b, "en").text(), "b 1");
+    assert_eq!(in_language(&b, "ja").text(), "a 1");
+    wait_until_shared(&redis, "/cached/page", "b 1");
+    assert_eq!(in_language(&a, "en").text(), "b 1");
+    assert_eq!((a.runs(), b.runs()), (1, 1));
+}
+
+#[test]
+fn what_may_not_be_shared_is_not_on_the_server() {
+    let Two { redis, a, b } = Two::start();
+    for fields in
+        ["Cache-Control: private, max-age=300", "Cache-Control: no-store", "Set-Cookie: a=b"]
+    {
+        let fields = format!("X-Fields: {fields}\r\n");
+        for machine in [&a, &b] {
+            let runs = machine.runs();
+            assert!(!is_hit(&machine.ask("GET", "/cached/own", &fields)), "{fields}");
+            assert_eq!(machine.runs(), runs + 1, "{fields}");
+        }
+    }
+    assert_eq!(redis.command(&["KEYS", "kirin:i:*"]), "");
+}
+
+#[test]
+fn a_response_that_one_machine_has_revalidated_is_fresh_on_all() {
+    let Two { redis, a, b } = Two::start();
+    let with_tag = "X-Fields: Cache-Control: max-age=300|ETag: \"v\"|Surrogate-Key: t\r\n";
+    assert_eq!(a.ask("GET", "/cached/page", with_tag).text(), "a 1");
+    wait_until_shared(&redis, "/cached/page", "a 1");
+    assert!(is_hit(&b.ask("GET", "/cached/page", with_tag)));
+    assert_eq!(a.purge("tags=\"t\", soft").status, 200);
+    let missing = "the response to be stale on the other machine";
+    let revalidated = wait_for(missing, || {
+        let reply = b.ask("GET", "/cached/page", &format!("X-Status: 304\r\n{with_tag}"));
+        (!is_hit(&reply)).then_some(reply)
+    });
+    let status = revalidated.field("cache-status").unwrap_or_default().to_owned();
+    assert!(status.contains("fwd=stale; fwd-status=304"), "{status}");
+    assert_eq!((revalidated.status, revalidated.text().as_str()), (200, "a 1"));
+    let runs = a.runs();
+    let missing = "the response to be fresh on the first machine";
+    wait_for(missing, || {
+        // Without the status, a request that comes too early would get another body.
+        let reply = a.ask("GET", "/cached/page", &format!("X-Status: 304\r\n{with_tag}"));
+        assert_eq!(reply.text(), "a 1");
+        is_hit(&reply).then_some(())
+    });
+    assert!(a.runs() <= runs + 1, "{} runs", a.runs() - runs);
 }
 
 #[test]
@@ -72,18 +174,19 @@ fn a_route_with_a_cache_serves_the_pages_of_the_server() {
     let Two { redis: _redis, a, b } = Two::start();
     // The cache keeps what the application has made here, until a page is there.
     keep(&b, "/both/page", "t");
-    let store = "Kirin-Store: ttl=300, tags=\"t\"|Cache-Control: max-age=300";
+    let store = "Kirin-Store: ttl=300, tags=\"t\"|Surrogate-Key: t|Cache-Control: max-age=300";
     assert_eq!(a.get_with("/both/other", store), "a 1");
     assert_eq!(b.get("/both/other"), "a 1");
     assert_eq!(b.runs(), 1);
     assert_eq!(a.purge("tags=\"t\"").status, 200);
     wait_for("the page to be gone", || b.get("/both/other").starts_with("b ").then_some(()));
-    wait_until_dropped(&b, "/both/page", "t", "Kirin-Purge");
+    wait_until_dropped(&b, "/both/page", "t", "b 1", "Kirin-Purge");
 }
 
 #[test]
 fn a_purge_by_any_way_drops_the_cached_responses_of_all_machines() {
-    let Two { redis: _redis, a, b } = Two::start();
+    let two = Two::start();
+    let Two { a, b, .. } = &two;
     for (number, (title, way)) in WAYS.iter().enumerate() {
         for names in [Names::Keys, Names::Prefixes, Names::Tags] {
             // A memcached client names them by their tags only (docs/purge.md).
@@ -94,81 +197,97 @@ fn a_purge_by_any_way_drops_the_cached_responses_of_all_machines() {
             let page = format!("/cached/{names}-{number}/page");
             let other = format!("/cached/{names}-{number}/other");
             let tag = format!("tag-{number}");
-            for machine in [&a, &b] {
-                keep(machine, &page, &tag);
-                keep(machine, &other, "another");
-            }
+            let old = keep_everywhere(&two, &page, &tag);
+            let kept = keep_everywhere(&two, &other, "another");
             let name = match names {
                 Names::Keys => page.clone(),
                 Names::Prefixes => format!("/cached/{names}-{number}/p"),
                 Names::Tags => tag.clone(),
             };
-            way(&a, names, &name, false);
-            assert!(!is_hit(&ask(&a, &page, &tag)), "{what}");
-            wait_until_dropped(&b, &page, &tag, &what);
-            for machine in [&a, &b] {
-                assert!(is_hit(&ask(machine, &other, "another")), "{what}");
-                keep(machine, &page, &tag);
+            way(a, names, &name, false);
+            assert_ne!(ask(a, &page, &tag).text(), old, "{what}");
+            wait_until_dropped(b, &page, &tag, &old, &what);
+            for machine in [a, b] {
+                let reply = ask(machine, &other, "another");
+                assert_eq!((is_hit(&reply), reply.text()), (true, kept.clone()), "{what}");
             }
-            // Only the machine that purges has never had this one.
+            // The machine that purges has never had this one.
             let (target, tag) = (format!("{page}?b"), format!("only-b-{number}"));
-            keep(&b, &target, &tag);
+            let old = ask(b, &target, &tag).text();
+            keep(b, &target, &tag);
             let name = match names {
                 Names::Keys => target.clone(),
                 Names::Prefixes => name,
                 Names::Tags => tag.clone(),
             };
-            way(&a, names, &name, false);
-            wait_until_dropped(&b, &target, &tag, &what);
+            way(a, names, &name, false);
+            wait_until_dropped(b, &target, &tag, &old, &what);
         }
     }
 }
 
 #[test]
-fn a_soft_purge_drops_the_cached_responses_of_all_machines() {
-    let Two { redis: _redis, a, b } = Two::start();
-    let target = "/cached/page";
+fn a_soft_purge_makes_the_cached_responses_of_all_machines_stale() {
+    let two = Two::start();
+    let Two { a, b, .. } = &two;
     for names in [Names::Keys, Names::Prefixes, Names::Tags] {
-        let name = if names == Names::Tags { "t" } else { target };
-        for machine in [&a, &b] {
-            keep(machine, target, "t");
-        }
+        let target = format!("/cached/{names}");
+        let name = if names == Names::Tags { "t" } else { &target };
+        let old = keep_everywhere(&two, &target, "t");
         let reply = a.purge(&format!("{names}=\"{name}\", soft"));
         assert_eq!(reply.status, 200);
-        for machine in [&a, &b] {
-            wait_until_dropped(machine, target, "t", &format!("{names}"));
+        for machine in [a, b] {
+            wait_until_dropped(machine, &target, "t", &old, &format!("{names}"));
         }
     }
+}
+
+#[test]
+fn a_stale_response_of_another_machine_is_served_while_it_is_renewed() {
+    let Two { redis, a, b } = Two::start();
+    let fields = "X-Fields: Surrogate-Key: t|Cache-Control: max-age=300, \
+                  stale-while-revalidate=300\r\n";
+    assert_eq!(a.ask("GET", "/cached/page", fields).text(), "a 1");
+    wait_until_shared(&redis, "/cached/page", "a 1");
+    assert_eq!(a.purge("tags=\"t\", soft").status, 200);
+    // It has no copy, so it loads the stale one.
+    let reply = b.ask("GET", "/cached/page", fields);
+    assert_eq!((is_hit(&reply), reply.text().as_str()), (true, "a 1"), "{}", reply.head);
+    wait_for("the response to be renewed", || {
+        (b.ask("GET", "/cached/page", fields).text() == "b 1").then_some(())
+    });
+    wait_until_shared(&redis, "/cached/page", "b 1");
+    assert_eq!(a.ask("GET", "/cached/page", fields).text(), "b 1");
 }
 
 #[test]
 fn an_unsafe_request_on_one_machine_drops_the_response_on_all() {
-    let Two { redis: _redis, a, b } = Two::start();
+    let two = Two::start();
+    let Two { a, b, .. } = &two;
     let (list, post, other) = ("/cached/list", "/cached/posts/7", "/cached/other");
     for method in ["POST", "PUT", "DELETE", "PATCH"] {
-        for machine in [&a, &b] {
-            [list, post, other].iter().for_each(|target| keep(machine, target, "t"));
-        }
+        let [old_list, old_post, kept] =
+            [list, post, other].map(|target| keep_everywhere(&two, target, "t"));
         let failing = a.ask(method, other, "X-Status: 400\r\nContent-Length: 0\r\n");
         assert_eq!(failing.status, 400);
         let fields =
             format!("X-Status: 201\r\nX-Fields: Location: {post}\r\nContent-Length: 0\r\n");
         assert_eq!(a.ask(method, list, &fields).status, 201);
-        for target in [list, post] {
-            assert!(!is_hit(&ask(&a, target, "t")), "{method} {target}");
-            wait_until_dropped(&b, target, "t", method);
+        for (target, old) in [(list, &old_list), (post, &old_post)] {
+            assert_ne!(&ask(a, target, "t").text(), old, "{method} {target}");
+            wait_until_dropped(b, target, "t", old, method);
         }
-        for machine in [&a, &b] {
-            assert!(
-                is_hit(&ask(machine, other, "t")),
-                "{method}: a failed request changes nothing"
-            );
+        for machine in [a, b] {
+            let reply = ask(machine, other, "t");
+            let found = (is_hit(&reply), reply.text());
+            assert_eq!(found, (true, kept.clone()), "{method}: a failed request changes nothing");
         }
     }
     // A target that this machine has never been asked for.
-    keep(&b, "/cached/only-b", "t");
+    let old = ask(b, "/cached/only-b", "t").text();
+    keep(b, "/cached/only-b", "t");
     a.ask("POST", "/cached/only-b", "Content-Length: 0\r\n");
-    wait_until_dropped(&b, "/cached/only-b", "t", "POST");
+    wait_until_dropped(b, "/cached/only-b", "t", &old, "POST");
 }
 
 /// Returns how the body of a response that is fetched on `b` differs from the next one, if `change`

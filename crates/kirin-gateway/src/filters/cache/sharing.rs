@@ -1,0 +1,170 @@
+//! What the caches of several machines have in common: the server behind their stores.
+//!
+//! A response that this machine has stored is written to the server as well, behind the client's
+//! back. A request that finds nothing here asks the server before it asks the place.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kirin_cache::Forwarded;
+use kirin_origin::{Begun, NearStore, NotStored, Purge};
+use kirin_store::{Expires, Invalidation, ItemRef, NewItem, Now, Store};
+
+use super::fetch::CacheFetch;
+use super::keep::Keep;
+use super::memory::{Cache, CacheEntry};
+
+/// The most bytes of responses that an event loop is writing to the server. Further ones stay on
+/// this machine until there is room.
+const MOST_BYTES_ON_THE_WAY: usize = 16 << 20;
+
+/// The most items that a request asks the server for one after the other: the names of the fields
+/// that responses vary by, and its variant.
+const MOST_ITEMS: usize = 2;
+
+/// A stored response on its way to the server.
+struct SharedKeep {
+    key: Vec<u8>,
+    /// The item with the response.
+    item: ItemRef,
+    tags: Vec<Vec<u8>>,
+    expires: Expires,
+    begun: Arc<Begun>,
+    /// The names of the fields that responses vary by.
+    varies: Option<SharedVaries>,
+}
+
+/// The item under the key of a target.
+pub(super) struct SharedVaries {
+    /// The key that requests look up first.
+    pub(super) primary_key: Vec<u8>,
+    /// The value.
+    pub(super) value: String,
+    /// The tags of the target.
+    pub(super) tags: Vec<Vec<u8>>,
+}
+
+/// The bytes that are being written to the server. Dropping it takes them away from the sum.
+struct OnTheWay {
+    cache: Rc<Cache>,
+    bytes: usize,
+}
+
+impl OnTheWay {
+    /// Returns `None` if they are too many.
+    fn begin(cache: &Rc<Cache>, bytes: usize) -> Option<Self> {
+        let sum = cache.bytes_on_the_way.get() + bytes;
+        if sum > MOST_BYTES_ON_THE_WAY {
+            return None;
+        }
+        cache.bytes_on_the_way.set(sum);
+        Some(Self { cache: Rc::clone(cache), bytes })
+    }
+}
+
+impl Drop for OnTheWay {
+    fn drop(&mut self) {
+        let sum: &Cell<usize> = &self.cache.bytes_on_the_way;
+        sum.set(sum.get().saturating_sub(self.bytes));
+    }
+}
+
+impl Cache {
+    /// Writes a response that is stored here to the server, so that other machines have it. Does
+    /// not wait. Without a server, nothing happens.
+    pub(super) fn share(self: &Rc<Self>, keep: &Keep) {
+        if self.near.origin().is_none() {
+            return;
+        }
+        let Some(shared) = SharedKeep::of(keep, &self.store, Now::on_steady_clock()) else {
+            return;
+        };
+        let Some(on_the_way) = OnTheWay::begin(self, shared.item.value_slice().len()) else {
+            self.warnings.warn("unshared", || {
+                tracing::warn!(
+                    "cached responses stay on this machine: the origin takes them too slowly"
+                );
+            });
+            return;
+        };
+        tokio::task::spawn_local(async move {
+            shared.write(&on_the_way.cache.near).await;
+        });
+    }
+
+    /// Drops a response, also on the server. Does not wait for that.
+    pub(super) fn drop_everywhere(&self, key: &[u8]) {
+        self.store.delete(key, Now::on_steady_clock());
+        let Some(origin) = self.near.origin() else { return };
+        let (origin, key) = (Arc::clone(origin), key.to_vec());
+        tokio::task::spawn_local(async move {
+            let purge = Purge { keys: &[&key], ..Purge::default() };
+            // Another machine asks the place whether it is still valid.
+            let _ = origin.purge(&purge, Invalidation::Hard, Now::on_steady_clock()).await;
+        });
+    }
+}
+
+impl SharedKeep {
+    /// Returns `None` if the response is not in the store any more.
+    fn of(keep: &Keep, store: &Store, now: Now) -> Option<Self> {
+        Some(Self {
+            key: keep.key().to_vec(),
+            item: store.peek(keep.key(), now)?,
+            tags: keep.tags().into_iter().map(<[u8]>::to_vec).collect(),
+            expires: keep.expires(),
+            begun: Arc::clone(keep.begun()),
+            varies: keep.varies(),
+        })
+    }
+
+    async fn write(self, near: &NearStore) {
+        let Self { key, item, tags, expires, begun, varies } = self;
+        let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
+        let new = NewItem::new(item.value_slice()).expires(expires).tags(&tags);
+        let written = near.store_page(&key, new, &begun, Now::on_steady_clock()).await;
+        drop(item);
+        match written {
+            // The store has no copy now. The next request must not wait for one.
+            Ok(()) => near.reload(&key).await,
+            // Both machines serve the same then.
+            Err(NotStored::Newer) => near.reload(&key).await,
+            Err(reason) => {
+                tracing::debug!(%reason, "a cached response stays on this machine");
+                return;
+            }
+        }
+        // This comes after the response itself: a request that finds it looks for the response.
+        if let Some(SharedVaries { primary_key, value, tags }) = varies {
+            let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
+            let new = NewItem::new(value.as_bytes()).expires(expires).tags(&tags);
+            if let Err(error) =
+                near.store_unless_same(&primary_key, new, Now::on_steady_clock()).await
+            {
+                tracing::debug!(%error, "the variants of a response stay on this machine");
+            }
+        }
+    }
+}
+
+impl CacheFetch {
+    /// Asks the server behind the store for what this machine does not have.
+    pub(super) async fn load(&mut self) {
+        if self.cache.near.origin().is_none() {
+            return;
+        }
+        for _ in 0..MOST_ITEMS {
+            let CacheEntry::Nothing { key, .. } = self.find() else { return };
+            if !self.cache.near.is_unknown(&key, Now::on_steady_clock()) {
+                return;
+            }
+            self.cache.near.load(&[Bytes::from(key)]).await;
+            if matches!(self.find(), CacheEntry::Response(_)) {
+                // If it cannot be used as it is, this is why the place is asked.
+                self.why = Forwarded::Stale;
+            }
+        }
+    }
+}
