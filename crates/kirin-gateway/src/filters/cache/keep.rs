@@ -15,8 +15,8 @@ use kirin_store::{
 
 use super::entry::StoredEntry;
 use super::settings::CacheSettings;
-use super::sharing::SharedVaries;
 use super::stored_response::StoredResponse;
+use super::varies_item::VariesItem;
 use crate::request::context::Request;
 
 /// How long it is remembered that responses to a target are not stored, in seconds. During this
@@ -157,10 +157,10 @@ impl Keep {
     }
 
     /// Returns the item under the key of the target, if responses vary.
-    pub(super) fn varies(&self) -> Option<SharedVaries> {
+    pub(super) fn varies(&self) -> Option<VariesItem> {
         let value = self.varies.clone()?;
         let (primary_key, tags) = (self.primary_key.clone(), self.target_tags.clone());
-        Some(SharedVaries { primary_key, value, tags })
+        Some(VariesItem { primary_key, value, tags })
     }
 
     /// Returns the longest value that may be stored, in bytes.

@@ -29,6 +29,7 @@ pub mod shared_response;
 pub mod sharing;
 pub mod slow_reader_allowance;
 pub mod stored_response;
+pub mod varies_item;
 
 use std::rc::Rc;
 use std::sync::Arc;

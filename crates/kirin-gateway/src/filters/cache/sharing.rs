@@ -15,6 +15,7 @@ use kirin_store::{Expires, Invalidation, ItemRef, NewItem, Now, Store};
 use super::fetch::CacheFetch;
 use super::keep::Keep;
 use super::memory::{Cache, CacheEntry};
+use super::varies_item::VariesItem;
 
 /// The most bytes of responses that an event loop is writing to the server. Further ones stay on
 /// this machine until there is room.
@@ -33,17 +34,7 @@ struct SharedKeep {
     expires: Expires,
     begun: Arc<Begun>,
     /// The names of the fields that responses vary by.
-    varies: Option<SharedVaries>,
-}
-
-/// The item under the key of a target.
-pub(super) struct SharedVaries {
-    /// The key that requests look up first.
-    pub(super) primary_key: Vec<u8>,
-    /// The value.
-    pub(super) value: String,
-    /// The tags of the target.
-    pub(super) tags: Vec<Vec<u8>>,
+    varies: Option<VariesItem>,
 }
 
 /// The bytes that are being written to the server. Dropping it takes them away from the sum.
@@ -137,7 +128,7 @@ impl SharedKeep {
             }
         }
         // This comes after the response itself: a request that finds it looks for the response.
-        if let Some(SharedVaries { primary_key, value, tags }) = varies {
+        if let Some(VariesItem { primary_key, value, tags }) = varies {
             let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
             let new = NewItem::new(value.as_bytes()).expires(expires).tags(&tags);
             if let Err(error) =
