@@ -1,7 +1,7 @@
 # `make demo` serves the memo example; `make test` runs every test. Both install what is missing.
 
 CARGO ?= cargo
-.PHONY: demo build quick test test-long chaos prepare lint bench bench-packages score deb docs fuzz clean
+.PHONY: demo build quick test test-long chaos prepare lint bench bench-packages score deb python-dist docs fuzz clean
 
 # The language of the memo example that `make demo` serves: perl or python.
 APP = perl
@@ -72,6 +72,9 @@ deb: ## A Debian package in target/debian, with a program that is optimised by t
 	scripts/build-python-ring
 	packaging/build-optimised
 	packaging/build-deb --program target/optimised/kirin
+
+python-dist: ## The Python adapter as a source distribution and a wheel, in target/dist/python
+	scripts/python-dist
 
 docs: ## What is generated
 	$(CARGO) run -q -p kirin -- config-reference > docs/configuration.md
